@@ -1,0 +1,34 @@
+import { domainToASCII } from 'node:url'
+
+const MAX_LENGTH = 254
+
+/** Controls, format characters (zero width), separators, halves of surrogate pairs, private and unassigned code points. */
+const INVISIBLE = /[\p{C}\p{Z}]/u
+
+/** Characters that separate or quote addresses in a header (RFC 5322 section 3.4): one field holds one plain address. */
+const STRUCTURAL = /[,;:<>()[\]"\\]/
+
+/** What would end a host name in a URL: the conversion to ASCII would silently cut the domain there. */
+const NOT_IN_DOMAIN = /[/?#%]/
+
+/**
+ * The canonical form of an e-mail address: trimmed, NFC, lower case, the domain in its ASCII form, so that one mailbox has one spelling.
+ *
+ * @returns null when it is not one plain address of at most 254 characters
+ */
+export function canonicalEmail (input: string): string | null {
+  if (input.length > MAX_LENGTH * 4) return null
+  const email = input.trim().normalize('NFC').toLowerCase().normalize('NFC')
+  if (email.length > MAX_LENGTH || INVISIBLE.test(email) || STRUCTURAL.test(email)) return null
+  // Characters with a compatibility form (U+FF20 for @, ligatures) look like other addresses; they are refused, not folded.
+  if (email.normalize('NFKC') !== email) return null
+
+  const [local, domain, ...more] = email.split('@')
+  if (local === undefined || local === '' || domain === undefined || more.length > 0) return null
+  if (NOT_IN_DOMAIN.test(domain)) return null
+  const asciiDomain = domainToASCII(domain)
+  if (asciiDomain === '' || asciiDomain.split('.').includes('')) return null
+
+  const canonical = `${local}@${asciiDomain}`
+  return canonical.length > MAX_LENGTH ? null : canonical
+}

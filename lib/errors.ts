@@ -1,0 +1,64 @@
+/**
+ * Every error of the library: one list of codes with their HTTP status and the sentence a person reads.
+ * What a provider or a database says never becomes a message; it stays in `cause`, for the log.
+ */
+const ERRORS = {
+  invalid: [401, 'The e-mail or the password is wrong.'],
+  exists: [409, 'An account with this e-mail exists already; sign in instead.'],
+  invalid_email: [400, 'This is not a valid e-mail address.'],
+  weak_password: [400, 'The password must be 8 to 1024 bytes long; choose another one.'],
+  claim_not_allowed: [403, 'The registration form asks for a claim that this application does not hand out.'],
+  invalid_request: [400, 'The request is not of the expected form.'],
+  cross_origin: [403, 'The request came from another origin; send it from a page of this application.'],
+  rate_limited: [429, 'There were too many attempts; wait a moment and try again.'],
+  busy: [503, 'Too many sign-ins are under way; try again in a moment.'],
+  unavailable: [503, 'Accounts cannot be reached at the moment; try again later.'],
+  invalid_state: [400, 'This sign-in was not started here, was used already or is too old; start it again.'],
+  access_denied: [403, 'The sign-in was declined at the provider.'],
+  provider_error: [502, 'The provider gave an answer that cannot be accepted; start the sign-in again.'],
+  provider_unavailable: [503, 'The provider cannot be reached at the moment; try again later.'],
+  account_exists: [409, 'An account with this e-mail exists already; sign in to it the way you did before.'],
+  already_linked: [409, 'This identity belongs to another account.'],
+  invalid_token: [401, 'The token is missing, expired or not valid.'],
+  unauthenticated: [401, 'Sign in first.'],
+  forbidden: [403, 'The signed-in user may not do this.'],
+  unknown_user: [404, 'No user has this id.'],
+  invalid_claims: [400, 'The claims must be a plain JSON object without reserved names.'],
+  invalid_ttl: [400, 'ttl must be a number of seconds from 1 to 2592000 (30 days).']
+} as const satisfies Record<string, readonly [number, string]>
+
+/** The stable code of an {@link AuthError}: what pages and tests compare, and what `?error=` carries. */
+export type AuthErrorCode = keyof typeof ERRORS
+
+export interface AuthErrorOptions {
+  /** A sentence in place of the code's own. It reaches the client: no secret, no text of a provider. */
+  message?: string
+  /** The HTTP status in place of the code's own. */
+  statusCode?: number
+  /** What happened underneath; for the log only. */
+  cause?: unknown
+  /** Seconds after which trying again makes sense; sent as `Retry-After`. */
+  retryAfter?: number
+}
+
+/** A refusal: what a flow, a guard or `app.auth` rejects with. */
+export class AuthError extends Error {
+  override readonly name: string = 'AuthError'
+  readonly code: AuthErrorCode
+  readonly statusCode: number
+  readonly retryAfter: number | undefined
+
+  constructor (code: AuthErrorCode, options: AuthErrorOptions = {}) {
+    const [statusCode, sentence] = ERRORS[code]
+    super(options.message ?? sentence, 'cause' in options ? { cause: options.cause } : undefined)
+    this.code = code
+    this.statusCode = options.statusCode ?? statusCode
+    this.retryAfter = options.retryAfter
+  }
+}
+
+/** A mistake of the programmer: an option that is missing, unknown or of the wrong form. Thrown at once, naming the option. */
+export class OptionsError extends TypeError {
+  override readonly name: string = 'OptionsError'
+  readonly code = 'invalid_options'
+}

@@ -1,0 +1,163 @@
+import { inspect } from 'node:util'
+import { isPlainObject } from '../claims.js'
+import { AuthError, OptionsError } from '../errors.js'
+import { secretsOf } from '../secrets.js'
+import { type Argon2Cost, type Argon2Options, DEFAULT_ARGON2_COST, HIGHEST_ARGON2_COST, PasswordHasher } from './password.js'
+import { type TokenClaims, TokenIssuer, type TokenUse } from './token.js'
+
+/** What visitors may claim for themselves at registration: anyone can post that form. */
+export interface RegistrationPolicy {
+  /** Values of the form field `role` that are granted; default none. */
+  roles?: readonly string[]
+  /** Whether the form may set the claim `email_verified`; default false. It never counts as proof when identities are linked. */
+  emailVerified?: boolean
+}
+
+/** An application's own rule for passwords: false, or a sentence that says why, refuses with `weak_password`. */
+export type PasswordCheck = (password: string, context: { email: string }) => boolean | string | Promise<boolean | string>
+
+export interface LocalIdentityProviderOptions {
+  /** At least 32 characters; default the setting LOCAL_IDP_SECRET. Of an array the first signs and all verify. */
+  secret?: string | readonly string[]
+  /** The `iss` of tokens; default `svc-auth-local`. */
+  issuer?: string
+  /** Seconds a token lives unless said otherwise; default 900. */
+  ttl?: number
+  /** Cost of password hashes; default m = 19456 KiB, t = 2, p = 1. */
+  argon2?: Argon2Options
+  password?: { check?: PasswordCheck }
+  /** `false` mounts no register route. */
+  registration?: false | RegistrationPolicy
+}
+
+const KNOWN_OPTIONS = ['secret', 'issuer', 'ttl', 'argon2', 'password', 'registration']
+
+/**
+ * The built-in identity provider: passwords and tokens. It needs no server, so command line tools and workers use it too.
+ *
+ * @example
+ * ```ts
+ * const local = new LocalIdentityProvider({ secret: process.env.LOCAL_IDP_SECRET })
+ * const token = await local.issueIdToken(user.userId, { scope: 'reports' }, 60)
+ * const claims = await local.verifyIdToken(token)
+ * ```
+ */
+export class LocalIdentityProvider {
+  readonly issuer: string
+  /** Seconds. */
+  readonly ttl: number
+  /** What the registration form may ask for, or null when there is none. */
+  readonly registration: Required<RegistrationPolicy> | null
+  readonly #passwords: PasswordHasher
+  readonly #tokens: TokenIssuer
+  readonly #check: PasswordCheck
+
+  /** @throws OptionsError naming the option */
+  constructor (options: LocalIdentityProviderOptions = {}) {
+    for (const name of Object.keys(options)) {
+      if (!KNOWN_OPTIONS.includes(name)) throw new OptionsError(`LocalIdentityProvider has no option "${name}"; it has ${KNOWN_OPTIONS.join(', ')}`)
+    }
+    const { issuer = 'svc-auth-local', ttl = 900, registration = {}, password = {} } = options
+    if (typeof issuer !== 'string' || issuer === '') throw new OptionsError('issuer must be a non-empty string')
+    if (!Number.isInteger(ttl) || ttl < 1 || ttl > 2_592_000) throw new OptionsError('ttl must be a whole number of seconds from 1 to 2592000 (30 days)')
+    if (password.check !== undefined && typeof password.check !== 'function') throw new OptionsError('password.check must be a function')
+
+    this.issuer = issuer
+    this.ttl = ttl
+    this.registration = registrationPolicy(registration)
+    this.#check = password.check ?? (() => true)
+    this.#passwords = new PasswordHasher(argon2Cost(options.argon2 ?? {}))
+    this.#tokens = new TokenIssuer(issuer, secretsOf(options.secret, 'secret', 'LOCAL_IDP_SECRET'))
+  }
+
+  /**
+   * Issues a signed JWT (HS256) for a user.
+   *
+   * @param userId the `sub` of the token
+   * @param claims extra claims: a plain JSON object without `iss`, `sub`, `iat`, `exp`, `jti`, `nbf`, `aud`, `purpose`
+   * @param ttl seconds, 1 to 2592000 (30 days)
+   * @param use makes a token for one use only, which {@link verifyIdToken} accepts only when it is told the same
+   * @throws AuthError `invalid_claims`, `invalid_ttl`
+   * @see RFC 7519
+   */
+  async issueIdToken (userId: string, claims: Record<string, unknown> = {}, ttl: number = this.ttl, use: TokenUse = {}): Promise<string> {
+    return this.#tokens.issue(userId, claims, ttl, use)
+  }
+
+  /**
+   * Verifies a JWT: signature, issuer, times (no leeway) and use.
+   *
+   * @returns the decoded claims
+   * @throws AuthError `invalid_token`
+   * @see RFC 8725
+   */
+  async verifyIdToken (token: string, use: TokenUse = {}): Promise<TokenClaims> {
+    return this.#tokens.verify(token, use)
+  }
+
+  /**
+   * Hashes a password that a user chose, if the application's own rule has nothing against it.
+   *
+   * @returns an Argon2id PHC string
+   * @throws AuthError `weak_password`, `busy`
+   */
+  async hashPassword (password: string, context: { email: string }): Promise<string> {
+    const verdict = await this.#check(password, context)
+    if (verdict !== true) throw new AuthError('weak_password', typeof verdict === 'string' ? { message: verdict } : {})
+    return this.#passwords.hash(password)
+  }
+
+  /**
+   * Hashes a password that is in use already, with today's cost; the application's rule for new passwords is not asked.
+   *
+   * @throws AuthError `busy`
+   */
+  async rehashPassword (password: string): Promise<string> {
+    return this.#passwords.hash(password)
+  }
+
+  /**
+   * Compares a password with a stored hash; takes the same time when there is none.
+   *
+   * @throws AuthError `busy`
+   */
+  async verifyPassword (passwordHash: string | null, password: string): Promise<{ matches: boolean, outdated: boolean }> {
+    return this.#passwords.verify(passwordHash, password)
+  }
+
+  /** Never the secret. */
+  toJSON (): { issuer: string, ttl: number } {
+    return { issuer: this.issuer, ttl: this.ttl }
+  }
+
+  [inspect.custom] (): string {
+    return `LocalIdentityProvider ${inspect(this.toJSON())}`
+  }
+}
+
+function registrationPolicy (registration: unknown): Required<RegistrationPolicy> | null {
+  if (registration === false) return null
+  const { roles = [], emailVerified = false, ...unknown } = isPlainObject(registration) ? registration : { unknown: registration }
+  if (Object.keys(unknown).length > 0 || typeof emailVerified !== 'boolean' || !isStringList(roles)) {
+    throw new OptionsError('registration must be false or { roles: string[], emailVerified: boolean }')
+  }
+  return { roles, emailVerified }
+}
+
+function argon2Cost (options: Argon2Options): Argon2Cost {
+  const cost = { ...DEFAULT_ARGON2_COST, ...options }
+  const { memoryCost, timeCost, parallelism, ...unknown } = cost
+  const valid = Object.keys(unknown).length === 0 && [memoryCost, timeCost, parallelism].every(Number.isInteger) &&
+    parallelism >= 1 && parallelism <= HIGHEST_ARGON2_COST.parallelism &&
+    timeCost >= 1 && timeCost <= HIGHEST_ARGON2_COST.timeCost &&
+    memoryCost >= 8 * parallelism && memoryCost <= HIGHEST_ARGON2_COST.memoryCost
+  if (!valid) {
+    const { memoryCost: m, timeCost: t, parallelism: p } = HIGHEST_ARGON2_COST
+    throw new OptionsError(`argon2 must be { memoryCost: KiB from 8 to ${m}, timeCost: 1 to ${t}, parallelism: 1 to ${p} }`)
+  }
+  return cost
+}
+
+function isStringList (value: unknown): value is string[] {
+  return Array.isArray(value) && value.every(item => typeof item === 'string' && item !== '')
+}

@@ -1,0 +1,153 @@
+import { randomBytes } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import type * as argon2 from '@node-rs/argon2'
+import { AuthError } from '../errors.js'
+
+/** Cost of a password hash (Argon2id, RFC 9106). */
+export interface Argon2Options {
+  /** KiB of memory a hash takes; default 19456. */
+  memoryCost?: number
+  /** Passes over the memory; default 2. */
+  timeCost?: number
+  /** Lanes; default 1. */
+  parallelism?: number
+}
+
+export type Argon2Cost = Required<Argon2Options>
+
+/** OWASP's recommendation for Argon2id. */
+export const DEFAULT_ARGON2_COST: Argon2Cost = { memoryCost: 19456, timeCost: 2, parallelism: 1 }
+
+/** A stored hash that asks for more than this is taken as damaged: verifying it could exhaust the machine. */
+export const HIGHEST_ARGON2_COST: Argon2Cost = { memoryCost: 1_048_576, timeCost: 64, parallelism: 16 }
+
+const MIN_BYTES = 8
+const MAX_BYTES = 1024
+
+/** Passwords waiting for a free core; one more is turned away with `busy`. At 20 ms a hash and two cores this is a wait of 2.5 s. */
+const MAX_WAITING = 256
+
+const RETRY_AFTER_SECONDS = 3
+
+/** What a verification found. */
+export interface PasswordVerdict {
+  matches: boolean
+  /** The hash was made with another cost than today's. */
+  outdated: boolean
+}
+
+/** Argon2id hashes as PHC strings, at most one computation per core at a time. */
+export class PasswordHasher {
+  readonly #cost: Argon2Cost
+  readonly #gate = new Gate(availableParallelism(), MAX_WAITING)
+  #decoy: Promise<string> | undefined
+
+  constructor (cost: Argon2Cost) {
+    this.#cost = cost
+  }
+
+  /**
+   * @returns a PHC string
+   * @throws AuthError `weak_password` when the length is not 8 to 1024 bytes, `busy` when too many hashes are waiting
+   */
+  async hash (password: string): Promise<string> {
+    const normalized = normalizePassword(password)
+    if (normalized === null) throw new AuthError('weak_password')
+    return this.#hash(normalized)
+  }
+
+  /**
+   * Compares a password with a stored hash. Without a hash, with an unreadable one and with a password that nobody can have, it takes
+   * as long as with a good one: time must not tell which e-mails have an account.
+   *
+   * @throws AuthError `busy` when too many hashes are waiting
+   */
+  async verify (hash: string | null, password: string): Promise<PasswordVerdict> {
+    const { parseOptions, verify } = await loadArgon2()
+    const normalized = normalizePassword(password)
+    const stored = hash === null || normalized === null ? null : readableCost(parseOptions, hash)
+
+    if (hash === null || normalized === null || stored === null) {
+      const decoy = await (this.#decoy ??= this.#hash(randomBytes(16).toString('hex')))
+      await this.#gate.run(() => verify(decoy, 'not the password'))
+      return { matches: false, outdated: false }
+    }
+    const matches = await this.#gate.run(() => verify(hash, normalized))
+    return { matches, outdated: !sameCost(stored, this.#cost) }
+  }
+
+  async #hash (normalized: string): Promise<string> {
+    const { hash } = await loadArgon2()
+    return this.#gate.run(() => hash(normalized, this.#cost))
+  }
+}
+
+/**
+ * The form in which a password is hashed: NFKC, so that it does not matter which keyboard composed it.
+ * Nothing is trimmed or cut; a NUL counts like any character.
+ *
+ * @returns null when it is not 8 to 1024 bytes of well-formed Unicode (all lone surrogates would hash alike)
+ * @see RFC 8265 section 4 (OpaqueString), NIST SP 800-63B section 5.1.1.2
+ */
+export function normalizePassword (password: string): string | null {
+  // Composition shortens by a factor of three at the most: what is longer needs no normalising to be too long.
+  if (password.length > MAX_BYTES * 4 || !password.isWellFormed()) return null
+  const normalized = password.normalize('NFKC')
+  const bytes = Buffer.byteLength(normalized)
+  return bytes < MIN_BYTES || bytes > MAX_BYTES ? null : normalized
+}
+
+function readableCost (parseOptions: typeof argon2.parseOptions, hash: string): Argon2Cost | null {
+  try {
+    const { memoryCost, timeCost, parallelism } = parseOptions(hash)
+    const affordable = memoryCost <= HIGHEST_ARGON2_COST.memoryCost && timeCost <= HIGHEST_ARGON2_COST.timeCost && parallelism <= HIGHEST_ARGON2_COST.parallelism
+    return affordable ? { memoryCost, timeCost, parallelism } : null
+  } catch {
+    return null
+  }
+}
+
+function sameCost (a: Argon2Cost, b: Argon2Cost): boolean {
+  return a.memoryCost === b.memoryCost && a.timeCost === b.timeCost && a.parallelism === b.parallelism
+}
+
+/** The native module is loaded with the first password, not with the application; import() itself loads it once. */
+function loadArgon2 (): Promise<typeof argon2> {
+  return import('@node-rs/argon2')
+}
+
+/** Lets `width` computations run at once and `maxWaiting` wait for their turn. */
+class Gate {
+  readonly #maxWaiting: number
+  readonly #waiting: Array<() => void> = []
+  #free: number
+
+  constructor (width: number, maxWaiting: number) {
+    this.#free = width
+    this.#maxWaiting = maxWaiting
+  }
+
+  async run<T> (compute: () => Promise<T>): Promise<T> {
+    await this.#enter()
+    try {
+      return await compute()
+    } finally {
+      this.#leave()
+    }
+  }
+
+  async #enter (): Promise<void> {
+    if (this.#free > 0) {
+      this.#free--
+      return
+    }
+    if (this.#waiting.length >= this.#maxWaiting) throw new AuthError('busy', { retryAfter: RETRY_AFTER_SECONDS })
+    await new Promise<void>(resolve => { this.#waiting.push(resolve) })
+  }
+
+  #leave (): void {
+    const next = this.#waiting.shift()
+    if (next === undefined) this.#free++
+    else next()
+  }
+}

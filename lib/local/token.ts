@@ -1,0 +1,137 @@
+import { randomUUID, webcrypto } from 'node:crypto'
+import { type JWTPayload, SignJWT, decodeProtectedHeader, jwtVerify } from 'jose'
+import { type JsonValue, plainJsonObject } from '../claims.js'
+import { AuthError } from '../errors.js'
+
+/** What a token is for, when it is not a user's general credential. Both must be named again to verify it. */
+export interface TokenUse {
+  /** For example `invitation` or `pre-auth`. */
+  purpose?: string
+  /** For example the name of the service that is called (RFC 7519 section 4.1.3). */
+  audience?: string
+}
+
+/** The decoded claims of a verified token (RFC 7519). */
+export interface TokenClaims {
+  iss: string
+  sub: string
+  /** Seconds since the epoch. */
+  iat: number
+  /** Seconds since the epoch. */
+  exp: number
+  jti: string
+  aud?: string
+  purpose?: string
+  [claim: string]: JsonValue | undefined
+}
+
+/** Claims that the issuer sets (RFC 7519 section 4.1) or that decide what a token is good for. */
+const RESERVED_CLAIMS: ReadonlySet<string> = new Set(['iss', 'sub', 'iat', 'exp', 'jti', 'nbf', 'aud', 'purpose'])
+
+const HEADER = { alg: 'HS256', typ: 'JWT' } as const
+const MIN_TTL = 1
+const MAX_TTL = 30 * 24 * 60 * 60
+
+/** Longer than any token of a sane size; what is longer is refused before it is looked at. */
+const MAX_TOKEN_LENGTH = 16_384
+const COMPACT_JWS = /^[\w-]+\.[\w-]+\.[\w-]+$/
+
+/** Signs and verifies the JWTs of one issuer: HS256 and nothing else (RFC 7515, RFC 8725). */
+export class TokenIssuer {
+  readonly #issuer: string
+  readonly #signingKey: Promise<webcrypto.CryptoKey>
+  readonly #olderKeys: ReadonlyArray<Promise<webcrypto.CryptoKey>>
+
+  /** @param secrets the first signs, all verify */
+  constructor (issuer: string, [secret, ...olderSecrets]: readonly [string, ...string[]]) {
+    this.#issuer = issuer
+    this.#signingKey = importKey(secret)
+    this.#olderKeys = olderSecrets.map(importKey)
+  }
+
+  /**
+   * @param ttl seconds, 1 to 2592000
+   * @throws AuthError `invalid_claims`, `invalid_ttl`
+   */
+  async issue (userId: string, claims: Record<string, unknown>, ttl: number, use: TokenUse): Promise<string> {
+    if (typeof userId !== 'string' || userId === '') {
+      throw new AuthError('invalid_claims', { message: 'userId must be a non-empty string.' })
+    }
+    if (typeof ttl !== 'number' || !(ttl >= MIN_TTL && ttl <= MAX_TTL)) throw new AuthError('invalid_ttl')
+    const extra = plainJsonObject(claims)
+    for (const name of Object.keys(extra)) {
+      if (RESERVED_CLAIMS.has(name)) {
+        throw new AuthError('invalid_claims', { message: `"${name}" is set by the issuer and cannot be an extra claim.` })
+      }
+    }
+    const issuedAt = Math.floor(Date.now() / 1000)
+    const payload = { ...extra, ...claimsOfUse(use), iss: this.#issuer, sub: userId, iat: issuedAt, exp: issuedAt + Math.ceil(ttl), jti: randomUUID() }
+    return new SignJWT(payload).setProtectedHeader(HEADER).sign(await this.#signingKey)
+  }
+
+  /** @throws AuthError `invalid_token`, whatever is wrong with the token */
+  async verify (token: unknown, use: TokenUse): Promise<TokenClaims> {
+    if (typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH || !COMPACT_JWS.test(token)) throw new AuthError('invalid_token')
+    try {
+      // Tokens of ours carry two header parameters. Any other (jwk, jku, kid, crit, cty, zip) was put there by somebody else.
+      if (!sameMembers(decodeProtectedHeader(token), HEADER)) throw new AuthError('invalid_token')
+      const payload = await this.#verifySignature(token)
+      if (!isTokenPayload(payload) || !isForUse(payload, use)) throw new AuthError('invalid_token')
+      return payload
+    } catch (error) {
+      throw error instanceof AuthError ? error : new AuthError('invalid_token', { cause: error })
+    }
+  }
+
+  async #verifySignature (token: string): Promise<JWTPayload> {
+    let failure: unknown
+    for (const key of [this.#signingKey, ...this.#olderKeys]) {
+      try {
+        const { payload } = await jwtVerify(token, await key, { algorithms: [HEADER.alg], issuer: this.#issuer })
+        return payload
+      } catch (error) {
+        failure = error
+      }
+    }
+    throw failure
+  }
+}
+
+/** A token's claims without those that only its issuer may set: what of a principal can go into a token. */
+export function withoutReservedClaims (claims: Record<string, JsonValue | undefined>): Record<string, JsonValue> {
+  const rest: Record<string, JsonValue> = {}
+  for (const [name, value] of Object.entries(claims)) {
+    if (value !== undefined && !RESERVED_CLAIMS.has(name)) rest[name] = value
+  }
+  return rest
+}
+
+async function importKey (secret: string): Promise<webcrypto.CryptoKey> {
+  return webcrypto.subtle.importKey('raw', Buffer.from(secret), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify'])
+}
+
+function claimsOfUse ({ purpose, audience }: TokenUse): { purpose?: string, aud?: string } {
+  for (const [name, value] of Object.entries({ purpose, audience })) {
+    if (value !== undefined && (typeof value !== 'string' || value === '')) {
+      throw new AuthError('invalid_claims', { message: `${name} must be a non-empty string.` })
+    }
+  }
+  return { ...(purpose !== undefined && { purpose }), ...(audience !== undefined && { aud: audience }) }
+}
+
+/** jose checks the signature, `iss`, `exp` and `nbf` where they are present; that they are, and the rest, is checked here. No leeway. */
+function isTokenPayload (payload: JWTPayload): payload is TokenClaims {
+  const now = Math.floor(Date.now() / 1000)
+  return typeof payload.sub === 'string' && payload.sub !== '' &&
+    typeof payload.jti === 'string' && typeof payload.exp === 'number' &&
+    typeof payload.iat === 'number' && payload.iat <= now
+}
+
+function isForUse (payload: TokenClaims, use: TokenUse): boolean {
+  return payload.purpose === use.purpose && payload.aud === use.audience
+}
+
+function sameMembers (a: object, b: object): boolean {
+  const entries = Object.entries(a)
+  return entries.length === Object.keys(b).length && entries.every(([name, value]) => Reflect.get(b, name) === value)
+}

@@ -1,0 +1,157 @@
+import type { FastifySessionOptions } from '@fastify/session'
+import type { FastifyPluginOptions } from 'fastify'
+import { isPlainObject } from './claims.js'
+import { OptionsError } from './errors.js'
+import { LocalIdentityProvider } from './local/identity-provider.js'
+import { assertProviderName } from './providers/provider-options.js'
+import type { ExternalProvider } from './providers/provider.js'
+import { secretsOf } from './secrets.js'
+import { MemoryAuthStore } from './store/memory.js'
+import type { AuthStore } from './store/store.js'
+
+/** Options of @fastify/session; `secret` comes from the setting SVC_SESSION_SECRET unless given. */
+export type SessionOptions = Partial<FastifySessionOptions>
+
+export interface AuthPluginOptions extends FastifyPluginOptions {
+  /** The public URL of the application, such as `https://app.example`; required once a provider is registered. */
+  baseUrl?: string
+  /** External identity providers; each gets a login and a callback route. */
+  providers?: readonly ExternalProvider[]
+  /** The built-in identity provider: passwords and tokens. Its routes are mounted when it is given. */
+  local?: LocalIdentityProvider
+  /** Where users, links and claims are kept; default in memory, lost on restart. */
+  store?: AuthStore
+  /** The session that the plugin registers; must be absent when the application has registered @fastify/session itself. */
+  session?: SessionOptions
+  /** The path in front of all routes; default `/auth`. */
+  prefix?: string
+  /** Origins besides the application's own whose pages may send POST requests, such as `https://admin.app.example`. */
+  trustedOrigins?: readonly string[]
+}
+
+/** The options after the check: nothing is missing. */
+export interface ResolvedOptions {
+  /** Without a trailing slash; null when it was not given. */
+  readonly baseUrl: string | null
+  readonly providers: readonly ExternalProvider[]
+  readonly local: LocalIdentityProvider | null
+  readonly store: AuthStore
+  /** Null when the application has a session of its own. */
+  readonly session: FastifySessionOptions | null
+  readonly prefix: string
+  readonly trustedOrigins: ReadonlySet<string>
+}
+
+/** Fastify itself takes the last two. */
+const KNOWN_OPTIONS = ['baseUrl', 'providers', 'local', 'store', 'session', 'prefix', 'trustedOrigins', 'logLevel', 'logSerializers']
+
+const PREFIX = /^(\/[A-Za-z0-9_~.-]+)+$/
+
+const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'replacePasswordHash', 'grant', 'withdraw', 'close'] as const satisfies ReadonlyArray<keyof AuthStore>
+
+/**
+ * Checks what was passed to `register`.
+ *
+ * @param hasSession whether the application has registered @fastify/session before
+ * @throws OptionsError naming the option, what was expected and what to do
+ */
+export function resolveOptions (options: AuthPluginOptions, hasSession: boolean): ResolvedOptions {
+  for (const name of Object.keys(options)) {
+    if (!KNOWN_OPTIONS.includes(name)) throw new OptionsError(`there is no option "${name}"; expected one of ${KNOWN_OPTIONS.join(', ')}`)
+  }
+  const providers = checkedProviders(options.providers ?? [])
+  const prefix = checkedPrefix(options.prefix ?? '/auth')
+  return Object.freeze({
+    baseUrl: checkedBaseUrl(options.baseUrl, providers),
+    providers,
+    local: checkedLocal(options.local),
+    store: checkedStore(options.store ?? new MemoryAuthStore()),
+    session: checkedSession(options.session, hasSession, prefix),
+    prefix,
+    trustedOrigins: checkedTrustedOrigins(options.trustedOrigins ?? [])
+  })
+}
+
+function checkedBaseUrl (baseUrl: unknown, providers: readonly ExternalProvider[]): string | null {
+  if (baseUrl === undefined) {
+    if (providers.length === 0) return null
+    throw new OptionsError('baseUrl is required once a provider is registered: providers send people back to it; set it to the public URL of the application, such as https://app.example')
+  }
+  const expected = 'baseUrl must be the public http: or https: URL of the application without user info, query or hash, such as https://app.example'
+  if (typeof baseUrl !== 'string' || !URL.canParse(baseUrl)) throw new OptionsError(expected)
+  const { protocol, username, password, search, hash, origin, pathname } = new URL(baseUrl)
+  if (!['http:', 'https:'].includes(protocol) || [username, password, search, hash].some(part => part !== '')) throw new OptionsError(expected)
+  return origin + pathname.replace(/\/+$/, '')
+}
+
+function checkedProviders (providers: unknown): readonly ExternalProvider[] {
+  if (!Array.isArray(providers)) throw new OptionsError('providers must be a list of providers, such as [new OidcProvider({ ... })]')
+  const names = new Set<string>()
+  for (const provider of providers as unknown[]) {
+    if (!isProvider(provider)) throw new OptionsError('providers must hold objects of a provider class, or with name, authorizationUrl and authenticate')
+    assertProviderName(provider.name)
+    if (names.has(provider.name)) throw new OptionsError(`providers must have different names, but two are called "${provider.name}"`)
+    names.add(provider.name)
+  }
+  return Object.freeze([...providers])
+}
+
+function checkedLocal (local: unknown): LocalIdentityProvider | null {
+  if (local === undefined) return null
+  if (!(local instanceof LocalIdentityProvider)) throw new OptionsError('local must be a LocalIdentityProvider: new LocalIdentityProvider({ ... })')
+  return local
+}
+
+function checkedStore (store: unknown): AuthStore {
+  if (!isStore(store)) throw new OptionsError('store must be an AuthStore, such as new SqlAuthStore()')
+  return store
+}
+
+function checkedSession (session: unknown, hasSession: boolean, prefix: string): FastifySessionOptions | null {
+  if (hasSession) {
+    if (session !== undefined) throw new OptionsError('session must be absent: the application has registered @fastify/session itself, and that session is used')
+    return null
+  }
+  const options = session ?? {}
+  if (!isSessionOptions(options)) throw new OptionsError('session must be an object of options for @fastify/session')
+  const { path = '/' } = options.cookie ?? {}
+  if (path !== '/' && prefix !== path && !prefix.startsWith(`${path.replace(/\/$/, '')}/`)) {
+    throw new OptionsError(`session.cookie.path must cover the routes under ${prefix}; leave it out for "/"`)
+  }
+  return { ...options, secret: sessionSecret(options.secret) }
+}
+
+/** @fastify/session takes an object that signs too; what secret that has cannot be seen. */
+function sessionSecret (secret: SessionOptions['secret']): FastifySessionOptions['secret'] {
+  const isSigner = typeof secret === 'object' && 'sign' in secret && 'unsign' in secret
+  return isSigner ? secret : secretsOf(secret, 'session.secret', 'SVC_SESSION_SECRET')
+}
+
+function checkedPrefix (prefix: unknown): string {
+  if (typeof prefix !== 'string' || !PREFIX.test(prefix)) throw new OptionsError('prefix must be a path such as /auth: it begins with a slash and does not end with one')
+  return prefix
+}
+
+function checkedTrustedOrigins (origins: unknown): ReadonlySet<string> {
+  const isOrigin = (origin: unknown) => typeof origin === 'string' && URL.canParse(origin) && new URL(origin).origin === origin
+  if (!Array.isArray(origins) || !origins.every(isOrigin)) {
+    throw new OptionsError('trustedOrigins must be a list of origins such as https://admin.app.example: scheme, host and port, no path and no trailing slash')
+  }
+  return new Set<string>(origins)
+}
+
+function isProvider (value: unknown): value is ExternalProvider {
+  return typeof value === 'object' && value !== null && hasMethods(value, ['authorizationUrl', 'authenticate'])
+}
+
+function isStore (value: unknown): value is AuthStore {
+  return typeof value === 'object' && value !== null && hasMethods(value, STORE_METHODS)
+}
+
+function hasMethods (value: object, names: readonly string[]): boolean {
+  return names.every(name => typeof Reflect.get(value, name) === 'function')
+}
+
+function isSessionOptions (value: unknown): value is SessionOptions {
+  return isPlainObject(value) && (value.cookie === undefined || isPlainObject(value.cookie))
+}

@@ -1,0 +1,38 @@
+import { isPlainObject, isText } from '../claims.js'
+import { OptionsError } from '../errors.js'
+import type { ProviderOptions } from './provider.js'
+
+const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/
+const DEFAULT_TIMEOUT_MS = 5000
+
+/** Parameters that the flow sets; a static value would undo a check. */
+const FLOW_PARAMETERS = ['client_id', 'redirect_uri', 'response_type', 'response_mode', 'scope', 'state', 'nonce', 'code_challenge', 'code_challenge_method', 'request', 'request_uri']
+
+/**
+ * Checks what every provider takes and fills in the defaults.
+ *
+ * @throws OptionsError naming the provider and the option, never printing the secret
+ */
+export function checkedProviderOptions (options: ProviderOptions & { name: string }, defaultScopes: readonly string[]): Required<ProviderOptions> & { name: string } {
+  const { name, clientId, clientSecret, scopes = defaultScopes, authorizationParams = {}, timeout = DEFAULT_TIMEOUT_MS, fetch = globalThis.fetch, ...unknown } = options
+  assertProviderName(name)
+  const [unknownOption] = Object.keys(unknown)
+  if (unknownOption !== undefined) throw new OptionsError(`${name}: there is no option "${unknownOption}"`)
+  if (!isText(clientId)) throw new OptionsError(`${name}: clientId must be the client id that the provider gave you`)
+  if (!isText(clientSecret)) throw new OptionsError(`${name}: clientSecret must be the client secret that the provider gave you`)
+  if (!Array.isArray(scopes) || !scopes.every(isText)) throw new OptionsError(`${name}: scopes must be a list of strings`)
+  if (!isPlainObject(authorizationParams) || !Object.values(authorizationParams).every(isText)) throw new OptionsError(`${name}: authorizationParams must be an object of strings`)
+  const reserved = FLOW_PARAMETERS.find(parameter => parameter in authorizationParams)
+  if (reserved !== undefined) throw new OptionsError(`${name}: authorizationParams must not contain "${reserved}"; the sign-in sets it`)
+  if (!Number.isInteger(timeout) || timeout < 1 || timeout > 60_000) throw new OptionsError(`${name}: timeout must be a whole number of milliseconds from 1 to 60000`)
+  if (typeof fetch !== 'function') throw new OptionsError(`${name}: fetch must be a function`)
+  return { name, clientId, clientSecret, scopes, authorizationParams, timeout, fetch }
+}
+
+/** @throws OptionsError unless it can be a segment of the routes */
+export function assertProviderName (name: unknown): asserts name is string {
+  if (typeof name !== 'string' || name.length > 63 || !NAME.test(name)) {
+    throw new OptionsError('name of a provider must be lower-case letters, digits and hyphens: it becomes a segment of the URL')
+  }
+  if (name === 'local') throw new OptionsError('name of a provider must not be "local": that is the built-in identity provider')
+}

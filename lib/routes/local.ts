@@ -1,0 +1,60 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Auth } from '../auth.js'
+import { issueToken, login, register } from '../flows/local.js'
+import type { LocalIdentityProvider } from '../local/identity-provider.js'
+import type { ResolvedOptions } from '../options.js'
+import { endSession, principalOf } from '../session/principal.js'
+import { nextPath, wantsJson } from './answers.js'
+import * as schemas from './schemas.js'
+
+/** The routes of the local identity provider. */
+export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityProvider, auth: Auth, { baseUrl, store }: ResolvedOptions): void {
+  const routes = scope.withTypeProvider<schemas.SchemaTypes>()
+
+  if (local.registration !== null) {
+    routes.post('/local/register', { schema: schemas.registerUser }, async (request, reply) => {
+      const { email, password, name, role, email_verified: emailVerified, next } = request.body
+      const principal = await register(request, local, store, {
+        email,
+        password,
+        name: filledIn(name?.trim()),
+        role: filledIn(role),
+        emailVerified: isChecked(emailVerified)
+      })
+      return wantsJson(request) ? reply.code(201).send(principal) : goTo(request, reply, next)
+    })
+  }
+
+  routes.post('/local/login', { schema: schemas.loginUser }, async (request, reply) => {
+    const principal = await login(request, local, store, request.body)
+    return wantsJson(request) ? principal : goTo(request, reply, request.body.next)
+  })
+
+  routes.post('/local/token', { schema: schemas.issueToken }, async request => {
+    const token = await issueToken(local, store, principalOf(request))
+    return { token, token_type: 'Bearer', expires_in: local.ttl }
+  })
+
+  routes.post('/local/verify-token', { schema: schemas.verifyToken }, async request => local.verifyIdToken(request.body.token))
+
+  routes.post('/local/revoke', { schema: schemas.revokeSession }, async (request, reply) => {
+    const principal = principalOf(request)
+    await endSession(request, reply)
+    if (principal !== null) auth.announce('revoke', principal.userId, request.log)
+    return wantsJson(request) ? reply.code(204).send() : goTo(request, reply, request.body.next)
+  })
+
+  function goTo (request: FastifyRequest, reply: FastifyReply, next: unknown): FastifyReply {
+    return reply.redirect(nextPath(request, baseUrl, next), 303)
+  }
+}
+
+/** A form sends what is not filled in as an empty string. */
+function filledIn (field: string | undefined): string | undefined {
+  return field === '' ? undefined : field
+}
+
+/** A checkbox sends `on`, or the value that the page gave it; nothing when it is not checked. */
+function isChecked (field: boolean | string | undefined): boolean {
+  return field === true || (typeof field === 'string' && !['', 'off', 'false', '0'].includes(field))
+}

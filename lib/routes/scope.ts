@@ -1,0 +1,59 @@
+import formbody from '@fastify/formbody'
+import { Ajv } from 'ajv'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isPlainObject } from '../claims.js'
+import type { ResolvedOptions } from '../options.js'
+import { sameOriginPath } from '../redirects.js'
+import { answerFailure, refererPath } from './answers.js'
+import { ownOrigin, refuseCrossOrigin } from './own-origin.js'
+
+/**
+ * Sets up the encapsulated context of our routes: parsers, validation, headers, log and errors of their own. Nothing of the application's
+ * settings weakens them, and nothing of them reaches the application.
+ */
+export async function setUpScope (scope: FastifyInstance, options: ResolvedOptions): Promise<void> {
+  await setUpParsers(scope)
+
+  // Fastify's own validator turns `true` into "true" and ["a"] into "a": here a wrong type is a wrong type.
+  const ajv = new Ajv({ strict: false, coerceTypes: false, useDefaults: false, removeAdditional: false, validateFormats: false })
+  scope.setValidatorCompiler(({ schema }) => ajv.compile(schema))
+  scope.setSerializerCompiler(() => data => JSON.stringify(data))
+
+  scope.addHook('onRequest', async (request, reply) => {
+    reply.headers({ 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer', 'X-Content-Type-Options': 'nosniff' })
+    if (request.method === 'POST') refuseCrossOrigin(request, options)
+  })
+  // A request without a body is one without fields: what is required is then missing, what is not is not.
+  scope.addHook('preValidation', async request => { request.body ??= {} })
+  scope.setErrorHandler((error, request, reply) => answerFailure(request, reply, error, errorPage(request, options.baseUrl)))
+}
+
+/** What the log says of a request: the query of a callback is a credential, so no query at all. */
+export const logSerializers = {
+  req: (request: FastifyRequest) => ({
+    method: request.method,
+    url: request.url.split('?', 1)[0],
+    host: request.host,
+    remoteAddress: request.ip,
+    remotePort: request.socket.remotePort
+  })
+}
+
+/** JSON and forms, strictly; any other type is 415. */
+async function setUpParsers (scope: FastifyInstance): Promise<void> {
+  scope.removeAllContentTypeParsers()
+  const parseJson = scope.getDefaultJsonParser('error', 'error')
+  scope.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    // Clients that always name a content type send it with an empty body too.
+    if (body === '') done(null)
+    else parseJson(request, body.toString(), done)
+  })
+  await scope.register(formbody)
+}
+
+/** The page that a form named for its errors, or the one that it stands on. */
+function errorPage (request: FastifyRequest, baseUrl: string | null): string | null {
+  const body: unknown = request.body
+  const errorNext = isPlainObject(body) ? sameOriginPath(body.error_next, ownOrigin(request, baseUrl)) : null
+  return errorNext ?? refererPath(request, baseUrl)
+}

@@ -1,0 +1,31 @@
+import { primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
+import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
+import type { UserExtras } from './extras.js'
+
+/** The accounts. */
+export const users = sqliteTable('svc_auth_users', {
+  userId: text('user_id').primaryKey(),
+  email: text('email'),
+  name: text('name'),
+  claims: text('claims', { mode: 'json' }).$type<AuthorizationClaims>().notNull(),
+  extras: text('extras', { mode: 'json' }).$type<UserExtras>().notNull()
+}, table => [
+  uniqueIndex('svc_auth_users_email_unique').on(table.email)
+])
+
+/** The passwords, as Argon2id PHC strings. */
+export const credentials = sqliteTable('svc_auth_credentials', {
+  userId: text('user_id').primaryKey().references(() => users.userId, { onDelete: 'cascade' }),
+  pwHash: text('pw_hash').notNull()
+})
+
+/** The ways in: which subject at which provider is which user. */
+export const providerLinks = sqliteTable('svc_auth_provider_links', {
+  provider: text('provider').notNull(),
+  subject: text('subject').notNull(),
+  userId: text('user_id').notNull().references(() => users.userId, { onDelete: 'cascade' }),
+  claims: text('claims', { mode: 'json' }).$type<IdentityClaims>().notNull()
+}, table => [
+  primaryKey({ columns: [table.provider, table.subject] }),
+  uniqueIndex('svc_auth_provider_links_user_provider_unique').on(table.userId, table.provider)
+])

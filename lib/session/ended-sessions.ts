@@ -1,0 +1,56 @@
+import type { Session } from 'fastify'
+import { type CallbackStore, entryId, isEntryId, readEntry, removeEntry, writeEntry } from './session-store.js'
+
+type Done = (error?: unknown) => void
+
+/** No request that was under way when its session ended runs longer than this. */
+const LONGEST_REQUEST_MS = 60 * 60 * 1000
+
+const kept = new WeakSet<object>()
+
+/**
+ * Makes a session that was ended stay ended, in this process and in others on the same store.
+ *
+ * @fastify/session saves a session when a request answers, and knows nothing of another request that signed the person out in the
+ * meantime: the saved session would be alive again. So the end of a session leaves a mark in the store, and whoever saves a session
+ * looks for the mark afterwards. The mark is written before the session is removed; hence a late save is either removed with the
+ * session or finds the mark.
+ *
+ * The store's own methods are wrapped, once, because sessions hold on to the store itself.
+ */
+export function keepEnded (store: CallbackStore): void {
+  if (kept.has(store)) return
+  kept.add(store)
+  const original: CallbackStore = { get: store.get.bind(store), set: store.set.bind(store), destroy: store.destroy.bind(store) }
+
+  store.set = (id: string, session: Session, done: Done) => {
+    if (isEntryId(id)) return original.set(id, session, done)
+    settle(done, async () => {
+      if (await hasEnded(original, id)) return
+      await save(original, id, session)
+      if (await hasEnded(original, id)) await removeEntry(original, id)
+    })
+  }
+  store.destroy = (id: string, done: Done) => {
+    if (isEntryId(id)) return original.destroy(id, done)
+    settle(done, async () => {
+      await writeEntry(original, entryId('ended', id), {}, LONGEST_REQUEST_MS)
+      await removeEntry(original, id)
+    })
+  }
+}
+
+async function hasEnded (store: CallbackStore, id: string): Promise<boolean> {
+  return await readEntry(store, entryId('ended', id)) !== null
+}
+
+async function save (store: CallbackStore, id: string, session: Session): Promise<void> {
+  return new Promise((resolve, reject) => {
+    store.set(id, session, error => { error ? reject(error) : resolve() })
+  })
+}
+
+function settle (done: Done, work: () => Promise<void>): void {
+  // The callback runs outside the promise: what it throws is not an error of the store.
+  work().then(() => { process.nextTick(done) }, (error: unknown) => { process.nextTick(done, error) })
+}

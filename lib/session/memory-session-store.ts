@@ -1,0 +1,46 @@
+import type { SessionStore } from '@fastify/session'
+import type { Session } from 'fastify'
+
+const SWEEP_INTERVAL_MS = 60_000
+
+interface Entry {
+  json: string
+  /** Milliseconds since the epoch. */
+  expires: number
+}
+
+/**
+ * The session store for one process: entries end when their cookie does. They are kept as text, so that sessions behave as they will in
+ * Redis or a database: a request sees the session as it was when it came in, and nothing of what others do to it.
+ */
+export class MemorySessionStore implements SessionStore {
+  readonly #entries = new Map<string, Entry>()
+  #nextSweep = 0
+
+  set (id: string, session: Session, callback: (error?: unknown) => void): void {
+    this.#sweep()
+    const expires = session.cookie.expires ? new Date(session.cookie.expires).getTime() : Infinity
+    this.#entries.set(id, { json: JSON.stringify(session), expires })
+    callback()
+  }
+
+  get (id: string, callback: (error: unknown, session?: Session | null) => void): void {
+    const entry = this.#entries.get(id)
+    const session: Session | null = entry === undefined || entry.expires <= Date.now() ? null : JSON.parse(entry.json)
+    callback(null, session)
+  }
+
+  destroy (id: string, callback: (error?: unknown) => void): void {
+    this.#entries.delete(id)
+    callback()
+  }
+
+  #sweep (): void {
+    const now = Date.now()
+    if (now < this.#nextSweep) return
+    this.#nextSweep = now + SWEEP_INTERVAL_MS
+    for (const [id, { expires }] of this.#entries) {
+      if (expires <= now) this.#entries.delete(id)
+    }
+  }
+}

@@ -1,0 +1,76 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Claims } from '../claims.js'
+import { keepEnded } from './ended-sessions.js'
+import { dropPendingSignIns, movePendingSignIns } from './pending-sign-ins.js'
+import { sessionsUnavailable } from './session-store.js'
+
+/** Who is signed in, as the session knows it. */
+export interface Principal {
+  /** The UUID of the user in the store. */
+  userId: string
+  /** How he signed in: `local` or the name of an external provider. */
+  provider: string
+  /** Identity claims with the authorization claims over them, as of the sign-in. */
+  claims: Claims
+}
+
+declare module 'fastify' {
+  interface Session {
+    user?: Principal
+  }
+}
+
+export function principalOf (request: FastifyRequest): Principal | null {
+  // The session is null once it was destroyed, and empty outside the path of its cookie.
+  return request.session?.user ?? null
+}
+
+/**
+ * Signs a principal in. The session gets a new id and nothing of the old one, so that whoever knew or prepared the session
+ * before the sign-in has nothing of the one after it; only sign-ins that other tabs have under way go along.
+ *
+ * @see OWASP ASVS 7.2.4
+ */
+export async function writePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
+  keepEnded(request.sessionStore)
+  const before = request.session.sessionId
+  try {
+    await request.session.regenerate()
+    request.session.user = principal
+    // Saved here and not when the response is sent: a store that fails must fail the sign-in, not follow it.
+    await request.session.save()
+  } catch (error) {
+    throw sessionsUnavailable(error)
+  }
+  await movePendingSignIns(request, before, request.session.sessionId)
+}
+
+/** Ends the session for good, whatever other request of it is under way, and clears its cookie. */
+export async function endSession (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  keepEnded(request.sessionStore)
+  const { session } = request
+  const cookieName = sessionCookieName(request)
+  if (cookieName === undefined && session.user === undefined) return
+
+  const { path, domain, httpOnly, secure, sameSite } = session.cookie
+  await dropPendingSignIns(request, session.sessionId)
+  try {
+    await session.destroy()
+  } catch (error) {
+    throw sessionsUnavailable(error)
+  }
+  if (cookieName !== undefined) {
+    reply.clearCookie(cookieName, withoutNulls({ path, domain, httpOnly, secure, sameSite }))
+  }
+}
+
+/** The application may have named the cookie itself: it is the one whose value holds the session id. */
+function sessionCookieName (request: FastifyRequest): string | undefined {
+  const { sessionId } = request.session
+  return Object.entries(request.cookies).find(([, value]) => value?.includes(sessionId))?.[0]
+}
+
+/** @fastify/session keeps null for what is not set; @fastify/cookie wants it absent. */
+function withoutNulls<T extends object> (attributes: T): { [K in keyof T]: NonNullable<T[K]> } {
+  return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value != null)) as { [K in keyof T]: NonNullable<T[K]> }
+}

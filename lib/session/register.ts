@@ -1,0 +1,23 @@
+import fastifyCookie from '@fastify/cookie'
+import fastifySession, { type FastifySessionOptions } from '@fastify/session'
+import type { FastifyInstance } from 'fastify'
+import { keepEnded } from './ended-sessions.js'
+import { MemorySessionStore } from './memory-session-store.js'
+
+const SEVEN_DAYS_MS = 7 * 24 * 60 * 60 * 1000
+
+/** Registers @fastify/session, and @fastify/cookie unless the application has it, with defaults that are safe. */
+export async function registerSession (app: FastifyInstance, options: FastifySessionOptions, secure: boolean | 'auto'): Promise<void> {
+  if (!app.hasPlugin('@fastify/cookie')) await app.register(fastifyCookie)
+
+  const store = options.store ?? new MemorySessionStore()
+  keepEnded(store)
+  await app.register(fastifySession, {
+    cookieName: 'svc_session',
+    saveUninitialized: false,
+    rolling: false,
+    ...options,
+    store,
+    cookie: { path: '/', httpOnly: true, sameSite: 'lax', secure, maxAge: SEVEN_DAYS_MS, ...options.cookie }
+  })
+}

@@ -1,0 +1,49 @@
+import type { SessionStore } from '@fastify/session'
+import type { Session } from 'fastify'
+import { AuthError } from '../errors.js'
+
+/** The part of an express-session compatible store that is used here. */
+export type CallbackStore = Pick<SessionStore, 'get' | 'set' | 'destroy'>
+
+/** What of ours stands beside a session in its store: sign-ins under way, and the mark that the session has ended. */
+export type EntryKind = 'pending' | 'ended'
+
+const PREFIX = 'svc-auth-'
+
+/** Session ids are made by @fastify/session and come back signed: nobody can pass the id of such an entry off as his session. */
+export function entryId (kind: EntryKind, sessionId: string): string {
+  return `${PREFIX}${kind}:${sessionId}`
+}
+
+export function isEntryId (id: string): boolean {
+  return id.startsWith(PREFIX)
+}
+
+/** Reads an entry; null when there is none. */
+export async function readEntry (store: CallbackStore, id: string): Promise<Session | null> {
+  return new Promise((resolve, reject) => {
+    store.get(id, (error, entry) => {
+      // Some stores report a missing entry as an error with this code.
+      if (error && error.code !== 'ENOENT') reject(sessionsUnavailable(error))
+      else resolve(entry ?? null)
+    })
+  })
+}
+
+/** Writes an entry of our own, which ends after `lifetime` ms: stores take that from the member `cookie`, as of a session. */
+export async function writeEntry (store: CallbackStore, id: string, content: object, lifetime: number): Promise<void> {
+  const entry = { ...content, cookie: { originalMaxAge: lifetime, maxAge: lifetime, expires: new Date(Date.now() + lifetime) } }
+  return new Promise((resolve, reject) => {
+    store.set(id, entry, error => { error ? reject(sessionsUnavailable(error)) : resolve() })
+  })
+}
+
+export async function removeEntry (store: CallbackStore, id: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    store.destroy(id, error => { error ? reject(sessionsUnavailable(error)) : resolve() })
+  })
+}
+
+export function sessionsUnavailable (cause: unknown): AuthError {
+  return new AuthError('unavailable', { message: 'Sessions cannot be reached at the moment; try again later.', cause })
+}

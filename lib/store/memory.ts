@@ -1,0 +1,121 @@
+import type { AuthorizationClaims } from '../claims.js'
+import { AuthError } from '../errors.js'
+import type { AuthStore, Credential, Link, LinkedIdentity, NewUser, User, UserQuery } from './store.js'
+
+interface Account {
+  user: User
+  links: Link[]
+  passwordHash: string | undefined
+}
+
+/**
+ * Keeps users in memory: they are lost when the process ends, and no other process sees them. For tests and first steps.
+ *
+ * Each method runs without a pause, so that none sees another's half-done work; values are copied on the way in and out.
+ */
+export class MemoryAuthStore implements AuthStore {
+  readonly #byUserId = new Map<string, Account>()
+  readonly #byEmail = new Map<string, Account>()
+  readonly #byLink = new Map<string, Account>()
+
+  async findUser (query: UserQuery): Promise<User | null> {
+    const account = this.#find(query)
+    return account === undefined ? null : structuredClone(account.user)
+  }
+
+  async links (userId: string): Promise<Link[]> {
+    const links = this.#byUserId.get(userId)?.links ?? []
+    return structuredClone(links).sort((a, b) => a.provider < b.provider ? -1 : 1)
+  }
+
+  async findCredential (email: string): Promise<Credential | null> {
+    const account = this.#byLink.get(linkKey('local', email))
+    const link = account?.links.find(link => link.provider === 'local')
+    if (account?.passwordHash === undefined || link === undefined) return null
+    return structuredClone({ user: account.user, link, passwordHash: account.passwordHash })
+  }
+
+  async refreshIdentity (identity: LinkedIdentity): Promise<User | null> {
+    const { provider, subject, claims } = identity
+    const account = this.#byLink.get(linkKey(provider, subject))
+    const link = account?.links.find(link => link.provider === provider)
+    if (account === undefined || link === undefined) return null
+    link.claims = structuredClone(claims)
+    return this.#noteIdentity(account, identity)
+  }
+
+  async createUser ({ link, passwordHash, ...user }: NewUser): Promise<User | null> {
+    const emailIsTaken = user.email !== null && this.#byEmail.has(user.email)
+    if (emailIsTaken || this.#byLink.has(linkKey(link.provider, link.subject))) return null
+
+    const account: Account = { user: structuredClone(user), links: [], passwordHash }
+    this.#byUserId.set(user.userId, account)
+    if (user.email !== null) this.#byEmail.set(user.email, account)
+    this.#setLink(account, { ...link, userId: user.userId })
+    return structuredClone(user)
+  }
+
+  async addLink (userId: string, identity: LinkedIdentity): Promise<User | null> {
+    const { provider, subject, claims } = identity
+    const account = this.#byUserId.get(userId)
+    if (account === undefined || this.#byLink.has(linkKey(provider, subject))) return null
+    if (account.links.some(link => link.provider === provider)) return null
+    this.#setLink(account, { provider, subject, claims, userId })
+    return this.#noteIdentity(account, identity)
+  }
+
+  async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
+    const account = this.#byUserId.get(userId)
+    if (account?.passwordHash === current) account.passwordHash = next
+  }
+
+  async grant (userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> {
+    const { user } = this.#known(userId)
+    user.claims = { ...user.claims, ...structuredClone(claims) }
+    return structuredClone(user.claims)
+  }
+
+  async withdraw (userId: string, names: readonly string[]): Promise<AuthorizationClaims> {
+    const { user } = this.#known(userId)
+    for (const name of names) delete user.claims[name]
+    return structuredClone(user.claims)
+  }
+
+  async close (): Promise<void> {
+    // Nothing is open, and an application that is closed may still look at its users.
+  }
+
+  #find (query: UserQuery): Account | undefined {
+    if ('userId' in query) return this.#byUserId.get(query.userId)
+    if ('email' in query) return this.#byEmail.get(query.email)
+    return this.#byLink.get(linkKey(query.provider, query.subject))
+  }
+
+  #setLink (account: Account, link: Link): void {
+    account.links.push(structuredClone(link))
+    this.#byLink.set(linkKey(link.provider, link.subject), account)
+  }
+
+  #noteIdentity (account: Account, { claims, verifiedEmail }: LinkedIdentity): User {
+    const { user } = account
+    if (claims.name !== undefined) user.name = claims.name
+    if (verifiedEmail !== null && (this.#byEmail.get(verifiedEmail) ?? account) === account) {
+      if (user.email !== null) this.#byEmail.delete(user.email)
+      this.#byEmail.set(verifiedEmail, account)
+      user.email = verifiedEmail
+      user.emailVerified = true
+    }
+    return structuredClone(user)
+  }
+
+  #known (userId: string): Account {
+    const account = this.#byUserId.get(userId)
+    if (account === undefined) throw new AuthError('unknown_user')
+    return account
+  }
+}
+
+/** No provider's name has a space, so that no two links share a key. */
+function linkKey (provider: string, subject: string): string {
+  return `${provider} ${subject}`
+}

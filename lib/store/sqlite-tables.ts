@@ -1,0 +1,27 @@
+import { fileURLToPath } from 'node:url'
+import { sql } from 'drizzle-orm'
+import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
+import { readMigrationFiles } from 'drizzle-orm/migrator'
+
+const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../drizzle/sqlite', import.meta.url))
+const JOURNAL = sql.identifier('svc_auth_migrations')
+
+/**
+ * Brings the tables up to date with the migrations of this package. Processes that start together take turns: the transaction
+ * holds the write lock from its beginning. Tables that the application's own migrations made are left as they are.
+ */
+export function createSqliteTables (db: BetterSQLite3Database): void {
+  db.transaction(tx => {
+    if (tableExists(tx, 'svc_auth_users') && !tableExists(tx, 'svc_auth_migrations')) return
+    tx.run(sql`create table if not exists ${JOURNAL} (hash text primary key, created_at integer not null)`)
+    for (const migration of readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER })) {
+      if (tx.get(sql`select 1 from ${JOURNAL} where hash = ${migration.hash}`) !== undefined) continue
+      for (const statement of migration.sql) tx.run(sql.raw(statement))
+      tx.run(sql`insert into ${JOURNAL} values (${migration.hash}, ${migration.folderMillis})`)
+    }
+  }, { behavior: 'immediate' })
+}
+
+function tableExists (db: Pick<BetterSQLite3Database, 'get'>, name: string): boolean {
+  return db.get(sql`select 1 from sqlite_master where type = 'table' and name = ${name}`) !== undefined
+}

@@ -1,0 +1,165 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { type SQL, and, eq, sql } from 'drizzle-orm'
+import { type BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
+import type { AuthorizationClaims } from '../claims.js'
+import { AuthError } from '../errors.js'
+import { credentials, providerLinks, users } from '../schema/sqlite.js'
+import { createSqliteTables } from './sqlite-tables.js'
+import type { AuthStore, Credential, Link, LinkedIdentity, NewUser, User, UserQuery } from './store.js'
+
+type Row = typeof users.$inferSelect
+
+/** How long a statement waits in all for another process that holds the database locked. */
+const LOCK_PATIENCE_MS = 5000
+const LOCK_RETRY_MS = 20
+
+/**
+ * The statements of SqlAuthStore on SQLite. better-sqlite3 runs them without a pause; what must be atomic between processes
+ * too runs in an immediate transaction, which takes the write lock before it reads.
+ */
+export class SqliteStatements implements AuthStore {
+  readonly #db: BetterSQLite3Database
+  readonly #close: () => void
+  #tablesExist: boolean
+
+  constructor (db: BetterSQLite3Database, { createTables, close }: { createTables: boolean, close: () => void }) {
+    this.#db = db
+    this.#close = close
+    this.#tablesExist = !createTables
+  }
+
+  async findUser (query: UserQuery): Promise<User | null> {
+    return this.#run(() => {
+      if ('userId' in query) return this.#userWhere(eq(users.userId, query.userId))
+      if ('email' in query) return this.#userWhere(eq(users.email, query.email))
+      const link = this.#db.select({ userId: providerLinks.userId }).from(providerLinks).where(isLink(query)).get()
+      return link === undefined ? null : this.#userWhere(eq(users.userId, link.userId))
+    })
+  }
+
+  async links (userId: string): Promise<Link[]> {
+    return this.#run(() => this.#db.select().from(providerLinks).where(eq(providerLinks.userId, userId)).orderBy(providerLinks.provider).all())
+  }
+
+  async findCredential (email: string): Promise<Credential | null> {
+    return this.#run(() => {
+      const row = this.#db.select({ user: users, link: providerLinks, passwordHash: credentials.pwHash })
+        .from(providerLinks)
+        .innerJoin(users, eq(users.userId, providerLinks.userId))
+        .innerJoin(credentials, eq(credentials.userId, providerLinks.userId))
+        .where(isLink({ provider: 'local', subject: email }))
+        .get()
+      return row === undefined ? null : { ...row, user: userOf(row.user) }
+    })
+  }
+
+  async refreshIdentity (identity: LinkedIdentity): Promise<User | null> {
+    return this.#transaction(() => {
+      const link = this.#db.update(providerLinks).set({ claims: identity.claims }).where(isLink(identity)).returning().get()
+      return link === undefined ? null : this.#noteIdentity(link.userId, identity)
+    })
+  }
+
+  async createUser ({ userId, email, emailVerified, name, claims, link, passwordHash }: NewUser): Promise<User | null> {
+    return this.#transaction(() => {
+      if (email !== null && this.#userWhere(eq(users.email, email)) !== null) return null
+      if (this.#linkExists(link)) return null
+      const row = this.#db.insert(users).values({ userId, email, name, claims, extras: { email_verified: emailVerified } }).returning().get()
+      this.#db.insert(providerLinks).values({ ...link, userId }).run()
+      if (passwordHash !== undefined) this.#db.insert(credentials).values({ userId, pwHash: passwordHash }).run()
+      return userOf(row)
+    })
+  }
+
+  async addLink (userId: string, identity: LinkedIdentity): Promise<User | null> {
+    const { provider, subject, claims } = identity
+    return this.#transaction(() => {
+      if (this.#userWhere(eq(users.userId, userId)) === null || this.#linkExists(identity)) return null
+      const inserted = this.#db.insert(providerLinks).values({ provider, subject, userId, claims })
+        .onConflictDoNothing({ target: [providerLinks.userId, providerLinks.provider] }).returning().get()
+      return inserted === undefined ? null : this.#noteIdentity(userId, identity)
+    })
+  }
+
+  async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
+    await this.#run(() => {
+      this.#db.update(credentials).set({ pwHash: next }).where(and(eq(credentials.userId, userId), eq(credentials.pwHash, current))).run()
+    })
+  }
+
+  async grant (userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> {
+    return this.#changeClaims(userId, granted => ({ ...granted, ...claims }))
+  }
+
+  async withdraw (userId: string, names: readonly string[]): Promise<AuthorizationClaims> {
+    return this.#changeClaims(userId, granted => Object.fromEntries(Object.entries(granted).filter(([name]) => !names.includes(name))))
+  }
+
+  async close (): Promise<void> {
+    this.#close()
+  }
+
+  #changeClaims (userId: string, change: (granted: AuthorizationClaims) => AuthorizationClaims): Promise<AuthorizationClaims> {
+    return this.#transaction(() => {
+      const user = this.#userWhere(eq(users.userId, userId))
+      if (user === null) throw new AuthError('unknown_user')
+      const claims = change(user.claims)
+      this.#db.update(users).set({ claims }).where(eq(users.userId, userId)).run()
+      return claims
+    })
+  }
+
+  #noteIdentity (userId: string, { claims: { name }, verifiedEmail }: LinkedIdentity): User {
+    const owner = verifiedEmail === null ? null : this.#userWhere(eq(users.email, verifiedEmail))
+    const takesEmail = verifiedEmail !== null && (owner === null || owner.userId === userId)
+    const row = this.#db.update(users).set({
+      name: name ?? sql`${users.name}`,
+      ...(takesEmail && { email: verifiedEmail, extras: sql`json_set(${users.extras}, '$.email_verified', json('true'))` })
+    }).where(eq(users.userId, userId)).returning().get()
+    return userOf(row)
+  }
+
+  #userWhere (condition: SQL): User | null {
+    const row = this.#db.select().from(users).where(condition).get()
+    return row === undefined ? null : userOf(row)
+  }
+
+  #linkExists (link: { provider: string, subject: string }): boolean {
+    return this.#db.select().from(providerLinks).where(isLink(link)).get() !== undefined
+  }
+
+  #transaction<T> (work: () => T): Promise<T> {
+    return this.#run(() => this.#db.transaction(work, { behavior: 'immediate' }))
+  }
+
+  /** Makes the tables before the first statement, and waits, without blocking the process, while another one holds the lock. */
+  async #run<T> (work: () => T): Promise<T> {
+    const deadline = Date.now() + LOCK_PATIENCE_MS
+    for (;;) {
+      try {
+        if (!this.#tablesExist) {
+          createSqliteTables(this.#db)
+          this.#tablesExist = true
+        }
+        return work()
+      } catch (error) {
+        if (error instanceof AuthError) throw error
+        if (!isLocked(error) || Date.now() > deadline) throw new AuthError('unavailable', { cause: error })
+      }
+      await wait(LOCK_RETRY_MS)
+    }
+  }
+}
+
+function isLink ({ provider, subject }: { provider: string, subject: string }): SQL | undefined {
+  return and(eq(providerLinks.provider, provider), eq(providerLinks.subject, subject))
+}
+
+function userOf ({ userId, email, name, claims, extras }: Row): User {
+  return { userId, email, emailVerified: extras.email_verified === true, name, claims }
+}
+
+function isLocked (error: unknown): boolean {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+  return cause instanceof Error && 'code' in cause && /^SQLITE_(BUSY|LOCKED)/.test(String(cause.code))
+}
