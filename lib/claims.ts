@@ -95,15 +95,18 @@ export function isPlainObject (value: unknown): value is Record<string, unknown>
   return prototype === Object.prototype || prototype === null
 }
 
-/** A string that says something. */
+/** A string that says something and that every store can keep: Postgres takes neither NUL nor half a surrogate pair. */
 export function isText (value: unknown): value is string {
-  return typeof value === 'string' && value !== ''
+  return typeof value === 'string' && value !== '' && isStorable(value)
+}
+
+function isStorable (text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed()
 }
 
 function copyJson (value: unknown, path: string, depth: number): JsonValue {
   if (typeof value === 'string') {
-    // Postgres stores neither in jsonb; refusing them everywhere keeps all stores alike.
-    if (value.includes('\0') || !value.isWellFormed()) throw invalidClaims(`${path} holds a NUL character or half a surrogate pair`)
+    if (!isStorable(value)) throw invalidClaims(`${path} holds a NUL character or half a surrogate pair`)
     return value
   }
   if (value === null || typeof value === 'boolean') return value

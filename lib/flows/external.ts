@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
+import { checkedIdentity } from '../providers/identity.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import { type PendingSignIn, addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
 import { writePrincipal } from '../session/principal.js'
@@ -41,7 +42,8 @@ export async function pendingSignIn (request: FastifyRequest, provider: External
  * @throws AuthError `access_denied`, `provider_unavailable`, `provider_error`, `account_exists`, `unavailable`
  */
 export async function finishSignIn (request: FastifyRequest, provider: ExternalProvider, store: AuthStore, redirectUri: string, parameters: URLSearchParams, { state, nonce, codeVerifier }: PendingSignIn): Promise<void> {
-  const { identity } = await provider.authenticate({ parameters, redirectUri, state, nonce, codeVerifier })
+  const authentication = await provider.authenticate({ parameters, redirectUri, state, nonce, codeVerifier })
+  const identity = checkedIdentity(authentication.identity)
   const user = await userOfIdentity(store, provider.name, identity)
   await writePrincipal(request, { userId: user.userId, provider: provider.name, claims: mergeClaims(identity.claims, user.claims) })
 }

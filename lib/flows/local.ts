@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import { type AuthorizationClaims, type IdentityClaims, mergeClaims } from '../claims.js'
+import { type AuthorizationClaims, type IdentityClaims, isText, mergeClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
@@ -24,6 +24,9 @@ export interface Registration {
  */
 export async function register (request: FastifyRequest, local: LocalIdentityProvider, store: AuthStore, registration: Registration): Promise<Principal> {
   const claims = initialClaims(local, registration)
+  if (registration.name !== undefined && !isText(registration.name)) {
+    throw new AuthError('invalid_request', { message: 'The name holds characters that cannot be stored.' })
+  }
   const email = canonicalEmail(registration.email)
   if (email === null) throw new AuthError('invalid_email')
   const passwordHash = await local.hashPassword(registration.password, { email })

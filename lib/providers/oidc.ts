@@ -15,7 +15,6 @@ export interface OidcProviderOptions extends ProviderOptions {
 }
 
 const WELL_KNOWN = /\/\.well-known\/openid-configuration\/?$/
-const MAX_SUBJECT_LENGTH = 255
 
 /** Seconds by which the provider's clock may be off. */
 const CLOCK_TOLERANCE = 30
@@ -33,7 +32,8 @@ const CLAIMS_OF_SCOPE: Readonly<Record<string, readonly string[]>> = { email: ['
  */
 export class OidcProvider implements ExternalProvider {
   readonly name: string
-  readonly #issuer: URL
+  /** What is asked for its document: the issuer, and perhaps a query. */
+  readonly #discoveryTarget: URL
   readonly #client: oauth.Client
   readonly #clientSecret: string
   readonly #scopes: readonly string[]
@@ -49,7 +49,7 @@ export class OidcProvider implements ExternalProvider {
     if (typeof allowInsecureRequests !== 'boolean') throw new OptionsError(`${name}: allowInsecureRequests must be true or false`)
 
     this.name = name
-    this.#issuer = issuerOf(discoveryUrl, allowInsecureRequests, name)
+    this.#discoveryTarget = discoveryTarget(discoveryUrl, allowInsecureRequests, name)
     this.#client = { client_id: clientId, [oauth.clockTolerance]: CLOCK_TOLERANCE }
     this.#clientSecret = clientSecret
     this.#scopes = scopes
@@ -59,9 +59,7 @@ export class OidcProvider implements ExternalProvider {
 
   async authorizationUrl ({ redirectUri, state, nonce, codeVerifier }: AuthorizationRequest): Promise<URL> {
     try {
-      const { authorization_endpoint: endpoint } = await this.#discover()
-      if (endpoint === undefined) throw new AuthError('provider_error', { cause: new Error('the discovery document names no authorization_endpoint') })
-      const url = new URL(endpoint)
+      const url = authorizationEndpoint(await this.#discover(), this.#http[oauth.allowInsecureRequests])
       const parameters = {
         ...this.#authorizationParams,
         client_id: this.#client.client_id,
@@ -86,9 +84,9 @@ export class OidcProvider implements ExternalProvider {
       const parameters = validatedResponse(server, this.#client, response)
       const tokens = await this.#redeem(server, parameters, response)
       const idToken = oauth.getValidatedIdTokenClaims(tokens)
-      // Always present: an ID token was required. A foreign azp with a single audience is for us to refuse (OpenID Connect Core 3.1.3.7).
+      // An ID token was required, so there is one.
       if (idToken === undefined || !isAcceptable(idToken, this.#client)) {
-        throw new AuthError('provider_error', { cause: new Error('the ID token has no usable sub, or an azp or iat that cannot be right') })
+        throw new AuthError('provider_error', { cause: new Error('the ID token has an azp or an iat that cannot be right') })
       }
       const profile = await this.#withUserinfo(server, tokens.access_token, idToken)
       return { identity: this.identityOf(profile), tokens: tokensOf(tokens) }
@@ -112,8 +110,8 @@ export class OidcProvider implements ExternalProvider {
 
   /** Fetched on first use and kept; a failed attempt is not kept. The object stays one: oauth4webapi keeps the provider's keys by it. */
   async #discover (): Promise<oauth.AuthorizationServer> {
-    this.#metadata ??= oauth.discoveryRequest(this.#issuer, this.#http)
-      .then(response => oauth.processDiscoveryResponse(this.#issuer, response))
+    this.#metadata ??= oauth.discoveryRequest(this.#discoveryTarget, this.#http)
+      .then(response => oauth.processDiscoveryResponse(withoutQuery(this.#discoveryTarget), response))
     try {
       return await this.#metadata
     } catch (error) {
@@ -148,6 +146,13 @@ export class OidcProvider implements ExternalProvider {
   }
 }
 
+/** Browsers are sent there: nothing but https (http for a development server) will do. */
+function authorizationEndpoint ({ authorization_endpoint: endpoint = '' }: oauth.AuthorizationServer, allowInsecureRequests: boolean): URL {
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : null
+  if (url?.protocol === 'https:' || (allowInsecureRequests && url?.protocol === 'http:')) return url
+  throw new AuthError('provider_error', { cause: new Error('the discovery document has no authorization_endpoint with https:') })
+}
+
 /** The authorization response: state, `iss` (RFC 9207), error. */
 function validatedResponse (server: oauth.AuthorizationServer, client: oauth.Client, { parameters, state }: AuthorizationResponse): URLSearchParams {
   if (parameters.has('iss') && parameters.get('iss') === '') throw new AuthError('provider_error', { cause: new Error('the authorization response has an empty iss') })
@@ -164,9 +169,9 @@ function clientAuthentication (server: oauth.AuthorizationServer, secret: string
 }
 
 /** What OpenID Connect Core 3.1.3.7 asks for and oauth4webapi leaves to its caller. */
-function isAcceptable ({ sub, azp, iat }: oauth.IDToken, client: oauth.Client): boolean {
+function isAcceptable ({ azp, iat }: oauth.IDToken, client: oauth.Client): boolean {
   const now = Math.floor(Date.now() / 1000)
-  return sub !== '' && sub.length <= MAX_SUBJECT_LENGTH && (azp === undefined || azp === client.client_id) && iat <= now + CLOCK_TOLERANCE
+  return (azp === undefined || azp === client.client_id) && iat <= now + CLOCK_TOLERANCE
 }
 
 function tokensOf (response: oauth.TokenEndpointResponse): ProviderTokens {
@@ -181,7 +186,7 @@ function tokensOf (response: oauth.TokenEndpointResponse): ProviderTokens {
 }
 
 /** The issuer is what precedes the well-known path (OpenID Connect Discovery 1.0 section 4). */
-function issuerOf (discoveryUrl: unknown, allowInsecureRequests: boolean, name: string): URL {
+function discoveryTarget (discoveryUrl: unknown, allowInsecureRequests: boolean, name: string): URL {
   if (typeof discoveryUrl !== 'string' || !URL.canParse(discoveryUrl)) {
     throw new OptionsError(`${name}: discoveryUrl must be the URL of a /.well-known/openid-configuration document`)
   }
@@ -194,4 +199,10 @@ function issuerOf (discoveryUrl: unknown, allowInsecureRequests: boolean, name: 
   }
   url.pathname = url.pathname.replace(WELL_KNOWN, '')
   return url
+}
+
+function withoutQuery (url: URL): URL {
+  const issuer = new URL(url)
+  issuer.search = ''
+  return issuer
 }

@@ -52,7 +52,7 @@ export async function endSession (request: FastifyRequest, reply: FastifyReply):
   const cookieName = sessionCookieName(request)
   if (cookieName === undefined && session.user === undefined) return
 
-  const { path, domain, httpOnly, secure, sameSite } = session.cookie
+  const { path = '/', domain, httpOnly = true, secure, sameSite } = session.cookie
   await dropPendingSignIns(request, session.sessionId)
   try {
     await session.destroy()
@@ -60,7 +60,8 @@ export async function endSession (request: FastifyRequest, reply: FastifyReply):
     throw sessionsUnavailable(error)
   }
   if (cookieName !== undefined) {
-    reply.clearCookie(cookieName, withoutNulls({ path, domain, httpOnly, secure, sameSite }))
+    // @fastify/session has null for what is not set, which @fastify/cookie would take for its own default.
+    reply.clearCookie(cookieName, { path, httpOnly, secure: secure === true, sameSite: sameSite ?? false, ...(domain && { domain }) })
   }
 }
 
@@ -68,9 +69,4 @@ export async function endSession (request: FastifyRequest, reply: FastifyReply):
 function sessionCookieName (request: FastifyRequest): string | undefined {
   const { sessionId } = request.session
   return Object.entries(request.cookies).find(([, value]) => value?.includes(sessionId))?.[0]
-}
-
-/** @fastify/session keeps null for what is not set; @fastify/cookie wants it absent. */
-function withoutNulls<T extends object> (attributes: T): { [K in keyof T]: NonNullable<T[K]> } {
-  return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value != null)) as { [K in keyof T]: NonNullable<T[K]> }
 }

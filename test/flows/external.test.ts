@@ -1,0 +1,137 @@
+import t from 'tap'
+import { MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
+import { startFakeOpenIdProvider } from '../fakes/openid-provider.js'
+import { startApp } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { startOpenIdProvider } from '../helpers/openid-provider.js'
+
+const BASE_URL = 'https://app.example'
+const CALLBACK = `${BASE_URL}/auth/dev/callback`
+const CLAIMS = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada', picture: 'https://id.example/ada.png' }
+
+t.test('with a real OpenID provider', async t => {
+  for (const conformIdTokenClaims of [true, false]) {
+    t.test(`a person signs in, the claims are ${conformIdTokenClaims ? 'at userinfo' : 'in the ID token'}`, async t => {
+      const idp = await startOpenIdProvider(t, { redirectUris: [CALLBACK], conformIdTokenClaims })
+      const app = await startApp(t, { baseUrl: BASE_URL, providers: [idp.provider()] })
+      const browser = new Browser(app)
+
+      const login = await browser.get('/auth/dev/login?next=/welcome')
+      const callback = await idp.authorize(login.headers.location ?? '')
+      const landing = await browser.get(callback.pathname + callback.search)
+
+      t.equal(login.statusCode, 302)
+      t.equal(callback.origin + callback.pathname, CALLBACK)
+      t.equal(landing.statusCode, 302)
+      t.equal(landing.headers.location, '/welcome')
+      t.match((await browser.get('/me')).json().principal, { userId: /^[0-9a-f-]{36}$/, provider: 'dev', claims: CLAIMS })
+      t.equal(idp.requests.includes('/me'), conformIdTokenClaims, 'userinfo is asked for what the ID token lacks')
+    })
+  }
+
+  t.test('who does not consent is sent back to the page he came from with access_denied', async t => {
+    const idp = await startOpenIdProvider(t, { redirectUris: [CALLBACK] })
+    const app = await startApp(t, { baseUrl: BASE_URL, providers: [idp.provider()] })
+    const browser = new Browser(app)
+    idp.consents = false
+
+    const login = await browser.get('/auth/dev/login', { referer: `${BASE_URL}/sign-in?lang=en#form` })
+    const callback = await idp.authorize(login.headers.location ?? '')
+    const landing = await browser.get(callback.pathname + callback.search)
+
+    t.equal(landing.statusCode, 302)
+    t.equal(landing.headers.location, '/sign-in?lang=en&error=access_denied#form')
+    t.equal((await browser.get('/me')).json().principal, null)
+  })
+
+  for (const store of [new MemoryAuthStore(), new SqlAuthStore(':memory:')]) {
+    t.test(`${store.constructor.name}: identity claims are refreshed, granted claims stay over them`, async t => {
+      const idp = await startOpenIdProvider(t, { redirectUris: [CALLBACK] })
+      const app = await startApp(t, { baseUrl: BASE_URL, providers: [idp.provider()], store })
+      const signIn = async () => {
+        const browser = new Browser(app)
+        const login = await browser.get('/auth/dev/login')
+        const callback = await idp.authorize(login.headers.location ?? '')
+        await browser.get(callback.pathname + callback.search)
+        return (await browser.get('/me')).json().principal
+      }
+      const before = await signIn()
+      await app.auth.grant(before.userId, { role: 'admin', picture_of: { day: 1 } })
+      idp.account = { sub: 'ada', email: 'ada@new.example', email_verified: true, name: 'Ada Lovelace' }
+
+      const after = await signIn()
+
+      t.equal(after.userId, before.userId)
+      t.strictSame(after.claims, { sub: 'ada', email: 'ada@new.example', email_verified: true, name: 'Ada Lovelace', role: 'admin', picture_of: { day: 1 } })
+      t.match(await app.auth.findUser({ email: 'ada@new.example' }), { userId: before.userId, name: 'Ada Lovelace', emailVerified: true })
+      t.equal(await app.auth.findUser({ email: 'ada@example.com' }), null)
+    })
+  }
+})
+
+t.test('the authorization request carries state, nonce and a PKCE challenge, new ones each time', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  const app = await startApp(t, { baseUrl: `${BASE_URL}/`, prefix: '/id', providers: [fake.provider({ authorizationParams: { prompt: 'login' }, scopes: ['openid', 'email'] })] })
+  const browser = new Browser(app)
+
+  const [first, second] = await Promise.all(['/id/fake/login', '/id/fake/login'].map(async url => new URL((await browser.get(url)).headers.location ?? '').searchParams))
+
+  t.match(Object.fromEntries(first ?? []), {
+    response_type: 'code',
+    client_id: fake.clientId,
+    redirect_uri: 'https://app.example/id/fake/callback',
+    scope: 'openid email',
+    prompt: 'login',
+    code_challenge_method: 'S256',
+    code_challenge: /^[\w-]{43}$/,
+    state: /^[\w-]{43}$/,
+    nonce: /^[\w-]{43}$/
+  })
+  for (const parameter of ['state', 'nonce', 'code_challenge']) t.not(first?.get(parameter), second?.get(parameter))
+})
+
+t.test('the callback answers no-store, and its code and state reach no log', async t => {
+  const lines: string[] = []
+  const fake = await startFakeOpenIdProvider(t)
+  const app = await startApp(t, { baseUrl: BASE_URL, providers: [fake.provider()] }, { logger: { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } } })
+  const browser = new Browser(app)
+  const login = await browser.get('/auth/fake/login')
+  const callback = fake.consent(login.headers.location ?? '')
+
+  const landing = await browser.get(callback)
+  await browser.get(callback)
+
+  t.equal(landing.headers['cache-control'], 'no-store')
+  t.equal(landing.headers['referrer-policy'], 'no-referrer')
+  const secrets = [...new URL(callback, BASE_URL).searchParams].filter(([name]) => name !== 'iss').map(([, value]) => value)
+  secrets.push(fake.clientSecret, 'the-access-token', 'the-refresh-token')
+  t.equal(secrets.length, 5)
+  for (const secret of secrets) t.notOk(lines.join('').includes(secret))
+  t.ok(lines.some(line => line.includes('/auth/fake/callback')), 'the path is logged')
+})
+
+t.test('HEAD starts nothing and uses nothing up', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  const app = await startApp(t, { baseUrl: BASE_URL, providers: [fake.provider()] })
+  const browser = new Browser(app)
+  const login = await browser.get('/auth/fake/login')
+  const callback = fake.consent(login.headers.location ?? '')
+
+  t.equal((await browser.send({ method: 'HEAD', url: '/auth/fake/login' })).statusCode, 404)
+  t.equal((await browser.send({ method: 'HEAD', url: callback })).statusCode, 404)
+  t.equal((await browser.get(callback)).headers.location, '/')
+})
+
+t.test('next is honoured on this origin only, and not on the callback', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  const app = await startApp(t, { baseUrl: BASE_URL, providers: [fake.provider()] })
+  const cases = { '/here?a=b#c': '/here?a=b#c', 'https://app.example/here': '/here', '//evil.example': '/', 'https://evil.example/': '/', '/\\evil.example': '/' }
+
+  for (const [next, expected] of Object.entries(cases)) {
+    const browser = new Browser(app)
+    const login = await browser.get(`/auth/fake/login?next=${encodeURIComponent(next)}`)
+    const landing = await browser.get(`${fake.consent(login.headers.location ?? '')}&next=/elsewhere`)
+    t.equal(landing.headers.location, expected)
+  }
+  t.equal((await new Browser(app).get('/auth/fake/login?next=/a&next=/b')).statusCode, 400)
+})

@@ -1,0 +1,95 @@
+import { once } from 'node:events'
+import { type AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
+import Provider from 'oidc-provider'
+import type { Test } from 'tap'
+import { OidcProvider, type OidcProviderOptions } from '../../lib/index.js'
+
+export interface Account {
+  sub: string
+  [claim: string]: unknown
+}
+
+/** The real `oidc-provider`, on a free loopback port, with a person behind it who answers every question at once. */
+export class OpenIdProvider {
+  /** Who signs in there. */
+  account: Account = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada', picture: 'https://id.example/ada.png' }
+  /** Whether that person consents. */
+  consents = true
+  /** Paths of the requests that came in. */
+  readonly requests: string[] = []
+  readonly issuer: string
+  readonly clientId = 'the-app'
+  readonly clientSecret = 'the client secret of the tests'
+
+  constructor (issuer: string) {
+    this.issuer = issuer
+  }
+
+  provider (options: Partial<OidcProviderOptions> = {}): OidcProvider {
+    return new OidcProvider({
+      name: 'dev',
+      discoveryUrl: `${this.issuer}/.well-known/openid-configuration`,
+      clientId: this.clientId,
+      clientSecret: this.clientSecret,
+      allowInsecureRequests: true,
+      ...options
+    })
+  }
+
+  /** Follows an authorization request as a browser does, up to the redirect back to the application: returns that callback URL. */
+  async authorize (authorizationUrl: string): Promise<URL> {
+    const cookies = new Map<string, string>()
+    let url = new URL(authorizationUrl)
+    while (url.origin === this.issuer) {
+      const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+      const response = await fetch(url, { redirect: 'manual', headers: { cookie } })
+      for (const header of response.headers.getSetCookie()) {
+        const [, name, value] = /^([^=]+)=([^;]*)/.exec(header) ?? []
+        if (name !== undefined && value !== undefined) cookies.set(name, value)
+      }
+      const location = response.headers.get('location')
+      if (location === null) throw new Error(`${response.status} at ${url.href}: ${await response.text()}`)
+      url = new URL(location, url)
+    }
+    return url
+  }
+}
+
+export async function startOpenIdProvider (t: Test, { redirectUris, conformIdTokenClaims = true }: { redirectUris: string[], conformIdTokenClaims?: boolean }): Promise<OpenIdProvider> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(async () => { server.close(); server.closeAllConnections(); await once(server, 'close') })
+  const idp = new OpenIdProvider(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+
+  const oidc = new Provider(idp.issuer, {
+    clients: [{ client_id: idp.clientId, client_secret: idp.clientSecret, redirect_uris: redirectUris, token_endpoint_auth_method: 'client_secret_post' }],
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name', 'picture'] },
+    conformIdTokenClaims,
+    features: { devInteractions: { enabled: false } },
+    interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
+    findAccount: (_context, accountId) => ({ accountId, claims: () => ({ ...idp.account, sub: accountId }) })
+  })
+  const handle = oidc.callback()
+  server.on('request', (request, response) => {
+    const path = request.url?.split('?', 1)[0] ?? ''
+    idp.requests.push(path)
+    if (path.startsWith('/interaction/')) answerInteraction()
+    else handle(request, response)
+
+    async function answerInteraction (): Promise<void> {
+      const { prompt, grantId, params, session } = await oidc.interactionDetails(request, response)
+      if (!idp.consents) {
+        await oidc.interactionFinished(request, response, { error: 'access_denied', error_description: 'the person said no' })
+      } else if (prompt.name === 'login') {
+        await oidc.interactionFinished(request, response, { login: { accountId: idp.account.sub } })
+      } else {
+        const grant = (grantId !== undefined && await oidc.Grant.find(grantId)) || new oidc.Grant({ accountId: session?.accountId, clientId: String(params.client_id) })
+        grant.addOIDCScope(String(params.scope))
+        await oidc.interactionFinished(request, response, { consent: { grantId: await grant.save() } })
+      }
+    }
+  })
+  return idp
+}

@@ -1,0 +1,23 @@
+import t from 'tap'
+import { checkedIdentity } from '../../lib/providers/identity.js'
+
+t.test('an identity without a usable subject is refused', async t => {
+  for (const subject of ['', 'a'.repeat(256), 'ada\0', 'ada\ud800', 7, null, undefined, { sub: 'ada' }]) {
+    t.throws(() => checkedIdentity({ subject: subject as never, claims: { sub: 'ada' }, emailVerified: false }), { code: 'provider_error' }, JSON.stringify(subject))
+  }
+  t.equal(checkedIdentity({ subject: 'a'.repeat(255), claims: { sub: 'x' }, emailVerified: false }).claims.sub, 'a'.repeat(255))
+})
+
+t.test('claims become plain JSON data, and reach no prototype', async t => {
+  const claims = JSON.parse('{"sub":"ada","__proto__":{"admin":true},"constructor":1,"name":"Ada","email":"ada@example.com","nested":{"a":[1]}}')
+  const identity = checkedIdentity({ subject: 'ada', claims: { ...claims, odd: () => {}, __proto__: null }, emailVerified: true })
+  t.strictSame(identity, { subject: 'ada', emailVerified: true, claims: { sub: 'ada', name: 'Ada', email: 'ada@example.com', nested: { a: [1] } } })
+})
+
+t.test('an e-mail that is no string is none, and none is never verified', async t => {
+  for (const email of [['ada@example.com'], '', 'ada@example.com\0', undefined]) {
+    const identity = checkedIdentity({ subject: 'ada', claims: { sub: 'ada', email: email as never }, emailVerified: true })
+    t.strictSame(identity, { subject: 'ada', emailVerified: false, claims: { sub: 'ada' } })
+  }
+  t.equal(checkedIdentity({ subject: 'ada', claims: { sub: 'ada', email: 'a@example.com' }, emailVerified: 'true' as never }).emailVerified, false)
+})

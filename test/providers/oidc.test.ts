@@ -1,0 +1,380 @@
+import { createHmac, generateKeyPairSync } from 'node:crypto'
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { createServer } from 'node:net'
+import { type AddressInfo } from 'node:net'
+import { type CryptoKey, SignJWT, exportSPKI, importJWK } from 'jose'
+import t, { type Test } from 'tap'
+import { AuthError, OidcProvider } from '../../lib/index.js'
+import { type FakeOpenIdProvider, json, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
+
+const CHECKS = { redirectUri: 'https://app.example/auth/fake/callback', state: 'the-state', nonce: 'the-nonce', codeVerifier: 'a'.repeat(43) }
+
+/** One sign-in, as the flow runs it. */
+async function signIn (fake: FakeOpenIdProvider, { provider = fake.provider(), callback = {} }: { provider?: OidcProvider, callback?: Record<string, string | null> } = {}) {
+  const url = await provider.authorizationUrl(CHECKS)
+  const { searchParams: parameters } = new URL(fake.consent(url.href, callback), 'https://app.example')
+  return provider.authenticate({ ...CHECKS, parameters })
+}
+
+async function refusal (t: Test, attempt: Promise<unknown>): Promise<AuthError> {
+  try {
+    await attempt
+  } catch (error) {
+    if (error instanceof AuthError) return error
+    throw error
+  }
+  return t.fail('it was accepted') as never
+}
+
+t.test('an identity has the claims of the ID token and the tokens of the token response', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  fake.profile = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada', picture: 'https://id.example/ada.png', role: 'admin', locale: 'en' }
+
+  const { identity, tokens } = await signIn(fake)
+
+  t.strictSame(identity, {
+    subject: 'ada',
+    emailVerified: true,
+    claims: { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada', picture: 'https://id.example/ada.png' }
+  })
+  t.match(tokens, { accessToken: 'the-access-token', refreshToken: 'the-refresh-token', expiresIn: 600, scope: 'openid', idToken: String })
+})
+
+t.test('a token response with no more than what is required is enough', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  fake.lies.set('/token', answer => {
+    const { expires_in: _, scope, refresh_token: __, ...required } = JSON.parse(answer.body)
+    return json([200, required])
+  })
+  t.strictSame(Object.keys((await signIn(fake)).tokens), ['accessToken', 'idToken'])
+})
+
+t.test('email_verified is true for JSON true and the string "true" only', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  const provider = fake.provider()
+  for (const value of [true, 'true']) {
+    fake.profile = { ...fake.profile, email_verified: value }
+    const { identity } = await signIn(fake, { provider })
+    t.strictSame([identity.emailVerified, identity.claims.email_verified], [true, true], JSON.stringify(value))
+  }
+  for (const value of ['TRUE', 'false', 1, '1', [], {}, false, null]) {
+    fake.profile = { ...fake.profile, email_verified: value }
+    const { identity } = await signIn(fake, { provider })
+    t.strictSame([identity.emailVerified, identity.claims.email_verified], [false, false], JSON.stringify(value))
+  }
+})
+
+t.test('claims of a wrong type are left out, and no e-mail is never a verified one', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  fake.metadata.userinfo_endpoint = undefined
+  fake.profile = { sub: 'ada', email: ['ada@example.com'], email_verified: true, name: 7, picture: '' }
+
+  const { identity } = await signIn(fake)
+
+  t.strictSame(identity, { subject: 'ada', emailVerified: false, claims: { sub: 'ada' } })
+})
+
+t.test('userinfo', async t => {
+  t.test('is asked for what the ID token lacks; what the ID token says stands', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.profile = { sub: 'ada', name: 'Ada' }
+    fake.userinfo = { name: 'Somebody else', email: 'ada@example.com', email_verified: true }
+    const { identity } = await signIn(fake)
+    t.strictSame(identity.claims, { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada' })
+    t.equal(identity.emailVerified, true)
+  })
+
+  t.test('is not asked for what no scope asked for', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.profile = { sub: 'ada' }
+    await signIn(fake, { provider: fake.provider({ scopes: ['openid'] }) })
+    t.notOk(fake.requests.includes('GET /userinfo'))
+  })
+
+  t.test('never vouches for another address than its own', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.profile = { sub: 'ada', email: 'victim@example.com' }
+    fake.userinfo = { email: 'ada@example.com', email_verified: true, name: 'Ada' }
+    const { identity } = await signIn(fake)
+    t.strictSame([identity.claims.email, identity.emailVerified], ['victim@example.com', false])
+  })
+
+  t.test('is not vouched for by the ID token', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.profile = { sub: 'ada' }
+    fake.idTokenClaims = { email_verified: true }
+    fake.userinfo = { email: 'victim@example.com' }
+    t.equal((await signIn(fake)).identity.emailVerified, false)
+  })
+
+  t.test('of another subject is refused', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.profile = { sub: 'ada' }
+    fake.userinfo = { sub: 'eve', email: 'ada@example.com', email_verified: true }
+    t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
+  })
+
+  t.test('that is signed is verified', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.profile = { sub: 'ada' }
+    fake.metadata.userinfo_signing_alg_values_supported = ['RS256']
+    const signed = async (key = fake.key) => new SignJWT({ iss: fake.issuer, aud: fake.clientId, sub: 'ada', email: 'ada@example.com' }).setProtectedHeader({ alg: 'RS256', kid: 'key-1' }).sign(key)
+    fake.lies.set('/userinfo', async () => ({ status: 200, headers: { 'content-type': 'application/jwt' }, body: await signed() }))
+    t.equal((await signIn(fake)).identity.claims.email, 'ada@example.com')
+
+    const foreignKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
+    fake.lies.set('/userinfo', async () => ({ status: 200, headers: { 'content-type': 'application/jwt' }, body: await signed(await importJWK(foreignKey.export({ format: 'jwk' }), 'RS256') as CryptoKey) }))
+    t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
+  })
+})
+
+t.test('an ID token is refused', async t => {
+  const now = () => Math.floor(Date.now() / 1000)
+  const b64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const hmac = (fake: FakeOpenIdProvider, secret: string) => (payload: object) => {
+    fake.metadata.id_token_signing_alg_values_supported = ['RS256', 'HS256', 'none']
+    const input = `${b64({ alg: 'HS256' })}.${b64(payload)}`
+    return `${input}.${createHmac('sha256', secret).update(input).digest('base64url')}`
+  }
+  const cases: Record<string, (fake: FakeOpenIdProvider) => unknown> = {
+    'without a signature': fake => {
+      fake.metadata.id_token_signing_alg_values_supported = ['RS256', 'none']
+      fake.forgeIdToken = payload => `${b64({ alg: 'none' })}.${b64(payload)}.`
+    },
+    'signed with the client secret': fake => { fake.forgeIdToken = hmac(fake, fake.clientSecret) },
+    'signed with the public key as a secret': async fake => {
+      const spki = await exportSPKI(await importJWK(fake.jwk, 'RS256') as CryptoKey)
+      fake.forgeIdToken = hmac(fake, spki)
+    },
+    'signed by an unknown key': fake => {
+      const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+      fake.forgeIdToken = async payload => new SignJWT(payload).setProtectedHeader({ alg: 'RS256', kid: 'key-1' }).sign(privateKey)
+    },
+    'with an unknown kid': fake => { fake.forgeIdToken = payload => fake.signedIdToken(payload, { alg: 'RS256', kid: '../../x' }) },
+    'changed after it was signed': fake => {
+      fake.forgeIdToken = async payload => {
+        const [header, , signature] = (await fake.signedIdToken(payload)).split('.')
+        return `${header}.${b64({ ...payload, sub: 'eve' })}.${signature}`
+      }
+    },
+    'that is no token': fake => { fake.forgeIdToken = () => 'nonsense' },
+    'of another issuer': fake => { fake.idTokenClaims = { iss: `${fake.issuer}/` } },
+    'for another audience': fake => { fake.idTokenClaims = { aud: 'another-app' } },
+    'for several audiences without azp': fake => { fake.idTokenClaims = { aud: [fake.clientId, 'another-app'] } },
+    'of another authorized party': fake => { fake.idTokenClaims = { azp: 'another-app' } },
+    'that has expired': fake => { fake.idTokenClaims = { exp: now() - 60 } },
+    'that never expires': fake => { fake.idTokenClaims = { exp: undefined } },
+    'that is issued in the future': fake => { fake.idTokenClaims = { iat: now() + 3600 } },
+    'without a nonce': fake => { fake.idTokenClaims = { nonce: undefined } },
+    'with the nonce of another sign-in': fake => { fake.idTokenClaims = { nonce: 'another' } },
+    'with a list of nonces': fake => { fake.idTokenClaims = { nonce: [CHECKS.nonce] } },
+    'without a subject': fake => { fake.idTokenClaims = { sub: undefined } },
+    'with a number as its subject': fake => { fake.idTokenClaims = { sub: 0 } }
+  }
+  for (const [name, lie] of Object.entries(cases)) {
+    t.test(name, async t => {
+      const fake = await startFakeOpenIdProvider(t)
+      await lie(fake)
+      const { code, cause } = await refusal(t, signIn(fake))
+      t.equal(code, 'provider_error')
+      t.type(cause, Error)
+    })
+  }
+
+  t.test('but not when the clock of the provider is half a minute off', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.idTokenClaims = { iat: now() + 25, nbf: now() + 25 }
+    t.equal((await signIn(fake)).identity.subject, 'ada')
+  })
+})
+
+t.test('an authorization response is refused', async t => {
+  const cases: Record<string, [callback: Record<string, string | null>, code: string]> = {
+    'without iss, where the provider announces it': [{ iss: null }, 'provider_error'],
+    'with the iss of another provider': [{ iss: 'https://evil.example' }, 'provider_error'],
+    'with an empty iss': [{ iss: '' }, 'provider_error'],
+    'without a code': [{ code: null }, 'provider_error'],
+    'with another state': [{ state: 'another' }, 'provider_error'],
+    'with a code that the provider does not know': [{ code: 'guessed' }, 'provider_error'],
+    'when the person said no': [{ code: null, error: 'access_denied' }, 'access_denied'],
+    'when the person said no, even without iss': [{ code: null, iss: null, error: 'access_denied' }, 'access_denied'],
+    'when a rule of the provider said no': [{ code: null, error: 'unauthorized' }, 'access_denied'],
+    'when the provider is overloaded': [{ code: null, error: 'temporarily_unavailable' }, 'provider_unavailable'],
+    'with any other error': [{ code: null, error: '<script>', error_description: 'line\r\nbreak' }, 'provider_error']
+  }
+  for (const [name, [callback, code]] of Object.entries(cases)) {
+    t.test(name, async t => {
+      const fake = await startFakeOpenIdProvider(t)
+      const error = await refusal(t, signIn(fake, { callback }))
+      t.equal(error.code, code)
+      t.notMatch(error.message, /script|break/)
+      t.notMatch(String(error.cause), /[\r\n]/)
+    })
+  }
+
+  t.test('with a foreign or empty iss from a provider that announces none', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.metadata.authorization_response_iss_parameter_supported = undefined
+    for (const iss of ['https://evil.example', '']) {
+      t.equal((await refusal(t, signIn(fake, { callback: { iss } }))).code, 'provider_error')
+    }
+    t.notOk(fake.requests.includes('POST /token'))
+  })
+
+  t.test('with two codes', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    const provider = fake.provider()
+    const { searchParams: parameters } = new URL(fake.consent((await provider.authorizationUrl(CHECKS)).href), 'https://app.example')
+    parameters.append('code', 'another')
+    t.equal((await refusal(t, provider.authenticate({ ...CHECKS, parameters }))).code, 'provider_error')
+    t.notOk(fake.requests.includes('POST /token'))
+  })
+})
+
+t.test('an answer that cannot be used', async t => {
+  const NEVER = { provider: (fake: FakeOpenIdProvider) => fake.provider({ timeout: 200 }) }
+  const hangs = () => 'handled' as const
+  const stalls = (_answer: unknown, response: ServerResponse) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).write('{')
+    return 'handled' as const
+  }
+  const drops = (_answer: unknown, response: ServerResponse) => {
+    response.destroy()
+    return 'handled' as const
+  }
+  const huge = (_answer: unknown, response: ServerResponse) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    const chunk = Buffer.alloc(65_536, ' ')
+    const pump = () => { while (!response.destroyed && response.write(chunk)); }
+    response.on('drain', pump)
+    pump()
+    return 'handled' as const
+  }
+  const cases = {
+    'HTML with 200': ['provider_error', () => ({ status: 200, headers: { 'content-type': 'text/html' }, body: '<h1>Sorry</h1>' })],
+    'an empty object': ['provider_error', () => json([200, {}])],
+    'an error with 200': ['provider_error', () => json([200, { error: 'bad_verification_code' }])],
+    'a redirect': ['provider_error', () => ({ status: 302, headers: { location: 'http://127.0.0.1:1/' }, body: '' })],
+    'no content': ['provider_error', () => ({ status: 204, headers: {}, body: '' })],
+    'an answer without an end': ['provider_error', huge],
+    'status 400': ['provider_error', () => json([400, { error: 'invalid_request', error_description: 'bad\u2028day' }])],
+    'status 401 with a challenge': ['provider_error', () => ({ status: 401, headers: { 'www-authenticate': 'Basic realm="x"' }, body: '{}' })],
+    'status 429': ['provider_unavailable', () => json([429, {}])],
+    'status 500': ['provider_unavailable', () => ({ status: 500, headers: { 'content-type': 'text/html' }, body: 'Oops' })],
+    silence: ['provider_unavailable', hangs],
+    'a body that stalls': ['provider_unavailable', stalls],
+    'a dropped connection': ['provider_unavailable', drops]
+  } as const
+  for (const path of ['/.well-known/openid-configuration', '/token', '/jwks', '/userinfo']) {
+    for (const [name, [code, lie]] of Object.entries(cases)) {
+      if (path === '/userinfo' && name === 'no content') continue
+      t.test(`${name} at ${path} is ${code}, and the next sign-in works`, async t => {
+        const fake = await startFakeOpenIdProvider(t)
+        fake.profile = { sub: 'ada', name: 'Ada' }
+        const provider = NEVER.provider(fake)
+        fake.lies.set(path, lie)
+        const error = await refusal(t, signIn(fake, { provider }))
+        t.equal(error.code, code)
+
+        fake.lies.clear()
+        t.equal((await signIn(fake, { provider })).identity.subject, 'ada')
+      })
+    }
+  }
+
+  t.test('a token type that is not Bearer is provider_error', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.lies.set('/token', answer => json([200, { ...JSON.parse(answer.body), token_type: 'mac' }]))
+    t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
+  })
+
+  t.test('a provider that is not there is provider_unavailable', async t => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    server.close()
+    await once(server, 'close')
+    const provider = new OidcProvider({ name: 'gone', discoveryUrl: `http://127.0.0.1:${port}/.well-known/openid-configuration`, clientId: 'a', clientSecret: 'b', allowInsecureRequests: true })
+    t.equal((await refusal(t, provider.authorizationUrl(CHECKS))).code, 'provider_unavailable')
+  })
+})
+
+t.test('discovery', async t => {
+  t.test('is fetched once for many sign-ins at once, and the keys with it', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    const provider = fake.provider()
+    await Promise.all(Array.from({ length: 20 }, () => provider.authorizationUrl(CHECKS)))
+    await signIn(fake, { provider })
+    await signIn(fake, { provider })
+    t.equal(fake.requests.filter(request => request.startsWith('GET /.well-known/')).length, 1)
+    t.equal(fake.requests.filter(request => request === 'GET /jwks').length, 1)
+  })
+
+  t.test('of another issuer is refused', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.metadata.issuer = 'https://evil.example'
+    t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
+  })
+
+  t.test('without an authorization endpoint is refused', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.metadata.authorization_endpoint = undefined
+    t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
+  })
+
+  t.test('that sends browsers or requests to something other than https is refused', async t => {
+    for (const endpoint of ['authorization_endpoint', 'token_endpoint', 'jwks_uri']) {
+      const fake = await startFakeOpenIdProvider(t)
+      for (const url of ['javascript:alert(1)', 'file:///etc/passwd', 'nonsense']) {
+        fake.metadata[endpoint] = url
+        t.equal((await refusal(t, signIn(fake))).code, 'provider_error', `${endpoint} ${url}`)
+      }
+    }
+  })
+
+  t.test('over plain http is for development servers only', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    t.throws(() => fake.provider({ allowInsecureRequests: false }), /discoveryUrl must be an https: URL/)
+  })
+
+  t.test('keeps a query, and a slash behind the well-known path does no harm', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    for (const suffix of ['?appid=1', '/']) {
+      const provider = fake.provider({ discoveryUrl: `${fake.issuer}/.well-known/openid-configuration${suffix}` })
+      t.ok(await provider.authorizationUrl(CHECKS))
+    }
+  })
+})
+
+t.test('the client is authenticated the way the provider takes it', async t => {
+  for (const methods of [['client_secret_basic'], ['client_secret_post'], undefined]) {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.metadata.token_endpoint_auth_methods_supported = methods
+    t.equal((await signIn(fake)).identity.subject, 'ada', String(methods))
+  }
+  const fake = await startFakeOpenIdProvider(t)
+  t.equal((await refusal(t, signIn(fake, { provider: fake.provider({ clientSecret: 'wrong' }) }))).code, 'provider_error')
+})
+
+t.test('requests go through the fetch that was given', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  const seen: string[] = []
+  const provider = fake.provider({ fetch: async (url, init) => { seen.push(String(url)); return fetch(url, init) } })
+  await signIn(fake, { provider })
+  t.strictSame(seen, ['/.well-known/openid-configuration', '/token', '/jwks'].map(path => fake.issuer + path))
+})
+
+t.test('options are checked at construction', async t => {
+  const options = { name: 'a', discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b' }
+  const wrong: Array<[object, RegExp]> = [
+    [{ discoveryUrl: undefined }, /a: discoveryUrl/],
+    [{ discoveryUrl: 'https://id.example/' }, /a: discoveryUrl must end in/],
+    [{ discoveryUrl: 'ftp://id.example/.well-known/openid-configuration' }, /a: discoveryUrl/],
+    [{ scopes: ['email'] }, /a: scopes must contain "openid"/],
+    [{ allowInsecureRequests: 'yes' }, /a: allowInsecureRequests/]
+  ]
+  for (const [change, message] of wrong) {
+    t.throws(() => new OidcProvider({ ...options, ...change } as never), { code: 'invalid_options', message })
+  }
+})

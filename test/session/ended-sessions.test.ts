@@ -1,0 +1,150 @@
+import { once } from 'node:events'
+import fastifyCookie from '@fastify/cookie'
+import fastifySession from '@fastify/session'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+import authPlugin from '../../lib/index.js'
+import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { SlowSessionStore } from '../helpers/slow-session-store.js'
+import { EventEmitter } from 'node:events'
+
+declare module 'fastify' {
+  interface Session {
+    cart?: string
+  }
+}
+
+const USER = { email: 'ada@example.com', password: 'correct horse' }
+
+/** `/slow` holds its session until `gate` says so; with `?write` it changes it before it answers. */
+function slowRoute (gate: EventEmitter) {
+  return (app: FastifyInstance): void => {
+    app.get('/slow', async request => {
+      gate.emit('arrived')
+      await once(gate, 'go on')
+      if (request.url.includes('write')) request.session.cart = 'apples'
+      return { principal: request.principal }
+    })
+  }
+}
+
+const APPS = {
+  'the own session': async (t: Test, gate: EventEmitter) =>
+    startApp(t, { local: localProvider() }, {}, slowRoute(gate)),
+  'the own session on a store in another process': async (t: Test, gate: EventEmitter) =>
+    startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store: new SlowSessionStore() } }, {}, slowRoute(gate)),
+  'the own session, rolling': async (t: Test, gate: EventEmitter) =>
+    startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, rolling: true, store: new SlowSessionStore() } }, {}, slowRoute(gate)),
+  "the application's own session, rolling": async (t: Test, gate: EventEmitter) => {
+    const app: FastifyInstance = Fastify()
+    t.teardown(() => app.close())
+    await app.register(fastifyCookie)
+    await app.register(fastifySession, { secret: SESSION_SECRET, cookieName: 'mine', cookie: { secure: false, path: '/' } })
+    await app.register(authPlugin, { local: localProvider() })
+    app.get('/me', async request => ({ principal: request.principal }))
+    slowRoute(gate)(app)
+    return app
+  }
+}
+
+for (const [name, start] of Object.entries(APPS)) {
+  t.test(`with ${name}`, async t => {
+    for (const path of ['/slow', '/slow?write']) {
+      t.test(`a session that was ended stays ended, although ${path} was under way`, async t => {
+        const gate = new EventEmitter()
+        const app = await start(t, gate)
+        const browser = new Browser(app)
+        await browser.submit('/auth/local/register', USER)
+        const cookies = new Map(browser.cookies)
+
+        const arrived = once(gate, 'arrived')
+        const slow = browser.get(path)
+        await arrived
+        await browser.submit('/auth/local/revoke', {})
+        gate.emit('go on')
+        t.ok((await slow).json().principal, 'the request under way had its principal')
+
+        const oldCookie = new Browser(app)
+        for (const [name, value] of cookies) oldCookie.cookies.set(name, value)
+        t.equal((await oldCookie.get('/me')).json().principal, null)
+      })
+
+      t.test(`the session from before a sign-in stays anonymous, although ${path} was under way`, async t => {
+        const gate = new EventEmitter()
+        const app = await start(t, gate)
+        const browser = new Browser(app)
+        await browser.submit('/auth/local/register', USER)
+        const firstSession = new Map(browser.cookies)
+
+        const arrived = once(gate, 'arrived')
+        const slow = browser.get(path)
+        await arrived
+        await browser.submit('/auth/local/login', USER)
+        const secondSession = new Map(browser.cookies)
+        gate.emit('go on')
+        await slow
+
+        const [old, current] = [new Browser(app), new Browser(app)]
+        for (const [name, value] of firstSession) old.cookies.set(name, value)
+        for (const [name, value] of secondSession) current.cookies.set(name, value)
+        t.equal((await old.get('/me')).json().principal, null)
+        t.ok((await current.get('/me')).json().principal)
+      })
+    }
+
+    t.test('signing out clears the cookie with the attributes it was set with, and works twice', async t => {
+      const app = await start(t, new EventEmitter())
+      const browser = new Browser(app)
+      const set = (await browser.submit('/auth/local/register', USER)).cookies.at(-1)
+
+      const first = await browser.submit('/auth/local/revoke', {})
+      const second = await browser.submit('/auth/local/revoke', {})
+
+      const cleared = first.cookies.find(({ name }) => name === set?.name)
+      t.match(cleared, { name: set?.name, value: '', maxAge: 0, path: set?.path, httpOnly: set?.httpOnly })
+      t.equal(cleared?.sameSite, set?.sameSite)
+      t.equal(cleared?.secure, set?.secure)
+      t.equal(second.statusCode, 303)
+    })
+  })
+}
+
+t.test('of a sign-in that fails because the session store does, nothing is left', async t => {
+  const store = new SlowSessionStore()
+  const app = await startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store } })
+  const browser = new Browser(app)
+  await browser.post('/auth/local/register', USER)
+  await browser.post('/auth/local/revoke')
+  store.failure = new Error('the store is down')
+
+  const response = await browser.post('/auth/local/login', USER)
+
+  t.equal(response.statusCode, 503)
+  t.equal(response.json().error, 'unavailable')
+  t.notOk(response.body.includes('the store is down'))
+  store.failure = null
+  t.equal((await browser.get('/me')).json().principal, null)
+  t.strictSame(store.sessions, [])
+})
+
+t.test('a session id is never kept across a sign-in', async t => {
+  const store = new SlowSessionStore()
+  const app = await startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store } }, {}, app => {
+    app.get('/cart', async request => { request.session.cart = 'planted'; return {} })
+  })
+  const browser = new Browser(app)
+  const seen = new Set<string | undefined>()
+  const note = () => seen.add(browser.cookies.get('svc_session'))
+
+  await browser.get('/cart')
+  note()
+  await browser.submit('/auth/local/register', USER)
+  note()
+  await browser.submit('/auth/local/login', USER)
+  note()
+
+  t.equal(seen.size, 3)
+  t.equal(store.sessions.length, 1, 'the old ones are gone from the store')
+  t.notOk(store.sessions[0]?.includes('planted'), 'nothing of the anonymous session is carried over')
+})
