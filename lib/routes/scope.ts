@@ -1,7 +1,6 @@
 import formbody from '@fastify/formbody'
 import { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isPlainObject } from '../claims.js'
 import type { ResolvedOptions } from '../options.js'
 import { sameOriginPath } from '../redirects.js'
 import { answerFailure, refererPath } from './answers.js'
@@ -54,6 +53,6 @@ async function setUpParsers (scope: FastifyInstance): Promise<void> {
 /** The page that a form named for its errors, or the one that it stands on. */
 function errorPage (request: FastifyRequest, baseUrl: string | null): string | null {
   const body: unknown = request.body
-  const errorNext = isPlainObject(body) ? sameOriginPath(body.error_next, ownOrigin(request, baseUrl)) : null
-  return errorNext ?? refererPath(request, baseUrl)
+  const errorNext = typeof body === 'object' && body !== null && 'error_next' in body ? body.error_next : undefined
+  return sameOriginPath(errorNext, ownOrigin(request, baseUrl)) ?? refererPath(request, baseUrl)
 }

@@ -3,6 +3,7 @@ import fastifySession, { type FastifySessionOptions } from '@fastify/session'
 import type { FastifyInstance } from 'fastify'
 import { keepEnded } from './ended-sessions.js'
 import { MemorySessionStore } from './memory-session-store.js'
+import { RotatingSigner } from './rotating-signer.js'
 
 const SEVEN_DAYS_MS = 7 * 24 * 60 * 60 * 1000
 
@@ -10,6 +11,7 @@ const SEVEN_DAYS_MS = 7 * 24 * 60 * 60 * 1000
 export async function registerSession (app: FastifyInstance, options: FastifySessionOptions, secure: boolean | 'auto'): Promise<void> {
   if (!app.hasPlugin('@fastify/cookie')) await app.register(fastifyCookie)
 
+  const { secret, algorithm } = options
   const store = options.store ?? new MemorySessionStore()
   keepEnded(store)
   await app.register(fastifySession, {
@@ -17,6 +19,7 @@ export async function registerSession (app: FastifyInstance, options: FastifySes
     saveUninitialized: false,
     rolling: false,
     ...options,
+    secret: Array.isArray(secret) ? new RotatingSigner([...secret], algorithm) : secret,
     store,
     cookie: { path: '/', httpOnly: true, sameSite: 'lax', secure, maxAge: SEVEN_DAYS_MS, ...options.cookie }
   })

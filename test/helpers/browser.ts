@@ -2,11 +2,11 @@ import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fas
 
 /** A browser as far as cookies go: keeps them between injected requests. */
 export class Browser {
-  readonly #app: FastifyInstance
+  readonly app: FastifyInstance
   readonly cookies = new Map<string, string>()
 
   constructor (app: FastifyInstance) {
-    this.#app = app
+    this.app = app
   }
 
   async get (url: string, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
@@ -35,7 +35,7 @@ export class Browser {
 
   async send (options: InjectOptions): Promise<LightMyRequestResponse> {
     const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-    const response = await this.#app.inject({ ...options, headers: { ...(cookie !== '' && { cookie }), ...options.headers } })
+    const response = await this.app.inject({ ...options, headers: { ...(cookie !== '' && { cookie }), ...options.headers } })
     for (const { name, value, maxAge } of response.cookies) {
       if (value === '' || maxAge === 0) this.cookies.delete(name)
       else this.cookies.set(name, value)

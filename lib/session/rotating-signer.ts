@@ -1,0 +1,36 @@
+import { Signer } from '@fastify/cookie'
+
+/** Sessions signed with an older secret that are remembered at a time; one that is forgotten has to sign in again. */
+const MAX_REMEMBERED = 10_000
+
+/**
+ * Signs session cookies with the first secret and knows those signed with any of them.
+ *
+ * @fastify/session compares the cookie of a request with a new signature of its id, and clears the cookie when they differ: after a
+ * rotation the first page view would sign everybody out. So a session keeps the signature that its cookie came with, until a sign-in
+ * gives it a new id.
+ */
+export class RotatingSigner {
+  readonly #signer: Signer
+  readonly #cookieById = new Map<string, string>()
+
+  constructor (secrets: string[], algorithm: string | undefined) {
+    this.#signer = new Signer(secrets, algorithm)
+  }
+
+  sign (id: string): string {
+    return this.#cookieById.get(id) ?? this.#signer.sign(id)
+  }
+
+  unsign (cookie: string): ReturnType<Signer['unsign']> {
+    const unsigned = this.#signer.unsign(cookie)
+    if (unsigned.valid && unsigned.renew) this.#remember(unsigned.value, cookie)
+    return unsigned
+  }
+
+  #remember (id: string, cookie: string): void {
+    const [oldest] = this.#cookieById.keys()
+    if (oldest !== undefined && this.#cookieById.size >= MAX_REMEMBERED) this.#cookieById.delete(oldest)
+    this.#cookieById.set(id, cookie)
+  }
+}
