@@ -12,5 +12,5 @@ export type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Ide
 export { OidcProvider, type OidcProviderOptions } from './providers/oidc.js'
 export type { Principal } from './session/principal.js'
 export { MemoryAuthStore } from './store/memory.js'
-export { SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine } from './store/sql.js'
+export { SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection } from './store/sql.js'
 export type { AuthStore, Credential, Link, LinkedIdentity, NewUser, User, UserQuery } from './store/store.js'

@@ -6,8 +6,16 @@ import type { AuthorizationClaims } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import type { AuthStore, Credential, Link, LinkedIdentity, NewUser, User, UserQuery } from './store.js'
 
-/** An existing engine: it stays open when the store is closed. */
-export type SqlEngine = BetterSQLite3Database | Database
+/**
+ * An existing engine: a better-sqlite3 connection, or a Drizzle database on one. It stays open when the store is closed.
+ * The types say only what tells an engine from something else, so that nobody needs the types of a driver that he does not use.
+ */
+export type SqlEngine = SqliteConnection | { readonly $client: SqliteConnection, transaction (...args: never): unknown }
+
+export interface SqliteConnection {
+  prepare (source: string): unknown
+  pragma (source: string): unknown
+}
 
 export interface SqlAuthStoreOptions {
   /** Make the tables before the first query; default true. `false` leaves that to the application's own migrations. */
@@ -25,7 +33,7 @@ export interface SqlAuthStoreOptions {
  * ```
  */
 export class SqlAuthStore implements AuthStore {
-  readonly #target: string | SqlEngine
+  readonly #target: string | Database | BetterSQLite3Database
   readonly #createTables: boolean
   #opened: Promise<AuthStore> | undefined
   #isClosed = false
@@ -132,7 +140,7 @@ function sqliteFile (target: string): string {
   throw new OptionsError(`target has the scheme "${scheme}:", which is not known; expected an SQLite file, a sqlite: or file: URL, :memory: or an existing engine`)
 }
 
-function engine (target: unknown): SqlEngine {
+function engine (target: unknown): Database | BetterSQLite3Database {
   if (isConnection(target) || isDrizzle(target)) return target
   throw new OptionsError('target must be an SQLite file or URL, a Drizzle database on better-sqlite3, or a better-sqlite3 connection')
 }

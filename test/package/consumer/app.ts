@@ -1,0 +1,15 @@
+import Fastify from 'fastify'
+import authPlugin, { LocalIdentityProvider, SqlAuthStore } from 'fastify-svc-auth'
+
+const app = Fastify()
+const local = new LocalIdentityProvider({ secret: 'a secret of more than 32 characters' })
+await app.register(authPlugin, { local, store: new SqlAuthStore(':memory:'), session: { secret: 'another one of more than 32 characters' } })
+app.get('/me', { preHandler: app.auth.requireUser }, async request => ({ email: request.principal?.claims.email }))
+
+const payload = { email: 'ada@example.com', password: 'correct horse' }
+const registered = await app.inject({ method: 'POST', url: '/auth/local/register', payload })
+const [cookie] = registered.cookies
+const me = await app.inject({ url: '/me', cookies: { [cookie?.name ?? '']: cookie?.value ?? '' } })
+if (me.json().email !== payload.email) throw new Error(`/me answered ${me.body}`)
+console.log('ES module:', me.body)
+await app.close()
