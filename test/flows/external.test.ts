@@ -1,6 +1,7 @@
+import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
-import { startFakeOpenIdProvider } from '../fakes/openid-provider.js'
+import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { startOpenIdProvider } from '../helpers/openid-provider.js'
@@ -134,4 +135,60 @@ t.test('next is honoured on this origin only, and not on the callback', async t 
     t.equal(landing.headers.location, expected)
   }
   t.equal((await new Browser(app).get('/auth/fake/login?next=/a&next=/b')).statusCode, 400)
+})
+
+t.test('a failure', async t => {
+  const PAGE = `${BASE_URL}/sign-in?lang=en`
+  const down = (_answer: unknown, response: ServerResponse) => { response.destroy(); return 'handled' as const }
+
+  t.test('of the provider at the start goes back to the page, and the application goes on', async t => {
+    const [fake, healthy] = [await startFakeOpenIdProvider(t), await startFakeOpenIdProvider(t)]
+    fake.lies.set('/.well-known/openid-configuration', down)
+    const app = await startApp(t, { baseUrl: BASE_URL, providers: [fake.provider(), healthy.provider({ name: 'healthy' })] })
+    const browser = new Browser(app)
+
+    t.equal((await browser.get('/auth/fake/login', { referer: PAGE })).headers.location, '/sign-in?lang=en&error=provider_unavailable')
+    t.match((await browser.get('/auth/fake/login')).json(), { error: 'provider_unavailable' })
+    t.equal((await browser.get('/auth/fake/login', { referer: 'https://evil.example/' })).statusCode, 503)
+    t.equal((await browser.get('/auth/healthy/login')).statusCode, 302)
+    fake.lies.clear()
+    t.equal((await browser.get('/auth/fake/login')).statusCode, 302)
+  })
+
+  for (const [name, code, status, lie] of [
+    ['a bad token', 'provider_error', 502, (fake: FakeOpenIdProvider) => { fake.idTokenClaims = { nonce: 'another' } }],
+    ['a provider that is down', 'provider_unavailable', 503, (fake: FakeOpenIdProvider) => { fake.lies.set('/token', down) }],
+    ['a provider that never answers', 'provider_unavailable', 503, (fake: FakeOpenIdProvider) => { fake.lies.set('/token', () => 'handled') }],
+    ['a subject that cannot be stored', 'provider_error', 502, (fake: FakeOpenIdProvider) => { fake.idTokenClaims = { sub: 'ada\0' } }],
+    ['a store that is down', 'unavailable', 503, (_fake: FakeOpenIdProvider, store: MemoryAuthStore) => { store.refreshIdentity = async () => { throw new Error('on fire') } }]
+  ] as const) {
+    t.test(`${name} ends the sign-in with ${code} and no session`, async t => {
+      const fake = await startFakeOpenIdProvider(t)
+      const store = new MemoryAuthStore()
+      const app = await startApp(t, { baseUrl: BASE_URL, providers: [fake.provider({ timeout: 300 })], store })
+      const browser = new Browser(app)
+      const callbacks: string[] = []
+      for (const referer of [PAGE, PAGE, '']) {
+        const login = await browser.get('/auth/fake/login', referer === '' ? {} : { referer })
+        callbacks.push(fake.consent(login.headers.location ?? ''))
+      }
+      lie(fake, store)
+
+      const [onPage, asJson, withoutPage] = callbacks
+      t.equal((await browser.get(onPage ?? '')).headers.location, `/sign-in?lang=en&error=${code}`)
+      t.strictSame(Object.keys((await browser.get(asJson ?? '', { accept: 'application/json' })).json()), ['error', 'message'])
+      t.match(await browser.get(withoutPage ?? ''), { statusCode: status, body: new RegExp(`"error":"${code}"`) })
+      t.equal((await browser.get('/me')).json().principal, null)
+    })
+  }
+
+  t.test('reflects nothing of the provider\'s words', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    const app = await startApp(t, { baseUrl: BASE_URL, providers: [fake.provider()] })
+    const browser = new Browser(app)
+    const login = await browser.get('/auth/fake/login', { referer: PAGE })
+    const response = await browser.get(fake.consent(login.headers.location ?? '', { code: null, error: '<script>', error_description: 'x\r\nSet-Cookie: a=b' }))
+    t.equal(response.headers.location, '/sign-in?lang=en&error=provider_error')
+    t.notMatch(JSON.stringify([response.headers, response.body]), /script|a=b/)
+  })
 })

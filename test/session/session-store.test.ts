@@ -1,0 +1,110 @@
+import type { Session } from 'fastify'
+import t from 'tap'
+import { keepEnded } from '../../lib/session/ended-sessions.js'
+import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
+import { RotatingSigner } from '../../lib/session/rotating-signer.js'
+import { type CallbackStore, entryId, readEntry, removeEntry, writeEntry } from '../../lib/session/session-store.js'
+import { SlowSessionStore } from '../helpers/slow-session-store.js'
+
+const session = (user: string): Session => ({ cookie: { originalMaxAge: null }, user: { userId: user, provider: 'local', claims: { sub: user } } })
+
+t.test('the session store of one process', async t => {
+  t.test('hands out copies', async t => {
+    const store = new MemorySessionStore()
+    const stored = session('ada')
+    store.set('1', stored, () => {})
+    delete stored.user
+    const first = await readEntry(store, '1')
+    delete first?.user
+    t.equal((await readEntry(store, '1'))?.user?.userId, 'ada')
+  })
+
+  t.test('lets entries end with their cookie, and forgets them', async t => {
+    const store = new MemorySessionStore()
+    const now = Date.now()
+    await writeEntry(store, 'short', {}, 1000)
+    await writeEntry(store, 'long', {}, 1_000_000)
+    store.set('session', session('ada'), () => {})
+    t.ok(await readEntry(store, 'short'))
+
+    t.intercept(Date, 'now', { value: () => now + 61_000 })
+    t.equal(await readEntry(store, 'short'), null)
+    await writeEntry(store, 'another', {}, 1000)
+    t.intercept(Date, 'now', { value: () => now })
+    t.equal(await readEntry(store, 'short'), null, 'it is gone, not only hidden')
+    t.ok(await readEntry(store, 'long'))
+    t.ok(await readEntry(store, 'session'), 'a session without an end stays')
+  })
+})
+
+t.test('a store that reports a missing entry as ENOENT has none, one that fails is unavailable', async t => {
+  const failing = (error: Error): CallbackStore => ({
+    get: (_id, done) => { done(error) },
+    set: (_id, _session, done) => { done(error) },
+    destroy: (_id, done) => { done(error) }
+  })
+  t.equal(await readEntry(failing(Object.assign(new Error(), { code: 'ENOENT' })), '1'), null)
+  const down = failing(new Error('down'))
+  const attempts: Array<() => Promise<unknown>> = [() => readEntry(down, '1'), () => writeEntry(down, '1', {}, 1), () => removeEntry(down, '1')]
+  for (const attempt of attempts) {
+    await t.rejects(Promise.resolve(attempt()), { code: 'unavailable', statusCode: 503 })
+  }
+})
+
+t.test('ended sessions', async t => {
+  const set = (store: CallbackStore, id: string) => new Promise<unknown>(resolve => { store.set(id, session('ada'), resolve) })
+
+  t.test('cannot be saved again, also by another process on the same store', async t => {
+    const shared = new SlowSessionStore()
+    const process = () => {
+      const store: CallbackStore = { get: shared.get.bind(shared), set: shared.set.bind(shared), destroy: shared.destroy.bind(shared) }
+      keepEnded(store)
+      return store
+    }
+    for (let round = 0; round < 30; round++) {
+      const [one, other] = [process(), process()]
+      await set(one, `session-${round}`)
+      await Promise.all([removeEntry(one, `session-${round}`), set(other, `session-${round}`), set(one, `session-${round}`)])
+      t.equal(await readEntry(one, `session-${round}`), null)
+    }
+    t.equal(shared.sessions.length, 0)
+  })
+
+  t.test('are marked once, however often the store is given', async t => {
+    const store = new SlowSessionStore()
+    keepEnded(store)
+    const { set: wrapped } = store
+    keepEnded(store)
+    t.equal(store.set, wrapped)
+  })
+
+  t.test('a store that fails says so to whoever saves or ends', async t => {
+    const store = new SlowSessionStore()
+    keepEnded(store)
+    await set(store, '1')
+    store.failure = new Error('down')
+    t.ok(await set(store, '1'))
+    await t.rejects(removeEntry(store, '1'), { code: 'unavailable' })
+  })
+
+  t.test('entries beside a session can be removed and written again', async t => {
+    const store = new MemorySessionStore()
+    keepEnded(store)
+    const id = entryId('pending', '1')
+    await writeEntry(store, id, { pending: [1] }, 1000)
+    await removeEntry(store, id)
+    await writeEntry(store, id, { pending: [2] }, 1000)
+    t.match(await readEntry(store, id), { pending: [2] })
+  })
+})
+
+t.test('a signature of an older secret is kept for so many sessions', async t => {
+  const old = new RotatingSigner(['an old secret'], undefined)
+  const signer = new RotatingSigner(['a new secret', 'an old secret'], undefined)
+  const cookie = old.sign('first')
+  t.ok(signer.unsign(cookie).valid)
+  t.equal(signer.sign('first'), cookie)
+  t.notOk(signer.unsign(`${cookie}x`).valid)
+  for (let i = 0; i < 10_000; i++) signer.unsign(old.sign(`session ${i}`))
+  t.not(signer.sign('first'), cookie)
+})
