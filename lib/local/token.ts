@@ -32,7 +32,7 @@ const HEADER = { alg: 'HS256', typ: 'JWT' } as const
 const MIN_TTL = 1
 const MAX_TTL = 30 * 24 * 60 * 60
 
-/** Longer than any token of a sane size; what is longer is refused before it is looked at. */
+/** As much as a server takes for all headers together; what is longer is neither issued nor looked at. */
 const MAX_TOKEN_LENGTH = 16_384
 const COMPACT_JWS = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
@@ -66,7 +66,11 @@ export class TokenIssuer {
     }
     const issuedAt = Math.floor(Date.now() / 1000)
     const payload = { ...extra, ...claimsOfUse(use), iss: this.#issuer, sub: userId, iat: issuedAt, exp: issuedAt + Math.ceil(ttl), jti: randomUUID() }
-    return new SignJWT(payload).setProtectedHeader(HEADER).sign(await this.#signingKey)
+    const token = await new SignJWT(payload).setProtectedHeader(HEADER).sign(await this.#signingKey)
+    if (token.length > MAX_TOKEN_LENGTH) {
+      throw new AuthError('invalid_claims', { message: `The claims make a token of more than ${MAX_TOKEN_LENGTH} characters, which no header could carry.` })
+    }
+    return token
   }
 
   /** @throws AuthError `invalid_token`, whatever is wrong with the token */

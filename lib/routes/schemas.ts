@@ -77,7 +77,7 @@ export const registerUser = {
     properties: {
       email: { type: 'string', description: 'At most 254 characters' },
       password: { type: 'string', description: '8 to 1024 bytes' },
-      name: { type: 'string', maxLength: 10000, description: 'A display name' },
+      name: { type: 'string', maxLength: 1000, description: 'A display name' },
       role: { type: 'string', description: 'An initial claim, if the application hands it out' },
       email_verified: { anyOf: [{ type: 'boolean' }, { type: 'string' }], description: 'A checkbox: an initial claim, if the application hands it out' },
       next,

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ResolvedOptions } from '../options.js'
 import { sameOriginPath } from '../redirects.js'
 import { answerFailure, refererPath } from './answers.js'
+import { keepEnded } from '../session/ended-sessions.js'
 import { ownOrigin, refuseCrossOrigin } from './own-origin.js'
 
 /**
@@ -21,6 +22,8 @@ export async function setUpScope (scope: FastifyInstance, options: ResolvedOptio
   scope.addHook('onRequest', async (request, reply) => {
     reply.headers({ 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer', 'X-Content-Type-Options': 'nosniff' })
     if (request.method === 'POST') refuseCrossOrigin(request, options)
+    // The session may be one that the application registered.
+    keepEnded(request.sessionStore)
   })
   // A request without a body is one without fields: what is required is then missing, what is not is not.
   scope.addHook('preValidation', async request => { request.body ??= {} })

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { type CallbackStore, entryId, readEntry, removeEntry, sessionsUnavailable, writeEntry } from './session-store.js'
+import { Turns } from './turns.js'
 
 /** A sign-in that was started at a provider and has not come back. */
 export interface PendingSignIn {
@@ -49,16 +50,12 @@ export async function movePendingSignIns (request: FastifyRequest, from: string,
   if (pending.length > 0) await change(request.sessionStore, to, known => [[...known, ...pending].slice(-MAX_PENDING), undefined])
 }
 
-export async function dropPendingSignIns (request: FastifyRequest, sessionId: string): Promise<void> {
-  await change(request.sessionStore, sessionId, () => [[], undefined])
-}
-
 /** Changes of one session take turns, so that none works on a list that another is about to replace. */
-const turns = new Map<string, Promise<unknown>>()
+const turns = new Turns()
 
 async function change<T> (store: CallbackStore, sessionId: string, change: (known: PendingSignIn[]) => [PendingSignIn[], T]): Promise<T> {
-  const id = entryId('pending', sessionId)
-  const turn = (turns.get(sessionId) ?? Promise.resolve()).then(async () => {
+  return turns.take(sessionId, async () => {
+    const id = entryId('pending', sessionId)
     const known = pendingIn(await readEntry(store, id))
     const fresh = known.filter(({ startedAt }) => startedAt > Date.now() - MAX_AGE_MS)
     const [left, result] = change(fresh)
@@ -66,11 +63,6 @@ async function change<T> (store: CallbackStore, sessionId: string, change: (know
     else if (known.length > 0) await removeEntry(store, id)
     return result
   })
-  const settled = turn.catch(() => {}).then(() => {
-    if (turns.get(sessionId) === settled) turns.delete(sessionId)
-  })
-  turns.set(sessionId, settled)
-  return turn
 }
 
 function pendingIn (entry: object | null): PendingSignIn[] {

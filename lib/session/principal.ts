@@ -1,7 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Claims } from '../claims.js'
-import { keepEnded } from './ended-sessions.js'
-import { dropPendingSignIns, movePendingSignIns } from './pending-sign-ins.js'
+import { movePendingSignIns } from './pending-sign-ins.js'
 import { sessionsUnavailable } from './session-store.js'
 
 /** Who is signed in, as the session knows it. */
@@ -32,7 +31,6 @@ export function principalOf (request: FastifyRequest): Principal | null {
  * @see OWASP ASVS 7.2.4
  */
 export async function writePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
-  keepEnded(request.sessionStore)
   const before = request.session.sessionId
   try {
     await request.session.regenerate()
@@ -47,13 +45,11 @@ export async function writePrincipal (request: FastifyRequest, principal: Princi
 
 /** Ends the session for good, whatever other request of it is under way, and clears its cookie. */
 export async function endSession (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  keepEnded(request.sessionStore)
   const { session } = request
   const cookieName = sessionCookieName(request)
   if (cookieName === undefined && session.user === undefined) return
 
   const { path = '/', domain, httpOnly = true, secure, sameSite } = session.cookie
-  await dropPendingSignIns(request, session.sessionId)
   try {
     await session.destroy()
   } catch (error) {

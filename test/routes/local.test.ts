@@ -112,7 +112,7 @@ t.test('errors', async t => {
 
   t.test('of the form itself are invalid_request and name the field', async t => {
     const browser = await startBrowser(t)
-    for (const body of [{}, [], null, { email: 'ada@example.com' }, { ...USER, password: true }, { ...USER, email: ['ada@example.com'] }, { ...USER, name: 'Ada\0' }, { ...USER, name: '\ud800' }, { ...USER, next: {} }]) {
+    for (const body of [{}, [], null, { email: 'ada@example.com' }, { ...USER, password: true }, { ...USER, email: ['ada@example.com'] }, { ...USER, name: 'Ada\0' }, { ...USER, name: '\ud800' }, { ...USER, next: {} }, { ...USER, name: 'x'.repeat(1001) }]) {
       const response = await browser.post('/auth/local/register', body)
       t.equal(response.statusCode, 400, JSON.stringify(body))
       t.equal(response.json().error, 'invalid_request')
@@ -243,6 +243,15 @@ t.test('tokens', async t => {
     const forgotten = await startBrowser(t, { store: new ForgetfulStore() })
     await forgotten.post('/auth/local/register', USER)
     t.equal((await forgotten.post('/auth/local/token')).statusCode, 401)
+  })
+
+  t.test('are not issued when nobody could send them', async t => {
+    const browser = await startBrowser(t)
+    const { userId } = (await browser.post('/auth/local/register', { ...USER, name: '\u8a9e'.repeat(1000) })).json()
+    t.equal((await browser.post('/auth/local/token')).statusCode, 200)
+    await browser.app.auth.grant(userId, { essay: '\u8a9e'.repeat(5000) })
+    await browser.post('/auth/local/login', USER)
+    t.match((await browser.post('/auth/local/token')).json(), { error: 'invalid_claims', message: /16384 characters/ })
   })
 
   t.test('that are not valid are invalid_token', async t => {

@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import fastifyCookie from '@fastify/cookie'
 import fastifySession from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -7,7 +7,6 @@ import authPlugin from '../../lib/index.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
-import { EventEmitter } from 'node:events'
 
 declare module 'fastify' {
   interface Session {
@@ -20,6 +19,10 @@ const USER = { email: 'ada@example.com', password: 'correct horse' }
 /** `/slow` holds its session until `gate` says so; with `?write` it changes it before it answers. */
 function slowRoute (gate: EventEmitter) {
   return (app: FastifyInstance): void => {
+    app.get('/end', async request => {
+      await request.session.destroy()
+      return {}
+    })
     app.get('/slow', async request => {
       gate.emit('arrived')
       await once(gate, 'go on')
@@ -109,6 +112,26 @@ for (const [name, start] of Object.entries(APPS)) {
     })
   })
 }
+
+t.test('a session that the application itself ends stays ended too', async t => {
+  const gate = new EventEmitter()
+  const app = await startApp(t, { session: { secret: SESSION_SECRET, rolling: true, store: new SlowSessionStore() } }, {}, app => {
+    slowRoute(gate)(app)
+    app.get('/start', async request => { request.session.cart = 'pears'; return {} })
+    app.get('/cart', async request => ({ cart: request.session.cart ?? null }))
+  })
+  const browser = new Browser(app)
+  await browser.get('/start')
+
+  const arrived = once(gate, 'arrived')
+  const slow = browser.get('/slow?write')
+  await arrived
+  await browser.get('/end')
+  gate.emit('go on')
+  await slow
+
+  t.strictSame((await browser.get('/cart')).json(), { cart: null })
+})
 
 t.test('of a sign-in that fails because the session store does, nothing is left', async t => {
   const store = new SlowSessionStore()

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { type Test } from 'tap'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
-import { SESSION_SECRET, startApp } from '../helpers/app.js'
+import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 import type { FastifyInstance } from 'fastify'
@@ -25,7 +25,7 @@ for (const [name, sessionOptions] of Object.entries(SESSIONS)) {
     async function start (t: Test): Promise<Setting> {
       const [fake, other] = [await startFakeOpenIdProvider(t), await startFakeOpenIdProvider(t)]
       const providers = [fake.provider(), other.provider({ name: 'other' })]
-      const app = await startApp(t, { baseUrl: BASE_URL, providers, session: { secret: SESSION_SECRET, ...sessionOptions() } })
+      const app = await startApp(t, { baseUrl: BASE_URL, providers, local: localProvider(), session: { secret: SESSION_SECRET, ...sessionOptions() } })
       return { app, fake, other }
     }
 
@@ -39,6 +39,25 @@ for (const [name, sessionOptions] of Object.entries(SESSIONS)) {
         t.equal(response.json().error, 'invalid_state', query)
       }
       t.notOk(fake.requests.includes('POST /token'))
+    })
+
+    t.test('a callback with its good state twice is refused', async t => {
+      const { app, fake } = await start(t)
+      const browser = new Browser(app)
+      const callback = fake.consent((await browser.get('/auth/fake/login')).headers.location ?? '')
+      const state = new URL(callback, BASE_URL).searchParams.get('state')
+      t.equal((await browser.get(`${callback}&state=${state}`)).json().error, 'invalid_state')
+    })
+
+    t.test('a sign-in under way does not outlive the sign-out', async t => {
+      const { app, fake } = await start(t)
+      const browser = new Browser(app)
+      await browser.get(fake.consent((await browser.get('/auth/fake/login')).headers.location ?? ''))
+      const callback = fake.consent((await browser.get('/auth/fake/login')).headers.location ?? '')
+      const cookies = new Map(browser.cookies)
+      await browser.submit('/auth/local/revoke', {})
+      for (const [name, value] of cookies) browser.cookies.set(name, value)
+      t.equal((await browser.get(callback)).json().error, 'invalid_state')
     })
 
     t.test('the finished sign-in of somebody else is refused, and the own one still works', async t => {

@@ -1,9 +1,11 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Session } from 'fastify'
 import t from 'tap'
 import { keepEnded } from '../../lib/session/ended-sessions.js'
 import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { RotatingSigner } from '../../lib/session/rotating-signer.js'
 import { type CallbackStore, entryId, readEntry, removeEntry, writeEntry } from '../../lib/session/session-store.js'
+import { Turns } from '../../lib/session/turns.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
 const session = (user: string): Session => ({ cookie: { originalMaxAge: null }, user: { userId: user, provider: 'local', claims: { sub: user } } })
@@ -70,6 +72,17 @@ t.test('ended sessions', async t => {
     t.equal(shared.sessions.length, 0)
   })
 
+  t.test('do not come back for a moment either', async t => {
+    const store = new SlowSessionStore()
+    const written: string[] = []
+    const { set: original } = store
+    store.set = (id, session, done) => { written.push(id); original.call(store, id, session, done) }
+    keepEnded(store)
+    await removeEntry(store, '1')
+    await set(store, '1')
+    t.notOk(written.includes('1'))
+  })
+
   t.test('are marked once, however often the store is given', async t => {
     const store = new SlowSessionStore()
     keepEnded(store)
@@ -96,6 +109,24 @@ t.test('ended sessions', async t => {
     await writeEntry(store, id, { pending: [2] }, 1000)
     t.match(await readEntry(store, id), { pending: [2] })
   })
+})
+
+t.test('work on one key takes turns, and leaves nothing behind', async t => {
+  const turns = new Turns()
+  const order: string[] = []
+  const work = (name: string, fails = false) => turns.take('key', async () => {
+    order.push(`${name} starts`)
+    await wait(2)
+    order.push(`${name} ends`)
+    if (fails) throw new Error(name)
+    return name
+  })
+  const settled = await Promise.allSettled([work('a'), work('b', true), work('c'), turns.take('other', async () => { order.push('other') })])
+  await wait(0)
+  t.strictSame(settled.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled', 'fulfilled'])
+  t.strictSame(order.filter(entry => entry !== 'other'), ['a starts', 'a ends', 'b starts', 'b ends', 'c starts', 'c ends'])
+  t.ok(order.indexOf('other') < order.indexOf('a ends'))
+  t.equal(turns.size, 0)
 })
 
 t.test('a signature of an older secret is kept for so many sessions', async t => {

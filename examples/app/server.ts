@@ -1,0 +1,65 @@
+/** Starts the example: `npm start`. Nothing has to be configured; PORT, DEV_PROVIDER_PORT and the settings of the library can be. */
+import { randomBytes } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import { OptionsError } from 'fastify-svc-auth'
+import { buildApp } from './app.js'
+
+/** Something in the environment keeps the example from starting; the message says what to do. */
+class StartError extends Error {}
+
+try {
+  await start()
+} catch (error) {
+  if (!(error instanceof StartError || error instanceof OptionsError)) throw error
+  console.error(error.message)
+  process.exit(1)
+}
+
+async function start (): Promise<void> {
+  const port = portFrom('PORT', 3000)
+  const baseUrl = `http://localhost:${port}`
+  inventSecret('SVC_SESSION_SECRET', 'sessions')
+  inventSecret('LOCAL_IDP_SECRET', 'tokens')
+
+  // In production the development provider is not even loaded.
+  const dev = process.env.NODE_ENV === 'production' ? null : await devProvider(portFrom('DEV_PROVIDER_PORT', port + 1), baseUrl)
+  const app = await buildApp({ baseUrl, providers: dev === null ? [] : [dev.provider] })
+
+  const close = async () => { await Promise.all([app.close(), dev?.server.close()]) }
+  process.once('SIGINT', close).once('SIGTERM', close)
+
+  await listen(app, port, 'PORT')
+  if (dev !== null) {
+    await listen(dev.server, dev.port, 'DEV_PROVIDER_PORT')
+    console.log(`The provider "dev" on port ${dev.port} is for development: it lets anybody be anybody.`)
+  }
+  console.log(`Ready: ${baseUrl}`)
+}
+
+async function devProvider (port: number, appUrl: string) {
+  const { buildDevProvider } = await import('./dev-provider.js')
+  return { ...await buildDevProvider({ url: `http://localhost:${port}`, appUrl }), port }
+}
+
+/** The library never makes a secret up. For a first look it is handy, so the example does, and says so. */
+function inventSecret (setting: string, what: string): void {
+  if (process.env[setting] !== undefined) return
+  process.env[setting] = randomBytes(32).toString('hex')
+  console.log(`${setting} is not set: a random one is used, and ${what} end with this process.`)
+}
+
+function portFrom (setting: string, fallback: number): number {
+  const port = Number(process.env[setting] || fallback)
+  if (!Number.isInteger(port) || port < 1 || port > 65535) throw new StartError(`${setting} must be a port number from 1 to 65535, for example: ${setting}=4000 npm start`)
+  return port
+}
+
+/** On this machine only. */
+async function listen (server: FastifyInstance, port: number, setting: string): Promise<void> {
+  try {
+    await server.listen({ host: 'localhost', port })
+  } catch (error) {
+    const isInUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+    throw isInUse ? new StartError(`Port ${port} is in use; set ${setting} to a free one, for example: ${setting}=${port === 4000 ? 5000 : 4000} npm start`) : error
+  }
+}

@@ -1,0 +1,198 @@
+import t from 'tap'
+import { ExampleProcess, free, occupy, portOf, settingsFor, startExample } from './example-process.js'
+import { Visitor } from './visitor.js'
+
+const settings = await settingsFor(t)
+const url = `http://localhost:${settings.PORT}`
+const example = await startExample(t, settings)
+
+t.test('with nothing configured the example starts and says which secrets it made up', async t => {
+  t.match(example.output, `Ready: ${url}`)
+  for (const setting of ['SVC_SESSION_SECRET', 'LOCAL_IDP_SECRET']) t.equal(example.output.split(setting).length, 2, `${setting} is named once`)
+})
+
+t.test('pages come with a strict policy, and their style sheet and script with the right type', async t => {
+  const page = await new Visitor().open(url)
+
+  t.equal(page.url.pathname, '/login', 'who is not signed in is sent to the sign-in page')
+  t.equal(page.headers.get('content-security-policy'), "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data: https:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+  t.notMatch(page.text, / style=| on[a-z]+=|<style|<script>/, 'nothing is inline')
+  t.match(page.text, 'href="/auth/dev/login?next=/"')
+
+  t.match((await fetch(`${url}/style.css`)).headers.get('content-type'), 'text/css')
+  t.match((await fetch(`${url}/token.js`)).headers.get('content-type'), 'text/javascript')
+  t.match(await new Visitor().open(`${url}/nowhere`), { status: 404, text: 'There is nothing at this address.' })
+})
+
+t.test('somebody registers, signs out, mistypes the password and signs in again', async t => {
+  const ada = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'an engine of analysis' }
+  const visitor = new Visitor()
+  await visitor.open(url)
+
+  const claims = await visitor.press('Register', ada)
+  t.equal(claims.url.pathname, '/')
+  t.match(claims.text, '<dt>name</dt><dd>Ada Lovelace</dd>')
+  t.equal(claims.headers.get('cache-control'), 'no-store')
+
+  const signedOut = await visitor.press('Sign out')
+  t.equal(signedOut.url.pathname, '/login')
+
+  const refused = await visitor.press('Sign in', { ...ada, password: 'an engine of analogy' })
+  t.equal(refused.url.search, '?error=invalid')
+  t.match(refused.text, 'The e-mail or the password is wrong.')
+
+  t.match((await visitor.press('Register', ada)).text, 'There is an account with this e-mail already. Sign in instead.')
+  t.match((await visitor.press('Sign in', ada)).text, 'ada@example.com')
+})
+
+t.test('what people write is shown as text', async t => {
+  const visitor = new Visitor()
+  const login = await visitor.open(`${url}/login?error=<b>no</b>&next="><b>`)
+  t.match(login.text, 'Something went wrong. Try again.')
+  t.notMatch(login.text, '<b>')
+
+  await visitor.press('Register', { name: '<img src=x onerror="alert(1)">', email: 'mallory@example.com', password: 'a mischievous one' })
+  t.match((await visitor.open(url)).text, '<dd>&lt;img src=x onerror=&quot;alert(1)&quot;&gt;</dd>')
+})
+
+t.test('the requests of the token button fetch a token and verify it', async t => {
+  const visitor = new Visitor()
+  await visitor.open(url)
+  t.equal((await visitor.post('/auth/local/token', {})).status, 401)
+
+  const claims = await visitor.press('Register', { email: 'emmy@example.com', password: 'rings and invariants' })
+  t.match(claims.text, '<script type="module" src="/token.js">')
+  const { token } = await (await visitor.post('/auth/local/token', {})).json() as { token: string }
+  const verified = await visitor.post('/auth/local/verify-token', { token })
+
+  t.match(await verified.json(), { iss: 'svc-auth-local', email: 'emmy@example.com' })
+})
+
+t.test('the development provider signs in whoever one wants to be', async t => {
+  const visitor = new Visitor()
+  await visitor.open(url)
+
+  const question = await visitor.follow('Continue with dev')
+  t.match(question.text, 'Who do you want to be?')
+  const grace = await visitor.press('Continue', { email: 'Grace@Example.com', name: 'Grace Hopper' })
+  t.equal(grace.url.pathname, '/')
+  for (const part of ['grace@example.com', 'Grace Hopper', '<dt>email_verified</dt><dd>true</dd>', '<img src="data:image/svg+xml,']) t.match(grace.text, part)
+
+  await visitor.press('Sign out')
+  await visitor.follow('Continue with dev')
+  const joan = await visitor.press('Continue', { email: 'joan@example.com', name: 'Joan Clarke' })
+  t.match(joan.text, 'joan@example.com', 'and somebody else the next time')
+
+  await visitor.press('Sign out')
+  await visitor.follow('Continue with dev')
+  const again = await visitor.press('Continue', { email: 'grace@example.com', name: 'Grace Hopper' })
+  t.equal(userIdOn(again.text), userIdOn(grace.text), 'the same e-mail is the same user')
+})
+
+t.test('a sign-in that is cancelled at the provider leads back to the sign-in page', async t => {
+  const visitor = new Visitor()
+  await visitor.open(url)
+  const question = await visitor.follow('Continue with dev')
+
+  const login = await visitor.press('Cancel')
+  t.equal(login.url.pathname + login.url.search, '/login?error=access_denied')
+  t.match(login.text, 'You cancelled the sign-in.')
+
+  t.match(await visitor.open(question.url.href), { status: 400, text: 'The sign-in has ended' }, 'and the page of the provider is spent')
+})
+
+t.test('an account with a password is not taken over by way of the provider', async t => {
+  const visitor = new Visitor()
+  await visitor.open(url)
+  await visitor.press('Register', { email: 'sophie@example.com', password: 'primes and plates' })
+  await visitor.press('Sign out')
+  await visitor.follow('Continue with dev')
+
+  const login = await visitor.press('Continue', { email: 'sophie@example.com', name: 'Not Sophie' })
+  t.match(login.text, 'Sign in to it the way you did before.')
+})
+
+t.test('an admin is who was granted it, also after a crash', async t => {
+  const settings = await settingsFor(t)
+  const url = `http://localhost:${settings.PORT}`
+  const hypatia = { email: 'hypatia@example.com', password: 'conics, commented' }
+  const example = await startExample(t, settings)
+  const visitor = new Visitor()
+
+  const anonymous = await visitor.open(`${url}/admin`)
+  t.match(anonymous, { status: 401, text: 'Sign in to see this page.' })
+  await visitor.follow('Go to the sign-in page')
+  const refused = await visitor.press('Register', hypatia)
+  t.equal(refused.url.pathname, '/admin', 'the sign-in leads to the page that was asked for')
+  t.match(refused, { status: 403, text: 'npx tsx examples/grant.ts hypatia@example.com role=admin' })
+
+  const grant = new ExampleProcess(t, ['grant.ts', 'Hypatia@example.com', 'role=admin'], settings)
+  t.equal(await grant.end(), 0)
+  t.match(grant.output, '{"role":"admin"}')
+  await visitor.press('Sign out')
+  await visitor.press('Sign in', hypatia)
+  t.equal((await visitor.open(`${url}/admin`)).status, 200)
+
+  await example.kill()
+  await startExample(t, settings)
+  t.equal((await visitor.open(`${url}/admin`)).status, 401, 'the session ended with the process')
+  await visitor.follow('Go to the sign-in page')
+  t.equal((await visitor.press('Sign in', hypatia)).status, 200, 'the claim did not')
+})
+
+t.test('grant.ts answers a mistake with one sentence and exit code 1', async t => {
+  const settings = await settingsFor(t)
+  const mistakes: Array<[string[], string]> = [
+    [[], 'Usage: '],
+    [['ada@example.com'], 'Usage: '],
+    [['ada@example.com', 'admin'], 'Usage: '],
+    [['nobody@example.com', 'role=admin'], 'has the e-mail nobody@example.com']
+  ]
+  await Promise.all(mistakes.map(async ([args, sentence]) => {
+    const grant = new ExampleProcess(t, ['grant.ts', ...args], settings)
+    t.equal(await grant.end(), 1)
+    t.match(grant.output, sentence)
+    t.match(grant.output, /^.*\n$/)
+  }))
+})
+
+t.test('in production, with its secrets set, there is no development provider', async t => {
+  const settings = { ...await settingsFor(t), NODE_ENV: 'production', SVC_SESSION_SECRET: 's'.repeat(32), LOCAL_IDP_SECRET: 'l'.repeat(32) }
+  const url = `http://localhost:${settings.PORT}`
+  const example = await startExample(t, settings)
+
+  t.equal(example.output, `Ready: ${url}\n`)
+  t.notMatch((await new Visitor().open(`${url}/login`)).text, '/auth/dev/')
+  t.equal((await new Visitor().open(`${url}/auth/dev/login`)).status, 404)
+  await t.rejects(fetch(`http://localhost:${settings.DEV_PROVIDER_PORT}/.well-known/openid-configuration`))
+})
+
+t.test('what keeps the example from starting is one sentence that says what to set', async t => {
+  const settings = await settingsFor(t)
+  const other = await occupy()
+  t.teardown(() => free(other))
+  const taken = portOf(other)
+  const mistakes: Array<[Record<string, string>, string]> = [
+    [{ PORT: taken }, `Port ${taken} is in use; set PORT to a free one`],
+    [{ DEV_PROVIDER_PORT: taken }, `Port ${taken} is in use; set DEV_PROVIDER_PORT to a free one`],
+    [{ PORT: 'http' }, 'PORT must be a port number'],
+    [{ SVC_SESSION_SECRET: 'short' }, 'set SVC_SESSION_SECRET']
+  ]
+  for (const [mistake, sentence] of mistakes) {
+    const example = new ExampleProcess(t, ['app/server.ts'], { ...settings, ...mistake })
+    t.equal(await example.end(), 1)
+    t.match(example.output, sentence)
+    t.notMatch(example.output, /^ +at /m, 'no stack')
+  }
+})
+
+t.test('SIGTERM ends the example in order', async t => {
+  const example = await startExample(t, await settingsFor(t))
+
+  await example.kill('SIGTERM')
+  t.equal(await example.end(), 0)
+})
+
+function userIdOn (page: string): string | undefined {
+  return /<code>([0-9a-f-]{36})<\/code>/.exec(page)?.[1]
+}

@@ -1,0 +1,123 @@
+interface Cookie {
+  name: string
+  value: string
+  path: string
+}
+
+/** A page as it arrived. */
+export interface Page {
+  url: URL
+  status: number
+  headers: Headers
+  text: string
+}
+
+/**
+ * Somebody with a browser: keeps cookies (localhost is one host, whatever the port), follows redirects, sends Referer and Origin as the
+ * page's policy says, and refuses what its Content-Security-Policy forbids a form to do.
+ */
+export class Visitor {
+  readonly #cookies = new Map<string, Cookie>()
+  #page: Page | undefined
+
+  get page (): Page {
+    if (this.#page === undefined) throw new Error('no page is open')
+    return this.#page
+  }
+
+  /** Types an address. */
+  async open (url: string): Promise<Page> {
+    return this.#visit(new URL(url), {})
+  }
+
+  /** Follows the link with this text. */
+  async follow (text: string): Promise<Page> {
+    const href = new RegExp(`<a [^>]*href="([^"]*)"[^>]*>${text}</a>`).exec(this.page.text)?.[1]
+    if (href === undefined) throw new Error(`there is no link "${text}" on ${this.page.url}`)
+    return this.#visit(new URL(unescaped(href), this.page.url), { referer: this.page.url })
+  }
+
+  /** Fills in the form with this button and presses it. */
+  async press (text: string, fields: Record<string, string> = {}): Promise<Page> {
+    const form = this.page.text.match(/<form[^]*?<\/form>/g)?.find(markup => markup.includes(`>${text}</button>`))
+    const button = form?.match(/<button[^]*?<\/button>/g)?.find(markup => markup.endsWith(`>${text}</button>`))
+    if (form === undefined || button === undefined) throw new Error(`there is no button "${text}" on ${this.page.url}`)
+
+    const presets = (form.match(/<input[^>]*>/g) ?? []).map(input => [attribute(input, 'name') ?? '', attribute(input, 'value') ?? ''])
+    const body = new URLSearchParams({ ...Object.fromEntries(presets), ...fields })
+    const action = attribute(button, 'formaction') ?? attribute(form, 'action') ?? ''
+    return this.#visit(new URL(action, this.page.url), { referer: this.page.url, body, allowed: this.#formTargets() })
+  }
+
+  /** What a script of the page would do. */
+  async post (path: string, body: unknown): Promise<Response> {
+    const url = new URL(path, this.page.url)
+    return this.#request(url, {
+      method: 'POST',
+      headers: { accept: 'application/json', 'content-type': 'application/json', origin: url.origin, 'sec-fetch-site': 'same-origin' },
+      body: JSON.stringify(body)
+    })
+  }
+
+  async #visit (target: URL, { referer, body, allowed }: { referer?: URL, body?: URLSearchParams, allowed?: Set<string> }): Promise<Page> {
+    let url = target
+    let method = body === undefined ? 'GET' : 'POST'
+    let policy = this.#page?.headers.get('referrer-policy')
+    for (;;) {
+      if (allowed?.has(url.origin) === false) throw new Error(`form-action does not allow ${url}`)
+      const isSameOrigin = referer?.origin === url.origin
+      const response = await this.#request(url, {
+        method,
+        redirect: 'manual',
+        headers: {
+          accept: 'text/html,application/xhtml+xml,*/*;q=0.8',
+          'sec-fetch-site': referer === undefined ? 'none' : isSameOrigin ? 'same-origin' : 'same-site',
+          ...(referer !== undefined && isSameOrigin && policy !== 'no-referrer' && { referer: referer.href }),
+          ...(method === 'POST' && { origin: isSameOrigin ? url.origin : 'null' })
+        },
+        ...(method === 'POST' && body !== undefined && { body })
+      })
+      const location = response.headers.get('location')
+      if (location === null) {
+        this.#page = { url, status: response.status, headers: response.headers, text: await response.text() }
+        return this.#page
+      }
+      url = new URL(location, url)
+      method = 'GET'
+      policy = response.headers.get('referrer-policy') ?? policy
+    }
+  }
+
+  async #request (url: URL, init: RequestInit & { headers: Record<string, string> }): Promise<Response> {
+    const cookies = [...this.#cookies.values()].filter(({ path }) => path === '/' || url.pathname === path || url.pathname.startsWith(`${path}/`))
+    const cookie = cookies.map(({ name, value }) => `${name}=${value}`).join('; ')
+    const response = await fetch(url, { ...init, headers: { ...init.headers, ...(cookie !== '' && { cookie }) } })
+    for (const line of response.headers.getSetCookie()) this.#keep(line)
+    return response
+  }
+
+  #keep (line: string): void {
+    const { name = '', value = '' } = /^(?<name>[^=]+)=(?<value>[^;]*)/.exec(line)?.groups ?? {}
+    const path = /; *path=([^;]*)/i.exec(line)?.[1] ?? '/'
+    const expires = /; *expires=([^;]*)/i.exec(line)?.[1]
+    const key = `${name} ${path}`
+    if (expires !== undefined && Date.parse(expires) <= Date.now()) this.#cookies.delete(key)
+    else this.#cookies.set(key, { name, value, path })
+  }
+
+  /** Chrome applies form-action to the redirects that answer a form, too. */
+  #formTargets (): Set<string> {
+    const policy = this.page.headers.get('content-security-policy') ?? ''
+    const [, ...sources] = policy.split('; ').find(directive => directive.startsWith('form-action '))?.split(' ') ?? []
+    return new Set(sources.map(source => source === "'self'" ? this.page.url.origin : source))
+  }
+}
+
+function attribute (tag: string, name: string): string | undefined {
+  const value = new RegExp(`^<[^>]* ${name}="([^"]*)"`).exec(tag)?.[1]
+  return value === undefined ? undefined : unescaped(value)
+}
+
+function unescaped (text: string): string {
+  return text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&')
+}
