@@ -52,7 +52,8 @@ export class Authorization {
    * @throws AuthError `unavailable`
    */
   async findUser (query: UserQuery): Promise<User | null> {
-    if (!('email' in query)) return this.store.findUser(query)
+    if ('userId' in query) return isUuid(query.userId) ? this.store.findUser(query) : null
+    if ('provider' in query) return this.store.findUser(query)
     const email = canonicalEmail(query.email)
     return email === null ? null : this.store.findUser({ email })
   }
@@ -64,13 +65,17 @@ export class Authorization {
    * @throws AuthError `unavailable`
    */
   async links (userId: string): Promise<Link[]> {
-    return this.store.links(checkedUserId(userId))
+    return isUuid(userId) ? this.store.links(userId) : []
   }
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 function checkedUserId (userId: unknown): string {
-  if (typeof userId !== 'string' || !UUID.test(userId)) throw new AuthError('unknown_user')
+  if (!isUuid(userId)) throw new AuthError('unknown_user')
   return userId
+}
+
+function isUuid (value: unknown): value is string {
+  return typeof value === 'string' && UUID.test(value)
 }

@@ -69,7 +69,7 @@ export function plainJsonObject (value: unknown): Record<string, JsonValue> {
 export function jsonDataOf (value: Record<string, unknown>): Record<string, JsonValue> {
   const data: Record<string, JsonValue> = {}
   for (const [name, member] of Object.entries(value)) {
-    if (PROTOTYPE_NAMES.has(name)) continue
+    if (PROTOTYPE_NAMES.has(name) || !isStorable(name)) continue
     try {
       data[name] = copyJson(member, name, 0)
     } catch {
@@ -112,7 +112,7 @@ function copyJson (value: unknown, path: string, depth: number): JsonValue {
   if (value === null || typeof value === 'boolean') return value
   if (typeof value === 'number' && Number.isFinite(value)) return value
   if (depth >= MAX_DEPTH) throw invalidClaims(`${path} is nested deeper than ${MAX_DEPTH} levels or contains itself`)
-  if (Array.isArray(value)) return value.map((item, index) => copyJson(item, `${path}[${index}]`, depth + 1))
+  if (Array.isArray(value)) return Array.from(value, (item, index) => copyJson(item, `${path}[${index}]`, depth + 1))
   if (isPlainObject(value)) return copyObject(value, path, depth + 1)
   throw invalidClaims(`${path} is not JSON: a string, a finite number, a boolean, null, an array or a plain object is expected`)
 }

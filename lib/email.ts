@@ -8,8 +8,11 @@ const INVISIBLE = /[\p{C}\p{Z}]/u
 /** Characters that separate or quote addresses in a header (RFC 5322 section 3.4): one field holds one plain address. */
 const STRUCTURAL = /[,;:<>()[\]"\\]/
 
-/** What would end a host name in a URL: the conversion to ASCII would silently cut the domain there. */
+/** What would end a host name in a URL, or be decoded there: the conversion to ASCII would silently make another domain of it. */
 const NOT_IN_DOMAIN = /[/?#%]/
+
+/** What a URL takes for an IPv4 address, in any of its spellings. */
+const NUMERIC_DOMAIN = /(^|\.)(\d+|0x[\da-f]*)$/
 
 /**
  * The canonical form of an e-mail address: trimmed, NFC, lower case, the domain in its ASCII form, so that one mailbox has one spelling.
@@ -27,7 +30,7 @@ export function canonicalEmail (input: string): string | null {
   if (local === undefined || local === '' || domain === undefined || more.length > 0) return null
   if (NOT_IN_DOMAIN.test(domain)) return null
   const asciiDomain = domainToASCII(domain)
-  if (asciiDomain === '' || asciiDomain.split('.').includes('')) return null
+  if (asciiDomain === '' || NUMERIC_DOMAIN.test(asciiDomain) || asciiDomain.split('.').includes('')) return null
 
   const canonical = `${local}@${asciiDomain}`
   return canonical.length > MAX_LENGTH ? null : canonical

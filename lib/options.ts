@@ -45,7 +45,7 @@ export interface ResolvedOptions {
 /** Fastify itself takes the last two. */
 const KNOWN_OPTIONS = ['baseUrl', 'providers', 'local', 'store', 'session', 'prefix', 'trustedOrigins', 'logLevel', 'logSerializers']
 
-const PREFIX = /^(\/[A-Za-z0-9_~.-]+)+$/
+const PREFIX = /^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_~.-]+)+$/
 
 const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'replacePasswordHash', 'grant', 'withdraw', 'close'] as const satisfies ReadonlyArray<keyof AuthStore>
 
@@ -115,15 +115,19 @@ function checkedSession (session: unknown, hasSession: boolean, prefix: string):
   const options = session ?? {}
   if (!isSessionOptions(options)) throw new OptionsError('session must be an object of options for @fastify/session')
   const { path = '/' } = options.cookie ?? {}
-  if (path !== '/' && prefix !== path && !prefix.startsWith(`${path.replace(/\/$/, '')}/`)) {
+  if (!isPathAbove(path, prefix)) {
     throw new OptionsError(`session.cookie.path must cover the routes under ${prefix}; leave it out for "/"`)
   }
   return { ...options, secret: sessionSecret(options.secret) }
 }
 
+function isPathAbove (path: unknown, prefix: string): boolean {
+  return typeof path === 'string' && path.startsWith('/') && `${prefix}/`.startsWith(path.endsWith('/') ? path : `${path}/`)
+}
+
 /** @fastify/session takes an object that signs too; what secret that has cannot be seen. */
 function sessionSecret (secret: SessionOptions['secret']): FastifySessionOptions['secret'] {
-  const isSigner = typeof secret === 'object' && 'sign' in secret && 'unsign' in secret
+  const isSigner = typeof secret === 'object' && secret !== null && 'sign' in secret && 'unsign' in secret
   return isSigner ? secret : secretsOf(secret, 'session.secret', 'SVC_SESSION_SECRET')
 }
 

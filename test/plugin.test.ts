@@ -121,6 +121,21 @@ t.test('the cookie of the session', async t => {
     t.match(await cookieOf({ session: { ...session, cookieName: '__Host-id', cookie: { sameSite: 'strict' } }, baseUrl: 'https://app.example' }), { name: '__Host-id', sameSite: 'Strict', secure: true, httpOnly: true })
   })
 
+  t.test('can be signed by the application', async t => {
+    const signer = new Signer(SESSION_SECRET)
+    const secret = { sign: (value: string) => signer.sign(value), unsign: (value: string) => signer.unsign(value) }
+    const browser = new Browser(await startApp(t, { local: localProvider(), session: { secret } }))
+    await browser.post('/auth/local/register', USER)
+    t.ok((await browser.get('/me')).json().principal)
+  })
+
+  t.test('of a domain is cleared for that domain', async t => {
+    const browser = new Browser(await startApp(t, { local: localProvider(), session: { ...session, cookie: { domain: 'app.example' } } }))
+    const set = await browser.post('/auth/local/register', USER)
+    const cleared = await browser.post('/auth/local/revoke')
+    t.match([set.cookies[0], cleared.cookies[0]], [{ domain: 'app.example' }, { domain: 'app.example', value: '' }])
+  })
+
   t.test('must cover the routes', async t => {
     await t.rejects(startApp(t, { session: { ...session, cookie: { path: '/app' } } }), /session\.cookie\.path must cover the routes under \/auth/)
     t.ok(await startApp(t, { session: { ...session, cookie: { path: '/app' } }, prefix: '/app/auth' }))

@@ -54,19 +54,19 @@ export class LocalIdentityProvider {
 
   /** @throws OptionsError naming the option */
   constructor (options: LocalIdentityProviderOptions = {}) {
+    assertObject(options)
     for (const name of Object.keys(options)) {
       if (!KNOWN_OPTIONS.includes(name)) throw new OptionsError(`LocalIdentityProvider has no option "${name}"; it has ${KNOWN_OPTIONS.join(', ')}`)
     }
-    const { issuer = 'svc-auth-local', ttl = 900, registration = {}, password = {} } = options
+    const { issuer = 'svc-auth-local', ttl = 900, registration = {}, password = {}, argon2 = {} } = options
     if (typeof issuer !== 'string' || issuer === '') throw new OptionsError('issuer must be a non-empty string')
     if (!Number.isInteger(ttl) || ttl < 1 || ttl > 2_592_000) throw new OptionsError('ttl must be a whole number of seconds from 1 to 2592000 (30 days)')
-    if (password.check !== undefined && typeof password.check !== 'function') throw new OptionsError('password.check must be a function')
 
     this.issuer = issuer
     this.ttl = ttl
     this.registration = registrationPolicy(registration)
-    this.#check = password.check ?? (() => true)
-    this.#passwords = new PasswordHasher(argon2Cost(options.argon2 ?? {}))
+    this.#check = passwordCheck(password)
+    this.#passwords = new PasswordHasher(argon2Cost(argon2))
     this.#tokens = new TokenIssuer(issuer, secretsOf(options.secret, 'secret', 'LOCAL_IDP_SECRET'))
   }
 
@@ -141,13 +141,27 @@ function registrationPolicy (registration: unknown): Required<RegistrationPolicy
   if (Object.keys(unknown).length > 0 || typeof emailVerified !== 'boolean' || !isStringList(roles)) {
     throw new OptionsError('registration must be false or { roles: string[], emailVerified: boolean }')
   }
-  return { roles, emailVerified }
+  return { roles: [...roles], emailVerified }
+}
+
+function assertObject (options: unknown): void {
+  if (!isPlainObject(options)) throw new OptionsError('options must be an object, such as { secret }')
+}
+
+function passwordCheck (password: unknown): PasswordCheck {
+  const { check = () => true, ...unknown } = isPlainObject(password) ? password : { unknown: password }
+  if (!isPasswordCheck(check) || Object.keys(unknown).length > 0) throw new OptionsError('password must be { check: (password, { email }) => boolean or a sentence }')
+  return check
+}
+
+function isPasswordCheck (check: unknown): check is PasswordCheck {
+  return typeof check === 'function'
 }
 
 function argon2Cost (options: Argon2Options): Argon2Cost {
   const cost = { ...DEFAULT_ARGON2_COST, ...options }
   const { memoryCost, timeCost, parallelism, ...unknown } = cost
-  const valid = Object.keys(unknown).length === 0 && [memoryCost, timeCost, parallelism].every(Number.isInteger) &&
+  const valid = isPlainObject(options) && Object.keys(unknown).length === 0 && [memoryCost, timeCost, parallelism].every(Number.isInteger) &&
     parallelism >= 1 && parallelism <= HIGHEST_ARGON2_COST.parallelism &&
     timeCost >= 1 && timeCost <= HIGHEST_ARGON2_COST.timeCost &&
     memoryCost >= 8 * parallelism && memoryCost <= HIGHEST_ARGON2_COST.memoryCost

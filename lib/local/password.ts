@@ -15,6 +15,10 @@ export interface Argon2Options {
 
 export type Argon2Cost = Required<Argon2Options>
 
+/** Of the parameters of a hash those that the cost does not name: Argon2id, version 1.3 (RFC 9106 section 3.1). */
+const ARGON2ID = 2
+const VERSION_1_3 = 1
+
 /** OWASP's recommendation for Argon2id. */
 export const DEFAULT_ARGON2_COST: Argon2Cost = { memoryCost: 19456, timeCost: 2, parallelism: 1 }
 
@@ -40,7 +44,8 @@ export interface PasswordVerdict {
 export class PasswordHasher {
   readonly #cost: Argon2Cost
   readonly #gate = new Gate(availableParallelism(), MAX_WAITING)
-  #decoy: Promise<string> | undefined
+  /** The hash of a password that nobody has. */
+  #decoy: string | undefined
 
   constructor (cost: Argon2Cost) {
     this.#cost = cost
@@ -53,7 +58,7 @@ export class PasswordHasher {
   async hash (password: string): Promise<string> {
     const normalized = normalizePassword(password)
     if (normalized === null) throw new AuthError('weak_password')
-    return this.#hash(normalized)
+    return this.#gate.run(() => this.#hashNow(normalized))
   }
 
   /**
@@ -65,20 +70,28 @@ export class PasswordHasher {
   async verify (hash: string | null, password: string): Promise<PasswordVerdict> {
     const { parseOptions, verify } = await loadArgon2()
     const normalized = normalizePassword(password)
-    const stored = hash === null || normalized === null ? null : readableCost(parseOptions, hash)
+    const parameters = hash === null || normalized === null ? null : affordableParameters(parseOptions, hash)
 
-    if (hash === null || normalized === null || stored === null) {
-      const decoy = await (this.#decoy ??= this.#hash(randomBytes(16).toString('hex')))
-      await this.#gate.run(() => verify(decoy, 'not the password'))
+    if (hash === null || normalized === null || parameters === null) {
+      await this.#gate.run(async () => {
+        this.#decoy ??= await this.#hashNow(randomBytes(16).toString('hex'))
+        return verify(this.#decoy, 'not the password')
+      })
       return { matches: false, outdated: false }
     }
     const matches = await this.#gate.run(() => verify(hash, normalized))
-    return { matches, outdated: !sameCost(stored, this.#cost) }
+    return { matches, outdated: !this.#isCurrent(parameters) }
   }
 
-  async #hash (normalized: string): Promise<string> {
+  async #hashNow (normalized: string): Promise<string> {
     const { hash } = await loadArgon2()
-    return this.#gate.run(() => hash(normalized, this.#cost))
+    return hash(normalized, this.#cost)
+  }
+
+  #isCurrent ({ algorithm, version, memoryCost, timeCost, parallelism }: argon2.ParsedHashOptions): boolean {
+    const cost = this.#cost
+    return algorithm === ARGON2ID && version === VERSION_1_3 &&
+      memoryCost === cost.memoryCost && timeCost === cost.timeCost && parallelism === cost.parallelism
   }
 }
 
@@ -97,18 +110,16 @@ export function normalizePassword (password: string): string | null {
   return bytes < MIN_BYTES || bytes > MAX_BYTES ? null : normalized
 }
 
-function readableCost (parseOptions: typeof argon2.parseOptions, hash: string): Argon2Cost | null {
+/** @returns null for a hash that cannot be read, or that it would be too costly to verify */
+function affordableParameters (parseOptions: typeof argon2.parseOptions, hash: string): argon2.ParsedHashOptions | null {
   try {
-    const { memoryCost, timeCost, parallelism } = parseOptions(hash)
-    const affordable = memoryCost <= HIGHEST_ARGON2_COST.memoryCost && timeCost <= HIGHEST_ARGON2_COST.timeCost && parallelism <= HIGHEST_ARGON2_COST.parallelism
-    return affordable ? { memoryCost, timeCost, parallelism } : null
+    const parameters = parseOptions(hash)
+    const { memoryCost, timeCost, parallelism } = parameters
+    const isAffordable = memoryCost <= HIGHEST_ARGON2_COST.memoryCost && timeCost <= HIGHEST_ARGON2_COST.timeCost && parallelism <= HIGHEST_ARGON2_COST.parallelism
+    return isAffordable ? parameters : null
   } catch {
     return null
   }
-}
-
-function sameCost (a: Argon2Cost, b: Argon2Cost): boolean {
-  return a.memoryCost === b.memoryCost && a.timeCost === b.timeCost && a.parallelism === b.parallelism
 }
 
 /** The native module is loaded with the first password, not with the application; import() itself loads it once. */

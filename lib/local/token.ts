@@ -80,7 +80,7 @@ export class TokenIssuer {
       // Tokens of ours carry two header parameters. Any other (jwk, jku, kid, crit, cty, zip) was put there by somebody else.
       if (!sameMembers(decodeProtectedHeader(token), HEADER)) throw new AuthError('invalid_token')
       const payload = await this.#verifySignature(token)
-      if (!isTokenPayload(payload) || !isForUse(payload, use)) throw new AuthError('invalid_token')
+      if (!isWrittenByUs(token, payload) || !isTokenPayload(payload) || !isForUse(payload, use)) throw new AuthError('invalid_token')
       return payload
     } catch (error) {
       throw error instanceof AuthError ? error : new AuthError('invalid_token', { cause: error })
@@ -127,8 +127,14 @@ function claimsOfUse ({ purpose, audience }: TokenUse): { purpose?: string, aud?
 function isTokenPayload (payload: JWTPayload): payload is TokenClaims {
   const now = Math.floor(Date.now() / 1000)
   return typeof payload.sub === 'string' && payload.sub !== '' &&
-    typeof payload.jti === 'string' && typeof payload.exp === 'number' &&
-    typeof payload.iat === 'number' && payload.iat <= now
+    typeof payload.jti === 'string' && Number.isFinite(payload.exp) &&
+    typeof payload.iat === 'number' && Number.isFinite(payload.iat) && payload.iat <= now
+}
+
+/** Our payloads are what JSON.stringify writes. Another spelling, such as one that names a claim twice, could be read in two ways. */
+function isWrittenByUs (token: string, payload: JWTPayload): boolean {
+  const [, encoded = ''] = token.split('.')
+  return Buffer.from(encoded, 'base64url').toString() === JSON.stringify(payload)
 }
 
 function isForUse (payload: TokenClaims, use: TokenUse): boolean {

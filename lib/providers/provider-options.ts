@@ -5,6 +5,9 @@ import type { ProviderOptions } from './provider.js'
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/
 const DEFAULT_TIMEOUT_MS = 5000
 
+/** Names with a meaning of their own: in the routes, or as members of every object. */
+const RESERVED_NAMES = ['local', 'login', 'callback', 'constructor', 'prototype']
+
 /** Parameters that the flow sets; a static value would undo a check. */
 const FLOW_PARAMETERS = ['client_id', 'redirect_uri', 'response_type', 'response_mode', 'scope', 'state', 'nonce', 'code_challenge', 'code_challenge_method', 'request', 'request_uri']
 
@@ -34,5 +37,5 @@ export function assertProviderName (name: unknown): asserts name is string {
   if (typeof name !== 'string' || name.length > 63 || !NAME.test(name)) {
     throw new OptionsError('name of a provider must be lower-case letters, digits and hyphens: it becomes a segment of the URL')
   }
-  if (name === 'local') throw new OptionsError('name of a provider must not be "local": that is the built-in identity provider')
+  if (RESERVED_NAMES.includes(name)) throw new OptionsError(`name of a provider must not be "${name}", which has a meaning of its own`)
 }

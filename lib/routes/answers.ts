@@ -50,6 +50,6 @@ function authErrorOf (failure: unknown): AuthError {
 /** A refusal is everyday; what only the operator can mend is an error, with its cause. */
 function logFailure (request: FastifyRequest, error: AuthError): void {
   const isOperators = error.statusCode >= 500 && error.code !== 'busy'
-  if (isOperators) request.log.error({ err: error.cause ?? error, code: error.code }, error.message)
+  if (isOperators) request.log.error({ err: error, code: error.code }, error.message)
   else request.log.info({ code: error.code }, error.message)
 }

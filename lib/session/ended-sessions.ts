@@ -1,5 +1,5 @@
 import type { Session } from 'fastify'
-import { type CallbackStore, entryId, isEntryId, readEntry, removeEntry, writeEntry } from './session-store.js'
+import { type CallbackStore, entryId, isEntryId, readEntry, removeEntry, writeEntry, writeSession } from './session-store.js'
 
 type Done = (error?: unknown) => void
 
@@ -27,7 +27,7 @@ export function keepEnded (store: CallbackStore): void {
     if (isEntryId(id)) return original.set(id, session, done)
     settle(done, async () => {
       if (await hasEnded(original, id)) return
-      await save(original, id, session)
+      await writeSession(original, id, session)
       if (await hasEnded(original, id)) await removeEntry(original, id)
     })
   }
@@ -42,12 +42,6 @@ export function keepEnded (store: CallbackStore): void {
 
 async function hasEnded (store: CallbackStore, id: string): Promise<boolean> {
   return await readEntry(store, entryId('ended', id)) !== null
-}
-
-async function save (store: CallbackStore, id: string, session: Session): Promise<void> {
-  return new Promise((resolve, reject) => {
-    store.set(id, session, error => { error ? reject(error) : resolve() })
-  })
 }
 
 function settle (done: Done, work: () => Promise<void>): void {

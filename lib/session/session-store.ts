@@ -32,9 +32,12 @@ export async function readEntry (store: CallbackStore, id: string): Promise<Sess
 
 /** Writes an entry of our own, which ends after `lifetime` ms: stores take that from the member `cookie`, as of a session. */
 export async function writeEntry (store: CallbackStore, id: string, content: object, lifetime: number): Promise<void> {
-  const entry = { ...content, cookie: { originalMaxAge: lifetime, maxAge: lifetime, expires: new Date(Date.now() + lifetime) } }
+  await writeSession(store, id, { ...content, cookie: { originalMaxAge: lifetime, maxAge: lifetime, expires: new Date(Date.now() + lifetime) } })
+}
+
+export async function writeSession (store: CallbackStore, id: string, session: Session): Promise<void> {
   return new Promise((resolve, reject) => {
-    store.set(id, entry, error => { error ? reject(sessionsUnavailable(error)) : resolve() })
+    store.set(id, session, error => { error ? reject(sessionsUnavailable(error)) : resolve() })
   })
 }
 

@@ -115,7 +115,6 @@ export class MemoryAuthStore implements AuthStore {
   }
 }
 
-/** No provider's name has a space, so that no two links share a key. */
 function linkKey (provider: string, subject: string): string {
-  return `${provider} ${subject}`
+  return JSON.stringify([provider, subject])
 }

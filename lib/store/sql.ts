@@ -4,6 +4,7 @@ import type { Database } from 'better-sqlite3'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import type { AuthorizationClaims } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
+import { LOCK_WAIT_MS, whileLocked } from './sqlite-lock.js'
 import type { AuthStore, Credential, Link, LinkedIdentity, NewUser, User, UserQuery } from './store.js'
 
 /**
@@ -44,8 +45,10 @@ export class SqlAuthStore implements AuthStore {
    * @param target an SQLite file, `sqlite:` or `file:` URL, `:memory:`, or an existing engine; default LOCAL_AUTH_DB, else `./local-auth.db`
    * @throws OptionsError naming the option
    */
-  constructor (target: string | SqlEngine = process.env.LOCAL_AUTH_DB ?? './local-auth.db', { createTables = true }: SqlAuthStoreOptions = {}) {
+  constructor (target: string | SqlEngine = process.env.LOCAL_AUTH_DB ?? './local-auth.db', { createTables = true, ...unknown }: SqlAuthStoreOptions = {}) {
     if (typeof createTables !== 'boolean') throw new OptionsError('createTables must be true or false')
+    const [unknownOption] = Object.keys(unknown)
+    if (unknownOption !== undefined) throw new OptionsError(`SqlAuthStore has no option "${unknownOption}"; it has createTables`)
     this.#target = typeof target === 'string' ? sqliteFile(target) : engine(target)
     this.#createTables = createTables
   }
@@ -91,7 +94,8 @@ export class SqlAuthStore implements AuthStore {
     this.#isClosed = true
     const opened = this.#opened
     this.#opened = undefined
-    if (opened !== undefined) await (await opened).close()
+    // What could not be opened need not be closed; whoever asked for it has been told.
+    await opened?.then(statements => statements.close(), () => {})
   }
 
   /** Opened once; a failed attempt is not kept, so that the next query tries again. */
@@ -107,7 +111,8 @@ export class SqlAuthStore implements AuthStore {
   }
 
   async #open (): Promise<AuthStore> {
-    const [{ drizzle }, { SqliteStatements }] = await Promise.all([import('drizzle-orm/better-sqlite3'), import('./sqlite.js')])
+    const { drizzle } = await installed(import('drizzle-orm/better-sqlite3'))
+    const { SqliteStatements } = await import('./sqlite.js')
     const createTables = this.#createTables
     if (typeof this.#target !== 'string') {
       const db = isConnection(this.#target) ? drizzle({ client: this.#target }) : this.#target
@@ -119,25 +124,50 @@ export class SqlAuthStore implements AuthStore {
 }
 
 async function openSqlite (file: string): Promise<Database> {
-  const { default: SqliteDatabase } = await import('better-sqlite3').catch((error: unknown) => {
-    throw new Error('SQLite needs the package better-sqlite3; install it: npm install better-sqlite3', { cause: error })
-  })
+  const { default: SqliteDatabase } = await import('better-sqlite3')
   // Waiting for a lock inside SQLite would block the whole process; a short wait here, the long one between attempts.
-  const connection = new SqliteDatabase(file, { timeout: 50 })
-  connection.pragma('journal_mode = WAL')
-  connection.pragma('synchronous = FULL')
-  connection.pragma('foreign_keys = ON')
-  return connection
+  const connection = new SqliteDatabase(file, { timeout: LOCK_WAIT_MS })
+  try {
+    await whileLocked(() => connection.pragma('journal_mode = WAL'))
+    connection.pragma('synchronous = FULL')
+    connection.pragma('foreign_keys = ON')
+    return connection
+  } catch (error) {
+    connection.close()
+    throw error
+  }
+}
+
+/** Drizzle's driver loads better-sqlite3, which is installed by whoever uses it. */
+async function installed<T> (loading: Promise<T>): Promise<T> {
+  try {
+    return await loading
+  } catch (error) {
+    throw new Error('SQLite needs the package better-sqlite3; install it: npm install better-sqlite3', { cause: error })
+  }
 }
 
 /** The file that a path, `sqlite:` URL or `file:` URL names. */
 function sqliteFile (target: string): string {
-  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(target)?.[1]?.toLowerCase()
   if (target === '') throw new OptionsError('target must not be empty; set LOCAL_AUTH_DB to an SQLite file or leave it unset')
-  if (target.startsWith(':') || scheme === undefined || isAbsolute(target)) return target
-  if (scheme === 'file' && target.startsWith('file://')) return fileURLToPath(target)
-  if (scheme === 'file' || scheme === 'sqlite') return target.slice(scheme.length + 1).replace(/^\/\//, '')
-  throw new OptionsError(`target has the scheme "${scheme}:", which is not known; expected an SQLite file, a sqlite: or file: URL, :memory: or an existing engine`)
+  const scheme = isAbsolute(target) ? undefined : /^([a-z][a-z0-9+.-]+):/i.exec(target)?.[1]?.toLowerCase()
+  if (scheme !== undefined && scheme !== 'file' && scheme !== 'sqlite') {
+    throw new OptionsError(`target has the scheme "${scheme}:", which is not known; expected an SQLite file, a sqlite: or file: URL, :memory: or an existing engine`)
+  }
+  const file = scheme === undefined ? target : pathOf(target, scheme)
+  if (file.trim() === '' || file.endsWith('/')) throw new OptionsError('target must name an SQLite file, such as ./local-auth.db')
+  return file
+}
+
+/** Both schemes are written with and without the two slashes of an authority. */
+function pathOf (target: string, scheme: string): string {
+  const rest = target.slice(scheme.length + 1)
+  if (scheme === 'sqlite' || !rest.startsWith('//') || rest === '//:memory:') return rest.replace(/^\/\//, '')
+  try {
+    return fileURLToPath(target)
+  } catch (error) {
+    throw new OptionsError('target must be a file: URL of this machine, such as file:///var/lib/app/users.db', { cause: error })
+  }
 }
 
 function engine (target: unknown): Database | BetterSQLite3Database {

@@ -1,17 +1,13 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import { type SQL, and, eq, sql } from 'drizzle-orm'
 import { type BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import type { AuthorizationClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { credentials, providerLinks, users } from '../schema/sqlite.js'
+import { whileLocked } from './sqlite-lock.js'
 import { createSqliteTables } from './sqlite-tables.js'
 import type { AuthStore, Credential, Link, LinkedIdentity, NewUser, User, UserQuery } from './store.js'
 
 type Row = typeof users.$inferSelect
-
-/** How long a statement waits in all for another process that holds the database locked. */
-const LOCK_PATIENCE_MS = 5000
-const LOCK_RETRY_MS = 20
 
 /**
  * The statements of SqlAuthStore on SQLite. better-sqlite3 runs them without a pause; what must be atomic between processes
@@ -132,21 +128,16 @@ export class SqliteStatements implements AuthStore {
     return this.#run(() => this.#db.transaction(work, { behavior: 'immediate' }))
   }
 
-  /** Makes the tables before the first statement, and waits, without blocking the process, while another one holds the lock. */
+  /** Makes the tables before the first statement. */
   async #run<T> (work: () => T): Promise<T> {
-    const deadline = Date.now() + LOCK_PATIENCE_MS
-    for (;;) {
-      try {
-        if (!this.#tablesExist) {
-          createSqliteTables(this.#db)
-          this.#tablesExist = true
-        }
+    try {
+      return await whileLocked(() => {
+        if (!this.#tablesExist) createSqliteTables(this.#db)
+        this.#tablesExist = true
         return work()
-      } catch (error) {
-        if (error instanceof AuthError) throw error
-        if (!isLocked(error) || Date.now() > deadline) throw new AuthError('unavailable', { cause: error })
-      }
-      await wait(LOCK_RETRY_MS)
+      })
+    } catch (error) {
+      throw error instanceof AuthError ? error : new AuthError('unavailable', { cause: error })
     }
   }
 }
@@ -157,9 +148,4 @@ function isLink ({ provider, subject }: { provider: string, subject: string }): 
 
 function userOf ({ userId, email, name, claims, extras }: Row): User {
   return { userId, email, emailVerified: extras.email_verified === true, name, claims }
-}
-
-function isLocked (error: unknown): boolean {
-  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
-  return cause instanceof Error && 'code' in cause && /^SQLITE_(BUSY|LOCKED)/.test(String(cause.code))
 }

@@ -66,6 +66,7 @@ t.test('with a real OpenID provider', async t => {
       t.strictSame(after.claims, { sub: 'ada', email: 'ada@new.example', email_verified: true, name: 'Ada Lovelace', role: 'admin', picture_of: { day: 1 } })
       t.match(await app.auth.findUser({ email: 'ada@new.example' }), { userId: before.userId, name: 'Ada Lovelace', emailVerified: true })
       t.equal(await app.auth.findUser({ email: 'ada@example.com' }), null)
+      t.equal((await app.auth.findUser({ provider: 'dev', subject: 'ada' }))?.userId, before.userId)
     })
   }
 })

@@ -300,6 +300,12 @@ t.test('an answer that cannot be used', async t => {
   })
 })
 
+t.test('a fetch that throws something odd is provider_error', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  const odd = { toString: () => 'not an error' }
+  t.equal((await refusal(t, signIn(fake, { provider: fake.provider({ fetch: async () => { throw odd } }) }))).code, 'provider_error')
+})
+
 t.test('discovery', async t => {
   t.test('is fetched once for many sign-ins at once, and the keys with it', async t => {
     const fake = await startFakeOpenIdProvider(t)

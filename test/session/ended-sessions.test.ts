@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events'
 import fastifyCookie from '@fastify/cookie'
-import fastifySession from '@fastify/session'
+import fastifySession, { type SessionStore } from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin from '../../lib/index.js'
@@ -149,6 +149,19 @@ t.test('of a sign-in that fails because the session store does, nothing is left'
   store.failure = null
   t.equal((await browser.get('/me')).json().principal, null)
   t.strictSame(store.sessions, [])
+})
+
+t.test('a sign-out that the session store does not take is unavailable, and no sign-out', async t => {
+  const store = new SlowSessionStore()
+  const app = await startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store } })
+  const browser = new Browser(app)
+  await browser.post('/auth/local/register', USER)
+  const readOnly: SessionStore = { get: store.get.bind(store), set: (_id, _session, done) => { done(new Error('read-only')) }, destroy: (_id, done) => { done(new Error('read-only')) } }
+  const fresh = new Browser(await startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store: readOnly } }))
+  for (const [name, value] of browser.cookies) fresh.cookies.set(name, value)
+
+  t.equal((await fresh.post('/auth/local/revoke')).json().error, 'unavailable')
+  t.ok((await fresh.get('/me')).json().principal)
 })
 
 t.test('a session id is never kept across a sign-in', async t => {

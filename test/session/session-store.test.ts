@@ -100,6 +100,13 @@ t.test('ended sessions', async t => {
     await t.rejects(removeEntry(store, '1'), { code: 'unavailable' })
   })
 
+  t.test('a store that can be read only says so to whoever saves', async t => {
+    const store = new MemorySessionStore()
+    store.set = (_id, _session, done) => { done(new Error('read-only')) }
+    keepEnded(store)
+    t.match(await set(store, '1'), { code: 'unavailable' })
+  })
+
   t.test('entries beside a session can be removed and written again', async t => {
     const store = new MemorySessionStore()
     keepEnded(store)

@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { Authorization, type AuthorizationClaims, MemoryAuthStore, type User } from '../lib/index.js'
+
+/** Ada, who has two ways in, and what may be done with her. */
+async function withAda (): Promise<{ authorization: Authorization, ada: User }> {
+  const store = new MemoryAuthStore()
+  const link = { provider: 'dev', subject: 'ada-1', claims: { sub: 'ada-1' } }
+  const ada = { userId: randomUUID(), email: 'ada@xn--bcher-kva.example', emailVerified: true, name: 'Ada', claims: { role: 'member' } }
+  await store.createUser({ ...ada, link })
+  await store.addLink(ada.userId, { provider: 'other', subject: 'ada-2', claims: { sub: 'ada-2' }, verifiedEmail: null })
+  return { authorization: new Authorization(store), ada }
+}
+
+t.test('granted claims are merged over those the user has', async t => {
+  const { authorization, ada } = await withAda()
+
+  t.strictSame(await authorization.grant(ada.userId, { tier: 1 }), { role: 'member', tier: 1 })
+  t.strictSame(await authorization.grant(ada.userId.toUpperCase().toLowerCase(), { role: 'admin' }), { role: 'admin', tier: 1 })
+  t.strictSame((await authorization.findUser({ userId: ada.userId }))?.claims, { role: 'admin', tier: 1 })
+})
+
+t.test('withdrawn claims are gone, and the rest is returned', async t => {
+  const { authorization, ada } = await withAda()
+  await authorization.grant(ada.userId, { tier: 1 })
+
+  t.strictSame(await authorization.withdraw(ada.userId, ['role', 'unknown']), { tier: 1 })
+  t.strictSame((await authorization.findUser({ userId: ada.userId }))?.claims, { tier: 1 })
+})
+
+t.test('attack 54: identity claims, prototypes and what is not JSON cannot be granted', async t => {
+  const { authorization, ada } = await withAda()
+  const refused: AuthorizationClaims[] = [{ sub: 'x' }, { role: 'admin', email_verified: true }, JSON.parse('{"__proto__":{"admin":true}}'), { limit: NaN }, { role: undefined }]
+
+  for (const claims of refused) await t.rejects(authorization.grant(ada.userId, claims), { name: 'AuthError', code: 'invalid_claims' })
+
+  t.strictSame((await authorization.findUser({ userId: ada.userId }))?.claims, { role: 'member' })
+  t.notOk('admin' in {})
+})
+
+t.test('names to withdraw must be a list of strings', async t => {
+  const { authorization, ada } = await withAda()
+
+  for (const names of ['role', undefined, null, [1], ['role', null], { 0: 'role', length: 1 }]) {
+    await t.rejects(authorization.withdraw(ada.userId, names as string[]), { name: 'AuthError', code: 'invalid_claims', message: 'names must be a list of the names of claims.' })
+  }
+  t.strictSame((await authorization.findUser({ userId: ada.userId }))?.claims, { role: 'member' })
+})
+
+t.test('a user who does not exist is unknown, and so is whatever is no UUID', async t => {
+  const { authorization, ada } = await withAda()
+  const unknown = [randomUUID(), '', 'ada', `${ada.userId} `, `${ada.userId}\n`, `x${ada.userId}`, "' OR 1=1--", null, undefined, 1, [ada.userId]] as string[]
+
+  for (const userId of unknown) {
+    await t.rejects(authorization.grant(userId, { role: 'admin' }), { name: 'AuthError', code: 'unknown_user', statusCode: 404 })
+    await t.rejects(authorization.withdraw(userId, ['role']), { name: 'AuthError', code: 'unknown_user', statusCode: 404 })
+  }
+})
+
+t.test('a user is found by e-mail in any spelling', async t => {
+  const { authorization, ada } = await withAda()
+
+  for (const email of ['ada@xn--bcher-kva.example', ' Ada@BÜCHER.example ']) t.strictSame(await authorization.findUser({ email }), ada)
+})
+
+t.test('nobody is found by an e-mail that is none, or nobody has', async t => {
+  const { authorization } = await withAda()
+
+  for (const email of ['', 'ada', 'bob@example.com', 'ada@bücher.example\u0000']) t.equal(await authorization.findUser({ email }), null)
+})
+
+t.test('a user is found by id and by link', async t => {
+  const { authorization, ada } = await withAda()
+
+  t.strictSame(await authorization.findUser({ userId: ada.userId }), ada)
+  t.strictSame(await authorization.findUser({ provider: 'other', subject: 'ada-2' }), ada)
+  t.equal(await authorization.findUser({ userId: randomUUID() }), null)
+  t.equal(await authorization.findUser({ provider: 'other', subject: 'ada-1' }), null)
+})
+
+t.test('the ways in of a user are listed, those of an unknown user are none', async t => {
+  const { authorization, ada } = await withAda()
+
+  t.strictSame(await authorization.links(ada.userId), [
+    { provider: 'dev', subject: 'ada-1', userId: ada.userId, claims: { sub: 'ada-1' } },
+    { provider: 'other', subject: 'ada-2', userId: ada.userId, claims: { sub: 'ada-2' } }
+  ])
+  t.strictSame(await authorization.links(randomUUID()), [])
+  t.strictSame(await authorization.links('nobody'), [])
+})

@@ -1,0 +1,70 @@
+import t from 'tap'
+import { AuthError, OptionsError } from '../lib/errors.js'
+
+const STATUS_BY_CODE = {
+  invalid: 401,
+  exists: 409,
+  invalid_email: 400,
+  weak_password: 400,
+  claim_not_allowed: 403,
+  invalid_request: 400,
+  cross_origin: 403,
+  rate_limited: 429,
+  busy: 503,
+  unavailable: 503,
+  invalid_state: 400,
+  access_denied: 403,
+  provider_error: 502,
+  provider_unavailable: 503,
+  account_exists: 409,
+  already_linked: 409,
+  invalid_token: 401,
+  unauthenticated: 401,
+  forbidden: 403
+} as const
+
+t.test('each code has its status and a sentence', async t => {
+  for (const code of Object.keys(STATUS_BY_CODE) as Array<keyof typeof STATUS_BY_CODE>) {
+    const error = new AuthError(code)
+
+    t.equal(error.code, code)
+    t.equal(error.statusCode, STATUS_BY_CODE[code], code)
+    t.match(error.message, /^[A-Z].+\.$/)
+  }
+})
+
+t.test('an AuthError is an Error with a name, and has no cause and no Retry-After unless given', async t => {
+  const error = new AuthError('invalid')
+
+  t.ok(error instanceof Error)
+  t.equal(String(error), 'AuthError: The e-mail or the password is wrong.')
+  t.equal(error.retryAfter, undefined)
+  t.notOk(Object.hasOwn(error, 'cause'))
+})
+
+t.test('message, status, cause and Retry-After can be given', async t => {
+  const cause = new Error('the database says no')
+
+  const error = new AuthError('unavailable', { message: 'Come back later.', statusCode: 500, cause, retryAfter: 3 })
+
+  t.equal(error.message, 'Come back later.')
+  t.equal(error.statusCode, 500)
+  t.equal(error.cause, cause)
+  t.equal(error.retryAfter, 3)
+  t.equal(error.code, 'unavailable')
+})
+
+t.test('a cause is kept even when it is undefined or null, and is no property that JSON shows', async t => {
+  t.ok(Object.hasOwn(new AuthError('unavailable', { cause: undefined }), 'cause'))
+  t.equal(new AuthError('unavailable', { cause: null }).cause, null)
+  t.notOk(JSON.stringify(new AuthError('unavailable', { cause: 'secret words' })).includes('secret words'))
+})
+
+t.test('an OptionsError is a TypeError with a code', async t => {
+  const error = new OptionsError('prefix must be a path')
+
+  t.ok(error instanceof TypeError)
+  t.notOk(error instanceof AuthError)
+  t.equal(error.code, 'invalid_options')
+  t.equal(String(error), 'OptionsError: prefix must be a path')
+})

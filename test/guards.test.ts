@@ -1,0 +1,71 @@
+import fastifyCookie from '@fastify/cookie'
+import fastifySession from '@fastify/session'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+import type { Claims } from '../lib/claims.js'
+import { type Guard, requireClaims, requireUser } from '../lib/guards.js'
+import { SESSION_SECRET } from './helpers/app.js'
+
+/** What a guarded route answers to somebody with these claims; null is anonymous. */
+async function statusFor (t: Test, guard: Guard, claims: Partial<Claims> | null): Promise<number> {
+  const app: FastifyInstance = Fastify()
+  t.teardown(() => app.close())
+  await app.register(fastifyCookie)
+  await app.register(fastifySession, { secret: SESSION_SECRET, cookie: { secure: false } })
+  app.addHook('onRequest', async request => {
+    if (claims !== null) request.session.user = { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'dev', claims: { sub: '1', ...claims } }
+  })
+  app.get('/', { preHandler: guard }, async () => 'passed')
+  return (await app.inject('/')).statusCode
+}
+
+t.test('requireUser lets whoever is signed in pass', async t => {
+  t.equal(await statusFor(t, requireUser, {}), 200)
+  t.equal(await statusFor(t, requireUser, null), 401)
+})
+
+t.test('requireClaims lets pass whose claims equal the required ones', async t => {
+  const pairs: Array<[required: Claims[string], claim: Claims[string]]> = [
+    ['admin', 'admin'], [1, 1], [true, true], [false, false], [null, null], ['', ''],
+    [{ a: { b: [1] } }, { a: { b: [1] } }], [[1, 2], [1, 2]], [[], []]
+  ]
+
+  for (const [required, claim] of pairs) t.equal(await statusFor(t, requireClaims({ claim: required }), { claim }), 200, JSON.stringify(required))
+})
+
+t.test('requireClaims lets pass whose list includes the required value', async t => {
+  const pairs: Array<[required: Claims[string], claim: Claims[string]]> = [
+    ['admin', ['member', 'admin']], [1, [1]], [null, [null]], [{ a: 1 }, [{ a: 1 }]], [['a'], [['a']]]
+  ]
+
+  for (const [required, claim] of pairs) t.equal(await statusFor(t, requireClaims({ claim: required }), { claim }), 200, JSON.stringify(required))
+})
+
+t.test('requireClaims forbids whose claims are merely alike', async t => {
+  const pairs: Array<[required: Claims[string], claim: Claims[string]]> = [
+    ['admin', 'Admin'], ['admin', 'administrator'], ['admin', 'member,admin'], ['admin', { admin: true }], ['admin', [['admin']]], ['admin', []], ['0', ['admin']],
+    [1, '1'], [1, true], [true, 'true'], [true, 1], [false, 0], [false, null], [null, false], [null, ''], ['', null],
+    [{ a: 1 }, { a: 1, b: 2 }], [{ a: 1, b: 2 }, { a: 1 }], [{}, []], [[], {}], [['a', 'b'], ['b', 'a']], [['a'], ['a', 'b']], [['a'], 'a']
+  ]
+
+  for (const [required, claim] of pairs) t.equal(await statusFor(t, requireClaims({ claim: required }), { claim }), 403, `${JSON.stringify(required)} against ${JSON.stringify(claim)}`)
+})
+
+t.test('requireClaims forbids who lacks one of several claims, and everybody when a required value is undefined', async t => {
+  t.equal(await statusFor(t, requireClaims({ role: 'admin', tier: 1 }), { role: 'admin', tier: 1 }), 200)
+  t.equal(await statusFor(t, requireClaims({ role: 'admin', tier: 1 }), { role: 'admin' }), 403)
+  t.equal(await statusFor(t, requireClaims({ role: 'admin', tier: 1 }), { tier: 1 }), 403)
+  t.equal(await statusFor(t, requireClaims({ role: undefined }), {}), 403, 'a value that is missing by mistake lets nobody pass')
+  t.equal(await statusFor(t, requireClaims({ role: undefined }), { role: 'admin' }), 403)
+})
+
+t.test('attack 54: what every object inherits is no claim', async t => {
+  t.equal(await statusFor(t, requireClaims({ constructor: Object.prototype.constructor as never }), {}), 403)
+  t.equal(await statusFor(t, requireClaims(JSON.parse('{"__proto__":{}}')), {}), 403)
+})
+
+t.test('requireClaims is 401 for anonymous requests, whatever is required', async t => {
+  t.equal(await statusFor(t, requireClaims({ role: 'admin' }), null), 401)
+  t.equal(await statusFor(t, requireClaims({}), null), 401)
+  t.equal(await statusFor(t, requireClaims({}), {}), 200)
+})

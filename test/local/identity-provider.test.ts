@@ -1,0 +1,209 @@
+import { inspect } from 'node:util'
+import t from 'tap'
+import { LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck } from '../../lib/local/identity-provider.js'
+
+const SECRET = 'the local secret of these tests, 32+'
+const CHEAP = { memoryCost: 8, timeCost: 1, parallelism: 1 }
+const CONTEXT = { email: 'ada@example.com' }
+
+/** As somebody without types calls it. */
+const local = (options: object = {}) => new LocalIdentityProvider({ secret: SECRET, argon2: CHEAP, ...options })
+
+t.beforeEach(() => { delete process.env.LOCAL_IDP_SECRET })
+t.teardown(() => { delete process.env.LOCAL_IDP_SECRET })
+
+t.test('what is not given has a default', async t => {
+  const provider = new LocalIdentityProvider({ secret: SECRET })
+
+  t.equal(provider.issuer, 'svc-auth-local')
+  t.equal(provider.ttl, 900)
+  t.strictSame(provider.registration, { roles: [], emailVerified: false })
+  t.match(await provider.hashPassword('correct horse', CONTEXT), /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+})
+
+t.test('tokens are of the issuer and live as long as was configured, unless said otherwise', async t => {
+  const provider = local({ issuer: 'https://app.example', ttl: 60 })
+
+  const usual = await provider.verifyIdToken(await provider.issueIdToken('ada'))
+  const special = await provider.verifyIdToken(await provider.issueIdToken('ada', { role: 'admin' }, 5))
+
+  t.match(usual, { iss: 'https://app.example', sub: 'ada' })
+  t.equal(usual.exp - usual.iat, 60)
+  t.match(special, { role: 'admin' })
+  t.equal(special.exp - special.iat, 5)
+})
+
+t.test('attack 51: a token with a purpose or an audience is verified for these only', async t => {
+  const provider = local()
+  const use = { purpose: 'invitation', audience: 'reports' }
+
+  const token = await provider.issueIdToken('ada', {}, 900, use)
+
+  t.match(await provider.verifyIdToken(token, use), { sub: 'ada', purpose: 'invitation', aud: 'reports' })
+  await t.rejects(provider.verifyIdToken(token), { code: 'invalid_token' })
+  await t.rejects(provider.verifyIdToken(token, { purpose: 'invitation' }), { code: 'invalid_token' })
+  await t.rejects(provider.verifyIdToken(await provider.issueIdToken('ada'), use), { code: 'invalid_token' })
+})
+
+t.test('attack 47: the secret comes from LOCAL_IDP_SECRET unless it is given', async t => {
+  process.env.LOCAL_IDP_SECRET = `${SECRET} of the setting`
+  const ofSetting = new LocalIdentityProvider()
+  const ofOption = new LocalIdentityProvider({ secret: SECRET })
+  delete process.env.LOCAL_IDP_SECRET
+  const same = new LocalIdentityProvider({ secret: `${SECRET} of the setting` })
+
+  const token = await ofSetting.issueIdToken('ada')
+
+  t.match(await same.verifyIdToken(token), { sub: 'ada' })
+  await t.rejects(ofOption.verifyIdToken(token), { code: 'invalid_token' })
+})
+
+t.test('attack 47: of a list of secrets the first signs and all verify', async t => {
+  const before = local({ secret: 'the secret of last year, 32 and more' })
+  const after = local({ secret: [SECRET, 'the secret of last year, 32 and more'] })
+
+  t.match(await after.verifyIdToken(await before.issueIdToken('ada')), { sub: 'ada' })
+  t.match(await local().verifyIdToken(await after.issueIdToken('ada')), { sub: 'ada' })
+  await t.rejects(before.verifyIdToken(await after.issueIdToken('ada')), { code: 'invalid_token' })
+})
+
+t.test('attack 47: without a secret, and with a short one, there is no provider; option and setting are named, the secret is not', async t => {
+  const short = 'thirty-one characters, one less'
+  t.equal(short.length, 31)
+
+  for (const options of [{}, { secret: undefined }, { secret: '' }, { secret: short }, { secret: [] }, { secret: [SECRET, short] }, { secret: 1 }, { secret: Buffer.from(SECRET) }] as LocalIdentityProviderOptions[]) {
+    const refused = t.throws(() => new LocalIdentityProvider(options), { name: 'OptionsError', message: /^secret must be at least 32 characters.*; set LOCAL_IDP_SECRET/ })
+    t.notOk(inspect(refused).includes(short) || inspect(refused).includes(SECRET))
+  }
+  process.env.LOCAL_IDP_SECRET = short
+  const refused = t.throws(() => new LocalIdentityProvider(), { name: 'OptionsError', message: /^secret must be/ })
+  t.notOk(inspect(refused).includes(short))
+})
+
+t.test('attack 60: neither inspect nor JSON shows the secret', async t => {
+  const secrets = [SECRET, 'the secret of last year, 32 and more']
+  const provider = local({ secret: secrets, issuer: 'https://app.example' })
+
+  const shown = [inspect(provider), inspect({ provider }, { depth: null, showHidden: true }), inspect(provider, { showHidden: true, customInspect: false, depth: null, getters: true }), JSON.stringify({ provider }), String(provider), Object.values(provider).map(String).join()]
+
+  for (const text of shown) t.notOk(secrets.some(secret => text.includes(secret)), text)
+  t.equal(inspect(provider), "LocalIdentityProvider { issuer: 'https://app.example', ttl: 900 }")
+  t.equal(JSON.stringify(provider), '{"issuer":"https://app.example","ttl":900}')
+})
+
+const MISTAKES: Array<[options: object, message: RegExp]> = [
+  [{ secrets: [SECRET] }, /^LocalIdentityProvider has no option "secrets"; it has secret, issuer, ttl, argon2, password, registration$/],
+  ...['', null, 1, {}, ['svc-auth-local']].map((issuer): [object, RegExp] => [{ issuer }, /^issuer must be a non-empty string$/]),
+  ...[0, -1, 0.5, 1.5, 2_592_001, NaN, Infinity, '900', null, 900n].map((ttl): [object, RegExp] => [{ ttl }, /^ttl must be a whole number of seconds from 1 to 2592000/]),
+  ...[null, true, 'check', { check: true }, { check: 'long' }, { check: null }, { check: {} }, { chek: () => false }].map((password): [object, RegExp] => [{ password }, /^password/]),
+  ...[true, null, 'open', 1, [], { role: 'admin' }, { roles: 'admin' }, { roles: null }, { roles: [''] }, { roles: [1] }, { roles: ['member', null] }, { roles: new Set(['member']) }, { emailVerified: 'true' }, { emailVerified: 1 }, { emailVerified: null }, { roles: [], unknown: true }]
+    .map((registration): [object, RegExp] => [{ registration }, /^registration must be false or \{ roles: string\[\], emailVerified: boolean \}$/]),
+  ...[{ memory: 8 }, 'fast', 5, true, [],
+    { memoryCost: 7 }, { memoryCost: 1_048_577 }, { memoryCost: 0 }, { memoryCost: -8 }, { memoryCost: 8.5 }, { memoryCost: '8' }, { memoryCost: NaN }, { memoryCost: undefined }, { memoryCost: null },
+    { memoryCost: 15, parallelism: 2 }, { memoryCost: 127, parallelism: 16 },
+    { timeCost: 0 }, { timeCost: 65 }, { timeCost: 1.5 }, { timeCost: '2' }, { timeCost: Infinity },
+    { parallelism: 0 }, { parallelism: 17 }, { parallelism: 1.5 }, { parallelism: true }
+  ].map((argon2): [object, RegExp] => [{ argon2 }, /^argon2 must be \{ memoryCost: KiB from 8 to 1048576, timeCost: 1 to 64, parallelism: 1 to 16 \}$/])
+]
+
+for (const [options, message] of MISTAKES) {
+  t.test(`the mistake ${inspect(options, { breakLength: Infinity })} is refused with a sentence that names the option`, async t => {
+    t.throws(() => local(options), { name: 'OptionsError', code: 'invalid_options', message })
+  })
+}
+
+t.test('options that are no object are refused', async t => {
+  for (const options of [SECRET, null] as unknown[]) t.throws(() => new LocalIdentityProvider(options as object), { name: 'OptionsError' })
+})
+
+t.test('lifetimes from a second to thirty days can be configured', async t => {
+  for (const ttl of [1, 2_592_000]) t.equal(local({ ttl }).ttl, ttl)
+})
+
+t.test('the cost of hashes can be configured from the lowest to the highest', async t => {
+  const costs = [{ memoryCost: 8, timeCost: 1, parallelism: 1 }, { memoryCost: 128, timeCost: 64, parallelism: 16 }, { memoryCost: 16, timeCost: 1, parallelism: 2 }]
+
+  for (const argon2 of costs) {
+    t.match(await local({ argon2 }).hashPassword('correct horse', CONTEXT), new RegExp(`m=${argon2.memoryCost},t=${argon2.timeCost},p=${argon2.parallelism}\\$`))
+  }
+  t.doesNotThrow(() => local({ argon2: { memoryCost: 1_048_576 } }))
+  t.match(await local({ argon2: { timeCost: 3 } }).hashPassword('correct horse', CONTEXT), /m=19456,t=3,p=1\$/, 'the rest is the default')
+})
+
+t.test('registration says what the form may ask for', async t => {
+  t.equal(local({ registration: false }).registration, null)
+  t.strictSame(local({ registration: {} }).registration, { roles: [], emailVerified: false })
+  t.strictSame(local({ registration: { roles: ['member', 'editor'] } }).registration, { roles: ['member', 'editor'], emailVerified: false })
+  t.strictSame(local({ registration: { emailVerified: true } }).registration, { roles: [], emailVerified: true })
+})
+
+t.test('attack 45: a list of roles that is changed afterwards hands out nothing more', async t => {
+  const roles = ['member']
+  const provider = local({ registration: { roles } })
+
+  roles.push('admin')
+
+  t.strictSame(provider.registration?.roles, ['member'])
+})
+
+const ALLOWING: PasswordCheck[] = [() => true, async () => true]
+const REFUSING: Array<[check: PasswordCheck, message: string]> = [
+  [() => false, 'The password must be 8 to 1024 bytes long; choose another one.'],
+  [async () => false, 'The password must be 8 to 1024 bytes long; choose another one.'],
+  [() => 'This password was in a leak; choose another one.', 'This password was in a leak; choose another one.'],
+  [async () => 'This password was in a leak; choose another one.', 'This password was in a leak; choose another one.']
+]
+
+t.test('a password is hashed when the application has no rule, or its rule has nothing against it', async t => {
+  for (const password of [undefined, {}, { check: undefined }, ...ALLOWING.map(check => ({ check }))]) {
+    const provider = local(password === undefined ? {} : { password })
+    const hash = await provider.hashPassword('correct horse', CONTEXT)
+    t.strictSame(await provider.verifyPassword(hash, 'correct horse'), { matches: true, outdated: false })
+  }
+})
+
+t.test("the application's rule refuses with a sentence of its own, or with the usual one", async t => {
+  for (const [check, message] of REFUSING) {
+    await t.rejects(local({ password: { check } }).hashPassword('correct horse', CONTEXT), { name: 'AuthError', code: 'weak_password', statusCode: 400, message })
+  }
+})
+
+t.test('a rule that gives no answer refuses', async t => {
+  for (const verdict of [undefined, null, 0, 1, {}]) {
+    await t.rejects(local({ password: { check: () => verdict } }).hashPassword('correct horse', CONTEXT), { code: 'weak_password' })
+  }
+})
+
+t.test('a rule that throws makes no hash', async t => {
+  const check = async () => { throw new Error('the list of leaked passwords cannot be reached') }
+
+  await t.rejects(local({ password: { check } }).hashPassword('correct horse', CONTEXT), { message: 'the list of leaked passwords cannot be reached' })
+})
+
+t.test('the rule is told the password and the e-mail, and cannot allow what is too short', async t => {
+  const asked: unknown[] = []
+  const provider = local({ password: { check: (...args: Parameters<PasswordCheck>) => asked.push(args) > 0 } })
+
+  await provider.hashPassword('correct horse', CONTEXT)
+  await t.rejects(provider.hashPassword('short', CONTEXT), { code: 'weak_password' })
+
+  t.strictSame(asked[0], ['correct horse', { email: 'ada@example.com' }])
+})
+
+t.test('a password in use is hashed anew without asking the rule, and the old hash is outdated', async t => {
+  const old = await local().hashPassword('correct horse', CONTEXT)
+  const provider = local({ argon2: { ...CHEAP, timeCost: 2 }, password: { check: () => false } })
+
+  const renewed = await provider.rehashPassword('correct horse')
+
+  t.strictSame(await provider.verifyPassword(old, 'correct horse'), { matches: true, outdated: true })
+  t.strictSame(await provider.verifyPassword(renewed, 'correct horse'), { matches: true, outdated: false })
+})
+
+t.test('a wrong password and no hash match alike', async t => {
+  const provider = local()
+  const hash = await provider.hashPassword('correct horse', CONTEXT)
+
+  t.strictSame(await provider.verifyPassword(hash, 'wrong horse'), { matches: false, outdated: false })
+  t.strictSame(await provider.verifyPassword(null, 'correct horse'), { matches: false, outdated: false })
+})

@@ -1,0 +1,264 @@
+import { execFileSync } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { DEFAULT_ARGON2_COST, HIGHEST_ARGON2_COST, PasswordHasher, normalizePassword } from '../../lib/local/password.js'
+
+// The hasher loads the module with its first password, so that what is counted here, and called all the same, is what it gets.
+const argon2: typeof import('@node-rs/argon2') = createRequire(import.meta.url)('@node-rs/argon2')
+const { hash: argon2Hash } = argon2
+const verifications = t.capture(argon2, 'verify', argon2.verify)
+const computing = { now: 0, most: 0 }
+t.capture(argon2, 'hash', async (...args: Parameters<typeof argon2Hash>) => {
+  computing.most = Math.max(computing.most, ++computing.now)
+  return argon2Hash(...args).finally(() => { computing.now-- })
+})
+
+// The enums of @node-rs/argon2 exist in its types only.
+const ARGON2D = 0
+const ARGON2I = 1
+const VERSION_16 = 0
+
+const COST = { memoryCost: 8, timeCost: 1, parallelism: 1 }
+const PHC = /^\$argon2id\$v=19\$m=8,t=1,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/
+const RIGHT = { matches: true, outdated: false }
+const WRONG = { matches: false, outdated: false }
+const BUSY = { name: 'AuthError', code: 'busy', statusCode: 503, retryAfter: 3 }
+
+/** How many computations run or wait before one more is turned away. */
+const CAPACITY = availableParallelism() + 256
+
+t.beforeEach(() => { verifications() })
+
+t.test('a password is hashed with Argon2id at the cost that was configured, with a new salt each time', async t => {
+  const hasher = new PasswordHasher(COST)
+
+  const [first, second] = await Promise.all([hasher.hash('correct horse'), hasher.hash('correct horse')])
+
+  t.match(first, PHC)
+  t.match(second, PHC)
+  t.not(first, second)
+  t.match(await new PasswordHasher({ memoryCost: 64, timeCost: 3, parallelism: 2 }).hash('correct horse'), /^\$argon2id\$v=19\$m=64,t=3,p=2\$/)
+  t.match(await new PasswordHasher(DEFAULT_ARGON2_COST).hash('correct horse'), /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+})
+
+t.test('the right password matches, no other does', async t => {
+  const hasher = new PasswordHasher(COST)
+  const hash = await hasher.hash('correct horse')
+
+  t.strictSame(await hasher.verify(hash, 'correct horse'), RIGHT)
+  for (const wrong of ['correct horsE', 'correct hors', 'correct horse ', 'wrong horse', '', hash]) {
+    t.strictSame(await hasher.verify(hash, wrong), WRONG)
+  }
+})
+
+t.test('attack 42: a password that another keyboard composed is the same one (NFKC)', async t => {
+  const hasher = new PasswordHasher(COST)
+  const twins = [
+    ['\u00c5ngström', '\u212bngström', 'A\u030angstro\u0308m'],
+    ['password', 'ｐａｓｓｗｏｒｄ'],
+    ['final office', '\ufb01nal o\ufb03ce'],
+    ['\uac01\uac01\uac01', '\u1100\u1161\u11a8\u1100\u1161\u11a8\u1100\u1161\u11a8'],
+    ['ten chars 1²', 'ten chars 12']
+  ]
+
+  for (const spellings of twins) {
+    for (const chosen of spellings) {
+      const hash = await hasher.hash(chosen)
+      for (const typed of spellings) t.strictSame(await hasher.verify(hash, typed), RIGHT)
+    }
+  }
+})
+
+t.test('attack 42: passwords of 8 to 1024 bytes are taken', async t => {
+  const hasher = new PasswordHasher(COST)
+  const passwords = ['a'.repeat(8), 'é'.repeat(4), '😀😀', 'a'.repeat(1024), '😀'.repeat(256), 'ａ'.repeat(1024), 'e\u0301'.repeat(512), '\u{1d41a}'.repeat(1024)]
+
+  for (const password of passwords) t.strictSame(await hasher.verify(await hasher.hash(password), password), RIGHT)
+})
+
+t.test('attack 42: shorter and longer passwords are refused, counted after they were normalised', async t => {
+  const hasher = new PasswordHasher(COST)
+  const passwords = ['', 'a'.repeat(7), 'é'.repeat(3), 'ａ'.repeat(7), 'e\u0301'.repeat(3), 'a'.repeat(1025), `${'é'.repeat(512)}a`, '\ufdfa'.repeat(100), 'ａ'.repeat(1025), 'a'.repeat(1_000_000)]
+
+  for (const password of passwords) {
+    await t.rejects(hasher.hash(password), { name: 'AuthError', code: 'weak_password', statusCode: 400 })
+    t.strictSame(await hasher.verify(await hasher.hash('correct horse'), password), WRONG)
+  }
+})
+
+t.test('attack 42: half a surrogate pair is refused, as all of them would hash alike', async t => {
+  const hasher = new PasswordHasher(COST)
+  const hash = await hasher.hash('password \ufffd')
+
+  for (const password of ['password \ud800', '\udc00 password', 'pass\ud83dword']) {
+    await t.rejects(hasher.hash(password), { code: 'weak_password' })
+    t.strictSame(await hasher.verify(hash, password), WRONG)
+  }
+})
+
+t.test('attack 42: nothing is cut, trimmed or folded', async t => {
+  const hasher = new PasswordHasher(COST)
+  const different = ['password', 'password\u0000', 'password\u0000tail', 'password\u0000tale', '\u0000password', ' password', 'password ', 'password\n', 'Password', 'passwörd', 'password\u200b', 'a'.repeat(73), 'a'.repeat(74)]
+
+  for (const chosen of different) {
+    const hash = await hasher.hash(chosen)
+    for (const typed of different) t.equal((await hasher.verify(hash, typed)).matches, chosen === typed)
+  }
+})
+
+t.test('a hash of another cost matches and is outdated', async t => {
+  const hasher = new PasswordHasher({ memoryCost: 64, timeCost: 2, parallelism: 2 })
+
+  for (const other of [{ memoryCost: 72 }, { memoryCost: 32 }, { timeCost: 3 }, { timeCost: 1 }, { parallelism: 1 }, { parallelism: 4 }]) {
+    const hash = await new PasswordHasher({ memoryCost: 64, timeCost: 2, parallelism: 2, ...other }).hash('correct horse')
+
+    t.strictSame(await hasher.verify(hash, 'correct horse'), { matches: true, outdated: true })
+    t.equal((await hasher.verify(hash, 'wrong horse')).matches, false)
+  }
+})
+
+t.test('a hash of another kind of Argon2 matches and is outdated', async t => {
+  const hasher = new PasswordHasher(COST)
+
+  for (const kind of [{ algorithm: ARGON2I }, { algorithm: ARGON2D }, { version: VERSION_16 }]) {
+    const hash = await argon2Hash('correct horse', { ...COST, ...kind })
+
+    t.strictSame(await hasher.verify(hash, 'correct horse'), { matches: true, outdated: true }, hash)
+    t.equal((await hasher.verify(hash, 'wrong horse')).matches, false)
+  }
+})
+
+const SALT = 'c29tZSBzYWx0IG9mIDE2Yg'
+const OUTPUT = 'K5mS0pLqjFHdLB4wXH2zqmG6Gg6o7pRrPDd2IG5rHHQ'
+
+t.test('attack 42: an unreadable stored hash matches nothing, does not throw, and costs one verification', async t => {
+  const hasher = new PasswordHasher(COST)
+  await hasher.verify(null, 'correct horse')
+  const hashes = [
+    '', ' ', 'garbage', 'correct horse', '$', '$$$$$', 'null', '\u0000', 'a'.repeat(100_000),
+    '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy', '$2b$10$', '$scrypt$ln=4,r=8,p=1$c2FsdA$aGFzaA', '$pbkdf2-sha256$29000$c2FsdA$aGFzaA', '$1$salt$hash',
+    '$argon2id$', '$argon2id$v=19$m=8,t=1,p=1', `$argon2id$v=19$m=8,t=1,p=1$${SALT}`, `$argon2id$v=19$m=8,t=1,p=1$${SALT}$`, `$argon2id$v=19$m=8,t=1,p=1$$${OUTPUT}`, '$argon2id$v=19$m=8,t=1,p=1$$',
+    `$argon2id$v=19$${SALT}$${OUTPUT}`, `$argon2xx$v=19$m=8,t=1,p=1$${SALT}$${OUTPUT}`, `$argon2id$v=99$m=8,t=1,p=1$${SALT}$${OUTPUT}`, `$argon2id$v=19$m=8,t=1,p=1$AA$${OUTPUT}`, `$argon2id$v=19$m=8,t=1,p=1$${SALT}$AA`,
+    `$argon2id$v=19$m=8,t=1,p=1$${SALT}$${OUTPUT}\n`, ` $argon2id$v=19$m=8,t=1,p=1$${SALT}$${OUTPUT}`, `$argon2id$v=19$m=8,t=1,p=1$${SALT}$${OUTPUT}$more`,
+    `$argon2id$v=19$m=0,t=1,p=1$${SALT}$${OUTPUT}`, `$argon2id$v=19$m=7,t=1,p=1$${SALT}$${OUTPUT}`, `$argon2id$v=19$m=8,t=0,p=1$${SALT}$${OUTPUT}`, `$argon2id$v=19$m=8,t=1,p=0$${SALT}$${OUTPUT}`, `$argon2id$v=19$m=-8,t=1,p=1$${SALT}$${OUTPUT}`
+  ]
+
+  for (const hash of hashes) {
+    verifications()
+    t.strictSame(await hasher.verify(hash, 'correct horse'), WRONG, JSON.stringify(hash.slice(0, 80)))
+    t.match(verifications().map(({ args }) => args[0]), [PHC], 'with a hash of the cost that was configured')
+  }
+})
+
+t.test('attack 42: a stored hash that would exhaust the machine is not computed', async t => {
+  const hasher = new PasswordHasher(COST)
+  await hasher.verify(null, 'correct horse')
+  const { memoryCost, timeCost, parallelism } = HIGHEST_ARGON2_COST
+  const costs = [`m=${memoryCost + 1},t=1,p=1`, 'm=4294967295,t=1,p=1', 'm=99999999999999999999,t=1,p=1', `m=8,t=${timeCost + 1},p=1`, 'm=8,t=4294967295,p=1', `m=136,t=1,p=${parallelism + 1}`, 'm=4294967295,t=1,p=16777215']
+
+  for (const cost of costs) {
+    verifications()
+    t.strictSame(await hasher.verify(`$argon2id$v=19$${cost}$${SALT}$${OUTPUT}`, 'correct horse'), WRONG, cost)
+    t.match(verifications().map(({ args }) => args[0]), [PHC], 'a hash of the cost that was configured is computed in its place')
+  }
+})
+
+t.test('a stored hash of the highest cost that is taken matches', async t => {
+  const hasher = new PasswordHasher(COST)
+
+  for (const cost of [{ memoryCost: 8, timeCost: HIGHEST_ARGON2_COST.timeCost, parallelism: 1 }, { memoryCost: 8 * HIGHEST_ARGON2_COST.parallelism, timeCost: 1, parallelism: HIGHEST_ARGON2_COST.parallelism }]) {
+    const hash = await new PasswordHasher(cost).hash('correct horse')
+
+    t.strictSame(await hasher.verify(hash, 'correct horse'), { matches: true, outdated: true })
+  }
+})
+
+t.test('attack 40: without a hash, and with a password that nobody can have, one verification is made as well', async t => {
+  const hasher = new PasswordHasher(COST)
+  const hash = await hasher.hash('correct horse')
+  const attempts: Array<[string | null, string]> = [[null, 'correct horse'], [null, 'wrong horse'], [null, ''], [null, 'not the password'], [hash, 'short'], [hash, 'a'.repeat(1025)], [hash, 'half \ud800 a pair'], [hash, 'wrong horse']]
+
+  for (const [stored, password] of attempts) {
+    verifications()
+    t.strictSame(await hasher.verify(stored, password), WRONG)
+    t.match(verifications().map(({ args }) => args[0]), [PHC])
+  }
+})
+
+t.test('attack 42: when too many hashes are waiting, one more is turned away as busy, the others are made, and then there is room again', { timeout: 20_000 }, async t => {
+  const hasher = new PasswordHasher(COST)
+  const hash = await hasher.hash('correct horse')
+  const release = occupyThreads(t)
+
+  const hashes = await fill(hasher)
+  const turnedAway = await Promise.allSettled([hasher.hash('correct horse'), hasher.verify(hash, 'correct horse'), hasher.verify('garbage', 'correct horse')])
+  await release()
+  const settled = await Promise.allSettled(hashes)
+
+  for (const attempt of turnedAway) t.match(attempt, { status: 'rejected', reason: BUSY })
+  t.match(settled.filter(({ status }) => status === 'rejected'), [{ reason: BUSY }])
+  const again = await Promise.allSettled(Array.from({ length: CAPACITY }, () => hasher.verify(hash, 'correct horse')))
+  t.ok(again.every(attempt => attempt.status === 'fulfilled' && attempt.value.matches))
+})
+
+t.test('attack 42: whoever has no hash is turned away as busy too, and not for ever', { timeout: 20_000 }, async t => {
+  const hasher = new PasswordHasher(COST)
+  const release = occupyThreads(t)
+
+  const hashes = await fill(hasher)
+  await t.rejects(hasher.verify(null, 'correct horse'), BUSY)
+  await release()
+  await Promise.allSettled(hashes)
+
+  t.strictSame(await hasher.verify(null, 'correct horse').catch((error: unknown) => error), WRONG)
+})
+
+t.test('a computation that fails gives its place back', async t => {
+  const hasher = new PasswordHasher({ ...COST, memoryCost: 1 })
+
+  const failed = await Promise.allSettled(Array.from({ length: CAPACITY }, () => hasher.hash('correct horse')))
+  const again = await Promise.allSettled([hasher.hash('correct horse')])
+
+  for (const { status, ...attempt } of [...failed, ...again]) {
+    t.equal(status, 'rejected')
+    t.notMatch(attempt, { reason: BUSY })
+  }
+})
+
+t.test('attack 42: at most one hash per core is computed at a time', async t => {
+  const hasher = new PasswordHasher(COST)
+  computing.most = 0
+
+  await Promise.all(Array.from({ length: 64 }, () => hasher.hash('correct horse')))
+
+  t.equal(computing.most, availableParallelism())
+})
+
+t.test('a password is normalised or refused', async t => {
+  t.equal(normalizePassword('ｐａｓｓｗｏｒｄ'), 'password')
+  t.equal(normalizePassword('short'), null)
+  t.equal(normalizePassword('half \ud800 a pair'), null)
+})
+
+/** Starts as many hashes as run or wait, and one more. While none can be computed, the first to settle is the one turned away. */
+async function fill (hasher: PasswordHasher): Promise<Array<Promise<string>>> {
+  const hashes = Array.from({ length: CAPACITY + 1 }, () => hasher.hash('correct horse'))
+  await Promise.race(hashes).catch(() => {})
+  return hashes
+}
+
+/** Keeps the threads that compute hashes waiting (each opens a pipe that nobody writes to) until what it returns is called. */
+function occupyThreads (t: Test): () => Promise<void> {
+  const folder = t.testdir()
+  const pipes = Array.from({ length: Number(process.env.UV_THREADPOOL_SIZE ?? 4) }, (_, index) => join(folder, `pipe-${index}`))
+  execFileSync('mkfifo', pipes)
+  const opened = pipes.map(async pipe => (await open(pipe, 'r')).close())
+  return async () => {
+    for (const pipe of pipes) closeSync(openSync(pipe, 'w'))
+    await Promise.all(opened)
+  }
+}

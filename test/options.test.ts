@@ -1,0 +1,134 @@
+import { Signer } from '@fastify/cookie'
+import t from 'tap'
+import { LocalIdentityProvider } from '../lib/local/identity-provider.js'
+import { type AuthPluginOptions, resolveOptions } from '../lib/options.js'
+import { OidcProvider } from '../lib/providers/oidc.js'
+import { MemoryAuthStore } from '../lib/store/memory.js'
+
+const SECRET = 'the session secret of these tests'
+const session = { secret: SECRET }
+const local = new LocalIdentityProvider({ secret: 'the local secret of these tests, 32+' })
+
+const provider = (name: string) => new OidcProvider({ name, discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b' })
+
+t.beforeEach(() => { delete process.env.SVC_SESSION_SECRET })
+
+t.test('what is not given has a default', async t => {
+  const resolved = resolveOptions({ session }, false)
+
+  t.strictSame({ ...resolved, store: null }, { baseUrl: null, providers: [], local: null, store: null, session: { secret: [SECRET] }, prefix: '/auth', trustedOrigins: new Set() })
+  t.ok(resolved.store instanceof MemoryAuthStore)
+  t.not(resolved.store, resolveOptions({ session }, false).store, 'each application has a store of its own')
+})
+
+t.test('what is given is taken', async t => {
+  const providers = [provider('a'), provider('b')]
+  const store = new MemoryAuthStore()
+  const cookie = { path: '/', domain: 'app.example' }
+
+  const resolved = resolveOptions({ baseUrl: 'https://app.example/app', providers, local, store, session: { ...session, cookieName: 'id', cookie }, prefix: '/v1/sign-in', trustedOrigins: ['https://admin.app.example'] }, false)
+
+  t.strictSame(resolved.providers, providers)
+  t.equal(resolved.local, local)
+  t.equal(resolved.store, store)
+  t.strictSame(resolved.session, { secret: [SECRET], cookieName: 'id', cookie })
+  t.equal(resolved.baseUrl, 'https://app.example/app')
+  t.equal(resolved.prefix, '/v1/sign-in')
+  t.strictSame(resolved.trustedOrigins, new Set(['https://admin.app.example']))
+})
+
+t.test('options that Fastify itself takes are let through', async t => {
+  t.doesNotThrow(() => resolveOptions({ session, logLevel: 'warn', logSerializers: {} }, false))
+})
+
+t.test('the result is frozen, and lists changed afterwards change nothing', async t => {
+  const providers = [provider('a')]
+  const trustedOrigins = ['https://admin.app.example']
+  const resolved = resolveOptions({ session, baseUrl: 'https://app.example', providers, trustedOrigins }, false)
+
+  providers.push(provider('b'))
+  trustedOrigins.push('https://evil.example')
+
+  t.ok(Object.isFrozen(resolved))
+  t.ok(Object.isFrozen(resolved.providers))
+  t.equal(resolved.providers.length, 1)
+  t.strictSame([...resolved.trustedOrigins], ['https://admin.app.example'])
+})
+
+t.test('baseUrl loses its trailing slashes and nothing else', async t => {
+  const resolved = (baseUrl: string) => resolveOptions({ session, baseUrl }, false).baseUrl
+
+  t.equal(resolved('https://app.example'), 'https://app.example')
+  t.equal(resolved('https://app.example/'), 'https://app.example')
+  t.equal(resolved('HTTPS://App.Example:443//'), 'https://app.example')
+  t.equal(resolved('http://localhost:3000'), 'http://localhost:3000')
+  t.equal(resolved('https://app.example/a/b/'), 'https://app.example/a/b')
+})
+
+t.test('the secret of the session comes from the setting unless it is given', async t => {
+  process.env.SVC_SESSION_SECRET = `${SECRET} of the setting`
+
+  t.strictSame(resolveOptions({}, false).session, { secret: [`${SECRET} of the setting`] })
+  t.strictSame(resolveOptions({ session: { cookieName: 'id' } }, false).session, { cookieName: 'id', secret: [`${SECRET} of the setting`] })
+  t.strictSame(resolveOptions({ session }, false).session, { secret: [SECRET] })
+})
+
+t.test('the secret of the session may be a list, or an object that signs', async t => {
+  const secrets = [SECRET, `${SECRET} of last year`]
+  const signer = new Signer(SECRET)
+
+  t.strictSame(resolveOptions({ session: { secret: secrets } }, false).session?.secret, secrets)
+  t.equal(resolveOptions({ session: { secret: signer } }, false).session?.secret, signer)
+})
+
+t.test('an application with a session of its own needs no secret, and cannot have a second session', async t => {
+  t.equal(resolveOptions({}, true).session, null)
+  t.equal(resolveOptions({ session: undefined } as object, true).session, null)
+  for (const given of [session, {}, null]) {
+    t.throws(() => resolveOptions({ session: given } as object, true), { name: 'OptionsError', message: /^session must be absent: the application has registered @fastify\/session itself/ })
+  }
+})
+
+t.test('the path of the cookie may be one that covers the routes', async t => {
+  for (const [prefix, path] of [['/auth', '/'], ['/auth', '/auth'], ['/api/auth', '/api'], ['/api/auth', '/api/'], ['/api/auth', '/api/auth']] as const) {
+    t.doesNotThrow(() => resolveOptions({ session: { ...session, cookie: { path } }, prefix }, false), `${path} covers ${prefix}`)
+  }
+})
+
+const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'replacePasswordHash', 'grant', 'withdraw', 'close'] as const
+
+/** A store and a provider that lack one thing. */
+const storeWithout = (method: string) => Object.assign(new MemoryAuthStore(), { [method]: undefined })
+const providerLike = { name: 'mine', authorizationUrl: async () => new URL('https://id.example'), authenticate: async () => { throw new Error('not called') } }
+
+const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
+  ['an unknown option', { prefx: '/id' }, /^there is no option "prefx"; expected one of baseUrl, providers, local, store, session, prefix, trustedOrigins/],
+  ['no baseUrl with a provider', { providers: [provider('a')] }, /^baseUrl is required once a provider is registered/],
+  ...[null, '', 'app.example', '/app', 1, {}, new URL('https://app.example'), 'ftp://app.example', 'javascript:1', 'file:///app', 'https://user@app.example', 'https://:password@app.example', 'https://app.example?a=b', 'https://app.example/#a', 'https://']
+    .map((baseUrl): [string, object, RegExp] => [`baseUrl ${String(baseUrl)}`, { baseUrl }, /^baseUrl must be the public http: or https: URL of the application/]),
+  ...[{}, 'google', new Set()].map((providers): [string, object, RegExp] => [`providers ${String(providers)}`, { providers, baseUrl: 'https://app.example' }, /^providers must be a list of providers/]),
+  ...[null, undefined, 'google', {}, OidcProvider, { ...providerLike, authenticate: undefined }, { ...providerLike, authorizationUrl: 'https://id.example' }]
+    .map((provider): [string, object, RegExp] => ['what is no provider', { providers: [provider], baseUrl: 'https://app.example' }, /^providers must hold objects of a provider class/]),
+  ...[undefined, 'Mine', 'a/b'].map((name): [string, object, RegExp] => ['a name that cannot be in a URL', { providers: [{ ...providerLike, name }], baseUrl: 'https://app.example' }, /^name of a provider must be/]),
+  ['a provider that is called local', { providers: [{ ...providerLike, name: 'local' }], baseUrl: 'https://app.example' }, /^name of a provider must not be "local"/],
+  ['two providers of one name', { providers: [provider('a'), provider('b'), provider('a')], baseUrl: 'https://app.example' }, /^providers must have different names, but two are called "a"$/],
+  ...[null, {}, true, 'local', LocalIdentityProvider, { ...local }].map((local): [string, object, RegExp] => ['what is no local provider', { local }, /^local must be a LocalIdentityProvider/]),
+  ...[{}, 'sqlite:./users.db', true, MemoryAuthStore, ...STORE_METHODS.map(storeWithout)].map((store): [string, object, RegExp] => ['what is no store', { store }, /^store must be an AuthStore/]),
+  ...['secret', true, [], { ...session, cookie: 'id' }, { ...session, cookie: null }, { ...session, cookie: [] }].map((session): [string, object, RegExp] => ['what are no session options', { session }, /^session must be an object of options for @fastify\/session$/]),
+  ...[{}, { secret: undefined }, { secret: null }, { secret: '' }, { secret: 'too short' }, { secret: [] }, { secret: [SECRET, 'too short'] }, { secret: {} }, { secret: { sign: () => '' } }, { secret: Buffer.alloc(32) }]
+    .map((session): [string, object, RegExp] => ['no good secret', { session }, /^session\.secret must be at least 32 characters.*; set SVC_SESSION_SECRET/]),
+  ...[['/auth', '/app'], ['/authors', '/auth'], ['/auth', '/auth/local'], ['/api/auth', '/ap'], ['/auth', '/Auth'], ['/auth', ''], ['/auth', null], ['/auth', 1]]
+    .map(([prefix, path]): [string, object, RegExp] => [`the cookie of ${path} under ${prefix}`, { prefix, session: { ...session, cookie: { path } } }, /^session\.cookie\.path must cover the routes under/]),
+  ...['', '/', 'auth', '/auth/', '//auth', '/a//b', '/:name', '/*', '/a b', '/a?b', '/a#b', '/ä', '/a\n', '/a%2fb', '/..', '/a/./b', 1, ['/auth']]
+    .map((prefix): [string, object, RegExp] => [`prefix ${JSON.stringify(prefix)}`, { prefix }, /^prefix must be a path such as \/auth/]),
+  ...['https://admin.app.example', {}, new Set(), ['admin.app.example'], ['https://admin.app.example/'], ['https://admin.app.example/path'], ['https://Admin.app.example'], ['https://admin.app.example:443'], ['*'], ['null'], [''], [null], [1], ['https://user@admin.app.example'], ['javascript:1'], ['https://fine.example', 'fine.example']]
+    .map((trustedOrigins): [string, object, RegExp] => [`trustedOrigins ${String(trustedOrigins)}`, { trustedOrigins }, /^trustedOrigins must be a list of origins/])
+]
+
+for (const [what, options, message] of MISTAKES) {
+  t.test(`${what} is refused with a sentence that names the option`, async t => {
+    const refused = t.throws(() => resolveOptions({ session, ...options } as AuthPluginOptions, false), { name: 'OptionsError', code: 'invalid_options', message })
+
+    t.notOk(String(refused).includes('too short') || String(refused).includes(SECRET), 'no secret is printed')
+  })
+}

@@ -1,0 +1,56 @@
+import t from 'tap'
+import { secretsOf } from '../lib/secrets.js'
+
+const SETTING = 'A_SECRET_OF_THE_TESTS'
+const SECRET = 'a secret of exactly 32 characters'.slice(0, 32)
+
+t.afterEach(() => { delete process.env[SETTING] })
+
+t.test('a secret of 32 characters is taken', async t => {
+  t.strictSame(secretsOf(SECRET, 'secret', SETTING), [SECRET])
+})
+
+t.test('each secret of a list is taken, in its order', async t => {
+  const secrets = [`${SECRET} 1`, `${SECRET} 2`, `${SECRET} 3`]
+
+  t.strictSame(secretsOf(secrets, 'secret', SETTING), secrets)
+})
+
+t.test('a secret that is not given comes from the setting', async t => {
+  process.env[SETTING] = `${SECRET} of the setting`
+
+  t.strictSame(secretsOf(undefined, 'secret', SETTING), [`${SECRET} of the setting`])
+  t.strictSame(secretsOf(SECRET, 'secret', SETTING), [SECRET], 'the option goes first')
+})
+
+t.test('attack 47: without option and setting the error names both', async t => {
+  t.throws(() => secretsOf(undefined, 'session.secret', SETTING), {
+    name: 'OptionsError',
+    message: `session.secret must be at least 32 characters; set ${SETTING}, for example to the output of: openssl rand -hex 32`
+  })
+})
+
+t.test('attack 47: a short or odd secret is refused and not printed', async t => {
+  const short = 'only thirty-one characters long'
+  t.equal(short.length, 31)
+
+  for (const secret of ['', short, [], [short], [SECRET, short], [SECRET, ''], [SECRET, undefined], [[SECRET]], 1, 12345678901234567890123456789012n, true, {}, { length: 32 }, Buffer.alloc(32), () => SECRET]) {
+    const refused = t.throws(() => secretsOf(secret, 'secret', SETTING), { name: 'OptionsError', message: /^secret must be at least 32 characters/ })
+
+    t.notOk(String(refused).includes(short) || String(refused).includes(SECRET))
+  }
+})
+
+t.test('attack 47: a short setting is refused and not printed, and an empty option does not fall back to it', async t => {
+  process.env[SETTING] = 'too short'
+  const refused = t.throws(() => secretsOf(undefined, 'secret', SETTING), { name: 'OptionsError' })
+  t.notOk(String(refused).includes('too short'))
+
+  process.env[SETTING] = SECRET
+  t.throws(() => secretsOf('', 'secret', SETTING), { name: 'OptionsError' })
+  t.throws(() => secretsOf([], 'secret', SETTING), { name: 'OptionsError' })
+})
+
+t.test('of several secrets the error says that each must be long enough', async t => {
+  t.throws(() => secretsOf([SECRET, 'short'], 'secret', SETTING), { message: /^secret must be at least 32 characters, each of them;/ })
+})

@@ -1,0 +1,675 @@
+import { randomUUID } from 'node:crypto'
+import type { Test } from 'tap'
+import type { IdentityClaims, JsonValue } from '../../lib/claims.js'
+import type { AuthStore, LinkedIdentity, NewUser } from '../../lib/store/store.js'
+
+/** Two stores over the same, at first empty, data: through connections of their own, where there are any. */
+export interface Stores {
+  store: AuthStore
+  twin: AuthStore
+}
+
+/** What every AuthStore must do. `open` also sees to it that the stores are closed at the end of the test. */
+export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stores>): void {
+  t.test('a new user is found by id, by e-mail and by link', async t => {
+    const { store, twin } = await open(t)
+
+    const created = await store.createUser(ADA)
+
+    const expected = { userId: ADA.userId, email: 'ada@example.com', emailVerified: true, name: 'Ada', claims: { role: 'admin' } }
+    t.strictSame(created, expected)
+    t.strictSame(await twin.findUser({ userId: ADA.userId }), expected)
+    t.strictSame(await twin.findUser({ email: 'ada@example.com' }), expected)
+    t.strictSame(await twin.findUser({ provider: 'dev', subject: 'ada-1' }), expected)
+    t.strictSame(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
+  })
+
+  t.test('a new user need not have an e-mail, a name or claims, and many have none', async t => {
+    const { store } = await open(t)
+
+    const first = await store.createUser(newUser({ email: null, emailVerified: false, name: null, claims: {} }))
+    const second = await store.createUser(newUser({ email: null, emailVerified: false, name: null, claims: {} }))
+
+    t.hasStrict(first, { email: null, emailVerified: false, name: null, claims: {} })
+    t.hasStrict(second, { email: null, emailVerified: false, name: null, claims: {} })
+    t.not(first?.userId, second?.userId)
+  })
+
+  t.test('whoever is not there is not found', async t => {
+    const { store } = await open(t)
+    await store.createUser(ADA)
+
+    t.equal(await store.findUser({ userId: randomUUID() }), null)
+    t.equal(await store.findUser({ userId: '' }), null)
+    t.equal(await store.findUser({ email: 'bob@example.com' }), null)
+    t.equal(await store.findUser({ email: 'ADA@example.com' }), null, 'e-mails are compared as they are')
+    t.equal(await store.findUser({ email: '%' }), null)
+    t.equal(await store.findUser({ provider: 'dev', subject: 'ada-2' }), null)
+    t.equal(await store.findUser({ provider: 'other', subject: 'ada-1' }), null)
+    t.strictSame(await store.links(randomUUID()), [])
+    t.equal(await store.findCredential('ada@example.com'), null)
+  })
+
+  t.test('a user with a password has a credential', async t => {
+    const { store, twin } = await open(t)
+    const bob = localUser('bob@example.com')
+
+    await store.createUser(bob)
+
+    const { link, passwordHash, ...user } = bob
+    t.strictSame(await twin.findCredential('bob@example.com'), { user, link: { ...link, userId: bob.userId }, passwordHash })
+  })
+
+  t.test('only a local account with a password has a credential', async t => {
+    const { store } = await open(t)
+    await store.createUser(newUser({ link: link('local', 'no-password@example.com') }))
+    await store.createUser(newUser({ link: link('dev', 'not-local@example.com'), passwordHash: HASH }))
+
+    t.equal(await store.findCredential('no-password@example.com'), null)
+    t.equal(await store.findCredential('not-local@example.com'), null)
+  })
+
+  t.test('the credential is that of the local link, whatever the other links say', async t => {
+    const { store } = await open(t)
+    const bob = localUser('bob@example.com')
+    const carol = { ...newUser({ link: link('dev', 'carol-1') }), passwordHash: 'the hash of Carol' }
+    await store.createUser(bob)
+    await store.addLink(bob.userId, identity('aaa', 'bob@example.com'))
+    await store.addLink(bob.userId, identity('zzz', 'bob@example.com'))
+    await store.createUser(carol)
+    await store.addLink(carol.userId, identity('local', 'carol@example.com'))
+
+    const ofBob = await store.findCredential('bob@example.com')
+    const ofCarol = await store.findCredential('carol@example.com')
+
+    t.hasStrict(ofBob, { user: { userId: bob.userId }, link: { provider: 'local', subject: 'bob@example.com' }, passwordHash: HASH })
+    t.hasStrict(ofCarol, { user: { userId: carol.userId }, link: { provider: 'local', subject: 'carol@example.com' }, passwordHash: 'the hash of Carol' })
+  })
+
+  t.test('a second user with an e-mail is refused, and nothing of him is written', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+    const second = newUser({ email: 'ada@example.com', link: link('local', 'second@example.com'), passwordHash: HASH })
+
+    t.equal(await twin.createUser(second), null)
+
+    t.equal(await store.findUser({ userId: second.userId }), null)
+    t.equal(await store.findUser({ provider: 'local', subject: 'second@example.com' }), null)
+    t.equal(await store.findCredential('second@example.com'), null)
+    t.strictSame(await store.links(second.userId), [])
+    t.hasStrict(await store.findUser({ email: 'ada@example.com' }), { userId: ADA.userId, name: 'Ada' })
+  })
+
+  t.test('a second user with a link is refused, and nothing of him is written', async t => {
+    const { store, twin } = await open(t)
+    const first = localUser('bob@example.com')
+    await store.createUser(first)
+    const second = newUser({ email: 'free@example.com', link: { ...first.link, claims: { sub: 'second' } }, passwordHash: 'another hash' })
+
+    t.equal(await twin.createUser(second), null)
+
+    t.equal(await store.findUser({ userId: second.userId }), null)
+    t.equal(await store.findUser({ email: 'free@example.com' }), null)
+    t.strictSame(await store.links(second.userId), [])
+    t.hasStrict(await store.findCredential('bob@example.com'), { user: { userId: first.userId }, link: first.link, passwordHash: HASH })
+    t.ok(await store.createUser(newUser({ email: 'free@example.com' })), 'the e-mail is still free')
+  })
+
+  t.test('of many users made at once with one e-mail, one is made', async t => {
+    const { store, twin } = await open(t)
+    const rivals = Array.from({ length: 20 }, () => newUser({ email: 'ada@example.com' }))
+
+    const made = await Promise.all(rivals.map((user, index) => (index % 2 === 0 ? store : twin).createUser(user)))
+
+    const [winner, ...others] = made.filter(user => user !== null)
+    t.strictSame(others, [])
+    t.strictSame(await store.findUser({ email: 'ada@example.com' }), winner)
+    const found = await Promise.all(rivals.map(({ link }) => store.findUser(link)))
+    t.strictSame(found.filter(user => user !== null), [winner])
+  })
+
+  t.test('of many users made at once with one link, one is made', async t => {
+    const { store, twin } = await open(t)
+    const rivals = Array.from({ length: 20 }, () => newUser({ link: link('dev', 'ada-1') }))
+
+    const made = await Promise.all(rivals.map((user, index) => (index % 2 === 0 ? store : twin).createUser(user)))
+
+    const [winner, ...others] = made.filter(user => user !== null)
+    t.strictSame(others, [])
+    t.strictSame(await store.findUser({ provider: 'dev', subject: 'ada-1' }), winner)
+    const found = await Promise.all(rivals.map(({ userId }) => store.findUser({ userId })))
+    t.strictSame(found.filter(user => user !== null), [winner])
+  })
+
+  t.test('a sign-in replaces the identity claims of its link, and of no other', async t => {
+    const { store, twin } = await open(t)
+    const bob = newUser({ link: link('dev', 'bob-1') })
+    await store.createUser(ADA)
+    await store.createUser(bob)
+    await store.addLink(ADA.userId, identity('other', 'ada-1'))
+    const claimsOfLinks = async () => (await twin.links(ADA.userId)).map(({ claims }) => claims)
+
+    await store.refreshIdentity(identity('dev', 'ada-1', { claims: { sub: 'ada-1', picture: 'https://id.example/ada.png' } }))
+    t.strictSame(await claimsOfLinks(), [{ sub: 'ada-1', picture: 'https://id.example/ada.png' }, { sub: 'ada-1' }])
+
+    await store.refreshIdentity(identity('other', 'ada-1', { claims: { sub: 'ada-1', locale: 'en' } }))
+    t.strictSame(await claimsOfLinks(), [{ sub: 'ada-1', picture: 'https://id.example/ada.png' }, { sub: 'ada-1', locale: 'en' }])
+    t.strictSame(await twin.links(bob.userId), [{ ...bob.link, userId: bob.userId }])
+  })
+
+  t.test('a sign-in of somebody unknown changes and makes nothing', async t => {
+    const { store } = await open(t)
+    await store.createUser(ADA)
+
+    t.equal(await store.refreshIdentity(identity('dev', 'bob-1', { verifiedEmail: 'bob@example.com' })), null)
+    t.equal(await store.refreshIdentity(identity('other', 'ada-1', { verifiedEmail: 'bob@example.com' })), null)
+
+    t.equal(await store.findUser({ provider: 'dev', subject: 'bob-1' }), null)
+    t.equal(await store.findUser({ email: 'bob@example.com' }), null)
+    t.strictSame(await store.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
+  })
+
+  for (const { way, note } of WAYS_TO_NOTE) {
+    t.test(`${way} takes the name that the provider gives now`, async t => {
+      const { store, twin } = await open(t)
+      await store.createUser(ADA)
+      const bystander = newUser({ name: 'Bob' })
+      await store.createUser(bystander)
+
+      const noted = await note(store, { claims: { sub: 'x', name: 'Ada Lovelace' }, verifiedEmail: null })
+
+      t.hasStrict(noted, { userId: ADA.userId, name: 'Ada Lovelace' })
+      t.hasStrict(await twin.findUser({ userId: ADA.userId }), { name: 'Ada Lovelace' })
+      t.hasStrict(await twin.findUser({ userId: bystander.userId }), { name: 'Bob' })
+    })
+
+    t.test(`${way} keeps the name when the provider gives none`, async t => {
+      const { store, twin } = await open(t)
+      await store.createUser(ADA)
+
+      const noted = await note(store, { claims: { sub: 'x' }, verifiedEmail: null })
+
+      t.hasStrict(noted, { name: 'Ada' })
+      t.hasStrict(await twin.findUser({ userId: ADA.userId }), { name: 'Ada' })
+    })
+
+    t.test(`${way} keeps the authorization claims`, async t => {
+      const { store, twin } = await open(t)
+      await store.createUser(ADA)
+
+      const noted = await note(store, { claims: { sub: 'x', role: 'guest' }, verifiedEmail: 'new@example.com' })
+
+      t.strictSame(noted?.claims, { role: 'admin' })
+      t.strictSame((await twin.findUser({ userId: ADA.userId }))?.claims, { role: 'admin' })
+    })
+
+    t.test(`${way} takes a verified e-mail in place of the old one, which is then free`, async t => {
+      const { store, twin } = await open(t)
+      await store.createUser(ADA)
+
+      const noted = await note(store, { claims: { sub: 'x' }, verifiedEmail: 'new@example.com' })
+
+      t.hasStrict(noted, { userId: ADA.userId, email: 'new@example.com', emailVerified: true })
+      t.strictSame(await twin.findUser({ email: 'new@example.com' }), noted)
+      t.equal(await twin.findUser({ email: 'ada@example.com' }), null)
+      t.ok(await twin.createUser(newUser({ email: 'ada@example.com' })))
+    })
+
+    t.test(`${way} gives a verified e-mail to a user who has none`, async t => {
+      const { store, twin } = await open(t)
+      await store.createUser({ ...ADA, email: null, emailVerified: false })
+
+      const noted = await note(store, { claims: { sub: 'x' }, verifiedEmail: 'new@example.com' })
+
+      t.hasStrict(noted, { email: 'new@example.com', emailVerified: true })
+      t.strictSame(await twin.findUser({ email: 'new@example.com' }), noted)
+    })
+
+    t.test(`${way} makes the user's own unverified e-mail a verified one`, async t => {
+      const { store, twin } = await open(t)
+      await store.createUser({ ...ADA, emailVerified: false })
+
+      const noted = await note(store, { claims: { sub: 'x' }, verifiedEmail: 'ada@example.com' })
+
+      t.hasStrict(noted, { email: 'ada@example.com', emailVerified: true })
+      t.strictSame(await twin.findUser({ email: 'ada@example.com' }), noted)
+    })
+
+    t.test(`${way} leaves the e-mail as it is when the provider verified none`, async t => {
+      for (const emailVerified of [true, false]) {
+        const { store, twin } = await open(t)
+        await store.createUser({ ...ADA, emailVerified })
+
+        const noted = await note(store, { claims: { sub: 'x', email: 'new@example.com', email_verified: true }, verifiedEmail: null })
+
+        t.hasStrict(noted, { email: 'ada@example.com', emailVerified })
+        t.hasStrict(await twin.findUser({ email: 'ada@example.com' }), { userId: ADA.userId, emailVerified })
+        t.equal(await twin.findUser({ email: 'new@example.com' }), null)
+      }
+    })
+
+    t.test(`${way} does not take another user's e-mail, and is noted all the same`, async t => {
+      const { store, twin } = await open(t)
+      await store.createUser({ ...ADA, emailVerified: false })
+      const bob = newUser({ email: 'bob@example.com', emailVerified: false })
+      await store.createUser(bob)
+
+      const noted = await note(store, { claims: { sub: 'x', name: 'Ada Lovelace', email: 'bob@example.com' }, verifiedEmail: 'bob@example.com' })
+
+      t.hasStrict(noted, { email: 'ada@example.com', emailVerified: false, name: 'Ada Lovelace' })
+      t.hasStrict(await twin.findUser({ email: 'bob@example.com' }), { userId: bob.userId, emailVerified: false, name: bob.name })
+      t.ok((await twin.links(ADA.userId)).some(({ claims }) => claims.email === 'bob@example.com'), 'what the provider says is on the link')
+    })
+  }
+
+  t.test('of two users who come by one verified e-mail at once, one gets it', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+    await store.createUser(newUser({ email: 'bob@example.com', link: link('dev', 'bob-1') }))
+
+    const noted = await Promise.all([
+      store.refreshIdentity(identity('dev', 'ada-1', { verifiedEmail: 'shared@example.com' })),
+      twin.refreshIdentity(identity('dev', 'bob-1', { verifiedEmail: 'shared@example.com' }))
+    ])
+
+    const owners = noted.filter(user => user?.email === 'shared@example.com')
+    t.equal(owners.length, 1)
+    t.strictSame(await store.findUser({ email: 'shared@example.com' }), owners[0])
+  })
+
+  t.test('a second way in leads to the same user', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+
+    const linked = await store.addLink(ADA.userId, identity('other', 'ada-of-other'))
+
+    t.strictSame(linked, await twin.findUser({ userId: ADA.userId }))
+    t.strictSame(await twin.findUser({ provider: 'other', subject: 'ada-of-other' }), linked)
+    t.strictSame(await twin.findUser({ provider: 'dev', subject: 'ada-1' }), linked)
+    t.strictSame(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }, { ...link('other', 'ada-of-other'), userId: ADA.userId }])
+  })
+
+  t.test('an unknown user gets no link', async t => {
+    const { store } = await open(t)
+    const nobody = randomUUID()
+
+    t.equal(await store.addLink(nobody, identity('dev', 'ada-1')), null)
+
+    t.equal(await store.findUser({ provider: 'dev', subject: 'ada-1' }), null)
+    t.strictSame(await store.links(nobody), [])
+    t.ok(await store.createUser(ADA), 'the link is still free')
+  })
+
+  t.test("somebody's link, another's or one's own, is not added, and nothing is noted", async t => {
+    const { store, twin } = await open(t)
+    const bob = newUser({ link: link('other', 'bob-1') })
+    await store.createUser(ADA)
+    await store.createUser(bob)
+    const news = { claims: { sub: 'x', name: 'Mallory' }, verifiedEmail: 'mallory@example.com' }
+
+    t.equal(await store.addLink(ADA.userId, identity('other', 'bob-1', news)), null)
+    t.equal(await store.addLink(ADA.userId, identity('dev', 'ada-1', news)), null)
+
+    t.hasStrict(await twin.findUser({ userId: ADA.userId }), { name: 'Ada', email: 'ada@example.com' })
+    t.strictSame(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
+    t.strictSame(await twin.links(bob.userId), [{ ...bob.link, userId: bob.userId }])
+  })
+
+  t.test('a second subject at one provider is not added, and nothing is noted', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+
+    t.equal(await store.addLink(ADA.userId, identity('dev', 'ada-2', { claims: { sub: 'x', name: 'Mallory' }, verifiedEmail: 'mallory@example.com' })), null)
+
+    t.hasStrict(await twin.findUser({ userId: ADA.userId }), { name: 'Ada', email: 'ada@example.com' })
+    t.strictSame(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
+    t.equal(await twin.findUser({ provider: 'dev', subject: 'ada-2' }), null)
+  })
+
+  t.test('of many users who add one link at once, one gets it', async t => {
+    const { store, twin } = await open(t)
+    const rivals = Array.from({ length: 10 }, () => newUser())
+    await Promise.all(rivals.map(user => store.createUser(user)))
+
+    const linked = await Promise.all(rivals.map(({ userId }, index) => (index % 2 === 0 ? store : twin).addLink(userId, identity('other', 'shared'))))
+
+    const [winner, ...others] = linked.filter(user => user !== null)
+    t.strictSame(others, [])
+    t.strictSame(await store.findUser({ provider: 'other', subject: 'shared' }), winner)
+  })
+
+  t.test('of many subjects at one provider added to one user at once, one is added', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+    const subjects = Array.from({ length: 10 }, (_, index) => `subject-${index}`)
+
+    const linked = await Promise.all(subjects.map((subject, index) => (index % 2 === 0 ? store : twin).addLink(ADA.userId, identity('other', subject))))
+
+    t.equal(linked.filter(user => user !== null).length, 1)
+    t.strictSame((await store.links(ADA.userId)).map(({ provider }) => provider), ['dev', 'other'])
+  })
+
+  t.test('links are ordered by the code points of the provider', async t => {
+    const { store } = await open(t)
+    await store.createUser(ADA)
+    await store.createUser(newUser({ link: link('somebody-else', '1') }))
+
+    for (const provider of ['b', 'ab', 'local', 'a1', 'a-b', 'a']) await store.addLink(ADA.userId, identity(provider, '1'))
+
+    t.strictSame((await store.links(ADA.userId)).map(({ provider }) => provider), ['a', 'a-b', 'a1', 'ab', 'b', 'dev', 'local'])
+  })
+
+  t.test('a password hash is replaced if it is still the one that was read', async t => {
+    const { store, twin } = await open(t)
+    const bob = localUser('bob@example.com')
+    await store.createUser(bob)
+
+    await store.replacePasswordHash(bob.userId, HASH, 'the second hash')
+    t.hasStrict(await twin.findCredential('bob@example.com'), { passwordHash: 'the second hash' })
+
+    await store.replacePasswordHash(bob.userId, HASH, 'the third hash')
+    t.hasStrict(await twin.findCredential('bob@example.com'), { passwordHash: 'the second hash' })
+  })
+
+  t.test("another user's equal password hash is not replaced, and an unknown user has none", async t => {
+    const { store } = await open(t)
+    const bob = localUser('bob@example.com')
+    await store.createUser(bob)
+    await store.createUser(localUser('carol@example.com'))
+
+    await store.replacePasswordHash(bob.userId, HASH, 'another hash')
+    await store.replacePasswordHash(randomUUID(), HASH, 'another hash')
+
+    t.hasStrict(await store.findCredential('bob@example.com'), { passwordHash: 'another hash' })
+    t.hasStrict(await store.findCredential('carol@example.com'), { passwordHash: HASH })
+  })
+
+  t.test('no password hash is made for a user who has none', async t => {
+    const { store } = await open(t)
+    const bob = newUser({ link: link('local', 'bob@example.com') })
+    await store.createUser(bob)
+
+    await store.replacePasswordHash(bob.userId, HASH, 'another hash')
+
+    t.equal(await store.findCredential('bob@example.com'), null)
+  })
+
+  t.test('a grant is merged in name by name: what it names is replaced whole, the rest is kept', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser({ ...ADA, claims: { role: 'member', limits: { a: 1, b: 2 } } })
+
+    const all = await store.grant(ADA.userId, { limits: { c: 3 }, tier: null })
+
+    t.strictSame(all, { role: 'member', limits: { c: 3 }, tier: null })
+    t.strictSame((await twin.findUser({ userId: ADA.userId }))?.claims, all)
+  })
+
+  t.test('a grant is for one user', async t => {
+    const { store } = await open(t)
+    const bob = newUser({ claims: { role: 'member' } })
+    await store.createUser(ADA)
+    await store.createUser(bob)
+
+    await store.grant(bob.userId, { role: 'editor', tier: 1 })
+    await store.withdraw(bob.userId, ['role'])
+
+    t.strictSame((await store.findUser({ userId: ADA.userId }))?.claims, { role: 'admin' })
+    t.strictSame((await store.findUser({ userId: bob.userId }))?.claims, { tier: 1 })
+  })
+
+  t.test('withdrawing takes claims away by name and passes over names that are not there', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser({ ...ADA, claims: { role: 'member', tier: 1, flags: { role: true } } })
+
+    const left = await store.withdraw(ADA.userId, ['tier', 'role', 'role', 'nothing'])
+
+    t.strictSame(left, { flags: { role: true } })
+    t.strictSame((await twin.findUser({ userId: ADA.userId }))?.claims, left)
+    t.strictSame(await store.withdraw(ADA.userId, []), left)
+  })
+
+  t.test('claims can have odd names', async t => {
+    const { store } = await open(t)
+    await store.createUser({ ...ADA, claims: {} })
+    const names = ['', ' ', 'a.b', '$.role', "it's", '"quoted"', '{a,b}', '[0]', '0', 'a\\b', 'naïve', 'nai\u0308ve', '😀', 'https://app.example/role', 'toString']
+    const claims = Object.fromEntries(names.map((name, index) => [name, index]))
+
+    t.strictSame(await store.grant(ADA.userId, claims), claims)
+    t.strictSame((await store.findUser({ userId: ADA.userId }))?.claims, claims)
+    for (const name of names) t.notOk(Object.hasOwn(await store.withdraw(ADA.userId, [name]), name), name)
+    t.strictSame((await store.findUser({ userId: ADA.userId }))?.claims, {})
+  })
+
+  t.test('grants and withdrawals made at once all count', async t => {
+    const { store, twin } = await open(t)
+    const names = Array.from({ length: 20 }, (_, index) => `claim-${index}`)
+    await store.createUser({ ...ADA, claims: { old: 1, older: 2 } })
+
+    await Promise.all([
+      ...names.map((name, index) => (index % 2 === 0 ? store : twin).grant(ADA.userId, { [name]: index })),
+      store.withdraw(ADA.userId, ['old']),
+      twin.withdraw(ADA.userId, ['older']),
+      store.refreshIdentity(identity('dev', 'ada-1', { claims: { sub: 'ada-1', name: 'Ada Lovelace' }, verifiedEmail: 'new@example.com' }))
+    ])
+
+    t.strictSame(await store.findUser({ userId: ADA.userId }), {
+      userId: ADA.userId,
+      email: 'new@example.com',
+      emailVerified: true,
+      name: 'Ada Lovelace',
+      claims: Object.fromEntries(names.map((name, index) => [name, index]))
+    })
+  })
+
+  t.test('claims of an unknown user are neither granted nor withdrawn', async t => {
+    const { store } = await open(t)
+    const nobody = randomUUID()
+
+    await t.rejects(store.grant(nobody, { role: 'admin' }), { name: 'AuthError', code: 'unknown_user', statusCode: 404 })
+    await t.rejects(store.withdraw(nobody, ['role']), { name: 'AuthError', code: 'unknown_user', statusCode: 404 })
+
+    t.equal(await store.findUser({ userId: nobody }), null)
+  })
+
+  t.test('what is handed in can be changed afterwards and changes nothing', async t => {
+    const { store } = await open(t)
+    const user = { ...localUser('bob@example.com'), claims: { list: ['a'] } }
+    const sameUser = structuredClone(user)
+    const refreshed = identity('local', 'bob@example.com', { claims: { sub: 'bob', list: ['b'] } })
+    const added = identity('other', 'bob', { claims: { sub: 'bob', list: ['c'] } })
+    const granted = { more: ['d'] }
+    const withdrawn = ['nothing']
+
+    await store.createUser(user)
+    vandalize(user)
+    t.strictSame((await store.links(sameUser.userId)).map(({ claims }) => claims), [sameUser.link.claims])
+    await store.refreshIdentity(refreshed)
+    await store.addLink(sameUser.userId, added)
+    await store.grant(sameUser.userId, granted)
+    await store.withdraw(sameUser.userId, withdrawn)
+    for (const argument of [refreshed, added, granted, withdrawn]) vandalize(argument)
+
+    t.hasStrict(await store.findUser({ userId: sameUser.userId }), { email: 'bob@example.com', name: 'Somebody' })
+    t.strictSame((await store.findUser({ userId: sameUser.userId }))?.claims, { list: ['a'], more: ['d'] })
+    t.strictSame((await store.links(sameUser.userId)).map(({ claims }) => claims), [{ sub: 'bob', list: ['b'] }, { sub: 'bob', list: ['c'] }])
+  })
+
+  t.test('what was handed out can be changed and changes nothing', async t => {
+    const { store } = await open(t)
+    const bob = { ...localUser('bob@example.com'), claims: { list: ['a'] } }
+    const { link: bobsLink, passwordHash, ...user } = structuredClone(bob)
+
+    const handedOut = [
+      await store.createUser(bob),
+      await store.findUser({ userId: bob.userId }),
+      await store.findUser({ email: 'bob@example.com' }),
+      await store.findUser({ provider: 'local', subject: 'bob@example.com' }),
+      await store.findCredential('bob@example.com'),
+      await store.refreshIdentity({ ...bobsLink, verifiedEmail: null }),
+      await store.addLink(bob.userId, identity('other', '1')),
+      await store.links(bob.userId),
+      await store.grant(bob.userId, {}),
+      await store.withdraw(bob.userId, [])
+    ]
+    for (const value of handedOut) vandalize(value)
+
+    t.strictSame(await store.findUser({ userId: bob.userId }), user)
+    t.strictSame(await store.findCredential('bob@example.com'), { user, link: { ...bobsLink, userId: bob.userId }, passwordHash })
+    t.strictSame(await store.links(bob.userId), [{ ...bobsLink, userId: bob.userId }, { ...link('other', '1'), userId: bob.userId }])
+    t.equal(await store.findUser({ email: 'changed@example.com' }), null)
+  })
+
+  t.test('claims are JSON of every kind', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser({ ...ADA, claims: {} })
+    const identityClaims: IdentityClaims = { ...JSON_OF_EVERY_KIND, sub: 'ada-1' }
+
+    await store.grant(ADA.userId, JSON_OF_EVERY_KIND)
+    await store.refreshIdentity(identity('dev', 'ada-1', { claims: identityClaims }))
+    await store.addLink(ADA.userId, identity('other', 'ada-1', { claims: identityClaims }))
+
+    t.strictSame((await twin.findUser({ userId: ADA.userId }))?.claims, JSON_OF_EVERY_KIND)
+    t.strictSame((await twin.links(ADA.userId)).map(({ claims }) => claims), [identityClaims, identityClaims])
+  })
+
+  t.test('any text is kept as it is', async t => {
+    for (const text of ODD_TEXTS) {
+      const { store, twin } = await open(t)
+      const user = newUser({ email: text, name: text, claims: { text }, link: link('dev', text, { text }) })
+
+      await store.createUser(user)
+      const noted = await store.refreshIdentity({ ...user.link, claims: { ...user.link.claims, name: text }, verifiedEmail: text })
+      await store.addLink(user.userId, identity('local', text))
+
+      t.hasStrict(noted, { email: text, name: text, claims: { text } })
+      t.strictSame(await twin.findUser({ email: text }), noted)
+      t.strictSame(await twin.findUser({ provider: 'dev', subject: text }), noted)
+      t.strictSame((await twin.links(user.userId)).map(({ subject }) => subject), [text, text])
+    }
+  })
+
+  t.test('names and claims can be long', async t => {
+    const { store, twin } = await open(t)
+    const long = 'long 😀'.repeat(2_000)
+    const user = newUser({ name: long, claims: { long }, link: link('dev', '1', { long }) })
+
+    await store.createUser(user)
+    const noted = await store.refreshIdentity({ ...user.link, claims: { ...user.link.claims, name: `${long}!` }, verifiedEmail: null })
+
+    t.strictSame(noted, await twin.findUser({ userId: user.userId }))
+    t.hasStrict(noted, { name: `${long}!`, claims: { long } })
+    t.hasStrict(await twin.links(user.userId), [{ claims: { long } }])
+  })
+
+  t.test('subjects that look alike are different people', async t => {
+    const { store } = await open(t)
+    const subjects = ['ada', 'ADA', 'Ada', ' ada', 'ada ', 'é', 'e\u0301', 'ﬁ', 'fi', 'ß', 'ss', 'i', 'ı', '1', '01', '1.0', '1e0', '+1', 'a:b', 'a/b', 'a%', 'a_', 'null', '']
+
+    for (const subject of subjects) await store.createUser(newUser({ link: link('dev', subject), claims: { subject } }))
+
+    for (const subject of subjects) t.hasStrict(await store.findUser({ provider: 'dev', subject }), { claims: { subject } }, `"${subject}"`)
+  })
+
+  t.test('equal subjects at different providers are different people, wherever the one ends and the other begins', async t => {
+    const { store } = await open(t)
+    const pairs = [['a', 'b c'], ['a b', 'c'], ['a b c', ''], ['a:b', 'c'], ['a', 'b:c'], ['a', '"b"'], ['a"', 'b"'], ['dev', '1'], ['Dev', '1'], ['other', '1']] as const
+
+    for (const [provider, subject] of pairs) await store.createUser(newUser({ link: link(provider, subject), claims: { provider, subject } }))
+
+    for (const [provider, subject] of pairs) t.hasStrict(await store.findUser({ provider, subject }), { claims: { provider, subject } }, `${provider} | ${subject}`)
+  })
+
+  t.test('a store can be closed twice', async t => {
+    const { store } = await open(t)
+    await store.createUser(ADA)
+
+    await store.close()
+    await t.resolves(store.close())
+  })
+}
+
+const HASH = '$argon2id$v=19$m=8,t=1,p=1$c29tZSBzYWx0IG9mIDE2$K5mS0pLqjFHdLB4wXH2zqmG6Gg6o7pRrPDd2IG5rHHQ'
+
+const ADA = {
+  userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11',
+  email: 'ada@example.com',
+  emailVerified: true,
+  name: 'Ada',
+  claims: { role: 'admin' },
+  link: { provider: 'dev', subject: 'ada-1', claims: { sub: 'ada-1', email: 'ada@example.com', email_verified: true, name: 'Ada' } }
+} as const satisfies NewUser
+
+/** Both note what a provider says about a user: tests that go for both run with each. ADA has her link at `dev`. */
+const WAYS_TO_NOTE = [
+  {
+    way: 'a sign-in',
+    note: (store: AuthStore, news: Pick<LinkedIdentity, 'claims' | 'verifiedEmail'>) => store.refreshIdentity({ provider: 'dev', subject: 'ada-1', ...news })
+  },
+  {
+    way: 'a second way in',
+    note: async (store: AuthStore, news: Pick<LinkedIdentity, 'claims' | 'verifiedEmail'>) => store.addLink(ADA.userId, { provider: 'other', subject: 'ada-of-other', ...news })
+  }
+]
+
+const JSON_OF_EVERY_KIND: Record<string, JsonValue> = {
+  string: 'text',
+  empty_string: '',
+  unicode: 'ünïcödé 日本語 \u202eright to left\u202c 👩‍💻 e\u0301 \u007f \ufffd',
+  escapes: 'quote " backslash \\ newline \n tab \t control \u0001 separator \u2028',
+  looks_like_json: '{"a":1}',
+  looks_like_a_number: '1',
+  true: true,
+  false: false,
+  null: null,
+  zero: 0,
+  negative: -1,
+  fraction: 0.1,
+  large: 1e21,
+  small: 1e-7,
+  safe: Number.MAX_SAFE_INTEGER,
+  unsafe: 2 ** 63,
+  largest: Number.MAX_VALUE,
+  smallest: Number.MIN_VALUE,
+  empty_list: [],
+  empty_object: {},
+  list: [1, 'two', [3, [null]], { four: 4 }],
+  nested: { a: { b: { c: [{ d: 'e' }] } } },
+  deep: Array.from({ length: 30 }).reduce<JsonValue>(inner => [inner], 'bottom')
+}
+
+const ODD_TEXTS = [
+  "'; drop table svc_auth_users; --",
+  '" or ""="',
+  '%',
+  '\\',
+  '$1 ? :name @name #{x} ${x}', // eslint-disable-line no-template-curly-in-string
+  ' spaces around ',
+  'line\r\nbreak\ttab\u0001',
+  'e\u0301 é ﬁ \u202eabc 日本語 👩‍💻',
+  'n'.repeat(254)
+]
+
+function newUser (user: Partial<NewUser> = {}): NewUser {
+  const userId = randomUUID()
+  return { userId, email: null, emailVerified: false, name: 'Somebody', claims: {}, link: link('dev', `subject of ${userId}`), ...user }
+}
+
+function localUser (email: string): NewUser & { passwordHash: string } {
+  return { ...newUser({ email, link: link('local', email, { email }) }), passwordHash: HASH }
+}
+
+function link (provider: string, subject: string, claims: Omit<IdentityClaims, 'sub'> = {}): NewUser['link'] {
+  return { provider, subject, claims: { sub: subject, ...claims } }
+}
+
+function identity (provider: string, subject: string, news: Partial<LinkedIdentity> = {}): LinkedIdentity {
+  return { ...link(provider, subject), verifiedEmail: null, ...news }
+}
+
+/** Changes whatever can be changed in it. */
+function vandalize (value: unknown): void {
+  if (typeof value !== 'object' || value === null) return
+  for (const member of Object.values(value)) vandalize(member)
+  if (Array.isArray(value)) value.push('changed')
+  else Object.assign(value, { name: 'changed', email: 'changed@example.com', userId: 'changed' })
+}

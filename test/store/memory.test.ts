@@ -1,0 +1,19 @@
+import t from 'tap'
+import { MemoryAuthStore } from '../../lib/store/memory.js'
+import { testAuthStore } from './contract.js'
+
+t.test('MemoryAuthStore', async t => {
+  testAuthStore(t, () => {
+    const store = new MemoryAuthStore()
+    return { store, twin: store }
+  })
+
+  t.test('users are still there after it was closed', async t => {
+    const store = new MemoryAuthStore()
+    await store.createUser({ userId: '1', email: 'ada@example.com', emailVerified: true, name: null, claims: {}, link: { provider: 'dev', subject: '1', claims: { sub: '1' } } })
+
+    await store.close()
+
+    t.hasStrict(await store.findUser({ email: 'ada@example.com' }), { userId: '1' })
+  })
+})

@@ -1,0 +1,492 @@
+import { fork } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, readFileSync, rmSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setInterval as ticks } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import SqliteDatabase, { type Database } from 'better-sqlite3'
+import { drizzle } from 'drizzle-orm/better-sqlite3'
+import { migrate } from 'drizzle-orm/better-sqlite3/migrator'
+import t, { type Test } from 'tap'
+import { SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine } from '../../lib/store/sql.js'
+import type { NewUser } from '../../lib/store/store.js'
+import { testAuthStore } from './contract.js'
+import type { Answer, Call } from './store-process.js'
+
+const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../drizzle/sqlite', import.meta.url))
+const UNAVAILABLE = { name: 'AuthError', code: 'unavailable', statusCode: 503, message: 'Accounts cannot be reached at the moment; try again later.' }
+const DDL = /\b(create|alter|drop)\b/i
+
+t.test('SqlAuthStore in memory', async t => {
+  testAuthStore(t, t => {
+    const store = open(t, ':memory:')
+    return { store, twin: store }
+  })
+})
+
+t.test('SqlAuthStore on a file, through two connections', async t => {
+  const folder = t.testdir()
+  testAuthStore(t, t => {
+    const file = join(folder, `${randomUUID()}.db`)
+    return { store: open(t, file), twin: open(t, file) }
+  })
+})
+
+t.test("SqlAuthStore on the application's Drizzle database", async t => {
+  testAuthStore(t, t => {
+    const connection = connect(t)
+    return { store: open(t, drizzle(connection, { casing: 'snake_case' })), twin: open(t, connection) }
+  })
+})
+
+t.test('tables', async t => {
+  t.test('are made by the first query and by no other', async t => {
+    const statements: string[] = []
+    const connection = connect(t, ':memory:', statements)
+    const store = open(t, connection)
+
+    t.strictSame(statements, [], 'nothing is done before')
+    await store.findUser({ email: 'ada@example.com' })
+    t.ok(statements.some(statement => DDL.test(statement)))
+    t.strictSame(tablesOf(connection), ['svc_auth_credentials', 'svc_auth_migrations', 'svc_auth_provider_links', 'svc_auth_users'])
+    statements.length = 0
+    await store.createUser(newUser())
+    t.strictSame(statements.filter(statement => DDL.test(statement)), [])
+  })
+
+  t.test('have the columns of the documentation', async t => {
+    const connection = connect(t)
+
+    await open(t, connection).findUser({ email: 'ada@example.com' })
+
+    const columns = (table: string) => connection.prepare('select name from pragma_table_info(?)').pluck().all(table)
+    t.strictSame(columns('svc_auth_users'), ['user_id', 'email', 'name', 'claims', 'extras'])
+    t.strictSame(columns('svc_auth_credentials'), ['user_id', 'pw_hash'])
+    t.strictSame(columns('svc_auth_provider_links'), ['provider', 'subject', 'user_id', 'claims'])
+  })
+
+  t.test('that another store made are found, not made again', async t => {
+    const file = join(t.testdir(), 'users.db')
+    await open(t, file).createUser(newUser({ email: 'ada@example.com' }))
+    const statements: string[] = []
+
+    const found = await open(t, connect(t, file, statements)).findUser({ email: 'ada@example.com' })
+
+    t.ok(found)
+    t.strictSame(statements.filter(statement => /\b(alter|drop|insert)\b|create table (?!if not exists)/i.test(statement)), [])
+  })
+
+  t.test('that somebody else made, without the journal of this library, are taken as they are', async t => {
+    const connection = connect(t)
+    connection.exec(readFileSync(join(MIGRATIONS_FOLDER, '0000_tables.sql'), 'utf8'))
+
+    const created = await open(t, connection).createUser(newUser())
+
+    t.ok(created)
+    t.notOk(tablesOf(connection).includes('svc_auth_migrations'))
+  })
+
+  t.test("that the application's own migrations made need no createTables", async t => {
+    const db = drizzle(connect(t))
+    migrate(db, { migrationsFolder: MIGRATIONS_FOLDER })
+
+    const store = open(t, db, { createTables: false })
+
+    t.ok(await store.createUser(newUser({ email: 'ada@example.com' })))
+    t.ok(await store.findUser({ email: 'ada@example.com' }))
+  })
+
+  t.test('are not made with createTables: false, and without them every query is unavailable', async t => {
+    const statements: string[] = []
+    const connection = connect(t, ':memory:', statements)
+    const store = open(t, connection, { createTables: false })
+
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: Error })
+    await t.rejects(store.createUser(newUser()), UNAVAILABLE)
+
+    t.strictSame(statements.filter(statement => DDL.test(statement)), [])
+    t.strictSame(tablesOf(connection), [])
+  })
+
+  t.test('are made all or none: one that is in the way makes every query unavailable until it is gone', async t => {
+    const connection = connect(t)
+    const store = open(t, connection)
+    connection.exec('create table svc_auth_provider_links (something_else)')
+
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: Error })
+    t.strictSame(tablesOf(connection), ['svc_auth_provider_links'])
+    connection.exec('drop table svc_auth_provider_links')
+
+    t.ok(await store.createUser(newUser()))
+  })
+
+  t.test('are made by one of eight processes that start at once on an empty file, and all go on', async t => {
+    const file = join(t.testdir(), 'users.db')
+    const processes = await Promise.all(Array.from({ length: 8 }, () => startProcess(t, file)))
+    const users = processes.map((_, index) => newUser({ email: `user-${index}@example.com` }))
+
+    const answers = await Promise.all(processes.map(async (call, index) => call(['createUser', users[index] ?? newUser()])))
+
+    t.strictSame(answers, users.map(({ link, ...user }) => ({ result: user })))
+    for (const { email } of users) t.ok(await open(t, file).findUser({ email: String(email) }))
+  })
+})
+
+t.test('a grant is there after a restart', async t => {
+  const file = join(t.testdir(), 'users.db')
+  const user = newUser({ email: 'ada@example.com' })
+  const before = await startProcess(t, file)
+  await before(['createUser', user])
+  await before(['grant', user.userId, { role: 'admin' }])
+  await before.end()
+
+  const after = await startProcess(t, file)
+
+  t.match(await after(['findUser', { email: 'ada@example.com' }]), { result: { userId: user.userId, claims: { role: 'admin' } } })
+})
+
+t.test('grants of several processes at once all count', async t => {
+  const file = join(t.testdir(), 'users.db')
+  const user = newUser()
+  const processes = await Promise.all(Array.from({ length: 4 }, () => startProcess(t, file)))
+  const names = Array.from({ length: 20 }, (_, index) => `claim-${index}`)
+  await processes[0]?.(['createUser', user])
+
+  const answers = await Promise.all(processes.map(async (call, process) => {
+    const answers: Answer[] = []
+    for (const name of names) answers.push(await call(['grant', user.userId, { [`${name} of ${process}`]: 1 }]))
+    return answers
+  }))
+
+  t.strictSame(answers.flat().filter(answer => 'error' in answer), [])
+  const claims = (await open(t, file).findUser({ userId: user.userId }))?.claims ?? {}
+  t.strictSame(Object.keys(claims).sort(), processes.flatMap((_, process) => names.map(name => `${name} of ${process}`)).sort())
+})
+
+t.test('a user is written whole or not at all', async t => {
+  const connection = connect(t)
+  const store = open(t, connection)
+  await store.createUser(newUser({ email: 'ada@example.com' }))
+  connection.exec("create trigger full before insert on svc_auth_credentials begin select raise(abort, 'the disk is full'); end")
+  const bob = newUser({ email: 'bob@example.com', passwordHash: 'a hash' })
+
+  await t.rejects(store.createUser(bob), UNAVAILABLE)
+
+  t.equal(await store.findUser({ email: 'bob@example.com' }), null)
+  t.equal(await store.findUser(bob.link), null)
+})
+
+t.test('a way in is added with what is noted about the user, or not at all', async t => {
+  const connection = connect(t)
+  const store = open(t, connection)
+  const ada = newUser()
+  await store.createUser(ada)
+  connection.exec("create trigger full before update on svc_auth_users begin select raise(abort, 'the disk is full'); end")
+
+  await t.rejects(store.addLink(ada.userId, { provider: 'other', subject: '1', claims: { sub: '1' }, verifiedEmail: null }), UNAVAILABLE)
+  await t.rejects(store.refreshIdentity({ ...ada.link, claims: { sub: 'changed' }, verifiedEmail: null }), UNAVAILABLE)
+
+  t.strictSame(await store.links(ada.userId), [{ ...ada.link, userId: ada.userId }])
+})
+
+t.test('a verified e-mail leaves the other notes about a user alone', async t => {
+  const connection = connect(t)
+  const store = open(t, connection)
+  const ada = newUser()
+  await store.createUser(ada)
+  connection.prepare('update svc_auth_users set extras = ?').run('{"note":["kept"],"email_verified":false}')
+
+  await store.refreshIdentity({ ...ada.link, verifiedEmail: 'ada@example.com' })
+
+  t.strictSame(JSON.parse(String(connection.prepare('select extras from svc_auth_users').pluck().get())), { note: ['kept'], email_verified: true })
+})
+
+t.test('damaged data makes a query unavailable; what is wrong is in the cause only', async t => {
+  const connection = connect(t)
+  const store = open(t, connection)
+  const ada = newUser()
+  await store.createUser(ada)
+  connection.exec("update svc_auth_users set claims = '{damaged'")
+
+  await t.rejects(store.findUser({ userId: ada.userId }), { ...UNAVAILABLE, cause: SyntaxError })
+})
+
+t.test('a database that the store opens is in WAL mode, flushes every commit and minds foreign keys', async t => {
+  const pragmas = t.capture(SqliteDatabase.prototype, 'pragma', SqliteDatabase.prototype.pragma)
+  const file = join(t.testdir(), 'users.db')
+
+  await open(t, file).createUser(newUser())
+
+  const connection: unknown = pragmas()[0]?.receiver
+  if (!(connection instanceof SqliteDatabase)) return t.fail('the connection of the store is expected')
+  t.equal(connection.pragma('journal_mode', { simple: true }), 'wal')
+  t.equal(connection.pragma('synchronous', { simple: true }), 2)
+  t.equal(connection.pragma('foreign_keys', { simple: true }), 1)
+})
+
+t.test('while another process holds the lock', async t => {
+  t.test('a write waits, the event loop goes on, and the write is done when the lock is gone', async t => {
+    const file = join(t.testdir(), 'users.db')
+    const store = open(t, file)
+    const ada = newUser({ claims: { role: 'member' } })
+    await store.createUser(ada)
+    const other = connect(t, file)
+    let isDone = false
+
+    other.exec('begin immediate')
+    const granted = store.grant(ada.userId, { role: 'admin' }).finally(() => { isDone = true })
+    for await (const tick of countedTicks()) if (tick === 20) break
+    t.equal(isDone, false)
+    other.exec('commit')
+
+    t.strictSame(await granted, { role: 'admin' })
+  })
+
+  t.test('reading goes on', async t => {
+    const file = join(t.testdir(), 'users.db')
+    const store = open(t, file)
+    await store.createUser(newUser({ email: 'ada@example.com' }))
+    const other = connect(t, file)
+
+    other.exec('begin immediate')
+
+    t.ok(await store.findUser({ email: 'ada@example.com' }))
+  })
+
+  t.test('the tables are made when the lock is gone', async t => {
+    const file = join(t.testdir(), 'users.db')
+    const other = connect(t, file)
+    other.pragma('journal_mode = WAL')
+
+    other.exec('begin immediate')
+    const created = open(t, file).createUser(newUser())
+    for await (const tick of countedTicks()) if (tick === 10) break
+    other.exec('commit')
+
+    t.ok(await created)
+  })
+
+  t.test('a database that is not in WAL mode yet is opened when the lock is gone', async t => {
+    const file = join(t.testdir(), 'users.db')
+    const other = connect(t, file)
+    other.exec('create table of_the_application (id)')
+
+    other.exec('begin immediate')
+    const created = open(t, file).createUser(newUser()).catch((error: unknown) => error)
+    for await (const tick of countedTicks()) if (tick === 20) break
+    other.exec('commit')
+
+    t.match(await created, { name: 'Somebody' })
+  })
+
+  t.test('a write gives up after five seconds, and the next one is done', async t => {
+    const file = join(t.testdir(), 'users.db')
+    const store = open(t, file)
+    await store.createUser(newUser())
+    const other = connect(t, file)
+    const start = Date.now()
+
+    other.exec('begin immediate')
+    await t.rejects(store.createUser(newUser()), { ...UNAVAILABLE, cause: { code: 'SQLITE_BUSY' } })
+    t.ok(Date.now() - start >= 5000)
+    other.exec('commit')
+
+    t.ok(await store.createUser(newUser()))
+  })
+})
+
+t.test('what is no database is unavailable, with the reason as cause, until it is one', async t => {
+  t.test('a folder', async t => {
+    const target = join(t.testdir(), 'users.db')
+    mkdirSync(target)
+    const store = open(t, target)
+
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: { code: 'SQLITE_CANTOPEN' } })
+    await t.rejects(store.links(randomUUID()), UNAVAILABLE)
+    rmdirSync(target)
+
+    t.ok(await store.createUser(newUser()))
+  })
+
+  t.test('a file in a folder that is not there', async t => {
+    const folder = join(t.testdir(), 'later')
+    const store = open(t, join(folder, 'users.db'))
+
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: Error })
+    mkdirSync(folder)
+
+    t.ok(await store.createUser(newUser()))
+  })
+
+  t.test('a file of something else', async t => {
+    const target = join(t.testdir(), 'users.db')
+    const text = 'This is no database. '.repeat(1000)
+    writeFileSync(target, text)
+    const store = open(t, target)
+
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: { code: 'SQLITE_NOTADB' } })
+    await t.rejects(store.createUser(newUser()), UNAVAILABLE)
+    t.equal(readFileSync(target, 'utf8'), text, 'it is left as it was')
+    rmSync(target)
+
+    t.ok(await store.createUser(newUser()))
+  })
+
+  t.test('a connection that was closed', async t => {
+    const connection = connect(t)
+    const store = open(t, connection)
+    connection.close()
+
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: Error })
+  })
+})
+
+t.test('a failed attempt to open a database leaves no connection behind', async t => {
+  const target = join(t.testdir(), 'users.db')
+  writeFileSync(target, 'This is no database. '.repeat(1000))
+  const pragmas = t.capture(SqliteDatabase.prototype, 'pragma', SqliteDatabase.prototype.pragma)
+
+  await t.rejects(open(t, target).findUser({ email: 'ada@example.com' }), UNAVAILABLE)
+
+  const connections: unknown[] = pragmas().map(({ receiver }) => receiver)
+  t.ok(connections.length > 0)
+  t.notOk(connections.some(connection => connection instanceof SqliteDatabase && connection.open))
+})
+
+t.test('without the package better-sqlite3 the cause says what to install', async t => {
+  const hidden = `data:text/javascript,${encodeURIComponent(`
+    export async function resolve (specifier, context, next) {
+      if (specifier === 'better-sqlite3') throw Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' })
+      return next(specifier, context)
+    }`)}`
+  const hide = `data:text/javascript,${encodeURIComponent(`import { register } from 'node:module'; register(${JSON.stringify(hidden)})`)}`
+
+  const call = await startProcess(t, ':memory:', ['--import', hide])
+
+  t.match(await call(['findUser', { email: 'ada@example.com' }]), { error: { code: 'unavailable', cause: /SQLite needs the package better-sqlite3; install it: npm install better-sqlite3/ } })
+})
+
+t.test('a closed store', async t => {
+  t.test('is unavailable, for every method', async t => {
+    const store = open(t, ':memory:')
+    const ada = newUser()
+    const identity = { ...ada.link, verifiedEmail: null }
+    await store.createUser(ada)
+
+    await store.close()
+
+    const attempts: Array<Promise<unknown>> = [
+      store.findUser({ userId: ada.userId }), store.links(ada.userId), store.findCredential('ada@example.com'), store.refreshIdentity(identity), store.createUser(newUser()),
+      store.addLink(ada.userId, identity), store.replacePasswordHash(ada.userId, 'a', 'b'), store.grant(ada.userId, {}), store.withdraw(ada.userId, [])
+    ]
+    for (const attempt of attempts) await t.rejects(attempt, { ...UNAVAILABLE, cause: { message: 'the store is closed' } })
+  })
+
+  t.test('was perhaps never opened, and is not opened any more', async t => {
+    const file = join(t.testdir(), 'users.db')
+    const store = new SqlAuthStore(file)
+
+    await store.close()
+
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), UNAVAILABLE)
+    t.throws(() => readFileSync(file), { code: 'ENOENT' })
+  })
+
+  t.test('has closed the database that it opened', async t => {
+    const pragmas = t.capture(SqliteDatabase.prototype, 'pragma', SqliteDatabase.prototype.pragma)
+    const store = open(t, ':memory:')
+    await store.createUser(newUser())
+    const connection: unknown = pragmas()[0]?.receiver
+
+    await store.close()
+
+    t.match(connection, { open: false })
+  })
+
+  t.test('closes what is being opened meanwhile', async t => {
+    const pragmas = t.capture(SqliteDatabase.prototype, 'pragma', SqliteDatabase.prototype.pragma)
+    const store = new SqlAuthStore(':memory:')
+
+    const query = store.createUser(newUser()).catch((error: unknown) => error)
+    await store.close()
+
+    const outcome = await query
+    t.match(outcome, outcome instanceof Error ? UNAVAILABLE : { name: 'Somebody' })
+    t.match(pragmas()[0]?.receiver, { open: false })
+  })
+
+  t.test('is closed even when the database cannot be opened meanwhile', async t => {
+    const store = new SqlAuthStore(t.testdir())
+
+    const query = t.rejects(store.findUser({ email: 'ada@example.com' }), UNAVAILABLE)
+    await t.resolves(store.close())
+
+    await query
+  })
+})
+
+t.test('an engine that was passed in stays open', async t => {
+  const connection = connect(t)
+  const db = drizzle(connection)
+
+  for (const engine of [connection, db, drizzle({ client: connection })]) {
+    const store = new SqlAuthStore(engine)
+    const user = newUser()
+    await store.createUser(user)
+
+    await store.close()
+
+    t.equal(connection.open, true)
+    await t.rejects(store.findUser({ userId: user.userId }), UNAVAILABLE, 'the store is closed all the same')
+    t.equal(connection.prepare('select user_id from svc_auth_users where user_id = ?').pluck().get(user.userId), user.userId)
+  }
+})
+
+function open (t: Test, target: string | SqlEngine, options: SqlAuthStoreOptions = {}): SqlAuthStore {
+  const store = new SqlAuthStore(target, options)
+  t.teardown(() => store.close())
+  return store
+}
+
+/** A connection of the test's own; what runs on it is added to `statements`. */
+function connect (t: Test, file = ':memory:', statements: string[] = []): Database {
+  const connection = new SqliteDatabase(file, { verbose: statement => { statements.push(String(statement)) } })
+  t.teardown(() => { connection.close() })
+  return connection
+}
+
+function tablesOf (connection: Database): unknown[] {
+  return connection.prepare("select name from sqlite_master where type = 'table' order by name").pluck().all()
+}
+
+/** Counts turns of a timer: it counts only while nothing blocks the process. */
+async function * countedTicks (): AsyncGenerator<number> {
+  let count = 0
+  for await (const one of ticks(10, 1)) yield count += one
+}
+
+/** A process with a store of its own, to call, one call at a time. */
+async function startProcess (t: Test, target: string, execArgv: string[] = []) {
+  const child = fork(fileURLToPath(new URL('store-process.ts', import.meta.url)), [target], { execArgv: [...process.execArgv, ...execArgv] })
+  const exited = once(child, 'exit')
+  const end = async () => {
+    if (child.connected) child.disconnect()
+    await exited
+  }
+  t.teardown(end)
+  await once(child, 'message')
+
+  const call = async (call: Call): Promise<Answer> => {
+    const answered = once(child, 'message')
+    child.send(call)
+    const [answer]: Answer[] = await answered
+    return answer ?? { error: { code: 'no answer', cause: '' } }
+  }
+  return Object.assign(call, { end })
+}
+
+function newUser (user: Partial<NewUser> = {}): NewUser {
+  const userId = randomUUID()
+  return { userId, email: null, emailVerified: false, name: 'Somebody', claims: {}, link: { provider: 'dev', subject: userId, claims: { sub: userId } }, ...user }
+}
