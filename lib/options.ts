@@ -1,5 +1,5 @@
 import type { FastifySessionOptions } from '@fastify/session'
-import type { FastifyPluginOptions } from 'fastify'
+import type { RegisterOptions } from 'fastify'
 import { isPlainObject } from './claims.js'
 import { OptionsError } from './errors.js'
 import { LocalIdentityProvider } from './local/identity-provider.js'
@@ -12,7 +12,7 @@ import type { AuthStore } from './store/store.js'
 /** Options of @fastify/session; `secret` comes from the setting SVC_SESSION_SECRET unless given. */
 export type SessionOptions = Partial<FastifySessionOptions>
 
-export interface AuthPluginOptions extends FastifyPluginOptions {
+export interface AuthPluginOptions {
   /** The public URL of the application, such as `https://app.example`; required once a provider is registered. */
   baseUrl?: string
   /** External identity providers; each gets a login and a callback route. */
@@ -55,7 +55,7 @@ const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity',
  * @param hasSession whether the application has registered @fastify/session before
  * @throws OptionsError naming the option, what was expected and what to do
  */
-export function resolveOptions (options: AuthPluginOptions, hasSession: boolean): ResolvedOptions {
+export function resolveOptions (options: AuthPluginOptions & RegisterOptions, hasSession: boolean): ResolvedOptions {
   for (const name of Object.keys(options)) {
     if (!KNOWN_OPTIONS.includes(name)) throw new OptionsError(`there is no option "${name}"; expected one of ${KNOWN_OPTIONS.join(', ')}`)
   }

@@ -4,7 +4,7 @@ import { issueToken, login, register } from '../flows/local.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { ResolvedOptions } from '../options.js'
 import { endSession, principalOf } from '../session/principal.js'
-import { nextPath, wantsJson } from './answers.js'
+import { answerFailure, nextPath, wantsJson } from './answers.js'
 import * as schemas from './schemas.js'
 
 /** The routes of the local identity provider. */
@@ -30,12 +30,12 @@ export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityPr
     return wantsJson(request) ? principal : goTo(request, reply, request.body.next)
   })
 
-  routes.post('/local/token', { schema: schemas.issueToken }, async request => {
+  routes.post('/local/token', { schema: schemas.issueToken, errorHandler: answerWithStatus }, async request => {
     const token = await issueToken(local, store, principalOf(request))
     return { token, token_type: 'Bearer', expires_in: local.ttl }
   })
 
-  routes.post('/local/verify-token', { schema: schemas.verifyToken }, async request => local.verifyIdToken(request.body.token))
+  routes.post('/local/verify-token', { schema: schemas.verifyToken, errorHandler: answerWithStatus }, async request => local.verifyIdToken(request.body.token))
 
   routes.post('/local/revoke', { schema: schemas.revokeSession }, async (request, reply) => {
     const principal = principalOf(request)
@@ -47,6 +47,11 @@ export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityPr
   function goTo (request: FastifyRequest, reply: FastifyReply, next: unknown): FastifyReply {
     return reply.redirect(nextPath(request, baseUrl, next), 303)
   }
+}
+
+/** Scripts call these routes, from a page or not: a redirect to the page would look like a success to them. */
+function answerWithStatus (error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  return answerFailure(request, reply, error, null)
 }
 
 /** A form sends what is not filled in as an empty string. */

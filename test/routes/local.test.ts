@@ -254,6 +254,15 @@ t.test('tokens', async t => {
     t.match((await browser.post('/auth/local/token')).json(), { error: 'invalid_claims', message: /16384 characters/ })
   })
 
+  t.test('are refused with a status, also to the script of a page', async t => {
+    const browser = await startBrowser(t)
+    for (const [url, status] of [['/auth/local/token', 401], ['/auth/local/verify-token', 400]] as const) {
+      const response = await browser.send({ method: 'POST', url, headers: { accept: '*/*', referer: PAGE } })
+      t.equal(response.statusCode, status)
+      t.equal(response.headers.location, undefined)
+    }
+  })
+
   t.test('that are not valid are invalid_token', async t => {
     const browser = await startBrowser(t)
     const foreign = await new LocalIdentityProvider({ secret: 'another secret of 32 characters!' }).issueIdToken('ada')
