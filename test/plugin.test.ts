@@ -25,6 +25,7 @@ t.test('the decorators say what was registered', async t => {
   t.equal(bare.localIdp, null)
   t.equal((await bare.inject({ method: 'POST', url: '/auth/local/login' })).statusCode, 404)
   t.strictSame((await bare.inject('/me')).json(), { principal: null })
+  t.equal(await bare.auth.findUser({ userId: 'nobody' }), null)
 })
 
 t.test('the secret of the session comes from SVC_SESSION_SECRET unless it is given', async t => {
