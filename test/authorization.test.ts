@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { Authorization, type AuthorizationClaims, MemoryAuthStore, type User } from '../lib/index.js'
+import { Authorization } from '../lib/authorization.js'
+import type { AuthorizationClaims } from '../lib/claims.js'
+import { MemoryAuthStore } from '../lib/store/memory.js'
+import { SqlAuthStore } from '../lib/store/sql.js'
+import type { User } from '../lib/store/store.js'
 
 /** Ada, who has two ways in, and what may be done with her. */
 async function withAda (): Promise<{ authorization: Authorization, ada: User }> {
@@ -57,6 +61,17 @@ t.test('a user who does not exist is unknown, and so is whatever is no UUID', as
   }
 })
 
+t.test('attack 57: what can be no id and no e-mail is not even looked up', async t => {
+  const store = new SqlAuthStore(':memory:', { createTables: false })
+  t.teardown(() => store.close())
+  const authorization = new Authorization(store)
+  await t.rejects(authorization.findUser({ userId: randomUUID() }), { code: 'unavailable' }, 'this store fails whenever it is asked')
+
+  await t.rejects(authorization.grant('nobody', { role: 'admin' }), { code: 'unknown_user' })
+  await t.rejects(authorization.withdraw('nobody', ['role']), { code: 'unknown_user' })
+  t.equal(await authorization.findUser({ email: 'nobody' }), null)
+})
+
 t.test('a user is found by e-mail in any spelling', async t => {
   const { authorization, ada } = await withAda()
 
@@ -85,6 +100,5 @@ t.test('the ways in of a user are listed, those of an unknown user are none', as
     { provider: 'dev', subject: 'ada-1', userId: ada.userId, claims: { sub: 'ada-1' } },
     { provider: 'other', subject: 'ada-2', userId: ada.userId, claims: { sub: 'ada-2' } }
   ])
-  t.strictSame(await authorization.links(randomUUID()), [])
-  t.strictSame(await authorization.links('nobody'), [])
+  for (const unknown of [randomUUID(), 'nobody', '']) t.strictSame(await authorization.links(unknown).catch((error: unknown) => error), [])
 })

@@ -47,6 +47,19 @@ t.test('attack 44: what is not one plain address is refused', async t => {
   t.strictSame(refused.filter(input => canonicalEmail(input) !== null), [])
 })
 
+t.test('attack 44: what separates, quotes or comments addresses in a header is refused anywhere', async t => {
+  const inputs = [...',;:<>()[]"\\'].flatMap(character => [`a${character}b@example.com`, `${character}ab@example.com`, `ab@exa${character}mple.com`, `ab@example.com${character}`])
+
+  t.strictSame(inputs.filter(input => canonicalEmail(input) !== null), [])
+})
+
+t.test('attack 44: what nobody can see is refused anywhere', async t => {
+  const invisible = ['\u200b', '\u200c', '\u200d', '\u2060', '\ufeff', '\u00ad', '\u034f', '\u061c', '\u115f', '\u1160', '\u17b4', '\u180b', '\u180e', '\u202e', '\u2066', '\ufe00', '\ufe0f', '\u{e0020}', '\u{e0100}']
+  const inputs = invisible.flatMap(character => [`a${character}b@example.com`, `ab${character}@example.com`, `ab@exam${character}ple.com`])
+
+  t.strictSame(inputs.filter(input => canonicalEmail(input) !== null), [])
+})
+
 t.test('attack 44: a number is not rewritten to an address of the network', async t => {
   const inputs = ['ada@0x7f.1', 'ada@2130706433', 'ada@127.1', 'ada@0177.0.0.1', 'ada@1.2.3.04', 'ada@127。1']
 

@@ -115,7 +115,7 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   ...[null, {}, true, 'local', LocalIdentityProvider, { ...local }].map((local): [string, object, RegExp] => ['what is no local provider', { local }, /^local must be a LocalIdentityProvider/]),
   ...[{}, 'sqlite:./users.db', true, MemoryAuthStore, ...STORE_METHODS.map(storeWithout)].map((store): [string, object, RegExp] => ['what is no store', { store }, /^store must be an AuthStore/]),
   ...['secret', true, [], { ...session, cookie: 'id' }, { ...session, cookie: null }, { ...session, cookie: [] }].map((session): [string, object, RegExp] => ['what are no session options', { session }, /^session must be an object of options for @fastify\/session$/]),
-  ...[{}, { secret: undefined }, { secret: null }, { secret: '' }, { secret: 'too short' }, { secret: [] }, { secret: [SECRET, 'too short'] }, { secret: {} }, { secret: { sign: () => '' } }, { secret: Buffer.alloc(32) }]
+  ...[{}, { secret: undefined }, { secret: null }, { secret: '' }, { secret: 'too short' }, { secret: [] }, { secret: [SECRET, 'too short'] }, { secret: {} }, { secret: { sign: () => '' } }, { secret: { unsign: () => '' } }, { secret: Buffer.alloc(32) }]
     .map((session): [string, object, RegExp] => ['no good secret', { session }, /^session\.secret must be at least 32 characters.*; set SVC_SESSION_SECRET/]),
   ...[['/auth', '/app'], ['/authors', '/auth'], ['/auth', '/auth/local'], ['/api/auth', '/ap'], ['/auth', '/Auth'], ['/auth', ''], ['/auth', null], ['/auth', 1]]
     .map(([prefix, path]): [string, object, RegExp] => [`the cookie of ${path} under ${prefix}`, { prefix, session: { ...session, cookie: { path } } }, /^session\.cookie\.path must cover the routes under/]),

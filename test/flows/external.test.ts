@@ -166,7 +166,7 @@ t.test('a failure', async t => {
     t.test(`${name} ends the sign-in with ${code} and no session`, async t => {
       const fake = await startFakeOpenIdProvider(t)
       const store = new MemoryAuthStore()
-      const app = await startApp(t, { baseUrl: BASE_URL, providers: [fake.provider({ timeout: 300 })], store })
+      const app = await startApp(t, { baseUrl: BASE_URL, providers: [fake.provider({ timeout: 1000 })], store })
       const browser = new Browser(app)
       const callbacks: string[] = []
       for (const referer of [PAGE, PAGE, '']) {

@@ -233,7 +233,7 @@ t.test('an authorization response is refused', async t => {
 })
 
 t.test('an answer that cannot be used', async t => {
-  const NEVER = { provider: (fake: FakeOpenIdProvider) => fake.provider({ timeout: 200 }) }
+  const NEVER = { provider: (fake: FakeOpenIdProvider) => fake.provider({ timeout: 800 }) }
   const hangs = () => 'handled' as const
   const stalls = (_answer: unknown, response: ServerResponse) => {
     response.writeHead(200, { 'content-type': 'application/json' }).write('{')
