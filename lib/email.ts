@@ -2,8 +2,8 @@ import { domainToASCII } from 'node:url'
 
 const MAX_LENGTH = 254
 
-/** Controls, format characters (zero width), separators, halves of surrogate pairs, private and unassigned code points. */
-const INVISIBLE = /[\p{C}\p{Z}]/u
+/** Controls, separators, halves of surrogate pairs, private and unassigned code points, and all that is drawn as nothing (zero width, variation selectors, fillers). */
+const INVISIBLE = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u
 
 /** Characters that separate or quote addresses in a header (RFC 5322 section 3.4): one field holds one plain address. */
 const STRUCTURAL = /[,;:<>()[\]"\\]/

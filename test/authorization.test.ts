@@ -70,6 +70,8 @@ t.test('attack 57: what can be no id and no e-mail is not even looked up', async
   await t.rejects(authorization.grant('nobody', { role: 'admin' }), { code: 'unknown_user' })
   await t.rejects(authorization.withdraw('nobody', ['role']), { code: 'unknown_user' })
   t.equal(await authorization.findUser({ email: 'nobody' }), null)
+  t.equal(await authorization.findUser({ userId: 'nobody' }), null)
+  t.strictSame(await authorization.links('nobody'), [])
 })
 
 t.test('a user is found by e-mail in any spelling', async t => {

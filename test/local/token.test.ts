@@ -33,6 +33,14 @@ t.test('an issued token carries the claims, and is verified', async t => {
   t.strictSame(decodeProtectedHeader(token), HEADER)
 })
 
+t.test('whatever claims a token was issued with, it is verified', async t => {
+  const claims = { 1: 'a number as name', b: 1, 0: 'and a smaller one', 'a b': -0, large: 1e21, small: 5e-324, fraction: 0.1, text: 'ünïcödé 👩‍💻 \u2028 \ufeff " \\ / \u0001', '': '', toString: 'a', list: [{ 2: 'b', a: 1 }, []], toJSON: null }
+
+  const verified = await issuer.verify(await issuer.issue('ünïcödé', claims, 900, {}), {})
+
+  t.hasStrict(verified, { ...claims, 'a b': 0, sub: 'ünïcödé' })
+})
+
 t.test('no two tokens have one jti', async t => {
   const tokens = await Promise.all(Array.from({ length: 10 }, () => issuer.issue('ada', {}, 900, {})))
 
