@@ -6,6 +6,9 @@ import { MemoryAuthStore } from '../lib/store/memory.js'
 import { SqlAuthStore } from '../lib/store/sql.js'
 import type { User } from '../lib/store/store.js'
 
+/** As somebody without types passes them in. */
+const NO_IDS = ['', 'ada', "' OR 1=1--", ...[' ', '\n', '\u0000', 'x', '-'].flatMap(odd => [odd + randomUUID(), randomUUID() + odd]), randomUUID().replaceAll('-', ''), null, undefined, 1, [randomUUID()], {}] as string[]
+
 /** Ada, who has two ways in, and what may be done with her. */
 async function withAda (): Promise<{ authorization: Authorization, ada: User }> {
   const store = new MemoryAuthStore()
@@ -20,7 +23,7 @@ t.test('granted claims are merged over those the user has', async t => {
   const { authorization, ada } = await withAda()
 
   t.strictSame(await authorization.grant(ada.userId, { tier: 1 }), { role: 'member', tier: 1 })
-  t.strictSame(await authorization.grant(ada.userId.toUpperCase().toLowerCase(), { role: 'admin' }), { role: 'admin', tier: 1 })
+  t.strictSame(await authorization.grant(ada.userId, { role: 'admin' }), { role: 'admin', tier: 1 })
   t.strictSame((await authorization.findUser({ userId: ada.userId }))?.claims, { role: 'admin', tier: 1 })
 })
 
@@ -52,10 +55,9 @@ t.test('names to withdraw must be a list of strings', async t => {
 })
 
 t.test('a user who does not exist is unknown, and so is whatever is no UUID', async t => {
-  const { authorization, ada } = await withAda()
-  const unknown = [randomUUID(), '', 'ada', `${ada.userId} `, `${ada.userId}\n`, `x${ada.userId}`, "' OR 1=1--", null, undefined, 1, [ada.userId]] as string[]
+  const { authorization } = await withAda()
 
-  for (const userId of unknown) {
+  for (const userId of [randomUUID(), ...NO_IDS]) {
     await t.rejects(authorization.grant(userId, { role: 'admin' }), { name: 'AuthError', code: 'unknown_user', statusCode: 404 })
     await t.rejects(authorization.withdraw(userId, ['role']), { name: 'AuthError', code: 'unknown_user', statusCode: 404 })
   }
@@ -67,11 +69,13 @@ t.test('attack 57: what can be no id and no e-mail is not even looked up', async
   const authorization = new Authorization(store)
   await t.rejects(authorization.findUser({ userId: randomUUID() }), { code: 'unavailable' }, 'this store fails whenever it is asked')
 
-  await t.rejects(authorization.grant('nobody', { role: 'admin' }), { code: 'unknown_user' })
-  await t.rejects(authorization.withdraw('nobody', ['role']), { code: 'unknown_user' })
+  for (const userId of NO_IDS) {
+    await t.rejects(authorization.grant(userId, { role: 'admin' }), { code: 'unknown_user' })
+    await t.rejects(authorization.withdraw(userId, ['role']), { code: 'unknown_user' })
+    t.equal(await authorization.findUser({ userId }), null)
+    t.strictSame(await authorization.links(userId), [])
+  }
   t.equal(await authorization.findUser({ email: 'nobody' }), null)
-  t.equal(await authorization.findUser({ userId: 'nobody' }), null)
-  t.strictSame(await authorization.links('nobody'), [])
 })
 
 t.test('a user is found by e-mail in any spelling', async t => {
@@ -102,5 +106,5 @@ t.test('the ways in of a user are listed, those of an unknown user are none', as
     { provider: 'dev', subject: 'ada-1', userId: ada.userId, claims: { sub: 'ada-1' } },
     { provider: 'other', subject: 'ada-2', userId: ada.userId, claims: { sub: 'ada-2' } }
   ])
-  for (const unknown of [randomUUID(), 'nobody', '']) t.strictSame(await authorization.links(unknown).catch((error: unknown) => error), [])
+  t.strictSame(await authorization.links(randomUUID()), [])
 })

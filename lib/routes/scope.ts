@@ -3,8 +3,8 @@ import { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ResolvedOptions } from '../options.js'
 import { sameOriginPath } from '../redirects.js'
-import { answerFailure, refererPath } from './answers.js'
 import { keepEnded } from '../session/ended-sessions.js'
+import { answerFailure, refererPath } from './answers.js'
 import { ownOrigin, refuseCrossOrigin } from './own-origin.js'
 
 /**

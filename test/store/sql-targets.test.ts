@@ -70,7 +70,7 @@ t.test('the constructor opens and makes nothing', async t => {
   t.strictSame(readdirSync(folder), [])
 })
 
-for (const target of [':memory:', 'sqlite::memory:', 'file::memory:', 'sqlite://:memory:']) {
+for (const target of [':memory:', 'sqlite::memory:', 'file::memory:', 'sqlite://:memory:', 'file://:memory:']) {
   t.test(`${target} is memory of that store alone, and no file`, async t => {
     const folder = emptyFolder(t)
     const [store, other] = [new SqlAuthStore(target), new SqlAuthStore(target)]

@@ -164,15 +164,18 @@ t.test('grants of several processes at once all count', async t => {
   t.strictSame(Object.keys(claims).sort(), processes.flatMap((_, process) => names.map(name => `${name} of ${process}`)).sort())
 })
 
-t.test('a user is written whole or not at all', async t => {
-  const connection = connect(t)
+t.test('a user is written whole or not at all, and what fails is not tried again', async t => {
+  const statements: string[] = []
+  const connection = connect(t, ':memory:', statements)
   const store = open(t, connection)
   await store.createUser(newUser({ email: 'ada@example.com' }))
   connection.exec("create trigger full before insert on svc_auth_credentials begin select raise(abort, 'the disk is full'); end")
   const bob = newUser({ email: 'bob@example.com', passwordHash: 'a hash' })
 
+  statements.length = 0
   await t.rejects(store.createUser(bob), UNAVAILABLE)
 
+  t.equal(statements.filter(statement => statement.startsWith('insert into "svc_auth_users"')).length, 1)
   t.equal(await store.findUser({ email: 'bob@example.com' }), null)
   t.equal(await store.findUser(bob.link), null)
 })
