@@ -12,7 +12,7 @@ const argon2: typeof import('@node-rs/argon2') = createRequire(import.meta.url)(
 const { hash: argon2Hash } = argon2
 const verifications = t.capture(argon2, 'verify', argon2.verify)
 const computing = { now: 0, most: 0 }
-t.capture(argon2, 'hash', async (...args: Parameters<typeof argon2Hash>) => {
+const hashings = t.capture(argon2, 'hash', async (...args: Parameters<typeof argon2Hash>) => {
   computing.most = Math.max(computing.most, ++computing.now)
   return argon2Hash(...args).finally(() => { computing.now-- })
 })
@@ -31,7 +31,7 @@ const BUSY = { name: 'AuthError', code: 'busy', statusCode: 503, retryAfter: 3 }
 /** How many computations run or wait before one more is turned away. */
 const CAPACITY = availableParallelism() + 256
 
-t.beforeEach(() => { verifications() })
+t.beforeEach(() => { verifications(); hashings() })
 
 t.test('a password is hashed with Argon2id at the cost that was configured, with a new salt each time', async t => {
   const hasher = new PasswordHasher(COST)
@@ -180,12 +180,15 @@ t.test('a stored hash of the highest cost that is taken matches', async t => {
 t.test('attack 40: without a hash, and with a password that nobody can have, one verification is made as well', async t => {
   const hasher = new PasswordHasher(COST)
   const hash = await hasher.hash('correct horse')
+  await hasher.verify(null, 'the first one, for which a hash is made')
   const attempts: Array<[string | null, string]> = [[null, 'correct horse'], [null, 'wrong horse'], [null, ''], [null, 'not the password'], [hash, 'short'], [hash, 'a'.repeat(1025)], [hash, 'half \ud800 a pair'], [hash, 'wrong horse']]
 
   for (const [stored, password] of attempts) {
     verifications()
+    hashings()
     t.strictSame(await hasher.verify(stored, password), WRONG)
     t.match(verifications().map(({ args }) => args[0]), [PHC])
+    t.strictSame(hashings(), [], 'and nothing else is computed')
   }
 })
 
