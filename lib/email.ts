@@ -11,8 +11,8 @@ const STRUCTURAL = /[,;:<>()[\]"\\]/
 /** What would end a host name in a URL, or be decoded there: the conversion to ASCII would silently make another domain of it. */
 const NOT_IN_DOMAIN = /[/?#%]/
 
-/** What a URL takes for an IPv4 address, in any of its spellings. */
-const NUMERIC_DOMAIN = /(^|\.)(\d+|0x[\da-f]*)$/
+/** What a URL takes for an IPv4 address; the conversion has turned its other spellings into this one. */
+const NUMERIC_DOMAIN = /(^|\.)\d+$/
 
 /**
  * The canonical form of an e-mail address: trimmed, NFC, lower case, the domain in its ASCII form, so that one mailbox has one spelling.
