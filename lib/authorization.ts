@@ -1,7 +1,7 @@
 import { type AuthorizationClaims, authorizationClaims } from './claims.js'
 import { canonicalEmail } from './email.js'
 import { AuthError } from './errors.js'
-import type { AuthStore, Link, User, UserQuery } from './store/store.js'
+import { type AuthStore, type Link, type User, type UserQuery, isUserId } from './store/store.js'
 
 /**
  * Who the users are and what they may do. It needs no server, so scripts use it on a store of their own.
@@ -52,7 +52,7 @@ export class Authorization {
    * @throws AuthError `unavailable`
    */
   async findUser (query: UserQuery): Promise<User | null> {
-    if ('userId' in query) return isUuid(query.userId) ? this.store.findUser(query) : null
+    if ('userId' in query) return isUserId(query.userId) ? this.store.findUser(query) : null
     if ('provider' in query) return this.store.findUser(query)
     const email = canonicalEmail(query.email)
     return email === null ? null : this.store.findUser({ email })
@@ -65,17 +65,11 @@ export class Authorization {
    * @throws AuthError `unavailable`
    */
   async links (userId: string): Promise<Link[]> {
-    return isUuid(userId) ? this.store.links(userId) : []
+    return isUserId(userId) ? this.store.links(userId) : []
   }
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-
 function checkedUserId (userId: unknown): string {
-  if (!isUuid(userId)) throw new AuthError('unknown_user')
+  if (!isUserId(userId)) throw new AuthError('unknown_user')
   return userId
-}
-
-function isUuid (value: unknown): value is string {
-  return typeof value === 'string' && UUID.test(value)
 }

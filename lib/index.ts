@@ -12,5 +12,6 @@ export type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Ide
 export { OidcProvider, type OidcProviderOptions } from './providers/oidc.js'
 export type { Principal } from './session/principal.js'
 export { MemoryAuthStore } from './store/memory.js'
-export { SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection } from './store/sql.js'
+export { SqlAuthStore, type SqlAuthStoreOptions } from './store/sql.js'
+export type { DrizzlePostgres, DrizzleSqlite, PostgresClient, SqlEngine, SqliteConnection } from './store/sql-target.js'
 export type { AuthStore, Credential, Link, LinkedIdentity, NewUser, User, UserQuery } from './store/store.js'

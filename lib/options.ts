@@ -47,7 +47,7 @@ const KNOWN_OPTIONS = ['baseUrl', 'providers', 'local', 'store', 'session', 'pre
 
 const PREFIX = /^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_~.-]+)+$/
 
-const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'replacePasswordHash', 'grant', 'withdraw', 'close'] as const satisfies ReadonlyArray<keyof AuthStore>
+const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'removeLink', 'deleteUser', 'replacePasswordHash', 'grant', 'withdraw', 'close'] as const satisfies ReadonlyArray<keyof AuthStore>
 
 /**
  * Checks what was passed to `register`.

@@ -1,6 +1,6 @@
 import type { AuthorizationClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
-import type { AuthStore, Credential, Link, LinkedIdentity, NewUser, User, UserQuery } from './store.js'
+import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, linksWithout } from './store.js'
 
 interface Account {
   user: User
@@ -24,8 +24,7 @@ export class MemoryAuthStore implements AuthStore {
   }
 
   async links (userId: string): Promise<Link[]> {
-    const links = this.#byUserId.get(userId)?.links ?? []
-    return structuredClone(links).sort((a, b) => a.provider < b.provider ? -1 : 1)
+    return this.#linksOf(userId)
   }
 
   async findCredential (email: string): Promise<Credential | null> {
@@ -64,6 +63,22 @@ export class MemoryAuthStore implements AuthStore {
     return this.#noteIdentity(account, identity)
   }
 
+  async removeLink (userId: string, provider: string): Promise<Link[]> {
+    const left = linksWithout(this.#linksOf(userId), provider)
+    const account = this.#known(userId)
+    for (const link of account.links.filter(link => link.provider === provider)) this.#byLink.delete(linkKey(link.provider, link.subject))
+    account.links = structuredClone(left)
+    if (provider === 'local') account.passwordHash = undefined
+    return left
+  }
+
+  async deleteUser (userId: string): Promise<void> {
+    const { user, links } = this.#known(userId)
+    for (const { provider, subject } of links) this.#byLink.delete(linkKey(provider, subject))
+    if (user.email !== null) this.#byEmail.delete(user.email)
+    this.#byUserId.delete(userId)
+  }
+
   async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
     const account = this.#byUserId.get(userId)
     if (account?.passwordHash === current) account.passwordHash = next
@@ -89,6 +104,11 @@ export class MemoryAuthStore implements AuthStore {
     if ('userId' in query) return this.#byUserId.get(query.userId)
     if ('email' in query) return this.#byEmail.get(query.email)
     return this.#byLink.get(linkKey(query.provider, query.subject))
+  }
+
+  #linksOf (userId: string): Link[] {
+    const links = this.#byUserId.get(userId)?.links ?? []
+    return structuredClone(links).sort((a, b) => a.provider < b.provider ? -1 : 1)
   }
 
   #setLink (account: Account, link: Link): void {

@@ -1,4 +1,5 @@
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
+import { AuthError } from '../errors.js'
 
 /** A person's account. */
 export interface User {
@@ -89,6 +90,21 @@ export interface AuthStore {
    */
   addLink (userId: string, identity: LinkedIdentity): Promise<User | null>
 
+  /**
+   * Takes a way in away from a user; with the one at `local` his password goes too. A way in that he does not have is passed over.
+   *
+   * @returns the links that are left, ordered by provider
+   * @throws AuthError `unknown_user`, `last_link` when he would be left without a way in
+   */
+  removeLink (userId: string, provider: string): Promise<Link[]>
+
+  /**
+   * Deletes a user with his links and his password.
+   *
+   * @throws AuthError `unknown_user`, `user_in_use` when a table of the application refers to him and does not let him go
+   */
+  deleteUser (userId: string): Promise<void>
+
   /** Replaces a password hash if it is still `current`; a password changed meanwhile is left alone. */
   replacePasswordHash (userId: string, current: string, next: string): Promise<void>
 
@@ -110,4 +126,23 @@ export interface AuthStore {
 
   /** Releases what the store opened itself. */
   close (): Promise<void>
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** Whether a user can have this id: the ids are UUIDs. */
+export function isUserId (value: unknown): value is string {
+  return typeof value === 'string' && UUID.test(value)
+}
+
+/**
+ * A user's links without the one at this provider.
+ *
+ * @throws AuthError `unknown_user` when there are none, `last_link` when none would be left
+ */
+export function linksWithout (links: Link[], provider: string): Link[] {
+  if (links.length === 0) throw new AuthError('unknown_user')
+  const left = links.filter(link => link.provider !== provider)
+  if (left.length === 0) throw new AuthError('last_link')
+  return left
 }

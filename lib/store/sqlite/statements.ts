@@ -1,11 +1,12 @@
 import { type SQL, and, eq, sql } from 'drizzle-orm'
 import { type BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
-import type { AuthorizationClaims } from '../claims.js'
-import { AuthError } from '../errors.js'
-import { credentials, providerLinks, users } from '../schema/sqlite.js'
-import { whileLocked } from './sqlite-lock.js'
-import { createSqliteTables } from './sqlite-tables.js'
-import type { AuthStore, Credential, Link, LinkedIdentity, NewUser, User, UserQuery } from './store.js'
+import type { AuthorizationClaims } from '../../claims.js'
+import { AuthError } from '../../errors.js'
+import { credentials, providerLinks, users } from '../../schema/sqlite.js'
+import { sqliteCode, storeFailure } from './failures.js'
+import { whileLocked } from './lock.js'
+import { createSqliteTables } from './tables.js'
+import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, linksWithout } from '../store.js'
 
 type Row = typeof users.$inferSelect
 
@@ -34,7 +35,7 @@ export class SqliteStatements implements AuthStore {
   }
 
   async links (userId: string): Promise<Link[]> {
-    return this.#run(() => this.#db.select().from(providerLinks).where(eq(providerLinks.userId, userId)).orderBy(providerLinks.provider).all())
+    return this.#run(() => this.#linksOf(userId))
   }
 
   async findCredential (email: string): Promise<Credential | null> {
@@ -77,6 +78,25 @@ export class SqliteStatements implements AuthStore {
     })
   }
 
+  async removeLink (userId: string, provider: string): Promise<Link[]> {
+    return this.#transaction(() => {
+      const left = linksWithout(this.#linksOf(userId), provider)
+      this.#db.delete(providerLinks).where(and(eq(providerLinks.userId, userId), eq(providerLinks.provider, provider))).run()
+      if (provider === 'local') this.#db.delete(credentials).where(eq(credentials.userId, userId)).run()
+      return left
+    })
+  }
+
+  async deleteUser (userId: string): Promise<void> {
+    await this.#transaction(() => {
+      // An application's connection may have foreign keys switched off.
+      this.#db.delete(providerLinks).where(eq(providerLinks.userId, userId)).run()
+      this.#db.delete(credentials).where(eq(credentials.userId, userId)).run()
+      const { changes } = this.#db.delete(users).where(eq(users.userId, userId)).run()
+      if (changes === 0) throw new AuthError('unknown_user')
+    }, error => sqliteCode(error) === 'SQLITE_CONSTRAINT_FOREIGNKEY' ? new AuthError('user_in_use', { cause: error }) : storeFailure(error))
+  }
+
   async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
     await this.#run(() => {
       this.#db.update(credentials).set({ pwHash: next }).where(and(eq(credentials.userId, userId), eq(credentials.pwHash, current))).run()
@@ -115,6 +135,10 @@ export class SqliteStatements implements AuthStore {
     return userOf(row)
   }
 
+  #linksOf (userId: string): Link[] {
+    return this.#db.select().from(providerLinks).where(eq(providerLinks.userId, userId)).orderBy(providerLinks.provider).all()
+  }
+
   #userWhere (condition: SQL): User | null {
     const row = this.#db.select().from(users).where(condition).get()
     return row === undefined ? null : userOf(row)
@@ -124,12 +148,12 @@ export class SqliteStatements implements AuthStore {
     return this.#db.select().from(providerLinks).where(isLink(link)).get() !== undefined
   }
 
-  #transaction<T> (work: () => T): Promise<T> {
-    return this.#run(() => this.#db.transaction(work, { behavior: 'immediate' }))
+  #transaction<T> (work: () => T, failure?: (error: unknown) => AuthError): Promise<T> {
+    return this.#run(() => this.#db.transaction(work, { behavior: 'immediate' }), failure)
   }
 
   /** Makes the tables before the first statement. */
-  async #run<T> (work: () => T): Promise<T> {
+  async #run<T> (work: () => T, failure = storeFailure): Promise<T> {
     try {
       return await whileLocked(() => {
         if (!this.#tablesExist) createSqliteTables(this.#db)
@@ -137,7 +161,7 @@ export class SqliteStatements implements AuthStore {
         return work()
       })
     } catch (error) {
-      throw error instanceof AuthError ? error : new AuthError('unavailable', { cause: error })
+      throw error instanceof AuthError ? error : failure(error)
     }
   }
 }

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { sqliteCode } from './failures.js'
 
 /** How long SQLite itself waits for a lock: it blocks the whole process meanwhile. */
 export const LOCK_WAIT_MS = 50
@@ -21,5 +22,5 @@ export async function whileLocked<T> (work: () => T): Promise<T> {
 }
 
 function isLocked (error: unknown): boolean {
-  return error instanceof Error && 'code' in error && /^SQLITE_(BUSY|LOCKED)/.test(String(error.code))
+  return /^SQLITE_(BUSY|LOCKED)/.test(sqliteCode(error))
 }

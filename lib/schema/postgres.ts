@@ -1,0 +1,31 @@
+import { jsonb, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
+import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
+import type { UserExtras } from './extras.js'
+
+/** The accounts. */
+export const users = pgTable('svc_auth_users', {
+  userId: uuid('user_id').primaryKey(),
+  email: text('email'),
+  name: text('name'),
+  claims: jsonb('claims').$type<AuthorizationClaims>().notNull(),
+  extras: jsonb('extras').$type<UserExtras>().notNull()
+}, table => [
+  uniqueIndex('svc_auth_users_email_unique').on(table.email)
+])
+
+/** The passwords, as Argon2id PHC strings. */
+export const credentials = pgTable('svc_auth_credentials', {
+  userId: uuid('user_id').primaryKey().references(() => users.userId, { onDelete: 'cascade' }),
+  pwHash: text('pw_hash').notNull()
+})
+
+/** The ways in: which subject at which provider is which user. */
+export const providerLinks = pgTable('svc_auth_provider_links', {
+  provider: text('provider').notNull(),
+  subject: text('subject').notNull(),
+  userId: uuid('user_id').notNull().references(() => users.userId, { onDelete: 'cascade' }),
+  claims: jsonb('claims').$type<IdentityClaims>().notNull()
+}, table => [
+  primaryKey({ columns: [table.provider, table.subject] }),
+  uniqueIndex('svc_auth_provider_links_user_provider_unique').on(table.userId, table.provider)
+])

@@ -1,0 +1,39 @@
+import { AuthError } from '../../errors.js'
+
+const UNSTORABLE = 'A value holds a NUL character or half a surrogate pair, which Postgres cannot store.'
+
+/** What Postgres calls text that it cannot store: in `text`, and in `jsonb`. */
+const UNSTORABLE_STATES = new Set<unknown>(['22021', '22P05'])
+
+const ADVICE: Record<string, string> = {
+  ECONNREFUSED: 'start the server, or correct host and port',
+  ENOTFOUND: 'correct the host',
+  CONNECT_TIMEOUT: 'see whether the server is up and can be reached',
+  '28P01': 'correct user and password',
+  28000: 'let this user in (pg_hba.conf), or name another one',
+  '3D000': 'create the database first: createdb',
+  '42P01': 'run the migrations that make the tables, or leave createTables at true',
+  42501: 'grant this role what is missing, or make the tables with a role that may and set createTables to false',
+  53300: 'lower the sizes of the connection pools or raise max_connections'
+}
+
+/** The SQLSTATE of a failed statement, or the code of a connection that failed. */
+export function sqlState (error: unknown): unknown {
+  const reason = reasonOf(error)
+  return typeof reason === 'object' && reason !== null && 'code' in reason ? reason.code : undefined
+}
+
+/** What a failed statement is for whoever called the store: the cause says what to do, for the log. */
+export function storeFailure (error: unknown): AuthError {
+  const cause = reasonOf(error)
+  const state = sqlState(error)
+  if (UNSTORABLE_STATES.has(state)) return new AuthError('invalid_request', { message: UNSTORABLE, cause })
+  const advice = ADVICE[String(state)]
+  if (advice === undefined || !(cause instanceof Error)) return new AuthError('unavailable', { cause })
+  return new AuthError('unavailable', { cause: new Error(`Postgres: ${cause.message}; ${advice}`, { cause }) })
+}
+
+/** Drizzle wraps what a driver throws in an error that prints the parameters: e-mails and password hashes have no place in a log. */
+function reasonOf (error: unknown): unknown {
+  return error instanceof Error && 'params' in error && error.cause !== undefined ? error.cause : error
+}

@@ -1,0 +1,266 @@
+import { type SQL, type SQLWrapper, and, count, eq, getTableColumns, ne, notExists, sql } from 'drizzle-orm'
+import { type PgDatabase, type PgQueryResultHKT, alias } from 'drizzle-orm/pg-core'
+import type { AuthorizationClaims } from '../../claims.js'
+import { AuthError } from '../../errors.js'
+import { credentials, providerLinks, users } from '../../schema/postgres.js'
+import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, isUserId, linksWithout } from '../store.js'
+import { sqlState, storeFailure } from './failures.js'
+import { createPostgresTables } from './tables.js'
+
+export type PostgresDatabase = PgDatabase<PgQueryResultHKT>
+
+/** What the statements run on. */
+export interface PostgresEngine {
+  readonly db: PostgresDatabase
+  close (): Promise<void>
+  /** Gives connections up that do not answer: an engine with new ones, where they are ours. */
+  renew (): PostgresEngine
+}
+
+/** How long a call takes at most, with everything it waits for: a connection, a lock, the server. */
+const PATIENCE_MS = 5000
+
+const UNIQUE_VIOLATION = '23505'
+const FOREIGN_KEY_VIOLATION = '23503'
+const SERIALIZATION_FAILURE = '40001'
+const DEADLOCK = '40P01'
+
+/** By these a statement learns that another one got ahead of it. */
+const DISTURBANCES = new Set<unknown>([UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK])
+const MAX_ATTEMPTS = 5
+
+/**
+ * The statements of SqlAuthStore on Postgres. Each operation is one statement, so that it is atomic on every driver and takes one round trip.
+ *
+ * Whatever changes a user or his links locks the user's row first: concurrent operations then wait for each other instead of deadlocking.
+ */
+export class PostgresStatements implements AuthStore {
+  readonly #createTables: boolean
+  #engine: PostgresEngine
+  #tables: Promise<void> | undefined
+
+  constructor (engine: PostgresEngine, { createTables }: { createTables: boolean }) {
+    this.#engine = engine
+    this.#createTables = createTables
+  }
+
+  async findUser (query: UserQuery): Promise<User | null> {
+    if ('userId' in query && !isUserId(query.userId)) return null
+    return this.#run(async db => {
+      const [row] = 'provider' in query
+        ? await db.select(getTableColumns(users)).from(providerLinks).innerJoin(users, eq(users.userId, providerLinks.userId)).where(isLink(query))
+        : await db.select().from(users).where('userId' in query ? eq(users.userId, query.userId) : eq(users.email, query.email))
+      return userOf(row)
+    })
+  }
+
+  async links (userId: string): Promise<Link[]> {
+    if (!isUserId(userId)) return []
+    return this.#run(async db => db.select().from(providerLinks).where(eq(providerLinks.userId, userId)).orderBy(byCodePoints(providerLinks.provider)))
+  }
+
+  async findCredential (email: string): Promise<Credential | null> {
+    return this.#run(async db => {
+      const [row] = await db.select({ user: users, link: providerLinks, passwordHash: credentials.pwHash })
+        .from(providerLinks)
+        .innerJoin(users, eq(users.userId, providerLinks.userId))
+        .innerJoin(credentials, eq(credentials.userId, providerLinks.userId))
+        .where(isLink({ provider: 'local', subject: email }))
+      const user = userOf(row?.user)
+      return row === undefined || user === null ? null : { ...row, user }
+    })
+  }
+
+  async refreshIdentity (identity: LinkedIdentity): Promise<User | null> {
+    return this.#run(async db => {
+      const owner = db.$with('owner').as(db.select({ userId: users.userId }).from(users)
+        .innerJoin(providerLinks, eq(providerLinks.userId, users.userId))
+        .where(isLink(identity))
+        .for('no key update', { of: users }))
+      const link = db.$with('link').as(db.update(providerLinks).set({ claims: json(identity.claims) }).from(owner)
+        .where(and(isLink(identity), eq(providerLinks.userId, owner.userId)))
+        .returning({ userId: providerLinks.userId }))
+      const [row] = await db.with(owner, link).update(users).set(noted(db, identity)).from(link)
+        .where(eq(users.userId, link.userId))
+        .returning(getTableColumns(users))
+      return userOf(row)
+    })
+  }
+
+  async createUser ({ userId, email, emailVerified, name, claims, link, passwordHash }: NewUser): Promise<User | null> {
+    return this.#run(async db => {
+      const user = db.$with('new_user').as(db.insert(users)
+        .values({ userId, email, name, claims: json(claims), extras: json({ email_verified: emailVerified }) })
+        .returning())
+      const newLink = db.$with('new_link').as(db.insert(providerLinks).values({ ...link, userId, claims: json(link.claims) }))
+      const credential = db.$with('new_credential').as(db.insert(credentials).values({ userId, pwHash: passwordHash ?? '' }))
+      try {
+        const [row] = await db.with(user, newLink, ...passwordHash === undefined ? [] : [credential]).select().from(user)
+        return userOf(row)
+      } catch (error) {
+        if (sqlState(error) === UNIQUE_VIOLATION) return null
+        throw error
+      }
+    })
+  }
+
+  async addLink (userId: string, identity: LinkedIdentity): Promise<User | null> {
+    if (!isUserId(userId)) return null
+    const { provider, subject, claims } = identity
+    return this.#run(async db => {
+      const owner = db.$with('owner').as(db.select({ userId: users.userId }).from(users).where(eq(users.userId, userId)).for('no key update'))
+      const link = db.$with('link').as(db.insert(providerLinks)
+        .select(db.with(owner).select({
+          provider: sql`${provider}`.as('provider'),
+          subject: sql`${subject}`.as('subject'),
+          userId: owner.userId,
+          claims: json(claims).as('claims')
+        }).from(owner))
+        .onConflictDoNothing()
+        .returning({ userId: providerLinks.userId }))
+      const [row] = await db.with(owner, link).update(users).set(noted(db, identity)).from(link)
+        .where(eq(users.userId, link.userId))
+        .returning(getTableColumns(users))
+      return userOf(row)
+    })
+  }
+
+  async removeLink (userId: string, provider: string): Promise<Link[]> {
+    if (!isUserId(userId)) throw new AuthError('unknown_user')
+    const links = await this.#run(async db => {
+      const isOwn = eq(providerLinks.userId, userId)
+      // Locked rows are counted as they are after the wait: of two removals at once, the second sees what the first has left.
+      const before = db.$with('before').as(db.select().from(providerLinks).where(isOwn).for('update'))
+      const removed = db.$with('removed').as(db.delete(providerLinks)
+        .where(and(isOwn, eq(providerLinks.provider, provider), sql`(${db.select({ count: count() }).from(before)}) > 1`))
+        .returning({ provider: providerLinks.provider }))
+      const password = db.$with('password').as(db.delete(credentials)
+        .where(and(eq(credentials.userId, userId), sql`exists (${db.select({ one: sql`1` }).from(removed).where(eq(removed.provider, 'local'))})`)))
+      return db.with(before, removed, password).select().from(before).orderBy(byCodePoints(before.provider))
+    })
+    return linksWithout(links, provider)
+  }
+
+  async deleteUser (userId: string): Promise<void> {
+    if (!isUserId(userId)) throw new AuthError('unknown_user')
+    await this.#run(async db => {
+      try {
+        const deleted = await db.delete(users).where(eq(users.userId, userId)).returning({ userId: users.userId })
+        if (deleted.length === 0) throw new AuthError('unknown_user')
+      } catch (error) {
+        if (sqlState(error) === FOREIGN_KEY_VIOLATION) throw new AuthError('user_in_use', { cause: error })
+        throw error
+      }
+    })
+  }
+
+  async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
+    await this.#run(async db => db.update(credentials).set({ pwHash: next }).where(and(eq(credentials.userId, userId), eq(credentials.pwHash, current))))
+  }
+
+  async grant (userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> {
+    return this.#changeClaims(userId, sql`${users.claims} || ${json(claims)}`)
+  }
+
+  async withdraw (userId: string, names: readonly string[]): Promise<AuthorizationClaims> {
+    return this.#changeClaims(userId, sql`${users.claims} - array(select jsonb_array_elements_text(${json(names)}))`)
+  }
+
+  async close (): Promise<void> {
+    await this.#engine.close()
+  }
+
+  async #changeClaims (userId: string, claims: SQL): Promise<AuthorizationClaims> {
+    if (!isUserId(userId)) throw new AuthError('unknown_user')
+    return this.#run(async db => {
+      const [row] = await db.update(users).set({ claims }).where(eq(users.userId, userId)).returning({ claims: users.claims })
+      if (row === undefined) throw new AuthError('unknown_user')
+      return row.claims
+    })
+  }
+
+  /** Makes the tables before the first statement. */
+  async #run<T> (statement: (db: PostgresDatabase) => Promise<T>): Promise<T> {
+    const engine = this.#engine
+    try {
+      return await inTime(async () => {
+        await this.#tablesExist(engine.db)
+        return await undisturbed(() => statement(engine.db))
+      })
+    } catch (error) {
+      if (error instanceof SilenceError && engine === this.#engine) this.#engine = engine.renew()
+      throw error instanceof AuthError ? error : storeFailure(error)
+    }
+  }
+
+  /** Made once; a failed attempt is not kept, so that the next query tries again. */
+  async #tablesExist (db: PostgresDatabase): Promise<void> {
+    if (!this.#createTables) return
+    this.#tables ??= createPostgresTables(db)
+    try {
+      await this.#tables
+    } catch (error) {
+      this.#tables = undefined
+      throw error
+    }
+  }
+}
+
+/** What a sign-in changes about a user: his name, and his e-mail when it is verified and no other user has it. */
+function noted (db: PostgresDatabase, { claims: { name }, verifiedEmail }: LinkedIdentity) {
+  const nameNow = sql`coalesce(${name ?? null}, ${users.name})`
+  if (verifiedEmail === null) return { name: nameNow }
+  const other = alias(users, 'other')
+  const isFree = notExists(db.select({ one: sql`1` }).from(other).where(and(eq(other.email, verifiedEmail), ne(other.userId, users.userId))))
+  return {
+    name: nameNow,
+    email: sql`case when ${isFree} then ${verifiedEmail} else ${users.email} end`,
+    extras: sql`case when ${isFree} then ${users.extras} || ${json({ email_verified: true })} else ${users.extras} end`
+  }
+}
+
+function isLink ({ provider, subject }: { provider: string, subject: string }): SQL | undefined {
+  return and(eq(providerLinks.provider, provider), eq(providerLinks.subject, subject))
+}
+
+function userOf (row: typeof users.$inferSelect | undefined): User | null {
+  if (row === undefined) return null
+  const { userId, email, name, claims, extras } = row
+  return { userId, email, emailVerified: extras.email_verified === true, name, claims }
+}
+
+/** JSON goes over as text: each driver has ideas of its own about parameters of the type jsonb. */
+function json (value: unknown): SQL {
+  return sql`${JSON.stringify(value)}::text::jsonb`
+}
+
+/** The databases' own collations differ. */
+function byCodePoints (column: SQLWrapper): SQL {
+  return sql`${column} collate "C"`
+}
+
+/** Runs a statement again that another one got in the way of; nothing of it was written. */
+async function undisturbed<T> (run: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await run()
+    } catch (error) {
+      if (!DISTURBANCES.has(sqlState(error)) || attempt === MAX_ATTEMPTS) throw error
+    }
+  }
+}
+
+class SilenceError extends Error {}
+
+/** A server that says nothing is a server that is down. */
+async function inTime<T> (run: () => Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const silence = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => { reject(new SilenceError(`Postgres did not answer within ${PATIENCE_MS / 1000} seconds`)) }, PATIENCE_MS)
+  })
+  try {
+    return await Promise.race([run(), silence])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,37 @@
+import { fileURLToPath } from 'node:url'
+import { sql } from 'drizzle-orm'
+import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator'
+import type { PostgresDatabase } from './statements.js'
+
+const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../../drizzle/postgres', import.meta.url))
+
+/** Any number that other software is unlikely to lock. */
+const LOCK = 7_320_118_454
+
+/**
+ * Brings the tables up to date with the migrations of this package. It is one statement, which is a transaction on every driver;
+ * processes that start together take turns at its lock. Tables that the application's own migrations made are left as they are.
+ */
+export async function createPostgresTables (db: PostgresDatabase): Promise<void> {
+  const migrations = readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER })
+  await db.execute(sql.raw(`do $svc_auth$ begin
+    perform pg_advisory_xact_lock(${LOCK});
+    if to_regclass('svc_auth_migrations') is null then
+      if to_regclass('svc_auth_users') is not null then return; end if;
+      create table svc_auth_migrations (hash text primary key, created_at bigint not null);
+    end if;
+    ${migrations.map(applied).join('\n')}
+  end $svc_auth$`))
+}
+
+function applied ({ hash, folderMillis, sql: statements }: MigrationMeta): string {
+  return `if not exists (select from svc_auth_migrations where hash = '${hash}') then
+    ${statements.map(inSearchPath).join('\n')}
+    insert into svc_auth_migrations values ('${hash}', ${folderMillis});
+  end if;`
+}
+
+/** drizzle-kit names the schema in foreign keys; the tables are wherever the connection makes them. */
+function inSearchPath (statement: string): string {
+  return statement.trim().replace(/;?$/, ';').replaceAll('"public".', '')
+}

@@ -1,0 +1,120 @@
+import { fileURLToPath } from 'node:url'
+import type { Database } from 'better-sqlite3'
+import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
+import type { Sql } from 'postgres'
+import { OptionsError } from '../errors.js'
+import type { PostgresDatabase } from './postgres/statements.js'
+
+/**
+ * An existing engine: a Drizzle database on better-sqlite3 or on any Postgres driver, a better-sqlite3 connection, or a client of the
+ * package postgres. It stays open when the store is closed.
+ * The types say only what tells an engine from something else, so that nobody needs the types of a driver that he does not use.
+ */
+export type SqlEngine = SqliteConnection | DrizzleSqlite | DrizzlePostgres | PostgresClient
+
+/** A connection of better-sqlite3. */
+export interface SqliteConnection {
+  prepare (source: string): unknown
+  pragma (source: string): unknown
+}
+
+/** A Drizzle database on better-sqlite3. */
+export interface DrizzleSqlite {
+  readonly $client: SqliteConnection
+  transaction (...args: never): unknown
+}
+
+/** A Drizzle database on a Postgres driver. */
+export interface DrizzlePostgres {
+  execute (...args: never): unknown
+  refreshMaterializedView (...args: never): unknown
+}
+
+/** A client of the package postgres. */
+export interface PostgresClient {
+  unsafe (...args: never): unknown
+  reserve (...args: never): unknown
+}
+
+export type SqliteTarget =
+  | { dialect: 'sqlite', file: string }
+  | { dialect: 'sqlite', connection: Database }
+  | { dialect: 'sqlite', db: BetterSQLite3Database }
+
+export type PostgresTarget =
+  | { dialect: 'postgres', url: string }
+  | { dialect: 'postgres', client: Sql }
+  | { dialect: 'postgres', db: PostgresDatabase }
+
+export type SqlTarget = SqliteTarget | PostgresTarget
+
+const EXPECTED = 'an SQLite file, a sqlite:, file: or postgres: URL, :memory:, or an existing engine'
+
+/**
+ * Tells what a target names; opens nothing.
+ *
+ * @throws OptionsError when it is none of them; a URL is not printed, it may hold a password
+ */
+export function sqlTarget (target: unknown): SqlTarget {
+  if (typeof target === 'string') return namedTarget(target)
+  if (isSqliteConnection(target)) return { dialect: 'sqlite', connection: target }
+  if (isDrizzleSqlite(target)) return { dialect: 'sqlite', db: target }
+  if (isDrizzlePostgres(target)) return { dialect: 'postgres', db: target }
+  if (isPostgresClient(target)) return { dialect: 'postgres', client: target }
+  throw new OptionsError(`target must be ${EXPECTED}: a Drizzle database (better-sqlite3, or any Postgres driver), a better-sqlite3 connection or a client of the package postgres`)
+}
+
+function namedTarget (target: string): SqlTarget {
+  if (target === '') throw new OptionsError('target must not be empty; set LOCAL_AUTH_DB to an SQLite file or a postgres: URL, or leave it unset')
+  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(target)?.[1]?.toLowerCase()
+  if (scheme === 'postgres' || scheme === 'postgresql') return { dialect: 'postgres', url: postgresUrl(target) }
+  if (scheme === undefined) return { dialect: 'sqlite', file: sqliteFile(target) }
+  if (scheme === 'sqlite' || scheme === 'file') return { dialect: 'sqlite', file: sqliteFile(pathOf(target, scheme)) }
+  throw new OptionsError(`target has the scheme "${scheme}:", which is not known; expected ${EXPECTED}`)
+}
+
+/** Several hosts, with a comma between them, are for the driver; the URL must be one without them too. */
+function postgresUrl (target: string): string {
+  const hasAuthority = /^[a-z]+:\/\//i.test(target)
+  if (!hasAuthority || !URL.canParse(target.replace(/,[^/?]*/, ''))) {
+    throw new OptionsError('target must be a whole postgres: URL, such as postgres://user:password@localhost:5432/app; characters like @ and / in the password are written as %40 and %2F')
+  }
+  return target
+}
+
+function sqliteFile (file: string): string {
+  if (file.trim() === '' || file.endsWith('/')) throw new OptionsError('target must name an SQLite file, such as ./local-auth.db')
+  return file
+}
+
+/** Both schemes are written with and without the two slashes of an authority. */
+function pathOf (target: string, scheme: 'sqlite' | 'file'): string {
+  const rest = target.slice(scheme.length + 1)
+  if (scheme === 'sqlite' || !rest.startsWith('//') || rest === '//:memory:') return rest.replace(/^\/\//, '')
+  try {
+    return fileURLToPath(target)
+  } catch (error) {
+    throw new OptionsError('target must be a file: URL of this machine, such as file:///var/lib/app/users.db', { cause: error })
+  }
+}
+
+function isSqliteConnection (target: unknown): target is Database {
+  return typeof target === 'object' && hasMethods(target, 'pragma', 'prepare')
+}
+
+function isDrizzleSqlite (target: unknown): target is BetterSQLite3Database {
+  return typeof target === 'object' && target !== null && '$client' in target && isSqliteConnection(target.$client)
+}
+
+/** Of Drizzle's databases only those on Postgres have materialized views. */
+function isDrizzlePostgres (target: unknown): target is PostgresDatabase {
+  return typeof target === 'object' && hasMethods(target, 'execute', 'refreshMaterializedView')
+}
+
+function isPostgresClient (target: unknown): target is Sql {
+  return typeof target === 'function' && hasMethods(target, 'unsafe', 'reserve')
+}
+
+function hasMethods (target: unknown, ...names: string[]): boolean {
+  return target !== null && names.every(name => typeof Reflect.get(Object(target), name) === 'function')
+}

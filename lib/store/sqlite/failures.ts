@@ -1,0 +1,25 @@
+import { AuthError } from '../../errors.js'
+
+/** What to do, by the beginning of what SQLite says: its code, or its sentence where it has no code of its own. */
+const ADVICE: ReadonlyArray<readonly [RegExp, string]> = [
+  [/^SQLITE_CANTOPEN/, 'name a file, in a folder that exists and that this process may write to'],
+  [/^SQLITE_READONLY/, 'let this process write to the file and to its folder'],
+  [/^SQLITE_NOTADB/, 'name another file; this one was left as it is'],
+  [/^SQLITE_CORRUPT/, 'restore the file from a backup'],
+  [/^SQLITE_FULL/, 'make room on the disk'],
+  [/^SQLITE_(BUSY|LOCKED)/, 'another process holds the lock for longer than five seconds; see what it does'],
+  [/ no such table/, 'run the migrations that make the tables, or leave createTables at true'],
+  [/ the directory does not exist/, 'make the folder first']
+]
+
+/** The code of a failed statement, such as SQLITE_BUSY; empty for other errors. */
+export function sqliteCode (error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
+}
+
+/** What a failed statement is for whoever called the store: the cause says what to do, for the log. */
+export function storeFailure (error: unknown): AuthError {
+  if (!(error instanceof Error)) return new AuthError('unavailable', { cause: error })
+  const advice = ADVICE.find(([said]) => said.test(`${sqliteCode(error)} ${error.message}`))?.[1]
+  return new AuthError('unavailable', { cause: advice === undefined ? error : new Error(`SQLite: ${error.message}; ${advice}`, { cause: error }) })
+}

