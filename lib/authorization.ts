@@ -1,4 +1,4 @@
-import { type AuthorizationClaims, authorizationClaims } from './claims.js'
+import { type AuthorizationClaims, authorizationClaims, isStorable, isText } from './claims.js'
 import { canonicalEmail } from './email.js'
 import { AuthError } from './errors.js'
 import { type AuthStore, type Link, type User, type UserQuery, isUserId } from './store/store.js'
@@ -42,7 +42,7 @@ export class Authorization {
     if (!Array.isArray(names) || !names.every(name => typeof name === 'string')) {
       throw new AuthError('invalid_claims', { message: 'names must be a list of the names of claims.' })
     }
-    return this.store.withdraw(checkedUserId(userId), names)
+    return this.store.withdraw(checkedUserId(userId), names.filter(isStorable))
   }
 
   /**
@@ -53,7 +53,7 @@ export class Authorization {
    */
   async findUser (query: UserQuery): Promise<User | null> {
     if ('userId' in query) return isUserId(query.userId) ? this.store.findUser(query) : null
-    if ('provider' in query) return this.store.findUser(query)
+    if ('provider' in query) return isText(query.provider) && isText(query.subject) ? this.store.findUser(query) : null
     const email = canonicalEmail(query.email)
     return email === null ? null : this.store.findUser({ email })
   }

@@ -95,12 +95,13 @@ export function isPlainObject (value: unknown): value is Record<string, unknown>
   return prototype === Object.prototype || prototype === null
 }
 
-/** A string that says something and that every store can keep: Postgres takes neither NUL nor half a surrogate pair. */
+/** A string that says something and that every store can keep. */
 export function isText (value: unknown): value is string {
   return typeof value === 'string' && value !== '' && isStorable(value)
 }
 
-function isStorable (text: string): boolean {
+/** Whether every store can keep a text: Postgres takes neither NUL nor half a surrogate pair. */
+export function isStorable (text: string): boolean {
   return !text.includes('\0') && text.isWellFormed()
 }
 

@@ -63,7 +63,7 @@ t.test('a user who does not exist is unknown, and so is whatever is no UUID', as
   }
 })
 
-t.test('attack 57: what can be no id and no e-mail is not even looked up', async t => {
+t.test('attack 57: what no store could keep is not even looked up', async t => {
   const store = new SqlAuthStore(':memory:', { createTables: false })
   t.teardown(() => store.close())
   const authorization = new Authorization(store)
@@ -76,6 +76,19 @@ t.test('attack 57: what can be no id and no e-mail is not even looked up', async
     t.strictSame(await authorization.links(userId), [])
   }
   t.equal(await authorization.findUser({ email: 'nobody' }), null)
+  for (const odd of ['', 'ada\u0000', 'ada\ud800', 5 as unknown as string]) {
+    t.equal(await authorization.findUser({ provider: 'dev', subject: odd }), null)
+    t.equal(await authorization.findUser({ provider: odd, subject: 'ada-1' }), null)
+  }
+})
+
+t.test('attack 57: names that no store could keep are not asked to be withdrawn', async t => {
+  const store = new MemoryAuthStore()
+  const asked = t.capture(store, 'withdraw', async () => ({}))
+
+  await new Authorization(store).withdraw(randomUUID(), ['role', 'ro\u0000le', 'ro\ud800le', ''])
+
+  t.strictSame(asked()[0]?.args[1], ['role', ''])
 })
 
 t.test('a user is found by e-mail in any spelling', async t => {
