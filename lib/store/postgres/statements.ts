@@ -110,7 +110,7 @@ export class PostgresStatements implements AuthStore {
     return this.#run(async db => {
       const owner = db.$with('owner').as(db.select({ userId: users.userId }).from(users).where(eq(users.userId, userId)).for('no key update'))
       const link = db.$with('link').as(db.insert(providerLinks)
-        .select(db.with(owner).select({
+        .select(db.select({
           provider: sql`${provider}`.as('provider'),
           subject: sql`${subject}`.as('subject'),
           userId: owner.userId,

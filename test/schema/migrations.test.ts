@@ -1,0 +1,144 @@
+/**
+ * The shipped .sql files against the schema: drizzle-kit only compares the schema with the snapshots beside them, and would not see that
+ * one was edited by hand.
+ */
+import { fileURLToPath } from 'node:url'
+import { PGlite } from '@electric-sql/pglite'
+import SqliteDatabase, { type Database } from 'better-sqlite3'
+import { getTableName } from 'drizzle-orm'
+import { drizzle as drizzleSqlite } from 'drizzle-orm/better-sqlite3'
+import { migrate as migrateSqlite } from 'drizzle-orm/better-sqlite3/migrator'
+import { getTableConfig as postgresConfig } from 'drizzle-orm/pg-core'
+import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
+import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator'
+import { getTableConfig as sqliteConfig } from 'drizzle-orm/sqlite-core'
+import t, { type Test } from 'tap'
+import * as postgresSchema from '../../lib/schema/postgres.js'
+import * as sqliteSchema from '../../lib/schema/sqlite.js'
+import { SqlAuthStore } from '../../lib/store/sql.js'
+
+/** What columns, keys and indexes a table has, as sentences of SQL, by the table's name. */
+type Tables = Record<string, string[]>
+
+t.test('the migrations for Postgres make the tables of the schema', async t => {
+  const client = await pglite(t)
+  await migratePglite(drizzlePglite(client), { migrationsFolder: migrations('postgres') })
+  t.strictSame(await postgresTables(client), declaredForPostgres())
+})
+t.test('the store on Postgres makes the tables of the schema, and one journal', async t => {
+  const client = await pglite(t)
+  await new SqlAuthStore(drizzlePglite(client)).findUser({ email: 'nobody@example.com' })
+  const { svc_auth_migrations: journal, ...tables } = await postgresTables(client)
+  t.strictSame(tables, declaredForPostgres())
+  t.ok(journal)
+})
+t.test('the migrations for SQLite make the tables of the schema', async t => {
+  const connection = inMemory(t)
+  migrateSqlite(drizzleSqlite({ client: connection }), { migrationsFolder: migrations('sqlite'), migrationsTable: 'journal' })
+  const { journal, ...tables } = sqliteTables(connection)
+  t.strictSame(tables, declaredForSqlite())
+  t.ok(journal)
+})
+t.test('the store on SQLite makes the tables of the schema, and one journal', async t => {
+  const connection = inMemory(t)
+  await new SqlAuthStore(connection).findUser({ email: 'nobody@example.com' })
+  const { svc_auth_migrations: journal, ...tables } = sqliteTables(connection)
+  t.strictSame(tables, declaredForSqlite())
+  t.ok(journal)
+})
+
+function migrations (dialect: 'postgres' | 'sqlite'): string {
+  return fileURLToPath(new URL(`../../drizzle/${dialect}`, import.meta.url))
+}
+async function pglite (t: Test): Promise<PGlite> {
+  const client = await PGlite.create()
+  t.teardown(() => client.close())
+  return client
+}
+function inMemory (t: Test): Database {
+  const connection = new SqliteDatabase(':memory:')
+  t.teardown(() => connection.close())
+  return connection
+}
+
+function declaredForPostgres (): Tables {
+  return Object.fromEntries(Object.values(postgresSchema).map(postgresConfig).map(({ name: table, columns, primaryKeys, foreignKeys, indexes }) => [table, [
+    ...columns.map(columnSentence),
+    ...columns.filter(column => column.primary).map(column => `${table}_pkey PRIMARY KEY (${column.name})`),
+    ...primaryKeys.map(key => `${key.getName()} PRIMARY KEY (${namesOf(key.columns)})`),
+    ...foreignKeys.map(key => `${key.getName()} ${foreignKeySentence(key)}`),
+    ...indexes.map(({ config }) => `CREATE ${config.unique ? 'UNIQUE ' : ''}INDEX ${config.name} ON public.${table} USING ${config.method} (${namesOf(config.columns)})`)
+  ].sort()]))
+}
+function declaredForSqlite (): Tables {
+  return Object.fromEntries(Object.values(sqliteSchema).map(sqliteConfig).map(({ name: table, columns, primaryKeys, foreignKeys, indexes }) => [table, [
+    ...columns.map(columnSentence),
+    ...columns.filter(column => column.primary).map(column => `PRIMARY KEY (${column.name})`),
+    ...primaryKeys.map(key => `PRIMARY KEY (${namesOf(key.columns)})`),
+    ...foreignKeys.map(foreignKeySentence),
+    ...indexes.map(({ config }) => `CREATE ${config.unique ? 'UNIQUE ' : ''}INDEX ${config.name} ON ${table} (${namesOf(config.columns)})`)
+  ].sort()]))
+}
+
+type PostgresConfig = ReturnType<typeof postgresConfig>
+type SqliteConfig = ReturnType<typeof sqliteConfig>
+
+function columnSentence (column: PostgresConfig['columns'][number] | SqliteConfig['columns'][number]): string {
+  return `${column.name} ${column.getSQLType()}${column.notNull ? ' NOT NULL' : ''}${column.default === undefined ? '' : ' DEFAULT'}`
+}
+function foreignKeySentence (key: PostgresConfig['foreignKeys'][number] | SqliteConfig['foreignKeys'][number]): string {
+  const { columns, foreignTable, foreignColumns } = key.reference()
+  return `FOREIGN KEY (${namesOf(columns)}) REFERENCES ${getTableName(foreignTable)}(${namesOf(foreignColumns)})${actionSentence('UPDATE', key.onUpdate)}${actionSentence('DELETE', key.onDelete)}`
+}
+function actionSentence (event: 'UPDATE' | 'DELETE', action = 'no action'): string {
+  return action.toLowerCase() === 'no action' ? '' : ` ON ${event} ${action.toUpperCase()}`
+}
+function namesOf (columns: object[]): string {
+  return columns.map(column => 'name' in column ? String(column.name) : 'an expression').join(', ')
+}
+
+async function postgresTables (client: PGlite): Promise<Tables> {
+  const { rows } = await client.query<Row>(`
+    with tables as (select oid, relname as "table" from pg_class where relnamespace = 'public'::regnamespace and relkind not in ('i', 'c'))
+    select "table", concat(attname, ' ', format_type(atttypid, atttypmod), case when attnotnull then ' NOT NULL' end, case when atthasdef then ' DEFAULT' end, ' COLLATE ' || nullif(collname, 'default')) as sentence
+      from tables join pg_attribute on attrelid = tables.oid and attnum > 0 and not attisdropped left join pg_collation on pg_collation.oid = attcollation
+    union all
+    select "table", concat(conname, ' ', pg_get_constraintdef(pg_constraint.oid)) from tables join pg_constraint on conrelid = tables.oid where contype <> 'n'
+    union all
+    select "table", pg_get_indexdef(indexrelid) from tables join pg_index on indrelid = tables.oid
+      where not exists (select from pg_constraint where conindid = indexrelid and contype in ('p', 'u', 'x'))
+    union all
+    select "table", pg_get_triggerdef(pg_trigger.oid) from tables join pg_trigger on tgrelid = tables.oid where not tgisinternal
+  `)
+  return byTable(rows)
+}
+
+function sqliteTables (connection: Database): Tables {
+  return byTable(connection.prepare<[], Row>(`
+    with tables as (select name as "table", sql from sqlite_master where type = 'table')
+    select "table", name || ' ' || lower(type) || iif("notnull", ' NOT NULL', '') || iif(dflt_value is null, '', ' DEFAULT') as sentence from tables, pragma_table_xinfo("table")
+    union all
+    select "table", 'PRIMARY KEY (' || group_concat(name, ', ' order by pk) || ')' from tables, pragma_table_xinfo("table") where pk > 0 group by "table"
+    union all
+    select tables."table", 'FOREIGN KEY (' || group_concat("from", ', ' order by seq) || ') REFERENCES ' || keys."table" || '(' || group_concat("to", ', ' order by seq) || ')'
+      || iif(on_update = 'NO ACTION', '', ' ON UPDATE ' || on_update) || iif(on_delete = 'NO ACTION', '', ' ON DELETE ' || on_delete)
+      from tables, pragma_foreign_key_list(tables."table") as keys group by tables."table", id
+    union all
+    select tbl_name, replace(replace(sql, '\`', ''), ',', ', ') from sqlite_master where type <> 'table' and sql is not null
+    union all
+    select "table", clause.column1 from tables, (values ('CHECK'), ('COLLATE'), ('UNIQUE'), ('GENERATED'), ('DEFERRABLE'), ('AUTOINCREMENT'), ('STRICT'), ('WITHOUT')) as clause
+      where sql like '% ' || clause.column1 || '%'
+  `).all())
+}
+
+interface Row {
+  table: string
+  sentence: string
+}
+
+function byTable (rows: Row[]): Tables {
+  const tables: Tables = {}
+  for (const { table, sentence } of rows) (tables[table] ??= []).push(sentence)
+  for (const sentences of Object.values(tables)) sentences.sort()
+  return tables
+}

@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto'
+import { writeSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { AuthError } from '../../lib/errors.js'
+import { SqlAuthStore } from '../../lib/store/sql.js'
+import type { AuthStore, LinkedIdentity, NewUser } from '../../lib/store/store.js'
+
+/** How many write at once. */
+export const WRITERS = 8
+
+/** The user whom a writer makes: everything about him follows from his id. */
+export function newUser (userId: string): NewUser & { email: string } {
+  const email = `${userId}@example.com`
+  return { userId, email, emailVerified: false, name: 'Registered', claims: {}, link: { provider: 'local', subject: email, claims: { sub: userId } }, passwordHash: `the hash of ${userId}` }
+}
+
+/** The second way in, which some of them get; with it comes another name. */
+export function secondIdentity (userId: string): LinkedIdentity {
+  return { provider: 'dev', subject: userId, claims: { sub: userId, name: 'Linked' }, verifiedEmail: newUser(userId).email }
+}
+
+// As a program: writes to the database of its first argument until it is killed or refused. Each write that the store has
+// acknowledged is a line, which is out before the next write begins.
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const store = new SqlAuthStore(process.argv[2])
+  await Promise.all(Array.from({ length: WRITERS }, () => write(store)))
+}
+
+async function write (store: AuthStore): Promise<void> {
+  try {
+    for (let count = 0; ; count++) {
+      const userId = randomUUID()
+      await store.createUser(newUser(userId))
+      print('created', userId)
+      await store.grant(userId, { first: count })
+      print('granted', userId, 'first')
+      if (count % 2 === 1) continue
+      await store.addLink(userId, secondIdentity(userId))
+      print('linked', userId)
+      await store.grant(userId, { second: count })
+      print('granted', userId, 'second')
+    }
+  } catch (error) {
+    print('refused', error instanceof AuthError ? error.code : String(error))
+  }
+}
+
+function print (...words: string[]): void {
+  writeSync(1, `${words.join(' ')}\n`)
+}

@@ -1,0 +1,70 @@
+import { fileURLToPath } from 'node:url'
+import Fastify from 'fastify'
+import { AuthError } from '../../lib/errors.js'
+import { userOfIdentity } from '../../lib/flows/sign-in.js'
+import authPlugin, { SqlAuthStore } from '../../lib/index.js'
+import type { Identity } from '../../lib/providers/provider.js'
+import { SESSION_SECRET, localProvider } from '../helpers/app.js'
+
+/** What somebody does in a race. */
+export type Move =
+  | { does: 'sign in', provider: string, identity: Identity }
+  | { does: 'register', email: string, password: string }
+  | { does: 'grant', userId: string, claims: Record<string, number> }
+  | { does: 'delete', userId: string }
+
+/** The user that it was done to, or the code of the error. */
+export type Outcome = { userId: string } | { error: string }
+
+/** An application with connections of its own to the database. */
+export interface Racer {
+  /** Makes all the moves at once. */
+  run (moves: readonly Move[]): Promise<Outcome[]>
+  end (): Promise<void>
+}
+
+export async function startRacer (target: string): Promise<Racer> {
+  const app = Fastify()
+  const store = new SqlAuthStore(target)
+  await app.register(authPlugin, { store, local: localProvider(), session: { secret: SESSION_SECRET } })
+  await app.ready()
+
+  const run = async (move: Move): Promise<string> => {
+    switch (move.does) {
+      case 'sign in':
+        return (await userOfIdentity(store, move.provider, move.identity)).userId
+      case 'register': {
+        const { email, password } = move
+        const response = await app.inject({ method: 'POST', url: '/auth/local/register', headers: { accept: 'application/json' }, payload: { email, password } })
+        const { userId, error }: Record<string, unknown> = response.json()
+        if (response.statusCode !== 201) throw new Refusal(String(error))
+        return String(userId)
+      }
+      case 'grant':
+        await app.auth.grant(move.userId, move.claims)
+        return move.userId
+      case 'delete':
+        await store.deleteUser(move.userId)
+        return move.userId
+    }
+  }
+  return {
+    run: moves => Promise.all(moves.map(async move => run(move).then(userId => ({ userId }), (error: unknown) => ({ error: codeOf(error) })))),
+    end: () => app.close()
+  }
+}
+
+class Refusal extends Error {}
+
+function codeOf (error: unknown): string {
+  if (error instanceof AuthError) return error.cause === undefined ? error.code : `${error.code}: ${String(error.cause)}`
+  return error instanceof Refusal ? error.message : String(error)
+}
+
+// As a program: a racer on the database of its first argument, which runs what it is sent and ends when it is let go.
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const racer = await startRacer(String(process.argv[2]))
+  process.on('message', async message => { process.send?.(await racer.run(message as Move[])) })
+  process.once('disconnect', () => racer.end())
+  process.send?.('ready')
+}
