@@ -1,7 +1,7 @@
 import t from 'tap'
-import { AuthError, OptionsError } from '../lib/errors.js'
+import { AuthError, type AuthErrorCode, OptionsError } from '../lib/errors.js'
 
-const STATUS_BY_CODE = {
+const STATUS_BY_CODE: Record<AuthErrorCode, number> = {
   invalid: 401,
   exists: 409,
   invalid_email: 400,
@@ -20,16 +20,21 @@ const STATUS_BY_CODE = {
   already_linked: 409,
   invalid_token: 401,
   unauthenticated: 401,
-  forbidden: 403
-} as const
+  forbidden: 403,
+  last_link: 409,
+  user_in_use: 409,
+  unknown_user: 404,
+  invalid_claims: 400,
+  invalid_ttl: 400
+}
 
 t.test('each code has its status and a sentence', async t => {
-  for (const code of Object.keys(STATUS_BY_CODE) as Array<keyof typeof STATUS_BY_CODE>) {
+  for (const code of Object.keys(STATUS_BY_CODE) as AuthErrorCode[]) {
     const error = new AuthError(code)
 
     t.equal(error.code, code)
     t.equal(error.statusCode, STATUS_BY_CODE[code], code)
-    t.match(error.message, /^[A-Z].+\.$/)
+    t.match(error.message, /^([A-Z]|ttl ).+\.$/)
   }
 })
 

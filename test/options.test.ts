@@ -95,7 +95,7 @@ t.test('the path of the cookie may be one that covers the routes', async t => {
   }
 })
 
-const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'replacePasswordHash', 'grant', 'withdraw', 'close'] as const
+const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'removeLink', 'deleteUser', 'replacePasswordHash', 'grant', 'withdraw', 'close'] as const
 
 /** A store and a provider that lack one thing. */
 const storeWithout = (method: string) => Object.assign(new MemoryAuthStore(), { [method]: undefined })

@@ -42,13 +42,24 @@ function namedTarget (target: string): SqlTarget {
   throw new OptionsError(`target has the scheme "${scheme}:", which is not known; expected ${EXPECTED}`)
 }
 
-/** Several hosts, with a comma between them, are for the driver; the URL must be one without them too. */
+/** Several hosts, with a comma between them, are for the driver; the URL must be one with each of them. */
 function postgresUrl (target: string): string {
-  const hasAuthority = /^[a-z]+:\/\//i.test(target)
-  if (!hasAuthority || !URL.canParse(target.replace(/,[^/?]*/, ''))) {
+  const [, login = '', hosts, rest = ''] = /^[a-z]+:\/\/([^/?#]*@)?([^/?#]*)(.*)$/is.exec(target) ?? []
+  // A slash or a hash of the password that is not escaped ends the host: what comes before may look like host and port.
+  const isWhole = hosts !== undefined && isEscaped(login) && !/#|^[^?]*@/.test(rest)
+  if (!isWhole || !hosts.split(',').every(host => URL.canParse(`postgres://${login}${host}${rest}`))) {
     throw new OptionsError('target must be a whole postgres: URL, such as postgres://user:password@localhost:5432/app; characters like @ and / in the password are written as %40 and %2F')
   }
   return target
+}
+
+function isEscaped (text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function sqliteFile (file: string): string {

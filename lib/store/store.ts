@@ -128,9 +128,9 @@ export interface AuthStore {
   close (): Promise<void>
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Whether a user can have this id: the ids are UUIDs. */
+/** Whether a user can have this id: the ids are UUIDs in lower case, and are compared as they are. */
 export function isUserId (value: unknown): value is string {
   return typeof value === 'string' && UUID.test(value)
 }

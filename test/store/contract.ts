@@ -359,6 +359,297 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
     t.strictSame((await store.links(ADA.userId)).map(({ provider }) => provider), ['a', 'a-b', 'a1', 'ab', 'b', 'dev', 'local'])
   })
 
+  t.test('a way in can be taken away: the others are left, in order, and its subject signs nobody in', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+    for (const provider of ['other', 'a', 'local']) await store.addLink(ADA.userId, identity(provider, `ada of ${provider}`))
+
+    const left = await store.removeLink(ADA.userId, 'other')
+
+    t.strictSame(left, [
+      { ...link('a', 'ada of a'), userId: ADA.userId },
+      { ...ADA.link, userId: ADA.userId },
+      { ...link('local', 'ada of local'), userId: ADA.userId }
+    ])
+    t.strictSame(await twin.links(ADA.userId), left)
+    t.equal(await twin.findUser({ provider: 'other', subject: 'ada of other' }), null)
+    t.equal(await twin.refreshIdentity(identity('other', 'ada of other')), null)
+    t.hasStrict(await twin.findUser({ provider: 'dev', subject: 'ada-1' }), { userId: ADA.userId })
+  })
+
+  t.test('a subject that was taken away is free, for another user and for the same one', async t => {
+    const { store, twin } = await open(t)
+    const bob = newUser()
+    await store.createUser(ADA)
+    await store.createUser(bob)
+    await store.addLink(ADA.userId, identity('other', '1'))
+
+    await store.removeLink(ADA.userId, 'other')
+    t.hasStrict(await twin.addLink(bob.userId, identity('other', '1')), { userId: bob.userId })
+    await store.removeLink(bob.userId, 'other')
+    t.hasStrict(await twin.addLink(ADA.userId, identity('other', '1')), { userId: ADA.userId })
+    await store.removeLink(ADA.userId, 'other')
+
+    t.ok(await twin.createUser(newUser({ link: link('other', '1') })))
+  })
+
+  t.test('with the local way in the password goes, and only that of this user', async t => {
+    const { store, twin } = await open(t)
+    const bob = localUser('bob@example.com')
+    const carol = localUser('carol@example.com')
+    for (const user of [bob, carol]) {
+      await store.createUser(user)
+      await store.addLink(user.userId, identity('dev', user.link.subject))
+    }
+
+    await store.removeLink(bob.userId, 'local')
+
+    t.equal(await twin.findCredential('bob@example.com'), null)
+    t.hasStrict(await twin.findCredential('carol@example.com'), { user: { userId: carol.userId }, passwordHash: HASH })
+    await twin.addLink(bob.userId, identity('local', 'bob@example.com'))
+    t.equal(await twin.findCredential('bob@example.com'), null, 'the old password does not come back')
+  })
+
+  t.test('without another way in the password stays', async t => {
+    const { store, twin } = await open(t)
+    const bob = localUser('bob@example.com')
+    await store.createUser(bob)
+    await store.addLink(bob.userId, identity('dev', 'bob-1'))
+
+    await store.removeLink(bob.userId, 'dev')
+
+    t.hasStrict(await twin.findCredential('bob@example.com'), { user: { userId: bob.userId }, passwordHash: HASH })
+  })
+
+  t.test('who the user is and what he may do stays when a way in is taken away', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+    await store.addLink(ADA.userId, identity('other', 'ada-of-other', { claims: { sub: 'ada-of-other', name: 'Ada Lovelace' }, verifiedEmail: 'ada@other.example' }))
+    const before = await twin.findUser({ userId: ADA.userId })
+
+    await store.removeLink(ADA.userId, 'other')
+
+    t.strictSame(before, { userId: ADA.userId, email: 'ada@other.example', emailVerified: true, name: 'Ada Lovelace', claims: { role: 'admin' } })
+    t.strictSame(await twin.findUser({ userId: ADA.userId }), before)
+    t.strictSame(await twin.findUser({ email: 'ada@other.example' }), before)
+  })
+
+  t.test('a way in that the user does not have is passed over', async t => {
+    const { store, twin } = await open(t)
+    const bob = localUser('bob@example.com')
+    await store.createUser(ADA)
+    await store.createUser(bob)
+    await store.addLink(bob.userId, identity('other', '1'))
+    await store.addLink(bob.userId, identity('third', '1'))
+    const links = await store.links(bob.userId)
+
+    for (const provider of ['dev', 'LOCAL', 'oth', 'other ', '%', '']) t.strictSame(await store.removeLink(bob.userId, provider), links, `"${provider}"`)
+    t.strictSame(await store.removeLink(ADA.userId, 'local'), [{ ...ADA.link, userId: ADA.userId }], 'even of a user who has one way in only')
+
+    t.strictSame(await twin.links(bob.userId), links)
+    t.strictSame(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
+    t.hasStrict(await twin.findCredential('bob@example.com'), { passwordHash: HASH })
+  })
+
+  t.test('the last way in is never taken away', async t => {
+    const { store, twin } = await open(t)
+    const bob = localUser('bob@example.com')
+    await store.createUser(ADA)
+    await store.createUser(bob)
+
+    await t.rejects(store.removeLink(ADA.userId, 'dev'), LAST_LINK)
+    await t.rejects(store.removeLink(bob.userId, 'local'), LAST_LINK)
+
+    t.strictSame(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
+    t.hasStrict(await twin.findUser(ADA.link), { userId: ADA.userId })
+    t.hasStrict(await twin.findCredential('bob@example.com'), { user: { userId: bob.userId }, link: bob.link, passwordHash: HASH })
+  })
+
+  t.test('of several ways in that are taken away at once, one stays', async t => {
+    const { store, twin } = await open(t)
+    const rounds = Array.from({ length: 20 }, (_, round) => `bob-${round}@example.com`)
+
+    for (const email of rounds) {
+      const bob = localUser(email)
+      await store.createUser(bob)
+      await store.addLink(bob.userId, identity('dev', email))
+
+      const removed = await Promise.allSettled([store.removeLink(bob.userId, 'dev'), twin.removeLink(bob.userId, 'local')])
+
+      const left = await twin.links(bob.userId)
+      t.equal(left.length, 1, email)
+      t.strictSame(valuesOf(removed), [left])
+      t.match(reasonsOf(removed), [LAST_LINK])
+      t.equal((await twin.findCredential(email))?.passwordHash, left[0]?.provider === 'local' ? HASH : undefined)
+    }
+  })
+
+  t.test('of many ways in that are taken away at once, one stays', async t => {
+    const { store, twin } = await open(t)
+    const providers = ['a', 'b', 'c', 'dev', 'e', 'f']
+    await store.createUser(ADA)
+    for (const provider of providers) await store.addLink(ADA.userId, identity(provider, '1'))
+
+    const removed = await Promise.allSettled([...providers, ...providers].map((provider, index) => (index % 2 === 0 ? store : twin).removeLink(ADA.userId, provider)))
+
+    t.equal((await store.links(ADA.userId)).length, 1)
+    for (const reason of reasonsOf(removed)) t.match(reason, LAST_LINK)
+  })
+
+  t.test("another user's way in is left alone, at the same provider too", async t => {
+    const { store, twin } = await open(t)
+    const bob = newUser({ link: link('dev', 'bob-1') })
+    await store.createUser(ADA)
+    await store.createUser(bob)
+    await store.addLink(ADA.userId, identity('other', 'ada-1'))
+    await store.addLink(bob.userId, identity('other', 'bob-1'))
+
+    await store.removeLink(ADA.userId, 'other')
+
+    t.strictSame((await twin.links(bob.userId)).map(({ provider, subject }) => [provider, subject]), [['dev', 'bob-1'], ['other', 'bob-1']])
+    t.hasStrict(await twin.findUser({ provider: 'other', subject: 'bob-1' }), { userId: bob.userId })
+  })
+
+  t.test('a deleted user is gone with his ways in and his password', async t => {
+    const { store, twin } = await open(t)
+    const bob = localUser('bob@example.com')
+    await store.createUser(bob)
+    await store.addLink(bob.userId, identity('dev', 'bob-1'))
+
+    t.equal(await store.deleteUser(bob.userId), undefined)
+
+    await isGone(t, twin, bob)
+    t.equal(await twin.findUser({ provider: 'dev', subject: 'bob-1' }), null)
+    t.equal(await twin.refreshIdentity(identity('dev', 'bob-1')), null)
+    t.equal(await twin.addLink(bob.userId, identity('other', 'bob-1')), null)
+    await t.rejects(twin.grant(bob.userId, { role: 'admin' }), UNKNOWN_USER)
+    await t.rejects(twin.removeLink(bob.userId, 'dev'), UNKNOWN_USER)
+  })
+
+  t.test('id, e-mail and ways in of a deleted user are free, and nothing of him comes back', async t => {
+    const { store, twin } = await open(t)
+    const bob = { ...localUser('bob@example.com'), claims: { role: 'admin' } }
+    await store.createUser(bob)
+    await store.addLink(bob.userId, identity('dev', 'bob-1'))
+
+    await store.deleteUser(bob.userId)
+    const again = await twin.createUser({ ...bob, name: null, claims: {}, passwordHash: 'the second hash' })
+
+    t.strictSame(again, { userId: bob.userId, email: 'bob@example.com', emailVerified: false, name: null, claims: {} })
+    t.strictSame(await store.links(bob.userId), [{ ...bob.link, userId: bob.userId }])
+    t.hasStrict(await store.findCredential('bob@example.com'), { passwordHash: 'the second hash' })
+    t.ok(await store.createUser(newUser({ link: link('dev', 'bob-1') })), 'by another user too')
+  })
+
+  t.test('an e-mail that a deleted user had is free, also the one that he came by later', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+    await store.refreshIdentity(identity('dev', 'ada-1', { verifiedEmail: 'new@example.com' }))
+
+    await store.deleteUser(ADA.userId)
+
+    t.equal(await twin.findUser({ email: 'new@example.com' }), null)
+    for (const email of ['new@example.com', 'ada@example.com']) t.ok(await twin.createUser(newUser({ email })), email)
+  })
+
+  t.test('a user is deleted, the others are not', async t => {
+    const { store, twin } = await open(t)
+    const bob = localUser('bob@example.com')
+    const nameless = newUser({ email: null, name: null })
+    await store.createUser(ADA)
+    for (const user of [bob, nameless]) {
+      await store.createUser(user)
+      await store.addLink(user.userId, identity('other', user.userId))
+    }
+
+    await store.deleteUser(ADA.userId)
+    await store.deleteUser(nameless.userId)
+
+    t.hasStrict(await twin.findCredential('bob@example.com'), { user: { userId: bob.userId, name: bob.name }, passwordHash: HASH })
+    t.strictSame((await twin.links(bob.userId)).map(({ provider }) => provider), ['local', 'other'])
+  })
+
+  t.test('nobody is deleted twice', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+
+    await store.deleteUser(ADA.userId)
+
+    await t.rejects(store.deleteUser(ADA.userId), UNKNOWN_USER)
+    await t.rejects(twin.deleteUser(ADA.userId), UNKNOWN_USER)
+  })
+
+  t.test('of many who delete a user at once, one does', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+
+    const deleted = await Promise.allSettled(Array.from({ length: 10 }, (_, index) => (index % 2 === 0 ? store : twin).deleteUser(ADA.userId)))
+
+    t.equal(valuesOf(deleted).length, 1)
+    for (const reason of reasonsOf(deleted)) t.match(reason, UNKNOWN_USER)
+  })
+
+  t.test('nothing is left of a user, whatever was done with him while he was deleted', async t => {
+    const { store, twin } = await open(t)
+
+    for (let round = 0; round < 21; round++) {
+      const bob = localUser(`bob-${round}@example.com`)
+      const work: Array<(store: AuthStore) => Promise<unknown>> = [
+        store => store.deleteUser(bob.userId),
+        store => store.grant(bob.userId, { tier: 1 }),
+        store => store.refreshIdentity({ ...bob.link, claims: { sub: 'x', name: 'Bob' }, verifiedEmail: `new-${round}@example.com` }),
+        store => store.addLink(bob.userId, identity('other', `bob-${round}`, { verifiedEmail: `other-${round}@example.com` })),
+        store => store.removeLink(bob.userId, 'dev'),
+        store => store.replacePasswordHash(bob.userId, HASH, 'another hash'),
+        store => store.withdraw(bob.userId, ['role'])
+      ]
+      const first = round % work.length
+      await store.createUser(bob)
+      await store.addLink(bob.userId, identity('dev', `bob-${round}`))
+
+      const done = await Promise.allSettled([...work.slice(first), ...work.slice(0, first)].map((call, index) => call(index % 2 === 0 ? store : twin)))
+
+      for (const reason of reasonsOf(done)) t.match(reason, UNKNOWN_USER)
+      await isGone(t, store, bob)
+      for (const email of [`new-${round}@example.com`, `other-${round}@example.com`]) t.equal(await store.findUser({ email }), null)
+      t.ok(await store.createUser(bob), 'his id, e-mail, subject and password are not in the way')
+      for (const provider of ['dev', 'other']) t.ok(await store.addLink(bob.userId, identity(provider, `bob-${round}`)), `nor is his subject at ${provider}`)
+    }
+  })
+
+  t.test('who is unknown loses no way in and is not deleted', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+    await store.addLink(ADA.userId, identity('other', '1'))
+
+    for (const nobody of [randomUUID(), ...NO_USER_IDS]) {
+      await t.rejects(store.removeLink(nobody, 'dev'), UNKNOWN_USER, JSON.stringify(nobody))
+      await t.rejects(store.deleteUser(nobody), UNKNOWN_USER, JSON.stringify(nobody))
+    }
+
+    t.hasStrict(await twin.findUser({ userId: ADA.userId }), { name: 'Ada' })
+    t.equal((await twin.links(ADA.userId)).length, 2)
+  })
+
+  t.test('what cannot be the id of a user is the id of nobody', async t => {
+    const { store, twin } = await open(t)
+    const ada = { ...ADA, link: link('local', 'ada@example.com'), passwordHash: HASH }
+    await store.createUser(ada)
+
+    for (const id of NO_USER_IDS) {
+      t.equal(await store.findUser({ userId: id }), null, JSON.stringify(id))
+      t.strictSame(await store.links(id), [])
+      t.equal(await store.addLink(id, identity('other', '1')), null)
+      await t.rejects(store.grant(id, { role: 'member' }), UNKNOWN_USER)
+      await t.rejects(store.withdraw(id, ['role']), UNKNOWN_USER)
+      t.equal(await store.replacePasswordHash(id, HASH, 'another hash'), undefined)
+    }
+
+    const { link: _link, passwordHash, ...user } = ada
+    t.strictSame(await twin.findCredential('ada@example.com'), { user, link: { ...ada.link, userId: ADA.userId }, passwordHash })
+    t.equal(await twin.findUser({ provider: 'other', subject: '1' }), null)
+  })
+
   t.test('a password hash is replaced if it is still the one that was read', async t => {
     const { store, twin } = await open(t)
     const bob = localUser('bob@example.com')
@@ -465,8 +756,8 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
     const { store } = await open(t)
     const nobody = randomUUID()
 
-    await t.rejects(store.grant(nobody, { role: 'admin' }), { name: 'AuthError', code: 'unknown_user', statusCode: 404 })
-    await t.rejects(store.withdraw(nobody, ['role']), { name: 'AuthError', code: 'unknown_user', statusCode: 404 })
+    await t.rejects(store.grant(nobody, { role: 'admin' }), UNKNOWN_USER)
+    await t.rejects(store.withdraw(nobody, ['role']), UNKNOWN_USER)
 
     t.equal(await store.findUser({ userId: nobody }), null)
   })
@@ -507,6 +798,8 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
       await store.findCredential('bob@example.com'),
       await store.refreshIdentity({ ...bobsLink, verifiedEmail: null }),
       await store.addLink(bob.userId, identity('other', '1')),
+      await store.addLink(bob.userId, identity('third', '1')),
+      await store.removeLink(bob.userId, 'third'),
       await store.links(bob.userId),
       await store.grant(bob.userId, {}),
       await store.withdraw(bob.userId, [])
@@ -561,6 +854,78 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
     t.hasStrict(await twin.links(user.userId), [{ claims: { long } }])
   })
 
+  t.test('a NUL character is kept in a new user, or he is refused', async t => {
+    const variants: Array<Partial<NewUser>> = [
+      { name: WITH_NUL },
+      { claims: { text: WITH_NUL } },
+      { claims: { [WITH_NUL]: true } },
+      { link: link('dev', WITH_NUL) },
+      { link: link('dev', '1', { text: WITH_NUL }) }
+    ]
+    for (const variant of variants) {
+      const { store, twin } = await open(t)
+      const bob = { ...localUser('bob@example.com'), ...variant }
+      const { link: bobsLink, passwordHash, ...user } = bob
+
+      if (await isKept(t, store.createUser(bob))) {
+        t.strictSame(await twin.findUser({ userId: bob.userId }), user)
+        t.strictSame(await twin.findUser({ provider: bobsLink.provider, subject: bobsLink.subject }), user)
+        t.strictSame(await twin.links(bob.userId), [{ ...bobsLink, userId: bob.userId }])
+      } else {
+        t.equal(await twin.findUser({ userId: bob.userId }), null)
+        t.equal(await twin.findUser({ email: 'bob@example.com' }), null)
+        t.strictSame(await twin.links(bob.userId), [])
+      }
+      t.equal(await twin.findUser({ provider: 'dev', subject: BEFORE_NUL }), null, 'nothing is cut off')
+    }
+  })
+
+  for (const { way, note } of WAYS_TO_NOTE) {
+    t.test(`a NUL character in what a provider says is kept by ${way}, or nothing is noted`, async t => {
+      for (const claims of [{ name: WITH_NUL }, { name: 'Ada', text: WITH_NUL }, { name: 'Ada', [WITH_NUL]: true }]) {
+        const { store, twin } = await open(t)
+        await store.createUser(ADA)
+        const before = [await twin.findUser({ userId: ADA.userId }), await twin.links(ADA.userId)]
+
+        const noting = note(store, { claims: { sub: 'x', ...claims }, verifiedEmail: 'new@example.com' })
+
+        if (await isKept(t, noting)) {
+          t.hasStrict(await twin.findUser({ email: 'new@example.com' }), { userId: ADA.userId, name: claims.name })
+          t.strictSame((await twin.links(ADA.userId)).at(-1)?.claims, { sub: 'x', ...claims })
+        } else {
+          t.strictSame([await twin.findUser({ userId: ADA.userId }), await twin.links(ADA.userId)], before)
+          t.equal(await twin.findUser({ email: 'new@example.com' }), null)
+        }
+      }
+    })
+  }
+
+  t.test('a subject with a NUL character is kept as a second way in, or refused', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+    await store.createUser(newUser({ link: link('other', BEFORE_NUL), claims: { another: true } }))
+
+    if (await isKept(t, store.addLink(ADA.userId, identity('other', WITH_NUL)))) {
+      t.hasStrict(await twin.refreshIdentity(identity('other', WITH_NUL)), { userId: ADA.userId })
+      t.equal((await twin.links(ADA.userId))[1]?.subject, WITH_NUL)
+    } else {
+      await t.rejects(twin.refreshIdentity(identity('other', WITH_NUL)), INVALID_REQUEST)
+      t.strictSame(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
+    }
+    t.strictSame((await twin.findUser({ provider: 'other', subject: BEFORE_NUL }))?.claims, { another: true }, 'it is not that of another user')
+  })
+
+  t.test('a NUL character is kept in a grant, or nothing is granted', async t => {
+    for (const claims of [{ text: WITH_NUL }, { list: ['a', { deep: WITH_NUL }] }, { [WITH_NUL]: true }]) {
+      const { store, twin } = await open(t)
+      await store.createUser(ADA)
+
+      const kept = await isKept(t, store.grant(ADA.userId, { tier: 1, ...claims }))
+
+      t.strictSame((await twin.findUser({ userId: ADA.userId }))?.claims, kept ? { role: 'admin', tier: 1, ...claims } : { role: 'admin' })
+    }
+  })
+
   t.test('subjects that look alike are different people', async t => {
     const { store } = await open(t)
     const subjects = ['ada', 'ADA', 'Ada', ' ada', 'ada ', 'é', 'e\u0301', 'ﬁ', 'fi', 'ß', 'ss', 'i', 'ı', '1', '01', '1.0', '1e0', '+1', 'a:b', 'a/b', 'a%', 'a_', 'null', '']
@@ -598,6 +963,32 @@ const ADA = {
   claims: { role: 'admin' },
   link: { provider: 'dev', subject: 'ada-1', claims: { sub: 'ada-1', email: 'ada@example.com', email_verified: true, name: 'Ada' } }
 } as const satisfies NewUser
+
+const UNKNOWN_USER = { name: 'AuthError', code: 'unknown_user', statusCode: 404 }
+const LAST_LINK = { name: 'AuthError', code: 'last_link', statusCode: 409 }
+const INVALID_REQUEST = { name: 'AuthError', code: 'invalid_request', statusCode: 400 }
+
+const BEFORE_NUL = 'before'
+const WITH_NUL = `${BEFORE_NUL}\0after`
+
+/** Ids that no user has; Postgres would take some of them for Ada's. */
+const NO_USER_IDS = [
+  '',
+  ' ',
+  '1',
+  'nobody',
+  "' or ''='",
+  '%',
+  'null',
+  ADA.userId.toUpperCase(),
+  ADA.userId.replaceAll('-', ''),
+  `{${ADA.userId}}`,
+  ` ${ADA.userId}`,
+  `${ADA.userId}\n`,
+  `${ADA.userId}\0`,
+  ADA.userId.slice(0, -1),
+  `${ADA.userId}0`
+]
 
 /** Both note what a provider says about a user: tests that go for both run with each. ADA has her link at `dev`. */
 const WAYS_TO_NOTE = [
@@ -664,6 +1055,33 @@ function link (provider: string, subject: string, claims: Omit<IdentityClaims, '
 
 function identity (provider: string, subject: string, news: Partial<LinkedIdentity> = {}): LinkedIdentity {
   return { ...link(provider, subject), verifiedEmail: null, ...news }
+}
+
+/** Whether something with a NUL character was written; if not, that is said with a code. */
+async function isKept (t: Test, writing: Promise<unknown>): Promise<boolean> {
+  try {
+    t.ok(await writing)
+    return true
+  } catch (error) {
+    t.match(error, INVALID_REQUEST)
+    return false
+  }
+}
+
+async function isGone (t: Test, store: AuthStore, { userId, email, link }: NewUser): Promise<void> {
+  t.equal(await store.findUser({ userId }), null)
+  if (email !== null) t.equal(await store.findUser({ email }), null)
+  t.equal(await store.findUser({ provider: link.provider, subject: link.subject }), null)
+  t.equal(await store.findCredential(link.subject), null)
+  t.strictSame(await store.links(userId), [])
+}
+
+function valuesOf<T> (results: Array<PromiseSettledResult<T>>): T[] {
+  return results.flatMap(result => result.status === 'fulfilled' ? [result.value] : [])
+}
+
+function reasonsOf (results: Array<PromiseSettledResult<unknown>>): unknown[] {
+  return results.flatMap(result => result.status === 'rejected' ? [result.reason] : [])
 }
 
 /** Changes whatever can be changed in it. */

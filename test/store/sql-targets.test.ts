@@ -1,11 +1,27 @@
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { type Socket, createServer } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { inspect } from 'node:util'
+import { PGlite } from '@electric-sql/pglite'
 import SqliteDatabase from 'better-sqlite3'
+import { drizzle as drizzleSqlite } from 'drizzle-orm/better-sqlite3'
+import { drizzle as drizzleMysqlProxy } from 'drizzle-orm/mysql-proxy'
+import { drizzle as drizzleNodePostgres } from 'drizzle-orm/node-postgres'
+import { drizzle as drizzlePgProxy } from 'drizzle-orm/pg-proxy'
+import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
+import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
+import { drizzle as drizzleSqliteProxy } from 'drizzle-orm/sqlite-proxy'
+import pg from 'pg'
+import postgres from 'postgres'
 import t, { type Test } from 'tap'
+import type { SqlEngine } from '../../lib/store/sql-engine.js'
+import { sqlTarget } from '../../lib/store/sql-target.js'
 import { SqlAuthStore } from '../../lib/store/sql.js'
 
 const ADA = { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', email: 'ada@example.com', emailVerified: true, name: 'Ada', claims: {}, link: { provider: 'dev', subject: '1', claims: { sub: '1' } } }
+const NO_ENGINE = { name: 'OptionsError', code: 'invalid_options', message: /^target must be an SQLite file, a sqlite:, file: or postgres: URL, :memory:, or an existing engine: / }
 
 /** An empty folder that relative paths are in for the time of a test. */
 function emptyFolder (t: Test): string {
@@ -114,7 +130,7 @@ t.test('a target that names no file is refused: users would be lost', async t =>
 t.test('an empty setting is refused, and is named', async t => {
   process.env.LOCAL_AUTH_DB = ''
 
-  t.throws(() => new SqlAuthStore(), { name: 'OptionsError', message: 'target must not be empty; set LOCAL_AUTH_DB to an SQLite file or leave it unset' })
+  t.throws(() => new SqlAuthStore(), { name: 'OptionsError', message: 'target must not be empty; set LOCAL_AUTH_DB to an SQLite file or a postgres: URL, or leave it unset' })
 })
 
 t.test('a file URL that no file can have is refused', async t => {
@@ -123,12 +139,173 @@ t.test('a file URL that no file can have is refused', async t => {
   }
 })
 
-t.test('what is no engine is refused', async t => {
-  const nonsense = [null, 0, 5, true, {}, [], () => {}, Symbol('a'), new Map(), new URL('file:///users.db'), Buffer.from('users.db'), SqliteDatabase, { prepare () {} }, { pragma () {} }, { $client: {} }, { $client: null }, { $client: () => {} }]
+t.test('a path of Windows is a file: its drive is no scheme', async t => {
+  for (const file of ['C:\\users.db', 'c:/app/users.db', 'D:users.db']) t.strictSame(sqlTarget(file), { dialect: 'sqlite', file })
+})
 
-  for (const target of nonsense) {
-    t.throws(() => new SqlAuthStore(target as never), { name: 'OptionsError', code: 'invalid_options', message: /^target must be an SQLite file or URL, / })
-  }
+const POSTGRES_URLS = [
+  'postgres://localhost/app',
+  'postgresql://localhost/app',
+  'POSTGRES://localhost/app',
+  'PostgreSQL://localhost/app',
+  'postgres://ada@db.example/app',
+  'postgres://ada:secret@db.example:6543/app',
+  'postgres://ada:p%40s%2Fs%23%3F%25@db.example/app',
+  'postgres://ada:p@ss@db.example/app',
+  'postgres://ada:p,ss@db.example:5432/app',
+  'postgres://ada:p,ss@one.example:5432,two.example:5432/app',
+  'postgres://ada:secret@127.0.0.1:5432/app',
+  'postgres://ada:secret@[::1]/app',
+  'postgres://ada:secret@[2001:db8::1]:5432/app',
+  'postgres://ada:secret@one.example,two.example/app',
+  'postgres://ada:secret@one.example:5432,two.example:5433,three.example:5434/app?target_session_attrs=read-write',
+  'postgres://ada:secret@db.example/app?sslmode=require&options=-c%20search_path%3Dauth',
+  'postgres://db.example?user=ada@example.com',
+  'postgres://ada:secret@db.example',
+  'postgres:///app',
+  'postgres://'
+]
+
+for (const url of POSTGRES_URLS) {
+  t.test(`${url} is a Postgres database`, async t => {
+    const folder = emptyFolder(t)
+
+    t.strictSame(sqlTarget(url), { dialect: 'postgres', url })
+    await t.resolves(new SqlAuthStore(url).close())
+
+    t.strictSame(readdirSync(folder), [], 'and no file')
+  })
+}
+
+const BROKEN_POSTGRES_URLS = [
+  'postgres:',
+  'postgresql:',
+  'postgres:/',
+  'postgres:hunter2',
+  'postgres:localhost/hunter2',
+  'postgres:/localhost/hunter2',
+  'postgres:\\\\localhost\\hunter2',
+  'postgres://[',
+  'postgres://ada:hunter2@[::1/app',
+  'postgres://ada:hunter2@[not-an-address]/app',
+  'postgres://localhost:port/app',
+  'postgres://localhost:99999/app',
+  'postgres://ada:hunter2@localhost:port/app',
+  'postgres://ada:hunter2@local host/app',
+  'postgres://ada:hunter2@local^host/app',
+  'postgres://ada:hunter2@:5432/app',
+  'postgres://ada:hun/ter2@localhost/app',
+  'postgres://ada:hun#ter2@localhost/app',
+  'postgres://ada:hun?ter2@localhost/app',
+  'postgres://ada:12/ter2@localhost/app',
+  'postgres://ada:12#ter2@localhost/app',
+  'postgres://ada:12#te?r2@localhost/app',
+  'postgres://ada:hunter2%@localhost/app',
+  'postgres://ada:hunter2@localhost:5432,localhost:port/app',
+  'PostgreSQL://ada:hunter2/@localhost:5432/app'
+]
+
+for (const url of BROKEN_POSTGRES_URLS) {
+  t.test(`${url} is refused, and is not printed`, async t => {
+    const expected = { name: 'OptionsError', code: 'invalid_options', message: /^target must be a whole postgres: URL, such as postgres:\/\/user:password@localhost:5432\/app; / }
+    process.env.LOCAL_AUTH_DB = url
+
+    const refused = [t.throws(() => new SqlAuthStore(url), expected), t.throws(() => new SqlAuthStore(), expected, 'as the setting too')]
+
+    for (const error of refused) t.notMatch(inspect(error, { depth: null, showHidden: true }), /hunter2|hun[/#?]?ter2|r2@/)
+  })
+}
+
+t.test('the setting LOCAL_AUTH_DB may be a postgres: URL', async t => {
+  const folder = emptyFolder(t)
+  const server = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => { server.close() })
+  await once(server, 'listening')
+  const address = server.address()
+  process.env.LOCAL_AUTH_DB = `postgres://ada:secret@127.0.0.1:${typeof address === 'object' ? address?.port : ''}/app`
+  const store = new SqlAuthStore()
+  t.teardown(() => store.close())
+
+  const answered = t.rejects(store.findUser({ userId: ADA.userId }), { code: 'unavailable', cause: { message: 'Postgres: nobody is let in; correct user and password' } })
+  const [socket]: Socket[] = await once(server, 'connection')
+  const [greeting]: Buffer[] = socket === undefined ? [] : await once(socket, 'data')
+  socket?.end(refusal('28P01', 'nobody is let in'))
+
+  await answered
+  t.match(greeting?.toString(), /\0user\0ada\0database\0app\0/)
+  t.strictSame(readdirSync(folder), [])
+})
+
+t.test('an existing engine is told by what it can do', async t => {
+  const connection = new SqliteDatabase(':memory:')
+  const client = postgres('postgres://localhost/app')
+  const pool = new pg.Pool({ connectionString: 'postgres://localhost/app' })
+  const pglite = await PGlite.create()
+  t.teardown(async () => {
+    connection.close()
+    await Promise.all([client.end(), pool.end(), pglite.close()])
+  })
+
+  t.test('better-sqlite3 and Drizzle on it', async t => {
+    t.strictSame(sqlTarget(connection), { dialect: 'sqlite', connection })
+    for (const db of [drizzleSqlite(connection), drizzleSqlite({ client: connection, schema: {} })]) t.equal(propertyOf(sqlTarget(db), 'db'), db)
+    t.equal(sqlTarget(drizzleSqlite(connection)).dialect, 'sqlite')
+  })
+
+  t.test('the package postgres', async t => {
+    const target = sqlTarget(client)
+
+    t.equal(target.dialect, 'postgres')
+    t.equal(propertyOf(target, 'client'), client)
+  })
+
+  t.test('Drizzle on any Postgres driver', async t => {
+    const databases = [drizzlePostgresJs(postgres('postgres://localhost/app')), drizzleNodePostgres(pool), drizzlePglite(pglite), drizzlePgProxy(async () => ({ rows: [] }))]
+
+    for (const db of databases) {
+      const target = sqlTarget(db)
+      t.equal(target.dialect, 'postgres')
+      t.equal(propertyOf(target, 'db'), db)
+    }
+  })
+
+  t.test('and may be passed in as its type says', async t => {
+    const engines: SqlEngine[] = [connection, drizzleSqlite(connection), client, drizzleNodePostgres(pool), drizzlePglite(pglite)]
+
+    for (const engine of engines) await t.resolves(new SqlAuthStore(engine).close())
+  })
+
+  t.test('what lies below one, and the databases of others, are refused', async t => {
+    const others = [
+      pool,
+      pglite,
+      new pg.Client(),
+      postgres,
+      SqliteDatabase,
+      PGlite,
+      drizzleSqlite,
+      drizzleMysqlProxy(async () => ({ rows: [] })),
+      drizzleSqliteProxy(async () => ({ rows: [] })),
+      { execute () {}, transaction () {}, $client: { execute () {}, query () {} } }, // MySQL
+      { run () {}, all () {}, transaction () {}, $client: { execute () {}, batch () {} } }, // libSQL
+      { exec () {}, prepare () {}, close () {} }, // node:sqlite
+      Promise.resolve(connection),
+      Promise.resolve(drizzlePglite(pglite)),
+      () => client
+    ]
+
+    for (const other of others) t.throws(() => new SqlAuthStore(other as never), NO_ENGINE)
+  })
+})
+
+t.test('what is no engine is refused', async t => {
+  const nonsense = [
+    null, 0, 5, true, 1n, {}, [], () => {}, class {}, Symbol('a'), new Map(), new URL('file:///users.db'), new URL('postgres://localhost/app'), Buffer.from('users.db'), ['users.db'],
+    { prepare () {} }, { pragma () {} }, { prepare: true, pragma: true }, { $client: {} }, { $client: null }, { $client: () => {} },
+    { execute () {} }, { refreshMaterializedView () {} }, { unsafe () {}, reserve () {} }, Object.assign(() => {}, { unsafe () {} }), Object.assign(() => {}, { execute () {}, refreshMaterializedView () {} })
+  ]
+
+  for (const target of nonsense) t.throws(() => new SqlAuthStore(target as never), NO_ENGINE)
 })
 
 t.test('createTables must be true or false, and an option of another name is refused', async t => {
@@ -137,3 +314,15 @@ t.test('createTables must be true or false, and an option of another name is ref
   }
   t.throws(() => new SqlAuthStore(':memory:', { createTable: false } as object), { name: 'OptionsError', message: /createTable\b/ })
 })
+
+function propertyOf (target: object, name: string): unknown {
+  return Reflect.get(target, name)
+}
+
+/** An ErrorResponse of Postgres (Protocol, message formats). */
+function refusal (code: string, message: string): Buffer {
+  const fields = Buffer.from(`SFATAL\0C${code}\0M${message}\0\0`)
+  const head = Buffer.from('E\0\0\0\0')
+  head.writeInt32BE(fields.length + 4, 1)
+  return Buffer.concat([head, fields])
+}

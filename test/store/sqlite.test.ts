@@ -1,7 +1,5 @@
-import { fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { mkdirSync, readFileSync, rmSync, rmdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, readdirSync, rmSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setInterval as ticks } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -9,15 +7,21 @@ import SqliteDatabase, { type Database } from 'better-sqlite3'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
 import { migrate } from 'drizzle-orm/better-sqlite3/migrator'
 import t, { type Test } from 'tap'
-import type { SqlEngine } from '../../lib/store/sql-target.js'
+import type { SqlEngine } from '../../lib/store/sql-engine.js'
 import { SqlAuthStore, type SqlAuthStoreOptions } from '../../lib/store/sql.js'
 import type { NewUser } from '../../lib/store/store.js'
 import { testAuthStore } from './contract.js'
-import type { Answer, Call } from './store-process.js'
+import { startProcess } from './start-process.js'
+import type { Answer } from './store-process.js'
 
 const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../drizzle/sqlite', import.meta.url))
+const PAGE_SIZE = 4096
 const UNAVAILABLE = { name: 'AuthError', code: 'unavailable', statusCode: 503, message: 'Accounts cannot be reached at the moment; try again later.' }
+/** What a process with a store needs only when it is called: loaded before, many processes get to the file at the same moment. */
+const LOADED_BEFORE = ['--import', new URL('../../lib/store/sqlite/open.ts', import.meta.url).href]
 const DDL = /\b(create|alter|drop)\b/i
+
+t.setTimeout(300_000) // Many processes take long to start where there are few cores.
 
 t.test('SqlAuthStore in memory', async t => {
   testAuthStore(t, t => {
@@ -98,12 +102,12 @@ t.test('tables', async t => {
     t.ok(await store.findUser({ email: 'ada@example.com' }))
   })
 
-  t.test('are not made with createTables: false, and without them every query is unavailable', async t => {
+  t.test('are not made with createTables: false, and without them every query is unavailable and says what to do', async t => {
     const statements: string[] = []
     const connection = connect(t, ':memory:', statements)
     const store = open(t, connection, { createTables: false })
 
-    await t.rejects(store.findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: Error })
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), unavailable('SQLite: no such table: svc_auth_users; run the migrations that make the tables, or leave createTables at true', 'SQLITE_ERROR'))
     await t.rejects(store.createUser(newUser()), UNAVAILABLE)
 
     t.strictSame(statements.filter(statement => DDL.test(statement)), [])
@@ -122,15 +126,17 @@ t.test('tables', async t => {
     t.ok(await store.createUser(newUser()))
   })
 
-  t.test('are made by one of eight processes that start at once on an empty file, and all go on', async t => {
+  t.test('are made by one of twenty processes that start at once on an empty file, and all go on', async t => {
     const file = join(t.testdir(), 'users.db')
-    const processes = await Promise.all(Array.from({ length: 8 }, () => startProcess(t, file)))
+    const processes = await Promise.all(Array.from({ length: 20 }, () => startProcess(t, file, LOADED_BEFORE)))
     const users = processes.map((_, index) => newUser({ email: `user-${index}@example.com` }))
 
     const answers = await Promise.all(processes.map(async (call, index) => call(['createUser', users[index] ?? newUser()])))
 
     t.strictSame(answers, users.map(({ link, ...user }) => ({ result: user })))
-    for (const { email } of users) t.ok(await open(t, file).findUser({ email: String(email) }))
+    const connection = connect(t, file)
+    t.strictSame(connection.prepare('select email from svc_auth_users order by rowid').pluck().all().sort(), users.map(({ email }) => email).sort())
+    t.equal(connection.prepare('select count(*) from svc_auth_migrations').pluck().get(), readdirSync(MIGRATIONS_FOLDER).filter(file => file.endsWith('.sql')).length)
   })
 })
 
@@ -179,6 +185,91 @@ t.test('a user is written whole or not at all, and what fails is not tried again
   t.equal(statements.filter(statement => statement.startsWith('insert into "svc_auth_users"')).length, 1)
   t.equal(await store.findUser({ email: 'bob@example.com' }), null)
   t.equal(await store.findUser(bob.link), null)
+})
+
+t.test('a way in is taken away with its password, or not at all', async t => {
+  const connection = connect(t)
+  const store = open(t, connection)
+  const bob = localUser('bob@example.com')
+  await store.createUser(bob)
+  await store.addLink(bob.userId, { provider: 'dev', subject: '1', claims: { sub: '1' }, verifiedEmail: null })
+  const links = await store.links(bob.userId)
+  connection.exec("create trigger full before delete on svc_auth_credentials begin select raise(abort, 'the disk is full'); end")
+
+  await t.rejects(store.removeLink(bob.userId, 'local'), UNAVAILABLE)
+
+  t.strictSame(await store.links(bob.userId), links)
+  t.hasStrict(await store.findCredential('bob@example.com'), { user: { userId: bob.userId }, passwordHash: 'a hash' })
+})
+
+t.test('a user is deleted', async t => {
+  const rowsOf = (connection: Database) => ['svc_auth_users', 'svc_auth_provider_links', 'svc_auth_credentials'].map(table => connection.prepare(`select count(*) from ${table}`).pluck().get())
+
+  t.test('whole or not at all', async t => {
+    for (const table of ['svc_auth_users', 'svc_auth_provider_links', 'svc_auth_credentials']) {
+      const connection = connect(t)
+      const store = open(t, connection)
+      const bob = localUser('bob@example.com')
+      await store.createUser(bob)
+      connection.exec(`create trigger full after delete on ${table} begin select raise(abort, 'the disk is full'); end`)
+
+      await t.rejects(store.deleteUser(bob.userId), { ...UNAVAILABLE, cause: { message: 'the disk is full' } })
+
+      t.strictSame(rowsOf(connection), [1, 1, 1], table)
+      t.hasStrict(await store.findCredential('bob@example.com'), { user: { userId: bob.userId }, passwordHash: 'a hash' })
+    }
+  })
+
+  t.test("without a trace on a connection of the application's whose foreign keys are switched off", async t => {
+    const connection = connect(t)
+    connection.pragma('foreign_keys = OFF')
+    const store = open(t, connection)
+    const bob = localUser('bob@example.com')
+    await store.createUser(bob)
+    await store.addLink(bob.userId, { provider: 'dev', subject: '1', claims: { sub: '1' }, verifiedEmail: null })
+
+    await store.deleteUser(bob.userId)
+
+    t.strictSame(rowsOf(connection), [0, 0, 0])
+  })
+
+  for (const reference of ['', 'on delete restrict', 'on delete no action', 'deferrable initially deferred']) {
+    t.test(`but not while a table of the application refers to him: ${reference || 'a plain reference'}`, async t => {
+      const connection = connect(t)
+      const store = open(t, connection)
+      const bob = localUser('bob@example.com')
+      const carol = newUser()
+      await store.createUser(bob)
+      await store.createUser(carol)
+      connection.exec(`create table orders (user_id text references svc_auth_users (user_id) ${reference})`)
+      connection.prepare('insert into orders values (?)').run(bob.userId)
+
+      await t.rejects(store.deleteUser(bob.userId), { name: 'AuthError', code: 'user_in_use', statusCode: 409, cause: { message: 'FOREIGN KEY constraint failed' } })
+
+      t.hasStrict(await store.findCredential('bob@example.com'), { user: { userId: bob.userId }, passwordHash: 'a hash' })
+      t.strictSame(await store.links(bob.userId), [{ ...bob.link, userId: bob.userId }])
+      await t.resolves(store.deleteUser(carol.userId), 'nobody refers to her')
+      connection.exec('delete from orders')
+      await t.resolves(store.deleteUser(bob.userId), 'nobody refers to him any more')
+      t.strictSame(rowsOf(connection), [0, 0, 0])
+    })
+  }
+
+  t.test("with what the application's own tables delete or forget then", async t => {
+    const connection = connect(t)
+    const store = open(t, connection)
+    const bob = newUser()
+    await store.createUser(bob)
+    connection.exec(`
+      create table carts (user_id text references svc_auth_users (user_id) on delete cascade);
+      create table reviews (user_id text references svc_auth_users (user_id) on delete set null)`)
+    for (const table of ['carts', 'reviews']) connection.prepare(`insert into ${table} values (?)`).run(bob.userId)
+
+    await store.deleteUser(bob.userId)
+
+    t.strictSame(connection.prepare('select * from carts').all(), [])
+    t.strictSame(connection.prepare('select * from reviews').all(), [{ user_id: null }])
+  })
 })
 
 t.test('a way in is added with what is noted about the user, or not at all', async t => {
@@ -292,7 +383,7 @@ t.test('while another process holds the lock', async t => {
     const start = Date.now()
 
     other.exec('begin immediate')
-    await t.rejects(store.createUser(newUser()), { ...UNAVAILABLE, cause: { code: 'SQLITE_BUSY' } })
+    await t.rejects(store.createUser(newUser()), unavailable('SQLite: database is locked; another process holds the lock for longer than five seconds; see what it does', 'SQLITE_BUSY'))
     t.ok(Date.now() - start >= 5000)
     other.exec('commit')
 
@@ -300,14 +391,20 @@ t.test('while another process holds the lock', async t => {
   })
 })
 
-t.test('what is no database is unavailable, with the reason as cause, until it is one', async t => {
+t.test('what cannot be used is unavailable, with what to do in the cause, until it can be used', async t => {
+  const CANNOT_OPEN = unavailable('SQLite: unable to open database file; name a file, in a folder that exists and that this process may write to', 'SQLITE_CANTOPEN')
+  const READ_ONLY = unavailable('SQLite: attempt to write a readonly database; let this process write to the file and to its folder', 'SQLITE_READONLY')
+  const NO_DATABASE = unavailable('SQLite: file is not a database; name another file', 'SQLITE_NOTADB')
+  const FULL = unavailable('SQLite: database or disk is full; make room on the disk', 'SQLITE_FULL')
+  const DAMAGED = unavailable('SQLite: database disk image is malformed; restore the file from a backup', 'SQLITE_CORRUPT')
+
   t.test('a folder', async t => {
     const target = join(t.testdir(), 'users.db')
     mkdirSync(target)
     const store = open(t, target)
 
-    await t.rejects(store.findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: { code: 'SQLITE_CANTOPEN' } })
-    await t.rejects(store.links(randomUUID()), UNAVAILABLE)
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), CANNOT_OPEN)
+    await t.rejects(store.links(randomUUID()), CANNOT_OPEN)
     rmdirSync(target)
 
     t.ok(await store.createUser(newUser()))
@@ -317,10 +414,14 @@ t.test('what is no database is unavailable, with the reason as cause, until it i
     const folder = join(t.testdir(), 'later')
     const store = open(t, join(folder, 'users.db'))
 
-    await t.rejects(store.findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: Error })
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), unavailable('SQLite: Cannot open database because the directory does not exist; make the folder first'))
     mkdirSync(folder)
 
     t.ok(await store.createUser(newUser()))
+  })
+
+  t.test('a file where nobody can make one', async t => {
+    await t.rejects(open(t, '/dev/null/users.db').createUser(newUser()), CANNOT_OPEN)
   })
 
   t.test('a file of something else', async t => {
@@ -329,12 +430,57 @@ t.test('what is no database is unavailable, with the reason as cause, until it i
     writeFileSync(target, text)
     const store = open(t, target)
 
-    await t.rejects(store.findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: { code: 'SQLITE_NOTADB' } })
-    await t.rejects(store.createUser(newUser()), UNAVAILABLE)
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), NO_DATABASE)
+    await t.rejects(store.createUser(newUser()), NO_DATABASE)
     t.equal(readFileSync(target, 'utf8'), text, 'it is left as it was')
     rmSync(target)
 
     t.ok(await store.createUser(newUser()))
+  })
+
+  t.test('a damaged file', async t => {
+    const file = join(t.testdir(), 'users.db')
+    const before = new SqlAuthStore(file)
+    const ada = newUser({ name: 'Ada', claims: { long: 'long '.repeat(10_000) } })
+    await before.createUser(ada)
+    await before.close()
+    const whole = readFileSync(file)
+    writeFileSync(file, Buffer.concat([whole.subarray(0, PAGE_SIZE), Buffer.alloc(whole.length - PAGE_SIZE, 0xff)]))
+
+    const store = open(t, file)
+
+    await t.rejects(store.findUser({ userId: ada.userId }), DAMAGED)
+    await t.rejects(store.createUser(newUser()), DAMAGED)
+  })
+
+  t.test('a database that may be read only', async t => {
+    const file = join(t.testdir(), 'users.db')
+    const ada = newUser()
+    await open(t, file).createUser(ada)
+    const connection = new SqliteDatabase(file, { readonly: true })
+    t.teardown(() => { connection.close() })
+    const store = open(t, connection, { createTables: false })
+
+    await t.rejects(store.grant(ada.userId, { role: 'admin' }), READ_ONLY)
+    await t.rejects(store.deleteUser(ada.userId), READ_ONLY)
+    await t.rejects(open(t, connection).createUser(newUser()), READ_ONLY, 'with createTables too')
+
+    t.hasStrict(await store.findUser({ userId: ada.userId }), { claims: {} })
+  })
+
+  t.test('a full disk', async t => {
+    const connection = connect(t)
+    const store = open(t, connection)
+    const ada = newUser()
+    await store.createUser(ada)
+    connection.pragma(`max_page_count = ${Number(connection.pragma('page_count', { simple: true }))}`)
+
+    await t.rejects(store.grant(ada.userId, { long: 'long '.repeat(10_000) }), FULL)
+    await t.rejects(store.createUser(newUser({ claims: { long: 'long '.repeat(10_000) } })), FULL)
+    t.hasStrict(await store.findUser({ userId: ada.userId }), { claims: {} }, 'nothing was written')
+    connection.pragma('max_page_count = 1000')
+
+    t.ok(await store.grant(ada.userId, { long: 'long '.repeat(10_000) }))
   })
 
   t.test('a connection that was closed', async t => {
@@ -342,7 +488,7 @@ t.test('what is no database is unavailable, with the reason as cause, until it i
     const store = open(t, connection)
     connection.close()
 
-    await t.rejects(store.findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: Error })
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: { message: 'The database connection is not open' } })
   })
 })
 
@@ -368,7 +514,7 @@ t.test('without the package better-sqlite3 the cause says what to install', asyn
 
   const call = await startProcess(t, ':memory:', ['--import', hide])
 
-  t.match(await call(['findUser', { email: 'ada@example.com' }]), { error: { code: 'unavailable', cause: /SQLite needs the package better-sqlite3; install it: npm install better-sqlite3/ } })
+  t.match(await call(['findUser', { email: 'ada@example.com' }]), { error: { code: 'unavailable', cause: /The store needs the package better-sqlite3; install it: npm install better-sqlite3/ } })
 })
 
 t.test('a closed store', async t => {
@@ -380,11 +526,20 @@ t.test('a closed store', async t => {
 
     await store.close()
 
-    const attempts: Array<Promise<unknown>> = [
-      store.findUser({ userId: ada.userId }), store.links(ada.userId), store.findCredential('ada@example.com'), store.refreshIdentity(identity), store.createUser(newUser()),
-      store.addLink(ada.userId, identity), store.replacePasswordHash(ada.userId, 'a', 'b'), store.grant(ada.userId, {}), store.withdraw(ada.userId, [])
-    ]
-    for (const attempt of attempts) await t.rejects(attempt, { ...UNAVAILABLE, cause: { message: 'the store is closed' } })
+    const attempts: Record<Exclude<keyof SqlAuthStore, 'close'>, () => Promise<unknown>> = {
+      findUser: () => store.findUser({ userId: ada.userId }),
+      links: () => store.links(ada.userId),
+      findCredential: () => store.findCredential('ada@example.com'),
+      refreshIdentity: () => store.refreshIdentity(identity),
+      createUser: () => store.createUser(newUser()),
+      addLink: () => store.addLink(ada.userId, identity),
+      removeLink: () => store.removeLink(ada.userId, 'dev'),
+      deleteUser: () => store.deleteUser(ada.userId),
+      replacePasswordHash: () => store.replacePasswordHash(ada.userId, 'a', 'b'),
+      grant: () => store.grant(ada.userId, {}),
+      withdraw: () => store.withdraw(ada.userId, [])
+    }
+    for (const attempt of Object.values(attempts)) await t.rejects(attempt, { ...UNAVAILABLE, cause: { message: 'the store is closed' } })
   })
 
   t.test('was perhaps never opened, and is not opened any more', async t => {
@@ -460,6 +615,11 @@ function connect (t: Test, file = ':memory:', statements: string[] = []): Databa
   return connection
 }
 
+/** The error of a store that cannot be reached: its cause says in a sentence what to do, and is caused by what the driver says. */
+function unavailable (sentence: string, code?: string) {
+  return { ...UNAVAILABLE, cause: { name: 'Error', message: sentence, cause: code === undefined ? Error : { code } } }
+}
+
 function tablesOf (connection: Database): unknown[] {
   return connection.prepare("select name from sqlite_master where type = 'table' order by name").pluck().all()
 }
@@ -470,27 +630,11 @@ async function * countedTicks (): AsyncGenerator<number> {
   for await (const one of ticks(10, 1)) yield count += one
 }
 
-/** A process with a store of its own, to call, one call at a time. */
-async function startProcess (t: Test, target: string, execArgv: string[] = []) {
-  const child = fork(fileURLToPath(new URL('store-process.ts', import.meta.url)), [target], { execArgv: [...process.execArgv, ...execArgv] })
-  const exited = once(child, 'exit')
-  const end = async () => {
-    if (child.connected) child.disconnect()
-    await exited
-  }
-  t.teardown(end)
-  await once(child, 'message')
-
-  const call = async (call: Call): Promise<Answer> => {
-    const answered = once(child, 'message')
-    child.send(call)
-    const [answer]: Answer[] = await answered
-    return answer ?? { error: { code: 'no answer', cause: '' } }
-  }
-  return Object.assign(call, { end })
-}
-
 function newUser (user: Partial<NewUser> = {}): NewUser {
   const userId = randomUUID()
   return { userId, email: null, emailVerified: false, name: 'Somebody', claims: {}, link: { provider: 'dev', subject: userId, claims: { sub: userId } }, ...user }
+}
+
+function localUser (email: string): NewUser {
+  return { ...newUser({ email, link: { provider: 'local', subject: email, claims: { sub: email } } }), passwordHash: 'a hash' }
 }

@@ -2,8 +2,8 @@ import { AuthError } from '../../errors.js'
 
 const UNSTORABLE = 'A value holds a NUL character or half a surrogate pair, which Postgres cannot store.'
 
-/** What Postgres calls text that it cannot store: in `text`, and in `jsonb`. */
-const UNSTORABLE_STATES = new Set<unknown>(['22021', '22P05'])
+/** What Postgres calls text that it cannot store: in `text`, and the two kinds in `jsonb`. */
+const UNSTORABLE_STATES = new Set<unknown>(['22021', '22P05', '22P02'])
 
 const ADVICE: Record<string, string> = {
   ECONNREFUSED: 'start the server, or correct host and port',
@@ -34,6 +34,6 @@ export function storeFailure (error: unknown): AuthError {
 }
 
 /** Drizzle wraps what a driver throws in an error that prints the parameters: e-mails and password hashes have no place in a log. */
-function reasonOf (error: unknown): unknown {
+export function reasonOf (error: unknown): unknown {
   return error instanceof Error && 'params' in error && error.cause !== undefined ? error.cause : error
 }

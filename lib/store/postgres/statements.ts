@@ -4,7 +4,7 @@ import type { AuthorizationClaims } from '../../claims.js'
 import { AuthError } from '../../errors.js'
 import { credentials, providerLinks, users } from '../../schema/postgres.js'
 import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, isUserId, linksWithout } from '../store.js'
-import { sqlState, storeFailure } from './failures.js'
+import { reasonOf, sqlState, storeFailure } from './failures.js'
 import { createPostgresTables } from './tables.js'
 
 export type PostgresDatabase = PgDatabase<PgQueryResultHKT>
@@ -21,9 +21,11 @@ export interface PostgresEngine {
 const PATIENCE_MS = 5000
 
 const UNIQUE_VIOLATION = '23505'
-const FOREIGN_KEY_VIOLATION = '23503'
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
+
+/** A reference with `on delete restrict` has a code of its own since Postgres 18. */
+const FOREIGN_KEY_VIOLATIONS = new Set<unknown>(['23503', '23001'])
 
 /** By these a statement learns that another one got ahead of it. */
 const DISTURBANCES = new Set<unknown>([UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK])
@@ -148,13 +150,14 @@ export class PostgresStatements implements AuthStore {
         const deleted = await db.delete(users).where(eq(users.userId, userId)).returning({ userId: users.userId })
         if (deleted.length === 0) throw new AuthError('unknown_user')
       } catch (error) {
-        if (sqlState(error) === FOREIGN_KEY_VIOLATION) throw new AuthError('user_in_use', { cause: error })
+        if (FOREIGN_KEY_VIOLATIONS.has(sqlState(error))) throw new AuthError('user_in_use', { cause: reasonOf(error) })
         throw error
       }
     })
   }
 
   async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
+    if (!isUserId(userId)) return
     await this.#run(async db => db.update(credentials).set({ pwHash: next }).where(and(eq(credentials.userId, userId), eq(credentials.pwHash, current))))
   }
 

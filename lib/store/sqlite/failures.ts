@@ -4,10 +4,10 @@ import { AuthError } from '../../errors.js'
 const ADVICE: ReadonlyArray<readonly [RegExp, string]> = [
   [/^SQLITE_CANTOPEN/, 'name a file, in a folder that exists and that this process may write to'],
   [/^SQLITE_READONLY/, 'let this process write to the file and to its folder'],
-  [/^SQLITE_NOTADB/, 'name another file; this one was left as it is'],
+  [/^SQLITE_NOTADB/, 'name another file; this one is left as it is'],
   [/^SQLITE_CORRUPT/, 'restore the file from a backup'],
   [/^SQLITE_FULL/, 'make room on the disk'],
-  [/^SQLITE_(BUSY|LOCKED)/, 'another process holds the lock for longer than five seconds; see what it does'],
+  [/^SQLITE_BUSY/, 'another process holds the lock for longer than five seconds; see what it does'],
   [/ no such table/, 'run the migrations that make the tables, or leave createTables at true'],
   [/ the directory does not exist/, 'make the folder first']
 ]
@@ -17,9 +17,14 @@ export function sqliteCode (error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
+/** SQLite tells it by its sentence alone: with `on delete restrict` the code is that of a trigger. */
+export function isForeignKeyViolation (error: unknown): boolean {
+  return error instanceof Error && error.message === 'FOREIGN KEY constraint failed'
+}
+
 /** What a failed statement is for whoever called the store: the cause says what to do, for the log. */
 export function storeFailure (error: unknown): AuthError {
-  if (!(error instanceof Error)) return new AuthError('unavailable', { cause: error })
-  const advice = ADVICE.find(([said]) => said.test(`${sqliteCode(error)} ${error.message}`))?.[1]
-  return new AuthError('unavailable', { cause: advice === undefined ? error : new Error(`SQLite: ${error.message}; ${advice}`, { cause: error }) })
+  const said = String(error)
+  const advice = ADVICE.find(([beginning]) => beginning.test(`${sqliteCode(error)} ${said}`))?.[1]
+  return new AuthError('unavailable', { cause: advice === undefined ? error : new Error(`${said}; ${advice}`, { cause: error }) })
 }

@@ -22,5 +22,5 @@ export async function whileLocked<T> (work: () => T): Promise<T> {
 }
 
 function isLocked (error: unknown): boolean {
-  return /^SQLITE_(BUSY|LOCKED)/.test(sqliteCode(error))
+  return sqliteCode(error).startsWith('SQLITE_BUSY')
 }

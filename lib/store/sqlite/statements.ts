@@ -3,7 +3,7 @@ import { type BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import type { AuthorizationClaims } from '../../claims.js'
 import { AuthError } from '../../errors.js'
 import { credentials, providerLinks, users } from '../../schema/sqlite.js'
-import { sqliteCode, storeFailure } from './failures.js'
+import { isForeignKeyViolation, storeFailure } from './failures.js'
 import { whileLocked } from './lock.js'
 import { createSqliteTables } from './tables.js'
 import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, linksWithout } from '../store.js'
@@ -94,7 +94,7 @@ export class SqliteStatements implements AuthStore {
       this.#db.delete(credentials).where(eq(credentials.userId, userId)).run()
       const { changes } = this.#db.delete(users).where(eq(users.userId, userId)).run()
       if (changes === 0) throw new AuthError('unknown_user')
-    }, error => sqliteCode(error) === 'SQLITE_CONSTRAINT_FOREIGNKEY' ? new AuthError('user_in_use', { cause: error }) : storeFailure(error))
+    }, error => isForeignKeyViolation(error) ? new AuthError('user_in_use', { cause: error }) : storeFailure(error))
   }
 
   async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
