@@ -107,7 +107,7 @@ t.test('tables', async t => {
     const connection = connect(t, ':memory:', statements)
     const store = open(t, connection, { createTables: false })
 
-    await t.rejects(store.findUser({ email: 'ada@example.com' }), unavailable('SQLite: no such table: svc_auth_users; run the migrations that make the tables, or leave createTables at true', 'SQLITE_ERROR'))
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), unavailable('SqliteError: no such table: svc_auth_users; run the migrations that make the tables, or leave createTables at true', 'SQLITE_ERROR'))
     await t.rejects(store.createUser(newUser()), UNAVAILABLE)
 
     t.strictSame(statements.filter(statement => DDL.test(statement)), [])
@@ -383,7 +383,7 @@ t.test('while another process holds the lock', async t => {
     const start = Date.now()
 
     other.exec('begin immediate')
-    await t.rejects(store.createUser(newUser()), unavailable('SQLite: database is locked; another process holds the lock for longer than five seconds; see what it does', 'SQLITE_BUSY'))
+    await t.rejects(store.createUser(newUser()), unavailable('SqliteError: database is locked; another process holds the lock for longer than five seconds; see what it does', 'SQLITE_BUSY'))
     t.ok(Date.now() - start >= 5000)
     other.exec('commit')
 
@@ -392,11 +392,11 @@ t.test('while another process holds the lock', async t => {
 })
 
 t.test('what cannot be used is unavailable, with what to do in the cause, until it can be used', async t => {
-  const CANNOT_OPEN = unavailable('SQLite: unable to open database file; name a file, in a folder that exists and that this process may write to', 'SQLITE_CANTOPEN')
-  const READ_ONLY = unavailable('SQLite: attempt to write a readonly database; let this process write to the file and to its folder', 'SQLITE_READONLY')
-  const NO_DATABASE = unavailable('SQLite: file is not a database; name another file', 'SQLITE_NOTADB')
-  const FULL = unavailable('SQLite: database or disk is full; make room on the disk', 'SQLITE_FULL')
-  const DAMAGED = unavailable('SQLite: database disk image is malformed; restore the file from a backup', 'SQLITE_CORRUPT')
+  const CANNOT_OPEN = unavailable('SqliteError: unable to open database file; name a file, in a folder that exists and that this process may write to', 'SQLITE_CANTOPEN')
+  const READ_ONLY = unavailable('SqliteError: attempt to write a readonly database; let this process write to the file and to its folder', 'SQLITE_READONLY')
+  const NO_DATABASE = unavailable('SqliteError: file is not a database; name another file', 'SQLITE_NOTADB')
+  const FULL = unavailable('SqliteError: database or disk is full; make room on the disk', 'SQLITE_FULL')
+  const DAMAGED = unavailable('SqliteError: database disk image is malformed; restore the file from a backup', 'SQLITE_CORRUPT')
 
   t.test('a folder', async t => {
     const target = join(t.testdir(), 'users.db')
@@ -414,7 +414,7 @@ t.test('what cannot be used is unavailable, with what to do in the cause, until 
     const folder = join(t.testdir(), 'later')
     const store = open(t, join(folder, 'users.db'))
 
-    await t.rejects(store.findUser({ email: 'ada@example.com' }), unavailable('SQLite: Cannot open database because the directory does not exist; make the folder first'))
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), unavailable('TypeError: Cannot open database because the directory does not exist; make the folder first'))
     mkdirSync(folder)
 
     t.ok(await store.createUser(newUser()))
