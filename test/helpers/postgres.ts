@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -12,7 +13,7 @@ import root, { type Test } from 'tap'
 export interface PostgresServer {
   /** Makes an empty database and resolves to its URL. */
   createDatabase (): Promise<string>
-  /** Sends a signal to the server: SIGKILL for a crash, SIGSTOP to make it deaf. */
+  /** Sends a signal to all processes of the server: SIGKILL for a crash, SIGSTOP to make it deaf. */
   signal (signal: NodeJS.Signals): void
   /** Starts the server again after it was stopped or killed, with what was committed. */
   start (): Promise<void>
@@ -54,7 +55,7 @@ export async function startPostgres (t: Test): Promise<PostgresServer> {
   const url = `postgres://postgres:a%20password@127.0.0.1:${port}/postgres`
   let isKilled = false
   const signal = (signal: NodeJS.Signals): void => {
-    process.kill(Number(readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n')[0]), signal)
+    for (const pid of withChildren(Number(readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n')[0]))) process.kill(pid, signal)
     isKilled ||= signal === 'SIGKILL'
   }
   const start = async (): Promise<void> => {
@@ -74,6 +75,12 @@ export async function startPostgres (t: Test): Promise<PostgresServer> {
     rmSync(folder, { recursive: true, force: true })
   })
   return { createDatabase: () => createDatabaseOn(url), signal, start, stop }
+}
+
+/** A process and those that it has started: Postgres has one for each connection. */
+function withChildren (pid: number): number[] {
+  const processes = execFileSync('ps', ['-A', '-o', 'ppid=,pid='], { encoding: 'utf8' }).matchAll(/(\d+) +(\d+)/g)
+  return [pid, ...[...processes].filter(([, parent]) => Number(parent) === pid).map(([,, child]) => Number(child))]
 }
 
 /** What served a killed server's connections holds its memory until it notices. */

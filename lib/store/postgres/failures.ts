@@ -14,6 +14,7 @@ const ADVICE: Record<string, string> = {
   '3D000': 'create the database first: createdb',
   '42P01': 'run the migrations that make the tables, or leave createTables at true',
   42501: 'grant this role what is missing, or make the tables with a role that may and set createTables to false',
+  57014: 'see what holds a lock, or keeps the server busy (pg_stat_activity)',
   53300: 'lower the sizes of the connection pools or raise max_connections'
 }
 
@@ -23,9 +24,15 @@ export function sqlState (error: unknown): unknown {
   return typeof reason === 'object' && reason !== null && 'code' in reason ? reason.code : undefined
 }
 
+/** Whether the server answered a statement with an error, and goes on with the connection. */
+export function isAnswer (error: unknown): boolean {
+  const reason = reasonOf(error)
+  return typeof reason === 'object' && reason !== null && 'severity' in reason && reason.severity === 'ERROR'
+}
+
 /** What a failed statement is for whoever called the store: the cause says what to do, for the log. */
 export function storeFailure (error: unknown): AuthError {
-  const cause = reasonOf(error)
+  const cause = causeOf(error)
   const state = sqlState(error)
   if (UNSTORABLE_STATES.has(state)) return new AuthError('invalid_request', { message: UNSTORABLE, cause })
   const advice = ADVICE[String(state)]
@@ -33,7 +40,16 @@ export function storeFailure (error: unknown): AuthError {
   return new AuthError('unavailable', { cause: new Error(`Postgres: ${cause.message}; ${advice}`, { cause }) })
 }
 
+/** What a driver threw, as far as it tells no values: PGlite adds the parameters to it, and the server the row that it refused. */
+export function causeOf (error: unknown): unknown {
+  const reason = reasonOf(error)
+  if (!(reason instanceof Error)) return reason
+  // A host with several addresses fails with an error for each, and says nothing itself.
+  const { name, message, stack } = reason instanceof AggregateError && reason.errors[0] instanceof Error ? reason.errors[0] : reason
+  return Object.assign(new Error(message), { name, stack, ...('code' in reason && { code: reason.code }) })
+}
+
 /** Drizzle wraps what a driver throws in an error that prints the parameters: e-mails and password hashes have no place in a log. */
-export function reasonOf (error: unknown): unknown {
+function reasonOf (error: unknown): unknown {
   return error instanceof Error && 'params' in error && error.cause !== undefined ? error.cause : error
 }

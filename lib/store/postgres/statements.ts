@@ -4,31 +4,22 @@ import type { AuthorizationClaims } from '../../claims.js'
 import { AuthError } from '../../errors.js'
 import { credentials, providerLinks, users } from '../../schema/postgres.js'
 import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, isUserId, linksWithout } from '../store.js'
-import { reasonOf, sqlState, storeFailure } from './failures.js'
+import { causeOf, sqlState, storeFailure } from './failures.js'
+import { PATIENCE_MS, inTime } from './in-time.js'
 import { createPostgresTables } from './tables.js'
 
 export type PostgresDatabase = PgDatabase<PgQueryResultHKT>
 
-/** What the statements run on. */
-export interface PostgresEngine {
-  readonly db: PostgresDatabase
-  close (): Promise<void>
-  /** Gives connections up that do not answer: an engine with new ones, where they are ours. */
-  renew (): PostgresEngine
-}
-
-/** How long a call takes at most, with everything it waits for: a connection, a lock, the server. */
-const PATIENCE_MS = 5000
-
 const UNIQUE_VIOLATION = '23505'
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
+const DUPLICATE_TABLE = '42P07'
 
 /** A reference with `on delete restrict` has a code of its own since Postgres 18. */
 const FOREIGN_KEY_VIOLATIONS = new Set<unknown>(['23503', '23001'])
 
 /** By these a statement learns that another one got ahead of it. */
-const DISTURBANCES = new Set<unknown>([UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK])
+const DISTURBANCES = new Set<unknown>([UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK, DUPLICATE_TABLE])
 const MAX_ATTEMPTS = 5
 
 /**
@@ -37,13 +28,15 @@ const MAX_ATTEMPTS = 5
  * Whatever changes a user or his links locks the user's row first: concurrent operations then wait for each other instead of deadlocking.
  */
 export class PostgresStatements implements AuthStore {
+  readonly #db: PostgresDatabase
   readonly #createTables: boolean
-  #engine: PostgresEngine
+  readonly #close: () => Promise<void>
   #tables: Promise<void> | undefined
 
-  constructor (engine: PostgresEngine, { createTables }: { createTables: boolean }) {
-    this.#engine = engine
+  constructor (db: PostgresDatabase, { createTables, close = async () => {} }: { createTables: boolean, close?: () => Promise<void> }) {
+    this.#db = db
     this.#createTables = createTables
+    this.#close = close
   }
 
   async findUser (query: UserQuery): Promise<User | null> {
@@ -132,13 +125,16 @@ export class PostgresStatements implements AuthStore {
     const links = await this.#run(async db => {
       const isOwn = eq(providerLinks.userId, userId)
       // Locked rows are counted as they are after the wait: of two removals at once, the second sees what the first has left.
-      const before = db.$with('before').as(db.select().from(providerLinks).where(isOwn).for('update'))
+      const owner = db.$with('owner').as(db.select({ userId: users.userId }).from(users).where(eq(users.userId, userId)).for('no key update'))
+      const before = db.$with('before').as(db.select(getTableColumns(providerLinks)).from(providerLinks)
+        .innerJoin(owner, eq(owner.userId, providerLinks.userId))
+        .for('update', { of: providerLinks }))
       const removed = db.$with('removed').as(db.delete(providerLinks)
         .where(and(isOwn, eq(providerLinks.provider, provider), sql`(${db.select({ count: count() }).from(before)}) > 1`))
         .returning({ provider: providerLinks.provider }))
       const password = db.$with('password').as(db.delete(credentials)
         .where(and(eq(credentials.userId, userId), sql`exists (${db.select({ one: sql`1` }).from(removed).where(eq(removed.provider, 'local'))})`)))
-      return db.with(before, removed, password).select().from(before).orderBy(byCodePoints(before.provider))
+      return db.with(owner, before, removed, password).select().from(before).orderBy(byCodePoints(before.provider))
     })
     return linksWithout(links, provider)
   }
@@ -150,7 +146,7 @@ export class PostgresStatements implements AuthStore {
         const deleted = await db.delete(users).where(eq(users.userId, userId)).returning({ userId: users.userId })
         if (deleted.length === 0) throw new AuthError('unknown_user')
       } catch (error) {
-        if (FOREIGN_KEY_VIOLATIONS.has(sqlState(error))) throw new AuthError('user_in_use', { cause: reasonOf(error) })
+        if (FOREIGN_KEY_VIOLATIONS.has(sqlState(error))) throw new AuthError('user_in_use', { cause: causeOf(error) })
         throw error
       }
     })
@@ -170,7 +166,7 @@ export class PostgresStatements implements AuthStore {
   }
 
   async close (): Promise<void> {
-    await this.#engine.close()
+    await this.#close()
   }
 
   async #changeClaims (userId: string, claims: SQL): Promise<AuthorizationClaims> {
@@ -184,22 +180,22 @@ export class PostgresStatements implements AuthStore {
 
   /** Makes the tables before the first statement. */
   async #run<T> (statement: (db: PostgresDatabase) => Promise<T>): Promise<T> {
-    const engine = this.#engine
     try {
-      return await inTime(async () => {
-        await this.#tablesExist(engine.db)
-        return await undisturbed(() => statement(engine.db))
-      })
+      return await inTime(PATIENCE_MS, this.#withTables(() => undisturbed(() => statement(this.#db))))
     } catch (error) {
-      if (error instanceof SilenceError && engine === this.#engine) this.#engine = engine.renew()
       throw error instanceof AuthError ? error : storeFailure(error)
     }
   }
 
+  async #withTables<T> (run: () => Promise<T>): Promise<T> {
+    await this.#tablesExist()
+    return run()
+  }
+
   /** Made once; a failed attempt is not kept, so that the next query tries again. */
-  async #tablesExist (db: PostgresDatabase): Promise<void> {
+  async #tablesExist (): Promise<void> {
     if (!this.#createTables) return
-    this.#tables ??= createPostgresTables(db)
+    this.#tables ??= inTime(PATIENCE_MS, undisturbed(() => createPostgresTables(this.#db)))
     try {
       await this.#tables
     } catch (error) {
@@ -250,20 +246,5 @@ async function undisturbed<T> (run: () => Promise<T>): Promise<T> {
     } catch (error) {
       if (!DISTURBANCES.has(sqlState(error)) || attempt === MAX_ATTEMPTS) throw error
     }
-  }
-}
-
-class SilenceError extends Error {}
-
-/** A server that says nothing is a server that is down. */
-async function inTime<T> (run: () => Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const silence = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => { reject(new SilenceError(`Postgres did not answer within ${PATIENCE_MS / 1000} seconds`)) }, PATIENCE_MS)
-  })
-  try {
-    return await Promise.race([run(), silence])
-  } finally {
-    clearTimeout(timer)
   }
 }

@@ -1,0 +1,18 @@
+/** How long a call of the store takes at most, with everything it waits for: a connection, a lock, the server. */
+export const PATIENCE_MS = 5000
+
+/** A server that says nothing is a server that is down. */
+export class SilenceError extends Error {}
+
+/** What a promise resolves to, unless that takes longer. */
+export async function inTime<T> (milliseconds: number, answer: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const silence = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => { reject(new SilenceError(`Postgres did not answer within ${milliseconds / 1000} seconds; see whether the server is up and can be reached`)) }, milliseconds)
+  })
+  try {
+    return await Promise.race([answer, silence])
+  } finally {
+    clearTimeout(timer)
+  }
+}

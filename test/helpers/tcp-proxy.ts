@@ -1,0 +1,66 @@
+import { once } from 'node:events'
+import { type Socket, connect, createServer } from 'node:net'
+import type { Test } from 'tap'
+
+/** What becomes of a connection: it works, it is closed at once, its client hears nothing, or nothing any more once Postgres is ready. */
+type Fate = 'works' | 'is closed' | 'is silent' | 'falls silent when ready'
+
+/** With this Postgres lets a client in: ReadyForQuery, no transaction. */
+const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49])
+
+/** A network in front of a Postgres server, which can fail. */
+export interface TcpProxy {
+  /** The URL of the server, through this network. */
+  readonly url: string
+  /** How many connections came in. */
+  connections: number
+  /** What becomes of the connections to come. */
+  fate: Fate
+  /** From now on nothing comes through on the connections that there are, not even that they are closed. */
+  silence (): void
+  /** Resets the connections that there are. */
+  reset (): void
+}
+
+/** Starts one in front of the server of a URL; it ends with the test `t`. */
+export async function startProxy (t: Test, target: string): Promise<TcpProxy> {
+  const { hostname, port } = new URL(target)
+  const lines = new Set<{ client: Socket, server: Socket, isSilent: boolean }>()
+
+  const listener = createServer({ allowHalfOpen: true }, client => {
+    proxy.connections++
+    const { fate } = proxy
+    const server = connect(Number(port), hostname)
+    const line = { client, server, isSilent: fate === 'is silent' }
+    lines.add(line)
+    client.on('error', () => {})
+      .on('data', data => { if (!line.isSilent) server.write(data) })
+      .once('end', () => { if (!line.isSilent) server.end() })
+      .once('close', () => { server.destroy(); lines.delete(line) })
+    server.on('error', () => {})
+      .on('data', data => {
+        if (!line.isSilent) client.write(data)
+        line.isSilent ||= fate === 'falls silent when ready' && data.includes(READY)
+      })
+      .once('close', () => { if (!line.isSilent) client.destroy() })
+    if (fate === 'is closed') client.end(() => { client.destroy() })
+  })
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  t.teardown(async () => {
+    listener.close()
+    for (const { client } of lines) client.destroy()
+    await once(listener, 'close')
+  })
+
+  const address = listener.address()
+  if (address === null || typeof address === 'string') throw new Error('the proxy listens on a port')
+  const proxy: TcpProxy = {
+    url: Object.assign(new URL(target), { host: `127.0.0.1:${address.port}` }).href,
+    connections: 0,
+    fate: 'works',
+    silence () { for (const line of lines) line.isSilent = true },
+    reset () { for (const { client } of lines) client.resetAndDestroy() }
+  }
+  return proxy
+}

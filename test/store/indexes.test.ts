@@ -1,0 +1,131 @@
+import { join } from 'node:path'
+import SqliteDatabase from 'better-sqlite3'
+import { drizzle } from 'drizzle-orm/node-postgres'
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { SqlAuthStore } from '../../lib/store/sql.js'
+import type { AuthStore } from '../../lib/store/store.js'
+import { emptyDatabase } from '../helpers/postgres.js'
+
+/** A store with many users, and how the database goes about the statements that the store runs. */
+interface Observed {
+  store: AuthStore
+  /** The steps of the plans of all statements since the last look. */
+  plans (): Promise<Step[]>
+}
+
+/** What is done with one table: found by an index, or read as a whole. */
+interface Step {
+  readsAll: boolean
+  what: string
+}
+
+const USERS = 2000
+
+/** One of the many users; like each of them, he has a password and two links. */
+const ADA = { userId: '00000000-0000-4000-8000-000000001234', email: 'user-1234@example.com', link: { provider: 'dev', subject: 'subject-1234' } }
+const NEWS = { claims: { sub: 'subject-1234', name: 'Ada' }, verifiedEmail: 'ada@example.com' }
+
+const OPERATIONS: Record<string, (store: AuthStore) => Promise<unknown>> = {
+  'a user is found by id': store => store.findUser({ userId: ADA.userId }),
+  'a user is found by e-mail': store => store.findUser({ email: ADA.email }),
+  'a user is found by link': store => store.findUser(ADA.link),
+  'the links of a user are found': async store => (await store.links(ADA.userId)).length === 2,
+  'a credential is found': store => store.findCredential(ADA.email),
+  'a sign-in is noted': store => store.refreshIdentity({ ...ADA.link, ...NEWS }),
+  'a claim is granted': store => store.grant(ADA.userId, { role: 'admin' }),
+  'a claim is withdrawn': store => store.withdraw(ADA.userId, ['role']),
+  'a way in is added': store => store.addLink(ADA.userId, { provider: 'other', subject: '1', ...NEWS }),
+  'a way in is taken away': store => store.removeLink(ADA.userId, 'other'),
+  'a password hash is replaced': async store => {
+    await store.replacePasswordHash(ADA.userId, 'a hash', 'another hash')
+    return (await store.findCredential(ADA.email))?.passwordHash === 'another hash'
+  },
+  'a user is deleted': async store => {
+    await store.deleteUser(ADA.userId)
+    return await store.findUser({ userId: ADA.userId }) === null
+  }
+}
+
+for (const [database, observe] of Object.entries({ Postgres: observePostgres, SQLite: observeSqlite })) {
+  t.test(`${database} reads no table as a whole when`, async t => {
+    const { store, plans } = await observe(t)
+
+    for (const [name, operation] of Object.entries(OPERATIONS)) {
+      t.test(name, async t => {
+        t.ok(await operation(store))
+
+        const steps = await plans()
+        t.ok(steps.length > 0, 'tables are read')
+        t.strictSame(steps.filter(step => step.readsAll), [])
+      })
+    }
+  })
+}
+
+async function observePostgres (t: Test): Promise<Observed> {
+  const pool = new pg.Pool({ connectionString: await emptyDatabase(t) })
+  t.teardown(() => pool.end())
+  let statements: Array<{ statement: string, params: unknown[] }> = []
+  const store = new SqlAuthStore(drizzle(pool, { logger: { logQuery: (statement, params) => { statements.push({ statement, params }) } } }))
+  await store.links(ADA.userId)
+  await pool.query(`
+    insert into svc_auth_users select ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, 'user-' || n || '@example.com', 'Somebody', '{}', '{}' from generate_series(1, ${USERS}) n;
+    insert into svc_auth_credentials select user_id, 'a hash' from svc_auth_users;
+    insert into svc_auth_provider_links select 'local', email, user_id, '{}' from svc_auth_users;
+    insert into svc_auth_provider_links select 'dev', 'subject-' || substring(email from '[0-9]+'), user_id, '{}' from svc_auth_users;
+    analyze`)
+  statements = []
+
+  return {
+    store,
+    async plans () {
+      const ran = statements
+      statements = []
+      const plans = await Promise.all(ran.map(({ statement, params }) => pool.query<{ 'QUERY PLAN': [{ Plan: PostgresPlan }] }>(`explain (format json) ${statement}`, params)))
+      return plans.flatMap(({ rows }) => rows.flatMap(row => stepsOf(row['QUERY PLAN'][0].Plan)))
+    }
+  }
+}
+
+interface PostgresPlan {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Name'?: string
+  'Index Cond'?: string
+  Plans?: PostgresPlan[]
+}
+
+/** An index that is gone through from end to end is a table that is read as a whole. */
+function stepsOf (plan: PostgresPlan): Step[] {
+  const { 'Node Type': type, 'Relation Name': table, 'Index Name': index, 'Index Cond': condition } = plan
+  const step = { readsAll: index === undefined ? type !== 'Bitmap Heap Scan' : condition === undefined, what: [type, table, index, condition].join(' ') }
+  const isLook = index !== undefined || (table !== undefined && type !== 'ModifyTable')
+  return [...isLook ? [step] : [], ...(plan.Plans ?? []).flatMap(stepsOf)]
+}
+
+async function observeSqlite (t: Test): Promise<Observed> {
+  let statements: string[] = []
+  const connection = new SqliteDatabase(join(t.testdir(), 'users.db'), { verbose: statement => { statements.push(String(statement)) } })
+  t.teardown(() => { connection.close() })
+  const store = new SqlAuthStore(connection)
+  await store.links(ADA.userId)
+  connection.exec(`
+    insert into svc_auth_users with recursive series (n) as (select 1 union all select n + 1 from series where n < ${USERS})
+      select '00000000-0000-4000-8000-' || printf('%012d', n), 'user-' || n || '@example.com', 'Somebody', '{}', '{}' from series;
+    insert into svc_auth_credentials select user_id, 'a hash' from svc_auth_users;
+    insert into svc_auth_provider_links select 'local', email, user_id, '{}' from svc_auth_users;
+    insert into svc_auth_provider_links select 'dev', 'subject-' || substr(email, 6, length(email) - 17), user_id, '{}' from svc_auth_users;
+    analyze`)
+  statements = []
+
+  return {
+    store,
+    async plans () {
+      const ran = statements.filter(statement => !/^(begin|commit)/i.test(statement))
+      const steps = ran.flatMap(statement => connection.prepare<[], { detail: string }>(`explain query plan ${statement}`).all())
+      statements = []
+      return steps.flatMap(({ detail }) => /^(SEARCH|SCAN) /.test(detail) ? [{ readsAll: detail.startsWith('SCAN '), what: detail }] : [])
+    }
+  }
+}

@@ -1,0 +1,405 @@
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import SqliteDatabase from 'better-sqlite3'
+import { drizzle } from 'drizzle-orm/node-postgres'
+import pg from 'pg'
+import postgres from 'postgres'
+import t, { type Test } from 'tap'
+import { AuthError, SqlAuthStore } from '../../lib/index.js'
+import { localProvider, startApp } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { emptyDatabase, startPostgres } from '../helpers/postgres.js'
+import { startProxy } from '../helpers/tcp-proxy.js'
+import { type AppProcess, startAppProcess } from './app-process.js'
+import { startProcess } from './start-process.js'
+
+const ADA = { email: 'ada@example.com', password: 'correct horse', name: 'Ada' }
+const BOB = { userId: randomUUID(), email: 'bob@example.com', emailVerified: false, name: 'Bob', claims: {}, link: { provider: 'dev', subject: 'bob', claims: { sub: 'bob' } } }
+const UNAVAILABLE = { name: 'AuthError', code: 'unavailable', statusCode: 503 }
+const SECRETS = /a%20password|a password|correct horse|argon2/
+
+/** Above the limit of five seconds, for a machine that is busy. */
+const AT_MOST_MS = 15_000
+
+// Most of these tests wait; each has what it waits for to itself.
+t.jobs = 5
+
+t.test('an application outlives its Postgres', { buffered: true }, async t => {
+  const server = await startPostgres(t)
+  const url = await server.createDatabase()
+  await server.stop()
+  const app = await startAppProcess(t, url)
+  let refused = 0
+  const isRefused = async (t: Test, answer: ReturnType<AppProcess['post']>): Promise<void> => {
+    refused++
+    t.match(await answer, { status: 503, body: { error: 'unavailable' } })
+  }
+
+  await t.test('it starts without one, and answers whatever needs none', async t => {
+    await isRefused(t, app.post('/auth/local/register', ADA))
+    await isRefused(t, app.post('/auth/local/login', ADA))
+
+    t.match(await app.get('/public'), { status: 200 })
+    t.match(await app.get('/private'), { status: 401 })
+  })
+
+  await t.test('it works when there is one, with tables that it makes then', async t => {
+    await server.start()
+
+    t.match(await app.post('/auth/local/register', ADA), { status: 201 })
+    t.match(await app.get('/private'), { status: 200 })
+  })
+
+  await t.test('it is stopped: sessions and tokens go on, sign-ins are unavailable until it is back', async t => {
+    const { body: { token } } = await app.post('/auth/local/token', {}) as { body: { token: string } }
+    await server.stop()
+
+    await isRefused(t, app.post('/auth/local/login', ADA))
+    await isRefused(t, app.post('/auth/local/register', { ...ADA, email: 'bob@example.com' }))
+    await isRefused(t, app.post('/auth/local/token', {}))
+    t.match(await app.get('/private'), { status: 200, body: { claims: { email: ADA.email } } })
+    t.match(await app.get('/api', { authorization: `Bearer ${token}` }), { status: 200, body: { email: ADA.email } })
+    t.match(await app.post('/auth/local/verify-token', { token }), { status: 200 })
+
+    await server.start()
+    t.match(await app.post('/auth/local/token', {}), { status: 200 })
+    t.match(await app.post('/auth/local/login', ADA), { status: 200 })
+    t.match(await app.post('/auth/local/register', { ...ADA, email: 'bob@example.com' }), { status: 201 })
+  })
+
+  for (const [how, strike] of [['stopped', server.stop], ['killed', async () => { server.signal('SIGKILL') }]] as const) {
+    await t.test(`it is ${how} with sign-ins under way: each has an answer, and the next ones work`, async t => {
+      const statuses: number[] = []
+      const signIn = async (): Promise<void> => { statuses.push((await app.post('/auth/local/login', ADA)).status) }
+      const over = new AbortController()
+      const visitors = Array.from({ length: 20 }, async () => { while (!over.signal.aborted) await signIn() })
+
+      await strike()
+      await isRefused(t, app.post('/auth/local/login', ADA))
+      await server.start()
+      over.abort()
+      await Promise.all(visitors)
+      refused += statuses.filter(status => status === 503).length
+      t.strictSame(new Set(statuses), new Set([200, 503]))
+
+      statuses.length = 0
+      await Promise.all(Array.from({ length: 20 }, signIn))
+      t.strictSame(statuses, Array(20).fill(200))
+    })
+  }
+
+  await t.test('it has ended by itself and told the log, once a request, what was the matter', async t => {
+    t.equal(await app.end(), 0)
+
+    const errors = errorsOf(app.log)
+    t.equal(errors.length, refused)
+    t.ok(errors.every(({ code }) => code === 'unavailable'))
+    t.match(errors[0], { err: { type: 'AuthError', message: /ECONNREFUSED.*start the server/ } })
+    t.notMatch(app.log, SECRETS)
+  })
+})
+
+t.test('a Postgres that has gone deaf', { buffered: true }, async t => {
+  t.jobs = 4
+  const server = await startPostgres(t)
+  const url = await server.createDatabase()
+  const { app, logged } = await startLogged(t, url)
+  const browser = new Browser(app)
+  await browser.post('/auth/local/register', ADA)
+  const { token } = (await browser.post('/auth/local/token')).json()
+
+  const client = postgres(url, { onnotice: () => {} })
+  const pool = new pg.Pool({ connectionString: url })
+  t.teardown(() => Promise.all([client.end(), pool.end()]))
+  const engines = [new SqlAuthStore(client), new SqlAuthStore(drizzle(pool))]
+  const closingStore = new SqlAuthStore(url)
+  const closingApp = (await startLogged(t, url)).app
+  const child = await startProcess(t, url)
+  await Promise.all([...engines, closingStore].map(store => store.findUser(ADA)))
+  await closingApp.auth.findUser({ email: ADA.email })
+  await child(['findUser', { email: ADA.email }])
+
+  server.signal('SIGSTOP')
+  t.teardown(() => server.signal('SIGCONT'))
+  const since = Date.now()
+  await Promise.all([
+    t.test('sign-ins are unavailable after seconds; other routes answer meanwhile', { buffered: true }, async t => {
+      let isWaiting = true
+      const answers = Promise.all([
+        new Browser(app).post('/auth/local/login', ADA),
+        new Browser(app).post('/auth/local/register', { ...ADA, email: 'bob@example.com' }),
+        browser.post('/auth/local/token')
+      ]).finally(() => { isWaiting = false })
+
+      t.match((await browser.get('/me')).json(), { principal: { claims: { email: ADA.email } } })
+      t.equal((await browser.post('/auth/local/verify-token', { token })).statusCode, 200)
+      t.ok(isWaiting)
+
+      for (const answer of await answers) t.strictSame([answer.statusCode, answer.json().error], [503, 'unavailable'])
+      t.ok(Date.now() - since < AT_MOST_MS)
+      const errors = errorsOf(logged.join(''))
+      t.equal(errors.length, 3)
+      t.match(errors[0], { code: 'unavailable', err: { message: /see whether the server is up and can be reached/ } })
+      t.notMatch(logged.join(''), SECRETS)
+    }),
+
+    t.test("a store on an application's engine is unavailable too", { buffered: true }, async t => {
+      await Promise.all(engines.map(store => t.rejects(store.findUser(ADA), UNAVAILABLE)))
+      t.ok(Date.now() - since < AT_MOST_MS)
+    }),
+
+    t.test('a store and an application can be closed', { buffered: true }, async t => {
+      await Promise.all([closingStore.close(), closingApp.close()])
+      t.ok(Date.now() - since < AT_MOST_MS)
+    }),
+
+    t.test('a process ends by itself once its store is closed', { buffered: true }, async t => {
+      await child.end()
+      t.ok(Date.now() - since < AT_MOST_MS)
+    })
+  ])
+
+  server.signal('SIGCONT')
+  await t.test('when it hears again, everything works', async t => {
+    t.equal((await new Browser(app).post('/auth/local/login', ADA)).statusCode, 200)
+    t.equal((await browser.post('/auth/local/token')).statusCode, 200)
+    for (const store of engines) t.match(await store.findUser({ email: ADA.email }), { name: 'Ada' })
+  })
+})
+
+t.test('connections that have gone silent are replaced: what is in flight is unavailable, the next call works', { buffered: true }, async t => {
+  const { proxy, store } = await startStore(t)
+  await warmUp(store)
+  proxy.silence()
+
+  const { found = 0, unavailable = 0 } = await outcomesOf(300, () => store.findUser(ADA))
+
+  t.equal(found + unavailable, 300)
+  t.ok(unavailable >= 10, 'at least those that had a connection')
+  t.equal(await store.findUser(ADA), null)
+})
+
+for (const fate of ['is silent', 'falls silent when ready'] as const) {
+  t.test(`a new connection that ${fate} makes a call unavailable, and the next one works`, { buffered: true }, async t => {
+    const { proxy, store } = await startStore(t)
+    proxy.fate = fate
+    await t.rejects(store.findUser(ADA), UNAVAILABLE)
+
+    proxy.fate = 'works'
+    t.equal(await store.findUser(ADA), null)
+  })
+}
+
+t.test("a new connection of an application's engine that is silent makes a call unavailable, and the next one works", { buffered: true }, async t => {
+  const proxy = await startProxy(t, await emptyDatabase(t))
+  const pool = new pg.Pool({ connectionString: proxy.url })
+  t.teardown(() => pool.end())
+  const store = new SqlAuthStore(drizzle(pool))
+  proxy.fate = 'is silent'
+  await t.rejects(store.findUser(ADA), UNAVAILABLE)
+
+  proxy.fate = 'works'
+  t.equal(await store.findUser(ADA), null)
+  pool.on('error', () => {})
+  proxy.reset()
+})
+
+t.test('a server that closes connections at once is tried once a call', { buffered: true }, async t => {
+  const { proxy, store } = await startStore(t)
+  proxy.fate = 'is closed'
+
+  for (let calls = 1; calls <= 5; calls++) {
+    await t.rejects(store.findUser(ADA), UNAVAILABLE)
+    t.equal(proxy.connections, calls)
+  }
+
+  proxy.fate = 'works'
+  t.equal(await store.findUser(ADA), null)
+})
+
+t.test('connections that are reset fail what is in flight on them, and nothing else', { buffered: true }, async t => {
+  const { proxy, store } = await startStore(t)
+  await warmUp(store)
+
+  for (let round = 0; round < 10; round++) {
+    const inFlight = outcomesOf(50, () => store.findUser(ADA))
+    proxy.reset()
+    const { found = 0, unavailable = 0 } = await inFlight
+
+    t.equal(found + unavailable, 50)
+    t.ok(unavailable <= 10, 'no more than there were connections')
+    t.strictSame(await outcomesOf(50, () => store.findUser(ADA)), { found: 50 })
+  }
+})
+
+t.test('connections that an administrator ends fail what is in flight on them, and nothing else', { buffered: true }, async t => {
+  const { admin, store } = await startStore(t)
+  await warmUp(store)
+  const release = await hold(admin, 'lock table svc_auth_users')
+  const inFlight = outcomesOf(10, () => store.findUser(ADA))
+  await until(async () => (await activityOf(admin)).filter(({ waits }) => waits === 'Lock').length === 10)
+
+  await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'fastify-svc-auth'`
+  await release()
+
+  t.strictSame(await inFlight, { unavailable: 10 })
+  t.strictSame(await outcomesOf(10, () => store.findUser(ADA)), { found: 10 })
+})
+
+t.test('a call that is out of time takes none with it that has some left', { buffered: true }, async t => {
+  const { admin, proxy, store } = await startStore(t)
+  await store.createUser(BOB)
+  const release = await hold(admin, 'select from svc_auth_users for update')
+  proxy.silence()
+
+  const lost = store.findUser(ADA)
+  await wait(2500)
+  const late = store.grant(BOB.userId, { role: 'admin' })
+  await t.rejects(lost, UNAVAILABLE)
+  await release()
+
+  t.strictSame(await late, { role: 'admin' })
+})
+
+t.test('a row that is locked for too long makes what waits for it unavailable, and nothing else', { buffered: true }, async t => {
+  const { admin, store } = await startStore(t)
+  await store.createUser(BOB)
+  await outcomesOf(50, () => store.grant(BOB.userId, { role: 'admin' }))
+  await warmUp(store)
+  const release = await hold(admin, 'select from svc_auth_users for update')
+
+  let isWaiting = true
+  const blocked = outcomesOf(5, () => store.grant(BOB.userId, { role: 'member' })).finally(() => { isWaiting = false })
+  t.strictSame(await outcomesOf(100, () => store.findUser(BOB)), { found: 100 })
+  t.ok(isWaiting)
+
+  t.strictSame(await blocked, { unavailable: 5 })
+  await until(async () => (await activityOf(admin)).every(({ state }) => state === 'idle'))
+  await release()
+  t.strictSame(await store.grant(BOB.userId, {}), { role: 'admin' })
+})
+
+t.test('tables that are locked for too long make a sign-in unavailable', { buffered: true }, async t => {
+  const url = await emptyDatabase(t)
+  const admin = clientOf(t, url)
+  const { app, logged } = await startLogged(t, url)
+  await new Browser(app).post('/auth/local/register', ADA)
+  const release = await hold(admin, 'lock table svc_auth_users, svc_auth_provider_links, svc_auth_credentials')
+
+  const refused = await new Browser(app).post('/auth/local/login', ADA)
+
+  t.strictSame([refused.statusCode, refused.json().error], [503, 'unavailable'])
+  t.match(errorsOf(logged.join('')), [{ err: { message: /statement timeout; see what holds a lock|did not answer/ } }])
+  await release()
+  t.equal((await new Browser(app).post('/auth/local/login', ADA)).statusCode, 200)
+})
+
+t.test('of several hosts, one that answers is enough', { buffered: true }, async t => {
+  const url = await emptyDatabase(t)
+  const { host } = new URL(url)
+  const store = new SqlAuthStore(url.replace(host, `127.0.0.1:1,${host}`))
+  t.teardown(() => store.close())
+
+  t.strictSame(await outcomesOf(50, () => store.findUser(ADA)), { found: 50 })
+})
+
+t.test('hosts of which none answers are given up', { buffered: true }, async t => {
+  const store = new SqlAuthStore('postgres://postgres@127.0.0.1:1,127.0.0.1:2/postgres')
+  await t.rejects(store.findUser(ADA), UNAVAILABLE)
+  await store.close()
+})
+
+t.test('however many call, a store has ten connections, which say whose they are', { buffered: true }, async t => {
+  const { admin, proxy, store } = await startStore(t)
+
+  t.strictSame(await outcomesOf(300, () => store.findUser(ADA)), { found: 300 })
+
+  t.equal(proxy.connections, 10)
+  t.equal((await activityOf(admin)).length, 10)
+})
+
+t.test('an SQLite file that another process has to itself makes a sign-in unavailable; other routes answer meanwhile', async t => {
+  const file = join(t.testdir(), 'users.db')
+  const { app, logged } = await startLogged(t, file)
+  const other = new SqliteDatabase(file)
+  t.teardown(() => other.close())
+  other.exec('begin exclusive')
+
+  let isWaiting = true
+  const registration = new Browser(app).post('/auth/local/register', ADA).finally(() => { isWaiting = false })
+  t.equal((await new Browser(app).get('/me')).statusCode, 200)
+  t.ok(isWaiting)
+  const refused = await registration
+
+  t.strictSame([refused.statusCode, refused.json().error], [503, 'unavailable'])
+  t.match(errorsOf(logged.join('')), [{ err: { message: /database is locked; another process holds the lock/ } }])
+  other.exec('rollback')
+  t.equal((await new Browser(app).post('/auth/local/register', ADA)).statusCode, 201)
+
+  other.exec('begin exclusive')
+  t.equal((await new Browser(app).post('/auth/local/login', ADA)).statusCode, 200, 'what only reads need not wait')
+})
+
+/** An application with a store on `target`, and the lines of its log. */
+async function startLogged (t: Test, target: string) {
+  const logged: string[] = []
+  const store = new SqlAuthStore(target)
+  const app = await startApp(t, { local: localProvider(), store }, { logger: { stream: { write: (line: string) => { logged.push(line) } } } })
+  return { app, logged }
+}
+
+/** A store whose connections go through a network that can fail, and another way to its database. */
+async function startStore (t: Test) {
+  const url = await emptyDatabase(t)
+  const proxy = await startProxy(t, url)
+  const store = new SqlAuthStore(proxy.url)
+  t.teardown(() => store.close())
+  return { admin: clientOf(t, url), proxy, store }
+}
+
+function clientOf (t: Test, url: string): postgres.Sql {
+  const client = postgres(url, { onnotice: () => {} })
+  t.teardown(() => client.end())
+  return client
+}
+
+/** Makes the store open all its connections. */
+async function warmUp (store: SqlAuthStore): Promise<void> {
+  await outcomesOf(50, () => store.findUser(ADA))
+}
+
+/** Makes many calls at once and counts how they end. */
+async function outcomesOf (count: number, call: () => Promise<unknown>): Promise<Record<string, number>> {
+  const outcomes: Record<string, number> = {}
+  await Promise.all(Array.from({ length: count }, async () => {
+    const outcome = await call().then(() => 'found', error => error instanceof AuthError ? error.code : String(error))
+    outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
+  }))
+  return outcomes
+}
+
+/** Takes locks in a transaction; resolves to what releases them. */
+async function hold (admin: postgres.Sql, statement: string): Promise<() => Promise<void>> {
+  const connection = await admin.reserve()
+  await connection.unsafe('begin')
+  await connection.unsafe(statement)
+  return async () => {
+    await connection.unsafe('rollback')
+    connection.release()
+  }
+}
+
+/** What the connections of stores on the database of `admin` do. */
+async function activityOf (admin: postgres.Sql): Promise<Array<{ state: string, waits: string | null }>> {
+  return admin`select state, wait_event_type as waits from pg_stat_activity where datname = current_database() and application_name = 'fastify-svc-auth'`
+}
+
+async function until (holds: () => Promise<boolean>): Promise<void> {
+  while (!await holds()) await wait(50)
+}
+
+/** The errors in a log. */
+function errorsOf (log: string): Array<Record<string, unknown>> {
+  return log.trim().split('\n').map(line => JSON.parse(line)).filter(({ level }) => level >= 50)
+}
