@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type Socket, connect, createServer } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
 
 /** What becomes of a connection: it works, it is closed at once, its client hears nothing, or nothing any more once Postgres is ready. */
@@ -14,6 +15,8 @@ export interface TcpProxy {
   readonly url: string
   /** How many connections came in. */
   connections: number
+  /** The names under which clients have greeted it, with TLS. */
+  readonly serverNames: string[]
   /** What becomes of the connections to come. */
   fate: Fate
   /** From now on nothing comes through on the connections that there are, not even that they are closed. */
@@ -22,14 +25,15 @@ export interface TcpProxy {
   reset (): void
 }
 
-/** Starts one in front of the server of a URL; it ends with the test `t`. */
-export async function startProxy (t: Test, target: string): Promise<TcpProxy> {
+/** Starts one in front of the server of a URL; it ends with the test `t`. With a certificate, it speaks TLS with the client. */
+export async function startProxy (t: Test, target: string, certificate?: { key: string, cert: string }): Promise<TcpProxy> {
   const { hostname, port } = new URL(target)
   const lines = new Set<{ client: Socket, server: Socket, isSilent: boolean }>()
 
-  const listener = createServer({ allowHalfOpen: true }, client => {
+  const listener = createServer({ allowHalfOpen: true }, async socket => {
     proxy.connections++
     const { fate } = proxy
+    const client = certificate === undefined ? socket : await secured(socket)
     const server = connect(Number(port), hostname)
     const line = { client, server, isSilent: fate === 'is silent' }
     lines.add(line)
@@ -45,6 +49,12 @@ export async function startProxy (t: Test, target: string): Promise<TcpProxy> {
       .once('close', () => { if (!line.isSilent) client.destroy() })
     if (fate === 'is closed') client.end(() => { client.destroy() })
   })
+  /** Grants what every client asks for that wants TLS. */
+  const secured = async (socket: Socket): Promise<Socket> => {
+    await once(socket, 'data')
+    socket.write('S')
+    return new TLSSocket(socket, { isServer: true, ...certificate, SNICallback (name, done) { proxy.serverNames.push(name); done(null) } })
+  }
   listener.listen(0, '127.0.0.1')
   await once(listener, 'listening')
   t.teardown(async () => {
@@ -58,6 +68,7 @@ export async function startProxy (t: Test, target: string): Promise<TcpProxy> {
   const proxy: TcpProxy = {
     url: Object.assign(new URL(target), { host: `127.0.0.1:${address.port}` }).href,
     connections: 0,
+    serverNames: [],
     fate: 'works',
     silence () { for (const line of lines) line.isSilent = true },
     reset () { for (const { client } of lines) client.resetAndDestroy() }

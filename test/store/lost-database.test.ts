@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import SqliteDatabase from 'better-sqlite3'
@@ -6,16 +9,17 @@ import { drizzle } from 'drizzle-orm/node-postgres'
 import pg from 'pg'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
-import { AuthError, SqlAuthStore } from '../../lib/index.js'
+import { AuthError, type NewUser, SqlAuthStore, type SqlAuthStoreOptions } from '../../lib/index.js'
 import { localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
+import { selfSigned } from '../helpers/certificate.js'
 import { emptyDatabase, startPostgres } from '../helpers/postgres.js'
 import { startProxy } from '../helpers/tcp-proxy.js'
 import { type AppProcess, startAppProcess } from './app-process.js'
 import { startProcess } from './start-process.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse', name: 'Ada' }
-const BOB = { userId: randomUUID(), email: 'bob@example.com', emailVerified: false, name: 'Bob', claims: {}, link: { provider: 'dev', subject: 'bob', claims: { sub: 'bob' } } }
+const BOB = newUser()
 const UNAVAILABLE = { name: 'AuthError', code: 'unavailable', statusCode: 503 }
 const SECRETS = /a%20password|a password|correct horse|argon2/
 
@@ -180,6 +184,32 @@ t.test('connections that have gone silent are replaced: what is in flight is una
   t.equal(await store.findUser(ADA), null)
 })
 
+t.test('connections with TLS that have gone silent are replaced after one call, and do not keep a process from ending', { buffered: true }, async t => {
+  const proxy = await startProxy(t, await emptyDatabase(t), await selfSigned('localhost'))
+  const url = changed(proxy.url, { hostname: 'localhost', search: 'sslmode=require' })
+  const store = open(t, url)
+  await warmUp(store)
+  const child = await startProcess(t, url)
+  await child(['findUser', { email: ADA.email }])
+  t.strictSame(new Set(proxy.serverNames), new Set(['localhost']))
+
+  proxy.silence()
+  const since = Date.now()
+  const ended = child.end()
+  await t.rejects(store.findUser(ADA), UNAVAILABLE)
+
+  t.equal(await store.findUser(ADA), null)
+  await ended
+  t.ok(Date.now() - since < AT_MOST_MS)
+})
+
+t.test('a certificate that nobody vouches for is refused where the URL wants it verified', { buffered: true }, async t => {
+  const proxy = await startProxy(t, await emptyDatabase(t), await selfSigned('localhost'))
+  const store = open(t, changed(proxy.url, { hostname: 'localhost', search: 'sslmode=verify-full' }))
+
+  await t.rejects(store.findUser(ADA), { ...UNAVAILABLE, cause: { message: /self-signed certificate/ } })
+})
+
 for (const fate of ['is silent', 'falls silent when ready'] as const) {
   t.test(`a new connection that ${fate} makes a call unavailable, and the next one works`, { buffered: true }, async t => {
     const { proxy, store } = await startStore(t)
@@ -271,7 +301,7 @@ t.test('a row that is locked for too long makes what waits for it unavailable, a
 
   let isWaiting = true
   const blocked = outcomesOf(5, () => store.grant(BOB.userId, { role: 'member' })).finally(() => { isWaiting = false })
-  t.strictSame(await outcomesOf(100, () => store.findUser(BOB)), { found: 100 })
+  t.strictSame(await outcomesOf(100, () => store.findUser({ userId: BOB.userId })), { found: 100 })
   t.ok(isWaiting)
 
   t.strictSame(await blocked, { unavailable: 5 })
@@ -295,28 +325,67 @@ t.test('tables that are locked for too long make a sign-in unavailable', { buffe
   t.equal((await new Browser(app).post('/auth/local/login', ADA)).statusCode, 200)
 })
 
+t.test('a statement that the server refuses leaves the connection as it is', { buffered: true }, async t => {
+  const { proxy, store } = await startStore(t)
+
+  for (let attempt = 0; attempt < 3; attempt++) await store.createUser(BOB)
+
+  t.equal(proxy.connections, 1)
+})
+
 t.test('of several hosts, one that answers is enough', { buffered: true }, async t => {
   const url = await emptyDatabase(t)
   const { host } = new URL(url)
-  const store = new SqlAuthStore(url.replace(host, `127.0.0.1:1,${host}`))
-  t.teardown(() => store.close())
+  const store = open(t, url.replace(host, `127.0.0.1:1,${host}`))
 
   t.strictSame(await outcomesOf(50, () => store.findUser(ADA)), { found: 50 })
 })
 
 t.test('hosts of which none answers are given up', { buffered: true }, async t => {
-  const store = new SqlAuthStore('postgres://postgres@127.0.0.1:1,127.0.0.1:2/postgres')
-  await t.rejects(store.findUser(ADA), UNAVAILABLE)
-  await store.close()
+  const store = open(t, 'postgres://postgres@127.0.0.1:1,127.0.0.1:2/postgres')
+
+  t.strictSame(await outcomesOf(10, () => store.findUser(ADA)), { unavailable: 10 })
 })
 
-t.test('however many call, a store has ten connections, which say whose they are', { buffered: true }, async t => {
-  const { admin, proxy, store } = await startStore(t)
+t.test('calls whose turn comes too late are not made any more, and do not keep later ones waiting', { buffered: true }, async t => {
+  const url = await emptyDatabase(t)
+  await open(t, url).findUser(ADA)
+  const proxy = await startProxy(t, url)
+  const store = open(t, proxy.url, { createTables: false })
+  proxy.fate = 'is silent'
 
-  t.strictSame(await outcomesOf(300, () => store.findUser(ADA)), { found: 300 })
+  t.strictSame(await outcomesOf(30, () => store.createUser(newUser())), { unavailable: 30 })
+  proxy.fate = 'works'
 
-  t.equal(proxy.connections, 10)
-  t.equal((await activityOf(admin)).length, 10)
+  t.equal(await store.findUser(ADA), null)
+  await warmUp(store)
+  t.strictSame([...await clientOf(t, url)`select * from svc_auth_users`], [])
+})
+
+t.test('when a store is closed, calls that have a connection end well, and calls that wait for one are unavailable', { buffered: true }, async t => {
+  const { admin, store } = await startStore(t)
+  await warmUp(store)
+  const release = await hold(admin, 'lock table svc_auth_users')
+  const outcomes = outcomesOf(30, () => store.findUser(ADA))
+  await until(async () => (await activityOf(admin)).filter(({ waits }) => waits === 'Lock').length === 10)
+
+  const closed = store.close()
+  await release()
+  await closed
+
+  t.strictSame(await outcomes, { found: 10, unavailable: 20 })
+})
+
+t.test('a Unix socket is another way to a server', async t => {
+  const { hostname, port, pathname } = new URL(await emptyDatabase(t))
+  const folder = mkdtempSync(join(tmpdir(), 'svc-auth-'))
+  const listener = createServer(client => { client.pipe(connect(Number(port), hostname)).pipe(client) }).listen(join(folder, '.s.PGSQL.5432'))
+  t.teardown(() => { listener.close(); rmSync(folder, { recursive: true, force: true }) })
+  const before = { ...process.env }
+  t.teardown(() => { process.env = before })
+  Object.assign(process.env, { PGHOST: folder, PGPORT: '5432', PGUSER: 'postgres', PGPASSWORD: 'a password' })
+
+  t.equal(await open(t, `postgres://${pathname}`).findUser(ADA), null)
 })
 
 t.test('an SQLite file that another process has to itself makes a sign-in unavailable; other routes answer meanwhile', async t => {
@@ -341,6 +410,11 @@ t.test('an SQLite file that another process has to itself makes a sign-in unavai
   t.equal((await new Browser(app).post('/auth/local/login', ADA)).statusCode, 200, 'what only reads need not wait')
 })
 
+function newUser (): NewUser {
+  const userId = randomUUID()
+  return { userId, email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'dev', subject: userId, claims: { sub: userId } } }
+}
+
 /** An application with a store on `target`, and the lines of its log. */
 async function startLogged (t: Test, target: string) {
   const logged: string[] = []
@@ -353,9 +427,17 @@ async function startLogged (t: Test, target: string) {
 async function startStore (t: Test) {
   const url = await emptyDatabase(t)
   const proxy = await startProxy(t, url)
-  const store = new SqlAuthStore(proxy.url)
+  return { admin: clientOf(t, url), proxy, store: open(t, proxy.url) }
+}
+
+function open (t: Test, target: string, options: SqlAuthStoreOptions = {}): SqlAuthStore {
+  const store = new SqlAuthStore(target, options)
   t.teardown(() => store.close())
-  return { admin: clientOf(t, url), proxy, store }
+  return store
+}
+
+function changed (url: string, parts: { hostname?: string, port?: string, search?: string }): string {
+  return Object.assign(new URL(url), parts).href
 }
 
 function clientOf (t: Test, url: string): postgres.Sql {
@@ -395,8 +477,13 @@ async function activityOf (admin: postgres.Sql): Promise<Array<{ state: string, 
   return admin`select state, wait_event_type as waits from pg_stat_activity where datname = current_database() and application_name = 'fastify-svc-auth'`
 }
 
+/** Asks for what no event tells. */
 async function until (holds: () => Promise<boolean>): Promise<void> {
-  while (!await holds()) await wait(50)
+  const deadline = Date.now() + AT_MOST_MS
+  while (!await holds()) {
+    if (Date.now() > deadline) throw new Error('that should have been so by now')
+    await wait(50)
+  }
 }
 
 /** The errors in a log. */

@@ -7,6 +7,7 @@ import { inspect } from 'node:util'
 import { PGlite } from '@electric-sql/pglite'
 import { drizzle as drizzleNodePostgres } from 'drizzle-orm/node-postgres'
 import { migrate } from 'drizzle-orm/node-postgres/migrator'
+import { drizzle as drizzlePgProxy } from 'drizzle-orm/pg-proxy'
 import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
 import pg from 'pg'
@@ -376,7 +377,7 @@ t.test('the connections of a URL', async t => {
     ])
   })
 
-  for (const { parameters, size } of [{ parameters: '', size: 10 }, { parameters: '?max=3', size: 3 }]) {
+  for (const { parameters, size } of [{ parameters: '', size: 10 }, { parameters: '?max=3', size: 3 }, { parameters: '?max=none', size: 10 }]) {
     t.test(`are ${size} at most with ${parameters === '' ? 'no parameter' : parameters}, and none when the store is closed`, async t => {
       const { url, run } = await database(t)
       const store = open(t, `${url}${parameters}`)
@@ -451,6 +452,25 @@ t.test('a server that is at no address of its host is said not to be there', asy
   t.teardown(() => client.end())
 
   await t.rejects(open(t, client).findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: { message: /ECONNREFUSED.*; start the server, or correct host and port$/ } })
+})
+
+t.test('notices of the server are not printed', async t => {
+  const { url, run } = await database(t)
+  const store = open(t, url)
+  await store.findUser({ email: 'ada@example.com' })
+  await run('create function note() returns trigger language plpgsql as $$ begin raise notice $note$noted$note$; return new; end $$')
+  await run('create trigger note before insert on svc_auth_users for each row execute function note()')
+  const printed = t.capture(console, 'log')
+
+  t.ok(await store.createUser(newUser()))
+
+  t.strictSame(printed(), [])
+})
+
+t.test('whatever a driver throws makes a call unavailable, and is the cause', async t => {
+  const db = drizzlePgProxy(async () => { throw 'no error at all' }) // eslint-disable-line no-throw-literal
+
+  await t.rejects(open(t, db).findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: 'no error at all' })
 })
 
 t.test('without the package postgres the cause says what to install', async t => {

@@ -6,6 +6,8 @@ const OPTIONS = {
   connect_timeout: 4,
   // Whoever signs in is waiting.
   backoff: () => 0,
+  // Its timer would go on when the connection is given up, and keep the process from ending.
+  max_lifetime: null,
   // We have no use for array types, and nobody could catch a failure to fetch them.
   fetch_types: false,
   onnotice: () => {},
@@ -43,11 +45,11 @@ export class Connection {
     this.drop()
   }
 
-  /** Ends it at once. The driver alone would wait for the server to hang up, and with it the process, if the server says nothing. */
+  /** Gives it up. The driver goes on waiting for the server to hang up; the process need not, for one that says nothing. */
   drop (): void {
     this.#isDropped = true
-    // Afterwards: what the driver still writes to a closed socket of TLS would be an error that nobody catches.
-    this.client.end({ timeout: 0 }).finally(() => { this.#socket?.destroy() }).catch(() => {})
+    this.#socket?.unref()
+    Promise.allSettled([this.client.end({ timeout: 0 })])
   }
 
   #connect ({ host, port, path }: Address): Socket {

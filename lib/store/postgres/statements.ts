@@ -239,12 +239,11 @@ function byCodePoints (column: SQLWrapper): SQL {
 }
 
 /** Runs a statement again that another one got in the way of; nothing of it was written. */
-async function undisturbed<T> (run: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await run()
-    } catch (error) {
-      if (!DISTURBANCES.has(sqlState(error)) || attempt === MAX_ATTEMPTS) throw error
-    }
+async function undisturbed<T> (run: () => Promise<T>, attempts = MAX_ATTEMPTS): Promise<T> {
+  try {
+    return await run()
+  } catch (error) {
+    if (attempts === 1 || !DISTURBANCES.has(sqlState(error))) throw error
+    return undisturbed(run, attempts - 1)
   }
 }
