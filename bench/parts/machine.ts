@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs'
+import { availableParallelism, cpus } from 'node:os'
+
+/** What the figures of a bench were measured on, with the versions of these packages. */
+export function machine (...packages: string[]): string {
+  const model = cpus()[0]?.model ?? 'unknown'
+  const versions = packages.map(name => `${name} ${versionOf(name)}`)
+  return [`${availableParallelism()} cores (${model})`, `Node.js ${process.version.slice(1)}`, ...versions].join(', ')
+}
+
+function versionOf (name: string): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL(`../../node_modules/${name}/package.json`, import.meta.url), 'utf8'))
+  return typeof manifest === 'object' && manifest !== null && 'version' in manifest ? String(manifest.version) : 'unknown'
+}

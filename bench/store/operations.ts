@@ -1,0 +1,34 @@
+import type { AuthStore } from '../../lib/store/store.js'
+import { type Person, authorizationClaims, identityClaims } from '../parts/people.js'
+
+/** What is measured. What it resolves to holds the user's id or the name that was written, to show that it was done. */
+export interface Operations {
+  findByLink (person: Person): unknown
+  findByEmail (person: Person): unknown
+  findCredential (person: Person): unknown
+  /** Grants a claim. */
+  grant (person: Person): unknown
+  /** Notes a sign-in: the upsert of somebody who is known. */
+  refreshIdentity (person: Person): unknown
+  /** Makes a user with a link. */
+  createUser (person: Person): unknown
+}
+
+/** The operations as the library does them. */
+export function storeOperations (store: AuthStore): Operations {
+  return {
+    findByLink: ({ subject }) => store.findUser({ provider: 'dev', subject }),
+    findByEmail: ({ email }) => store.findUser({ email }),
+    findCredential: ({ email }) => store.findCredential(email),
+    grant: ({ userId, name: badge }) => store.grant(userId, { badge }),
+    refreshIdentity: person => store.refreshIdentity({ provider: 'dev', subject: person.subject, claims: identityClaims(person), verifiedEmail: person.email }),
+    createUser: person => store.createUser({
+      userId: person.userId,
+      email: person.email,
+      emailVerified: true,
+      name: person.name,
+      claims: authorizationClaims(person),
+      link: { provider: 'dev', subject: person.subject, claims: identityClaims(person) }
+    })
+  }
+}
