@@ -343,6 +343,16 @@ t.test('the tables', async t => {
     t.ok(await store.createUser(newUser()))
   })
 
+  t.test('are brought up to date: a migration that the journal does not name is run', async t => {
+    const { url, run } = await database(t)
+    await run('create table svc_auth_migrations (hash text primary key, created_at bigint not null)')
+    await run("insert into svc_auth_migrations values ('an earlier migration', 0)")
+
+    t.ok(await open(t, url).createUser(newUser()))
+
+    t.equal((await run('select hash from svc_auth_migrations')).length, 2)
+  })
+
   t.test('that could not be made are made by a later query', async t => {
     const { url, run } = await database(t)
     const role = await roleOf(t, url)

@@ -82,6 +82,16 @@ t.test('tables', async t => {
     t.strictSame(statements.filter(statement => /\b(alter|drop|insert)\b|create table (?!if not exists)/i.test(statement)), [])
   })
 
+  t.test('are brought up to date: a migration that the journal does not name is run', async t => {
+    const connection = connect(t)
+    connection.exec('create table svc_auth_migrations (hash text primary key, created_at integer not null)')
+    connection.exec("insert into svc_auth_migrations values ('an earlier migration', 0)")
+
+    t.ok(await open(t, connection).createUser(newUser()))
+
+    t.equal(connection.prepare('select count(*) from svc_auth_migrations').pluck().get(), 2)
+  })
+
   t.test('that somebody else made, without the journal of this library, are taken as they are', async t => {
     const connection = connect(t)
     connection.exec(readFileSync(join(MIGRATIONS_FOLDER, '0000_tables.sql'), 'utf8'))

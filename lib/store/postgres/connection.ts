@@ -30,9 +30,9 @@ interface Address {
  */
 export class Connection {
   readonly client: postgres.Sql
+  readonly #dropped = new AbortController()
   #socket: Socket | undefined
   #attempts = 0
-  #isDropped = false
 
   constructor (driver: typeof postgres, url: string) {
     const options = { ...OPTIONS, socket: (address: Address) => this.#connect(address) }
@@ -47,13 +47,13 @@ export class Connection {
 
   /** Gives it up. The driver goes on waiting for the server to hang up; the process need not, for one that says nothing. */
   drop (): void {
-    this.#isDropped = true
+    this.#dropped.abort(new Error('the connection is given up'))
     this.#socket?.unref()
     Promise.allSettled([this.client.end({ timeout: 0 })])
   }
 
   #connect ({ host, port, path }: Address): Socket {
-    if (this.#isDropped) throw new Error('the connection is given up')
+    this.#dropped.signal.throwIfAborted()
     // Of several hosts, each has its turn.
     const turn = this.#attempts++ % host.length
     const address = { host: host[turn], port: Number(port[turn]) }
