@@ -1,5 +1,5 @@
 import { isText, jsonDataOf } from '../claims.js'
-import { AuthError } from '../errors.js'
+import { unacceptable } from './failures.js'
 import type { Identity } from './provider.js'
 
 const MAX_SUBJECT_LENGTH = 255
@@ -7,17 +7,25 @@ const MAX_SUBJECT_LENGTH = 255
 /**
  * Checks what a provider, perhaps one that the application wrote, says of a person, before anything is stored under it.
  *
- * @returns a copy whose claims are plain JSON data
+ * @returns a copy whose claims are plain JSON data, with the subject as `sub` where they have none
  * @throws AuthError `provider_error` without a subject of 1 to 255 characters that every store can keep
  */
 export function checkedIdentity ({ subject, claims, emailVerified }: Identity): Identity {
-  if (!isText(subject) || subject.length > MAX_SUBJECT_LENGTH) {
-    throw new AuthError('provider_error', { cause: new Error('the subject is not a string of 1 to 255 characters') })
-  }
+  const sub: unknown = claims.sub ?? subject
+  if (!isSubject(subject) || !isSubject(sub)) throw unacceptable('the subject is not a string of 1 to 255 characters')
   const { email, ...rest } = jsonDataOf(claims)
   return {
     subject,
-    claims: { ...rest, ...(isText(email) && { email }), sub: subject },
+    claims: { ...rest, ...textClaims({ email }), sub },
     emailVerified: emailVerified === true && isText(email)
   }
+}
+
+/** Those claims that are texts: null, an empty string or another type in a provider's answer is as good as nothing. */
+export function textClaims (claims: Record<string, unknown>): Record<string, string> {
+  return Object.fromEntries(Object.entries(claims).filter((claim): claim is [string, string] => isText(claim[1])))
+}
+
+function isSubject (value: unknown): value is string {
+  return isText(value) && value.length <= MAX_SUBJECT_LENGTH
 }

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
 import { AuthError } from '../errors.js'
+import { ProviderFailure } from '../providers/failures.js'
 import { sameOriginPath, withError } from '../redirects.js'
 import { ownOrigin } from './own-origin.js'
 
@@ -49,7 +50,12 @@ function authErrorOf (failure: unknown): AuthError {
 
 /** A refusal is everyday; what only the operator can mend is an error, with its cause. */
 function logFailure (request: FastifyRequest, error: AuthError): void {
-  const isOperators = error.statusCode >= 500 && error.code !== 'busy'
-  if (isOperators) request.log.error({ err: error, code: error.code }, error.message)
-  else request.log.info({ code: error.code }, error.message)
+  const { code, statusCode, message, cause } = error
+  const isEveryday = statusCode < 500 || code === 'busy'
+  if (cause instanceof ProviderFailure ? cause.isEveryday : isEveryday) {
+    // Other causes stay out: a parser's message quotes what it could not read, and that may be a password.
+    request.log.info({ code, ...(cause instanceof ProviderFailure && { reason: cause.message }) }, message)
+  } else {
+    request.log.error({ err: error, code }, message)
+  }
 }

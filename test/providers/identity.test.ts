@@ -5,7 +5,14 @@ t.test('an identity without a usable subject is refused', async t => {
   for (const subject of ['', 'a'.repeat(256), 'ada\0', 'ada\ud800', 7, null, undefined, { sub: 'ada' }]) {
     t.throws(() => checkedIdentity({ subject: subject as never, claims: { sub: 'ada' }, emailVerified: false }), { code: 'provider_error' }, JSON.stringify(subject))
   }
-  t.equal(checkedIdentity({ subject: 'a'.repeat(255), claims: { sub: 'x' }, emailVerified: false }).claims.sub, 'a'.repeat(255))
+  for (const sub of ['', 'a'.repeat(256), 'ada\0', 7, { sub: 'ada' }]) {
+    t.throws(() => checkedIdentity({ subject: 'ada', claims: { sub: sub as never }, emailVerified: false }), { code: 'provider_error' }, JSON.stringify(sub))
+  }
+  t.equal(checkedIdentity({ subject: 'a'.repeat(255), claims: {} as never, emailVerified: false }).claims.sub, 'a'.repeat(255))
+})
+
+t.test('the subject of a link need not be the sub of the claims', async t => {
+  t.strictSame(checkedIdentity({ subject: 'tenant.ada', claims: { sub: 'ada' }, emailVerified: false }), { subject: 'tenant.ada', claims: { sub: 'ada' }, emailVerified: false })
 })
 
 t.test('claims become plain JSON data, and reach no prototype', async t => {

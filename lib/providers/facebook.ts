@@ -1,0 +1,81 @@
+import { createHmac } from 'node:crypto'
+import { isPlainObject } from '../claims.js'
+import { OptionsError } from '../errors.js'
+import { unacceptable } from './failures.js'
+import { textClaims } from './identity.js'
+import { OAuth2Provider, type ProviderApi } from './oauth2.js'
+import type { Identity, ProviderOptions } from './provider.js'
+
+export interface FacebookProviderOptions extends ProviderOptions {
+  /** The version of the Graph API; default `v24.0`. */
+  graphVersion?: string
+}
+
+const FIELDS = 'id,name,email,picture.width(200).height(200)'
+
+/** Facebook Login. The e-mail address is there only if the person granted it, and never a verified one: Facebook does not say. */
+export class FacebookProvider extends OAuth2Provider {
+  readonly #me: string
+  readonly #clientSecret: string
+
+  /** @throws OptionsError naming the option */
+  constructor ({ graphVersion = 'v24.0', ...options }: FacebookProviderOptions) {
+    if (!/^v\d{1,3}\.\d$/.test(graphVersion)) throw new OptionsError('facebook: graphVersion must be a version such as v24.0')
+    super({
+      name: 'facebook',
+      authorizationEndpoint: `https://www.facebook.com/${graphVersion}/dialog/oauth`,
+      tokenEndpoint: `https://graph.facebook.com/${graphVersion}/oauth/access_token`,
+      conformed,
+      ...options,
+      scopes: options.scopes ?? ['email', 'public_profile']
+    })
+    this.#me = `https://graph.facebook.com/${graphVersion}/me`
+    this.#clientSecret = options.clientSecret
+  }
+
+  protected override async identify (api: ProviderApi, accessToken: string): Promise<Identity> {
+    // Shows that the request comes from who has the secret; applications can demand it.
+    const proof = createHmac('sha256', this.#clientSecret).update(accessToken).digest('hex')
+    const { id: sub, name, email, picture } = await api.get(`${this.#me}?${new URLSearchParams({ fields: FIELDS, appsecret_proof: proof })}`)
+    if (typeof sub !== 'string') throw unacceptable('the id of the user is not a string')
+    return { subject: sub, claims: { sub, ...textClaims({ name, email, picture: pictureUrl(picture) }) }, emailVerified: false }
+  }
+}
+
+function pictureUrl (picture: unknown): unknown {
+  return isPlainObject(picture) && isPlainObject(picture.data) ? picture.data.url : undefined
+}
+
+/** The error codes of RFC 6749 section 5.2 for those of the Graph API that have one, by `code` and `error_subcode`. */
+const ERRORS: ReadonlyMap<string, string> = new Map([
+  ['1', 'invalid_client'],
+  ['100/36007', 'invalid_grant'],
+  ['100/36008', 'redirect_uri_mismatch'],
+  ['100/36009', 'invalid_grant']
+])
+
+/** "Application request limit reached" and the like. */
+const RATE_LIMITS: readonly unknown[] = [4, 17, 32]
+
+/** In an error of the Graph API `error` is an object. Its message can quote the token, so it goes no further. */
+async function conformed (response: Response): Promise<Response> {
+  if (response.status < 400 || response.status >= 500) return response
+  const text = await response.text()
+  const error = errorOf(text)
+  if (error === null) return new Response(text, response)
+  const { type, code, error_subcode: subcode } = error
+  const number = subcode === undefined ? String(code) : `${code}/${subcode}`
+  return Response.json(
+    { error: ERRORS.get(number) ?? 'graph_api_error', error_description: `${type}, code ${number}` },
+    { status: RATE_LIMITS.includes(code) ? 429 : response.status }
+  )
+}
+
+function errorOf (text: string): Record<string, unknown> | null {
+  try {
+    const body: unknown = JSON.parse(text)
+    return isPlainObject(body) && isPlainObject(body.error) ? body.error : null
+  } catch {
+    return null
+  }
+}

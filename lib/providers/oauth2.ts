@@ -1,0 +1,127 @@
+import * as oauth from 'oauth4webapi'
+import { isPlainObject, isText } from '../claims.js'
+import { AuthError, OptionsError } from '../errors.js'
+import { AuthorizationCodeFlow, tokensOf } from './authorization-code.js'
+import { ProviderFailure, isOverloaded, providerFailure, unacceptable } from './failures.js'
+import type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions, ProviderTokens } from './provider.js'
+import { checkedProviderOptions } from './provider-options.js'
+
+export interface OAuth2ProviderOptions extends ProviderOptions {
+  /** The URL segment of the provider's routes. */
+  name: string
+  /** Where browsers are sent (RFC 6749 section 3.1). */
+  authorizationEndpoint: string
+  /** Where a code is exchanged for an access token (RFC 6749 section 3.2). */
+  tokenEndpoint: string
+  /** What the provider calls itself in the `iss` of authorization responses, if it sends one (RFC 9207); default the origin of `authorizationEndpoint`. */
+  issuer?: string
+  /** Makes an answer of the provider that is not as RFC 6749 says into one that is. */
+  conformed?: (response: Response) => Response | Promise<Response>
+  /** Permits plain http, for development servers on this machine only; default false. */
+  allowInsecureRequests?: boolean
+}
+
+/** The provider's API, asked with the access token of a person who signs in. What it throws ends the sign-in. */
+export interface ProviderApi {
+  /** @returns the JSON object at a URL */
+  get (url: string, headers?: Record<string, string>): Promise<Record<string, unknown>>
+  /** @returns the JSON array at a URL, or null when the person did not grant it (status 403 or 404) */
+  getList (url: string, headers?: Record<string, string>): Promise<unknown[] | null>
+}
+
+/**
+ * A provider with plain OAuth 2.0: authorization code flow with PKCE and state, and an API that tells who the access token speaks for.
+ * A subclass says where that is, and how its answer becomes an identity.
+ */
+export abstract class OAuth2Provider implements ExternalProvider {
+  readonly name: string
+  readonly #server: oauth.AuthorizationServer
+  readonly #flow: AuthorizationCodeFlow
+
+  /** @throws OptionsError naming the option */
+  constructor (options: OAuth2ProviderOptions) {
+    const { authorizationEndpoint, tokenEndpoint, issuer, conformed, allowInsecureRequests = false, ...common } = options
+    const checked = checkedProviderOptions(common, [])
+    this.name = checked.name
+    const endpoints = Object.entries({ authorizationEndpoint, tokenEndpoint })
+    for (const [option, endpoint] of endpoints) {
+      if (!isEndpoint(endpoint, allowInsecureRequests)) throw new OptionsError(`${this.name}: ${option} must be an https: URL; for a development server on this machine set allowInsecureRequests`)
+    }
+    this.#server = {
+      issuer: issuer ?? new URL(authorizationEndpoint).origin,
+      authorization_endpoint: authorizationEndpoint,
+      token_endpoint: tokenEndpoint,
+      token_endpoint_auth_methods_supported: ['client_secret_post']
+    }
+    this.#flow = new AuthorizationCodeFlow({ ...checked, allowInsecureRequests, ...(conformed !== undefined && { conformed }) })
+  }
+
+  /**
+   * Asks the provider's API who the access token speaks for.
+   *
+   * @throws AuthError to refuse the person: `access_denied`, or `provider_error` for an answer that cannot be accepted
+   */
+  protected abstract identify (api: ProviderApi, accessToken: string): Promise<Identity>
+
+  async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
+    return this.#flow.authorizationUrl(this.#server, request)
+  }
+
+  async authenticate (response: AuthorizationResponse): Promise<{ identity: Identity, tokens: ProviderTokens }> {
+    try {
+      const answer = await this.#flow.redeem(this.#server, response)
+      const tokens = await oauth.processAuthorizationCodeResponse(this.#server, this.#flow.client, answer)
+      const { access_token: accessToken } = tokens
+      const identity = await this.identify({
+        get: async (url, headers) => objectOf(await this.#request(accessToken, url, headers)),
+        getList: async (url, headers) => listOf(await this.#request(accessToken, url, headers))
+      }, accessToken)
+      return { identity, tokens: tokensOf(tokens) }
+    } catch (error) {
+      throw providerFailure(error)
+    }
+  }
+
+  async #request (accessToken: string, url: string, headers: Record<string, string> = {}): Promise<Response> {
+    const { http } = this.#flow
+    return oauth.protectedResourceRequest(accessToken, 'GET', new URL(url), new Headers({ accept: 'application/json', ...http.headers, ...headers }), null, http)
+  }
+}
+
+function isEndpoint (endpoint: unknown, allowInsecureRequests: boolean): boolean {
+  const protocol = typeof endpoint === 'string' && URL.canParse(endpoint) ? new URL(endpoint).protocol : ''
+  return protocol === 'https:' || (allowInsecureRequests && protocol === 'http:')
+}
+
+async function objectOf (response: Response): Promise<Record<string, unknown>> {
+  const body = await jsonOf(response)
+  if (response.status !== 200) throw apiFailure(response, body)
+  if (!isPlainObject(body)) throw unacceptable('the API of the provider did not answer with a JSON object')
+  return body
+}
+
+async function listOf (response: Response): Promise<unknown[] | null> {
+  const body = await jsonOf(response)
+  const isRefused = [403, 404].includes(response.status) && !isOverloaded(response)
+  if (isRefused) return null
+  if (response.status !== 200) throw apiFailure(response, body)
+  if (!Array.isArray(body)) throw unacceptable('the API of the provider did not answer with a JSON array')
+  return body
+}
+
+/** @returns undefined for what is no JSON */
+async function jsonOf (response: Response): Promise<unknown> {
+  const text = await response.text()
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function apiFailure (response: Response, body: unknown): AuthError {
+  const { error, error_description: description, message } = isPlainObject(body) ? body : {}
+  const reason = [error, description, message].filter(isText).join(': ')
+  const cause = new ProviderFailure(`the API of the provider answered with status ${response.status}: ${reason}`)
+  return new AuthError(isOverloaded(response) ? 'provider_unavailable' : 'provider_error', { cause })
+}
