@@ -5,21 +5,14 @@ import { type AddressInfo } from 'node:net'
 import { type CryptoKey, type JWK, type JWTPayload, SignJWT, exportJWK, generateKeyPair } from 'jose'
 import type { Test } from 'tap'
 import { OidcProvider, type OidcProviderOptions } from '../../lib/index.js'
+import { type Lie, json } from './lies.js'
+import { credentialsOf } from './stand-in.js'
 
 interface Code {
   challenge: string
   nonce: string
   redirectUri: string
 }
-
-interface Answer {
-  status: number
-  headers: Record<string, string>
-  body: string
-}
-
-/** Answers a request in place of the provider; gets what the provider would have said. */
-export type Lie = (answer: Answer, response: ServerResponse) => Answer | 'handled' | Promise<Answer | 'handled'>
 
 /**
  * An OpenID provider that checks its client as a strict one does (code, redirect URI, PKCE, secret) and can be told to lie: about its
@@ -94,7 +87,7 @@ export class FakeOpenIdProvider {
   async answer (request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = request.url?.split('?', 1)[0] ?? ''
     this.requests.push(`${request.method} ${path}`)
-    const honest = json(await this.#honest(path, request))
+    const honest = json(...await this.#honest(path, request))
     const answer = await this.lies.get(path)?.(honest, response) ?? honest
     if (answer === 'handled') return
     response.writeHead(answer.status, answer.headers).end(answer.body)
@@ -110,7 +103,7 @@ export class FakeOpenIdProvider {
 
   async #token (request: IncomingMessage): Promise<[status: number, body: unknown]> {
     const form = new URLSearchParams(await textOf(request))
-    const [id, secret] = credentialsOf(request, form)
+    const [id, secret] = credentialsOf(request.headers, form)
     if (id !== this.clientId || secret !== this.clientSecret) return [401, { error: 'invalid_client', error_description: 'wrong client id or secret' }]
     const code = this.#codes.get(form.get('code') ?? '')
     this.#codes.delete(form.get('code') ?? '')
@@ -138,18 +131,6 @@ export async function startFakeOpenIdProvider (t: Test): Promise<FakeOpenIdProvi
   const fake = new FakeOpenIdProvider(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, privateKey, jwk)
   server.on('request', (request, response) => { fake.answer(request, response) })
   return fake
-}
-
-export function json ([status, body]: [number, unknown]): Answer {
-  return { status, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
-}
-
-/** Both ways of RFC 6749 section 2.3.1. */
-function credentialsOf (request: IncomingMessage, form: URLSearchParams): [string | undefined, string | undefined] {
-  const [, basic] = /^Basic (.+)$/.exec(request.headers.authorization ?? '') ?? []
-  if (basic === undefined) return [form.get('client_id') ?? undefined, form.get('client_secret') ?? undefined]
-  const [id, secret] = Buffer.from(basic, 'base64').toString().split(':').map(part => decodeURIComponent(part.replaceAll('+', ' ')))
-  return [id, secret]
 }
 
 async function textOf (request: IncomingMessage): Promise<string> {
