@@ -1,7 +1,6 @@
-import { jsonDataOf } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { OidcProvider, type OidcProfile } from './oidc.js'
-import type { Identity, ProviderOptions } from './provider.js'
+import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 export interface Auth0ProviderOptions extends ProviderOptions {
   /** The host of the tenant, such as `tenant.eu.auth0.com`, or its custom domain. */
@@ -12,9 +11,6 @@ export interface Auth0ProviderOptions extends ProviderOptions {
 
 /** Claims about the ID token itself, not about the person. */
 const PROTOCOL_CLAIMS: ReadonlySet<string> = new Set(['iss', 'aud', 'exp', 'iat', 'nbf', 'nonce', 'azp', 'at_hash', 'c_hash', 's_hash', 'sid', 'jti', 'auth_time', 'acr', 'amr'])
-
-/** What the generic provider decides about. */
-const STANDARD_CLAIMS: ReadonlySet<string> = new Set(['sub', 'email', 'email_verified', 'name', 'picture'])
 
 /** Auth0; claims also those that rules and actions of the tenant add, under their names. */
 export class Auth0Provider extends OidcProvider {
@@ -29,10 +25,10 @@ export class Auth0Provider extends OidcProvider {
     })
   }
 
-  protected override identityOf (profile: OidcProfile): Identity {
+  protected override identityOf (profile: OidcProfile): UncheckedIdentity {
     const identity = super.identityOf(profile)
-    const custom = Object.entries(profile).filter(([name]) => !PROTOCOL_CLAIMS.has(name) && !STANDARD_CLAIMS.has(name))
-    return { ...identity, claims: { ...jsonDataOf(Object.fromEntries(custom)), ...identity.claims } }
+    const told = Object.entries(profile).filter(([name]) => !PROTOCOL_CLAIMS.has(name))
+    return { ...identity, claims: { ...Object.fromEntries(told), ...identity.claims } }
   }
 }
 

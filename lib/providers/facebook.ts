@@ -1,10 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { isPlainObject } from '../claims.js'
 import { OptionsError } from '../errors.js'
-import { unacceptable } from './failures.js'
-import { textClaims } from './identity.js'
 import { OAuth2Provider, type ProviderApi } from './oauth2.js'
-import type { Identity, ProviderOptions } from './provider.js'
+import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 export interface FacebookProviderOptions extends ProviderOptions {
   /** The version of the Graph API; default `v24.0`. */
@@ -33,12 +31,11 @@ export class FacebookProvider extends OAuth2Provider {
     this.#clientSecret = options.clientSecret
   }
 
-  protected override async identify (api: ProviderApi, accessToken: string): Promise<Identity> {
+  protected override async identify (api: ProviderApi, accessToken: string): Promise<UncheckedIdentity> {
     // Shows that the request comes from who has the secret; applications can demand it.
     const proof = createHmac('sha256', this.#clientSecret).update(accessToken).digest('hex')
-    const { id: sub, name, email, picture } = await api.get(`${this.#me}?${new URLSearchParams({ fields: FIELDS, appsecret_proof: proof })}`)
-    if (typeof sub !== 'string') throw unacceptable('the id of the user is not a string')
-    return { subject: sub, claims: { sub, ...textClaims({ name, email, picture: pictureUrl(picture) }) }, emailVerified: false }
+    const { id: subject, name, email, picture } = await api.get(`${this.#me}?${new URLSearchParams({ fields: FIELDS, appsecret_proof: proof })}`)
+    return { subject, claims: { name, email, picture: pictureUrl(picture) }, emailVerified: false }
   }
 }
 

@@ -3,7 +3,7 @@ import { OptionsError } from '../errors.js'
 import { unacceptable } from './failures.js'
 import { textClaims } from './identity.js'
 import { OAuth2Provider, type ProviderApi } from './oauth2.js'
-import type { Identity, ProviderOptions } from './provider.js'
+import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 export interface GitHubProviderOptions extends ProviderOptions {
   /** The URL of an Enterprise Server, or of an enterprise with data residency (`https://octocorp.ghe.com`); default `https://github.com`. */
@@ -29,15 +29,14 @@ export class GitHubProvider extends OAuth2Provider {
     this.#api = apiOf(origin)
   }
 
-  protected override async identify (api: ProviderApi): Promise<Identity> {
+  protected override async identify (api: ProviderApi): Promise<UncheckedIdentity> {
     const headers = { accept: 'application/vnd.github+json' }
     const { id, login, name, avatar_url: picture } = await api.get(`${this.#api}/user`, headers)
     // A login can be given up and taken over by somebody else; the id stays.
     if (!Number.isSafeInteger(id) || Number(id) < 1) throw unacceptable('the id of the user is not a number as GitHub has them')
     // The address of the public profile is whatever the person typed there.
     const email = primaryEmail(await api.getList(`${this.#api}/user/emails?per_page=100`, headers) ?? [])
-    const sub = String(id)
-    return { subject: sub, claims: { sub, ...textClaims({ login, name, email, picture }) }, emailVerified: email !== undefined }
+    return { subject: String(id), claims: textClaims({ login, name, email, picture }), emailVerified: email !== undefined }
   }
 }
 

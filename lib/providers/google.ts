@@ -2,7 +2,7 @@ import { isText } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { ProviderFailure } from './failures.js'
 import { OidcProvider, type OidcProfile } from './oidc.js'
-import type { Identity, ProviderOptions } from './provider.js'
+import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 export interface GoogleProviderOptions extends ProviderOptions {
   /** Admits only accounts of this Google Workspace domain, such as `example.com`; `*` admits those of any. */
@@ -25,14 +25,14 @@ export class GoogleProvider extends OidcProvider {
     this.#hostedDomain = hostedDomain?.toLowerCase()
   }
 
-  protected override identityOf (profile: OidcProfile): Identity {
+  protected override identityOf (profile: OidcProfile): UncheckedIdentity {
     const identity = super.identityOf(profile)
     const hd = isText(profile.hd) ? profile.hd : undefined
     // The parameter hd only filters Google's list of accounts, and anyone can change it; the claim is signed.
     if (this.#hostedDomain !== undefined && !isAdmitted(hd, this.#hostedDomain)) {
       throw new AuthError('access_denied', { cause: new ProviderFailure(`the account is not one of the Workspace domain ${this.#hostedDomain}`, { isEveryday: true }) })
     }
-    return { ...identity, claims: { ...identity.claims, ...(hd !== undefined && { hd }) } }
+    return { ...identity, claims: { ...identity.claims, hd } }
   }
 }
 

@@ -1,6 +1,6 @@
-import { isText, jsonDataOf } from '../claims.js'
+import { isText, isVerified, jsonDataOf } from '../claims.js'
 import { unacceptable } from './failures.js'
-import type { Identity } from './provider.js'
+import type { Identity, UncheckedIdentity } from './provider.js'
 
 const MAX_SUBJECT_LENGTH = 255
 
@@ -10,13 +10,19 @@ const MAX_SUBJECT_LENGTH = 255
  * @returns a copy whose claims are plain JSON data, with the subject as `sub` where they have none
  * @throws AuthError `provider_error` without a subject of 1 to 255 characters that every store can keep
  */
-export function checkedIdentity ({ subject, claims, emailVerified }: Identity): Identity {
-  const sub: unknown = claims.sub ?? subject
+export function checkedIdentity ({ subject, claims, emailVerified }: UncheckedIdentity): Identity {
+  const sub = claims.sub ?? subject
   if (!isSubject(subject) || !isSubject(sub)) throw unacceptable('the subject is not a string of 1 to 255 characters')
-  const { email, ...rest } = jsonDataOf(claims)
+  const { email, email_verified: flag, name, picture, ...others } = jsonDataOf(claims)
+  const hasFlag = isText(email) && flag !== undefined
   return {
     subject,
-    claims: { ...rest, ...textClaims({ email }), sub },
+    claims: {
+      ...Object.fromEntries(Object.entries(others).filter(([, value]) => value !== null && value !== '')),
+      ...textClaims({ email, name, picture }),
+      ...(hasFlag && { email_verified: isVerified(flag) }),
+      sub
+    },
     emailVerified: emailVerified === true && isText(email)
   }
 }

@@ -1,10 +1,9 @@
 import { isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { unacceptable } from './failures.js'
-import { textClaims } from './identity.js'
 import { GUID } from './issuer-template.js'
 import { OidcProvider, type OidcProfile } from './oidc.js'
-import type { Identity, ProviderOptions } from './provider.js'
+import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 export interface MicrosoftProviderOptions extends ProviderOptions {
   /** `common` (work, school and personal accounts; the default), `organizations` (no personal accounts), or the GUID of one tenant. */
@@ -40,13 +39,13 @@ export class MicrosoftProvider extends OidcProvider {
     this.#tenant = checkedTenant
   }
 
-  protected override identityOf ({ sub, tid, oid, email }: OidcProfile): Identity {
+  protected override identityOf ({ sub, tid, oid, email }: OidcProfile): UncheckedIdentity {
     if (typeof tid !== 'string' || !GUID.test(tid)) throw unacceptable('the ID token has no tid that is a GUID')
     if (GUID.test(this.#tenant) && tid !== this.#tenant) throw unacceptable('the ID token is one of another tenant')
     if (this.#tenant === 'organizations' && tid === PERSONAL_TENANT) throw unacceptable('the ID token is one of a personal account')
     if (!isText(oid)) throw unacceptable('the ID token has no oid')
     // Both together stay the same when the application is registered anew, and differ for the tenants of one person; sub does neither.
-    return { subject: `${tid}.${oid}`, claims: { sub, tid, oid, ...textClaims({ email }) }, emailVerified: false }
+    return { subject: `${tid}.${oid}`, claims: { sub, tid, oid, email }, emailVerified: false }
   }
 }
 

@@ -3,7 +3,8 @@ import { isPlainObject, isText } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { AuthorizationCodeFlow, tokensOf } from './authorization-code.js'
 import { ProviderFailure, isOverloaded, providerFailure, unacceptable } from './failures.js'
-import type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions, ProviderTokens } from './provider.js'
+import { checkedIdentity } from './identity.js'
+import type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
 import { checkedProviderOptions } from './provider-options.js'
 
 export interface OAuth2ProviderOptions extends ProviderOptions {
@@ -61,7 +62,7 @@ export abstract class OAuth2Provider implements ExternalProvider {
    *
    * @throws AuthError to refuse the person: `access_denied`, or `provider_error` for an answer that cannot be accepted
    */
-  protected abstract identify (api: ProviderApi, accessToken: string): Promise<Identity>
+  protected abstract identify (api: ProviderApi, accessToken: string): Promise<UncheckedIdentity>
 
   async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
     return this.#flow.authorizationUrl(this.#server, request)
@@ -72,11 +73,11 @@ export abstract class OAuth2Provider implements ExternalProvider {
       const answer = await this.#flow.redeem(this.#server, response)
       const tokens = await oauth.processAuthorizationCodeResponse(this.#server, this.#flow.client, answer)
       const { access_token: accessToken } = tokens
-      const identity = await this.identify({
+      const person = await this.identify({
         get: async (url, headers) => objectOf(await this.#request(accessToken, url, headers)),
         getList: async (url, headers) => listOf(await this.#request(accessToken, url, headers))
       }, accessToken)
-      return { identity, tokens: tokensOf(tokens) }
+      return { identity: checkedIdentity(person), tokens: tokensOf(tokens) }
     } catch (error) {
       throw providerFailure(error)
     }

@@ -1,11 +1,12 @@
 import * as oauth from 'oauth4webapi'
-import { type IdentityClaims, isText, isVerified } from '../claims.js'
+import { isVerified } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { AuthorizationCodeFlow, CLOCK_TOLERANCE, tokensOf } from './authorization-code.js'
 import { type BackChannel, shared } from './back-channel.js'
 import { providerFailure, unacceptable } from './failures.js'
+import { checkedIdentity } from './identity.js'
 import { assertKeyOfIssuer, issuerOfAnswer } from './issuer-template.js'
-import type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions, ProviderTokens } from './provider.js'
+import type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
 import { checkedProviderOptions } from './provider-options.js'
 
 export interface OidcProviderOptions extends ProviderOptions {
@@ -86,7 +87,7 @@ export class OidcProvider implements ExternalProvider {
       // An ID token was required, so there is one.
       if (idToken === undefined || !isAcceptable(idToken, this.#flow.client)) throw unacceptable('the ID token has an azp or an iat that cannot be right')
       const profile = await this.#withUserinfo(server, tokens.access_token, idToken)
-      return { identity: this.identityOf(profile), tokens: tokensOf(tokens) }
+      return { identity: checkedIdentity(this.identityOf(profile)), tokens: tokensOf(tokens) }
     } catch (error) {
       throw providerFailure(error)
     }
@@ -97,16 +98,8 @@ export class OidcProvider implements ExternalProvider {
    *
    * @throws AuthError to refuse the person: `access_denied`, or `provider_error` for claims that cannot be accepted
    */
-  protected identityOf (profile: OidcProfile): Identity {
-    const { sub, email, name, picture } = profile
-    const emailVerified = isText(email) && isVerified(profile.email_verified)
-    const claims: IdentityClaims = {
-      sub,
-      ...(isText(email) && { email, ...(profile.email_verified !== undefined && { email_verified: emailVerified }) }),
-      ...(isText(name) && { name }),
-      ...(isText(picture) && { picture })
-    }
-    return { subject: sub, claims, emailVerified }
+  protected identityOf ({ sub, email, email_verified: emailVerified, name, picture }: OidcProfile): UncheckedIdentity {
+    return { subject: sub, claims: { email, email_verified: emailVerified, name, picture }, emailVerified: isVerified(emailVerified) }
   }
 
   /** Fetched on first use and kept; a failed attempt is not kept. */

@@ -26,6 +26,16 @@ export interface Identity {
   emailVerified: boolean
 }
 
+/** An identity as a provider class reads it from the provider's answers: nobody relies on the types of its claims before they are checked. */
+export interface UncheckedIdentity {
+  /** A text that is not one of 1 to 255 characters ends the sign-in; an identifier that is a number must be made a string. */
+  subject: unknown
+  /** What is null, empty or of the wrong type is left out; `sub` is the subject unless given. */
+  claims: Record<string, unknown>
+  /** Whether the provider vouches for `claims.email`. */
+  emailVerified: boolean
+}
+
 /** What the provider issued, for the application's use at sign-in; never stored. */
 export interface ProviderTokens {
   accessToken: string
