@@ -1,0 +1,60 @@
+import t from 'tap'
+import { Auth0Provider, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider, OidcProvider, providersFromEnv } from '../../lib/index.js'
+
+const OIDC = { OIDC_NAME: 'keycloak', OIDC_DISCOVERY_URL: 'https://id.example/.well-known/openid-configuration' }
+
+function pair (prefix: string): Record<string, string> {
+  return { [`${prefix}_CLIENT_ID`]: `${prefix} id`, [`${prefix}_CLIENT_SECRET`]: `${prefix} secret` }
+}
+
+t.test('each pair of settings makes its provider', async t => {
+  t.strictSame(providersFromEnv({}), [])
+  const cases = [
+    ['GOOGLE', 'google', GoogleProvider, {}],
+    ['GITHUB', 'github', GitHubProvider, {}],
+    ['MICROSOFT', 'microsoft', MicrosoftProvider, {}],
+    ['FACEBOOK', 'facebook', FacebookProvider, {}],
+    ['AUTH0', 'auth0', Auth0Provider, { AUTH0_DOMAIN: 'tenant.eu.auth0.com' }],
+    ['OIDC', 'keycloak', OidcProvider, OIDC]
+  ] as const
+  for (const [prefix, name, type, more] of cases) {
+    const [provider, ...others] = providersFromEnv({ ...pair(prefix), ...more })
+    t.equal(provider?.name, name)
+    t.type(provider, type)
+    t.strictSame(others, [])
+  }
+  const all = Object.assign({ AUTH0_DOMAIN: 'tenant.eu.auth0.com', ...OIDC }, ...cases.map(([prefix]) => pair(prefix)))
+  t.strictSame(providersFromEnv(all).map(({ name }) => name), cases.map(([, name]) => name))
+})
+
+t.test('the settings are those of the process unless others are given', async t => {
+  t.intercept(process, 'env', { value: pair('GITHUB') })
+  t.strictSame(providersFromEnv().map(({ name }) => name), ['github'])
+})
+
+t.test('id and secret arrive', async t => {
+  const [github] = providersFromEnv(pair('GITHUB'))
+  const url = await github?.authorizationUrl({ redirectUri: 'https://app.example/auth/github/callback', state: 's', nonce: 'n', codeVerifier: 'v'.repeat(43) })
+  t.equal(url?.searchParams.get('client_id'), 'GITHUB id')
+})
+
+t.test('MICROSOFT_TENANT is the tenant', async t => {
+  t.throws(() => providersFromEnv({ ...pair('MICROSOFT'), MICROSOFT_TENANT: 'contoso' }), { code: 'invalid_options', message: /tenant/ })
+  t.equal(providersFromEnv({ ...pair('MICROSOFT'), MICROSOFT_TENANT: 'organizations' }).length, 1)
+  t.equal(providersFromEnv({ ...pair('MICROSOFT'), MICROSOFT_TENANT: '' }).length, 1)
+})
+
+t.test('a setting without its other half is a mistake, and an empty one is none', async t => {
+  for (const [env, message] of [
+    [{ GOOGLE_CLIENT_ID: 'x' }, 'GOOGLE_CLIENT_SECRET is not set, but GOOGLE_CLIENT_ID is'],
+    [{ GITHUB_CLIENT_SECRET: 'the secret' }, 'GITHUB_CLIENT_ID is not set, but GITHUB_CLIENT_SECRET is'],
+    [{ ...pair('FACEBOOK'), FACEBOOK_CLIENT_SECRET: '' }, 'FACEBOOK_CLIENT_SECRET is not set, but FACEBOOK_CLIENT_ID is'],
+    [pair('AUTH0'), 'AUTH0_DOMAIN is not set, but AUTH0_CLIENT_ID is'],
+    [{ ...pair('OIDC'), OIDC_NAME: 'x' }, 'OIDC_DISCOVERY_URL is not set, but OIDC_CLIENT_ID is'],
+    [{ ...pair('OIDC'), ...OIDC, OIDC_NAME: '' }, 'OIDC_NAME is not set, but OIDC_CLIENT_ID is']
+  ] as const) {
+    t.throws(() => providersFromEnv(env), { code: 'invalid_options', message: new RegExp(message) })
+    t.throws(() => providersFromEnv(env), { message: /^((?!the secret).)*$/ })
+  }
+  t.strictSame(providersFromEnv({ GOOGLE_CLIENT_ID: '', GOOGLE_CLIENT_SECRET: '', AUTH0_DOMAIN: 'tenant.eu.auth0.com', MICROSOFT_TENANT: 'common' }), [])
+})
