@@ -33,7 +33,7 @@ export function loginPage ({ principal, providers, next, error }: { principal: P
     ${alert(error)}
     ${providers.length > 0 && html`
       <nav class="providers" aria-label="Providers">
-        ${providers.map(name => html`<a class="button" href="/auth/${name}/login?next=${inQuery(next)}">Continue with ${name}</a>`)}
+        ${providers.map(name => html`<a class="button" href="/auth/${name}/login?next=${inQuery(next)}">Continue with ${USUAL_NAMES.get(name) ?? name}</a>`)}
       </nav>`}
     <div class="columns">
       <form method="post" action="/auth/local/login" aria-labelledby="login">
@@ -84,6 +84,14 @@ export function problemPage ({ code, path, principal }: { code: AuthErrorCode | 
       <p>It is for those whose claim <code>role</code> is <code>admin</code>. This is how to become one; sign in again afterwards:</p>
       <pre>npx tsx examples/grant.ts ${principal?.claims.email ?? 'your@e-mail.example'} role=admin</pre>`}`, navigation(principal))
 }
+
+const USUAL_NAMES: ReadonlyMap<string, string> = new Map([
+  ['google', 'Google'],
+  ['github', 'GitHub'],
+  ['microsoft', 'Microsoft'],
+  ['facebook', 'Facebook'],
+  ['auth0', 'Auth0']
+])
 
 const TITLES: ReadonlyMap<string | undefined, string> = new Map([
   ['unauthenticated', 'Sign in first'],

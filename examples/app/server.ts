@@ -1,7 +1,7 @@
-/** Starts the example: `npm start`. Nothing has to be configured; PORT, DEV_PROVIDER_PORT and the settings of the library can be. */
+/** Starts the example: `npm start`. Nothing has to be configured; PORT, DEV_PROVIDER_PORT and the settings of the library, those of providers too, can be. */
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
-import { OptionsError } from 'fastify-svc-auth'
+import { OptionsError, providersFromEnv } from 'fastify-svc-auth'
 import { buildApp } from './app.js'
 
 /** Something in the environment keeps the example from starting; the message says what to do. */
@@ -23,7 +23,7 @@ async function start (): Promise<void> {
 
   // In production the development provider is not even loaded.
   const dev = process.env.NODE_ENV === 'production' ? null : await devProvider(portFrom('DEV_PROVIDER_PORT', port + 1), baseUrl)
-  const app = await buildApp({ baseUrl, providers: dev === null ? [] : [dev.provider] })
+  const app = await buildApp({ baseUrl, providers: [...providersFromEnv(), ...(dev === null ? [] : [dev.provider])] })
 
   const close = async () => { await Promise.all([app.close(), dev?.server.close()]) }
   process.once('SIGINT', close).once('SIGTERM', close)

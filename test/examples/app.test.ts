@@ -1,4 +1,7 @@
+import { join } from 'node:path'
 import t from 'tap'
+import { selfSigned } from '../helpers/certificate.js'
+import { startOpenIdProvider } from '../helpers/openid-provider.js'
 import { ExampleProcess, free, occupy, portOf, settingsFor, startExample } from './example-process.js'
 import { Visitor } from './visitor.js'
 
@@ -167,6 +170,35 @@ t.test('in production, with its secrets set, there is no development provider', 
   await t.rejects(fetch(`http://localhost:${settings.DEV_PROVIDER_PORT}/.well-known/openid-configuration`))
 })
 
+t.test('a provider whose settings are there is shown, and signs people in', async t => {
+  const tls = await selfSigned('localhost')
+  const own = await settingsFor(t)
+  const url = `http://localhost:${own.PORT}`
+  const idp = await startOpenIdProvider(t, { redirectUris: [`${url}/auth/company/callback`], tls })
+  await startExample(t, {
+    ...own,
+    GITHUB_CLIENT_ID: 'the-id-at-github',
+    GITHUB_CLIENT_SECRET: 'the secret at github',
+    OIDC_NAME: 'company',
+    OIDC_DISCOVERY_URL: `${idp.issuer}/.well-known/openid-configuration`,
+    OIDC_CLIENT_ID: idp.clientId,
+    OIDC_CLIENT_SECRET: idp.clientSecret,
+    NODE_EXTRA_CA_CERTS: join(t.testdir({ 'ca.pem': tls.cert }), 'ca.pem')
+  })
+  const visitor = new Visitor()
+
+  const login = await visitor.open(`${url}/login`)
+  t.match(login.text, /Continue with GitHub[^]*Continue with company[^]*Continue with dev/)
+  const atGitHub = await fetch(`${url}/auth/github/login`, { redirect: 'manual' })
+  t.match(atGitHub.headers.get('location'), /^https:\/\/github\.com\/login\/oauth\/authorize\?client_id=the-id-at-github&/)
+
+  const redirect = await visitor.request(`${url}/auth/company/login?next=/`)
+  const callback = await idp.authorize(redirect.headers.get('location') ?? '')
+  const claims = await visitor.open(callback.href)
+  t.equal(claims.url.href, `${url}/`)
+  t.match(claims.text, /signed in with <strong>company<\/strong>[^]*ada@example\.com/)
+})
+
 t.test('what keeps the example from starting is one sentence that says what to set', async t => {
   const settings = await settingsFor(t)
   const other = await occupy()
@@ -176,7 +208,8 @@ t.test('what keeps the example from starting is one sentence that says what to s
     [{ PORT: taken }, `Port ${taken} is in use; set PORT to a free one`],
     [{ DEV_PROVIDER_PORT: taken }, `Port ${taken} is in use; set DEV_PROVIDER_PORT to a free one`],
     [{ PORT: 'http' }, 'PORT must be a port number'],
-    [{ SVC_SESSION_SECRET: 'short' }, 'set SVC_SESSION_SECRET']
+    [{ SVC_SESSION_SECRET: 'short' }, 'set SVC_SESSION_SECRET'],
+    [{ GOOGLE_CLIENT_ID: 'x' }, 'GOOGLE_CLIENT_SECRET is not set, but GOOGLE_CLIENT_ID is']
   ]
   for (const [mistake, sentence] of mistakes) {
     const example = new ExampleProcess(t, ['app/server.ts'], { ...settings, ...mistake })

@@ -49,6 +49,11 @@ export class Visitor {
     return this.#visit(new URL(action, this.page.url), { referer: this.page.url, body, allowed: this.#formTargets() })
   }
 
+  /** The answer to an address, when it is a redirect that leads off the machine of the test. */
+  async request (url: string): Promise<Response> {
+    return this.#request(new URL(url), { redirect: 'manual', headers: { accept: 'text/html' } })
+  }
+
   /** What a script of the page would do. */
   async post (path: string, body: unknown): Promise<Response> {
     const url = new URL(path, this.page.url)

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo } from 'node:net'
-import { createServer } from 'node:http'
+import { type IncomingMessage, createServer, get } from 'node:http'
+import { createServer as createSecureServer, get as getSecurely } from 'node:https'
 import Provider from 'oidc-provider'
 import type { Test } from 'tap'
 import { OidcProvider, type OidcProviderOptions } from '../../lib/index.js'
@@ -22,8 +23,12 @@ export class OpenIdProvider {
   readonly clientId = 'the-app'
   readonly clientSecret = 'the client secret of the tests'
 
-  constructor (issuer: string) {
+  /** Of its server, when that speaks TLS. */
+  readonly certificate: string | undefined
+
+  constructor (issuer: string, certificate?: string) {
     this.issuer = issuer
+    this.certificate = certificate
   }
 
   provider (options: Partial<OidcProviderOptions> = {}): OidcProvider {
@@ -43,25 +48,31 @@ export class OpenIdProvider {
     let url = new URL(authorizationUrl)
     while (url.origin === this.issuer) {
       const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-      const response = await fetch(url, { redirect: 'manual', headers: { cookie } })
-      for (const header of response.headers.getSetCookie()) {
+      const response = await this.#open(url, cookie)
+      for (const header of response.headers['set-cookie'] ?? []) {
         const [, name, value] = /^([^=]+)=([^;]*)/.exec(header) ?? []
         if (name !== undefined && value !== undefined) cookies.set(name, value)
       }
-      const location = response.headers.get('location')
-      if (location === null) throw new Error(`${response.status} at ${url.href}: ${await response.text()}`)
+      const { location } = response.headers
+      if (location === undefined) throw new Error(`${response.statusCode} at ${url.href}`)
       url = new URL(location, url)
     }
     return url
   }
+
+  async #open (url: URL, cookie: string): Promise<IncomingMessage> {
+    const request = this.certificate === undefined ? get(url, { headers: { cookie } }) : getSecurely(url, { headers: { cookie }, ca: this.certificate })
+    const [response] = await once(request, 'response') as [IncomingMessage]
+    return response.resume()
+  }
 }
 
-export async function startOpenIdProvider (t: Test, { redirectUris, conformIdTokenClaims = true }: { redirectUris: string[], conformIdTokenClaims?: boolean }): Promise<OpenIdProvider> {
-  const server = createServer()
+export async function startOpenIdProvider (t: Test, { redirectUris, conformIdTokenClaims = true, tls }: { redirectUris: string[], conformIdTokenClaims?: boolean, tls?: { key: string, cert: string } }): Promise<OpenIdProvider> {
+  const server = tls === undefined ? createServer() : createSecureServer(tls)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(async () => { server.close(); server.closeAllConnections(); await once(server, 'close') })
-  const idp = new OpenIdProvider(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const idp = new OpenIdProvider(`${tls === undefined ? 'http://127.0.0.1' : 'https://localhost'}:${(server.address() as AddressInfo).port}`, tls?.cert)
 
   const oidc = new Provider(idp.issuer, {
     clients: [{ client_id: idp.clientId, client_secret: idp.clientSecret, redirect_uris: redirectUris, token_endpoint_auth_method: 'client_secret_post' }],
