@@ -1,5 +1,5 @@
-import { OptionsError } from '../errors.js'
 import { OidcProvider, type OidcProfile } from './oidc.js'
+import { checkedOrigin, withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 export interface Auth0ProviderOptions extends ProviderOptions {
@@ -16,29 +16,24 @@ const PROTOCOL_CLAIMS: ReadonlySet<string> = new Set(['iss', 'aud', 'exp', 'iat'
 export class Auth0Provider extends OidcProvider {
   /** @throws OptionsError naming the option */
   constructor ({ domain, ...options }: Auth0ProviderOptions) {
-    super({
+    super(withFixed({
       name: 'auth0',
-      discoveryUrl: `${originOf(domain)}/.well-known/openid-configuration`,
+      discoveryUrl: `${originOf(domain, options.allowInsecureRequests)}/.well-known/openid-configuration`,
       // What the scopes ask for is in the ID token; userinfo is rate limited and says the same.
-      userinfo: false,
-      ...options
-    })
+      userinfo: false
+    }, options))
   }
 
-  protected override identityOf (profile: OidcProfile): UncheckedIdentity {
-    const identity = super.identityOf(profile)
+  protected override identityOf (profile: OidcProfile, idToken: OidcProfile): UncheckedIdentity {
+    const identity = super.identityOf(profile, idToken)
     const told = Object.entries(profile).filter(([name]) => !PROTOCOL_CLAIMS.has(name))
     return { ...identity, claims: { ...Object.fromEntries(told), ...identity.claims } }
   }
 }
 
 /** People write the domain with and without a scheme, with a slash, in upper case. */
-function originOf (domain: unknown): string {
+function originOf (domain: unknown, allowInsecureRequests = false): string {
   const text = typeof domain === 'string' ? domain.trim() : ''
-  const address = /^[a-z]+:\/\//i.test(text) ? text : `https://${text}`
-  const url = URL.canParse(address) ? new URL(address) : null
-  if (url === null || !['http:', 'https:'].includes(url.protocol) || url.href !== `${url.origin}/`) {
-    throw new OptionsError('auth0: domain must be the host of the tenant, such as tenant.eu.auth0.com')
-  }
-  return url.origin
+  const url = /^[a-z]+:\/\//i.test(text) ? text : `https://${text}`
+  return checkedOrigin(url, 'auth0: domain', 'the tenant, or its host, such as tenant.eu.auth0.com (http: for a development server on this machine, with allowInsecureRequests)', allowInsecureRequests)
 }

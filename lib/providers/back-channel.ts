@@ -53,6 +53,15 @@ export function shared (http: BackChannel): BackChannel {
   }
 }
 
+/** @returns undefined for what is no JSON */
+export function parsedJson (text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 /**
  * The same response with a body that fails once it is longer than 1 MiB, and without a challenge: oauth4webapi would read that and no more,
  * but the error code is in the body (RFC 6749 section 5.2).

@@ -1,8 +1,10 @@
 import { createHmac } from 'node:crypto'
 import { isPlainObject } from '../claims.js'
 import { OptionsError } from '../errors.js'
+import { parsedJson } from './back-channel.js'
 import { OAuth2Provider, type ProviderApi } from './oauth2.js'
-import type { ProviderOptions, UncheckedIdentity } from './provider.js'
+import { withFixed } from './provider-options.js'
+import type { AuthorizationResponse, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
 
 export interface FacebookProviderOptions extends ProviderOptions {
   /** The version of the Graph API; default `v24.0`. */
@@ -19,16 +21,21 @@ export class FacebookProvider extends OAuth2Provider {
   /** @throws OptionsError naming the option */
   constructor ({ graphVersion = 'v24.0', ...options }: FacebookProviderOptions) {
     if (!/^v\d{1,3}\.\d$/.test(graphVersion)) throw new OptionsError('facebook: graphVersion must be a version such as v24.0')
-    super({
+    super(withFixed({
       name: 'facebook',
       authorizationEndpoint: `https://www.facebook.com/${graphVersion}/dialog/oauth`,
       tokenEndpoint: `https://graph.facebook.com/${graphVersion}/oauth/access_token`,
-      conformed,
+      conformed
+    }, {
       ...options,
       scopes: options.scopes ?? ['email', 'public_profile']
-    })
+    }))
     this.#me = `https://graph.facebook.com/${graphVersion}/me`
     this.#clientSecret = options.clientSecret
+  }
+
+  override async authenticate (response: AuthorizationResponse): Promise<{ identity: Identity, tokens: ProviderTokens }> {
+    return super.authenticate({ ...response, parameters: conformedParameters(response.parameters) })
   }
 
   protected override async identify (api: ProviderApi, accessToken: string): Promise<UncheckedIdentity> {
@@ -41,6 +48,16 @@ export class FacebookProvider extends OAuth2Provider {
 
 function pictureUrl (picture: unknown): unknown {
   return isPlainObject(picture) && isPlainObject(picture.data) ? picture.data.url : undefined
+}
+
+/** Some failures come back with `error_code` and `error_message`, and without `error`. */
+function conformedParameters (parameters: URLSearchParams): URLSearchParams {
+  const code = parameters.get('error_code')
+  if (code === null || parameters.has('error')) return parameters
+  const conformed = new URLSearchParams(parameters)
+  conformed.set('error', parameters.get('error_reason') === 'user_denied' ? 'access_denied' : `error_code ${code}`)
+  conformed.set('error_description', parameters.get('error_message') ?? '')
+  return conformed
 }
 
 /** The error codes of RFC 6749 section 5.2 for those of the Graph API that have one, by `code` and `error_subcode`. */
@@ -58,21 +75,12 @@ const RATE_LIMITS: readonly unknown[] = [4, 17, 32]
 async function conformed (response: Response): Promise<Response> {
   if (response.status < 400 || response.status >= 500) return response
   const text = await response.text()
-  const error = errorOf(text)
-  if (error === null) return new Response(text, response)
-  const { type, code, error_subcode: subcode } = error
+  const body = parsedJson(text)
+  if (!isPlainObject(body) || !isPlainObject(body.error)) return new Response(text, response)
+  const { type, code, error_subcode: subcode } = body.error
   const number = subcode === undefined ? String(code) : `${code}/${subcode}`
   return Response.json(
     { error: ERRORS.get(number) ?? 'graph_api_error', error_description: `${type}, code ${number}` },
     { status: RATE_LIMITS.includes(code) ? 429 : response.status }
   )
-}
-
-function errorOf (text: string): Record<string, unknown> | null {
-  try {
-    const body: unknown = JSON.parse(text)
-    return isPlainObject(body) && isPlainObject(body.error) ? body.error : null
-  } catch {
-    return null
-  }
 }

@@ -1,4 +1,5 @@
 import * as oauth from 'oauth4webapi'
+import { isPlainObject } from '../claims.js'
 import { AuthError } from '../errors.js'
 
 /** What went wrong with a provider, in its words, as one line for the log: never a code, a token or a secret. */
@@ -15,7 +16,7 @@ export class ProviderFailure extends Error {
 
 const CHECK_CLIENT = 'check clientId and clientSecret; of the secret it is the value that counts, and it may have expired'
 
-/** What the operator can mend, by the error code of a token response. */
+/** What the operator can mend, by error code. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['invalid_client', CHECK_CLIENT],
   ['unauthorized_client', CHECK_CLIENT],
@@ -34,9 +35,7 @@ export function providerFailure (error: unknown): AuthError {
   if (error instanceof oauth.AuthorizationResponseError) return authorizationFailure(error)
   if (isUnavailability(error)) return new AuthError('provider_unavailable', { cause: new ProviderFailure(described(error)) })
   const code = error instanceof oauth.ResponseBodyError ? error.error : ''
-  const advice = ADVICE.get(code)
-  const message = advice === undefined ? described(error) : `${advice} (${described(error)})`
-  return new AuthError('provider_error', { cause: new ProviderFailure(message, { isEveryday: EVERYDAY.has(code) }) })
+  return new AuthError('provider_error', { cause: new ProviderFailure(advised(code, described(error)), { isEveryday: EVERYDAY.has(code) }) })
 }
 
 /** What the provider says is well-formed, and cannot be accepted all the same. */
@@ -44,10 +43,9 @@ export function unacceptable (reason: string): AuthError {
   return new AuthError('provider_error', { cause: new ProviderFailure(reason) })
 }
 
-/** Too many requests, also the way GitHub says it, or a failing server. */
-export function isOverloaded ({ status, headers }: Response): boolean {
-  const isRateLimit = status === 403 && (headers.has('retry-after') || headers.get('x-ratelimit-remaining') === '0')
-  return status >= 500 || status === 429 || isRateLimit
+/** Too many requests, or a failing server. */
+export function isOverloaded ({ status }: Response): boolean {
+  return status >= 500 || status === 429
 }
 
 /** The error response of RFC 6749 section 4.1.2.1; `unauthorized` is how Auth0 says that a rule denied the sign-in. */
@@ -55,7 +53,8 @@ function authorizationFailure (error: oauth.AuthorizationResponseError): AuthErr
   const isDenial = error.error === 'access_denied' || error.error === 'unauthorized'
   const isTransient = error.error === 'temporarily_unavailable' || error.error === 'server_error'
   const code = isDenial ? 'access_denied' : isTransient ? 'provider_unavailable' : 'provider_error'
-  return new AuthError(code, { cause: new ProviderFailure(described(error), { isEveryday: isDenial }) })
+  const message = isDenial ? described(error) : advised(error.error, described(error))
+  return new AuthError(code, { cause: new ProviderFailure(message, { isEveryday: isDenial }) })
 }
 
 /** A network failure, a timeout (also one that cut the body short), or an overloaded server. */
@@ -69,6 +68,11 @@ function isUnavailability (error: unknown): boolean {
   return error instanceof TypeError && !('code' in error)
 }
 
+function advised (code: string, description: string): string {
+  const advice = ADVICE.get(code)
+  return advice === undefined ? description : `${advice} (${description})`
+}
+
 function described (error: unknown): string {
   if (error instanceof oauth.ResponseBodyError || error instanceof oauth.AuthorizationResponseError) {
     return `${error.error}: ${error.error_description ?? 'no description'}`
@@ -79,8 +83,14 @@ function described (error: unknown): string {
 
 function detail (cause: unknown): string {
   if (cause instanceof Response) return ` (status ${cause.status})`
+  if (isHeaderCause(cause)) return ` (${cause.header.alg}: set the signature algorithm of this application at the provider to RS256)`
   // A parser quotes what it could not read, and that may be a token.
   return cause instanceof Error && !(cause instanceof SyntaxError) ? ` (${cause.message})` : ''
+}
+
+/** How oauth4webapi reports the header of an ID token whose algorithm is not one of those to expect. */
+function isHeaderCause (cause: unknown): cause is { header: { alg: unknown }, expected: unknown } {
+  return isPlainObject(cause) && isPlainObject(cause.header) && 'alg' in cause.header && 'expected' in cause
 }
 
 /** Providers and their users write these texts: no line breaks or controls, and not too much of it. */

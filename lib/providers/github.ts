@@ -1,8 +1,9 @@
 import { isPlainObject, isText } from '../claims.js'
-import { OptionsError } from '../errors.js'
+import { parsedJson } from './back-channel.js'
 import { unacceptable } from './failures.js'
 import { textClaims } from './identity.js'
 import { OAuth2Provider, type ProviderApi } from './oauth2.js'
+import { checkedOrigin, withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 export interface GitHubProviderOptions extends ProviderOptions {
@@ -16,16 +17,17 @@ export class GitHubProvider extends OAuth2Provider {
 
   /** @throws OptionsError naming the option */
   constructor ({ baseUrl = 'https://github.com', ...options }: GitHubProviderOptions) {
-    const origin = originOf(baseUrl)
-    super({
+    const origin = checkedOrigin(baseUrl, 'github: baseUrl', 'a GitHub Enterprise Server such as https://github.example.com')
+    super(withFixed({
       name: 'github',
       authorizationEndpoint: `${origin}/login/oauth/authorize`,
       tokenEndpoint: `${origin}/login/oauth/access_token`,
       issuer: `${origin}/login/oauth`,
-      conformed,
+      conformed
+    }, {
       ...options,
       scopes: options.scopes ?? ['read:user', 'user:email']
-    })
+    }))
     this.#api = apiOf(origin)
   }
 
@@ -44,29 +46,23 @@ function primaryEmail (emails: unknown[]): unknown {
   return emails.filter(isPlainObject).find(({ primary, verified, email }) => primary === true && verified === true && isText(email))?.email
 }
 
-function originOf (baseUrl: unknown): string {
-  const url = typeof baseUrl === 'string' && URL.canParse(baseUrl) ? new URL(baseUrl) : null
-  if (url?.protocol === 'https:' && url.href === `${url.origin}/`) return url.origin
-  throw new OptionsError('github: baseUrl must be the https: URL of a GitHub Enterprise Server, without a path, such as https://github.example.com')
-}
-
 function apiOf (origin: string): string {
   const { host } = new URL(origin)
   return host === 'github.com' || host.endsWith('.ghe.com') ? `https://api.${host}` : `${origin}/api/v3`
 }
 
-/** GitHub answers a token request that it refuses with status 200; RFC 6749 section 5.2 says 400. */
+/**
+ * GitHub refuses a token request with status 200, where RFC 6749 section 5.2 says 400; and it says 403 when there were too many requests, and
+ * when a GitHub App may not read addresses.
+ */
 async function conformed (response: Response): Promise<Response> {
-  if (response.status !== 200) return response
+  const { status, headers } = response
+  if (status !== 200 && status !== 403) return response
   const body = await response.text()
-  return new Response(body, { status: saysError(body) ? 400 : 200, headers: response.headers })
-}
-
-function saysError (body: string): boolean {
-  try {
-    const answer: unknown = JSON.parse(body)
-    return isPlainObject(answer) && isText(answer.error)
-  } catch {
-    return false
-  }
+  const answer = parsedJson(body)
+  const { error, message = '' } = isPlainObject(answer) ? answer : {}
+  if (status === 200) return new Response(body, { status: isText(error) ? 400 : 200, headers })
+  const isRateLimit = headers.has('retry-after') || headers.get('x-ratelimit-remaining') === '0' || /rate limit/i.test(String(message))
+  const isOutOfReach = message === 'Resource not accessible by integration'
+  return new Response(body, { status: isRateLimit ? 429 : isOutOfReach ? 404 : 403, headers })
 }

@@ -2,6 +2,7 @@ import { isText } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { ProviderFailure } from './failures.js'
 import { OidcProvider, type OidcProfile } from './oidc.js'
+import { withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 export interface GoogleProviderOptions extends ProviderOptions {
@@ -15,25 +16,30 @@ export class GoogleProvider extends OidcProvider {
 
   /** @throws OptionsError naming the option */
   constructor ({ hostedDomain, ...options }: GoogleProviderOptions) {
-    if (hostedDomain !== undefined && !isText(hostedDomain)) throw new OptionsError('google: hostedDomain must be a domain such as example.com, or *')
-    super({
+    if (hostedDomain !== undefined && !isDomain(hostedDomain)) throw new OptionsError('google: hostedDomain must be a domain such as example.com, or *')
+    super(withFixed({
       name: 'google',
-      discoveryUrl: 'https://accounts.google.com/.well-known/openid-configuration',
+      discoveryUrl: 'https://accounts.google.com/.well-known/openid-configuration'
+    }, {
       ...options,
       ...(hostedDomain !== undefined && { authorizationParams: { ...options.authorizationParams, hd: hostedDomain } })
-    })
+    }))
     this.#hostedDomain = hostedDomain?.toLowerCase()
   }
 
-  protected override identityOf (profile: OidcProfile): UncheckedIdentity {
-    const identity = super.identityOf(profile)
-    const hd = isText(profile.hd) ? profile.hd : undefined
+  protected override identityOf (profile: OidcProfile, idToken: OidcProfile): UncheckedIdentity {
+    const identity = super.identityOf(profile, idToken)
+    const hd = isText(idToken.hd) ? idToken.hd : undefined
     // The parameter hd only filters Google's list of accounts, and anyone can change it; the claim is signed.
     if (this.#hostedDomain !== undefined && !isAdmitted(hd, this.#hostedDomain)) {
       throw new AuthError('access_denied', { cause: new ProviderFailure(`the account is not one of the Workspace domain ${this.#hostedDomain}`, { isEveryday: true }) })
     }
     return { ...identity, claims: { ...identity.claims, hd } }
   }
+}
+
+function isDomain (value: unknown): boolean {
+  return typeof value === 'string' && /^[^\s@/]+$/.test(value)
 }
 
 function isAdmitted (hd: string | undefined, hostedDomain: string): boolean {

@@ -25,14 +25,14 @@ export async function issuerOfAnswer (server: oauth.AuthorizationServer, respons
 /**
  * Checks of a verified ID token that its tenant was filled in, and that the key may sign for it: some keys in the common set are of one tenant.
  *
- * @param keys where `validateApplicationLevelSignature` has left the keys that it used
+ * @param cache where `validateApplicationLevelSignature` has left the keys that it used
  * @throws AuthError `provider_error`
  */
-export function assertKeyOfIssuer (server: oauth.AuthorizationServer, issuer: oauth.AuthorizationServer, idToken: string, keys: oauth.JWKSCacheInput): void {
+export function assertKeyOfIssuer (server: oauth.AuthorizationServer, issuer: oauth.AuthorizationServer, idToken: string, { jwks }: oauth.ExportedJWKSCache): void {
   if (!server.issuer.includes(PLACEHOLDER)) return
   const { kid } = decodeProtectedHeader(idToken)
   const { tid } = decodeJwt(idToken)
-  const key = 'jwks' in keys ? keys.jwks.keys.find(key => key.kid === kid) : undefined
+  const key = jwks.keys.find(key => key.kid === kid)
   if (issuer === server || key === undefined) throw unacceptable('the ID token names no tenant or no key')
   const keyIssuer: unknown = Reflect.get(key, 'issuer')
   if (keyIssuer !== undefined && filled(String(keyIssuer), String(tid)) !== issuer.issuer) {

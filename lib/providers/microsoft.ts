@@ -3,6 +3,7 @@ import { OptionsError } from '../errors.js'
 import { unacceptable } from './failures.js'
 import { GUID } from './issuer-template.js'
 import { OidcProvider, type OidcProfile } from './oidc.js'
+import { checkedOrigin, withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 export interface MicrosoftProviderOptions extends ProviderOptions {
@@ -26,15 +27,14 @@ export class MicrosoftProvider extends OidcProvider {
   /** @throws OptionsError naming the option */
   constructor ({ tenant = 'common', baseUrl = 'https://login.microsoftonline.com', ...options }: MicrosoftProviderOptions) {
     const checkedTenant = tenantOf(tenant)
-    const authority = authorityOf(baseUrl)
-    super({
+    const authority = checkedOrigin(baseUrl, 'microsoft: baseUrl', 'a sign-in host such as https://login.microsoftonline.us')
+    super(withFixed({
       name: 'microsoft',
       discoveryUrl: `${authority}/${checkedTenant}/v2.0/.well-known/openid-configuration`,
       issuer: `${authority}/${GUID.test(checkedTenant) ? checkedTenant : '{tenantid}'}/v2.0`,
       // Userinfo knows neither tid nor oid, and Microsoft says to use the ID token.
-      userinfo: false,
-      ...options
-    })
+      userinfo: false
+    }, options))
     if (options.scopes?.includes('profile') === false) throw new OptionsError('microsoft: scopes must contain "profile": without it there is no oid')
     this.#tenant = checkedTenant
   }
@@ -53,10 +53,4 @@ function tenantOf (tenant: unknown): string {
   const name = typeof tenant === 'string' ? tenant.toLowerCase() : ''
   if (name === 'common' || name === 'organizations' || GUID.test(name)) return name
   throw new OptionsError('microsoft: tenant must be "common", "organizations" or the GUID of a tenant')
-}
-
-function authorityOf (baseUrl: unknown): string {
-  const url = typeof baseUrl === 'string' && URL.canParse(baseUrl) ? new URL(baseUrl) : null
-  if (url?.protocol === 'https:' && url.href === `${url.origin}/`) return url.origin
-  throw new OptionsError('microsoft: baseUrl must be the https: URL of a sign-in host, without a path, such as https://login.microsoftonline.us')
 }

@@ -1,11 +1,12 @@
 import * as oauth from 'oauth4webapi'
 import { isPlainObject, isText } from '../claims.js'
-import { AuthError, OptionsError } from '../errors.js'
+import { AuthError } from '../errors.js'
 import { AuthorizationCodeFlow, tokensOf } from './authorization-code.js'
+import { parsedJson } from './back-channel.js'
 import { ProviderFailure, isOverloaded, providerFailure, unacceptable } from './failures.js'
 import { checkedIdentity } from './identity.js'
 import type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
-import { checkedProviderOptions } from './provider-options.js'
+import { assertSecureUrl, checkedProviderOptions } from './provider-options.js'
 
 export interface OAuth2ProviderOptions extends ProviderOptions {
   /** The URL segment of the provider's routes. */
@@ -26,7 +27,7 @@ export interface OAuth2ProviderOptions extends ProviderOptions {
 export interface ProviderApi {
   /** @returns the JSON object at a URL */
   get (url: string, headers?: Record<string, string>): Promise<Record<string, unknown>>
-  /** @returns the JSON array at a URL, or null when the person did not grant it (status 403 or 404) */
+  /** @returns the JSON array at a URL, or null when the token knows of none (status 404), as without the scope for it */
   getList (url: string, headers?: Record<string, string>): Promise<unknown[] | null>
 }
 
@@ -44,10 +45,8 @@ export abstract class OAuth2Provider implements ExternalProvider {
     const { authorizationEndpoint, tokenEndpoint, issuer, conformed, allowInsecureRequests = false, ...common } = options
     const checked = checkedProviderOptions(common, [])
     this.name = checked.name
-    const endpoints = Object.entries({ authorizationEndpoint, tokenEndpoint })
-    for (const [option, endpoint] of endpoints) {
-      if (!isEndpoint(endpoint, allowInsecureRequests)) throw new OptionsError(`${this.name}: ${option} must be an https: URL; for a development server on this machine set allowInsecureRequests`)
-    }
+    assertSecureUrl(authorizationEndpoint, allowInsecureRequests, `${this.name}: authorizationEndpoint`)
+    assertSecureUrl(tokenEndpoint, allowInsecureRequests, `${this.name}: tokenEndpoint`)
     this.#server = {
       issuer: issuer ?? new URL(authorizationEndpoint).origin,
       authorization_endpoint: authorizationEndpoint,
@@ -89,40 +88,24 @@ export abstract class OAuth2Provider implements ExternalProvider {
   }
 }
 
-function isEndpoint (endpoint: unknown, allowInsecureRequests: boolean): boolean {
-  const protocol = typeof endpoint === 'string' && URL.canParse(endpoint) ? new URL(endpoint).protocol : ''
-  return protocol === 'https:' || (allowInsecureRequests && protocol === 'http:')
-}
-
 async function objectOf (response: Response): Promise<Record<string, unknown>> {
-  const body = await jsonOf(response)
+  const body = parsedJson(await response.text())
   if (response.status !== 200) throw apiFailure(response, body)
   if (!isPlainObject(body)) throw unacceptable('the API of the provider did not answer with a JSON object')
   return body
 }
 
 async function listOf (response: Response): Promise<unknown[] | null> {
-  const body = await jsonOf(response)
-  const isRefused = [403, 404].includes(response.status) && !isOverloaded(response)
-  if (isRefused) return null
+  const body = parsedJson(await response.text())
+  if (response.status === 404) return null
   if (response.status !== 200) throw apiFailure(response, body)
   if (!Array.isArray(body)) throw unacceptable('the API of the provider did not answer with a JSON array')
   return body
 }
 
-/** @returns undefined for what is no JSON */
-async function jsonOf (response: Response): Promise<unknown> {
-  const text = await response.text()
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 function apiFailure (response: Response, body: unknown): AuthError {
   const { error, error_description: description, message } = isPlainObject(body) ? body : {}
-  const reason = [error, description, message].filter(isText).join(': ')
-  const cause = new ProviderFailure(`the API of the provider answered with status ${response.status}: ${reason}`)
+  const reasons = [`the API of the provider answered with status ${response.status}`, error, description, message].filter(isText)
+  const cause = new ProviderFailure(reasons.join(': '))
   return new AuthError(isOverloaded(response) ? 'provider_unavailable' : 'provider_error', { cause })
 }

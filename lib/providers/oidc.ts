@@ -7,7 +7,7 @@ import { providerFailure, unacceptable } from './failures.js'
 import { checkedIdentity } from './identity.js'
 import { assertKeyOfIssuer, issuerOfAnswer } from './issuer-template.js'
 import type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
-import { checkedProviderOptions } from './provider-options.js'
+import { assertSecureUrl, checkedProviderOptions } from './provider-options.js'
 
 export interface OidcProviderOptions extends ProviderOptions {
   /** The URL segment of the provider's routes. */
@@ -51,7 +51,7 @@ export class OidcProvider implements ExternalProvider {
   readonly #usesUserinfo: boolean
   /** For the provider's keys. */
   readonly #sharedHttp: BackChannel
-  #keys: oauth.JWKSCacheInput = {}
+  #keys: oauth.ExportedJWKSCache = { jwks: { keys: [] }, uat: 0 }
   #metadata: Promise<oauth.AuthorizationServer> | undefined
 
   /** @throws OptionsError naming the option */
@@ -65,7 +65,7 @@ export class OidcProvider implements ExternalProvider {
 
     this.name = name
     this.#discoveryTarget = discoveryTarget(discoveryUrl, allowInsecureRequests, name)
-    this.#issuer = issuer === undefined ? withoutQuery(this.#discoveryTarget) : secureUrl(issuer, 'issuer', allowInsecureRequests, name)
+    this.#issuer = issuer === undefined ? withoutQuery(this.#discoveryTarget) : issuerUrl(issuer, allowInsecureRequests, name)
     this.#flow = new AuthorizationCodeFlow({ ...checked, allowInsecureRequests })
     this.#usesUserinfo = userinfo
     this.#sharedHttp = shared(this.#flow.http)
@@ -87,7 +87,7 @@ export class OidcProvider implements ExternalProvider {
       // An ID token was required, so there is one.
       if (idToken === undefined || !isAcceptable(idToken, this.#flow.client)) throw unacceptable('the ID token has an azp or an iat that cannot be right')
       const profile = await this.#withUserinfo(server, tokens.access_token, idToken)
-      return { identity: checkedIdentity(this.identityOf(profile)), tokens: tokensOf(tokens) }
+      return { identity: checkedIdentity(this.identityOf(profile, idToken)), tokens: tokensOf(tokens) }
     } catch (error) {
       throw providerFailure(error)
     }
@@ -96,9 +96,10 @@ export class OidcProvider implements ExternalProvider {
   /**
    * Who the claims of ID token and userinfo describe. Override it for a provider with claims of its own.
    *
+   * @param _idToken what the provider signed, for claims that must not come from elsewhere
    * @throws AuthError to refuse the person: `access_denied`, or `provider_error` for claims that cannot be accepted
    */
-  protected identityOf ({ sub, email, email_verified: emailVerified, name, picture }: OidcProfile): UncheckedIdentity {
+  protected identityOf ({ sub, email, email_verified: emailVerified, name, picture }: OidcProfile, _idToken: OidcProfile): UncheckedIdentity {
     return { subject: sub, claims: { email, email_verified: emailVerified, name, picture }, emailVerified: isVerified(emailVerified) }
   }
 
@@ -125,17 +126,17 @@ export class OidcProvider implements ExternalProvider {
     const issuer = await issuerOfAnswer(server, response)
     const tokens = await oauth.processAuthorizationCodeResponse(issuer, this.#flow.client, response, { expectedNonce: authorizationResponse.nonce, requireIdToken: true })
     const keys = await this.#verifySignature(issuer, response)
-    assertKeyOfIssuer(server, issuer, tokens.id_token ?? '', keys)
+    assertKeyOfIssuer(server, issuer, String(tokens.id_token), keys)
     return tokens
   }
 
   /** @returns the keys that were used: others may be fetched meanwhile */
-  async #verifySignature (issuer: oauth.AuthorizationServer, response: Response): Promise<oauth.JWKSCacheInput> {
+  async #verifySignature (issuer: oauth.AuthorizationServer, response: Response): Promise<oauth.ExportedJWKSCache> {
     const keys = { ...this.#keys }
     try {
       await oauth.validateApplicationLevelSignature(issuer, response, { ...this.#sharedHttp, [oauth.jwksCache]: keys })
     } finally {
-      if (fetchedAt(keys) > fetchedAt(this.#keys)) this.#keys = keys
+      if (keys.uat > this.#keys.uat) this.#keys = keys
     }
     return keys
   }
@@ -158,11 +159,6 @@ export class OidcProvider implements ExternalProvider {
   }
 }
 
-/** Seconds since the epoch. */
-function fetchedAt (keys: oauth.JWKSCacheInput): number {
-  return 'uat' in keys ? keys.uat : 0
-}
-
 /** Neither `none` nor an HMAC with the client secret. */
 function isAsymmetric (algorithm: unknown): boolean {
   return typeof algorithm === 'string' && algorithm !== 'none' && !algorithm.startsWith('HS')
@@ -176,7 +172,8 @@ function isAcceptable ({ azp, iat }: oauth.IDToken, client: oauth.Client): boole
 
 /** The issuer is what precedes the well-known path (OpenID Connect Discovery 1.0 section 4). */
 function discoveryTarget (discoveryUrl: unknown, allowInsecureRequests: boolean, name: string): URL {
-  const url = secureUrl(discoveryUrl, 'discoveryUrl', allowInsecureRequests, name)
+  assertSecureUrl(discoveryUrl, allowInsecureRequests, `${name}: discoveryUrl`)
+  const url = new URL(discoveryUrl)
   if (!WELL_KNOWN.test(url.pathname)) {
     throw new OptionsError(`${name}: discoveryUrl must end in /.well-known/openid-configuration`)
   }
@@ -184,10 +181,9 @@ function discoveryTarget (discoveryUrl: unknown, allowInsecureRequests: boolean,
   return url
 }
 
-function secureUrl (value: unknown, option: string, allowInsecureRequests: boolean, name: string): URL {
-  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : null
-  if (url?.protocol === 'https:' || (allowInsecureRequests && url?.protocol === 'http:')) return url
-  throw new OptionsError(`${name}: ${option} must be an https: URL; for a development server on this machine set allowInsecureRequests`)
+function issuerUrl (issuer: unknown, allowInsecureRequests: boolean, name: string): URL {
+  assertSecureUrl(issuer, allowInsecureRequests, `${name}: issuer`)
+  return new URL(issuer)
 }
 
 function withoutQuery (url: URL): URL {

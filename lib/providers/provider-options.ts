@@ -32,6 +32,37 @@ export function checkedProviderOptions (options: ProviderOptions & { name: strin
   return { name, clientId, clientSecret, scopes, authorizationParams, timeout, fetch }
 }
 
+/**
+ * What a provider class fixes, and what its user chose besides.
+ *
+ * @throws OptionsError when he chose what is fixed
+ */
+export function withFixed<Fixed extends { name: string }, Chosen extends object> (fixed: Fixed, chosen: Chosen): Fixed & Chosen {
+  const clash = Object.keys(chosen).find(option => option in fixed)
+  if (clash !== undefined) throw new OptionsError(`${fixed.name}: there is no option "${clash}"`)
+  return { ...fixed, ...chosen }
+}
+
+/** @throws OptionsError naming the option, unless it is an https: URL, or an http: one where that is permitted */
+export function assertSecureUrl (value: unknown, allowInsecureRequests: boolean, option: string): asserts value is string {
+  const protocol = typeof value === 'string' && URL.canParse(value) ? new URL(value).protocol : ''
+  if (protocol === 'https:' || (allowInsecureRequests && protocol === 'http:')) return
+  throw new OptionsError(`${option} must be an https: URL; for a development server on this machine set allowInsecureRequests`)
+}
+
+/**
+ * The origin of a URL that has nothing else.
+ *
+ * @param what whose URL it is, with an example
+ * @throws OptionsError naming the option
+ */
+export function checkedOrigin (value: unknown, option: string, what: string, allowInsecureRequests = false): string {
+  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : null
+  const isSecure = url?.protocol === 'https:' || (allowInsecureRequests && url?.protocol === 'http:')
+  if (isSecure && url.href === `${url.origin}/`) return url.origin
+  throw new OptionsError(`${option} must be the https: URL of ${what}, with no more than a host and a port`)
+}
+
 /** @throws OptionsError unless it can be a segment of the routes */
 export function assertProviderName (name: unknown): asserts name is string {
   if (typeof name !== 'string' || name.length > 63 || !NAME.test(name)) {

@@ -8,11 +8,11 @@ import { drops, html } from '../fakes/lies.js'
 import { startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
-import { BASE_URL, failurePage, signIn } from './contract.js'
+import { BASE_URL, checksFor, failurePage, responseOf, signIn } from './contract.js'
 
 const DISCOVERY = 'GET accounts.google.com/.well-known/openid-configuration'
 const KEYS = 'GET www.googleapis.com/oauth2/v3/certs'
-const CHECKS = { redirectUri: `${BASE_URL}/auth/google/callback`, state: 's'.repeat(43), nonce: 'n'.repeat(43), codeVerifier: 'v'.repeat(43) }
+const CHECKS = checksFor('google')
 
 async function startGoogle (t: Test) {
   const google = await new GoogleStandIn().start(t)
@@ -22,8 +22,7 @@ async function startGoogle (t: Test) {
 
 /** One sign-in as the flow runs it, without an application around it. */
 async function authenticate (google: GoogleStandIn, provider: OidcProvider) {
-  const url = await provider.authorizationUrl(CHECKS)
-  const { searchParams: parameters } = new URL(await google.authorize(url.href), BASE_URL)
+  const parameters = await responseOf(google, provider)
   return provider.authenticate({ ...CHECKS, parameters })
 }
 

@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import type { Test } from 'tap'
-import type { AuthPluginOptions, ExternalProvider, ProviderOptions } from '../../lib/index.js'
+import { type AuthPluginOptions, type AuthorizationRequest, type ExternalProvider, MemoryAuthStore, type ProviderOptions } from '../../lib/index.js'
 import { FAILURES } from '../fakes/lies.js'
 import type { StandIn } from '../fakes/stand-in.js'
 import { startApp } from '../helpers/app.js'
@@ -32,11 +33,35 @@ export async function appWith (t: Test, provider: ExternalProvider, options: Aut
   return { app, browser: new Browser(app), lines }
 }
 
+/** A store with a user who came from elsewhere. */
+export async function storeWith (email: string, { emailVerified = true } = {}): Promise<{ store: MemoryAuthStore, userId: string }> {
+  const store = new MemoryAuthStore()
+  const userId = randomUUID()
+  await store.createUser({ userId, email, emailVerified, name: null, claims: {}, link: { provider: 'elsewhere', subject: '1', claims: { sub: '1', email } } })
+  return { store, userId }
+}
+
 /** Signs in as the person at the stand-in: from the sign-in page to the provider and back, or as far as it goes. */
 export async function signIn (browser: Browser, standIn: StandIn, name: string): Promise<LightMyRequestResponse> {
   const login = await browser.get(`/auth/${name}/login`, { referer: PAGE })
   const { location = '' } = login.headers
   return location.startsWith('https://') ? browser.get(await standIn.authorize(location)) : login
+}
+
+/** What ties a response to its request, for tests that call a provider without an application around it. */
+export function checksFor (name: string): AuthorizationRequest {
+  return { redirectUri: `${BASE_URL}/auth/${name}/callback`, state: 's'.repeat(43), nonce: 'n'.repeat(43), codeVerifier: 'v'.repeat(43) }
+}
+
+/** The authorization response that the person's browser brings back, with changes; a parameter that is null is taken out. */
+export async function responseOf (standIn: StandIn, provider: ExternalProvider, changes: Record<string, string | null> = {}): Promise<URLSearchParams> {
+  const { href } = await provider.authorizationUrl(checksFor(provider.name))
+  const { searchParams } = new URL(await standIn.authorize(href), BASE_URL)
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) searchParams.delete(name)
+    else searchParams.set(name, value)
+  }
+  return searchParams
 }
 
 /** Where a failed sign-in ends. */
@@ -131,15 +156,11 @@ export function providerContract<S extends StandIn> (t: Test, { start, provider,
   t.test('the provider takes the code from nobody but who asked for it', async t => {
     const standIn = await start(t)
     const subject = provider(standIn)
-    const checks = { redirectUri: standIn.redirectUris[0] ?? '', state: 's'.repeat(43), nonce: 'n'.repeat(43), codeVerifier: 'v'.repeat(43) }
-    const authorize = async () => {
-      const url = await subject.authorizationUrl(checks)
-      return new URL(await standIn.authorize(url.href), BASE_URL).searchParams
-    }
+    const checks = checksFor(subject.name)
     for (const change of [{ codeVerifier: 'w'.repeat(43) }, { redirectUri: `${BASE_URL}/elsewhere` }]) {
-      await t.rejects(subject.authenticate({ ...checks, ...change, parameters: await authorize() }), { code: 'provider_error' })
+      await t.rejects(subject.authenticate({ ...checks, ...change, parameters: await responseOf(standIn, subject) }), { code: 'provider_error' })
     }
-    const parameters = await authorize()
+    const parameters = await responseOf(standIn, subject)
     await subject.authenticate({ ...checks, parameters })
     await t.rejects(subject.authenticate({ ...checks, parameters }), { code: 'provider_error' }, 'a code is good for once')
   })

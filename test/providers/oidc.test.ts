@@ -319,6 +319,58 @@ t.test('discovery', async t => {
   })
 })
 
+t.test('the option issuer', async t => {
+  t.test('is what the document, the response and the ID token must name', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    const issuer = 'https://tenant.example/v2.0'
+    Object.assign(fake.metadata, { issuer })
+    fake.idTokenClaims = { iss: issuer }
+    const provider = fake.provider({ issuer })
+
+    t.equal((await signIn(fake, { provider, callback: { iss: issuer } })).identity.subject, 'ada')
+    t.equal((await refusal(t, signIn(fake, { provider }))).code, 'provider_error')
+    t.equal((await refusal(t, signIn(fake, { provider: fake.provider(), callback: { iss: issuer } }))).code, 'provider_error')
+    fake.idTokenClaims = {}
+    t.equal((await refusal(t, signIn(fake, { provider, callback: { iss: issuer } }))).code, 'provider_error')
+  })
+
+  t.test('with {tenantid} stands for the tenant of each ID token', async t => {
+    const TENANT = '8eaef023-2b34-4da1-9baa-8bc8c9d6a490'
+    const fake = await startFakeOpenIdProvider(t)
+    const issuer = 'https://login.example/{tenantid}/v2.0'
+    fake.metadata = { ...fake.metadata, issuer, authorization_response_iss_parameter_supported: undefined }
+    const provider = fake.provider({ issuer })
+    const attempt = async (claims: Record<string, unknown>) => {
+      fake.idTokenClaims = claims
+      return signIn(fake, { provider, callback: { iss: null } })
+    }
+
+    t.equal((await attempt({ tid: TENANT, iss: `https://login.example/${TENANT}/v2.0` })).identity.subject, 'ada')
+    for (const claims of [{ iss: issuer }, { tid: '{tenantid}', iss: issuer }, { tid: 'x', iss: 'https://login.example/x/v2.0' }, { tid: TENANT, iss: issuer }]) {
+      t.equal((await refusal(t, attempt(claims))).code, 'provider_error', JSON.stringify(claims))
+    }
+  })
+
+  t.test('with {tenantid} wants to know which key it was', async t => {
+    const TENANT = '8eaef023-2b34-4da1-9baa-8bc8c9d6a490'
+    const fake = await startFakeOpenIdProvider(t)
+    const issuer = 'https://login.example/{tenantid}/v2.0'
+    fake.metadata = { ...fake.metadata, issuer, authorization_response_iss_parameter_supported: undefined }
+    fake.idTokenClaims = { tid: TENANT, iss: `https://login.example/${TENANT}/v2.0` }
+    fake.forgeIdToken = payload => fake.signedIdToken(payload, { alg: 'RS256' })
+    t.equal((await refusal(t, signIn(fake, { provider: fake.provider({ issuer }), callback: { iss: null } }))).code, 'provider_error')
+  })
+})
+
+t.test('with userinfo: false the ID token is all there is', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  fake.profile = { sub: 'ada' }
+  fake.userinfo = { email: 'ada@example.com', email_verified: true }
+  const { identity } = await signIn(fake, { provider: fake.provider({ userinfo: false }) })
+  t.strictSame(identity, { subject: 'ada', claims: { sub: 'ada' }, emailVerified: false })
+  t.notOk(fake.requests.includes('GET /userinfo'))
+})
+
 t.test('the client is authenticated the way the provider takes it', async t => {
   for (const methods of [['client_secret_basic'], ['client_secret_post'], undefined]) {
     const fake = await startFakeOpenIdProvider(t)
@@ -344,6 +396,9 @@ t.test('options are checked at construction', async t => {
     [{ discoveryUrl: 'https://id.example/' }, /a: discoveryUrl must end in/],
     [{ discoveryUrl: 'ftp://id.example/.well-known/openid-configuration' }, /a: discoveryUrl/],
     [{ scopes: ['email'] }, /a: scopes must contain "openid"/],
+    [{ userinfo: 'no' }, /a: userinfo/],
+    [{ issuer: 'id.example' }, /a: issuer must be an https: URL/],
+    [{ issuer: 'http://id.example' }, /a: issuer must be an https: URL/],
     [{ allowInsecureRequests: 'yes' }, /a: allowInsecureRequests/]
   ]
   for (const [change, message] of wrong) {

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { Auth0Provider, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider } from '../../lib/index.js'
 import { assertProviderName, checkedProviderOptions } from '../../lib/providers/provider-options.js'
 
 const NEEDED = { name: 'dev', clientId: 'the-app', clientSecret: 'zxcvbnm' }
@@ -63,4 +64,17 @@ t.test('attack 25: the name of the built-in provider, and names that mean someth
   for (const name of ['local', 'login', 'constructor']) {
     t.throws(() => assertProviderName(name), { name: 'OptionsError', message: /^name of a provider must not be/ }, name)
   }
+})
+
+t.test('what a built-in class fixes cannot be chosen', async t => {
+  const client = { clientId: 'a', clientSecret: 'b' }
+  const wrong: Array<[() => unknown, RegExp]> = [
+    [() => new GoogleProvider({ ...client, name: 'other' } as never), /google: there is no option "name"/],
+    [() => new GoogleProvider({ ...client, discoveryUrl: 'https://evil.example/.well-known/openid-configuration' } as never), /google: there is no option "discoveryUrl"/],
+    [() => new GitHubProvider({ ...client, tokenEndpoint: 'https://evil.example' } as never), /github: there is no option "tokenEndpoint"/],
+    [() => new MicrosoftProvider({ ...client, issuer: 'https://evil.example' } as never), /microsoft: there is no option "issuer"/],
+    [() => new FacebookProvider({ ...client, name: 'other' } as never), /facebook: there is no option "name"/],
+    [() => new Auth0Provider({ ...client, domain: 'tenant.eu.auth0.com', userinfo: true } as never), /auth0: there is no option "userinfo"/]
+  ]
+  for (const [construct, message] of wrong) t.throws(construct, { code: 'invalid_options', message })
 })
