@@ -259,6 +259,12 @@ t.test('errors in the callback', async t => {
     t.strictSame(standIn.backChannelRequests(), [])
   })
 
+  t.test('an error_code alone is provider_error, and the log has it', async t => {
+    const { landing, lines } = await landingOf(t, { error_code: '1349048' })
+    t.equal(landing.headers.location, failurePage('provider_error'))
+    t.match(errorsIn(lines), /1349048/)
+  })
+
   t.test('a callback without anything is provider_error', async t => {
     t.equal((await landingOf(t, {})).landing.headers.location, failurePage('provider_error'))
   })
