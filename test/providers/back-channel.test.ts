@@ -99,12 +99,14 @@ t.test('a redirect is followed by no request, and takes no token anywhere', asyn
   }
 })
 
-t.test('an answer that breaks off is not quoted', async t => {
-  const { google, provider } = await startGoogle(t)
-  google.lies.set('POST oauth2.googleapis.com/token', () => ({ status: 200, headers: { 'content-type': 'application/json' }, body: '{"access_token":"ya29.the-token' }))
-  const error: unknown = await authenticate(google, provider).catch((error: unknown) => error)
-  t.match(error, { code: 'provider_error', cause: { message: /JSON/ } })
-  t.notMatch(String((error as AuthError).cause), /ya29|the-token/)
+t.test('an answer that is no JSON is not quoted', async t => {
+  for (const body of ['{"access_token":"ya29.the-token', 'ya29.the-token', '{"access_token":ya29.the-token}']) {
+    const { google, provider } = await startGoogle(t)
+    google.lies.set('POST oauth2.googleapis.com/token', () => ({ status: 200, headers: { 'content-type': 'application/json' }, body }))
+    const error: unknown = await authenticate(google, provider).catch((error: unknown) => error)
+    t.match(error, { code: 'provider_error', cause: { message: /JSON/ } })
+    t.notMatch(String((error as AuthError).cause), /ya29|the-token/)
+  }
 })
 
 t.test('the status of an answer that cannot be used is in the log', async t => {

@@ -249,6 +249,12 @@ t.test('an answer that cannot be used', async t => {
     }
   }
 
+  t.test('a wrong secret is recognised behind a challenge too', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.lies.set('/token', () => json(401, { error: 'invalid_client' }, { 'www-authenticate': 'Basic realm="id"' }))
+    t.match(await refusal(t, signIn(fake)), { code: 'provider_error', cause: { message: /clientSecret.*invalid_client/ } })
+  })
+
   t.test('a token type that is not Bearer is provider_error', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.lies.set('/token', answer => json(200, { ...JSON.parse(answer.body), token_type: 'mac' }))
