@@ -249,6 +249,14 @@ t.test('an answer that cannot be used', async t => {
     }
   }
 
+  t.test('what it says is shortened to a line for the log', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.lies.set('/token', () => json(400, { error: 'invalid_request', error_description: `a\r\nb\u2028c ${'x'.repeat(100_000)}` }))
+    const { message } = (await refusal(t, signIn(fake))).cause as Error
+    t.match(message, /^invalid_request: a b c x+$/)
+    t.equal(message.length, 300)
+  })
+
   t.test('a wrong secret is recognised behind a challenge too', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.lies.set('/token', () => json(401, { error: 'invalid_client' }, { 'www-authenticate': 'Basic realm="id"' }))
