@@ -21,6 +21,11 @@ t.test('claims become plain JSON data, and reach no prototype', async t => {
   t.strictSame(identity, { subject: 'ada', emailVerified: true, claims: { sub: 'ada', name: 'Ada', email: 'ada@example.com', nested: { a: [1] } } })
 })
 
+t.test('what a provider sends as null or empty is absent, and nothing else is', async t => {
+  const { claims } = checkedIdentity({ subject: 'ada', claims: { name: null, picture: '', nickname: '', plan: null, seats: 0, isNew: false, teams: [], more: {} }, emailVerified: false })
+  t.strictSame(claims, { sub: 'ada', seats: 0, isNew: false, teams: [], more: {} })
+})
+
 t.test('an e-mail that is no string is none, and none is never verified', async t => {
   for (const email of [['ada@example.com'], '', 'ada@example.com\0', undefined]) {
     const identity = checkedIdentity({ subject: 'ada', claims: { sub: 'ada', email: email as never }, emailVerified: true })
