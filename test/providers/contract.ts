@@ -186,6 +186,7 @@ export function providerContract<S extends StandIn> (t: Test, { start, provider,
     t.notMatch(JSON.stringify(answers.map(({ headers, body }) => [headers, body])), /said/)
     t.match(lines.join(''), /said <b>of access_denied<\/b> here/)
     t.match(lines.join(''), /said <b>of server_said_no<\/b> here/)
+    t.notMatch(lines.join(''), /clientSecret/, 'nobody is sent looking for a mistake')
   })
 
   t.test('answers that cannot be used', async t => {

@@ -100,6 +100,14 @@ t.test('userinfo', async t => {
     t.strictSame([identity.claims.email, identity.emailVerified], ['victim@example.com', false])
   })
 
+  t.test('does not overrule the ID token about one address', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.profile = { sub: 'ada', email: 'ada@example.com', email_verified: false }
+    fake.userinfo = { email_verified: true, name: 'Ada' }
+    const { identity } = await signIn(fake)
+    t.match(identity, { emailVerified: false, claims: { email_verified: false, name: 'Ada' } })
+  })
+
   t.test('is not vouched for by the ID token', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.profile = { sub: 'ada' }
