@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
+import { providerFailure } from '../providers/failures.js'
 import { checkedIdentity } from '../providers/identity.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import { type PendingSignIn, addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
@@ -17,7 +18,7 @@ import { userOfIdentity } from './sign-in.js'
  */
 export async function startSignIn (request: FastifyRequest, provider: ExternalProvider, redirectUri: string, { next, startedOn }: { next: string, startedOn: string | null }): Promise<URL> {
   const checks = { state: randomToken(), nonce: randomToken(), codeVerifier: randomToken() }
-  const url = await provider.authorizationUrl({ ...checks, redirectUri })
+  const url = await answerOf(() => provider.authorizationUrl({ ...checks, redirectUri }))
   await addPendingSignIn(request, { ...checks, provider: provider.name, next, startedOn, startedAt: Date.now() })
   return url
 }
@@ -42,10 +43,19 @@ export async function pendingSignIn (request: FastifyRequest, provider: External
  * @throws AuthError `access_denied`, `provider_unavailable`, `provider_error`, `account_exists`, `unavailable`
  */
 export async function finishSignIn (request: FastifyRequest, provider: ExternalProvider, store: AuthStore, redirectUri: string, parameters: URLSearchParams, { state, nonce, codeVerifier }: PendingSignIn): Promise<void> {
-  const authentication = await provider.authenticate({ parameters, redirectUri, state, nonce, codeVerifier })
+  const authentication = await answerOf(() => provider.authenticate({ parameters, redirectUri, state, nonce, codeVerifier }))
   const identity = checkedIdentity(authentication.identity)
   const user = await userOfIdentity(store, provider.name, identity)
   await writePrincipal(request, { userId: user.userId, provider: provider.name, claims: mergeClaims(identity.claims, user.claims) })
+}
+
+/** What a provider of the application's own throws is a failure of that provider, whatever it looks like. */
+async function answerOf<T> (ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (error) {
+    throw providerFailure(error)
+  }
 }
 
 /** 256 bits, and with 43 characters a valid code verifier too (RFC 7636 section 4.1). */

@@ -26,8 +26,8 @@ export class Auth0Provider extends OidcProvider {
 
   protected override identityOf (profile: OidcProfile, idToken: OidcProfile): UncheckedIdentity {
     const identity = super.identityOf(profile, idToken)
-    const told = Object.entries(profile).filter(([name]) => !PROTOCOL_CLAIMS.has(name))
-    return { ...identity, claims: { ...Object.fromEntries(told), ...identity.claims } }
+    const aboutPerson = Object.entries(profile).filter(([name]) => !PROTOCOL_CLAIMS.has(name))
+    return { ...identity, claims: { ...Object.fromEntries(aboutPerson), ...identity.claims } }
   }
 }
 

@@ -22,9 +22,14 @@ export class AuthorizationCodeFlow {
     this.#authorizationParams = authorizationParams
   }
 
+  /** What is sent to the provider and must not come back into the log. */
+  secretsOf ({ parameters, codeVerifier }: AuthorizationResponse): string[] {
+    return [this.#clientSecret, codeVerifier, ...parameters.getAll('code')]
+  }
+
   /** The authorization request (RFC 6749 section 4.1.1). */
   async authorizationUrl (server: oauth.AuthorizationServer, { redirectUri, state, codeVerifier }: AuthorizationRequest, extra: Record<string, string> = {}): Promise<URL> {
-    const url = authorizationEndpoint(server, this.http[oauth.allowInsecureRequests])
+    const url = new URL(String(server.authorization_endpoint))
     const parameters = {
       ...this.#authorizationParams,
       ...extra,
@@ -61,13 +66,6 @@ export function tokensOf (response: oauth.TokenEndpointResponse): ProviderTokens
   }
 }
 
-/** Browsers are sent there: nothing but https (http for a development server) will do. */
-function authorizationEndpoint ({ authorization_endpoint: endpoint = '' }: oauth.AuthorizationServer, allowInsecureRequests: boolean): URL {
-  const url = URL.canParse(endpoint) ? new URL(endpoint) : null
-  if (url?.protocol === 'https:' || (allowInsecureRequests && url?.protocol === 'http:')) return url
-  throw unacceptable('the provider has no authorization_endpoint with https:')
-}
-
 /** State, `iss` (RFC 9207), error. */
 function validatedResponse (server: oauth.AuthorizationServer, client: oauth.Client, { parameters, state }: AuthorizationResponse): URLSearchParams {
   if (parameters.has('iss') && parameters.get('iss') === '') throw unacceptable('the authorization response has an empty iss')
@@ -79,6 +77,6 @@ function validatedResponse (server: oauth.AuthorizationServer, client: oauth.Cli
 
 /** In the body where the provider takes it: RFC 6749 encodes a Basic id and secret in a way that some servers do not undo. */
 function clientAuthentication (server: oauth.AuthorizationServer, secret: string): oauth.ClientAuth {
-  const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
-  return methods.includes('client_secret_post') ? oauth.ClientSecretPost(secret) : oauth.ClientSecretBasic(secret)
+  const takesPost = server.token_endpoint_auth_methods_supported?.includes('client_secret_post') === true
+  return takesPost ? oauth.ClientSecretPost(secret) : oauth.ClientSecretBasic(secret)
 }

@@ -1,6 +1,8 @@
 import * as oauth from 'oauth4webapi'
+import { AuthError } from '../errors.js'
+import { unacceptable, unreachable } from './failures.js'
 
-const MAX_RESPONSE_BYTES = 1_048_576
+const MAX_ANSWER_BYTES = 1_048_576
 
 export interface BackChannelOptions {
   /** Milliseconds for one request, its answer included. */
@@ -9,46 +11,36 @@ export interface BackChannelOptions {
   /** Permits plain http. */
   allowInsecureRequests: boolean
   /** Makes an answer that is not as the standard says into one that is. */
-  conformed?: (response: Response) => Response | Promise<Response>
+  conform?: (answer: Response) => Response | Promise<Response>
 }
 
 export type BackChannel = ReturnType<typeof backChannel>
 
 type Request = oauth.CustomFetchOptions<string, oauth.ProtectedResourceRequestBody>
 
-/** How requests to a provider are made: each with a clock of its own, a bounded answer and no redirect followed. */
-export function backChannel ({ timeout, fetch, allowInsecureRequests, conformed = response => response }: BackChannelOptions) {
+/** How requests to a provider are made: each with a clock of its own, an answer that is read up to a limit, and no redirect followed. */
+export function backChannel ({ timeout, fetch, allowInsecureRequests, conform = answer => answer }: BackChannelOptions) {
   return {
     // GitHub answers no request without a User-Agent.
     headers: { 'user-agent': 'fastify-svc-auth' },
-    signal: () => AbortSignal.timeout(timeout),
     [oauth.allowInsecureRequests]: allowInsecureRequests,
-    [oauth.customFetch]: async (url: string, { body = null, ...request }: Request) => {
-      return conformed(bounded(await fetch(url, { ...request, body, redirect: 'manual' })))
+    [oauth.customFetch]: async (url: string, { method, headers, body = null }: Request) => {
+      const clock = AbortSignal.timeout(timeout)
+      const answer = async () => wholeAnswer(await fetch(url, { method, headers, body, signal: clock, redirect: 'manual' }))
+      return conform(await inTime(answer(), clock))
     }
   }
 }
 
 /** The same back channel for documents that are the same for everyone: who asks for one that is on its way gets that one. */
-export function shared (http: BackChannel): BackChannel {
-  const underWay = new Map<string, Promise<[body: string, response: Response]>>()
-
-  async function load (url: string, request: Request): Promise<[body: string, response: Response]> {
-    try {
-      const response = await http[oauth.customFetch](url, request)
-      return [await response.text(), response]
-    } finally {
-      underWay.delete(url)
-    }
-  }
-
+export function deduplicated (http: BackChannel): BackChannel {
+  const underWay = new Map<string, Promise<Response>>()
   return {
     ...http,
     [oauth.customFetch]: async (url, request) => {
-      const loading = underWay.get(url) ?? load(url, request)
+      const loading = underWay.get(url) ?? http[oauth.customFetch](url, request).finally(() => { underWay.delete(url) })
       underWay.set(url, loading)
-      const [body, { status, headers }] = await loading
-      return new Response(status === 204 ? null : body, { status, headers })
+      return (await loading).clone()
     }
   }
 }
@@ -63,22 +55,38 @@ export function parsedJson (text: string): unknown {
 }
 
 /**
- * The same response with a body that fails once it is longer than 1 MiB, and without a challenge: oauth4webapi would read that and no more,
- * but the error code is in the body (RFC 6749 section 5.2).
+ * Waits for an answer, but no longer than the clock of its request: a `fetch` of the application's own may not look at it.
+ *
+ * @throws AuthError `provider_unavailable`; `provider_error` for an answer that is too long
  */
-function bounded ({ body, status, headers: received }: Response): Response {
-  const headers = new Headers(received)
-  headers.delete('www-authenticate')
-  return new Response(body?.pipeThrough(byteLimit()) ?? null, { status, headers })
+async function inTime (answer: Promise<Response>, clock: AbortSignal): Promise<Response> {
+  try {
+    return await new Promise((resolve, reject) => {
+      clock.addEventListener('abort', () => { reject(clock.reason) }, { once: true })
+      answer.then(resolve, reject)
+    })
+  } catch (error) {
+    throw error instanceof AuthError ? error : unreachable(error)
+  }
 }
 
-function byteLimit (): TransformStream<Uint8Array, Uint8Array> {
-  let received = 0
-  return new TransformStream({
-    transform (chunk, controller) {
-      received += chunk.byteLength
-      if (received > MAX_RESPONSE_BYTES) throw new RangeError(`the answer is longer than ${MAX_RESPONSE_BYTES} bytes`)
-      controller.enqueue(chunk)
-    }
-  })
+/** The answer with its body read, so that its connection is free again whatever becomes of it. */
+async function wholeAnswer ({ status, headers: received, body }: Response): Promise<Response> {
+  const headers = new Headers(received)
+  // Of a challenge oauth4webapi would read nothing else, but the error code is in the body (RFC 6749 section 5.2).
+  headers.delete('www-authenticate')
+  const content = await contentOf(body)
+  return new Response(content.length === 0 ? null : content, { status, headers })
+}
+
+/** By iteration, which bodies of other implementations of fetch know too. */
+async function contentOf (body: AsyncIterable<Uint8Array> | null): Promise<Buffer<ArrayBuffer>> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of body ?? []) {
+    length += chunk.byteLength
+    if (length > MAX_ANSWER_BYTES) throw unacceptable(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
 }

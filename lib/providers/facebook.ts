@@ -25,7 +25,7 @@ export class FacebookProvider extends OAuth2Provider {
       name: 'facebook',
       authorizationEndpoint: `https://www.facebook.com/${graphVersion}/dialog/oauth`,
       tokenEndpoint: `https://graph.facebook.com/${graphVersion}/oauth/access_token`,
-      conformed
+      conform
     }, {
       ...options,
       scopes: options.scopes ?? ['email', 'public_profile']
@@ -35,7 +35,7 @@ export class FacebookProvider extends OAuth2Provider {
   }
 
   override async authenticate (response: AuthorizationResponse): Promise<{ identity: Identity, tokens: ProviderTokens }> {
-    return super.authenticate({ ...response, parameters: conformedParameters(response.parameters) })
+    return super.authenticate({ ...response, parameters: withErrorParameter(response.parameters) })
   }
 
   protected override async identify (api: ProviderApi, accessToken: string): Promise<UncheckedIdentity> {
@@ -51,13 +51,13 @@ function pictureUrl (picture: unknown): unknown {
 }
 
 /** Some failures come back with `error_code` and `error_message`, and without `error`. */
-function conformedParameters (parameters: URLSearchParams): URLSearchParams {
+function withErrorParameter (parameters: URLSearchParams): URLSearchParams {
   const code = parameters.get('error_code')
   if (code === null || parameters.has('error')) return parameters
-  const conformed = new URLSearchParams(parameters)
-  conformed.set('error', parameters.get('error_reason') === 'user_denied' ? 'access_denied' : `error_code ${code}`)
-  conformed.set('error_description', parameters.get('error_message') ?? '')
-  return conformed
+  const completed = new URLSearchParams(parameters)
+  completed.set('error', parameters.get('error_reason') === 'user_denied' ? 'access_denied' : `error_code ${code}`)
+  completed.set('error_description', parameters.get('error_message') ?? '')
+  return completed
 }
 
 /** The error codes of RFC 6749 section 5.2 for those of the Graph API that have one, by `code` and `error_subcode`. */
@@ -72,15 +72,16 @@ const ERRORS: ReadonlyMap<string, string> = new Map([
 const RATE_LIMITS: readonly unknown[] = [4, 17, 32]
 
 /** In an error of the Graph API `error` is an object. Its message can quote the token, so it goes no further. */
-async function conformed (response: Response): Promise<Response> {
-  if (response.status < 400 || response.status >= 500) return response
-  const text = await response.text()
+async function conform (answer: Response): Promise<Response> {
+  const { status, headers } = answer
+  if (status < 400 || status >= 500) return answer
+  const text = await answer.text()
   const body = parsedJson(text)
-  if (!isPlainObject(body) || !isPlainObject(body.error)) return new Response(text, response)
+  if (!isPlainObject(body) || !isPlainObject(body.error)) return new Response(text, { status, headers })
   const { type, code, error_subcode: subcode } = body.error
   const number = subcode === undefined ? String(code) : `${code}/${subcode}`
   return Response.json(
     { error: ERRORS.get(number) ?? 'graph_api_error', error_description: `${type}, code ${number}` },
-    { status: RATE_LIMITS.includes(code) ? 429 : response.status }
+    { status: RATE_LIMITS.includes(code) ? 429 : status }
   )
 }

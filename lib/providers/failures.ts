@@ -2,15 +2,25 @@ import * as oauth from 'oauth4webapi'
 import { isPlainObject } from '../claims.js'
 import { AuthError } from '../errors.js'
 
-/** What went wrong with a provider, in its words, as one line for the log: never a code, a token or a secret. */
+/** What went wrong with a provider, in its words, as one line for the log. */
 export class ProviderFailure extends Error {
   override readonly name = 'ProviderFailure'
   /** Everyday, and over with the next sign-in; anything else wants the operator's eyes. */
   readonly isEveryday: boolean
 
-  constructor (message: string, { isEveryday = false } = {}) {
-    super(oneLine(message))
+  constructor (message: string, { isEveryday = false, ...options }: { isEveryday?: boolean, cause?: unknown } = {}) {
+    super(oneLine(message), options)
     this.isEveryday = isEveryday
+  }
+}
+
+/** An answer of a provider's API that is no success. */
+export class ApiError extends Error {
+  readonly response: Response
+
+  constructor (response: Response, reasons: readonly string[]) {
+    super([`the API of the provider answered with status ${response.status}`, ...reasons].join(': '))
+    this.response = response
   }
 }
 
@@ -29,13 +39,21 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
 /** A code that was used or is too old, as after the browser's back button; an address that the person has yet to confirm. */
 const EVERYDAY: ReadonlySet<string> = new Set(['invalid_grant', 'bad_verification_code', 'unverified_user_email'])
 
-/** What goes wrong with a provider, as one of our codes. */
-export function providerFailure (error: unknown): AuthError {
+/**
+ * What goes wrong with a provider, as one of our codes.
+ *
+ * @param sent secrets that the provider knows: some quote what they got, and the log must not
+ */
+export function providerFailure (error: unknown, sent: readonly string[] = []): AuthError {
   if (error instanceof AuthError) return error
-  if (error instanceof oauth.AuthorizationResponseError) return authorizationFailure(error)
-  if (isUnavailability(error)) return new AuthError('provider_unavailable', { cause: new ProviderFailure(described(error)) })
+  if (error instanceof oauth.AuthorizationResponseError) return authorizationFailure(error, sent)
+  const isKnown = KNOWN_ERRORS.some(type => error instanceof type)
+  // What nobody foresaw is a mistake in a provider class: its stack says where.
+  if (!isKnown) return new AuthError('provider_error', { cause: new ProviderFailure(descriptionOf(error), { cause: error }) })
+
   const code = error instanceof oauth.ResponseBodyError ? error.error : ''
-  return new AuthError('provider_error', { cause: new ProviderFailure(advised(code, described(error)), { isEveryday: EVERYDAY.has(code) }) })
+  const cause = new ProviderFailure(redacted(advised(code, descriptionOf(error)), sent), { isEveryday: EVERYDAY.has(code) })
+  return new AuthError(isFromOverload(error) ? 'provider_unavailable' : 'provider_error', { cause })
 }
 
 /** What the provider says is well-formed, and cannot be accepted all the same. */
@@ -43,29 +61,26 @@ export function unacceptable (reason: string): AuthError {
   return new AuthError('provider_error', { cause: new ProviderFailure(reason) })
 }
 
-/** Too many requests, or a failing server. */
-export function isOverloaded ({ status }: Response): boolean {
-  return status >= 500 || status === 429
+/** The request did not arrive, or the answer did not come in time. */
+export function unreachable (error: unknown): AuthError {
+  return new AuthError('provider_unavailable', { cause: new ProviderFailure(descriptionOf(error)) })
 }
 
+const KNOWN_ERRORS = [oauth.ResponseBodyError, oauth.OperationProcessingError, oauth.UnsupportedOperationError, ApiError]
+
 /** The error response of RFC 6749 section 4.1.2.1; `unauthorized` is how Auth0 says that a rule denied the sign-in. */
-function authorizationFailure (error: oauth.AuthorizationResponseError): AuthError {
+function authorizationFailure (error: oauth.AuthorizationResponseError, sent: readonly string[]): AuthError {
   const isDenial = error.error === 'access_denied' || error.error === 'unauthorized'
   const isTransient = error.error === 'temporarily_unavailable' || error.error === 'server_error'
   const code = isDenial ? 'access_denied' : isTransient ? 'provider_unavailable' : 'provider_error'
-  const message = isDenial ? described(error) : advised(error.error, described(error))
-  return new AuthError(code, { cause: new ProviderFailure(message, { isEveryday: isDenial }) })
+  const message = isDenial ? descriptionOf(error) : advised(error.error, descriptionOf(error))
+  return new AuthError(code, { cause: new ProviderFailure(redacted(message, sent), { isEveryday: isDenial }) })
 }
 
-/** A network failure, a timeout (also one that cut the body short), or an overloaded server. */
-function isUnavailability (error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  if (error.name === 'TimeoutError' || error.name === 'AbortError') return true
-  const response = error.cause instanceof Response ? error.cause : 'response' in error ? error.response : null
-  if (response instanceof Response) return isOverloaded(response)
-  if (error instanceof oauth.OperationProcessingError) return isUnavailability(error.cause)
-  // fetch reports any network failure as TypeError; misuse of oauth4webapi is a TypeError with a code.
-  return error instanceof TypeError && !('code' in error)
+/** Too many requests, or a failing server. */
+function isFromOverload (error: unknown): boolean {
+  const { cause, response = cause }: { cause?: unknown, response?: unknown } = Object(error)
+  return response instanceof Response && (response.status >= 500 || response.status === 429)
 }
 
 function advised (code: string, description: string): string {
@@ -73,24 +88,28 @@ function advised (code: string, description: string): string {
   return advice === undefined ? description : `${advice} (${description})`
 }
 
-function described (error: unknown): string {
+function descriptionOf (error: unknown): string {
   if (error instanceof oauth.ResponseBodyError || error instanceof oauth.AuthorizationResponseError) {
     return `${error.error}: ${error.error_description ?? 'no description'}`
   }
-  if (!(error instanceof Error)) return 'unknown failure'
-  return `${error.message}${detail(error.cause)}`
+  return error instanceof Error ? `${error.message}${detailOf(error.cause)}` : 'unknown failure'
 }
 
-function detail (cause: unknown): string {
+/** What oauth4webapi, or fetch, has in the cause of an error: never whole, for it holds codes, tokens and claims. */
+function detailOf (cause: unknown): string {
   if (cause instanceof Response) return ` (status ${cause.status})`
-  if (isHeaderCause(cause)) return ` (${cause.header.alg}: set the signature algorithm of this application at the provider to RS256)`
   // A parser quotes what it could not read, and that may be a token.
-  return cause instanceof Error && !(cause instanceof SyntaxError) ? ` (${cause.message})` : ''
+  if (cause instanceof Error) return cause instanceof SyntaxError ? '' : ` (${cause.message})`
+  if (!isPlainObject(cause)) return ''
+  const { header, attribute, expected, body } = cause
+  if (isPlainObject(header) && 'alg' in header && expected !== undefined) return ` (${header.alg}: set the signature algorithm of this application at the provider to RS256)`
+  if (attribute === 'issuer' && isPlainObject(body)) return ` (the issuer is "${body.issuer}", expected "${expected}"; if that is right, set the option issuer to it)`
+  return ''
 }
 
-/** How oauth4webapi reports the header of an ID token whose algorithm is not one of those to expect. */
-function isHeaderCause (cause: unknown): cause is { header: { alg: unknown }, expected: unknown } {
-  return isPlainObject(cause) && isPlainObject(cause.header) && 'alg' in cause.header && 'expected' in cause
+/** Too short a secret would turn up everywhere. */
+function redacted (text: string, secrets: readonly string[]): string {
+  return secrets.filter(secret => secret.length >= 8).reduce((text, secret) => text.replaceAll(secret, '[redacted]'), text)
 }
 
 /** Providers and their users write these texts: no line breaks or controls, and not too much of it. */

@@ -23,7 +23,7 @@ export class GitHubProvider extends OAuth2Provider {
       authorizationEndpoint: `${origin}/login/oauth/authorize`,
       tokenEndpoint: `${origin}/login/oauth/access_token`,
       issuer: `${origin}/login/oauth`,
-      conformed
+      conform
     }, {
       ...options,
       scopes: options.scopes ?? ['read:user', 'user:email']
@@ -52,17 +52,16 @@ function apiOf (origin: string): string {
 }
 
 /**
- * GitHub refuses a token request with status 200, where RFC 6749 section 5.2 says 400; and it says 403 when there were too many requests, and
- * when a GitHub App may not read addresses.
+ * GitHub refuses a token request with status 200, where RFC 6749 section 5.2 says 400, and says of too many requests 403 as well as 429, not
+ * always with a header that tells so.
  */
-async function conformed (response: Response): Promise<Response> {
-  const { status, headers } = response
-  if (status !== 200 && status !== 403) return response
-  const body = await response.text()
-  const answer = parsedJson(body)
-  const { error, message = '' } = isPlainObject(answer) ? answer : {}
-  if (status === 200) return new Response(body, { status: isText(error) ? 400 : 200, headers })
-  const isRateLimit = headers.has('retry-after') || headers.get('x-ratelimit-remaining') === '0' || /rate limit/i.test(String(message))
-  const isOutOfReach = message === 'Resource not accessible by integration'
-  return new Response(body, { status: isRateLimit ? 429 : isOutOfReach ? 404 : 403, headers })
+async function conform (answer: Response): Promise<Response> {
+  const { status, headers } = answer
+  if (status !== 200 && status !== 403) return answer
+  const text = await answer.text()
+  const body = parsedJson(text)
+  const { error, message } = isPlainObject(body) ? body : {}
+  if (status === 200) return new Response(text, { status: isText(error) ? 400 : 200, headers })
+  const isRateLimit = headers.has('retry-after') || headers.get('x-ratelimit-remaining') === '0' || /rate limit|abuse/i.test(String(message))
+  return new Response(text, { status: isRateLimit ? 429 : 403, headers })
 }

@@ -17,6 +17,9 @@ export class GoogleProvider extends OidcProvider {
   /** @throws OptionsError naming the option */
   constructor ({ hostedDomain, ...options }: GoogleProviderOptions) {
     if (hostedDomain !== undefined && !isDomain(hostedDomain)) throw new OptionsError('google: hostedDomain must be a domain such as example.com, or *')
+    if (options.authorizationParams !== undefined && 'hd' in options.authorizationParams) {
+      throw new OptionsError('google: authorizationParams must not contain "hd", which would only be a hint; set hostedDomain')
+    }
     super(withFixed({
       name: 'google',
       discoveryUrl: 'https://accounts.google.com/.well-known/openid-configuration'

@@ -19,7 +19,7 @@ export const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export async function issuerOfAnswer (server: oauth.AuthorizationServer, response: Response): Promise<oauth.AuthorizationServer> {
   if (!server.issuer.includes(PLACEHOLDER)) return server
   const tenant = await claimedTenant(response)
-  return tenant === null ? server : { ...server, issuer: filled(server.issuer, tenant) }
+  return tenant === null ? server : { ...server, issuer: issuerOfTenant(server.issuer, tenant) }
 }
 
 /**
@@ -35,7 +35,7 @@ export function assertKeyOfIssuer (server: oauth.AuthorizationServer, issuer: oa
   const key = jwks.keys.find(key => key.kid === kid)
   if (issuer === server || key === undefined) throw unacceptable('the ID token names no tenant or no key')
   const keyIssuer: unknown = Reflect.get(key, 'issuer')
-  if (keyIssuer !== undefined && filled(String(keyIssuer), String(tid)) !== issuer.issuer) {
+  if (keyIssuer !== undefined && issuerOfTenant(String(keyIssuer), String(tid)) !== issuer.issuer) {
     throw unacceptable('the key that signed the ID token belongs to another issuer')
   }
 }
@@ -52,6 +52,6 @@ async function claimedTenant (response: Response): Promise<string | null> {
   }
 }
 
-function filled (template: string, tenant: string): string {
+function issuerOfTenant (template: string, tenant: string): string {
   return template.replace(PLACEHOLDER, tenant)
 }

@@ -1,13 +1,15 @@
 import * as oauth from 'oauth4webapi'
 import { isVerified } from '../claims.js'
 import { OptionsError } from '../errors.js'
-import { AuthorizationCodeFlow, CLOCK_TOLERANCE, tokensOf } from './authorization-code.js'
-import { type BackChannel, shared } from './back-channel.js'
-import { providerFailure, unacceptable } from './failures.js'
+import { AuthorizationCodeFlow, tokensOf } from './authorization-code.js'
+import { type BackChannel, deduplicated } from './back-channel.js'
+import { Discovery } from './discovery.js'
+import { providerFailure } from './failures.js'
+import { acceptedIdToken } from './id-token.js'
 import { checkedIdentity } from './identity.js'
 import { assertKeyOfIssuer, issuerOfAnswer } from './issuer-template.js'
 import type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
-import { assertSecureUrl, checkedProviderOptions } from './provider-options.js'
+import { checkedProviderOptions } from './provider-options.js'
 
 export interface OidcProviderOptions extends ProviderOptions {
   /** The URL segment of the provider's routes. */
@@ -28,10 +30,8 @@ export interface OidcProviderOptions extends ProviderOptions {
 /** What is known of a person: the claims of the verified ID token, and what userinfo adds to them. */
 export type OidcProfile = Record<string, unknown> & { sub: string }
 
-const WELL_KNOWN = /\/\.well-known\/openid-configuration\/?$/
-
 /** What a provider may say about a user, by the scope that asks for it (OpenID Connect Core 5.4). */
-const CLAIMS_OF_SCOPE: Readonly<Record<string, readonly string[]>> = { email: ['email'], profile: ['name', 'picture'] }
+const CLAIMS_OF_SCOPE: Readonly<Record<string, readonly string[]>> = { email: ['email', 'email_verified'], profile: ['name', 'picture'] }
 
 /**
  * Any provider that publishes a discovery document (OpenID Connect Discovery 1.0): authorization code flow with PKCE, state and nonce.
@@ -43,16 +43,11 @@ const CLAIMS_OF_SCOPE: Readonly<Record<string, readonly string[]>> = { email: ['
  */
 export class OidcProvider implements ExternalProvider {
   readonly name: string
-  /** What is asked for its document: the issuer, and perhaps a query. */
-  readonly #discoveryTarget: URL
-  /** What the document must say of itself. */
-  readonly #issuer: URL
   readonly #flow: AuthorizationCodeFlow
+  readonly #discovery: Discovery
   readonly #usesUserinfo: boolean
-  /** For the provider's keys. */
-  readonly #sharedHttp: BackChannel
+  readonly #keysHttp: BackChannel
   #keys: oauth.ExportedJWKSCache = { jwks: { keys: [] }, uat: 0 }
-  #metadata: Promise<oauth.AuthorizationServer> | undefined
 
   /** @throws OptionsError naming the option */
   constructor (options: OidcProviderOptions) {
@@ -64,32 +59,31 @@ export class OidcProvider implements ExternalProvider {
     if (typeof allowInsecureRequests !== 'boolean') throw new OptionsError(`${name}: allowInsecureRequests must be true or false`)
 
     this.name = name
-    this.#discoveryTarget = discoveryTarget(discoveryUrl, allowInsecureRequests, name)
-    this.#issuer = issuer === undefined ? withoutQuery(this.#discoveryTarget) : issuerUrl(issuer, allowInsecureRequests, name)
     this.#flow = new AuthorizationCodeFlow({ ...checked, allowInsecureRequests })
+    this.#discovery = new Discovery({ name, discoveryUrl, issuer, allowInsecureRequests }, this.#flow.http)
     this.#usesUserinfo = userinfo
-    this.#sharedHttp = shared(this.#flow.http)
+    this.#keysHttp = deduplicated(this.#flow.http)
   }
 
   async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
     try {
-      return await this.#flow.authorizationUrl(await this.#discover(), request, { nonce: request.nonce })
+      return await this.#flow.authorizationUrl(await this.#discovery.metadata(), request, { nonce: request.nonce })
     } catch (error) {
       throw providerFailure(error)
     }
   }
 
   async authenticate (response: AuthorizationResponse): Promise<{ identity: Identity, tokens: ProviderTokens }> {
+    const sent = this.#flow.secretsOf(response)
     try {
-      const server = await this.#discover()
+      const server = await this.#discovery.metadata()
       const tokens = await this.#tokens(server, response)
-      const idToken = oauth.getValidatedIdTokenClaims(tokens)
-      // An ID token was required, so there is one.
-      if (idToken === undefined || !isAcceptable(idToken, this.#flow.client)) throw unacceptable('the ID token has an azp or an iat that cannot be right')
+      sent.push(tokens.access_token)
+      const idToken = presentClaims(acceptedIdToken(tokens, this.#flow.client))
       const profile = await this.#withUserinfo(server, tokens.access_token, idToken)
       return { identity: checkedIdentity(this.identityOf(profile, idToken)), tokens: tokensOf(tokens) }
     } catch (error) {
-      throw providerFailure(error)
+      throw providerFailure(error, sent)
     }
   }
 
@@ -101,23 +95,6 @@ export class OidcProvider implements ExternalProvider {
    */
   protected identityOf ({ sub, email, email_verified: emailVerified, name, picture }: OidcProfile, _idToken: OidcProfile): UncheckedIdentity {
     return { subject: sub, claims: { email, email_verified: emailVerified, name, picture }, emailVerified: isVerified(emailVerified) }
-  }
-
-  /** Fetched on first use and kept; a failed attempt is not kept. */
-  #discover (): Promise<oauth.AuthorizationServer> {
-    this.#metadata ??= this.#fetchMetadata().catch((error: unknown) => {
-      this.#metadata = undefined
-      throw error
-    })
-    return this.#metadata
-  }
-
-  async #fetchMetadata (): Promise<oauth.AuthorizationServer> {
-    const response = await oauth.discoveryRequest(this.#discoveryTarget, this.#flow.http)
-    const server = await oauth.processDiscoveryResponse(this.#issuer, response)
-    const { id_token_signing_alg_values_supported: algorithms } = server
-    // Whatever the document offers, an ID token is signed, and with a key that only the provider has.
-    return { ...server, ...(algorithms !== undefined && { id_token_signing_alg_values_supported: algorithms.filter(isAsymmetric) }) }
   }
 
   /** The token request (OpenID Connect Core 3.1.3), with every check of the answer, the signature included. */
@@ -134,7 +111,7 @@ export class OidcProvider implements ExternalProvider {
   async #verifySignature (issuer: oauth.AuthorizationServer, response: Response): Promise<oauth.ExportedJWKSCache> {
     const keys = { ...this.#keys }
     try {
-      await oauth.validateApplicationLevelSignature(issuer, response, { ...this.#sharedHttp, [oauth.jwksCache]: keys })
+      await oauth.validateApplicationLevelSignature(issuer, response, { ...this.#keysHttp, [oauth.jwksCache]: keys })
     } finally {
       if (keys.uat > this.#keys.uat) this.#keys = keys
     }
@@ -142,7 +119,7 @@ export class OidcProvider implements ExternalProvider {
   }
 
   /** Fills in from userinfo what the scopes asked for and the ID token left out; what the signed ID token says stands. */
-  async #withUserinfo (server: oauth.AuthorizationServer, accessToken: string, idToken: oauth.IDToken): Promise<OidcProfile> {
+  async #withUserinfo (server: oauth.AuthorizationServer, accessToken: string, idToken: OidcProfile): Promise<OidcProfile> {
     const wanted = this.#flow.scopes.flatMap(scope => CLAIMS_OF_SCOPE[scope] ?? [])
     const isComplete = wanted.every(claim => idToken[claim] !== undefined)
     if (!this.#usesUserinfo || isComplete || server.userinfo_endpoint === undefined) return idToken
@@ -151,7 +128,7 @@ export class OidcProvider implements ExternalProvider {
     const response = await oauth.userInfoRequest(server, client, accessToken, http)
     const userinfo = await oauth.processUserInfoResponse(server, client, idToken.sub, response)
     // A signed answer is only as good as its signature.
-    if (response.headers.get('content-type')?.includes('jwt')) await oauth.validateApplicationLevelSignature(server, response, this.#sharedHttp)
+    if (response.headers.get('content-type')?.includes('jwt')) await oauth.validateApplicationLevelSignature(server, response, this.#keysHttp)
     const profile = { ...userinfo, ...idToken }
     // The flag is about the address beside it: one answer's flag never vouches for the other's address.
     const voucher = [idToken, userinfo].find(source => source.email === profile.email && source.email_verified !== undefined)
@@ -159,35 +136,8 @@ export class OidcProvider implements ExternalProvider {
   }
 }
 
-/** Neither `none` nor an HMAC with the client secret. */
-function isAsymmetric (algorithm: unknown): boolean {
-  return typeof algorithm === 'string' && algorithm !== 'none' && !algorithm.startsWith('HS')
-}
-
-/** What OpenID Connect Core 3.1.3.7 asks for and oauth4webapi leaves to its caller. */
-function isAcceptable ({ azp, iat }: oauth.IDToken, client: oauth.Client): boolean {
-  const now = Math.floor(Date.now() / 1000)
-  return (azp === undefined || azp === client.client_id) && iat <= now + CLOCK_TOLERANCE
-}
-
-/** The issuer is what precedes the well-known path (OpenID Connect Discovery 1.0 section 4). */
-function discoveryTarget (discoveryUrl: unknown, allowInsecureRequests: boolean, name: string): URL {
-  assertSecureUrl(discoveryUrl, allowInsecureRequests, `${name}: discoveryUrl`)
-  const url = new URL(discoveryUrl)
-  if (!WELL_KNOWN.test(url.pathname)) {
-    throw new OptionsError(`${name}: discoveryUrl must end in /.well-known/openid-configuration`)
-  }
-  url.pathname = url.pathname.replace(WELL_KNOWN, '')
-  return url
-}
-
-function issuerUrl (issuer: unknown, allowInsecureRequests: boolean, name: string): URL {
-  assertSecureUrl(issuer, allowInsecureRequests, `${name}: issuer`)
-  return new URL(issuer)
-}
-
-function withoutQuery (url: URL): URL {
-  const issuer = new URL(url)
-  issuer.search = ''
-  return issuer
+/** What is null or empty is as good as absent, and must not keep userinfo from saying it. */
+function presentClaims (idToken: oauth.IDToken): OidcProfile {
+  const present = Object.entries(idToken).filter(([, value]) => value !== null && value !== '')
+  return { ...Object.fromEntries(present), sub: idToken.sub }
 }

@@ -29,7 +29,7 @@ export function checkedProviderOptions (options: ProviderOptions & { name: strin
   if (reserved !== undefined) throw new OptionsError(`${name}: authorizationParams must not contain "${reserved}"; the sign-in sets it`)
   if (!Number.isInteger(timeout) || timeout < 1 || timeout > 60_000) throw new OptionsError(`${name}: timeout must be a whole number of milliseconds from 1 to 60000`)
   if (typeof fetch !== 'function') throw new OptionsError(`${name}: fetch must be a function`)
-  return { name, clientId, clientSecret, scopes, authorizationParams, timeout, fetch }
+  return { name, clientId, clientSecret, scopes: [...scopes], authorizationParams: { ...authorizationParams }, timeout, fetch }
 }
 
 /**
@@ -43,11 +43,18 @@ export function withFixed<Fixed extends { name: string }, Chosen extends object>
   return { ...fixed, ...chosen }
 }
 
-/** @throws OptionsError naming the option, unless it is an https: URL, or an http: one where that is permitted */
+/** @throws OptionsError naming the option, unless it is an https: URL, or an http: one where that is permitted, without user info and hash */
 export function assertSecureUrl (value: unknown, allowInsecureRequests: boolean, option: string): asserts value is string {
-  const protocol = typeof value === 'string' && URL.canParse(value) ? new URL(value).protocol : ''
-  if (protocol === 'https:' || (allowInsecureRequests && protocol === 'http:')) return
-  throw new OptionsError(`${option} must be an https: URL; for a development server on this machine set allowInsecureRequests`)
+  if (!isSecureUrl(value, allowInsecureRequests)) {
+    throw new OptionsError(`${option} must be an https: URL without user info and hash; for a development server on this machine set allowInsecureRequests`)
+  }
+}
+
+/** Whether requests may go there, and browsers be sent there. */
+export function isSecureUrl (value: unknown, allowInsecureRequests: boolean): boolean {
+  if (typeof value !== 'string' || !URL.canParse(value)) return false
+  const { protocol, username, password, hash } = new URL(value)
+  return (protocol === 'https:' || (allowInsecureRequests && protocol === 'http:')) && `${username}${password}${hash}` === ''
 }
 
 /**
@@ -57,9 +64,8 @@ export function assertSecureUrl (value: unknown, allowInsecureRequests: boolean,
  * @throws OptionsError naming the option
  */
 export function checkedOrigin (value: unknown, option: string, what: string, allowInsecureRequests = false): string {
-  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : null
-  const isSecure = url?.protocol === 'https:' || (allowInsecureRequests && url?.protocol === 'http:')
-  if (isSecure && url.href === `${url.origin}/`) return url.origin
+  const url = isSecureUrl(value, allowInsecureRequests) ? new URL(String(value)) : null
+  if (url !== null && url.href === `${url.origin}/`) return url.origin
   throw new OptionsError(`${option} must be the https: URL of ${what}, with no more than a host and a port`)
 }
 

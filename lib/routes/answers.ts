@@ -54,7 +54,8 @@ function logFailure (request: FastifyRequest, error: AuthError): void {
   const isEveryday = statusCode < 500 || code === 'busy'
   if (cause instanceof ProviderFailure ? cause.isEveryday : isEveryday) {
     // Other causes stay out: a parser's message quotes what it could not read, and that may be a password.
-    request.log.info({ code, ...(cause instanceof ProviderFailure && { reason: cause.message }) }, message)
+    const isProviders = cause instanceof Error && (cause instanceof ProviderFailure || code === 'access_denied')
+    request.log.info({ code, ...(isProviders && { reason: cause.message }) }, message)
   } else {
     request.log.error({ err: error, code }, message)
   }

@@ -1,6 +1,6 @@
 import { SignJWT, type JWTPayload } from 'jose'
 import { type Answer, html, json } from './lies.js'
-import { NO_STORE, OpenIdStandIn, now } from './openid-stand-in.js'
+import { NO_STORE, OpenIdStandIn, hashOf, now } from './openid-stand-in.js'
 import { type ReceivedRequest, type Refusal, redirectTo } from './stand-in.js'
 
 const SCOPES = ['openid', 'profile', 'offline_access', 'name', 'given_name', 'family_name', 'nickname', 'email', 'email_verified', 'picture', 'created_at', 'identities', 'phone', 'address']
@@ -42,6 +42,8 @@ export class Auth0StandIn extends OpenIdStandIn {
   customClaims: Record<string, unknown> = { role: 'editor', 'https://app.example/plan': 'gold' }
   /** What a Rule of the customer's says to everybody, in place of letting them in. */
   deniedByRule: string | null = null
+  /** Whether ID tokens carry `at_hash`. */
+  hashesAccessTokens = false
   /** Whether the application is set to the signature algorithm HS256. */
   signsWithSecret = false
   protected readonly scopes = SCOPES
@@ -81,6 +83,7 @@ export class Auth0StandIn extends OpenIdStandIn {
       return json(status, { error, error_description: description }, NO_STORE)
     }
     const { scope, nonce } = authorization
+    const accessToken = this.issueAccessToken(scope, 'eyJhbGciOiJkaXIi..')
     const idToken = await this.idToken({
       ...this.customClaims,
       ...this.disclosed(scope),
@@ -89,9 +92,10 @@ export class Auth0StandIn extends OpenIdStandIn {
       iat: now(),
       exp: now() + 36_000,
       sid: 'Zt5StandIn-session-id',
+      ...(this.hashesAccessTokens && { at_hash: hashOf(accessToken) }),
       ...(nonce !== null && { nonce })
     })
-    return json(200, { access_token: this.issueAccessToken(scope, 'eyJhbGciOiJkaXIi..'), id_token: idToken, scope, expires_in: 86_400, token_type: 'Bearer' }, NO_STORE)
+    return json(200, { access_token: accessToken, id_token: idToken, scope, expires_in: 86_400, token_type: 'Bearer' }, NO_STORE)
   }
 
   protected override async idToken (claims: JWTPayload): Promise<string> {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
-import { MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
+import { AuthError, type ExternalProvider, MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -182,6 +182,33 @@ t.test('a failure', async t => {
       t.equal((await browser.get('/me')).json().principal, null)
     })
   }
+
+  t.test('of a provider of the application\'s own is one of that provider, whatever it throws', async t => {
+    const failures: Array<[unknown, string, RegExp]> = [
+      [Object.assign(new Error('no such team'), { statusCode: 401 }), 'provider_error', /no such team/],
+      [Object.assign(new Error('slow down'), { statusCode: 429 }), 'provider_error', /slow down/],
+      [new TypeError('x is not a function'), 'provider_error', /x is not a function/],
+      ['a string', 'provider_error', /unknown failure/],
+      [new AuthError('access_denied', { cause: new Error('not in the team') }), 'access_denied', /not in the team/],
+      [new AuthError('provider_unavailable'), 'provider_unavailable', /provider_unavailable/]
+    ]
+    for (const [failure, code, logged] of failures) {
+      for (const isAsync of [true, false]) {
+        const lines: string[] = []
+        const own: ExternalProvider = {
+          name: 'own',
+          authorizationUrl: async ({ state }) => new URL(`https://own.example/?state=${state}`),
+          authenticate: isAsync ? async () => { throw failure } : () => { throw failure }
+        }
+        const app = await startApp(t, { baseUrl: BASE_URL, providers: [own] }, { logger: { level: 'info', stream: { write: (line: string) => { lines.push(line) } } } })
+        const browser = new Browser(app)
+        const login = await browser.get('/auth/own/login', { referer: PAGE })
+        const { searchParams } = new URL(login.headers.location ?? '')
+        t.equal((await browser.get(`/auth/own/callback?code=c&state=${searchParams.get('state')}`)).headers.location, `/sign-in?lang=en&error=${code}`)
+        t.match(lines.join(''), logged)
+      }
+    }
+  })
 
   t.test('reflects nothing of the provider\'s words', async t => {
     const fake = await startFakeOpenIdProvider(t)

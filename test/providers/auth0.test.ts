@@ -77,7 +77,8 @@ t.test('the domain', async t => {
     const asked: string[] = []
     const fetch = async (url: string | URL | Request) => {
       asked.push(String(url))
-      return Response.json({ issuer: 'http://127.0.0.1:9999/', authorization_endpoint: 'http://127.0.0.1:9999/authorize' })
+      const origin = 'http://127.0.0.1:9999'
+      return Response.json({ issuer: `${origin}/`, authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token`, jwks_uri: `${origin}/jwks` })
     }
     const auth0 = await start(t)
     const url = await provider(auth0, { domain: 'http://127.0.0.1:9999', allowInsecureRequests: true, fetch }).authorizationUrl(CHECKS)
@@ -137,10 +138,19 @@ t.test('custom claims', async t => {
     t.strictSame((await again.get('/me')).json().principal.claims, rest)
   })
 
+  t.test('may be as large as Auth0 lets them be', async t => {
+    const auth0 = await start(t)
+    auth0.customClaims = { 'https://app.example/groups': Array.from({ length: 4000 }, (_, index) => `group of number ${index}`) }
+    const { browser } = await appWith(t, provider(auth0))
+    t.equal((await signIn(browser, auth0, 'auth0')).headers.location, '/')
+    t.equal((await browser.get('/me')).json().principal.claims['https://app.example/groups'].length, 4000)
+  })
+
   t.test('do not include those of the protocol', async t => {
     const auth0 = await start(t)
-    const protocol = { nbf: 1_700_000_000, azp: auth0.clientId, at_hash: 'a', c_hash: 'c', s_hash: 's', sid: 'a-session', jti: 'an-id', auth_time: 1_700_000_000, acr: 'an-acr', amr: ['mfa'] }
+    const protocol = { nbf: 1_700_000_000, azp: auth0.clientId, c_hash: 'c', s_hash: 's', sid: 'a-session', jti: 'an-id', auth_time: 1_700_000_000, acr: 'an-acr', amr: ['mfa'] }
     auth0.idTokenClaims = protocol
+    auth0.hashesAccessTokens = true
     const { browser } = await appWith(t, provider(auth0))
     t.equal((await signIn(browser, auth0, 'auth0')).headers.location, '/')
     t.strictSame((await browser.get('/me')).json().principal.claims, CLAIMS, 'nor iss, aud, exp, iat and nonce, which are always there')

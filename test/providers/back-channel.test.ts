@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import t, { type Test } from 'tap'
 import { AuthError, GoogleProvider, type OidcProvider } from '../../lib/index.js'
 import { GoogleStandIn } from '../fakes/google.js'
@@ -113,6 +114,42 @@ t.test('the status of an answer that cannot be used is in the log', async t => {
   const { google, provider } = await startGoogle(t)
   google.lies.set(DISCOVERY, () => html(502, '<h1>Bad gateway</h1>'))
   await t.rejects(authenticate(google, provider), { code: 'provider_unavailable', cause: { message: /status 502/ } })
+})
+
+t.test('an answer that is of no use does not keep its connection', async t => {
+  const { google, provider } = await startGoogle(t)
+  const connections = new Set<unknown>()
+  google.lies.set(DISCOVERY, (_answer, response) => {
+    connections.add(response.socket)
+    return html(500, 'x'.repeat(200_000))
+  })
+  for (let attempt = 0; attempt < 30; attempt++) await t.rejects(authenticate(google, provider), { code: 'provider_unavailable' })
+  t.ok(connections.size <= 3, `${connections.size} connections for 30 requests`)
+})
+
+t.test('a fetch of the application\'s own', async t => {
+  t.test('that does not look at the signal keeps nobody waiting', async t => {
+    const { google } = await startGoogle(t)
+    const { clientId, clientSecret } = google
+    let isDeaf = true
+    const fetch: typeof globalThis.fetch = async (url, init) => isDeaf ? new Promise(() => {}) : google.fetch(url, init)
+    const provider = new GoogleProvider({ clientId, clientSecret, fetch, timeout: 200 })
+    await t.rejects(authenticate(google, provider), { code: 'provider_unavailable', cause: { message: /timeout/ } })
+    isDeaf = false
+    t.ok(await authenticate(google, provider))
+  })
+
+  t.test('may have responses of its own kind, as long as their bodies can be iterated', async t => {
+    const { google } = await startGoogle(t)
+    const { clientId, clientSecret } = google
+    const fetch = async (url: string, init: RequestInit) => {
+      const response = await google.fetch(url, init)
+      const body = Readable.from(Buffer.from(await response.arrayBuffer()).toString().split(/(?<=,)/).map(part => Buffer.from(part)))
+      return { status: response.status, headers: new Map(response.headers), body }
+    }
+    const provider = new GoogleProvider({ clientId, clientSecret, fetch: fetch as never })
+    t.ok(await authenticate(google, provider))
+  })
 })
 
 t.test('requests say who asks', async t => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import type { Test } from 'tap'
 import { type AuthPluginOptions, type AuthorizationRequest, type ExternalProvider, MemoryAuthStore, type ProviderOptions } from '../../lib/index.js'
-import { FAILURES } from '../fakes/lies.js'
+import { FAILURES, json } from '../fakes/lies.js'
 import type { StandIn } from '../fakes/stand-in.js'
 import { startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -187,6 +187,26 @@ export function providerContract<S extends StandIn> (t: Test, { start, provider,
     t.match(lines.join(''), /said <b>of access_denied<\/b> here/)
     t.match(lines.join(''), /said <b>of server_said_no<\/b> here/)
     t.notMatch(lines.join(''), /clientSecret/, 'nobody is sent looking for a mistake')
+  })
+
+  t.test('what was sent to the provider and comes back in an error stays out of the log', async t => {
+    const posts = endpoints.filter(endpoint => endpoint.startsWith('POST '))
+    for (const endpoint of endpoints.filter(endpoint => posts.includes(endpoint) || endpoint.includes('/user') || endpoint.includes('/me'))) {
+      const standIn = await start(t)
+      const { name } = provider(standIn)
+      const { browser, lines } = await appWith(t, provider(standIn))
+      const quoted: string[] = []
+      standIn.lies.set(endpoint, () => {
+        const { form, headers } = standIn.requests.at(-1) ?? { form: new URLSearchParams(), headers: {} }
+        const secrets = [form.get('client_secret'), form.get('code'), form.get('code_verifier'), headers.authorization?.split(' ')[1]]
+        quoted.push(...secrets.filter(secret => secret != null))
+        return json(400, { error: 'invalid_request', error_description: `you sent ${quoted.join(' and ')}` })
+      })
+      t.equal((await signIn(browser, standIn, name)).headers.location, failurePage('provider_error'))
+      t.ok(quoted.length > 0)
+      for (const secret of quoted) t.notOk(lines.join('').includes(secret), `${endpoint} told ${secret}`)
+      t.match(lines.join(''), /you sent \[redacted\]/)
+    }
   })
 
   t.test('answers that cannot be used', async t => {

@@ -44,6 +44,13 @@ t.test('MICROSOFT_TENANT is the tenant', async t => {
   t.equal(providersFromEnv({ ...pair('MICROSOFT'), MICROSOFT_TENANT: '' }).length, 1)
 })
 
+t.test('blanks around a setting, as a file brings them along, are none of it', async t => {
+  const [github] = providersFromEnv({ GITHUB_CLIENT_ID: ' the-id\n', GITHUB_CLIENT_SECRET: '\tthe-secret\r\n' })
+  const url = await github?.authorizationUrl({ redirectUri: 'https://app.example/auth/github/callback', state: 's', nonce: 'n', codeVerifier: 'v'.repeat(43) })
+  t.equal(url?.searchParams.get('client_id'), 'the-id')
+  t.strictSame(providersFromEnv({ GITHUB_CLIENT_ID: ' ', GITHUB_CLIENT_SECRET: '\n' }), [])
+})
+
 t.test('a setting without its other half is a mistake, and an empty one is none', async t => {
   for (const [env, message] of [
     [{ GOOGLE_CLIENT_ID: 'x' }, 'GOOGLE_CLIENT_SECRET is not set, but GOOGLE_CLIENT_ID is'],

@@ -435,10 +435,12 @@ t.test('errors of the API', async t => {
     }
   })
 
-  t.test('addresses that GitHub keeps to itself for another reason than a missing permission are provider_error', async t => {
-    const standIn = await start(t)
-    standIn.lies.set(EMAILS, () => apiError(403, 'Although you appear to have the correct authorization credentials, the organization has an IP allow list.'))
-    await t.rejects(authenticate(standIn), { code: 'provider_error' })
+  t.test('addresses that may not be read, whatever the words, are none', async t => {
+    for (const refusal of [apiError(403, 'Resource not accessible by integration'), apiError(403, 'This organization has an IP allow list.'), apiError(404, 'Not Found'), { status: 403, headers: {}, body: 'Forbidden' }]) {
+      const standIn = await start(t)
+      standIn.lies.set(EMAILS, () => refusal)
+      t.match(await authenticate(standIn), { identity: { emailVerified: false, claims: { login: String } } }, refusal.body)
+    }
   })
 
   t.test('addresses that are no list are provider_error: an e-mail must not come and go', async t => {

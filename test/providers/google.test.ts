@@ -275,7 +275,7 @@ t.test('an address that Google does not vouch for', async t => {
     t.test(`with email_verified ${JSON.stringify(value)} finds no user and belongs to none`, async t => {
       const google = await start(t)
       const { app, browser } = await appWith(t, provider(google))
-      google.idTokenClaims = { email_verified: value }
+      google.profile.email_verified = value
 
       t.equal((await signIn(browser, google, 'google')).headers.location, '/')
 
@@ -288,7 +288,7 @@ t.test('an address that Google does not vouch for', async t => {
       const { app, browser } = await appWith(t, provider(google))
       await signIn(browser, google, 'google')
       const { userId } = (await browser.get('/me')).json().principal
-      google.idTokenClaims = { sub: '100000000000000000001', email_verified: value }
+      Object.assign(google.profile, { sub: '100000000000000000001', email_verified: value })
 
       const stranger = new Browser(app)
       t.equal((await signIn(stranger, google, 'google')).headers.location, failurePage('account_exists'))

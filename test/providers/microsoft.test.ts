@@ -296,6 +296,21 @@ t.test('new keys are picked up by every tenant, with one download', async t => {
   t.equal(entra.backChannelRequests().filter(request => request.endsWith('/keys')).length, 2)
 })
 
+t.test('sixty people who sign in while the keys change all come in, with one more download', async t => {
+  const entra = await start(t)
+  const { app, browser } = await appWith(t, provider(entra))
+  await signIn(browser, entra, 'microsoft')
+  entra.keys = ['entra-3', PERSONAL_KEY]
+  entra.signWith = 'entra-3'
+  const { now } = Date
+  t.intercept(Date, 'now', { value: () => now() + 61_000 })
+
+  const landings = await Promise.all(Array.from({ length: 60 }, async () => signIn(new Browser(app), entra, 'microsoft')))
+
+  t.ok(landings.every(({ headers }) => headers.location === '/'))
+  t.equal(entra.backChannelRequests().filter(request => request.endsWith('/keys')).length, 2)
+})
+
 t.test('a key may sign for its own issuer only, also when it was fetched for another tenant', async t => {
   const entra = await start(t)
   const { app } = await appWith(t, provider(entra))

@@ -29,6 +29,7 @@ t.test('options are checked at construction', async t => {
     [{ tokenEndpoint: 'small.example' }, /small: tokenEndpoint must be an https: URL/],
     [{ tokenEndpoint: 'ftp://small.example', allowInsecureRequests: true }, /small: tokenEndpoint/],
     [{ clientId: '' }, /small: clientId/],
+    [{ clientAuthentication: 'none' as never }, /small: clientAuthentication must be client_secret_post or client_secret_basic/],
     [{ wrong: 1 } as never, /small: there is no option "wrong"/]
   ]
   for (const [change, message] of wrong) t.throws(() => new SmallProvider(change), { code: 'invalid_options', message })
@@ -37,6 +38,39 @@ t.test('options are checked at construction', async t => {
 t.test('without scopes the parameter is left out, and so is a nonce', async t => {
   const url = await new SmallProvider().authorizationUrl(CHECKS)
   t.strictSame([...url.searchParams.keys()].sort(), ['client_id', 'code_challenge', 'code_challenge_method', 'redirect_uri', 'response_type', 'state'])
+})
+
+t.test('the client says who it is as the provider wants it', async t => {
+  for (const [clientAuthentication, expected] of [[undefined, ['id', 'secret', null]], ['client_secret_post', ['id', 'secret', null]], ['client_secret_basic', [null, null, `Basic ${btoa('id:secret')}`]]] as const) {
+    const sent: Array<string | null> = []
+    const fetch: typeof globalThis.fetch = async (url, init) => {
+      if (String(url).endsWith('/token')) {
+        const form = new URLSearchParams(String(init?.body))
+        sent.push(form.get('client_id'), form.get('client_secret'), new Headers(init?.headers).get('authorization'))
+      }
+      return answering(Response.json({ id: 'ada' }))(url, init)
+    }
+    const provider = new SmallProvider({ fetch, ...(clientAuthentication !== undefined && { clientAuthentication }) })
+    await provider.authenticate({ ...CHECKS, parameters: new URLSearchParams({ code: 'c', state: CHECKS.state }) })
+    t.strictSame(sent, expected)
+  }
+})
+
+t.test('headers of a request to the API take the place of the usual ones, in any spelling', async t => {
+  class Particular extends SmallProvider {
+    protected override async identify (api: ProviderApi): Promise<UncheckedIdentity> {
+      const { id } = await api.get('https://small.example/me', { Accept: 'application/vnd.small+json', 'User-Agent': 'mine' })
+      return { subject: id, claims: {}, emailVerified: false }
+    }
+  }
+  const seen: Headers[] = []
+  const fetch: typeof globalThis.fetch = async (url, init) => {
+    seen.push(new Headers(init?.headers))
+    return answering(Response.json({ id: 'ada' }))(url, init)
+  }
+  await new Particular({ fetch }).authenticate({ ...CHECKS, parameters: new URLSearchParams({ code: 'c', state: CHECKS.state }) })
+  const [, me] = seen
+  t.strictSame([me?.get('accept'), me?.get('user-agent')], ['application/vnd.small+json', 'mine'])
 })
 
 t.test('a development server on this machine may speak plain http', async t => {

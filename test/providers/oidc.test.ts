@@ -1,8 +1,8 @@
-import { createHmac, generateKeyPairSync } from 'node:crypto'
+import { createHash, createHmac, generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { type AddressInfo } from 'node:net'
-import { type CryptoKey, SignJWT, exportSPKI, importJWK } from 'jose'
+import { type CryptoKey, SignJWT, exportJWK, exportSPKI, generateKeyPair, importJWK } from 'jose'
 import t, { type Test } from 'tap'
 import { AuthError, OidcProvider } from '../../lib/index.js'
 import { FAILURES, json } from '../fakes/lies.js'
@@ -100,6 +100,20 @@ t.test('userinfo', async t => {
     t.strictSame([identity.claims.email, identity.emailVerified], ['victim@example.com', false])
   })
 
+  t.test('is asked whether the address is verified, if the ID token does not say', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.profile = { sub: 'ada', email: 'ada@example.com', name: 'Ada', picture: 'https://id.example/ada.png' }
+    fake.userinfo = { email_verified: true }
+    t.match((await signIn(fake)).identity, { emailVerified: true, claims: { email_verified: true } })
+  })
+
+  t.test('fills in what the ID token has as null or empty', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.profile = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada' }
+    fake.idTokenClaims = { email: null, email_verified: null, name: '' }
+    t.match((await signIn(fake)).identity, { emailVerified: true, claims: { email: 'ada@example.com', name: 'Ada' } })
+  })
+
   t.test('does not overrule the ID token about one address', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.profile = { sub: 'ada', email: 'ada@example.com', email_verified: false }
@@ -174,6 +188,8 @@ t.test('an ID token is refused', async t => {
     'that has expired': fake => { fake.idTokenClaims = { exp: now() - 60 } },
     'that never expires': fake => { fake.idTokenClaims = { exp: undefined } },
     'that is issued in the future': fake => { fake.idTokenClaims = { iat: now() + 3600 } },
+    'with the hash of another access token': fake => { fake.idTokenClaims = { at_hash: 'h3xmplQ9tK0b1cd2ef3gHw' } },
+    'with a hash that is none': fake => { fake.idTokenClaims = { at_hash: ['h3xmplQ9tK0b1cd2ef3gHw'] } },
     'without a nonce': fake => { fake.idTokenClaims = { nonce: undefined } },
     'with the nonce of another sign-in': fake => { fake.idTokenClaims = { nonce: 'another' } },
     'with a list of nonces': fake => { fake.idTokenClaims = { nonce: [CHECKS.nonce] } },
@@ -192,8 +208,30 @@ t.test('an ID token is refused', async t => {
 
   t.test('but not when the clock of the provider is half a minute off', async t => {
     const fake = await startFakeOpenIdProvider(t)
-    fake.idTokenClaims = { iat: now() + 25, nbf: now() + 25 }
-    t.equal((await signIn(fake)).identity.subject, 'ada')
+    for (const claims of [{ iat: now() + 25, nbf: now() + 25 }, { exp: now() - 25 }]) {
+      fake.idTokenClaims = claims
+      t.equal((await signIn(fake)).identity.subject, 'ada')
+    }
+    fake.idTokenClaims = { nbf: now() + 35 }
+    t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
+  })
+
+  t.test('but not when its hash is that of the access token, whatever the algorithm', async t => {
+    const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'ES256', 'ES384', 'EdDSA']
+    const hashes: Record<string, string> = { 256: 'sha256', 384: 'sha384', 512: 'sha512', DSA: 'sha512' }
+    for (const alg of algorithms) {
+      const fake = await startFakeOpenIdProvider(t)
+      const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true })
+      fake.metadata.id_token_signing_alg_values_supported = [alg]
+      fake.lies.set('/jwks', async () => json(200, { keys: [{ ...await exportJWK(publicKey), kid: 'key-1' }] }))
+      const digest = createHash(hashes[alg.slice(-3)] ?? '').update('the-access-token').digest()
+      fake.idTokenClaims = { at_hash: digest.subarray(0, digest.length / 2).toString('base64url') }
+      fake.forgeIdToken = async payload => new SignJWT(payload).setProtectedHeader({ alg, kid: 'key-1' }).sign(privateKey)
+      t.equal((await signIn(fake)).identity.subject, 'ada', alg)
+
+      fake.idTokenClaims = { at_hash: digest.toString('base64url') }
+      t.equal((await refusal(t, signIn(fake))).code, 'provider_error', alg)
+    }
   })
 })
 
@@ -288,10 +326,10 @@ t.test('an answer that cannot be used', async t => {
   })
 })
 
-t.test('a fetch that throws something odd is provider_error', async t => {
+t.test('a fetch that throws something odd did not reach the provider', async t => {
   const fake = await startFakeOpenIdProvider(t)
   const odd = { toString: () => 'not an error' }
-  t.equal((await refusal(t, signIn(fake, { provider: fake.provider({ fetch: async () => { throw odd } }) }))).code, 'provider_error')
+  t.equal((await refusal(t, signIn(fake, { provider: fake.provider({ fetch: async () => { throw odd } }) }))).code, 'provider_unavailable')
 })
 
 t.test('discovery', async t => {
@@ -308,23 +346,42 @@ t.test('discovery', async t => {
   t.test('of another issuer is refused', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.metadata.issuer = 'https://evil.example'
-    t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
+    const { code, cause } = await refusal(t, signIn(fake))
+    t.equal(code, 'provider_error')
+    t.match(cause, { message: `the issuer is "https://evil.example", expected "${fake.issuer}/"; if that is right, set the option issuer` })
   })
 
-  t.test('without an authorization endpoint is refused', async t => {
+  t.test('that no sign-in can be built on is refused before anybody is sent anywhere, and not kept', async t => {
+    const useless: Array<[string, unknown]> = ['authorization_endpoint', 'token_endpoint', 'jwks_uri', 'userinfo_endpoint'].flatMap(endpoint => {
+      return ['javascript:alert(1)', 'file:///etc/passwd', 'nonsense', 7, null, 'https://user:password@id.example/x'].map((url): [string, unknown] => [endpoint, url])
+    })
+    useless.push(['authorization_endpoint', undefined], ['token_endpoint', undefined], ['jwks_uri', undefined])
+    useless.push(['id_token_signing_alg_values_supported', 'RS256'], ['token_endpoint_auth_methods_supported', { post: true }])
     const fake = await startFakeOpenIdProvider(t)
-    fake.metadata.authorization_endpoint = undefined
-    t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
+    const { metadata } = fake
+    for (const [member, value] of useless) {
+      const provider = fake.provider()
+      fake.metadata = { ...metadata, [member]: value }
+      t.equal((await refusal(t, provider.authorizationUrl(CHECKS))).code, 'provider_error', `${member} ${value}`)
+
+      fake.metadata = metadata
+      t.ok(await provider.authorizationUrl(CHECKS), `${member} ${value}, mended`)
+    }
   })
 
-  t.test('that sends browsers or requests to something other than https is refused', async t => {
-    for (const endpoint of ['authorization_endpoint', 'token_endpoint', 'jwks_uri']) {
-      const fake = await startFakeOpenIdProvider(t)
-      for (const url of ['javascript:alert(1)', 'file:///etc/passwd', 'nonsense']) {
-        fake.metadata[endpoint] = url
-        t.equal((await refusal(t, signIn(fake))).code, 'provider_error', `${endpoint} ${url}`)
-      }
-    }
+  t.test('that announces nothing is one with the defaults of the standard', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.profile = { ...fake.profile, name: 'Ada' }
+    for (const member of ['id_token_signing_alg_values_supported', 'token_endpoint_auth_methods_supported', 'userinfo_endpoint']) fake.metadata[member] = undefined
+    t.equal((await signIn(fake)).identity.subject, 'ada')
+  })
+
+  t.test('over plain http is refused by who does not permit that', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    const issuer = 'https://id.example'
+    const fetch = async () => Response.json({ ...fake.metadata, issuer })
+    const provider = fake.provider({ allowInsecureRequests: false, discoveryUrl: `${issuer}/.well-known/openid-configuration`, fetch })
+    t.match(await refusal(t, provider.authorizationUrl(CHECKS)), { code: 'provider_error', cause: { message: /authorization_endpoint that is an https: URL/ } })
   })
 
   t.test('over plain http is for development servers only', async t => {
@@ -393,6 +450,42 @@ t.test('with userinfo: false the ID token is all there is', async t => {
   t.notOk(fake.requests.includes('GET /userinfo'))
 })
 
+t.test('keys', async t => {
+  t.test('of which two fit verify nothing', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.lies.set('/jwks', () => json(200, { keys: [fake.jwk, fake.jwk] }))
+    t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
+  })
+
+  t.test('that were missing are asked for again a minute later', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    const provider = fake.provider()
+    fake.lies.set('/jwks', () => json(200, { keys: [] }))
+    t.equal((await refusal(t, signIn(fake, { provider }))).code, 'provider_error')
+    fake.lies.clear()
+    t.equal((await refusal(t, signIn(fake, { provider }))).code, 'provider_error')
+
+    const { now } = Date
+    t.intercept(Date, 'now', { value: () => now() + 61_000 })
+    fake.idTokenClaims = { iat: Math.floor(now() / 1000) }
+    t.equal((await signIn(fake, { provider })).identity.subject, 'ada')
+    t.equal(fake.requests.filter(request => request === 'GET /jwks').length, 2)
+  })
+})
+
+t.test('a mistake in a class is not taken for a network that is down, and keeps its stack', async t => {
+  class Mistaken extends OidcProvider {
+    protected override identityOf (): never {
+      throw new TypeError('Cannot read properties of undefined')
+    }
+  }
+  const fake = await startFakeOpenIdProvider(t)
+  const provider = new Mistaken({ name: 'mistaken', discoveryUrl: `${fake.issuer}/.well-known/openid-configuration`, clientId: fake.clientId, clientSecret: fake.clientSecret, allowInsecureRequests: true })
+  const { code, cause } = await refusal(t, signIn(fake, { provider }))
+  t.equal(code, 'provider_error')
+  t.match(cause, { cause: { name: 'TypeError', stack: /identityOf/ } })
+})
+
 t.test('the client is authenticated the way the provider takes it', async t => {
   for (const methods of [['client_secret_basic'], ['client_secret_post'], undefined]) {
     const fake = await startFakeOpenIdProvider(t)
@@ -419,6 +512,8 @@ t.test('options are checked at construction', async t => {
     [{ discoveryUrl: 'ftp://id.example/.well-known/openid-configuration' }, /a: discoveryUrl/],
     [{ scopes: ['email'] }, /a: scopes must contain "openid"/],
     [{ userinfo: 'no' }, /a: userinfo/],
+    [{ discoveryUrl: 'https://svc:hidden@id.example/.well-known/openid-configuration' }, /a: discoveryUrl must be an https: URL without user info(?!.*hidden)/],
+    [{ discoveryUrl: 'https://id.example/.well-known/openid-configuration#x' }, /a: discoveryUrl must be .*hash/],
     [{ issuer: 'id.example' }, /a: issuer must be an https: URL/],
     [{ issuer: 'http://id.example' }, /a: issuer must be an https: URL/],
     [{ allowInsecureRequests: 'yes' }, /a: allowInsecureRequests/]

@@ -66,11 +66,21 @@ t.test('attack 25: the name of the built-in provider, and names that mean someth
   }
 })
 
+t.test('what is changed in the lists that were given changes nothing any more', async t => {
+  const scopes = ['openid', 'email']
+  const authorizationParams = { prompt: 'login' }
+  const options = checked({ scopes, authorizationParams })
+  scopes.push('admin')
+  Object.assign(authorizationParams, { prompt: 'none', state: 'fixed' })
+  t.strictSame([options.scopes, options.authorizationParams], [['openid', 'email'], { prompt: 'login' }])
+})
+
 t.test('what a built-in class fixes cannot be chosen', async t => {
   const client = { clientId: 'a', clientSecret: 'b' }
   const wrong: Array<[() => unknown, RegExp]> = [
     [() => new GoogleProvider({ ...client, name: 'other' } as never), /google: there is no option "name"/],
     [() => new GoogleProvider({ ...client, discoveryUrl: 'https://evil.example/.well-known/openid-configuration' } as never), /google: there is no option "discoveryUrl"/],
+    [() => new GoogleProvider({ ...client, authorizationParams: { hd: 'example.com' } }), /google: authorizationParams must not contain "hd".*set hostedDomain/],
     [() => new GitHubProvider({ ...client, tokenEndpoint: 'https://evil.example' } as never), /github: there is no option "tokenEndpoint"/],
     [() => new MicrosoftProvider({ ...client, issuer: 'https://evil.example' } as never), /microsoft: there is no option "issuer"/],
     [() => new FacebookProvider({ ...client, name: 'other' } as never), /facebook: there is no option "name"/],
