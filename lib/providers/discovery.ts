@@ -1,5 +1,6 @@
 import * as oauth from 'oauth4webapi'
 import { OptionsError } from '../errors.js'
+import { Once } from '../once.js'
 import type { BackChannel } from './back-channel.js'
 import { unacceptable } from './failures.js'
 import { assertSecureUrl, isSecureUrl } from './provider-options.js'
@@ -21,7 +22,7 @@ export class Discovery {
   /** What the document must say of itself. */
   readonly #issuer: URL
   readonly #http: BackChannel
-  #metadata: Promise<oauth.AuthorizationServer> | undefined
+  readonly #document = new Once(() => this.#fetch())
 
   /** @throws OptionsError naming the option */
   constructor ({ name, discoveryUrl, issuer, allowInsecureRequests }: DiscoveryOptions, http: BackChannel) {
@@ -35,13 +36,9 @@ export class Discovery {
     this.#http = http
   }
 
-  /** A failed attempt is not kept. The object stays one: oauth4webapi keeps the provider's keys by it. */
+  /** The object stays one: oauth4webapi keeps the provider's keys by it. */
   metadata (): Promise<oauth.AuthorizationServer> {
-    this.#metadata ??= this.#fetch().catch((error: unknown) => {
-      this.#metadata = undefined
-      throw error
-    })
-    return this.#metadata
+    return this.#document.done()
   }
 
   async #fetch (): Promise<oauth.AuthorizationServer> {

@@ -18,13 +18,18 @@ export function checkedIdentity ({ subject, claims, emailVerified }: UncheckedId
   return {
     subject,
     claims: {
-      ...Object.fromEntries(Object.entries(others).filter(([, value]) => value !== null && value !== '')),
+      ...presentClaims(others),
       ...textClaims({ email, name, picture }),
       ...(hasFlag && { email_verified: isVerified(flag) }),
       sub
     },
     emailVerified: emailVerified === true && isText(email)
   }
+}
+
+/** Those claims that say something: null or an empty string is as good as nothing. */
+export function presentClaims<T> (claims: Record<string, T>): Record<string, T> {
+  return Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== null && value !== ''))
 }
 
 /** Those claims that are texts: null, an empty string or another type in a provider's answer is as good as nothing. */

@@ -19,7 +19,7 @@ export const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export async function issuerOfAnswer (server: oauth.AuthorizationServer, response: Response): Promise<oauth.AuthorizationServer> {
   if (!server.issuer.includes(PLACEHOLDER)) return server
   const tenant = await claimedTenant(response)
-  return tenant === null ? server : { ...server, issuer: issuerOfTenant(server.issuer, tenant) }
+  return tenant === null ? server : { ...server, issuer: server.issuer.replace(PLACEHOLDER, tenant) }
 }
 
 /**
@@ -31,11 +31,11 @@ export async function issuerOfAnswer (server: oauth.AuthorizationServer, respons
 export function assertKeyOfIssuer (server: oauth.AuthorizationServer, issuer: oauth.AuthorizationServer, idToken: string, { jwks }: oauth.ExportedJWKSCache): void {
   if (!server.issuer.includes(PLACEHOLDER)) return
   const { kid } = decodeProtectedHeader(idToken)
-  const { tid } = decodeJwt(idToken)
   const key = jwks.keys.find(key => key.kid === kid)
   if (issuer === server || key === undefined) throw unacceptable('the ID token names no tenant or no key')
+  // A key says that it may sign for all tenants, or for which one.
   const keyIssuer: unknown = Reflect.get(key, 'issuer')
-  if (keyIssuer !== undefined && issuerOfTenant(String(keyIssuer), String(tid)) !== issuer.issuer) {
+  if (keyIssuer !== undefined && keyIssuer !== server.issuer && keyIssuer !== issuer.issuer) {
     throw unacceptable('the key that signed the ID token belongs to another issuer')
   }
 }
@@ -50,8 +50,4 @@ async function claimedTenant (response: Response): Promise<string | null> {
   } catch {
     return null
   }
-}
-
-function issuerOfTenant (template: string, tenant: string): string {
-  return template.replace(PLACEHOLDER, tenant)
 }

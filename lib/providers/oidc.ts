@@ -6,7 +6,7 @@ import { type BackChannel, deduplicated } from './back-channel.js'
 import { Discovery } from './discovery.js'
 import { providerFailure } from './failures.js'
 import { acceptedIdToken } from './id-token.js'
-import { checkedIdentity } from './identity.js'
+import { checkedIdentity, presentClaims } from './identity.js'
 import { assertKeyOfIssuer, issuerOfAnswer } from './issuer-template.js'
 import type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
 import { checkedProviderOptions } from './provider-options.js'
@@ -79,7 +79,9 @@ export class OidcProvider implements ExternalProvider {
       const server = await this.#discovery.metadata()
       const tokens = await this.#tokens(server, response)
       sent.push(tokens.access_token)
-      const idToken = presentClaims(acceptedIdToken(tokens, this.#flow.client))
+      const { sub, ...claims } = acceptedIdToken(tokens, this.#flow.client)
+      // What is as good as absent must not keep userinfo from saying it.
+      const idToken = { ...presentClaims(claims), sub }
       const profile = await this.#withUserinfo(server, tokens.access_token, idToken)
       return { identity: checkedIdentity(this.identityOf(profile, idToken)), tokens: tokensOf(tokens) }
     } catch (error) {
@@ -134,10 +136,4 @@ export class OidcProvider implements ExternalProvider {
     const voucher = [idToken, userinfo].find(source => source.email === profile.email && source.email_verified !== undefined)
     return { ...profile, email_verified: voucher?.email_verified }
   }
-}
-
-/** What is null or empty is as good as absent, and must not keep userinfo from saying it. */
-function presentClaims (idToken: oauth.IDToken): OidcProfile {
-  const present = Object.entries(idToken).filter(([, value]) => value !== null && value !== '')
-  return { ...Object.fromEntries(present), sub: idToken.sub }
 }

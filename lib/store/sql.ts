@@ -1,5 +1,6 @@
 import type { AuthorizationClaims } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
+import { Once } from '../once.js'
 import { installed } from './driver.js'
 import type { SqlEngine } from './sql-engine.js'
 import { type SqlTarget, sqlTarget } from './sql-target.js'
@@ -24,7 +25,7 @@ export interface SqlAuthStoreOptions {
 export class SqlAuthStore implements AuthStore {
   readonly #target: SqlTarget
   readonly #createTables: boolean
-  #opened: Promise<AuthStore> | undefined
+  readonly #opened = new Once(() => this.#open())
   #isClosed = false
 
   /**
@@ -87,21 +88,17 @@ export class SqlAuthStore implements AuthStore {
 
   /** Closes the database if the store opened it; an engine that was passed in stays open. */
   async close (): Promise<void> {
+    if (this.#isClosed) return
     this.#isClosed = true
-    const opened = this.#opened
-    this.#opened = undefined
     // What could not be opened need not be closed; whoever asked for it has been told.
-    await opened?.then(statements => statements.close(), () => {})
+    await this.#opened.attempt?.then(statements => statements.close(), () => {})
   }
 
-  /** Opened once; a failed attempt is not kept, so that the next query tries again. */
   async #statements (): Promise<AuthStore> {
     if (this.#isClosed) throw new AuthError('unavailable', { cause: new Error('the store is closed') })
-    this.#opened ??= this.#open()
     try {
-      return await this.#opened
+      return await this.#opened.done()
     } catch (error) {
-      this.#opened = undefined
       throw error instanceof AuthError ? error : new AuthError('unavailable', { cause: error })
     }
   }

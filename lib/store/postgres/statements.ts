@@ -2,6 +2,7 @@ import { type SQL, type SQLWrapper, and, count, eq, getTableColumns, ne, notExis
 import { type PgDatabase, type PgQueryResultHKT, alias } from 'drizzle-orm/pg-core'
 import type { AuthorizationClaims } from '../../claims.js'
 import { AuthError } from '../../errors.js'
+import { Once } from '../../once.js'
 import { credentials, providerLinks, users } from '../../schema/postgres.js'
 import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, isUserId, linksWithout } from '../store.js'
 import { causeOf, sqlState, storeFailure } from './failures.js'
@@ -29,13 +30,12 @@ const MAX_ATTEMPTS = 5
  */
 export class PostgresStatements implements AuthStore {
   readonly #db: PostgresDatabase
-  readonly #createTables: boolean
+  readonly #tables: Once<void>
   readonly #close: () => Promise<void>
-  #tables: Promise<void> | undefined
 
   constructor (db: PostgresDatabase, { createTables, close = async () => {} }: { createTables: boolean, close?: () => Promise<void> }) {
     this.#db = db
-    this.#createTables = createTables
+    this.#tables = new Once(async () => { if (createTables) await inTime(PATIENCE_MS, undisturbed(() => createPostgresTables(db))) })
     this.#close = close
   }
 
@@ -103,7 +103,7 @@ export class PostgresStatements implements AuthStore {
     if (!isUserId(userId)) return null
     const { provider, subject, claims } = identity
     return this.#run(async db => {
-      const owner = db.$with('owner').as(db.select({ userId: users.userId }).from(users).where(eq(users.userId, userId)).for('no key update'))
+      const owner = lockedUser(db, userId)
       const link = db.$with('link').as(db.insert(providerLinks)
         .select(db.select({
           provider: sql`${provider}`.as('provider'),
@@ -125,7 +125,7 @@ export class PostgresStatements implements AuthStore {
     const links = await this.#run(async db => {
       const isOwn = eq(providerLinks.userId, userId)
       // Locked rows are counted as they are after the wait: of two removals at once, the second sees what the first has left.
-      const owner = db.$with('owner').as(db.select({ userId: users.userId }).from(users).where(eq(users.userId, userId)).for('no key update'))
+      const owner = lockedUser(db, userId)
       const before = db.$with('before').as(db.select(getTableColumns(providerLinks)).from(providerLinks)
         .innerJoin(owner, eq(owner.userId, providerLinks.userId))
         .for('update', { of: providerLinks }))
@@ -181,28 +181,16 @@ export class PostgresStatements implements AuthStore {
   /** Makes the tables before the first statement. */
   async #run<T> (statement: (db: PostgresDatabase) => Promise<T>): Promise<T> {
     try {
-      return await inTime(PATIENCE_MS, this.#withTables(() => undisturbed(() => statement(this.#db))))
+      return await inTime(PATIENCE_MS, this.#tables.done().then(() => undisturbed(() => statement(this.#db))))
     } catch (error) {
       throw error instanceof AuthError ? error : storeFailure(error)
     }
   }
+}
 
-  async #withTables<T> (run: () => Promise<T>): Promise<T> {
-    await this.#tablesExist()
-    return run()
-  }
-
-  /** Made once; a failed attempt is not kept, so that the next query tries again. */
-  async #tablesExist (): Promise<void> {
-    if (!this.#createTables) return
-    this.#tables ??= inTime(PATIENCE_MS, undisturbed(() => createPostgresTables(this.#db)))
-    try {
-      await this.#tables
-    } catch (error) {
-      this.#tables = undefined
-      throw error
-    }
-  }
+/** A user's row, locked before anything of his is changed. */
+function lockedUser (db: PostgresDatabase, userId: string) {
+  return db.$with('owner').as(db.select({ userId: users.userId }).from(users).where(eq(users.userId, userId)).for('no key update'))
 }
 
 /** What a sign-in changes about a user: his name, and his e-mail when it is verified and no other user has it. */
