@@ -1,7 +1,8 @@
 import { SignJWT, type JWTPayload } from 'jose'
+import type { Refusal } from './authorization-codes.js'
 import { type Answer, html, json } from './lies.js'
 import { NO_STORE, OpenIdStandIn, hashOf, now } from './openid-stand-in.js'
-import { type ReceivedRequest, type Refusal, redirectTo } from './stand-in.js'
+import { type ReceivedRequest, redirectTo } from './stand-in.js'
 
 const SCOPES = ['openid', 'profile', 'offline_access', 'name', 'given_name', 'family_name', 'nickname', 'email', 'email_verified', 'picture', 'created_at', 'identities', 'phone', 'address']
 

@@ -1,7 +1,8 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { isPlainObject } from '../../lib/claims.js'
+import type { Refusal } from './authorization-codes.js'
 import { type Answer, html, json } from './lies.js'
-import { type ReceivedRequest, type Refusal, StandIn, redirectTo } from './stand-in.js'
+import { type ReceivedRequest, StandIn, redirectTo } from './stand-in.js'
 
 /** The member `error` of an answer of the Graph API. */
 export interface GraphError {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import type { Refusal } from './authorization-codes.js'
 import { type Answer, html, json } from './lies.js'
-import { type ReceivedRequest, type Refusal, StandIn, redirectTo } from './stand-in.js'
+import { type ReceivedRequest, StandIn, redirectTo } from './stand-in.js'
 
 /** An entry of `GET /user/emails`. */
 export interface GitHubEmail {

@@ -1,6 +1,7 @@
+import type { Refusal } from './authorization-codes.js'
 import { type Answer, html, json } from './lies.js'
 import { NO_STORE, OpenIdStandIn, hashOf, now } from './openid-stand-in.js'
-import { type ReceivedRequest, type Refusal, redirectTo } from './stand-in.js'
+import { type ReceivedRequest, redirectTo } from './stand-in.js'
 
 const ISSUER = 'https://accounts.google.com'
 

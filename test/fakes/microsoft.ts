@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { signingKey } from './signing-keys.js'
+import type { Refusal } from './authorization-codes.js'
 import { type Answer, html, json } from './lies.js'
 import { NO_STORE, OpenIdStandIn, now } from './openid-stand-in.js'
-import { type ReceivedRequest, type Refusal, redirectTo } from './stand-in.js'
+import { type ReceivedRequest, redirectTo } from './stand-in.js'
 
 /** Tenants of two companies, and the one of everybody's personal accounts. */
 export const CONTOSO = '4f0d6c1e-7a52-4b8e-9c3d-2e61b5a7f084'

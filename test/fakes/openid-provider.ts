@@ -1,18 +1,11 @@
-import { createHash, randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
-import { type AddressInfo } from 'node:net'
-import { type CryptoKey, type JWK, type JWTPayload, SignJWT, exportJWK, generateKeyPair } from 'jose'
+import { type CryptoKey, type JWK, type JWTPayload, SignJWT } from 'jose'
 import type { Test } from 'tap'
 import { OidcProvider, type OidcProviderOptions } from '../../lib/index.js'
+import { listen } from '../helpers/loopback.js'
+import { AuthorizationCodes, formOf } from './authorization-codes.js'
 import { type Lie, json } from './lies.js'
-import { credentialsOf } from './stand-in.js'
-
-interface Code {
-  challenge: string
-  nonce: string
-  redirectUri: string
-}
+import { signingKey } from './signing-keys.js'
 
 /**
  * An OpenID provider that checks its client as a strict one does (code, redirect URI, PKCE, secret) and can be told to lie: about its
@@ -35,7 +28,7 @@ export class FakeOpenIdProvider {
   forgeIdToken: ((payload: JWTPayload) => string | Promise<string>) | null = null
   /** Lies by path. */
   readonly lies = new Map<string, Lie>()
-  readonly #codes = new Map<string, Code>()
+  readonly #codes = new AuthorizationCodes()
 
   constructor (issuer: string, key: CryptoKey, jwk: JWK) {
     this.issuer = issuer
@@ -69,11 +62,8 @@ export class FakeOpenIdProvider {
   /** What the person's browser brings back after he consented: path and query of the callback. */
   consent (authorizationUrl: string, changes: Record<string, string | null> = {}): string {
     const request = new URL(authorizationUrl).searchParams
-    const code = randomBytes(16).toString('base64url')
-    const redirectUri = request.get('redirect_uri') ?? ''
-    this.#codes.set(code, { challenge: request.get('code_challenge') ?? '', nonce: request.get('nonce') ?? '', redirectUri })
-    const callback = new URL(redirectUri)
-    const parameters = { code, state: request.get('state'), iss: this.issuer, ...changes }
+    const callback = new URL(request.get('redirect_uri') ?? '')
+    const parameters = { code: this.#codes.issue(request), state: request.get('state'), iss: this.issuer, ...changes }
     for (const [name, value] of Object.entries(parameters)) {
       if (value !== null) callback.searchParams.set(name, value)
     }
@@ -102,39 +92,24 @@ export class FakeOpenIdProvider {
   }
 
   async #token (request: IncomingMessage): Promise<[status: number, body: unknown]> {
-    const form = new URLSearchParams(await textOf(request))
-    const [id, secret] = credentialsOf(request.headers, form)
-    if (id !== this.clientId || secret !== this.clientSecret) return [401, { error: 'invalid_client', error_description: 'wrong client id or secret' }]
-    const code = this.#codes.get(form.get('code') ?? '')
-    this.#codes.delete(form.get('code') ?? '')
-    const challenge = createHash('sha256').update(form.get('code_verifier') ?? '').digest('base64url')
-    if (code === undefined || code.redirectUri !== form.get('redirect_uri') || code.challenge !== challenge) {
-      return [400, { error: 'invalid_grant', error_description: 'the code is\r\nwrong' }]
+    const { method = '', headers } = request
+    const authorization = this.#codes.redeem({ method, headers, form: await formOf(request) }, this)
+    if (authorization === 'unknown client' || authorization === 'no secret' || authorization === 'wrong secret') {
+      return [401, { error: 'invalid_client', error_description: 'wrong client id or secret' }]
     }
+    if (typeof authorization === 'string' || authorization.challenge === null) return [400, { error: 'invalid_grant', error_description: 'the code is\r\nwrong' }]
     const now = Math.floor(Date.now() / 1000)
-    const payload = { iss: this.issuer, aud: this.clientId, iat: now, exp: now + 600, nonce: code.nonce, ...this.profile, ...this.idTokenClaims }
+    const payload = { iss: this.issuer, aud: this.clientId, iat: now, exp: now + 600, nonce: authorization.nonce, ...this.profile, ...this.idTokenClaims }
     const idToken = await (this.forgeIdToken ?? (payload => this.signedIdToken(payload)))(payload)
     return [200, { access_token: 'the-access-token', token_type: 'Bearer', expires_in: 600, scope: 'openid', refresh_token: 'the-refresh-token', id_token: idToken }]
   }
 }
 
-/** One pair for all the providers of a test file: making one takes longer than most tests. */
-const keyPair = generateKeyPair('RS256', { extractable: true })
-
 export async function startFakeOpenIdProvider (t: Test): Promise<FakeOpenIdProvider> {
-  const { publicKey, privateKey } = await keyPair
   const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(async () => { server.close(); server.closeAllConnections(); await once(server, 'close') })
-  const jwk = { ...await exportJWK(publicKey), kid: 'key-1', alg: 'RS256', use: 'sig' }
-  const fake = new FakeOpenIdProvider(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, privateKey, jwk)
+  const port = await listen(t, server)
+  const { privateKey, jwk } = await signingKey('key-1')
+  const fake = new FakeOpenIdProvider(`http://127.0.0.1:${port}`, privateKey, { ...jwk, alg: 'RS256' })
   server.on('request', (request, response) => { fake.answer(request, response) })
   return fake
-}
-
-async function textOf (request: IncomingMessage): Promise<string> {
-  let text = ''
-  for await (const chunk of request) text += String(chunk)
-  return text
 }

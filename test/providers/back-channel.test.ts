@@ -1,6 +1,4 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { type AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import t, { type Test } from 'tap'
 import { AuthError, GoogleProvider, type OidcProvider } from '../../lib/index.js'
@@ -9,6 +7,7 @@ import { drops, html } from '../fakes/lies.js'
 import { startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
+import { listen } from '../helpers/loopback.js'
 import { BASE_URL, checksFor, failurePage, responseOf, signIn } from './contract.js'
 
 const DISCOVERY = 'GET accounts.google.com/.well-known/openid-configuration'
@@ -79,10 +78,7 @@ t.test('of an answer of 100 MB little more than one is read', async t => {
 t.test('a redirect is followed by no request, and takes no token anywhere', async t => {
   const elsewhere = createServer((_request, response) => { response.end() })
   elsewhere.on('request', () => { t.fail('somebody came') })
-  elsewhere.listen(0, '127.0.0.1')
-  await once(elsewhere, 'listening')
-  t.teardown(() => { elsewhere.close() })
-  const location = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}/`
+  const location = `http://127.0.0.1:${await listen(t, elsewhere)}/`
   const fake = await startFakeOpenIdProvider(t)
   fake.profile = { sub: 'ada' }
   for (const path of ['/.well-known/openid-configuration', '/token', '/jwks', '/userinfo']) {

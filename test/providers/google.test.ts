@@ -2,6 +2,7 @@ import t, { type Test } from 'tap'
 import { GoogleProvider } from '../../lib/index.js'
 import { GoogleStandIn } from '../fakes/google.js'
 import { Browser } from '../helpers/browser.js'
+import { advanceClock } from '../helpers/clock.js'
 import { BASE_URL, appWith, checksFor, failurePage, providerContract, responseOf, signIn } from './contract.js'
 
 type Options = Partial<ConstructorParameters<typeof GoogleProvider>[0]>
@@ -253,8 +254,7 @@ t.test('new keys are picked up, and not asked for more than once a minute', asyn
   t.equal((await signIn(new Browser(app), google, 'google')).headers.location, failurePage('provider_error'), 'the copy is fresh')
   t.equal(downloads(), 1)
 
-  const { now } = Date
-  t.intercept(Date, 'now', { value: () => now() + 61_000 })
+  advanceClock(t, 61_000)
   t.equal((await signIn(new Browser(app), google, 'google')).headers.location, '/')
   t.equal(downloads(), 2)
 

@@ -1,8 +1,7 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { type AddressInfo } from 'node:net'
 import t from 'tap'
 import { OAuth2Provider, type OAuth2ProviderOptions, type ProviderApi, type UncheckedIdentity } from '../../lib/index.js'
+import { listen } from '../helpers/loopback.js'
 import { checksFor } from './contract.js'
 
 const CHECKS = checksFor('small')
@@ -77,10 +76,7 @@ t.test('a development server on this machine may speak plain http', async t => {
   const server = createServer((request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(request.url === '/token' ? { access_token: 'a', token_type: 'bearer' } : { id: 'ada' }))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => { server.close() })
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const origin = `http://127.0.0.1:${await listen(t, server)}`
   class Local extends SmallProvider {
     protected override async identify (api: ProviderApi): Promise<UncheckedIdentity> {
       const { id } = await api.get(`${origin}/me`)

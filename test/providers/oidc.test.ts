@@ -1,12 +1,11 @@
 import { createHash, createHmac, generateKeyPairSync } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer } from 'node:net'
-import { type AddressInfo } from 'node:net'
 import { type CryptoKey, SignJWT, exportJWK, exportSPKI, generateKeyPair, importJWK } from 'jose'
 import t, { type Test } from 'tap'
 import { AuthError, OidcProvider } from '../../lib/index.js'
 import { FAILURES, json } from '../fakes/lies.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
+import { advanceClock } from '../helpers/clock.js'
+import { freePort } from '../helpers/loopback.js'
 
 const CHECKS = { redirectUri: 'https://app.example/auth/fake/callback', state: 'the-state', nonce: 'the-nonce', codeVerifier: 'a'.repeat(43) }
 
@@ -316,12 +315,7 @@ t.test('an answer that cannot be used', async t => {
   })
 
   t.test('a provider that is not there is provider_unavailable', async t => {
-    const server = createServer().listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    server.close()
-    await once(server, 'close')
-    const provider = new OidcProvider({ name: 'gone', discoveryUrl: `http://127.0.0.1:${port}/.well-known/openid-configuration`, clientId: 'a', clientSecret: 'b', allowInsecureRequests: true })
+    const provider = new OidcProvider({ name: 'gone', discoveryUrl: `http://127.0.0.1:${await freePort()}/.well-known/openid-configuration`, clientId: 'a', clientSecret: 'b', allowInsecureRequests: true })
     t.equal((await refusal(t, provider.authorizationUrl(CHECKS))).code, 'provider_unavailable')
   })
 })
@@ -465,9 +459,8 @@ t.test('keys', async t => {
     fake.lies.clear()
     t.equal((await refusal(t, signIn(fake, { provider }))).code, 'provider_error')
 
-    const { now } = Date
-    t.intercept(Date, 'now', { value: () => now() + 61_000 })
-    fake.idTokenClaims = { iat: Math.floor(now() / 1000) }
+    fake.idTokenClaims = { iat: Math.floor(Date.now() / 1000) }
+    advanceClock(t, 61_000)
     t.equal((await signIn(fake, { provider })).identity.subject, 'ada')
     t.equal(fake.requests.filter(request => request === 'GET /jwks').length, 2)
   })

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { type LookupFunction, connect, createServer } from 'node:net'
+import { type LookupFunction, connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
@@ -17,6 +16,7 @@ import { AuthError } from '../../lib/errors.js'
 import type { SqlEngine } from '../../lib/store/sql-engine.js'
 import { SqlAuthStore, type SqlAuthStoreOptions } from '../../lib/store/sql.js'
 import type { AuthStore, LinkedIdentity, NewUser } from '../../lib/store/store.js'
+import { freePort } from '../helpers/loopback.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { testAuthStore } from './contract.js'
 import { startProcess } from './start-process.js'
@@ -427,7 +427,7 @@ t.test('what fails says in the cause what to do, and prints no password', async 
   const crowd = await roleOf(t, url)
   await run(`alter role ${nobody.name} nologin; alter role ${crowd.name} connection limit 0; grant create on schema public to ${admin.name}`)
   const failures: Array<[what: string, url: string, advice: RegExp, options?: SqlAuthStoreOptions]> = [
-    ['a server that is not there', changed(role.url, { port: await closedPort() }), /ECONNREFUSED.*; start the server, or correct host and port$/],
+    ['a server that is not there', changed(role.url, { port: String(await freePort()) }), /ECONNREFUSED.*; start the server, or correct host and port$/],
     ['a wrong password', changed(role.url, { password: `${PASSWORD}3` }), /; correct user and password$/],
     ['an unknown user', changed(role.url, { username: 'svc_auth_test_unknown' }), /; correct user and password$/],
     ['a user who may not connect', nobody.url, /; let this user in \(pg_hba\.conf\), or name another one$/],
@@ -455,7 +455,7 @@ t.test('a role that may make tables but not read them is told to get the rights'
 })
 
 t.test('a server that is at no address of its host is said not to be there', async t => {
-  const port = Number(await closedPort())
+  const port = await freePort()
   const lookup: LookupFunction = (_host, _options, callback) => { callback(null, [{ address: '127.0.0.1', family: 4 }, { address: '::1', family: 6 }]) }
   const options = { max: 1, socket: () => connect({ port, host: 'localhost', lookup, autoSelectFamily: true }) }
   const client = postgres(options)
@@ -680,16 +680,6 @@ async function roleOf (t: Test, url: string): Promise<{ name: string, url: strin
 
 function changed (url: string, parts: { username?: string, password?: string, port?: string, pathname?: string }): string {
   return Object.assign(new URL(url), parts).href
-}
-
-async function closedPort (): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('the server listens on a port')
-  return String(address.port)
 }
 
 /** Makes a kind of statement fail for the rest of the test. */

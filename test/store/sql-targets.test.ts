@@ -19,6 +19,7 @@ import t, { type Test } from 'tap'
 import type { SqlEngine } from '../../lib/store/sql-engine.js'
 import { sqlTarget } from '../../lib/store/sql-target.js'
 import { SqlAuthStore } from '../../lib/store/sql.js'
+import { listening } from '../helpers/loopback.js'
 
 const ADA = { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', email: 'ada@example.com', emailVerified: true, name: 'Ada', claims: {}, link: { provider: 'dev', subject: '1', claims: { sub: '1' } } }
 const NO_ENGINE = { name: 'OptionsError', code: 'invalid_options', message: /^target must be an SQLite file, a sqlite:, file: or postgres: URL, :memory:, or an existing engine: / }
@@ -218,11 +219,9 @@ for (const url of BROKEN_POSTGRES_URLS) {
 
 t.test('the setting LOCAL_AUTH_DB may be a postgres: URL', async t => {
   const folder = emptyFolder(t)
-  const server = createServer().listen(0, '127.0.0.1')
+  const server = createServer()
   t.teardown(() => { server.close() })
-  await once(server, 'listening')
-  const address = server.address()
-  process.env.LOCAL_AUTH_DB = `postgres://ada:secret@127.0.0.1:${typeof address === 'object' ? address?.port : ''}/app`
+  process.env.LOCAL_AUTH_DB = `postgres://ada:secret@127.0.0.1:${await listening(server)}/app`
   const store = new SqlAuthStore()
   t.teardown(() => store.close())
 
