@@ -39,8 +39,9 @@ export class MemoryAuthStore implements AuthStore {
     const account = this.#byLink.get(linkKey(provider, subject))
     const link = account?.links.find(link => link.provider === provider)
     if (account === undefined || link === undefined) return null
+    const earlier = link.claims
     link.claims = structuredClone(claims)
-    return this.#noteIdentity(account, identity)
+    return this.#noteIdentity(account, identity, earlier)
   }
 
   async createUser ({ link, passwordHash, ...user }: NewUser): Promise<User | null> {
@@ -116,10 +117,12 @@ export class MemoryAuthStore implements AuthStore {
     this.#byLink.set(linkKey(link.provider, link.subject), account)
   }
 
-  #noteIdentity (account: Account, { claims, verifiedEmail }: LinkedIdentity): User {
+  /** A link that is new has no earlier claims: nothing in them has changed. */
+  #noteIdentity (account: Account, { claims, verifiedEmail }: LinkedIdentity, earlier = claims): User {
     const { user } = account
     if (claims.name !== undefined) user.name = claims.name
-    if (verifiedEmail !== null && (this.#byEmail.get(verifiedEmail) ?? account) === account) {
+    const isDue = user.email === null || user.email === verifiedEmail || earlier.email !== claims.email
+    if (verifiedEmail !== null && isDue && (this.#byEmail.get(verifiedEmail) ?? account) === account) {
       if (user.email !== null) this.#byEmail.delete(user.email)
       this.#byEmail.set(verifiedEmail, account)
       user.email = verifiedEmail

@@ -70,7 +70,9 @@ export interface AuthStore {
   findCredential (email: string): Promise<Credential | null>
 
   /**
-   * Notes a sign-in: the identity claims of the link, the user's name, and his e-mail when it is verified and no other user has it.
+   * Notes a sign-in: the identity claims of the link, the user's name, and his verified e-mail unless another user has it.
+   * One that differs from the e-mail that he has is taken only when the claim `email` of this link has changed: with two
+   * ways in that have e-mails of their own, his does not depend on which he used last.
    *
    * @returns the user, or null when nobody is linked to this subject
    */
@@ -84,7 +86,8 @@ export interface AuthStore {
   createUser (user: NewUser): Promise<User | null>
 
   /**
-   * Adds a way in to a user who has none at this provider yet.
+   * Adds a way in to a user who has none at this provider yet, and notes the user's name, and his verified e-mail unless
+   * another user has it; one that differs from the e-mail that he has is not taken.
    *
    * @returns the user, or null when he is gone, has another subject at this provider, or the link is somebody's; then nothing was written
    */

@@ -203,33 +203,23 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
       t.strictSame((await twin.findUser({ userId: ADA.userId }))?.claims, { role: 'admin' })
     })
 
-    t.test(`${way} takes a verified e-mail in place of the old one, which is then free`, async t => {
-      const { store, twin } = await open(t)
-      await store.createUser(ADA)
+    t.test(`${way} gives a verified e-mail to a user who has none, whether or not it was verified before`, async t => {
+      for (const email of ['ada@example.com', 'new@example.com']) {
+        const { store, twin } = await open(t)
+        await store.createUser({ ...ADA, email: null, emailVerified: false })
 
-      const noted = await note(store, { claims: { sub: 'x' }, verifiedEmail: 'new@example.com' })
+        const noted = await note(store, verified(email))
 
-      t.hasStrict(noted, { userId: ADA.userId, email: 'new@example.com', emailVerified: true })
-      t.strictSame(await twin.findUser({ email: 'new@example.com' }), noted)
-      t.equal(await twin.findUser({ email: 'ada@example.com' }), null)
-      t.ok(await twin.createUser(newUser({ email: 'ada@example.com' })))
-    })
-
-    t.test(`${way} gives a verified e-mail to a user who has none`, async t => {
-      const { store, twin } = await open(t)
-      await store.createUser({ ...ADA, email: null, emailVerified: false })
-
-      const noted = await note(store, { claims: { sub: 'x' }, verifiedEmail: 'new@example.com' })
-
-      t.hasStrict(noted, { email: 'new@example.com', emailVerified: true })
-      t.strictSame(await twin.findUser({ email: 'new@example.com' }), noted)
+        t.hasStrict(noted, { userId: ADA.userId, email, emailVerified: true })
+        t.strictSame(await twin.findUser({ email }), noted)
+      }
     })
 
     t.test(`${way} makes the user's own unverified e-mail a verified one`, async t => {
       const { store, twin } = await open(t)
       await store.createUser({ ...ADA, emailVerified: false })
 
-      const noted = await note(store, { claims: { sub: 'x' }, verifiedEmail: 'ada@example.com' })
+      const noted = await note(store, verified('ada@example.com'))
 
       t.hasStrict(noted, { email: 'ada@example.com', emailVerified: true })
       t.strictSame(await twin.findUser({ email: 'ada@example.com' }), noted)
@@ -249,18 +239,99 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
     })
 
     t.test(`${way} does not take another user's e-mail, and is noted all the same`, async t => {
-      const { store, twin } = await open(t)
-      await store.createUser({ ...ADA, emailVerified: false })
-      const bob = newUser({ email: 'bob@example.com', emailVerified: false })
-      await store.createUser(bob)
+      for (const email of ['ada@example.com', null]) {
+        const { store, twin } = await open(t)
+        await store.createUser({ ...ADA, email, emailVerified: false })
+        const bob = newUser({ email: 'bob@example.com', emailVerified: false })
+        await store.createUser(bob)
 
-      const noted = await note(store, { claims: { sub: 'x', name: 'Ada Lovelace', email: 'bob@example.com' }, verifiedEmail: 'bob@example.com' })
+        const noted = await note(store, verified('bob@example.com', { name: 'Ada Lovelace' }))
 
-      t.hasStrict(noted, { email: 'ada@example.com', emailVerified: false, name: 'Ada Lovelace' })
-      t.hasStrict(await twin.findUser({ email: 'bob@example.com' }), { userId: bob.userId, emailVerified: false, name: bob.name })
-      t.ok((await twin.links(ADA.userId)).some(({ claims }) => claims.email === 'bob@example.com'), 'what the provider says is on the link')
+        t.hasStrict(noted, { email, emailVerified: false, name: 'Ada Lovelace' })
+        t.hasStrict(await twin.findUser({ email: 'bob@example.com' }), { userId: bob.userId, emailVerified: false, name: bob.name })
+        t.ok((await twin.links(ADA.userId)).some(({ claims }) => claims.email === 'bob@example.com'), 'what the provider says is on the link')
+      }
     })
   }
+
+  t.test('a second way in with another e-mail leaves the one that the user has, verified or not', async t => {
+    for (const emailVerified of [true, false]) {
+      const { store, twin } = await open(t)
+      await store.createUser({ ...ADA, emailVerified })
+
+      const linked = await store.addLink(ADA.userId, identity('other', 'ada-of-other', verified('ada@other.example')))
+
+      t.hasStrict(linked, { email: 'ada@example.com', emailVerified })
+      t.strictSame(await twin.findUser({ email: 'ada@example.com' }), linked)
+      t.equal(await twin.findUser({ email: 'ada@other.example' }), null)
+    }
+  })
+
+  t.test('two ways in with e-mails of their own, used in turn, leave the one that the user has', async t => {
+    const { store, twin } = await open(t)
+    const atDev = identity('dev', 'ada-1', verified('ada@example.com'))
+    const atOther = identity('other', 'ada-of-other', verified('ada@other.example'))
+    await store.createUser(ADA)
+    await store.addLink(ADA.userId, atOther)
+
+    for (const signIn of [atOther, atDev, atOther, atDev]) t.hasStrict(await store.refreshIdentity(signIn), { email: 'ada@example.com', emailVerified: true })
+
+    t.hasStrict(await twin.findUser({ email: 'ada@example.com' }), { userId: ADA.userId })
+    t.equal(await twin.findUser({ email: 'ada@other.example' }), null)
+  })
+
+  t.test('an e-mail that changes at one of two providers is taken over, and the other one leaves it', async t => {
+    const { store, twin } = await open(t)
+    const atDev = identity('dev', 'ada-1', verified('ada@example.com'))
+    const changed = identity('other', 'ada-of-other', verified('new@other.example'))
+    await store.createUser(ADA)
+    await store.addLink(ADA.userId, identity('other', 'ada-of-other', verified('ada@other.example')))
+
+    for (const signIn of [changed, atDev, changed, atDev]) t.hasStrict(await store.refreshIdentity(signIn), { email: 'new@other.example', emailVerified: true })
+
+    t.hasStrict(await twin.findUser({ email: 'new@other.example' }), { userId: ADA.userId })
+  })
+
+  for (const [change, before, now] of CHANGES_OF_EMAIL) {
+    t.test(`a sign-in with an e-mail that has changed, ${change}, takes it in place of the old one, which is then free`, async t => {
+      const { store, twin } = await open(t)
+      await store.createUser({ ...ADA, link: { ...ADA.link, claims: { sub: 'ada-1', ...before } } })
+
+      const noted = await store.refreshIdentity({ ...ADA.link, claims: { sub: 'ada-1', ...now }, verifiedEmail: 'new@example.com' })
+
+      t.hasStrict(noted, { userId: ADA.userId, email: 'new@example.com', emailVerified: true })
+      t.strictSame(await twin.findUser({ email: 'new@example.com' }), noted)
+      t.equal(await twin.findUser({ email: 'ada@example.com' }), null)
+      t.ok(await twin.createUser(newUser({ email: 'ada@example.com' })))
+    })
+  }
+
+  t.test('a sign-in with a verified e-mail that has not changed leaves the one that the user has, whatever else has', async t => {
+    for (const email of [{ email: 'new@example.com' }, {}]) {
+      const { store, twin } = await open(t)
+      await store.createUser({ ...ADA, link: { ...ADA.link, claims: { sub: 'ada-1', email_verified: false, ...email } } })
+
+      const noted = await store.refreshIdentity({ ...ADA.link, claims: { sub: 'x', email_verified: true, ...email }, verifiedEmail: 'new@example.com' })
+
+      t.hasStrict(noted, { email: 'ada@example.com', emailVerified: true })
+      t.strictSame(await twin.findUser({ email: 'ada@example.com' }), noted)
+      t.equal(await twin.findUser({ email: 'new@example.com' }), null)
+    }
+  })
+
+  t.test('of changes of an e-mail that are noted at once, the last one counts', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+
+    for (let round = 0; round < 20; round++) {
+      const changes = Array.from({ length: 10 }, (_, index) => identity('dev', 'ada-1', verified(`ada-${index % 2}@example.com`)))
+
+      await Promise.all(changes.map((change, index) => (index % 3 === 0 ? store : twin).refreshIdentity(change)))
+
+      const [link] = await store.links(ADA.userId)
+      t.equal((await store.findUser({ userId: ADA.userId }))?.email, link?.claims.email)
+    }
+  })
 
   t.test('of two users who come by one verified e-mail at once, one gets it', async t => {
     const { store, twin } = await open(t)
@@ -268,8 +339,8 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
     await store.createUser(newUser({ email: 'bob@example.com', link: link('dev', 'bob-1') }))
 
     const noted = await Promise.all([
-      store.refreshIdentity(identity('dev', 'ada-1', { verifiedEmail: 'shared@example.com' })),
-      twin.refreshIdentity(identity('dev', 'bob-1', { verifiedEmail: 'shared@example.com' }))
+      store.refreshIdentity(identity('dev', 'ada-1', verified('shared@example.com'))),
+      twin.refreshIdentity(identity('dev', 'bob-1', verified('shared@example.com')))
     ])
 
     const owners = noted.filter(user => user?.email === 'shared@example.com')
@@ -423,8 +494,8 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
 
   t.test('who the user is and what he may do stays when a way in is taken away', async t => {
     const { store, twin } = await open(t)
-    await store.createUser(ADA)
-    await store.addLink(ADA.userId, identity('other', 'ada-of-other', { claims: { sub: 'ada-of-other', name: 'Ada Lovelace' }, verifiedEmail: 'ada@other.example' }))
+    await store.createUser({ ...ADA, email: null, emailVerified: false })
+    await store.addLink(ADA.userId, identity('other', 'ada-of-other', verified('ada@other.example', { name: 'Ada Lovelace' })))
     const before = await twin.findUser({ userId: ADA.userId })
 
     await store.removeLink(ADA.userId, 'other')
@@ -544,7 +615,7 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
   t.test('an e-mail that a deleted user had is free, also the one that he came by later', async t => {
     const { store, twin } = await open(t)
     await store.createUser(ADA)
-    await store.refreshIdentity(identity('dev', 'ada-1', { verifiedEmail: 'new@example.com' }))
+    await store.refreshIdentity(identity('dev', 'ada-1', verified('new@example.com')))
 
     await store.deleteUser(ADA.userId)
 
@@ -597,8 +668,8 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
       const work: Array<(store: AuthStore) => Promise<unknown>> = [
         store => store.deleteUser(bob.userId),
         store => store.grant(bob.userId, { tier: 1 }),
-        store => store.refreshIdentity({ ...bob.link, claims: { sub: 'x', name: 'Bob' }, verifiedEmail: `new-${round}@example.com` }),
-        store => store.addLink(bob.userId, identity('other', `bob-${round}`, { verifiedEmail: `other-${round}@example.com` })),
+        store => store.refreshIdentity({ ...bob.link, ...verified(`new-${round}@example.com`, { name: 'Bob' }) }),
+        store => store.addLink(bob.userId, identity('other', `bob-${round}`)),
         store => store.removeLink(bob.userId, 'dev'),
         store => store.replacePasswordHash(bob.userId, HASH, 'another hash'),
         store => store.withdraw(bob.userId, ['role'])
@@ -611,7 +682,7 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
 
       for (const reason of reasonsOf(done)) t.match(reason, UNKNOWN_USER)
       await isGone(t, store, bob)
-      for (const email of [`new-${round}@example.com`, `other-${round}@example.com`]) t.equal(await store.findUser({ email }), null)
+      t.equal(await store.findUser({ email: `new-${round}@example.com` }), null)
       t.ok(await store.createUser(bob), 'his id, e-mail, subject and password are not in the way')
       for (const provider of ['dev', 'other']) t.ok(await store.addLink(bob.userId, identity(provider, `bob-${round}`)), `nor is his subject at ${provider}`)
     }
@@ -740,7 +811,7 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
       ...names.map((name, index) => (index % 2 === 0 ? store : twin).grant(ADA.userId, { [name]: index })),
       store.withdraw(ADA.userId, ['old']),
       twin.withdraw(ADA.userId, ['older']),
-      store.refreshIdentity(identity('dev', 'ada-1', { claims: { sub: 'ada-1', name: 'Ada Lovelace' }, verifiedEmail: 'new@example.com' }))
+      store.refreshIdentity(identity('dev', 'ada-1', verified('new@example.com', { name: 'Ada Lovelace' })))
     ])
 
     t.strictSame(await store.findUser({ userId: ADA.userId }), {
@@ -884,7 +955,7 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
     t.test(`a NUL character in what a provider says is kept by ${way}, or nothing is noted`, async t => {
       for (const claims of [{ name: WITH_NUL }, { name: 'Ada', text: WITH_NUL }, { name: 'Ada', [WITH_NUL]: true }]) {
         const { store, twin } = await open(t)
-        await store.createUser(ADA)
+        await store.createUser({ ...ADA, email: null, emailVerified: false })
         const before = [await twin.findUser({ userId: ADA.userId }), await twin.links(ADA.userId)]
 
         const noting = note(store, { claims: { sub: 'x', ...claims }, verifiedEmail: 'new@example.com' })
@@ -1002,6 +1073,14 @@ const WAYS_TO_NOTE = [
   }
 ]
 
+/** What a link held and what the provider says now: the claims are compared as they are, and one that is absent is another one. */
+const CHANGES_OF_EMAIL = [
+  ['from one to another', { email: 'ada@example.com' }, { email: 'new@example.com' }],
+  ['from none to one', {}, { email: 'new@example.com' }],
+  ['from one to none', { email: 'new@example.com' }, {}],
+  ['from one spelling to another', { email: 'new@example.com' }, { email: 'New@example.com' }]
+] as const
+
 const JSON_OF_EVERY_KIND: Record<string, JsonValue> = {
   string: 'text',
   empty_string: '',
@@ -1055,6 +1134,11 @@ function link (provider: string, subject: string, claims: Omit<IdentityClaims, '
 
 function identity (provider: string, subject: string, news: Partial<LinkedIdentity> = {}): LinkedIdentity {
   return { ...link(provider, subject), verifiedEmail: null, ...news }
+}
+
+/** What a provider says who vouches for an e-mail. */
+function verified (email: string, claims: Omit<IdentityClaims, 'sub'> = {}): Pick<LinkedIdentity, 'claims' | 'verifiedEmail'> {
+  return { claims: { sub: 'x', email, email_verified: true, ...claims }, verifiedEmail: email }
 }
 
 /** Whether something with a NUL character was written; if not, that is said with a code. */

@@ -1,4 +1,4 @@
-import { type SQL, type SQLWrapper, and, count, eq, getTableColumns, ne, notExists, sql } from 'drizzle-orm'
+import { type SQL, type SQLWrapper, and, count, eq, getTableColumns, isNull, ne, notExists, or, sql } from 'drizzle-orm'
 import { type PgDatabase, type PgQueryResultHKT, alias } from 'drizzle-orm/pg-core'
 import type { AuthorizationClaims } from '../../claims.js'
 import { AuthError } from '../../errors.js'
@@ -68,14 +68,18 @@ export class PostgresStatements implements AuthStore {
 
   async refreshIdentity (identity: LinkedIdentity): Promise<User | null> {
     return this.#run(async db => {
-      const owner = db.$with('owner').as(db.select({ userId: users.userId }).from(users)
+      // A locked link is read as it is after the wait: of two sign-ins at once, the second sees the claims of the first.
+      const owner = db.$with('owner').as(db.select({ userId: users.userId, claims: providerLinks.claims }).from(users)
         .innerJoin(providerLinks, eq(providerLinks.userId, users.userId))
         .where(isLink(identity))
-        .for('no key update', { of: users }))
+        .for('no key update', { of: [users, providerLinks] }))
       const link = db.$with('link').as(db.update(providerLinks).set({ claims: json(identity.claims) }).from(owner)
         .where(and(isLink(identity), eq(providerLinks.userId, owner.userId)))
-        .returning({ userId: providerLinks.userId }))
-      const [row] = await db.with(owner, link).update(users).set(noted(db, identity)).from(link)
+        .returning({
+          userId: providerLinks.userId,
+          hasNewEmail: sql`${providerLinks.claims} -> 'email' is distinct from ${owner.claims} -> 'email'`.as('has_new_email')
+        }))
+      const [row] = await db.with(owner, link).update(users).set(noted(db, identity, link.hasNewEmail)).from(link)
         .where(eq(users.userId, link.userId))
         .returning(getTableColumns(users))
       return userOf(row)
@@ -193,16 +197,17 @@ function lockedUser (db: PostgresDatabase, userId: string) {
   return db.$with('owner').as(db.select({ userId: users.userId }).from(users).where(eq(users.userId, userId)).for('no key update'))
 }
 
-/** What a sign-in changes about a user: his name, and his e-mail when it is verified and no other user has it. */
-function noted (db: PostgresDatabase, { claims: { name }, verifiedEmail }: LinkedIdentity) {
+/** What an identity changes about a user: his name, and his verified e-mail if he has none, has this one or it is new at the provider, and no other user has it. */
+function noted (db: PostgresDatabase, { claims: { name }, verifiedEmail }: LinkedIdentity, hasNewEmail: SQLWrapper = sql`false`) {
   const nameNow = sql`coalesce(${name ?? null}, ${users.name})`
   if (verifiedEmail === null) return { name: nameNow }
   const other = alias(users, 'other')
   const isFree = notExists(db.select({ one: sql`1` }).from(other).where(and(eq(other.email, verifiedEmail), ne(other.userId, users.userId))))
+  const takesEmail = and(isFree, or(isNull(users.email), eq(users.email, verifiedEmail), hasNewEmail))
   return {
     name: nameNow,
-    email: sql`case when ${isFree} then ${verifiedEmail} else ${users.email} end`,
-    extras: sql`case when ${isFree} then ${users.extras} || ${json({ email_verified: true })} else ${users.extras} end`
+    email: sql`case when ${takesEmail} then ${verifiedEmail} else ${users.email} end`,
+    extras: sql`case when ${takesEmail} then ${users.extras} || ${json({ email_verified: true })} else ${users.extras} end`
   }
 }
 

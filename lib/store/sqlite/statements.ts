@@ -52,8 +52,14 @@ export class SqliteStatements implements AuthStore {
 
   async refreshIdentity (identity: LinkedIdentity): Promise<User | null> {
     return this.#transaction(() => {
-      const link = this.#db.update(providerLinks).set({ claims: identity.claims }).where(isLink(identity)).returning().get()
-      return link === undefined ? null : this.#noteIdentity(link.userId, identity)
+      const known = this.#db.select({ user: users, claims: providerLinks.claims })
+        .from(providerLinks)
+        .innerJoin(users, eq(users.userId, providerLinks.userId))
+        .where(isLink(identity))
+        .get()
+      if (known === undefined) return null
+      this.#db.update(providerLinks).set({ claims: identity.claims }).where(isLink(identity)).run()
+      return this.#noteIdentity(known.user, identity, known.claims)
     })
   }
 
@@ -71,10 +77,11 @@ export class SqliteStatements implements AuthStore {
   async addLink (userId: string, identity: LinkedIdentity): Promise<User | null> {
     const { provider, subject, claims } = identity
     return this.#transaction(() => {
-      if (this.#userWhere(eq(users.userId, userId)) === null || this.#linkExists(identity)) return null
+      const user = this.#userWhere(eq(users.userId, userId))
+      if (user === null || this.#linkExists(identity)) return null
       const inserted = this.#db.insert(providerLinks).values({ provider, subject, userId, claims })
         .onConflictDoNothing({ target: [providerLinks.userId, providerLinks.provider] }).returning().get()
-      return inserted === undefined ? null : this.#noteIdentity(userId, identity)
+      return inserted === undefined ? null : this.#noteIdentity(user, identity)
     })
   }
 
@@ -125,11 +132,13 @@ export class SqliteStatements implements AuthStore {
     })
   }
 
-  #noteIdentity (userId: string, { claims: { name }, verifiedEmail }: LinkedIdentity): User {
+  /** A link that is new has no earlier claims: nothing in them has changed. */
+  #noteIdentity ({ userId, email }: Pick<User, 'userId' | 'email'>, { claims, verifiedEmail }: LinkedIdentity, earlier = claims): User {
     const owner = verifiedEmail === null ? null : this.#userWhere(eq(users.email, verifiedEmail))
-    const takesEmail = verifiedEmail !== null && (owner === null || owner.userId === userId)
+    const isDue = email === null || email === verifiedEmail || earlier.email !== claims.email
+    const takesEmail = verifiedEmail !== null && isDue && (owner === null || owner.userId === userId)
     const row = this.#db.update(users).set({
-      name: name ?? sql`${users.name}`,
+      name: claims.name ?? sql`${users.name}`,
       ...(takesEmail && { email: verifiedEmail, extras: sql`json_set(${users.extras}, '$.email_verified', json('true'))` })
     }).where(eq(users.userId, userId)).returning().get()
     return userOf(row)
