@@ -38,7 +38,8 @@ export function deduplicated (http: BackChannel): BackChannel {
   return {
     ...http,
     [oauth.customFetch]: async (url, request) => {
-      const loading = underWay.get(url) ?? http[oauth.customFetch](url, request).finally(() => { underWay.delete(url) })
+      // Kept until those who wait have read it and put it into their cache, or one who comes just then would load it again.
+      const loading = underWay.get(url) ?? http[oauth.customFetch](url, request).finally(() => { setImmediate(() => { underWay.delete(url) }) })
       underWay.set(url, loading)
       return (await loading).clone()
     }
