@@ -1,10 +1,13 @@
 import { EventEmitter } from 'node:events'
-import type { FastifyBaseLogger } from 'fastify'
-import type { AuthorizationClaims } from './claims.js'
-import { Authorization } from './authorization.js'
-import { type Guard, requireBearer, requireClaims, requireUser } from './guards.js'
+import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
+import { audit } from './audit.js'
+import { Authorization, checkedUserId } from './authorization.js'
+import { refreshPrincipal } from './flows/refresh.js'
+import { type SignInRules, signInUser } from './flows/sign-in.js'
+import { type Guard, type RequiredClaims, requireBearer, requireClaims, requireUser } from './guards.js'
 import type { LocalIdentityProvider } from './local/identity-provider.js'
-import type { AuthStore } from './store/store.js'
+import type { TokenUse } from './local/token.js'
+import type { Principal } from './session/principal.js'
 
 /** What happens, for the application to listen to. A listener that throws is logged and breaks nothing. */
 export interface AuthEvents {
@@ -12,34 +15,74 @@ export interface AuthEvents {
   revoke: [userId: string]
 }
 
-/** What `app.auth` is: users and their claims, guards, events. */
+/** What `app.auth` knows of the application. */
+export interface AuthSettings extends SignInRules {
+  readonly local: LocalIdentityProvider | null
+  readonly loginPage: string | null
+}
+
+/** What `app.auth` is: users and their claims, guards, sessions, events. */
 export class Auth extends Authorization {
   /** `auth.channel.on('revoke', userId => { ... })` */
   readonly channel = new EventEmitter<AuthEvents>()
 
-  /** A `preHandler`: 401 unless signed in. */
-  readonly requireUser: Guard = requireUser
+  /** A `preHandler`: lets signed-in users pass; sends others who look at pages to the option `loginPage`, else answers 401. */
+  readonly requireUser: Guard
 
   /** A `preHandler`: 401 without a valid local JWT in `Authorization: Bearer`; with one, `request.token` holds its claims. */
   readonly requireBearer: Guard
 
-  constructor (store: AuthStore, local: LocalIdentityProvider | null) {
-    super(store)
-    this.requireBearer = requireBearer(local)
+  readonly #settings: AuthSettings
+
+  constructor (settings: AuthSettings, log: FastifyBaseLogger) {
+    super(settings.store, log)
+    this.#settings = settings
+    this.requireUser = requireUser(settings.loginPage)
+    this.requireBearer = requireBearer(settings.local, {})
   }
 
-  /** Makes a `preHandler`: 401 unless signed in, 403 unless every claim equals the given value or is an array that includes it. */
-  requireClaims (required: AuthorizationClaims): Guard {
-    return requireClaims(required)
+  /**
+   * Makes a `preHandler`: like {@link requireUser}, and 403 unless every claim equals the given value or is an array that includes it.
+   *
+   * @throws OptionsError for anything but an object of claims
+   */
+  requireClaims (required: RequiredClaims): Guard {
+    return requireClaims(required, this.#settings.loginPage)
   }
 
-  /** Tells the listeners of the channel; what one of them throws is logged and stops neither the others nor the request. */
-  announce<E extends keyof AuthEvents> (event: E, payload: AuthEvents[E][0], log: FastifyBaseLogger): void {
-    for (const listener of this.channel.rawListeners(event)) {
+  /** Makes a `preHandler`: like {@link requireBearer}, for tokens of one purpose or audience and no others. */
+  requireBearerFor (use: TokenUse): Guard {
+    return requireBearer(this.#settings.local, use)
+  }
+
+  /**
+   * Brings `request.principal` up to date: claims that were granted or withdrawn meanwhile are seen from here on. Whoever was deleted
+   * meanwhile, or came in by a link that he has no more, is signed out. It is a `preHandler` too, in front of a guard:
+   * `preHandler: [app.auth.refresh, app.auth.requireUser]`.
+   *
+   * @returns the principal, or null when nobody is signed in any more
+   * @throws AuthError `unavailable`
+   */
+  readonly refresh = async (request: FastifyRequest): Promise<Principal | null> => refreshPrincipal(request, this.store)
+
+  /**
+   * Signs a user in by other means than a provider, such as a link in a mail. That it is he, the caller has to be sure of. His identity
+   * claims are those of his link `local`, else of his first.
+   *
+   * @throws AuthError `unknown_user`, `unavailable`; SignInRefused, or whatever else the hook `onSignIn` throws
+   */
+  async signIn (request: FastifyRequest, userId: string): Promise<Principal> {
+    return signInUser(request, this.#settings, checkedUserId(userId))
+  }
+
+  /** Notes that somebody signed out, and tells the listeners of the channel; what one of them throws is logged and stops neither the others nor the request. */
+  announceRevoke ({ userId }: Principal, request: FastifyRequest): void {
+    audit('revoke', { userId }, request)
+    for (const listener of this.channel.rawListeners('revoke')) {
       try {
-        listener(payload)
+        listener(userId)
       } catch (error) {
-        log.error({ err: error, event }, 'a listener of app.auth.channel threw')
+        request.log.error({ err: error, event: 'revoke' }, 'a listener of app.auth.channel threw')
       }
     }
   }

@@ -1,4 +1,5 @@
-import { type AuthorizationClaims, authorizationClaims, isStorable, isText } from './claims.js'
+import { type AuditSource, audit } from './audit.js'
+import { type AuthorizationClaims, authorizationClaims, isPlainObject, isStorable, isText } from './claims.js'
 import { canonicalEmail } from './email.js'
 import { AuthError } from './errors.js'
 import { type AuthStore, type Link, type User, type UserQuery, isUserId } from './store/store.js'
@@ -15,21 +16,27 @@ import { type AuthStore, type Link, type User, type UserQuery, isUserId } from '
  */
 export class Authorization {
   readonly store: AuthStore
+  readonly #source: AuditSource | null
 
-  constructor (store: AuthStore) {
+  /** @param log where changes are noted; they are published on `node:diagnostics_channel` in any case */
+  constructor (store: AuthStore, log?: AuditSource['log']) {
     this.store = store
+    this.#source = log === undefined ? null : { log }
   }
 
   /**
    * Gives a user authorization claims: merged over those he has, name by name, atomically.
-   * Sessions that are open see them at the next sign-in.
+   * Sessions that are open see them at the next refresh or sign-in.
    *
    * @param claims a plain JSON object without identity claims (`sub`, `email`, `email_verified`, `name`, `picture`)
    * @returns all the user's authorization claims
    * @throws AuthError `invalid_claims`, `unknown_user`, `unavailable`
    */
   async grant (userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> {
-    return this.store.grant(checkedUserId(userId), authorizationClaims(claims))
+    const granted = authorizationClaims(claims)
+    const all = await this.store.grant(checkedUserId(userId), granted)
+    audit('grant', { userId, claims: granted }, this.#source)
+    return all
   }
 
   /**
@@ -42,34 +49,73 @@ export class Authorization {
     if (!Array.isArray(names) || !names.every(name => typeof name === 'string')) {
       throw new AuthError('invalid_claims', { message: 'names must be a list of the names of claims.' })
     }
-    return this.store.withdraw(checkedUserId(userId), names.filter(isStorable))
+    const left = await this.store.withdraw(checkedUserId(userId), names.filter(isStorable))
+    audit('withdraw', { userId, names }, this.#source)
+    return left
   }
 
   /**
    * Looks a user up by id, by e-mail (any spelling) or by a link.
    *
+   * Whoever registered with an e-mail need not be its owner: look at `emailVerified` before you grant anything to the user of an address.
+   *
    * @returns null when there is none
-   * @throws AuthError `unavailable`
+   * @throws AuthError `invalid_request` for anything but one of these queries, `unavailable`
    */
   async findUser (query: UserQuery): Promise<User | null> {
-    if ('userId' in query) return isUserId(query.userId) ? this.store.findUser(query) : null
-    if ('provider' in query) return isText(query.provider) && isText(query.subject) ? this.store.findUser(query) : null
-    const email = canonicalEmail(query.email)
-    return email === null ? null : this.store.findUser({ email })
+    if (isQuery(query, 'userId')) return isUserId(query.userId) ? this.store.findUser(query) : null
+    if (isQuery(query, 'email')) {
+      const email = canonicalEmail(query.email)
+      return email === null ? null : this.store.findUser({ email })
+    }
+    if (isQuery(query, 'provider', 'subject')) return isText(query.provider) && isText(query.subject) ? this.store.findUser(query) : null
+    throw new AuthError('invalid_request', { message: 'A user is looked up by { userId }, { email } or { provider, subject }, all of them strings.' })
   }
 
   /**
-   * The ways in that a user has.
+   * The ways in that a user has, ordered by provider: at most one at each.
    *
-   * @returns an empty list for an unknown user
-   * @throws AuthError `unavailable`
+   * @throws AuthError `unknown_user`, `unavailable`
    */
   async links (userId: string): Promise<Link[]> {
-    return isUserId(userId) ? this.store.links(userId) : []
+    const links = await this.store.links(checkedUserId(userId))
+    if (links.length === 0) throw new AuthError('unknown_user')
+    return links
+  }
+
+  /**
+   * Takes a way in away from a user; with `local` his password goes too. One that he does not have is passed over.
+   * Sessions that came in by it end at the next refresh.
+   *
+   * @returns the links that are left
+   * @throws AuthError `unknown_user`, `last_link` when he would be left without a way in, `unavailable`
+   */
+  async unlink (userId: string, provider: string): Promise<Link[]> {
+    if (!isText(provider)) throw new AuthError('invalid_request', { message: 'provider must be the name of a provider, or "local".' })
+    const left = await this.store.removeLink(checkedUserId(userId), provider)
+    audit('unlink', { userId, provider }, this.#source)
+    return left
+  }
+
+  /**
+   * Deletes a user with his links, his claims and his password. His sessions end at the next refresh; tokens that were issued to him
+   * are valid until they expire.
+   *
+   * @throws AuthError `unknown_user`, `user_in_use` when a table of the application refers to him and does not let him go, `unavailable`
+   */
+  async deleteUser (userId: string): Promise<void> {
+    await this.store.deleteUser(checkedUserId(userId))
+    audit('deletion', { userId }, this.#source)
   }
 }
 
-function checkedUserId (userId: unknown): string {
+/** @throws AuthError `unknown_user` for what cannot be the id of a user */
+export function checkedUserId (userId: unknown): string {
   if (!isUserId(userId)) throw new AuthError('unknown_user')
   return userId
+}
+
+/** Whether an object has these names and no others, with strings for values. */
+function isQuery<N extends string> (query: object, ...names: N[]): query is Record<N, string> {
+  return isPlainObject(query) && Object.keys(query).length === names.length && names.every(name => typeof query[name] === 'string')
 }

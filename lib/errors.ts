@@ -32,6 +32,9 @@ const ERRORS = {
 /** The stable code of an {@link AuthError}: what pages and tests compare, and what `?error=` carries. */
 export type AuthErrorCode = keyof typeof ERRORS
 
+/** It goes into URLs and pages. */
+const REFUSAL_CODE = /^[a-z0-9_]{1,50}$/
+
 export interface AuthErrorOptions {
   /** A sentence in place of the code's own. It reaches the client: no secret, no text of a provider. */
   message?: string
@@ -56,6 +59,31 @@ export class AuthError extends Error {
     this.code = code
     this.statusCode = options.statusCode ?? statusCode
     this.retryAfter = options.retryAfter
+  }
+}
+
+/**
+ * What a hook `onSignIn` throws to refuse a sign-in: the browser is told `error=<code>`.
+ *
+ * @example
+ * ```ts
+ * throw new SignInRefused('not_invited')
+ * ```
+ */
+export class SignInRefused extends Error {
+  override readonly name: string = 'SignInRefused'
+  readonly code: string
+  readonly statusCode = 403
+
+  /**
+   * @param code lower-case letters, digits and `_`, at most 50
+   * @param message a sentence for people, sent to JSON clients
+   * @throws OptionsError
+   */
+  constructor (code: string, message = 'This application did not admit you.') {
+    if (typeof code !== 'string' || !REFUSAL_CODE.test(code)) throw new OptionsError('the code of a SignInRefused must be 1 to 50 lower-case letters, digits and "_", such as not_invited')
+    super(message)
+    this.code = code
   }
 }
 

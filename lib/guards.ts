@@ -1,51 +1,85 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { AuthorizationClaims, Claims } from './claims.js'
-import { AuthError } from './errors.js'
+import { wantsHtml } from './accept.js'
+import { type AuthorizationClaims, type Claims, type IdentityClaims, isPlainObject } from './claims.js'
+import { AuthError, OptionsError } from './errors.js'
 import type { LocalIdentityProvider } from './local/identity-provider.js'
+import type { TokenUse } from './local/token.js'
+import { sameOriginPath } from './redirects.js'
 import { principalOf } from './session/principal.js'
 
-/** A `preHandler` that lets a request pass or throws an AuthError, which the application's error handler answers. */
+/** A `preHandler` that lets a request pass, sends a browser to the login page, or throws an AuthError, which the application's error handler answers. */
 export type Guard = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+
+/** The claims that a guard asks for; where a claim is an array, one of its members. */
+export type RequiredClaims = { readonly [C in keyof (IdentityClaims & AuthorizationClaims)]?: ValueOrMember<(IdentityClaims & AuthorizationClaims)[C]> }
+
+type ValueOrMember<V> = V | (V extends ReadonlyArray<infer Member> ? Member : never)
 
 /** The b64token of RFC 6750 section 2.1; the scheme's name is case-insensitive. */
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 
-/** Lets signed-in users pass; others get 401 `unauthenticated`. */
-export const requireUser: Guard = async request => {
-  if (principalOf(request) === null) throw new AuthError('unauthenticated')
+/** Lets signed-in users pass; others go to the login page or get 401 `unauthenticated`. */
+export function requireUser (loginPage: string | null): Guard {
+  return async (request, reply) => {
+    if (principalOf(request) === null) askToSignIn(request, reply, loginPage)
+  }
 }
 
 /**
- * Lets users with certain claims pass; anonymous ones get 401 `unauthenticated`, others 403 `forbidden`.
+ * Lets users with certain claims pass; anonymous ones go to the login page or get 401 `unauthenticated`, others get 403 `forbidden`.
  *
  * @param required every claim must equal the given value or, where the claim is an array, include it
+ * @throws OptionsError for anything but an object
  */
-export function requireClaims (required: AuthorizationClaims): Guard {
+export function requireClaims (required: RequiredClaims, loginPage: string | null): Guard {
+  if (!isPlainObject(required)) throw new OptionsError("requireClaims takes an object of claims, such as { role: 'admin' }")
   const entries = Object.entries(required)
-  return async request => {
+  return async (request, reply) => {
     const principal = principalOf(request)
-    if (principal === null) throw new AuthError('unauthenticated')
-    if (!entries.every(([name, value]) => hasClaim(principal.claims, name, value))) throw new AuthError('forbidden')
+    if (principal === null) askToSignIn(request, reply, loginPage)
+    else if (!entries.every(([name, value]) => hasClaim(principal.claims, name, value))) throw new AuthError('forbidden')
   }
 }
 
 /**
  * Lets requests with a local JWT in `Authorization: Bearer` pass and puts its claims into `request.token`; others get 401
  * `invalid_token` with `WWW-Authenticate` (RFC 6750 section 3).
+ *
+ * @param use what the tokens must have been made for
  */
-export function requireBearer (local: LocalIdentityProvider | null): Guard {
+export function requireBearer (local: LocalIdentityProvider | null, use: TokenUse): Guard {
   return async (request, reply) => {
     try {
       const [, token] = BEARER.exec(request.headers.authorization ?? '') ?? []
       if (token === undefined || local === null) throw new AuthError('invalid_token')
-      request.token = await local.verifyIdToken(token)
+      request.token = await local.verifyIdToken(token, use)
     } catch (error) {
       reply.header('WWW-Authenticate', 'Bearer error="invalid_token"')
       throw error
     }
   }
 }
+
+/**
+ * Sends somebody who is looking at pages to the login page and, when he reads there, back here afterwards.
+ *
+ * @throws AuthError `unauthenticated` for everybody else
+ */
+function askToSignIn (request: FastifyRequest, reply: FastifyReply, loginPage: string | null): void {
+  const page = loginPage === null ? null : new URL(loginPage, OWN)
+  const here = sameOriginPath(request.url, OWN)
+  const isLoginPage = page !== null && here !== null && new URL(here, OWN).pathname === page.pathname
+  if (page === null || isLoginPage || !wantsHtml(request)) throw new AuthError('unauthenticated')
+
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  // What a form sent is lost, and where it was sent to is no page to go back to.
+  if (here !== null && isRead) page.searchParams.set('next', here)
+  reply.header('Cache-Control', 'no-store').redirect(page.pathname + page.search + page.hash, isRead ? 302 : 303)
+}
+
+/** Stands for this application, whatever it is called. */
+const OWN = 'http://own.invalid'
 
 function hasClaim (claims: Claims, name: string, value: unknown): boolean {
   const claim = Object.hasOwn(claims, name) ? claims[name] : undefined

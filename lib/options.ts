@@ -2,9 +2,12 @@ import type { FastifySessionOptions } from '@fastify/session'
 import type { RegisterOptions } from 'fastify'
 import { isPlainObject } from './claims.js'
 import { OptionsError } from './errors.js'
+import type { LinkingPolicy, LinkingRule } from './flows/linking.js'
+import type { SignInHook, SignInRules } from './flows/sign-in.js'
 import { LocalIdentityProvider } from './local/identity-provider.js'
 import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
+import { sameOriginPath } from './redirects.js'
 import { secretsOf } from './secrets.js'
 import { MemoryAuthStore } from './store/memory.js'
 import type { AuthStore } from './store/store.js'
@@ -25,25 +28,32 @@ export interface AuthPluginOptions {
   session?: SessionOptions
   /** The path in front of all routes; default `/auth`. */
   prefix?: string
+  /** When an unknown identity joins the user who has its e-mail; default `verified-email`: when both sides have it verified. */
+  linking?: LinkingPolicy
+  /** Called before each sign-in is written into the session; may grant claims, and refuse. */
+  onSignIn?: SignInHook
+  /** The application's own page for signing in, such as `/login`: browsers are sent there by guards (with `next`) and with errors that have no other page. */
+  loginPage?: string
   /** Origins besides the application's own whose pages may send POST requests, such as `https://admin.app.example`. */
   trustedOrigins?: readonly string[]
 }
 
 /** The options after the check: nothing is missing. */
-export interface ResolvedOptions {
+export interface ResolvedOptions extends SignInRules {
   /** Without a trailing slash; null when it was not given. */
   readonly baseUrl: string | null
   readonly providers: readonly ExternalProvider[]
   readonly local: LocalIdentityProvider | null
-  readonly store: AuthStore
   /** Null when the application has a session of its own. */
   readonly session: FastifySessionOptions | null
   readonly prefix: string
   readonly trustedOrigins: ReadonlySet<string>
+  /** A path of this application. */
+  readonly loginPage: string | null
 }
 
 /** Fastify itself takes the last two. */
-const KNOWN_OPTIONS = ['baseUrl', 'providers', 'local', 'store', 'session', 'prefix', 'trustedOrigins', 'logLevel', 'logSerializers']
+const KNOWN_OPTIONS = ['baseUrl', 'providers', 'local', 'store', 'session', 'prefix', 'trustedOrigins', 'linking', 'onSignIn', 'loginPage', 'logLevel', 'logSerializers']
 
 const PREFIX = /^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_~.-]+)+$/
 
@@ -68,7 +78,10 @@ export function resolveOptions (options: AuthPluginOptions & RegisterOptions, ha
     store: checkedStore(options.store ?? new MemoryAuthStore()),
     session: checkedSession(options.session, hasSession, prefix),
     prefix,
-    trustedOrigins: checkedTrustedOrigins(options.trustedOrigins ?? [])
+    trustedOrigins: checkedTrustedOrigins(options.trustedOrigins ?? []),
+    linking: checkedLinking(options.linking ?? 'verified-email'),
+    onSignIn: checkedHook(options.onSignIn),
+    loginPage: checkedLoginPage(options.loginPage)
   })
 }
 
@@ -144,6 +157,24 @@ function checkedTrustedOrigins (origins: unknown): ReadonlySet<string> {
   return new Set<string>(origins)
 }
 
+function checkedLinking (linking: unknown): LinkingPolicy {
+  if (linking === 'verified-email' || linking === 'never' || isFunction<LinkingRule>(linking)) return linking
+  throw new OptionsError("linking must be 'verified-email', 'never' or a function (existing, identity) => boolean")
+}
+
+function checkedHook (hook: unknown): SignInHook | null {
+  if (hook === undefined) return null
+  if (!isFunction<SignInHook>(hook)) throw new OptionsError('onSignIn must be a function ({ request, principal, identity, tokens, created }) => void')
+  return hook
+}
+
+function checkedLoginPage (page: unknown): string | null {
+  if (page === undefined) return null
+  const path = sameOriginPath(page, 'http://own.invalid')
+  if (path === null || path !== page) throw new OptionsError('loginPage must be a path of this application, such as /login')
+  return path
+}
+
 function isProvider (value: unknown): value is ExternalProvider {
   return typeof value === 'object' && value !== null && hasMethods(value, ['authorizationUrl', 'authenticate'])
 }
@@ -158,4 +189,8 @@ function hasMethods (value: object, names: readonly string[]): boolean {
 
 function isSessionOptions (value: unknown): value is SessionOptions {
   return isPlainObject(value) && (value.cookie === undefined || isPlainObject(value.cookie))
+}
+
+function isFunction<F extends (...args: never[]) => unknown> (value: unknown): value is F {
+  return typeof value === 'function'
 }

@@ -1,12 +1,17 @@
 import type { FastifyRequest } from 'fastify'
-import { AuthError } from '../errors.js'
-import type { ResolvedOptions } from '../options.js'
+import { AuthError } from './errors.js'
+import { sameOriginPath } from './redirects.js'
 
 /** The application's own origin: that of `baseUrl`; without one, that of the request. */
 export function ownOrigin (request: FastifyRequest, baseUrl: string | null): string {
   const url = baseUrl ?? `${request.protocol}://${request.host}`
   if (!URL.canParse(url)) throw new AuthError('invalid_request', { message: 'The Host header names no host.' })
   return new URL(url).origin
+}
+
+/** The page of this application that the request came from; a foreign one is none of our business. */
+export function refererPath (request: FastifyRequest, baseUrl: string | null): string | null {
+  return sameOriginPath(request.headers.referer, ownOrigin(request, baseUrl))
 }
 
 /**
@@ -16,7 +21,7 @@ export function ownOrigin (request: FastifyRequest, baseUrl: string | null): str
  * @throws AuthError `cross_origin`
  * @see Fetch Metadata (W3C) section 2.2; OWASP CSRF prevention cheat sheet
  */
-export function refuseCrossOrigin (request: FastifyRequest, { baseUrl, trustedOrigins }: ResolvedOptions): void {
+export function refuseCrossOrigin (request: FastifyRequest, { baseUrl, trustedOrigins }: { baseUrl: string | null, trustedOrigins: ReadonlySet<string> }): void {
   const { origin } = request.headers
   if (origin !== undefined && trustedOrigins.has(origin)) return
 
@@ -24,5 +29,17 @@ export function refuseCrossOrigin (request: FastifyRequest, { baseUrl, trustedOr
   const isOwn = site === undefined
     ? origin === undefined || origin === ownOrigin(request, baseUrl)
     : site === 'same-origin' || site === 'none'
+  if (!isOwn) throw new AuthError('cross_origin')
+}
+
+/**
+ * Refuses a GET that no page of this application led to: a link elsewhere, an image, a mail. Typed addresses are refused with them, for
+ * a browser says the same of a link in a mail program. One that says nothing must name the page it comes from.
+ *
+ * @throws AuthError `cross_origin`
+ */
+export function refuseForeignNavigation (request: FastifyRequest, { baseUrl }: { baseUrl: string | null }): void {
+  const site = request.headers['sec-fetch-site']
+  const isOwn = site === undefined ? refererPath(request, baseUrl) !== null : site === 'same-origin'
   if (!isOwn) throw new AuthError('cross_origin')
 }

@@ -41,7 +41,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
 
   if (session !== null) await registerSession(app, session, baseUrl === null ? 'auto' : baseUrl.startsWith('https:'))
 
-  const auth = new Auth(store, local)
+  const auth = new Auth(options, app.log)
   app.decorate('auth', auth)
   app.decorate('authProviders', Object.freeze(providers.map(provider => provider.name)))
   app.decorate('localIdp', local)

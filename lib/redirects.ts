@@ -23,6 +23,17 @@ export function sameOriginPath (target: unknown, origin: string): string | null 
   return url.pathname + url.search + url.hash
 }
 
+/**
+ * Whether a path may lead to a login route with `link`: such a redirect would be a link to it that looks as if the person had followed it.
+ *
+ * @param prefix the path in front of our routes
+ */
+export function startsLinking (path: string, prefix: string): boolean {
+  // However a router is set to read it: escapes, letter case, repeated slashes, semicolons.
+  const plain = path.replace(/%[0-9a-f]{2}/gi, escape => String.fromCharCode(parseInt(escape.slice(1), 16))).replace(/\/+/g, '/').toLowerCase()
+  return plain.startsWith(`${prefix.toLowerCase()}/`) && /[?;&]link=/.test(plain)
+}
+
 /** The same path with the query parameter `error` set once, in front of any fragment. */
 export function withError (path: string, code: string): string {
   const url = new URL(path, 'http://path.invalid')

@@ -7,7 +7,8 @@ import { SqlAuthStore } from '../lib/store/sql.js'
 import type { User } from '../lib/store/store.js'
 
 /** As somebody without types passes them in. */
-const NO_IDS = ['', 'ada', "' OR 1=1--", ...[' ', '\n', '\u0000', 'x', '-'].flatMap(odd => [odd + randomUUID(), randomUUID() + odd]), randomUUID().replaceAll('-', ''), null, undefined, 1, [randomUUID()], {}] as string[]
+const NO_STRINGS = [null, undefined, 1, [randomUUID()], {}] as unknown[] as string[]
+const NO_IDS = ['', 'ada', "' OR 1=1--", ...[' ', '\n', '\u0000', 'x', '-'].flatMap(odd => [odd + randomUUID(), randomUUID() + odd]), randomUUID().replaceAll('-', '')]
 
 /** Ada, who has two ways in, and what may be done with her. */
 async function withAda (): Promise<{ authorization: Authorization, ada: User }> {
@@ -57,9 +58,13 @@ t.test('names to withdraw must be a list of strings', async t => {
 t.test('a user who does not exist is unknown, and so is whatever is no UUID', async t => {
   const { authorization } = await withAda()
 
-  for (const userId of [randomUUID(), ...NO_IDS]) {
-    await t.rejects(authorization.grant(userId, { role: 'admin' }), { name: 'AuthError', code: 'unknown_user', statusCode: 404 })
-    await t.rejects(authorization.withdraw(userId, ['role']), { name: 'AuthError', code: 'unknown_user', statusCode: 404 })
+  const unknown = { name: 'AuthError', code: 'unknown_user', statusCode: 404 }
+  for (const userId of [randomUUID(), ...NO_IDS, ...NO_STRINGS]) {
+    await t.rejects(authorization.grant(userId, { role: 'admin' }), unknown)
+    await t.rejects(authorization.withdraw(userId, ['role']), unknown)
+    await t.rejects(authorization.links(userId), unknown)
+    await t.rejects(authorization.unlink(userId, 'dev'), unknown)
+    await t.rejects(authorization.deleteUser(userId), unknown)
   }
 })
 
@@ -72,11 +77,13 @@ t.test('attack 57: what no store could keep is not even looked up', async t => {
   for (const userId of NO_IDS) {
     await t.rejects(authorization.grant(userId, { role: 'admin' }), { code: 'unknown_user' })
     await t.rejects(authorization.withdraw(userId, ['role']), { code: 'unknown_user' })
+    await t.rejects(authorization.links(userId), { code: 'unknown_user' })
+    await t.rejects(authorization.unlink(userId, 'dev'), { code: 'unknown_user' })
+    await t.rejects(authorization.deleteUser(userId), { code: 'unknown_user' })
     t.equal(await authorization.findUser({ userId }), null)
-    t.strictSame(await authorization.links(userId), [])
   }
   t.equal(await authorization.findUser({ email: 'nobody' }), null)
-  for (const odd of ['', 'ada\u0000', 'ada\ud800', 5 as unknown as string]) {
+  for (const odd of ['', 'ada\u0000', 'ada\ud800']) {
     t.equal(await authorization.findUser({ provider: 'dev', subject: odd }), null)
     t.equal(await authorization.findUser({ provider: odd, subject: 'ada-1' }), null)
   }
@@ -112,12 +119,45 @@ t.test('a user is found by id and by link', async t => {
   t.equal(await authorization.findUser({ provider: 'other', subject: 'ada-1' }), null)
 })
 
-t.test('the ways in of a user are listed, those of an unknown user are none', async t => {
+t.test('what is no query is refused', async t => {
+  const { authorization, ada } = await withAda()
+
+  const queries = [...NO_STRINGS, {}, [], 'ada', { userId: 5 }, { userId: null }, { email: 5 }, { provider: 'dev' }, { subject: 'ada-1' }, { provider: 'dev', subject: 5 },
+    { name: 'Ada' }, { userId: ada.userId, email: ada.email }, { userId: undefined, email: ada.email }]
+  for (const query of queries) await t.rejects(authorization.findUser(query as never), { name: 'AuthError', code: 'invalid_request', statusCode: 400 })
+})
+
+t.test('the ways in of a user are listed', async t => {
   const { authorization, ada } = await withAda()
 
   t.strictSame(await authorization.links(ada.userId), [
     { provider: 'dev', subject: 'ada-1', userId: ada.userId, claims: { sub: 'ada-1' } },
     { provider: 'other', subject: 'ada-2', userId: ada.userId, claims: { sub: 'ada-2' } }
   ])
-  t.strictSame(await authorization.links(randomUUID()), [])
+})
+
+t.test('a way in is taken away, but never the last one', async t => {
+  const { authorization, ada } = await withAda()
+
+  t.match(await authorization.unlink(ada.userId, 'dev'), [{ provider: 'other' }])
+  t.match(await authorization.unlink(ada.userId, 'nowhere'), [{ provider: 'other' }], 'one that he does not have is passed over')
+  await t.rejects(authorization.unlink(ada.userId, 'other'), { name: 'AuthError', code: 'last_link', statusCode: 409 })
+  t.match(await authorization.links(ada.userId), [{ provider: 'other' }])
+})
+
+t.test('what is no name of a provider is not unlinked', async t => {
+  const { authorization, ada } = await withAda()
+
+  for (const provider of ['', 'de\u0000v', 'de\ud800v', ...NO_STRINGS]) await t.rejects(authorization.unlink(ada.userId, provider), { name: 'AuthError', code: 'invalid_request', statusCode: 400 })
+  t.equal((await authorization.links(ada.userId)).length, 2)
+})
+
+t.test('a deleted user is gone, with his ways in', async t => {
+  const { authorization, ada } = await withAda()
+
+  await authorization.deleteUser(ada.userId)
+
+  t.equal(await authorization.findUser({ userId: ada.userId }), null)
+  t.equal(await authorization.findUser({ provider: 'dev', subject: 'ada-1' }), null)
+  await t.rejects(authorization.deleteUser(ada.userId), { code: 'unknown_user' })
 })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { AuthError, type AuthErrorCode, OptionsError } from '../lib/errors.js'
+import { AuthError, type AuthErrorCode, OptionsError, SignInRefused } from '../lib/errors.js'
 
 const STATUS_BY_CODE: Record<AuthErrorCode, number> = {
   invalid: 401,
@@ -72,4 +72,17 @@ t.test('an OptionsError is a TypeError with a code', async t => {
   t.notOk(error instanceof AuthError)
   t.equal(error.code, 'invalid_options')
   t.equal(String(error), 'OptionsError: prefix must be a path')
+})
+
+t.test('a SignInRefused has the code of the application, and a sentence', async t => {
+  const refused = new SignInRefused('not_invited')
+
+  t.match(refused, { name: 'SignInRefused', code: 'not_invited', statusCode: 403, message: 'This application did not admit you.' })
+  t.equal(new SignInRefused('not_invited', 'Ask for an invitation.').message, 'Ask for an invitation.')
+})
+
+t.test('a code that would not do in a URL is no code', async t => {
+  for (const code of ['', 'not invited', 'not-invited', 'Not_invited', 'a&b=c', 'a\n', '<b>', 'a'.repeat(51), 5, null, undefined]) {
+    t.throws(() => new SignInRefused(code as string), { name: 'OptionsError', message: /^the code of a SignInRefused must be/ })
+  }
 })

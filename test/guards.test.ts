@@ -3,8 +3,11 @@ import fastifySession from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import type { Claims } from '../lib/claims.js'
-import { type Guard, requireClaims, requireUser } from '../lib/guards.js'
+import { type Guard, type RequiredClaims, requireClaims as requireClaimsOf, requireUser as requireUserOf } from '../lib/guards.js'
 import { SESSION_SECRET } from './helpers/app.js'
+
+const requireUser = requireUserOf(null)
+const requireClaims = (required: RequiredClaims) => requireClaimsOf(required, null)
 
 /** What a guarded route answers to somebody with these claims; null is anonymous. */
 async function statusFor (t: Test, guard: Guard, claims: Partial<Claims> | null): Promise<number> {

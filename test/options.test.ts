@@ -16,7 +16,7 @@ t.beforeEach(() => { delete process.env.SVC_SESSION_SECRET })
 t.test('what is not given has a default', async t => {
   const resolved = resolveOptions({ session }, false)
 
-  t.strictSame({ ...resolved, store: null }, { baseUrl: null, providers: [], local: null, store: null, session: { secret: [SECRET] }, prefix: '/auth', trustedOrigins: new Set() })
+  t.strictSame({ ...resolved, store: null }, { baseUrl: null, providers: [], local: null, store: null, session: { secret: [SECRET] }, prefix: '/auth', trustedOrigins: new Set(), linking: 'verified-email', onSignIn: null, loginPage: null })
   t.ok(resolved.store instanceof MemoryAuthStore)
   t.not(resolved.store, resolveOptions({ session }, false).store, 'each application has a store of its own')
 })
@@ -95,6 +95,14 @@ t.test('the path of the cookie may be one that covers the routes', async t => {
   }
 })
 
+t.test('how identities are linked, the hook and the login page are taken as they are', async t => {
+  const linking = () => true
+  const onSignIn = () => {}
+
+  t.match(resolveOptions({ session, linking, onSignIn, loginPage: '/sign-in?from=app#form' }, false), { linking, onSignIn, loginPage: '/sign-in?from=app#form' })
+  t.equal(resolveOptions({ session, linking: 'never' }, false).linking, 'never')
+})
+
 const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'removeLink', 'deleteUser', 'replacePasswordHash', 'grant', 'withdraw', 'close'] as const
 
 /** A store and a provider that lack one thing. */
@@ -122,7 +130,10 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   ...['', '/', 'auth', '/auth/', '//auth', '/a//b', '/:name', '/*', '/a b', '/a?b', '/a#b', '/ä', '/a\n', '/a%2fb', '/..', '/a/./b', 1, ['/auth']]
     .map((prefix): [string, object, RegExp] => [`prefix ${JSON.stringify(prefix)}`, { prefix }, /^prefix must be a path such as \/auth/]),
   ...['https://admin.app.example', {}, new Set(), ['admin.app.example'], ['https://admin.app.example/'], ['https://admin.app.example/path'], ['https://Admin.app.example'], ['https://admin.app.example:443'], ['*'], ['null'], [''], [null], [1], ['https://user@admin.app.example'], ['javascript:1'], ['https://fine.example', 'fine.example']]
-    .map((trustedOrigins): [string, object, RegExp] => [`trustedOrigins ${String(trustedOrigins)}`, { trustedOrigins }, /^trustedOrigins must be a list of origins/])
+    .map((trustedOrigins): [string, object, RegExp] => [`trustedOrigins ${String(trustedOrigins)}`, { trustedOrigins }, /^trustedOrigins must be a list of origins/]),
+  ...['always', 'verified_email', '', true, {}, []].map((linking): [string, object, RegExp] => [`linking ${JSON.stringify(linking)}`, { linking }, /^linking must be 'verified-email', 'never' or a function/]),
+  ...[null, 'hook', true, {}].map((onSignIn): [string, object, RegExp] => [`onSignIn ${JSON.stringify(onSignIn)}`, { onSignIn }, /^onSignIn must be a function/]),
+  ...['', 'login', '//login', '/\\login', 'https://app.example/login', '/a/../login', '/log in', '/ü', 1, null, ['/login']].map((loginPage): [string, object, RegExp] => [`loginPage ${JSON.stringify(loginPage)}`, { loginPage }, /^loginPage must be a path of this application/])
 ]
 
 for (const [what, options, message] of MISTAKES) {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { sameOriginPath, withError } from '../lib/redirects.js'
+import { sameOriginPath, startsLinking, withError } from '../lib/redirects.js'
 
 const ORIGINS = ['https://app.example', 'http://app.example', 'http://localhost:3000']
 
@@ -102,6 +102,21 @@ t.test('what is not a string is no target', async t => {
   const values = [undefined, null, true, 1, {}, ['/here'], ['/here', '/there'], { toString: () => '/here' }, new URL('https://app.example/here')]
 
   t.strictSame(values.filter(value => sameOriginPath(value, 'https://app.example') !== null), [])
+})
+
+t.test('attack 22: a redirect to a login route with link is one that starts linking, however it is spelled', async t => {
+  const paths = ['/auth/a/login?link=true', '/auth/a/login?next=/&link=true', '/auth/a/login?link=1', '/auth/a/login?LINK=true', '/auth/a/login?%6cink=true', '/auth/a/login;link=true',
+    '/%61uth/a/login?link=true', '/auth//a//login?link=true', '/AUTH/a/login?link=true', '/%2561uth/../auth/a/login?link=true']
+
+  for (const path of paths) t.ok(startsLinking(new URL(path, 'http://own.invalid').href.slice('http://own.invalid'.length), '/auth'), path)
+})
+
+t.test('other paths do not start linking', async t => {
+  const paths = ['/', '/auth/a/login', '/auth/a/login?next=/links', '/auth/a/login?backlink=true', '/docs?link=true', '/authors/1?link=true', '/a?next=/auth/a/login']
+
+  for (const path of paths) t.notOk(startsLinking(path, '/auth'), path)
+  t.ok(startsLinking('/v1/auth/a/login?link=true', '/v1/auth'))
+  t.notOk(startsLinking('/auth/a/login?link=true', '/v1/auth'))
 })
 
 t.test('an error is put into the query, in front of any fragment', async t => {

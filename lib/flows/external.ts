@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import { mergeClaims } from '../claims.js'
+import { audit } from '../audit.js'
 import { AuthError } from '../errors.js'
 import { providerFailure } from '../providers/failures.js'
 import { checkedIdentity } from '../providers/identity.js'
-import type { ExternalProvider } from '../providers/provider.js'
+import type { ExternalProvider, ProviderTokens } from '../providers/provider.js'
 import { type PendingSignIn, addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
-import { writePrincipal } from '../session/principal.js'
-import type { AuthStore } from '../store/store.js'
-import { userOfIdentity } from './sign-in.js'
+import { principalOf } from '../session/principal.js'
+import { type ProviderIdentity, linkIdentity, userOfIdentity } from './linking.js'
+import { type SignInRules, signIn } from './sign-in.js'
 
 /**
  * Starts a sign-in at a provider.
@@ -16,10 +16,10 @@ import { userOfIdentity } from './sign-in.js'
  * @returns the URL of the authorization request (RFC 6749 section 4.1.1)
  * @throws AuthError `provider_unavailable`, `provider_error`, `unavailable`
  */
-export async function startSignIn (request: FastifyRequest, provider: ExternalProvider, redirectUri: string, { next, startedOn }: { next: string, startedOn: string | null }): Promise<URL> {
+export async function startSignIn (request: FastifyRequest, provider: ExternalProvider, redirectUri: string, start: Pick<PendingSignIn, 'next' | 'startedOn' | 'linkTo'>): Promise<URL> {
   const checks = { state: randomToken(), nonce: randomToken(), codeVerifier: randomToken() }
   const url = await answerOf(() => provider.authorizationUrl({ ...checks, redirectUri }))
-  await addPendingSignIn(request, { ...checks, provider: provider.name, next, startedOn, startedAt: Date.now() })
+  await addPendingSignIn(request, { ...checks, ...start, provider: provider.name, startedAt: Date.now() })
   return url
 }
 
@@ -40,13 +40,31 @@ export async function pendingSignIn (request: FastifyRequest, provider: External
 /**
  * Finishes a sign-in: authorization response, token request, identity, user, session.
  *
- * @throws AuthError `access_denied`, `provider_unavailable`, `provider_error`, `account_exists`, `unavailable`
+ * @throws SignInRefused; AuthError `access_denied`, `provider_unavailable`, `provider_error`, `account_exists`, `unavailable`
  */
-export async function finishSignIn (request: FastifyRequest, provider: ExternalProvider, store: AuthStore, redirectUri: string, parameters: URLSearchParams, { state, nonce, codeVerifier }: PendingSignIn): Promise<void> {
-  const authentication = await answerOf(() => provider.authenticate({ parameters, redirectUri, state, nonce, codeVerifier }))
-  const identity = checkedIdentity(authentication.identity)
-  const user = await userOfIdentity(store, provider.name, identity)
-  await writePrincipal(request, { userId: user.userId, provider: provider.name, claims: mergeClaims(identity.claims, user.claims) })
+export async function finishSignIn (request: FastifyRequest, provider: ExternalProvider, rules: SignInRules, redirectUri: string, parameters: URLSearchParams, pending: PendingSignIn): Promise<void> {
+  const { identity, tokens } = await authenticate(provider, redirectUri, parameters, pending)
+  const user = await userOfIdentity(rules.store, rules.linking, identity)
+  await signIn(request, rules, user, identity, tokens)
+}
+
+/**
+ * Finishes the linking of another identity: authorization response, token request, identity, link. It is good for the user who started
+ * it and is still signed in; his session stays what it is.
+ *
+ * @throws AuthError `invalid_state`, `already_linked`, `access_denied`, `provider_unavailable`, `provider_error`, `unauthenticated`, `unavailable`
+ */
+export async function finishLinking (request: FastifyRequest, provider: ExternalProvider, { store }: SignInRules, redirectUri: string, parameters: URLSearchParams, pending: PendingSignIn): Promise<void> {
+  const userId = principalOf(request)?.userId
+  if (userId === undefined || userId !== pending.linkTo) throw new AuthError('invalid_state')
+  const { identity } = await authenticate(provider, redirectUri, parameters, pending)
+  const isNew = await linkIdentity(store, userId, identity)
+  if (isNew) audit('link', { userId, provider: provider.name, subject: identity.subject, by: 'request' }, request)
+}
+
+async function authenticate (provider: ExternalProvider, redirectUri: string, parameters: URLSearchParams, { state, nonce, codeVerifier }: PendingSignIn): Promise<{ identity: ProviderIdentity, tokens: ProviderTokens }> {
+  const { identity, tokens } = await answerOf(() => provider.authenticate({ parameters, redirectUri, state, nonce, codeVerifier }))
+  return { identity: { provider: provider.name, ...checkedIdentity(identity) }, tokens }
 }
 
 /** What a provider of the application's own throws is a failure of that provider, whatever it looks like. */

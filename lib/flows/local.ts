@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import { type AuthorizationClaims, type IdentityClaims, isText, mergeClaims } from '../claims.js'
+import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, isText } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { withoutReservedClaims } from '../local/token.js'
-import { type Principal, writePrincipal } from '../session/principal.js'
-import type { AuthStore, Link, User } from '../store/store.js'
+import type { Principal } from '../session/principal.js'
+import type { AuthStore, User } from '../store/store.js'
+import type { ProviderIdentity } from './linking.js'
+import { currentPrincipal } from './refresh.js'
+import { type SignInRules, signIn } from './sign-in.js'
 
 /** What the registration form says, cleaned of empty fields. */
 export interface Registration {
@@ -20,9 +23,9 @@ export interface Registration {
 /**
  * Makes a user with a password and signs him in.
  *
- * @throws AuthError `claim_not_allowed`, `invalid_email`, `weak_password`, `busy`, `exists`, `unavailable`
+ * @throws SignInRefused; AuthError `claim_not_allowed`, `invalid_email`, `weak_password`, `busy`, `exists`, `unavailable`
  */
-export async function register (request: FastifyRequest, local: LocalIdentityProvider, store: AuthStore, registration: Registration): Promise<Principal> {
+export async function register (request: FastifyRequest, local: LocalIdentityProvider, rules: SignInRules, registration: Registration): Promise<Principal> {
   const claims = initialClaims(local, registration)
   if (registration.name !== undefined && !isText(registration.name)) {
     throw new AuthError('invalid_request', { message: 'The name holds characters that cannot be stored.' })
@@ -38,7 +41,7 @@ export async function register (request: FastifyRequest, local: LocalIdentityPro
     ...(registration.emailVerified && { email_verified: true }),
     ...(registration.name !== undefined && { name: registration.name })
   }
-  const user = await store.createUser({
+  const user = await rules.store.createUser({
     userId,
     email,
     // The form's word for it is no proof: accounts are never linked on it.
@@ -49,31 +52,33 @@ export async function register (request: FastifyRequest, local: LocalIdentityPro
     passwordHash
   })
   if (user === null) throw new AuthError('exists')
-  return signIn(request, user, { claims: identity })
+  return signIn(request, rules, { user, isNew: 'user' }, localIdentity(email, identity), null)
 }
 
 /**
  * Signs a user in by e-mail and password.
  *
- * @throws AuthError `invalid` for a wrong password and an unknown e-mail alike, `busy`, `unavailable`
+ * @throws SignInRefused; AuthError `invalid` for a wrong password and an unknown e-mail alike, `busy`, `unavailable`
  */
-export async function login (request: FastifyRequest, local: LocalIdentityProvider, store: AuthStore, { email, password }: { email: string, password: string }): Promise<Principal> {
+export async function login (request: FastifyRequest, local: LocalIdentityProvider, rules: SignInRules, { email, password }: { email: string, password: string }): Promise<Principal> {
   const address = canonicalEmail(email)
-  const credential = address === null ? null : await store.findCredential(address)
+  const credential = address === null ? null : await rules.store.findCredential(address)
   const { matches, outdated } = await local.verifyPassword(credential?.passwordHash ?? null, password)
   if (credential === null || !matches) throw new AuthError('invalid')
 
-  if (outdated) await rehash(request, local, store, credential.user, credential.passwordHash, password)
-  return signIn(request, credential.user, credential.link)
+  const { user, link, passwordHash } = credential
+  if (outdated) await rehash(request, local, rules.store, user, passwordHash, password)
+  return signIn(request, rules, { user, isNew: false }, localIdentity(link.subject, link.claims), null)
 }
 
 /**
- * Issues a token for the signed-in user.
+ * Issues a token for the signed-in user, with the claims that he has now.
  *
- * @throws AuthError `unauthenticated` for an anonymous session and for a user who was deleted meanwhile, `unavailable`
+ * @throws AuthError `unauthenticated` for an anonymous session and for one that a refresh would end, `unavailable`
  */
-export async function issueToken (local: LocalIdentityProvider, store: AuthStore, principal: Principal | null): Promise<string> {
-  if (principal === null || await store.findUser({ userId: principal.userId }) === null) throw new AuthError('unauthenticated')
+export async function issueToken (local: LocalIdentityProvider, store: AuthStore, session: Principal | null): Promise<string> {
+  const principal = session === null ? null : await currentPrincipal(store, session)
+  if (principal === null) throw new AuthError('unauthenticated')
   return local.issueIdToken(principal.userId, withoutReservedClaims(principal.claims))
 }
 
@@ -82,7 +87,7 @@ function initialClaims ({ registration: policy }: LocalIdentityProvider, { role,
   if (emailVerified && policy?.emailVerified !== true) throw new AuthError('claim_not_allowed')
   if (role === undefined) return {}
   if (policy?.roles.includes(role) !== true) throw new AuthError('claim_not_allowed')
-  return { role }
+  return authorizationClaims({ role })
 }
 
 /** The password is right, so a new hash can be made of it. A sign-in does not fail for want of that. */
@@ -94,8 +99,7 @@ async function rehash (request: FastifyRequest, local: LocalIdentityProvider, st
   }
 }
 
-async function signIn (request: FastifyRequest, user: User, link: Pick<Link, 'claims'>): Promise<Principal> {
-  const principal = { userId: user.userId, provider: 'local', claims: mergeClaims(link.claims, user.claims) }
-  await writePrincipal(request, principal)
-  return principal
+/** Nobody but the person vouches for an address that was typed into a form. */
+function localIdentity (email: string, claims: IdentityClaims): ProviderIdentity {
+  return { provider: 'local', subject: email, claims, emailVerified: false }
 }

@@ -1,44 +1,53 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import Negotiator from 'negotiator'
-import { AuthError } from '../errors.js'
+import { wantsHtml, wantsJson } from '../accept.js'
+import { auditEntry, publish } from '../audit.js'
+import { AuthError, SignInRefused } from '../errors.js'
+import type { ResolvedOptions } from '../options.js'
+import { ownOrigin } from '../own-origin.js'
 import { ProviderFailure } from '../providers/failures.js'
-import { sameOriginPath, withError } from '../redirects.js'
-import { ownOrigin } from './own-origin.js'
+import { sameOriginPath, startsLinking, withError } from '../redirects.js'
 
-/** A JSON client is one whose Accept prefers application/json to text/html (RFC 9110 section 12.5.1). */
-export function wantsJson (request: FastifyRequest): boolean {
-  return new Negotiator(request).mediaType(['text/html', 'application/json']) === 'application/json'
+/** How a failure is answered. */
+export interface FailureAnswer {
+  /** A path of this application on which the error can be shown; null where scripts call, whom a redirect would look like a success. */
+  page: string | null
+  /** The provider of the sign-in that failed, when it was one. */
+  signInAt?: string
 }
 
 /** Where a browser goes after a success: `next` if it stays on this origin, else `/`. */
-export function nextPath (request: FastifyRequest, baseUrl: string | null, next: unknown): string {
-  return sameOriginPath(next, ownOrigin(request, baseUrl)) ?? '/'
+export function nextPath (request: FastifyRequest, options: ResolvedOptions, next: unknown): string {
+  return redirectPath(request, options, next) ?? '/'
 }
 
-/** The page of this application that the request came from; a foreign one is none of our business. */
-export function refererPath (request: FastifyRequest, baseUrl: string | null): string | null {
-  return sameOriginPath(request.headers.referer, ownOrigin(request, baseUrl))
+/** Where a browser is shown an error: the page that a form names, the page that the request came from, or the login page. */
+export function errorPage (request: FastifyRequest, options: ResolvedOptions): string | null {
+  const { body, headers } = request
+  const errorNext = typeof body === 'object' && body !== null && 'error_next' in body ? body.error_next : undefined
+  return redirectPath(request, options, errorNext) ?? redirectPath(request, options, headers.referer) ?? loginPage(request, options)
 }
 
-/**
- * Logs a failure and answers it: status and JSON for a JSON client, else a redirect to `page` with `?error=<code>`, else status and JSON.
- *
- * @param page a path of this application on which the error can be shown
- */
-export function answerFailure (request: FastifyRequest, reply: FastifyReply, failure: unknown, page: string | null): FastifyReply {
-  const error = authErrorOf(failure)
-  logFailure(request, error)
-  if (error.retryAfter !== undefined) reply.header('Retry-After', error.retryAfter)
+/** The application's login page, for somebody who is looking at pages. */
+export function loginPage (request: FastifyRequest, options: ResolvedOptions): string | null {
+  return wantsHtml(request) ? options.loginPage : null
+}
+
+/** Logs a failure and answers it: status and JSON for a JSON client, else a redirect to the page with `?error=<code>`, else status and JSON. */
+export function answerFailure (request: FastifyRequest, reply: FastifyReply, failure: unknown, { page, signInAt }: FailureAnswer): FastifyReply {
+  const refusal = refusalOf(failure)
+  const { code, statusCode, message } = refusal
+  logFailure(request, refusal, signInAt)
+  if (refusal instanceof AuthError && refusal.retryAfter !== undefined) reply.header('Retry-After', refusal.retryAfter)
   if (page !== null && !wantsJson(request)) {
     // After a POST 303, so that the page is fetched with GET (RFC 9110 section 15.4.4).
-    return reply.redirect(withError(page, error.code), request.method === 'POST' ? 303 : 302)
+    return reply.redirect(withError(page, code), request.method === 'POST' ? 303 : 302)
   }
-  return reply.code(error.statusCode).send({ error: error.code, message: error.message })
+  return reply.code(statusCode).send({ error: code, message })
 }
 
-/** A failure as one of our codes. What nobody foresaw is a store or a session that does not answer as it should: unavailable. */
-function authErrorOf (failure: unknown): AuthError {
-  if (failure instanceof AuthError) return failure
+/** A failure as a refusal with a code. What nobody foresaw is a store or a session that does not answer as it should: unavailable. */
+function refusalOf (failure: unknown): AuthError | SignInRefused {
+  if (failure instanceof AuthError || failure instanceof SignInRefused) return failure
   const { validation, statusCode, message } = failure as { validation?: unknown, statusCode?: number, message?: string }
   if (validation !== undefined) {
     return new AuthError('invalid_request', { message: `The request is not of the expected form: ${message}.`, cause: failure })
@@ -49,14 +58,22 @@ function authErrorOf (failure: unknown): AuthError {
 }
 
 /** A refusal is everyday; what only the operator can mend is an error, with its cause. */
-function logFailure (request: FastifyRequest, error: AuthError): void {
-  const { code, statusCode, message, cause } = error
+function logFailure (request: FastifyRequest, refusal: AuthError | SignInRefused, signInAt: string | undefined): void {
+  const { code, statusCode, message, cause } = refusal
+  const entry = signInAt === undefined ? { code } : { ...auditEntry('sign-in-failure'), provider: signInAt, code }
   const isEveryday = statusCode < 500 || code === 'busy'
   if (cause instanceof ProviderFailure ? cause.isEveryday : isEveryday) {
     // Other causes stay out: a parser's message quotes what it could not read, and that may be a password.
     const isProviders = cause instanceof Error && (cause instanceof ProviderFailure || code === 'access_denied')
-    request.log.info({ code, ...(isProviders && { reason: cause.message }) }, message)
+    request.log.info({ ...entry, ...(isProviders && { reason: cause.message }) }, message)
   } else {
-    request.log.error({ err: error, code }, message)
+    request.log.error({ ...entry, err: refusal }, message)
   }
+  if (signInAt !== undefined) publish('sign-in-failure', { provider: signInAt, code }, request)
+}
+
+/** A path of this application to which a browser may be sent: none that would add an identity to an account without a click of its owner. */
+function redirectPath (request: FastifyRequest, { baseUrl, prefix }: ResolvedOptions, target: unknown): string | null {
+  const path = sameOriginPath(target, ownOrigin(request, baseUrl))
+  return path === null || startsLinking(path, prefix) ? null : path
 }

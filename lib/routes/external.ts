@@ -1,34 +1,56 @@
-import type { FastifyInstance } from 'fastify'
-import { finishSignIn, pendingSignIn, startSignIn } from '../flows/external.js'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { AuthError } from '../errors.js'
+import { finishLinking, finishSignIn, pendingSignIn, startSignIn } from '../flows/external.js'
 import type { ResolvedOptions } from '../options.js'
+import { refererPath, refuseForeignNavigation } from '../own-origin.js'
 import type { ExternalProvider } from '../providers/provider.js'
-import { answerFailure, nextPath, refererPath } from './answers.js'
+import { principalOf } from '../session/principal.js'
+import { answerFailure, errorPage, loginPage, nextPath } from './answers.js'
 import { type SchemaTypes, externalCallback, externalLogin } from './schemas.js'
 import { logSerializers } from './scope.js'
 
 /** The two routes of an external provider. */
 export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalProvider, options: ResolvedOptions): void {
-  const { baseUrl, prefix, store } = options
+  const { baseUrl, prefix } = options
+  const { name } = provider
   const routes = scope.withTypeProvider<SchemaTypes>()
-  const redirectUri = `${baseUrl}${prefix}/${provider.name}/callback`
+  const redirectUri = `${baseUrl}${prefix}/${name}/callback`
 
-  // HEAD must not start or use up anything, and Fastify would answer it with the GET handler.
-  const settings = { exposeHeadRoute: false, logSerializers }
+  const settings: RouteSettings = {
+    // HEAD must not start or use up anything, and Fastify would answer it with the GET handler.
+    exposeHeadRoute: false,
+    logSerializers,
+    errorHandler: (error, request, reply) => answerFailure(request, reply, error, { page: errorPage(request, options), signInAt: name })
+  }
 
-  routes.get(`/${provider.name}/login`, { ...settings, schema: externalLogin(provider.name) }, async (request, reply) => {
-    const next = nextPath(request, baseUrl, request.query.next)
-    const url = await startSignIn(request, provider, redirectUri, { next, startedOn: refererPath(request, baseUrl) })
+  routes.get(`/${name}/login`, { ...settings, schema: externalLogin(name) }, async (request, reply) => {
+    const url = await startSignIn(request, provider, redirectUri, {
+      next: nextPath(request, options, request.query.next),
+      startedOn: refererPath(request, baseUrl),
+      linkTo: request.query.link === 'true' ? linkingUser(request, options) : null
+    })
     return reply.redirect(url.href, 302)
   })
 
-  routes.get(`/${provider.name}/callback`, { ...settings, schema: externalCallback(provider.name) }, async (request, reply) => {
+  routes.get(`/${name}/callback`, { ...settings, schema: externalCallback(name) }, async (request, reply) => {
     const parameters = new URL(request.url, 'http://callback.invalid').searchParams
     const pending = await pendingSignIn(request, provider, parameters)
+    const finish = pending.linkTo === null ? finishSignIn : finishLinking
     try {
-      await finishSignIn(request, provider, store, redirectUri, parameters, pending)
+      await finish(request, provider, options, redirectUri, parameters, pending)
     } catch (error) {
-      return answerFailure(request, reply, error, pending.startedOn)
+      return answerFailure(request, reply, error, { page: pending.startedOn ?? loginPage(request, options), signInAt: name })
     }
     return reply.redirect(pending.next, 302)
   })
+}
+
+type RouteSettings = Pick<Parameters<FastifyInstance['route']>[0], 'exposeHeadRoute' | 'logSerializers' | 'errorHandler'>
+
+/** Who asks for another identity on his account; he, and nobody's link or image elsewhere. */
+function linkingUser (request: FastifyRequest, options: ResolvedOptions): string {
+  refuseForeignNavigation(request, options)
+  const principal = principalOf(request)
+  if (principal === null) throw new AuthError('unauthenticated')
+  return principal.userId
 }

@@ -1,20 +1,24 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { wantsJson } from '../accept.js'
 import type { Auth } from '../auth.js'
 import { issueToken, login, register } from '../flows/local.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { ResolvedOptions } from '../options.js'
 import { endSession, principalOf } from '../session/principal.js'
-import { answerFailure, nextPath, wantsJson } from './answers.js'
+import { answerFailure, errorPage, nextPath } from './answers.js'
 import * as schemas from './schemas.js'
 
 /** The routes of the local identity provider. */
-export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityProvider, auth: Auth, { baseUrl, store }: ResolvedOptions): void {
+export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityProvider, auth: Auth, options: ResolvedOptions): void {
   const routes = scope.withTypeProvider<schemas.SchemaTypes>()
 
+  const answerOnPage: ErrorHandler = (error, request, reply) => answerFailure(request, reply, error, { page: errorPage(request, options), signInAt: 'local' })
+  const answerWithStatus: ErrorHandler = (error, request, reply) => answerFailure(request, reply, error, { page: null })
+
   if (local.registration !== null) {
-    routes.post('/local/register', { schema: schemas.registerUser }, async (request, reply) => {
+    routes.post('/local/register', { schema: schemas.registerUser, errorHandler: answerOnPage }, async (request, reply) => {
       const { email, password, name, role, email_verified: emailVerified, next } = request.body
-      const principal = await register(request, local, store, {
+      const principal = await register(request, local, options, {
         email,
         password,
         name: filledIn(name?.trim()),
@@ -25,13 +29,13 @@ export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityPr
     })
   }
 
-  routes.post('/local/login', { schema: schemas.loginUser }, async (request, reply) => {
-    const principal = await login(request, local, store, request.body)
+  routes.post('/local/login', { schema: schemas.loginUser, errorHandler: answerOnPage }, async (request, reply) => {
+    const principal = await login(request, local, options, request.body)
     return wantsJson(request) ? principal : goTo(request, reply, request.body.next)
   })
 
   routes.post('/local/token', { schema: schemas.issueToken, errorHandler: answerWithStatus }, async request => {
-    const token = await issueToken(local, store, principalOf(request))
+    const token = await issueToken(local, options.store, principalOf(request))
     return { token, token_type: 'Bearer', expires_in: local.ttl }
   })
 
@@ -40,19 +44,16 @@ export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityPr
   routes.post('/local/revoke', { schema: schemas.revokeSession }, async (request, reply) => {
     const principal = principalOf(request)
     await endSession(request, reply)
-    if (principal !== null) auth.announce('revoke', principal.userId, request.log)
+    if (principal !== null) auth.announceRevoke(principal, request)
     return wantsJson(request) ? reply.code(204).send() : goTo(request, reply, request.body.next)
   })
 
   function goTo (request: FastifyRequest, reply: FastifyReply, next: unknown): FastifyReply {
-    return reply.redirect(nextPath(request, baseUrl, next), 303)
+    return reply.redirect(nextPath(request, options, next), 303)
   }
 }
 
-/** Scripts call these routes, from a page or not: a redirect to the page would look like a success to them. */
-function answerWithStatus (error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  return answerFailure(request, reply, error, null)
-}
+type ErrorHandler = (error: Error, request: FastifyRequest, reply: FastifyReply) => FastifyReply
 
 /** A form sends what is not filled in as an empty string. */
 function filledIn (field: string | undefined): string | undefined {

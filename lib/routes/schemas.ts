@@ -15,6 +15,7 @@ const FORM_OR_JSON = ['application/x-www-form-urlencoded', 'application/json']
 const tags = ['auth']
 
 const next = { type: 'string', description: 'Where to go afterwards: a path of this application, else it is ignored' } as const
+const link = { type: 'string', enum: ['true', 'false'], description: 'true: adds the identity to the account of the signed-in user; from pages of this application only' } as const
 const errorNext = { type: 'string', description: 'Where to go on failure, with ?error=<code>: a path of this application, else it is ignored' } as const
 
 const error = {
@@ -50,7 +51,7 @@ export const externalLogin = (provider: string) => ({
   tags,
   summary: `Start a sign-in at ${provider}`,
   operationId: operationId('login', provider),
-  querystring: { type: 'object', properties: { next } },
+  querystring: { type: 'object', properties: { next, link } },
   response: { 302: redirect, '4xx': error, '5xx': error }
 }) as const
 

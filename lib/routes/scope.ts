@@ -2,10 +2,9 @@ import formbody from '@fastify/formbody'
 import { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ResolvedOptions } from '../options.js'
-import { sameOriginPath } from '../redirects.js'
+import { refuseCrossOrigin } from '../own-origin.js'
 import { keepEnded } from '../session/ended-sessions.js'
-import { answerFailure, refererPath } from './answers.js'
-import { ownOrigin, refuseCrossOrigin } from './own-origin.js'
+import { answerFailure, errorPage } from './answers.js'
 
 /**
  * Sets up the encapsulated context of our routes: parsers, validation, headers, log and errors of their own. Nothing of the application's
@@ -27,7 +26,7 @@ export async function setUpScope (scope: FastifyInstance, options: ResolvedOptio
   })
   // A request without a body is one without fields: what is required is then missing, what is not is not.
   scope.addHook('preValidation', async request => { request.body ??= {} })
-  scope.setErrorHandler((error, request, reply) => answerFailure(request, reply, error, errorPage(request, options.baseUrl)))
+  scope.setErrorHandler((error, request, reply) => answerFailure(request, reply, error, { page: errorPage(request, options) }))
 }
 
 /** What the log says of a request: the query of a callback is a credential, so no query at all. */
@@ -51,11 +50,4 @@ async function setUpParsers (scope: FastifyInstance): Promise<void> {
     else parseJson(request, body.toString(), done)
   })
   await scope.register(formbody)
-}
-
-/** The page that a form named for its errors, or the one that it stands on. */
-function errorPage (request: FastifyRequest, baseUrl: string | null): string | null {
-  const body: unknown = request.body
-  const errorNext = typeof body === 'object' && body !== null && 'error_next' in body ? body.error_next : undefined
-  return sameOriginPath(errorNext, ownOrigin(request, baseUrl)) ?? refererPath(request, baseUrl)
 }

@@ -13,6 +13,8 @@ export interface PendingSignIn {
   next: string
   /** The page on which the sign-in was started: where an error is shown. A path of this origin. */
   startedOn: string | null
+  /** The id of the user who asked for this identity to be added to his account; null for a sign-in. */
+  linkTo: string | null
   /** Milliseconds since the epoch. */
   startedAt: number
 }

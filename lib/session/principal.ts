@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Claims } from '../claims.js'
+import { keepEnded } from './ended-sessions.js'
 import { movePendingSignIns } from './pending-sign-ins.js'
 import { sessionsUnavailable } from './session-store.js'
 
@@ -41,6 +42,27 @@ export async function writePrincipal (request: FastifyRequest, principal: Princi
     throw sessionsUnavailable(error)
   }
   await movePendingSignIns(request, before, request.session.sessionId)
+}
+
+/** Replaces what the session knows of the one who is signed in; its id and its other content stay. */
+export async function updatePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
+  keepEnded(request.sessionStore)
+  try {
+    request.session.user = principal
+    await request.session.save()
+  } catch (error) {
+    throw sessionsUnavailable(error)
+  }
+}
+
+/** Ends the session and goes on with an empty one: the rest of the request is that of somebody who is not signed in. */
+export async function leaveSession (request: FastifyRequest): Promise<void> {
+  keepEnded(request.sessionStore)
+  try {
+    await request.session.regenerate()
+  } catch (error) {
+    throw sessionsUnavailable(error)
+  }
 }
 
 /** Ends the session for good, whatever other request of it is under way, and clears its cookie. */

@@ -1,13 +1,17 @@
 import t, { type Test } from 'tap'
-import { AuthError, type AuthStore, MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
-import { userOfIdentity } from '../../lib/flows/sign-in.js'
-import type { Identity } from '../../lib/providers/provider.js'
+import { AuthError, type AuthStore, type Identity, type LinkingPolicy, MemoryAuthStore, SqlAuthStore, type User } from '../../lib/index.js'
+import { userOfIdentity as find } from '../../lib/flows/linking.js'
 
 const EMAIL = 'ada@example.com'
 
 const verified = (subject: string, email = EMAIL): Identity => ({ subject, claims: { sub: subject, email, email_verified: true, name: 'Ada' }, emailVerified: true })
 const unverified = (subject: string, email = EMAIL): Identity => ({ subject, claims: { sub: subject, email }, emailVerified: false })
 const anonymous = (subject: string): Identity => ({ subject, claims: { sub: subject }, emailVerified: false })
+
+/** The user of an identity. */
+async function userOfIdentity (store: AuthStore, provider: string, identity: Identity, linking: LinkingPolicy = 'verified-email'): Promise<User> {
+  return (await find(store, linking, { provider, ...identity })).user
+}
 
 async function localUser (store: AuthStore): Promise<string> {
   const userId = '00000000-0000-4000-8000-000000000001'
@@ -19,6 +23,70 @@ async function refused (t: Test, attempt: Promise<unknown>): Promise<void> {
   await t.rejects(attempt, { name: 'AuthError', code: 'account_exists', statusCode: 409 })
 }
 
+const identities: Record<string, (subject: string) => Identity> = {
+  verified,
+  unverified,
+  absent: anonymous
+}
+
+const policies: Record<string, LinkingPolicy> = {
+  'verified-email': 'verified-email',
+  never: 'never',
+  approves: () => true,
+  declines: async () => false
+}
+
+/** Who is there already. Each resolves to the user who has the address, if anybody has. */
+const existing: Record<string, (store: AuthStore) => Promise<string | undefined>> = {
+  nobody: async () => undefined,
+  'a user with the address, verified': async store => (await userOfIdentity(store, 'other', verified('0'))).userId,
+  'a local account with the address': localUser,
+  'a local account that proved the address by linking': async store => {
+    const userId = await localUser(store)
+    await store.addLink(userId, { provider: 'other', subject: '0', claims: { sub: '0', email: EMAIL }, verifiedEmail: EMAIL })
+    return userId
+  },
+  'a user with the address, verified, and another subject at this provider': async store => (await userOfIdentity(store, 'a', verified('0'))).userId,
+  'several users whose providers only claim the address': async store => {
+    for (const provider of ['other', 'another']) await userOfIdentity(store, provider, unverified('0'))
+    return undefined
+  }
+}
+
+/** What becomes of an identity that nobody knows yet, by the policies in their order. */
+const OUTCOMES = `
+  nobody                                                                  | verified   | user with e-mail    | user with e-mail    | user with e-mail    | user with e-mail
+  nobody                                                                  | unverified | user without e-mail | user without e-mail | user without e-mail | user without e-mail
+  nobody                                                                  | absent     | user without e-mail | user without e-mail | user without e-mail | user without e-mail
+  a user with the address, verified                                       | verified   | joins               | account_exists      | joins               | account_exists
+  a user with the address, verified                                       | unverified | account_exists      | account_exists      | joins               | account_exists
+  a user with the address, verified                                       | absent     | user without e-mail | user without e-mail | user without e-mail | user without e-mail
+  a local account with the address                                        | verified   | account_exists      | account_exists      | account_exists      | account_exists
+  a local account with the address                                        | unverified | account_exists      | account_exists      | account_exists      | account_exists
+  a local account with the address                                        | absent     | user without e-mail | user without e-mail | user without e-mail | user without e-mail
+  a local account that proved the address by linking                      | verified   | joins               | account_exists      | joins               | account_exists
+  a local account that proved the address by linking                      | unverified | account_exists      | account_exists      | joins               | account_exists
+  a local account that proved the address by linking                      | absent     | user without e-mail | user without e-mail | user without e-mail | user without e-mail
+  a user with the address, verified, and another subject at this provider | verified   | account_exists      | account_exists      | account_exists      | account_exists
+  a user with the address, verified, and another subject at this provider | unverified | account_exists      | account_exists      | account_exists      | account_exists
+  a user with the address, verified, and another subject at this provider | absent     | user without e-mail | user without e-mail | user without e-mail | user without e-mail
+  several users whose providers only claim the address                    | verified   | user with e-mail    | user with e-mail    | user with e-mail    | user with e-mail
+  several users whose providers only claim the address                    | unverified | user without e-mail | user without e-mail | user without e-mail | user without e-mail
+  several users whose providers only claim the address                    | absent     | user without e-mail | user without e-mail | user without e-mail | user without e-mail
+`.trim().split('\n').map(row => row.split('|').map(cell => cell.trim()))
+
+/** What became of an identity. */
+async function outcome (store: AuthStore, linking: LinkingPolicy, identity: Identity, owner: string | undefined): Promise<string> {
+  try {
+    const { user, isNew } = await find(store, linking, { provider: 'a', ...identity })
+    if (user.userId === owner) return isNew === 'link' ? 'joins' : 'known'
+    if (isNew !== 'user') return 'somebody else'
+    return user.email === null ? 'user without e-mail' : 'user with e-mail'
+  } catch (error) {
+    return error instanceof AuthError ? error.code : String(error)
+  }
+}
+
 for (const Store of [MemoryAuthStore, SqlAuthStore]) {
   t.test(`with ${Store.name}`, async t => {
     const newStore = (t: Test): AuthStore => {
@@ -26,6 +94,87 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
       t.teardown(() => store.close())
       return store
     }
+
+    for (const [who = '', email = '', ...outcomes] of OUTCOMES) {
+      for (const [index, [name, policy]] of Object.entries(policies).entries()) {
+        t.test(`${who}; an unknown identity, e-mail ${email}; linking ${name}: ${outcomes[index]}`, async t => {
+          const store = newStore(t)
+          const owner = await existing[who]?.(store)
+          const identity = identities[email]?.('1') ?? anonymous('1')
+
+          const first = await outcome(store, policy, identity, owner)
+
+          t.equal(first, outcomes[index])
+          const again = await outcome(store, policy, identity, owner)
+          t.equal(again, first === 'account_exists' ? first : first === 'joins' ? 'known' : 'somebody else', 'a second sign-in ends where the first did')
+        })
+      }
+    }
+
+    t.test('a known identity is its user, whatever its e-mail, the policy, and whoever has the address now', async t => {
+      for (const [name, policy] of Object.entries(policies)) {
+        for (const identity of Object.values(identities)) {
+          const store = newStore(t)
+          const known = await userOfIdentity(store, 'a', anonymous('1'))
+          const owner = await userOfIdentity(store, 'other', verified('0'))
+
+          const user = await userOfIdentity(store, 'a', identity('1'), policy)
+
+          t.equal(user.userId, known.userId, name)
+          t.equal((await store.findUser({ email: EMAIL }))?.userId, owner.userId)
+        }
+      }
+    })
+
+    t.test('a rule is told who has the address and who wants to join, and asked about nobody else', async t => {
+      const store = newStore(t)
+      const asked: unknown[] = []
+      const rule: LinkingPolicy = (...question) => {
+        asked.push(question)
+        return false
+      }
+      const ada = await userOfIdentity(store, 'a', verified('1'), rule)
+      await userOfIdentity(store, 'a', verified('1'), rule)
+      await userOfIdentity(store, 'b', anonymous('2'), rule)
+      t.strictSame(asked, [])
+
+      await refused(t, userOfIdentity(store, 'b', unverified('3'), rule))
+
+      t.strictSame(asked, [[ada, { provider: 'b', ...unverified('3') }]])
+    })
+
+    t.test('only true is a yes', async t => {
+      for (const answer of [1, 'true', {}, undefined, null]) {
+        const store = newStore(t)
+        await userOfIdentity(store, 'a', verified('1'))
+        await refused(t, userOfIdentity(store, 'b', verified('2'), (() => answer) as never))
+      }
+    })
+
+    t.test('a rule that fails lets nobody in', async t => {
+      const store = newStore(t)
+      const ada = await userOfIdentity(store, 'a', verified('1'))
+
+      await t.rejects(userOfIdentity(store, 'b', verified('2'), async () => { throw new Error('the directory is down') }), /the directory is down/)
+
+      t.equal((await store.links(ada.userId)).length, 1)
+    })
+
+    t.test('attack 20: a rule makes room for the owner of an address by deleting who only registered it', async t => {
+      const store = newStore(t)
+      const squatter = await localUser(store)
+      await store.grant(squatter, { role: 'admin' })
+
+      const owner = await userOfIdentity(store, 'a', verified('1'), async existing => {
+        if (!existing.emailVerified) await store.deleteUser(existing.userId)
+        return true
+      })
+
+      t.not(owner.userId, squatter)
+      t.strictSame(owner.claims, {}, 'nothing is inherited')
+      t.equal(owner.email, EMAIL)
+      t.equal(await store.findCredential(EMAIL), null)
+    })
 
     t.test('an unknown identity becomes a user, a known one stays that user', async t => {
       const store = newStore(t)

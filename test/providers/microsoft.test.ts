@@ -1,10 +1,10 @@
 import t, { type Test } from 'tap'
-import { GoogleProvider, MicrosoftProvider } from '../../lib/index.js'
+import { type AuthPluginOptions, GoogleProvider, MicrosoftProvider } from '../../lib/index.js'
 import { GoogleStandIn } from '../fakes/google.js'
 import { CONTOSO, FABRIKAM, MicrosoftStandIn, PERSONAL, PERSONAL_KEY } from '../fakes/microsoft.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
-import { appWith, checksFor, errorsIn, failurePage, providerContract, signIn } from './contract.js'
+import { appWith, checksFor, errorsIn, failurePage, providerContract, signIn, storeWith } from './contract.js'
 
 type Options = Partial<ConstructorParameters<typeof MicrosoftProvider>[0]>
 
@@ -228,6 +228,28 @@ t.test('attack 14: an address that a hostile tenant wrote down', async t => {
       t.not(mine, theirs)
       t.equal((await app.auth.findUser({ email: VICTIM }))?.userId, mine)
       t.strictSame((await app.auth.links(mine)).map(({ provider }) => provider), ['google'])
+    })
+  }
+})
+
+t.test('attack 14: a rule of the application may vouch for its own tenant, and for that one only', async t => {
+  const RULES: Record<string, [rule: AuthPluginOptions['linking'], contoso: string, fabrikam: string]> = {
+    'verified-email': ['verified-email', failurePage('account_exists'), failurePage('account_exists')],
+    never: ['never', failurePage('account_exists'), failurePage('account_exists')],
+    'its own tenant': [(existing, { provider, claims }) => existing.emailVerified && provider === 'microsoft' && claims.tid === CONTOSO, '/', failurePage('account_exists')]
+  }
+  for (const [name, [linking, contoso, fabrikam]] of Object.entries(RULES)) {
+    t.test(name, async t => {
+      for (const [tid, landing] of [[CONTOSO, contoso], [FABRIKAM, fabrikam]] as const) {
+        const entra = await start(t)
+        entra.profile = { ...person(tid, 6), email: 'grace@example.com' }
+        const { store, userId } = await storeWith('grace@example.com')
+        const { browser } = await appWith(t, provider(entra), { store, ...(linking && { linking }) })
+
+        t.equal((await signIn(browser, entra, 'microsoft')).headers.location, landing)
+
+        t.equal((await browser.get('/me')).json().principal?.userId, landing === '/' ? userId : undefined)
+      }
     })
   }
 })

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import Fastify from 'fastify'
 import { AuthError } from '../../lib/errors.js'
-import { userOfIdentity } from '../../lib/flows/sign-in.js'
+import { userOfIdentity } from '../../lib/flows/linking.js'
 import authPlugin, { SqlAuthStore } from '../../lib/index.js'
 import type { Identity } from '../../lib/providers/provider.js'
 import { SESSION_SECRET, localProvider } from '../helpers/app.js'
@@ -32,7 +32,7 @@ export async function startRacer (target: string): Promise<Racer> {
   const run = async (move: Move): Promise<string> => {
     switch (move.does) {
       case 'sign in':
-        return (await userOfIdentity(store, move.provider, move.identity)).userId
+        return (await userOfIdentity(store, 'verified-email', { provider: move.provider, ...move.identity })).user.userId
       case 'register': {
         const { email, password } = move
         const response = await app.inject({ method: 'POST', url: '/auth/local/register', headers: { accept: 'application/json' }, payload: { email, password } })

@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto'
+import { canonicalEmail } from '../email.js'
+import { AuthError } from '../errors.js'
+import type { Identity } from '../providers/provider.js'
+import type { AuthStore, LinkedIdentity, NewUser, User } from '../store/store.js'
+
+/** Who somebody is, and according to whom. */
+export interface ProviderIdentity extends Identity {
+  /** The name of the provider, or `local`. */
+  provider: string
+}
+
+/**
+ * An application's own rule: whether an unknown identity is the same person as the user who has its e-mail.
+ *
+ * Look at both `existing.emailVerified` and `identity.emailVerified`, and at who the provider is: whoever is admitted has the account. A
+ * user whose e-mail nobody has verified is never joined, whatever the rule says, for anybody can register any address; to make room for
+ * its owner the rule may delete that user.
+ */
+export type LinkingRule = (existing: User, identity: ProviderIdentity) => boolean | Promise<boolean>
+
+/** When an unknown identity joins the user who has its e-mail: when both sides have it verified, never, or when the application says so. */
+export type LinkingPolicy = 'verified-email' | 'never' | LinkingRule
+
+/** A user, and how the identity came to be his. */
+export interface UserOfIdentity {
+  user: User
+  isNew: 'user' | 'link' | false
+}
+
+/** How often a race with another sign-in of the same person is started over before giving up. */
+const MAX_ATTEMPTS = 5
+
+/**
+ * Finds the user whom an identity at a provider belongs to, links it to the user who has its e-mail if the policy says so, or makes a
+ * new user.
+ *
+ * Every write that another request got ahead of is refused by the store and looked at afresh: simultaneous first sign-ins of one
+ * identity, or of two identities with one verified e-mail, end as one user.
+ *
+ * @throws AuthError `account_exists` when the e-mail is somebody's and it is not certain that it is the same person, `unavailable`
+ */
+export async function userOfIdentity (store: AuthStore, linking: LinkingPolicy, identity: ProviderIdentity): Promise<UserOfIdentity> {
+  const link = linkOf(identity)
+  const email = emailOf(identity)
+
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const known = await store.refreshIdentity(link)
+    if (known !== null) return { user: known, isNew: false }
+
+    const existing = email === null ? null : await store.findUser({ email })
+    if (existing === null) {
+      const created = await store.createUser(newUser(link))
+      if (created !== null) return { user: created, isNew: 'user' }
+    } else if (await mayJoin(linking, existing, identity)) {
+      const linked = await store.addLink(existing.userId, link)
+      if (linked !== null) return { user: linked, isNew: 'link' }
+      if (await hasOtherSubject(store, existing, link)) throw new AuthError('account_exists')
+    } else if (await store.findUser({ userId: existing.userId }) !== null) {
+      throw new AuthError('account_exists')
+    }
+  }
+  throw new AuthError('unavailable', { cause: new Error(`the account was changed by ${MAX_ATTEMPTS} other sign-ins meanwhile`) })
+}
+
+/**
+ * Adds an identity to a user who asked for it.
+ *
+ * @returns whether it is new; false when it was his already
+ * @throws AuthError `already_linked` when it is somebody else's or he has another one at this provider, `unauthenticated` when he was deleted, `unavailable`
+ */
+export async function linkIdentity (store: AuthStore, userId: string, identity: ProviderIdentity): Promise<boolean> {
+  const link = linkOf(identity)
+  if (await store.addLink(userId, link) !== null) return true
+
+  const links = await store.links(userId)
+  if (links.length === 0) throw new AuthError('unauthenticated')
+  const present = links.find(({ provider }) => provider === identity.provider)
+  if (present === undefined) throw new AuthError('already_linked')
+  if (present.subject !== identity.subject) {
+    throw new AuthError('already_linked', { message: 'Your account has another identity at this provider; unlink that one first.' })
+  }
+  await store.refreshIdentity(link)
+  return false
+}
+
+/** Whoever registered an address that is not his waits for its owner: only an e-mail that a provider vouched for says who the user is. */
+async function mayJoin (linking: LinkingPolicy, existing: User, identity: ProviderIdentity): Promise<boolean> {
+  const isApproved = typeof linking === 'function' ? await linking(existing, identity) : linking === 'verified-email' && identity.emailVerified
+  return isApproved === true && existing.emailVerified
+}
+
+/** A second subject at one provider with the same e-mail may be a new owner of a recycled address. */
+async function hasOtherSubject (store: AuthStore, { userId }: User, { provider, subject }: LinkedIdentity): Promise<boolean> {
+  const links = await store.links(userId)
+  return links.some(link => link.provider === provider && link.subject !== subject)
+}
+
+function newUser ({ provider, subject, claims, verifiedEmail }: LinkedIdentity): NewUser {
+  return {
+    userId: randomUUID(),
+    email: verifiedEmail,
+    emailVerified: verifiedEmail !== null,
+    name: claims.name ?? null,
+    claims: {},
+    link: { provider, subject, claims }
+  }
+}
+
+function linkOf (identity: ProviderIdentity): LinkedIdentity {
+  const { provider, subject, claims, emailVerified } = identity
+  return { provider, subject, claims, verifiedEmail: emailVerified ? emailOf(identity) : null }
+}
+
+function emailOf ({ claims: { email } }: ProviderIdentity): string | null {
+  return email === undefined ? null : canonicalEmail(email)
+}

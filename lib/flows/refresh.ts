@@ -1,0 +1,27 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { FastifyRequest } from 'fastify'
+import { mergeClaims } from '../claims.js'
+import { type Principal, leaveSession, principalOf, updatePrincipal } from '../session/principal.js'
+import type { AuthStore } from '../store/store.js'
+
+/**
+ * Brings the principal of a session up to date with the store. Whoever is gone from there, or has come in by a link that is gone, is
+ * signed out.
+ *
+ * @throws AuthError `unavailable`
+ */
+export async function refreshPrincipal (request: FastifyRequest, store: AuthStore): Promise<Principal | null> {
+  const before = principalOf(request)
+  if (before === null) return null
+  const principal = await currentPrincipal(store, before)
+  if (principal === null) await leaveSession(request)
+  else if (!isDeepStrictEqual(principal, before)) await updatePrincipal(request, principal)
+  return principal
+}
+
+/** A principal as the store knows it now; null when the user is gone, or the link by which he came in. */
+export async function currentPrincipal (store: AuthStore, { userId, provider }: Principal): Promise<Principal | null> {
+  const [user, links] = await Promise.all([store.findUser({ userId }), store.links(userId)])
+  const link = links.find(link => link.provider === provider)
+  return user === null || link === undefined ? null : { userId, provider, claims: mergeClaims(link.claims, user.claims) }
+}

@@ -1,0 +1,220 @@
+import t, { type Test } from 'tap'
+import { type AuthPluginOptions, MemoryAuthStore } from '../../lib/index.js'
+import { localProvider, startApp } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { FROM_OWN_PAGE, OwnProvider, type Person, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
+import { SlowSessionStore } from '../helpers/slow-session-store.js'
+
+const ADA = { email: 'ada@example.com', password: 'correct horse' }
+const BOB = { email: 'bob@example.com', password: 'battery staple' }
+const ADA_AT_A: Person = { subject: 'ada-1', email: 'ada@elsewhere.example' }
+
+/** Ada, who registered with a password, and her browser. */
+async function withAda (t: Test, options: AuthPluginOptions = {}) {
+  const store = new MemoryAuthStore()
+  const app = await startApp(t, { baseUrl: 'https://app.example', providers: [new OwnProvider('a'), new OwnProvider('b')], local: localProvider(), store, ...options })
+  const browser = new Browser(app)
+  const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
+  const waysIn = async (id = userId) => (await store.links(id)).map(({ provider, subject }) => `${provider} ${subject}`)
+  return { app, store, browser, userId, waysIn }
+}
+
+async function userIdIn (browser: Browser): Promise<string | undefined> {
+  return (await browser.get('/me')).json().principal?.userId
+}
+
+for (const [name, session] of [['the memory session store', {}], ['a session store in another process', { store: new SlowSessionStore() }]] as const) {
+  t.test(`with ${name}`, async t => {
+    const options = { session: { secret: 'the session secret of the tests, 32+', ...session } }
+
+    t.test('a signed-in user adds an identity to his account, and stays signed in as he was', async t => {
+      const { browser, userId, waysIn } = await withAda(t, options)
+      const before = (await browser.get('/me')).json().principal
+
+      const landing = await browser.get(await leaveFor(browser, '/auth/a/login?link=true&next=/account', ADA_AT_A))
+
+      t.equal(landing.statusCode, 302)
+      t.equal(landing.headers.location, '/account')
+      t.strictSame(await waysIn(), ['a ada-1', 'local ada@example.com'])
+      t.strictSame((await browser.get('/me')).json().principal, before)
+      const elsewhere = new Browser(browser.app)
+      await signInAt(elsewhere, 'a', ADA_AT_A)
+      t.equal(await userIdIn(elsewhere), userId, 'from then on it is a way in')
+    })
+
+    t.test('attack 23: an identity of somebody else is already_linked, and nothing changes', async t => {
+      const { app, browser, userId, waysIn } = await withAda(t, options)
+      const bob = new Browser(app)
+      await signInAt(bob, 'a', { subject: 'bob-1' })
+      const bobsId = await userIdIn(bob)
+
+      const landing = await linkAt(browser, 'a', { subject: 'bob-1' })
+
+      t.equal(landing.headers.location, '/account?error=already_linked')
+      t.strictSame(await waysIn(), ['local ada@example.com'])
+      t.strictSame(await waysIn(bobsId), ['a bob-1'])
+      t.equal(await userIdIn(browser), userId)
+    })
+
+    t.test('attack 23: linking ends with the session in which it was started', async t => {
+      const { browser, waysIn } = await withAda(t, options)
+      const callback = await leaveFor(browser, '/auth/a/login?link=true', ADA_AT_A)
+
+      await browser.post('/auth/local/revoke')
+
+      t.match((await browser.get(callback)).json(), { error: 'invalid_state' })
+      t.strictSame(await waysIn(), ['local ada@example.com'])
+      t.equal(await userIdIn(browser), undefined, 'nor does it sign anybody in')
+    })
+
+    t.test('attack 23: linking that Ada started does not finish for Bob in the same browser', async t => {
+      const { app, browser, waysIn } = await withAda(t, options)
+      const callback = await leaveFor(browser, '/auth/a/login?link=true', ADA_AT_A)
+      await browser.post('/auth/local/register', BOB)
+      const bobsId = await userIdIn(browser)
+
+      t.equal((await browser.get(callback)).headers.location, '/account?error=invalid_state')
+
+      t.strictSame(await waysIn(), ['local ada@example.com'])
+      t.strictSame(await waysIn(bobsId), ['local bob@example.com'])
+      t.equal(await app.auth.findUser({ provider: 'a', subject: 'ada-1' }), null)
+    })
+
+    t.test('attack 23: nor in another browser', async t => {
+      const { app, browser, waysIn } = await withAda(t, options)
+      const callback = await leaveFor(browser, '/auth/a/login?link=true', ADA_AT_A)
+      const other = new Browser(app)
+      await other.post('/auth/local/register', BOB)
+
+      t.match((await other.get(callback)).json(), { error: 'invalid_state' })
+      t.strictSame(await waysIn(), ['local ada@example.com'])
+    })
+
+    t.test('attack 34: a plain sign-in that is under way links nothing to whoever signs in meanwhile', async t => {
+      const { browser, userId, waysIn } = await withAda(t, options)
+      const callback = await leaveFor(browser, '/auth/a/login', ADA_AT_A)
+      await browser.post('/auth/local/login', ADA)
+
+      await browser.get(callback)
+
+      t.strictSame(await waysIn(), ['local ada@example.com'])
+      t.not(await userIdIn(browser), userId)
+    })
+  })
+}
+
+t.test('an identity that is his already stays his, with its claims of today', async t => {
+  const { browser, store, waysIn } = await withAda(t)
+  await linkAt(browser, 'a', ADA_AT_A)
+
+  t.equal((await linkAt(browser, 'a', { ...ADA_AT_A, email: 'new@elsewhere.example' })).headers.location, '/')
+
+  t.strictSame(await waysIn(), ['a ada-1', 'local ada@example.com'])
+  t.match((await store.links((await store.findUser({ provider: 'a', subject: 'ada-1' }))?.userId ?? ''))[0]?.claims, { email: 'new@elsewhere.example' })
+})
+
+t.test('a second identity at one provider is refused, with a sentence that says what to do', async t => {
+  const { browser, waysIn } = await withAda(t)
+  await linkAt(browser, 'a', ADA_AT_A)
+
+  const callback = await leaveFor(browser, '/auth/a/login?link=true', { subject: 'ada-2' })
+  const landing = await browser.get(callback, { accept: 'application/json' })
+
+  t.equal(landing.statusCode, 409)
+  t.strictSame(landing.json(), { error: 'already_linked', message: 'Your account has another identity at this provider; unlink that one first.' })
+  t.strictSame(await waysIn(), ['a ada-1', 'local ada@example.com'])
+})
+
+t.test('eight tabs that link one identity at once make one link', async t => {
+  const { browser, waysIn } = await withAda(t)
+  const callbacks: string[] = []
+  for (let tab = 0; tab < 8; tab++) callbacks.push(await leaveFor(browser, '/auth/a/login?link=true', ADA_AT_A))
+
+  const landings = await Promise.all(callbacks.map(callback => browser.get(callback)))
+
+  t.strictSame(landings.map(({ headers }) => headers.location), callbacks.map(() => '/'))
+  t.strictSame(await waysIn(), ['a ada-1', 'local ada@example.com'])
+})
+
+t.test('somebody who was deleted meanwhile gets nothing back by linking', async t => {
+  const { app, browser, userId } = await withAda(t)
+  const callback = await leaveFor(browser, '/auth/a/login?link=true', ADA_AT_A)
+  await app.auth.deleteUser(userId)
+
+  t.equal((await browser.get(callback)).headers.location, '/account?error=unauthenticated')
+  t.equal(await app.auth.findUser({ provider: 'a', subject: 'ada-1' }), null)
+})
+
+t.test('who is not signed in cannot link, and is not signed in by trying', async t => {
+  const { app } = await withAda(t)
+
+  const response = await new Browser(app).get('/auth/a/login?link=true', FROM_OWN_PAGE)
+
+  t.equal(response.headers.location, '/account?error=unauthenticated')
+})
+
+t.test('attack 22: only a page of the application starts linking', async t => {
+  const { browser, waysIn } = await withAda(t)
+  const refused = [
+    { 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }, { 'sec-fetch-site': 'none' }, { 'sec-fetch-site': 'cross-site', referer: 'https://app.example/' },
+    { 'sec-fetch-site': 'none', referer: 'https://app.example/' }, {}, { referer: 'https://evil.example/' }, { referer: 'https://app.example.evil.example/' }, { referer: 'http://app.example/' }, { referer: 'https://www.app.example/' }
+  ]
+
+  for (const headers of refused) {
+    const response = await browser.get('/auth/a/login?link=true', { accept: 'application/json', ...headers })
+    t.equal(response.statusCode, 403, JSON.stringify(headers))
+    t.equal(response.json().error, 'cross_origin')
+  }
+  t.strictSame(await waysIn(), ['local ada@example.com'])
+
+  t.equal((await browser.get('/auth/a/login?link=true', { referer: 'https://app.example/account' })).statusCode, 302, 'a browser that sends no Sec-Fetch-Site')
+  t.equal((await browser.get('/auth/a/login?link=true', { 'sec-fetch-site': 'same-origin' })).statusCode, 302, 'a page that sends no Referer')
+})
+
+t.test('attack 22: whatever else link says links nothing', async t => {
+  const { browser, userId, waysIn } = await withAda(t)
+  for (const link of ['link=1', 'link=TRUE', 'link=', 'link=true&link=true', 'link=true&link=false']) {
+    const response = await browser.get(`/auth/a/login?${link}`, { ...FROM_OWN_PAGE, accept: 'application/json' })
+    t.equal(response.statusCode, 400, link)
+    t.equal(response.json().error, 'invalid_request', link)
+  }
+
+  for (const link of ['link=false', 'link[]=true', 'Link=true']) {
+    const other = new Browser(browser.app)
+    for (const [name, value] of browser.cookies) other.cookies.set(name, value)
+    await other.get(await leaveFor(other, `/auth/a/login?${link}`, { subject: link }))
+    t.not(await userIdIn(other), userId, `${link} is a sign-in`)
+  }
+  t.strictSame(await waysIn(), ['local ada@example.com'])
+})
+
+t.test('attack 22: no redirect of ours starts linking', async t => {
+  const { browser } = await withAda(t)
+  const target = '/auth/a/login?link=true'
+
+  t.equal((await browser.submit('/auth/local/login', { ...ADA, next: target })).headers.location, '/')
+  t.equal((await browser.submit('/auth/local/login', { ...ADA, password: 'wrong', error_next: target }, { referer: 'https://app.example/sign-in' })).headers.location, '/sign-in?error=invalid')
+  t.equal((await browser.submit('/auth/local/revoke', { next: target })).headers.location, '/')
+  t.equal((await browser.get(await leaveFor(browser, `/auth/a/login?next=${encodeURIComponent(target)}`, ADA_AT_A))).headers.location, '/')
+})
+
+t.test('an address that a provider vouches for is verified by linking it; another one leaves the user\'s as it is', async t => {
+  const { app, browser, userId } = await withAda(t)
+
+  await linkAt(browser, 'a', ADA_AT_A)
+  t.match(await app.auth.findUser({ userId }), { email: 'ada@example.com', emailVerified: false })
+
+  await linkAt(browser, 'b', { subject: 'ada-at-b', email: 'Ada@Example.com' })
+  t.match(await app.auth.findUser({ userId }), { email: 'ada@example.com', emailVerified: true })
+})
+
+t.test('what was linked is unlinked, until one way in is left', async t => {
+  const { app, browser, userId, waysIn } = await withAda(t)
+  await linkAt(browser, 'a', ADA_AT_A)
+
+  await app.auth.unlink(userId, 'local')
+
+  t.strictSame(await waysIn(), ['a ada-1'])
+  t.match((await new Browser(app).post('/auth/local/login', ADA)).json(), { error: 'invalid' }, 'the password went with it')
+  await t.rejects(app.auth.unlink(userId, 'a'), { code: 'last_link' })
+})

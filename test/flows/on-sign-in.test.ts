@@ -1,0 +1,235 @@
+import { readFile } from 'node:fs/promises'
+import t, { type Test } from 'tap'
+import { type AuthPluginOptions, AuthError, type AuthStore, MemoryAuthStore, type SignIn, SignInRefused, SqlAuthStore } from '../../lib/index.js'
+import { startFakeOpenIdProvider } from '../fakes/openid-provider.js'
+import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { OwnProvider, linkAt, signInAt } from '../helpers/own-provider.js'
+import { SlowSessionStore } from '../helpers/slow-session-store.js'
+
+const ADA = { email: 'ada@example.com', password: 'correct horse' }
+const PAGE = { referer: 'https://app.example/sign-in' }
+
+/** An application with this hook, and what the hook was told. */
+async function withHook (t: Test, onSignIn: (signIn: SignIn) => void | Promise<void>, options: AuthPluginOptions = {}) {
+  const told: SignIn[] = []
+  const store = new MemoryAuthStore()
+  const app = await startApp(t, {
+    baseUrl: 'https://app.example',
+    providers: [new OwnProvider('a'), new OwnProvider('b')],
+    local: localProvider(),
+    store,
+    onSignIn: signIn => {
+      told.push(signIn)
+      return onSignIn(signIn)
+    },
+    ...options
+  })
+  return { app, store, told, browser: new Browser(app) }
+}
+
+const refuse = () => { throw new SignInRefused('not_invited') }
+
+t.test('the hook is told of every sign-in: who, by whom, whether he is new, and the provider\'s tokens', async t => {
+  const { told, browser, app } = await withHook(t, () => {})
+
+  await signInAt(browser, 'a', { subject: '1', email: 'grace@example.com' })
+  await signInAt(browser, 'a', { subject: '1', email: 'grace@example.com' })
+  await signInAt(browser, 'b', { subject: '2', email: 'grace@example.com' })
+  await browser.post('/auth/local/register', ADA)
+  await browser.post('/auth/local/login', ADA)
+
+  const grace = await app.auth.findUser({ email: 'grace@example.com' })
+  const ada = await app.auth.findUser({ email: 'ada@example.com' })
+  const tokens = { accessToken: 'the-access-token', refreshToken: 'the-refresh-token', idToken: 'the.id.token', expiresIn: 60, scope: 'openid' }
+  const atA = { provider: 'a', subject: '1', claims: { sub: '1', email: 'grace@example.com' }, emailVerified: true }
+  const atLocal = { provider: 'local', subject: ADA.email, claims: { sub: ada?.userId, email: ADA.email }, emailVerified: false }
+  t.strictSame(told.map(({ request: _, ...rest }) => rest), [
+    { principal: { userId: grace?.userId, provider: 'a', claims: atA.claims }, identity: atA, tokens, created: true },
+    { principal: { userId: grace?.userId, provider: 'a', claims: atA.claims }, identity: atA, tokens, created: false },
+    { principal: { userId: grace?.userId, provider: 'b', claims: { ...atA.claims, sub: '2' } }, identity: { ...atA, provider: 'b', subject: '2', claims: { ...atA.claims, sub: '2' } }, tokens, created: false },
+    { principal: { userId: ada?.userId, provider: 'local', claims: atLocal.claims }, identity: atLocal, tokens: null, created: true },
+    { principal: { userId: ada?.userId, provider: 'local', claims: atLocal.claims }, identity: atLocal, tokens: null, created: false }
+  ])
+  t.match(told[0]?.request.url, /^\/auth\/a\/callback/)
+})
+
+t.test('what the hook grants is in the session at once', async t => {
+  const { app, browser } = await withHook(t, async ({ principal, created }) => {
+    if (created) await app.auth.grant(principal.userId, { role: 'member' })
+  })
+
+  await signInAt(browser, 'a', { subject: '1' })
+
+  t.match((await browser.get('/me')).json().principal.claims, { sub: '1', role: 'member' })
+})
+
+t.test('a refusal ends with its code, on the page, as JSON, by every way in', async t => {
+  const { browser } = await withHook(t, refuse)
+
+  t.equal((await signInAt(browser, 'a', { subject: '1' })).headers.location, '/account?error=not_invited')
+  t.equal((await browser.submit('/auth/local/register', ADA, PAGE)).headers.location, '/sign-in?error=not_invited')
+  const response = await browser.post('/auth/local/register', ADA)
+  t.equal(response.statusCode, 403)
+  t.strictSame(response.json(), { error: 'not_invited', message: 'This application did not admit you.' })
+  t.equal((await browser.get('/me')).json().principal, null)
+})
+
+t.test('attack 33: a refused sign-in leaves the session that was there, and no user, link or password', async t => {
+  let admits = true
+  const { app, store, told, browser } = await withHook(t, () => { if (!admits) refuse() })
+  await signInAt(browser, 'a', { subject: '1', email: 'grace@example.com' })
+  const before = (await browser.get('/me')).json()
+  admits = false
+
+  await signInAt(browser, 'a', { subject: '2', email: 'eve@example.com' })
+  await signInAt(browser, 'b', { subject: '3', email: 'grace@example.com' })
+  await browser.post('/auth/local/register', ADA)
+
+  t.strictSame((await browser.get('/me')).json(), before)
+  t.equal(await store.findUser({ email: 'eve@example.com' }), null)
+  t.equal(await store.findUser({ provider: 'b', subject: '3' }), null)
+  t.equal(await store.findCredential(ADA.email), null)
+  t.strictSame((await app.auth.links(before.principal.userId)).map(({ provider }) => provider), ['a'])
+
+  admits = true
+  await signInAt(browser, 'a', { subject: '2', email: 'eve@example.com' })
+  t.equal(told.at(-1)?.created, true, 'when he comes again he is new again')
+})
+
+t.test('a refused sign-in of a user who was there leaves him as he was', async t => {
+  let admits = true
+  const { app, browser } = await withHook(t, () => { if (!admits) refuse() })
+  await browser.post('/auth/local/register', ADA)
+  admits = false
+
+  t.equal((await browser.post('/auth/local/login', ADA)).statusCode, 403)
+
+  t.ok(await app.auth.findUser({ email: ADA.email }))
+})
+
+t.test('a hook that throws something else is a failure of the application: nobody is signed in, and the cause is logged', async t => {
+  const lines: string[] = []
+  const app = await startApp(t, {
+    local: localProvider(),
+    onSignIn: () => { throw new Error('the CRM is down') }
+  }, { logger: { level: 'info', stream: { write: (line: string) => { lines.push(line) } } } })
+  const browser = new Browser(app)
+
+  const response = await browser.post('/auth/local/register', ADA)
+
+  t.equal(response.statusCode, 503)
+  t.equal(response.json().error, 'unavailable')
+  t.notMatch(response.body, /CRM/)
+  t.match(lines.filter(line => JSON.parse(line).level === 50).join(), /the CRM is down/)
+  t.equal((await browser.get('/me')).json().principal, null)
+})
+
+t.test('a refusal with an AuthError has its code too', async t => {
+  const { browser } = await withHook(t, () => { throw new AuthError('busy', { retryAfter: 7 }) })
+
+  const response = await browser.post('/auth/local/register', ADA)
+
+  t.equal(response.statusCode, 503)
+  t.equal(response.headers['retry-after'], '7')
+})
+
+t.test('a hook that deletes the user signs nobody in, whether it refuses or not', async t => {
+  for (const refuses of [false, true]) {
+    const { app, browser } = await withHook(t, async ({ principal }) => {
+      await app.auth.deleteUser(principal.userId)
+      if (refuses) refuse()
+    })
+
+    t.equal((await browser.post('/auth/local/register', ADA)).json().error, refuses ? 'not_invited' : 'unauthenticated')
+    t.equal((await browser.get('/me')).json().principal, null)
+  }
+})
+
+t.test('linking an identity is no sign-in', async t => {
+  const { told, browser } = await withHook(t, () => {})
+  await browser.post('/auth/local/register', ADA)
+
+  await linkAt(browser, 'a', { subject: '1' })
+
+  t.equal(told.length, 1)
+})
+
+t.test('attack 60: provider tokens reach the hook and are stored nowhere', async t => {
+  const directory = t.testdir()
+  const idp = await startFakeOpenIdProvider(t)
+  const sessions = new SlowSessionStore()
+  const written: string[] = []
+  const set = sessions.set.bind(sessions)
+  sessions.set = (id, session, callback) => {
+    written.push(id + JSON.stringify(session))
+    set(id, session, callback)
+  }
+  const lines: string[] = []
+  const told: SignIn[] = []
+  const store: AuthStore = new SqlAuthStore(`${directory}/users.db`)
+  const app = await startApp(t, {
+    baseUrl: 'https://app.example', providers: [idp.provider()], store, session: { secret: SESSION_SECRET, store: sessions }, onSignIn: signIn => { told.push(signIn) }
+  }, { logger: { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } } })
+  const browser = new Browser(app)
+
+  const login = await browser.get('/auth/fake/login')
+  const landing = await browser.get(idp.consent(login.headers.location ?? ''))
+  t.equal(landing.headers.location, '/')
+  await store.close()
+
+  const { accessToken = '', refreshToken = '', idToken = '' } = told[0]?.tokens ?? {}
+  const database = await Promise.all(['users.db', 'users.db-wal', 'users.db-shm'].map(async name => readFile(`${directory}/${name}`, 'latin1').catch(() => '')))
+  const kept = [...database, ...written, ...sessions.entries.values(), ...lines, JSON.stringify(landing.headers), landing.body].join('\n')
+  t.match(kept, /ada@example\.com/, 'this is where people are kept')
+  for (const token of [accessToken, refreshToken, idToken, ...idToken.split('.').slice(1)]) {
+    t.ok(token.length > 10)
+    t.notOk(kept.includes(token))
+  }
+})
+
+t.test('a user is signed in by other means', async t => {
+  const inApp = async (t: Test, onSignIn?: (signIn: SignIn) => void) => {
+    const app = await startApp(t, { baseUrl: 'https://app.example', providers: [new OwnProvider('a')], local: localProvider(), ...(onSignIn && { onSignIn }) }, {},
+      app => { app.get<{ Params: { userId: string } }>('/as/:userId', async request => app.auth.signIn(request, request.params.userId)) })
+    const ada = new Browser(app)
+    const { userId }: { userId: string } = (await ada.post('/auth/local/register', ADA)).json()
+    return { app, ada, userId, browser: new Browser(app) }
+  }
+
+  t.test('with a new session and his claims', async t => {
+    const { app, userId, browser } = await inApp(t)
+    await app.auth.grant(userId, { role: 'admin' })
+    await browser.get('/auth/a/login')
+    const before = [...browser.cookies.values()]
+
+    const principal = (await browser.get(`/as/${userId}`)).json()
+
+    t.match(principal, { userId, provider: 'local', claims: { email: ADA.email, role: 'admin' } })
+    t.strictSame((await browser.get('/me')).json().principal, principal)
+    t.notSame([...browser.cookies.values()], before, 'attack 33: the id of the session is a new one')
+  })
+
+  t.test('by his password if he has one, else by his first link', async t => {
+    const { app, ada, userId, browser } = await inApp(t)
+    await linkAt(ada, 'a', { subject: '1' })
+    t.equal((await browser.get(`/as/${userId}`)).json().provider, 'local')
+    await app.auth.unlink(userId, 'local')
+    t.equal((await browser.get(`/as/${userId}`)).json().provider, 'a')
+  })
+
+  t.test('if there is such a user', async t => {
+    const { app, userId, browser } = await inApp(t)
+    await app.auth.deleteUser(userId)
+    for (const id of [userId, 'ada', '\'']) t.match((await browser.get(`/as/${id}`)).json(), { code: 'unknown_user', statusCode: 404 })
+  })
+
+  t.test('if the hook has nothing against it', async t => {
+    let admits = true
+    const { userId, browser } = await inApp(t, () => { if (!admits) refuse() })
+    admits = false
+
+    t.match((await browser.get(`/as/${userId}`)).json(), { code: 'not_invited', statusCode: 403 })
+    t.equal((await browser.get('/me')).json().principal, null)
+  })
+})

@@ -1,0 +1,114 @@
+import t, { type Test } from 'tap'
+import { type AuthPluginOptions, type LinkingPolicy, MemoryAuthStore } from '../../lib/index.js'
+import { localProvider, startApp } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { OwnProvider, type Person, linkAt, signInAt } from '../helpers/own-provider.js'
+
+const ADDRESS = 'victim@example.com'
+const ATTACKERS_PASSWORD = { email: ADDRESS, password: 'the attacker knows it' }
+const VICTIM: Person = { subject: 'victim-1', email: ADDRESS }
+
+const POLICIES: Record<string, LinkingPolicy> = { 'verified-email': 'verified-email', never: 'never', 'a rule that always says yes': () => true, 'a rule that always says no': () => false }
+
+async function start (t: Test, options: AuthPluginOptions) {
+  const store = new MemoryAuthStore()
+  const app = await startApp(t, { baseUrl: 'https://app.example', providers: ['a', 'b', 'lax'].map(name => new OwnProvider(name)), local: localProvider(), store, ...options }, {}, app => {
+    app.get('/guarded', { preHandler: [app.auth.refresh, app.auth.requireUser] }, async request => request.principal)
+  })
+  return { app, store, attacker: new Browser(app), victim: new Browser(app) }
+}
+
+async function userIdIn (browser: Browser): Promise<string | undefined> {
+  return (await browser.get('/me')).json().principal?.userId
+}
+
+for (const [name, linking] of Object.entries(POLICIES)) {
+  t.test(`linking: ${name}`, async t => {
+    t.test('attack 19: who registered the address of somebody else with a password does not share an account with its owner', async t => {
+      const { attacker, victim } = await start(t, { linking })
+      await attacker.post('/auth/local/register', ATTACKERS_PASSWORD)
+
+      t.equal((await signInAt(victim, 'a', VICTIM)).headers.location, '/account?error=account_exists')
+
+      t.equal(await userIdIn(victim), undefined)
+      t.ok(await userIdIn(attacker))
+    })
+
+    t.test('attack 19: nor who has the address unverified at a provider', async t => {
+      const { app, attacker, victim } = await start(t, { linking })
+      await signInAt(attacker, 'lax', { subject: 'attacker-1', email: ADDRESS, emailVerified: false })
+
+      await signInAt(victim, 'a', VICTIM)
+
+      t.ok(await userIdIn(victim))
+      t.not(await userIdIn(victim), await userIdIn(attacker))
+      const again = new Browser(app)
+      await signInAt(again, 'lax', { subject: 'attacker-1', email: ADDRESS, emailVerified: false })
+      t.not(await userIdIn(again), await userIdIn(victim))
+    })
+
+    t.test('attack 19: nor who linked an identity of his own to the account that he registered', async t => {
+      const { app, attacker, victim } = await start(t, { linking })
+      await attacker.post('/auth/local/register', ATTACKERS_PASSWORD)
+      await linkAt(attacker, 'b', { subject: 'attacker-1', email: 'attacker@example.com' })
+
+      t.equal((await signInAt(victim, 'a', VICTIM)).headers.location, '/account?error=account_exists')
+
+      t.match(await app.auth.findUser({ email: ADDRESS }), { emailVerified: false }, 'another address proves nothing about this one')
+    })
+
+    t.test('attack 21: nor who gets the address at a provider where somebody else had it', async t => {
+      const { attacker, victim } = await start(t, { linking })
+      await signInAt(victim, 'a', VICTIM)
+
+      t.equal((await signInAt(attacker, 'a', { subject: 'heir-1', email: ADDRESS })).headers.location, '/account?error=account_exists')
+    })
+  })
+}
+
+t.test('attack 19: the owner, who was there first, keeps his account from whoever registers his address', async t => {
+  const { attacker, victim } = await start(t, {})
+  await signInAt(victim, 'a', VICTIM)
+
+  t.equal((await attacker.post('/auth/local/register', ATTACKERS_PASSWORD)).json().error, 'exists')
+  t.equal((await attacker.post('/auth/local/login', ATTACKERS_PASSWORD)).json().error, 'invalid')
+})
+
+t.test('attack 20: the owner gets in when the application makes room for him, and nothing of the other one is left', async t => {
+  const { app, attacker, victim } = await start(t, {
+    linking: async (existing, identity) => {
+      if (identity.emailVerified && !existing.emailVerified) await app.auth.deleteUser(existing.userId)
+      return identity.emailVerified
+    }
+  })
+  await attacker.post('/auth/local/register', ATTACKERS_PASSWORD)
+  const squatterId = await userIdIn(attacker) ?? ''
+  await linkAt(attacker, 'b', { subject: 'attacker-1', email: 'attacker@example.com' })
+  await app.auth.grant(squatterId, { role: 'admin' })
+
+  t.equal((await signInAt(victim, 'a', VICTIM)).headers.location, '/')
+
+  const victimId = await userIdIn(victim) ?? ''
+  t.not(victimId, squatterId)
+  t.match((await victim.get('/guarded')).json(), { userId: victimId, claims: { email: ADDRESS } })
+  t.notOk('role' in (await victim.get('/guarded')).json().claims)
+  t.equal((await attacker.post('/auth/local/token')).statusCode, 401)
+  t.equal((await attacker.get('/guarded')).statusCode, 401)
+  t.equal(await userIdIn(attacker), undefined)
+  t.equal((await attacker.post('/auth/local/login', ATTACKERS_PASSWORD)).json().error, 'invalid')
+  await signInAt(attacker, 'b', { subject: 'attacker-1', email: 'attacker@example.com' })
+  t.not(await userIdIn(attacker), victimId)
+})
+
+t.test('who registered with a password and is the owner links his identity himself, and is one person from then on', async t => {
+  const { app, victim } = await start(t, {})
+  await victim.post('/auth/local/register', { email: ADDRESS, password: 'the owner knows it' })
+  const userId = await userIdIn(victim)
+
+  await linkAt(victim, 'a', VICTIM)
+
+  t.match(await app.auth.findUser({ email: ADDRESS }), { userId, emailVerified: true })
+  const elsewhere = new Browser(app)
+  await signInAt(elsewhere, 'b', { subject: 'victim-at-b', email: ADDRESS })
+  t.equal(await userIdIn(elsewhere), userId, 'the address is proven now')
+})
