@@ -1,19 +1,13 @@
 import { EventEmitter } from 'node:events'
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
-import { audit } from './audit.js'
 import { Authorization, checkedUserId } from './authorization.js'
+import type { AuthChannel, AuthEvents } from './channel.js'
 import { refreshPrincipal } from './flows/refresh.js'
 import { type SignInRules, signInUser } from './flows/sign-in.js'
 import { type Guard, type RequiredClaims, requireBearer, requireClaims, requireUser } from './guards.js'
 import type { LocalIdentityProvider } from './local/identity-provider.js'
 import type { TokenUse } from './local/token.js'
 import type { Principal } from './session/principal.js'
-
-/** What happens, for the application to listen to. A listener that throws is logged and breaks nothing. */
-export interface AuthEvents {
-  /** Somebody signed out. */
-  revoke: [userId: string]
-}
 
 /** What `app.auth` knows of the application. */
 export interface AuthSettings extends SignInRules {
@@ -24,7 +18,7 @@ export interface AuthSettings extends SignInRules {
 /** What `app.auth` is: users and their claims, guards, sessions, events. */
 export class Auth extends Authorization {
   /** `auth.channel.on('revoke', userId => { ... })` */
-  readonly channel = new EventEmitter<AuthEvents>()
+  readonly channel: AuthChannel = new EventEmitter<AuthEvents>()
 
   /** A `preHandler`: lets signed-in users pass; sends others who look at pages to the option `loginPage`, else answers 401. */
   readonly requireUser: Guard
@@ -73,17 +67,5 @@ export class Auth extends Authorization {
    */
   async signIn (request: FastifyRequest, userId: string): Promise<Principal> {
     return signInUser(request, this.#settings, checkedUserId(userId))
-  }
-
-  /** Notes that somebody signed out, and tells the listeners of the channel; what one of them throws is logged and stops neither the others nor the request. */
-  announceRevoke ({ userId }: Principal, request: FastifyRequest): void {
-    audit('revoke', { userId }, request)
-    for (const listener of this.channel.rawListeners('revoke')) {
-      try {
-        listener(userId)
-      } catch (error) {
-        request.log.error({ err: error, event: 'revoke' }, 'a listener of app.auth.channel threw')
-      }
-    }
   }
 }

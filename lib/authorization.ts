@@ -1,5 +1,5 @@
 import { type AuditSource, audit } from './audit.js'
-import { type AuthorizationClaims, authorizationClaims, isPlainObject, isStorable, isText } from './claims.js'
+import { type AuthorizationClaims, type GrantableClaims, authorizationClaims, isPlainObject, isStorable, isText } from './claims.js'
 import { canonicalEmail } from './email.js'
 import { AuthError } from './errors.js'
 import { type AuthStore, type Link, type User, type UserQuery, isUserId } from './store/store.js'
@@ -32,7 +32,7 @@ export class Authorization {
    * @returns all the user's authorization claims
    * @throws AuthError `invalid_claims`, `unknown_user`, `unavailable`
    */
-  async grant (userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> {
+  async grant (userId: string, claims: GrantableClaims): Promise<AuthorizationClaims> {
     const granted = authorizationClaims(claims)
     const all = await this.store.grant(checkedUserId(userId), granted)
     audit('grant', { userId, claims: granted }, this.#source)

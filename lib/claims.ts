@@ -31,7 +31,11 @@ export interface AuthorizationClaims {
 export type Claims = IdentityClaims & AuthorizationClaims
 
 /** Claims that belong to the provider and can never be granted. */
-const IDENTITY_CLAIM_NAMES: ReadonlySet<string> = new Set(['sub', 'email', 'email_verified', 'name', 'picture'])
+const IDENTITY_CLAIMS = ['sub', 'email', 'email_verified', 'name', 'picture'] as const
+const IDENTITY_CLAIM_NAMES: ReadonlySet<string> = new Set(IDENTITY_CLAIMS)
+
+/** What `grant` takes: claims of the application, and none that belong to the provider. */
+export type GrantableClaims = AuthorizationClaims & { readonly [C in typeof IDENTITY_CLAIMS[number]]?: never }
 
 /** Names that would reach an object's prototype when copied carelessly. */
 const PROTOTYPE_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])

@@ -17,25 +17,25 @@ export type SessionOptions = Partial<FastifySessionOptions>
 
 export interface AuthPluginOptions {
   /** The public URL of the application, such as `https://app.example`; required once a provider is registered. */
-  baseUrl?: string
+  baseUrl?: string | undefined
   /** External identity providers; each gets a login and a callback route. */
-  providers?: readonly ExternalProvider[]
+  providers?: readonly ExternalProvider[] | undefined
   /** The built-in identity provider: passwords and tokens. Its routes are mounted when it is given. */
-  local?: LocalIdentityProvider
+  local?: LocalIdentityProvider | undefined
   /** Where users, links and claims are kept; default in memory, lost on restart. */
-  store?: AuthStore
+  store?: AuthStore | undefined
   /** The session that the plugin registers; must be absent when the application has registered @fastify/session itself. */
-  session?: SessionOptions
+  session?: SessionOptions | undefined
   /** The path in front of all routes; default `/auth`. */
   prefix?: string
   /** When an unknown identity joins the user who has its e-mail; default `verified-email`: when both sides have it verified. */
-  linking?: LinkingPolicy
+  linking?: LinkingPolicy | undefined
   /** Called before each sign-in is written into the session; may grant claims, and refuse. */
-  onSignIn?: SignInHook
+  onSignIn?: SignInHook | undefined
   /** The application's own page for signing in, such as `/login`: browsers are sent there by guards (with `next`) and with errors that have no other page. */
-  loginPage?: string
+  loginPage?: string | undefined
   /** Origins besides the application's own whose pages may send POST requests, such as `https://admin.app.example`. */
-  trustedOrigins?: readonly string[]
+  trustedOrigins?: readonly string[] | undefined
 }
 
 /** The options after the check: nothing is missing. */

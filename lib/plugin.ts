@@ -51,7 +51,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   await app.register(async scope => {
     await setUpScope(scope, options)
     for (const provider of providers) mountExternalRoutes(scope, provider, options)
-    if (local !== null) mountLocalRoutes(scope, local, auth, options)
+    if (local !== null) mountLocalRoutes(scope, local, auth.channel, options)
   }, { prefix })
 
   app.addHook('onClose', async () => { await store.close() })

@@ -127,7 +127,7 @@ t.test('what was refused did not happen', async t => {
   const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
   published.splice(0)
 
-  await t.rejects(app.auth.grant(userId, { sub: 'x' }))
+  await t.rejects(app.auth.grant(userId, JSON.parse('{"sub":"x"}')))
   await t.rejects(app.auth.withdraw(userId, 'role' as never))
   await t.rejects(app.auth.unlink(userId, 'local'))
   await t.rejects(app.auth.deleteUser('nobody'))

@@ -3,7 +3,7 @@ import { isPlainObject } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { secretsOf } from '../secrets.js'
 import { type Argon2Cost, type Argon2Options, DEFAULT_ARGON2_COST, HIGHEST_ARGON2_COST, PasswordHasher } from './password.js'
-import { type TokenClaims, TokenIssuer, type TokenUse } from './token.js'
+import { type ExtraClaims, type TokenClaims, TokenIssuer, type TokenUse } from './token.js'
 
 /** What visitors may claim for themselves at registration: anyone can post that form. */
 export interface RegistrationPolicy {
@@ -18,16 +18,16 @@ export type PasswordCheck = (password: string, context: { email: string }) => bo
 
 export interface LocalIdentityProviderOptions {
   /** At least 32 characters; default the setting LOCAL_IDP_SECRET. Of an array the first signs and all verify. */
-  secret?: string | readonly string[]
+  secret?: string | readonly string[] | undefined
   /** The `iss` of tokens; default `svc-auth-local`. */
-  issuer?: string
+  issuer?: string | undefined
   /** Seconds a token lives unless said otherwise; default 900. */
-  ttl?: number
+  ttl?: number | undefined
   /** Cost of password hashes; default m = 19456 KiB, t = 2, p = 1. */
-  argon2?: Argon2Options
-  password?: { check?: PasswordCheck }
+  argon2?: Argon2Options | undefined
+  password?: { check?: PasswordCheck } | undefined
   /** `false` mounts no register route. */
-  registration?: false | RegistrationPolicy
+  registration?: false | RegistrationPolicy | undefined
 }
 
 const KNOWN_OPTIONS = ['secret', 'issuer', 'ttl', 'argon2', 'password', 'registration']
@@ -37,7 +37,7 @@ const KNOWN_OPTIONS = ['secret', 'issuer', 'ttl', 'argon2', 'password', 'registr
  *
  * @example
  * ```ts
- * const local = new LocalIdentityProvider({ secret: process.env.LOCAL_IDP_SECRET })
+ * const local = new LocalIdentityProvider() // secret: LOCAL_IDP_SECRET
  * const token = await local.issueIdToken(user.userId, { scope: 'reports' }, 60)
  * const claims = await local.verifyIdToken(token)
  * ```
@@ -80,7 +80,7 @@ export class LocalIdentityProvider {
    * @throws AuthError `invalid_claims`, `invalid_ttl`
    * @see RFC 7519
    */
-  async issueIdToken (userId: string, claims: Record<string, unknown> = {}, ttl: number = this.ttl, use: TokenUse = {}): Promise<string> {
+  async issueIdToken (userId: string, claims: ExtraClaims = {}, ttl: number = this.ttl, use: TokenUse = {}): Promise<string> {
     return this.#tokens.issue(userId, claims, ttl, use)
   }
 

@@ -26,7 +26,11 @@ export interface TokenClaims {
 }
 
 /** Claims that the issuer sets (RFC 7519 section 4.1) or that decide what a token is good for. */
-const RESERVED_CLAIMS: ReadonlySet<string> = new Set(['iss', 'sub', 'iat', 'exp', 'jti', 'nbf', 'aud', 'purpose'])
+const RESERVED = ['iss', 'sub', 'iat', 'exp', 'jti', 'nbf', 'aud', 'purpose'] as const
+const RESERVED_CLAIMS: ReadonlySet<string> = new Set(RESERVED)
+
+/** What a token may say besides: plain JSON data, under names that are not the issuer's. */
+export type ExtraClaims = { readonly [claim: string]: JsonValue } & { readonly [C in typeof RESERVED[number]]?: never }
 
 const HEADER = { alg: 'HS256', typ: 'JWT' } as const
 const MIN_TTL = 1
@@ -53,7 +57,7 @@ export class TokenIssuer {
    * @param ttl seconds, 1 to 2592000
    * @throws AuthError `invalid_claims`, `invalid_ttl`
    */
-  async issue (userId: string, claims: Record<string, unknown>, ttl: number, use: TokenUse): Promise<string> {
+  async issue (userId: string, claims: ExtraClaims, ttl: number, use: TokenUse): Promise<string> {
     if (typeof userId !== 'string' || userId === '') {
       throw new AuthError('invalid_claims', { message: 'userId must be a non-empty string.' })
     }
@@ -102,7 +106,7 @@ export class TokenIssuer {
 }
 
 /** A token's claims without those that only its issuer may set: what of a principal can go into a token. */
-export function withoutReservedClaims (claims: Record<string, JsonValue | undefined>): Record<string, JsonValue> {
+export function withoutReservedClaims (claims: Record<string, JsonValue | undefined>): ExtraClaims {
   const rest: Record<string, JsonValue> = {}
   for (const [name, value] of Object.entries(claims)) {
     if (value !== undefined && !RESERVED_CLAIMS.has(name)) rest[name] = value

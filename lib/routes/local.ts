@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { wantsJson } from '../accept.js'
-import type { Auth } from '../auth.js'
+import { type AuthChannel, announceRevoke } from '../channel.js'
 import { issueToken, login, register } from '../flows/local.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { ResolvedOptions } from '../options.js'
@@ -9,7 +9,7 @@ import { answerFailure, errorPage, nextPath } from './answers.js'
 import * as schemas from './schemas.js'
 
 /** The routes of the local identity provider. */
-export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityProvider, auth: Auth, options: ResolvedOptions): void {
+export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityProvider, channel: AuthChannel, options: ResolvedOptions): void {
   const routes = scope.withTypeProvider<schemas.SchemaTypes>()
 
   const answerOnPage: ErrorHandler = (error, request, reply) => answerFailure(request, reply, error, { page: errorPage(request, options), signInAt: 'local' })
@@ -44,7 +44,7 @@ export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityPr
   routes.post('/local/revoke', { schema: schemas.revokeSession }, async (request, reply) => {
     const principal = principalOf(request)
     await endSession(request, reply)
-    if (principal !== null) auth.announceRevoke(principal, request)
+    if (principal !== null) announceRevoke(channel, principal, request)
     return wantsJson(request) ? reply.code(204).send() : goTo(request, reply, request.body.next)
   })
 

@@ -1,7 +1,7 @@
 import { createHmac, generateKeyPairSync } from 'node:crypto'
 import { SignJWT, UnsecuredJWT, decodeJwt, decodeProtectedHeader } from 'jose'
 import t from 'tap'
-import { TokenIssuer, type TokenUse, withoutReservedClaims } from '../../lib/local/token.js'
+import { type ExtraClaims, TokenIssuer, type TokenUse, withoutReservedClaims } from '../../lib/local/token.js'
 
 const SECRET = 'the local secret of these tests, 32+'
 const INVALID = { name: 'AuthError', code: 'invalid_token', statusCode: 401 }
@@ -243,7 +243,7 @@ t.test('attack 52: claims that are not plain JSON data make no token', async t =
     [], 'role', null, 1, new Map(), new (class { role = 'admin' })()
   ]
 
-  for (const claims of odd) await t.rejects(issuer.issue('ada', claims as Record<string, unknown>, 900, {}), { name: 'AuthError', code: 'invalid_claims', statusCode: 400 })
+  for (const claims of odd) await t.rejects(issuer.issue('ada', claims as ExtraClaims, 900, {}), { name: 'AuthError', code: 'invalid_claims', statusCode: 400 })
   t.notOk('admin' in {})
 })
 

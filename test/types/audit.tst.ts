@@ -1,0 +1,39 @@
+import { subscribe } from 'node:diagnostics_channel'
+import type { AuditEvents, AuditOrigin, AuthorizationClaims } from 'fastify-svc-auth'
+import { describe, expect, test } from 'tstyche'
+
+interface Origin { requestId?: string, ip?: string }
+
+describe('the payload of an audit event', () => {
+  test('exists for each event', () => {
+    expect<keyof AuditEvents>().type.toBe<'registration' | 'sign-in' | 'sign-in-failure' | 'link' | 'unlink' | 'grant' | 'withdraw' | 'deletion' | 'revoke'>()
+  })
+
+  test('says to whom it happened and how', () => {
+    expect<AuditEvents['registration']>().type.toBe<{ userId: string, provider: string } & Origin>()
+    expect<AuditEvents['sign-in']>().type.toBe<{ userId: string, provider: string } & Origin>()
+    expect<AuditEvents['sign-in-failure']>().type.toBe<{ provider: string, code: string } & Origin>()
+    expect<AuditEvents['link']>().type.toBe<{ userId: string, provider: string, subject: string, by: 'email' | 'request' } & Origin>()
+    expect<AuditEvents['unlink']>().type.toBe<{ userId: string, provider: string } & Origin>()
+    expect<AuditEvents['grant']>().type.toBe<{ userId: string, claims: AuthorizationClaims } & Origin>()
+    expect<AuditEvents['withdraw']>().type.toBe<{ userId: string, names: readonly string[] } & Origin>()
+    expect<AuditEvents['deletion']>().type.toBe<{ userId: string } & Origin>()
+    expect<AuditEvents['revoke']>().type.toBe<{ userId: string } & Origin>()
+  })
+
+  test('says by which request, if there was one', () => {
+    expect<AuditOrigin>().type.toBe<Origin>()
+    expect<AuditEvents['grant']['requestId']>().type.toBe<string | undefined>()
+  })
+
+  test('is what a subscriber makes of a message, by a check or an assertion of its own', () => {
+    subscribe('fastify-svc-auth.sign-in', message => {
+      expect(message).type.toBe<unknown>()
+      const { userId, provider, ip } = message as AuditEvents['sign-in']
+      expect(userId).type.toBe<string>()
+      expect(provider).type.toBe<string>()
+      expect(ip).type.toBe<string | undefined>()
+    })
+    expect((event: AuditEvents['sign-in']) => event.claims).type.toRaiseError("'claims' does not exist")
+  })
+})

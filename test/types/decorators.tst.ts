@@ -1,0 +1,134 @@
+import type { EventEmitter } from 'node:events'
+import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import { type Auth, type AuthEvents, Authorization, type AuthorizationClaims, type AuthStore, type Claims, type Link, type LocalIdentityProvider, MemoryAuthStore, type Principal, type TokenClaims, type User } from 'fastify-svc-auth'
+import { describe, expect, test } from 'tstyche'
+
+const app = Fastify()
+declare const request: FastifyRequest
+declare const reply: FastifyReply
+
+describe('the application', () => {
+  test('has app.auth, which cannot be told from the exported class', () => {
+    expect(app.auth).type.toBe<Auth>()
+    expect<Auth>().type.toBeAssignableTo<Authorization>()
+    expect(app.auth.store).type.toBe<AuthStore>()
+    expect(() => { app.auth.store = new MemoryAuthStore() }).type.toRaiseError('read-only')
+  })
+
+  test('has the names of its providers, for reading', () => {
+    expect(app.authProviders).type.toBe<readonly string[]>()
+    expect(() => app.authProviders.push('google')).type.toRaiseError("'push' does not exist")
+  })
+
+  test('has the local identity provider, or null', () => {
+    expect(app.localIdp).type.toBe<LocalIdentityProvider | null>()
+    expect(() => app.localIdp.verifyIdToken('token')).type.toRaiseError('possibly \'null\'')
+    expect(app.localIdp?.verifyIdToken('token')).type.toBe<Promise<TokenClaims> | undefined>()
+  })
+
+  test('has the same inside its plugins', () => {
+    app.register(async scope => {
+      expect(scope.auth).type.toBe<Auth>()
+      expect(scope.authProviders).type.toBe<readonly string[]>()
+      expect(scope.localIdp).type.toBe<LocalIdentityProvider | null>()
+    })
+  })
+})
+
+describe('a request', () => {
+  test('has the principal, or null, for reading', () => {
+    expect(request.principal).type.toBe<Principal | null>()
+    expect(request.principal).type.not.toBeAssignableFrom<undefined>()
+    expect(() => request.principal.userId).type.toRaiseError('possibly \'null\'')
+    expect(() => { request.principal = null }).type.toRaiseError('read-only')
+    expect<Principal>().type.toBe<{ userId: string, provider: string, claims: Claims }>()
+  })
+
+  test('has the claims of its Bearer token, or null', () => {
+    expect(request.token).type.toBe<TokenClaims | null>()
+    expect(() => request.token.sub).type.toRaiseError('possibly \'null\'')
+    expect(request.token?.sub).type.toBe<string | undefined>()
+  })
+
+  test('has the principal in its session too, once somebody has signed in', () => {
+    expect(request.session.user).type.toBe<Principal | undefined>()
+  })
+
+  test('of a route with types of its own has the same', () => {
+    app.post<{ Body: { title: string }, Params: { id: string } }>('/posts/:id', async ({ body, params, principal, token }) => {
+      expect(body).type.toBe<{ title: string }>()
+      expect(params).type.toBe<{ id: string }>()
+      expect(principal).type.toBe<Principal | null>()
+      expect(token).type.toBe<TokenClaims | null>()
+    })
+  })
+})
+
+describe('app.auth', () => {
+  const { auth } = app
+
+  test('looks a user up by id, by e-mail or by provider and subject', () => {
+    expect(auth.findUser({ userId: 'id' })).type.toBe<Promise<User | null>>()
+    expect(auth.findUser).type.toBeCallableWith({ email: 'ada@example.com' })
+    expect(auth.findUser).type.toBeCallableWith({ provider: 'google', subject: '1' })
+    expect(auth.findUser).type.not.toBeCallableWith('id')
+    expect(auth.findUser).type.not.toBeCallableWith({})
+    expect(auth.findUser).type.not.toBeCallableWith({ userId: undefined })
+    expect(auth.findUser).type.not.toBeCallableWith({ provider: 'google' })
+    expect(auth.findUser).type.not.toBeCallableWith({ name: 'Ada' })
+  })
+
+  test('grants and withdraws claims', () => {
+    expect(auth.grant('id', {})).type.toBe<Promise<AuthorizationClaims>>()
+    expect(auth.grant).type.not.toBeCallableWith('id')
+    expect(auth.grant).type.not.toBeCallableWith(1, {})
+    expect(auth.withdraw('id', [])).type.toBe<Promise<AuthorizationClaims>>()
+    expect(auth.withdraw).type.toBeCallableWith('id', ['role', 'plan'] as const)
+    expect(auth.withdraw).type.not.toBeCallableWith('id', 'role')
+    expect(auth.withdraw).type.not.toBeCallableWith('id', { role: 'admin' })
+  })
+
+  test('lists and removes the ways in, and deletes users', () => {
+    expect(auth.links('id')).type.toBe<Promise<Link[]>>()
+    expect(auth.unlink('id', 'google')).type.toBe<Promise<Link[]>>()
+    expect(auth.unlink).type.not.toBeCallableWith('id')
+    expect(auth.deleteUser('id')).type.toBe<Promise<void>>()
+    expect(auth.deleteUser).type.not.toBeCallableWith({ userId: 'id' })
+  })
+
+  test('refreshes and signs in by a request', () => {
+    expect(auth.refresh(request)).type.toBe<Promise<Principal | null>>()
+    expect(auth.refresh).type.not.toBeCallableWith()
+    expect(auth.signIn(request, 'id')).type.toBe<Promise<Principal>>()
+    expect(auth.signIn).type.not.toBeCallableWith(request)
+    expect(auth.signIn).type.not.toBeCallableWith('id', request)
+    expect(auth.signIn).type.not.toBeCallableWith(reply, 'id')
+  })
+
+  test('takes the request of any route', () => {
+    app.post<{ Body: { title: string }, Reply: { 200: string } }>('/', async request => {
+      expect(auth.refresh).type.toBeCallableWith(request)
+      expect(auth.signIn).type.toBeCallableWith(request, 'id')
+    })
+  })
+
+  test('has a channel with typed events', () => {
+    expect(auth.channel).type.toBe<EventEmitter<AuthEvents>>()
+    expect<AuthEvents>().type.toBe<{ revoke: [userId: string] }>()
+    auth.channel.on('revoke', userId => { expect(userId).type.toBe<string>() })
+    expect(auth.channel.on).type.toBeCallableWith('revoke', async (userId: string) => userId)
+    expect(auth.channel.on).type.not.toBeCallableWith('revoke', (userId: number) => userId)
+    expect(auth.channel.on).type.not.toBeCallableWith('revoke', (userId: string, reason: string) => userId + reason)
+    expect(auth.channel.emit).type.not.toBeCallableWith('revoke')
+  })
+})
+
+test('Authorization needs a store, and a log only if there is one', () => {
+  expect(Authorization).type.toBeConstructableWith(new MemoryAuthStore())
+  expect(Authorization).type.toBeConstructableWith(new MemoryAuthStore(), app.log)
+  expect(Authorization).type.toBeConstructableWith(new MemoryAuthStore(), console)
+  expect(Authorization).type.not.toBeConstructableWith()
+  expect(Authorization).type.not.toBeConstructableWith('./users.db')
+  expect(Authorization).type.not.toBeConstructableWith(new MemoryAuthStore(), 'info')
+  expect<Authorization>().type.not.toHaveProperty('requireUser')
+})

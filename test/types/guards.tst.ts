@@ -1,0 +1,170 @@
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyPluginCallback, type FastifyReply, type FastifyRequest, type FastifyTypeProvider } from 'fastify'
+import type { Guard, Principal, RequiredClaims, TokenClaims, TokenUse } from 'fastify-svc-auth'
+import { describe, expect, test } from 'tstyche'
+import { type Static, type TSchema, Type } from 'typebox'
+
+// In this file good code stands as an application has it: what does not compile fails the file.
+
+const app = Fastify()
+const { auth } = app
+
+test('guards are asynchronous hooks', () => {
+  expect<Guard>().type.toBe<(request: FastifyRequest, reply: FastifyReply) => Promise<void>>()
+  expect(auth.requireUser).type.toBe<Guard>()
+  expect(auth.requireBearer).type.toBe<Guard>()
+  expect(auth.requireClaims({ role: 'admin' })).type.toBe<Guard>()
+  expect(auth.requireBearerFor({ purpose: 'invitation' })).type.toBe<Guard>()
+})
+
+describe('what a guard is made for', () => {
+  test('requireClaims takes claims, none of which it must name', () => {
+    expect<RequiredClaims>().type.toBeAssignableFrom<{ role: 'admin' }>()
+    expect<RequiredClaims>().type.toBeAssignableFrom<{ sub: string }>()
+    expect(auth.requireClaims).type.toBeCallableWith({})
+    expect(auth.requireClaims).type.not.toBeCallableWith()
+    expect(auth.requireClaims).type.not.toBeCallableWith('admin')
+    expect(auth.requireClaims).type.not.toBeCallableWith(['admin'])
+    expect(auth.requireClaims).type.not.toBeCallableWith({ sub: 5 })
+  })
+
+  test('requireBearerFor takes a purpose, an audience or both', () => {
+    expect<TokenUse>().type.toBe<{ purpose?: string, audience?: string }>()
+    expect(auth.requireBearerFor).type.toBeCallableWith({ purpose: 'invitation' })
+    expect(auth.requireBearerFor).type.toBeCallableWith({ audience: 'billing', purpose: 'pre-auth' })
+    expect(auth.requireBearerFor).type.not.toBeCallableWith()
+    expect(auth.requireBearerFor).type.not.toBeCallableWith('invitation')
+    expect(auth.requireBearerFor).type.not.toBeCallableWith({ audience: ['billing'] })
+    expect(auth.requireBearerFor).type.not.toBeCallableWith({ purpose: undefined })
+    expect(auth.requireBearerFor).type.not.toBeCallableWith({ purpos: 'invitation' })
+  })
+
+  test('a guard that is made by a function is not one itself', () => {
+    expect(() => app.get('/', { preHandler: auth.requireClaims }, async () => '')).type.toRaiseError("'(required: RequiredClaims) => Guard' is not assignable")
+    expect(() => app.get('/', { preHandler: auth.requireBearerFor }, async () => '')).type.toRaiseError("'(use: TokenUse) => Guard' is not assignable")
+  })
+})
+
+describe('guards stand', () => {
+  test('alone', () => {
+    app.get('/', { preHandler: auth.requireUser }, async request => request.principal)
+    app.get('/', { preHandler: auth.requireClaims({ role: 'admin' }) }, async () => '')
+    app.get('/', { preHandler: auth.requireBearer }, async request => request.token)
+    app.get('/', { preHandler: auth.requireBearerFor({ audience: 'billing' }) }, async () => '')
+    app.get('/', { preHandler: auth.refresh }, async () => '')
+    app.route({ method: 'GET', url: '/', preHandler: auth.requireUser, handler: async () => '' })
+  })
+
+  test('in arrays, with refresh in front of them', () => {
+    app.get('/', { preHandler: [auth.refresh, auth.requireUser] }, async () => '')
+    app.get('/', { preHandler: [auth.refresh, auth.requireClaims({ role: 'admin' })] }, async () => '')
+    app.get('/', { preHandler: [auth.requireBearer, auth.requireBearerFor({ purpose: 'invitation' })] }, async () => '')
+    app.route({ method: 'GET', url: '/', preHandler: [auth.refresh, auth.requireUser], handler: async () => '' })
+    const guards = [auth.refresh, auth.requireUser]
+    app.get('/', { preHandler: guards }, async () => '')
+  })
+
+  test('in arrays, beside hooks of the application, whose arguments keep their types', () => {
+    app.get('/', {
+      preHandler: [
+        auth.requireUser,
+        async request => { expect(request.principal).type.toBe<Principal | null>() },
+        (request, _reply, done) => {
+          expect(request.token).type.toBe<TokenClaims | null>()
+          done()
+        }
+      ]
+    }, async () => '')
+  })
+
+  test('earlier in the request than preHandler', () => {
+    app.get('/', { onRequest: auth.requireUser }, async () => '')
+    app.get('/', { onRequest: [auth.refresh, auth.requireUser] }, async () => '')
+    app.get('/', { preParsing: auth.requireUser, preValidation: [auth.requireBearer] }, async () => '')
+  })
+
+  test('as hooks of an application', () => {
+    app.addHook('onRequest', auth.requireUser)
+    app.addHook('onRequest', auth.refresh)
+    app.addHook('preParsing', auth.requireUser)
+    app.addHook('preValidation', auth.requireBearer)
+    app.addHook('preHandler', auth.requireClaims({ role: 'admin' }))
+    expect(() => app.addHook('onReady', auth.requireUser)).type.toRaiseError()
+    expect(() => app.addHook('onRequest', auth.requireClaims)).type.toRaiseError()
+  })
+
+  test('in encapsulated plugins, however these are written', () => {
+    const admin: FastifyPluginAsync<{ role: 'admin' | 'member' }> = async (scope, { role }) => {
+      scope.addHook('preHandler', scope.auth.requireClaims({ role }))
+    }
+    const members: FastifyPluginCallback = (scope, _options, done) => {
+      scope.addHook('onRequest', scope.auth.requireUser)
+      done()
+    }
+    async function api (scope: FastifyInstance) {
+      scope.get('/', { preHandler: [scope.auth.refresh, scope.auth.requireUser] }, async () => '')
+    }
+    app.register(admin, { role: 'admin' })
+    app.register(members)
+    app.register(api)
+  })
+})
+
+describe('guards stand on routes', () => {
+  test('with types of their own', () => {
+    interface Post {
+      Params: { id: string }
+      Querystring: { page: number }
+      Headers: { 'x-tenant': string }
+      Body: { title: string }
+      Reply: { 201: { id: string } }
+    }
+    app.post<Post>('/', { preHandler: [auth.refresh, auth.requireUser], onRequest: auth.requireBearer }, async (request, reply) => {
+      expect(request.body).type.toBe<{ title: string }>()
+      expect(request.query).type.toBe<{ page: number }>()
+      return reply.code(201).send({ id: request.params.id })
+    })
+  })
+
+  test('with a type provider, which still types the body', () => {
+    const schema = { body: Type.Object({ title: Type.String() }), response: { 200: Type.Object({ id: Type.Number() }) } }
+    const typed = app.withTypeProvider<TypeBoxTypeProvider>()
+    typed.addHook('onRequest', typed.auth.refresh)
+    typed.post('/', { schema, preHandler: typed.auth.requireUser }, async request => {
+      expect(request.body).type.toBe<{ title: string }>()
+      return { id: 1 }
+    })
+    typed.post('/', { schema, onRequest: typed.auth.requireBearer, preHandler: [typed.auth.refresh, typed.auth.requireClaims({ role: 'admin' })] }, async request => {
+      expect(request.body).type.toBe<{ title: string }>()
+      expect(request.principal).type.toBe<Principal | null>()
+      return { id: 1 }
+    })
+    typed.register(async scope => {
+      scope.withTypeProvider<TypeBoxTypeProvider>().post('/', { schema, preHandler: [scope.auth.requireUser] }, async ({ body }) => ({ id: body.title.length }))
+    })
+  })
+
+  test('of an application with its own logger', () => {
+    const logging = Fastify({ loggerInstance: ownLogger })
+    logging.addHook('onRequest', logging.auth.requireUser)
+    logging.get('/', { preHandler: [logging.auth.refresh, logging.auth.requireUser] }, async request => {
+      request.log.metric('sign-ins', 1)
+      return logging.auth.signIn(request, 'id')
+    })
+  })
+
+  test('of an application with TLS', () => {
+    const secure = Fastify({ https: {} })
+    secure.addHook('onRequest', secure.auth.requireUser)
+    secure.get('/', { preHandler: [secure.auth.refresh, secure.auth.requireUser] }, async request => secure.auth.signIn(request, 'id'))
+  })
+})
+
+interface TypeBoxTypeProvider extends FastifyTypeProvider {
+  validator: this['schema'] extends TSchema ? Static<this['schema']> : unknown
+  serializer: this['schema'] extends TSchema ? Static<this['schema']> : unknown
+}
+
+interface OwnLogger extends FastifyBaseLogger {
+  metric (name: string, value: number): void
+}
+declare const ownLogger: OwnLogger

@@ -1,0 +1,113 @@
+import { type Argon2Options, type JsonValue, LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck, type RegistrationPolicy, type TokenClaims, type TokenUse } from 'fastify-svc-auth'
+import { describe, expect, test } from 'tstyche'
+
+const local = new LocalIdentityProvider()
+declare const claims: TokenClaims
+
+describe('LocalIdentityProvider', () => {
+  test('needs no options', () => {
+    expect(LocalIdentityProvider).type.toBeConstructableWith()
+    expect(LocalIdentityProvider).type.toBeConstructableWith({})
+  })
+
+  test('takes options', () => {
+    expect(LocalIdentityProvider).type.toBeConstructableWith({
+      secret: 'secret',
+      issuer: 'app',
+      ttl: 60,
+      argon2: { memoryCost: 19456, timeCost: 2, parallelism: 1 },
+      password: { check: () => true },
+      registration: { roles: ['member'], emailVerified: true }
+    })
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ secret: ['new', 'old'] as const })
+  })
+
+  test('checks their types', () => {
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith('secret')
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ secret: 5 })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ issuer: new URL('https://app.example') })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ ttl: '15m' })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ argon2: { memory: 19456 } })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ secrets: ['new', 'old'] })
+    expect<Argon2Options>().type.toBe<{ memoryCost?: number, timeCost?: number, parallelism?: number }>()
+  })
+
+  test('asks the application about passwords', () => {
+    const check: PasswordCheck = (password, { email }) => {
+      expect(password).type.toBe<string>()
+      expect(email).type.toBe<string>()
+      return password.includes(email) ? 'Choose one without your address.' : true
+    }
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ password: { check } })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ password: check })
+    expect<PasswordCheck>().type.toBeAssignableFrom<(password: string) => Promise<boolean | string>>()
+    expect<PasswordCheck>().type.not.toBeAssignableFrom<(password: string) => void>()
+    expect<PasswordCheck>().type.not.toBeAssignableFrom<(password: string) => number>()
+    expect<PasswordCheck>().type.not.toBeAssignableFrom<(password: Buffer) => boolean>()
+  })
+
+  test('has a registration that is limited or off, never simply on', () => {
+    expect<LocalIdentityProviderOptions['registration']>().type.toBe<false | RegistrationPolicy | undefined>()
+    expect<RegistrationPolicy>().type.toBe<{ roles?: readonly string[], emailVerified?: boolean }>()
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: false })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: true })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { roles: 'member' } })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { role: ['member'] } })
+  })
+
+  test('tells its settings, except for the secret', () => {
+    expect(local.issuer).type.toBe<string>()
+    expect(local.ttl).type.toBe<number>()
+    expect(local.registration).type.toBe<Required<RegistrationPolicy> | null>()
+    expect(local.toJSON()).type.toBe<{ issuer: string, ttl: number }>()
+    expect(local).type.not.toHaveProperty('secret')
+    expect(() => { local.ttl = 60 }).type.toRaiseError('read-only')
+  })
+})
+
+describe('tokens', () => {
+  test('are issued to a user, with claims, a lifetime and a use', () => {
+    expect(local.issueIdToken('id')).type.toBe<Promise<string>>()
+    expect(local.issueIdToken).type.toBeCallableWith('id', { scope: 'reports' })
+    expect(local.issueIdToken).type.toBeCallableWith('id', {}, 60, { purpose: 'invitation', audience: 'billing' })
+    expect(local.issueIdToken).type.toBeCallableWith('id', undefined, undefined, { purpose: 'invitation' })
+    expect(local.issueIdToken).type.not.toBeCallableWith()
+    expect(local.issueIdToken).type.not.toBeCallableWith({ userId: 'id' })
+    expect(local.issueIdToken).type.not.toBeCallableWith('id', { sub: 'ada' })
+    expect(local.issueIdToken).type.not.toBeCallableWith('id', { purpose: 'invitation' })
+    expect(local.issueIdToken).type.not.toBeCallableWith('id', { since: new Date() })
+    expect(local.issueIdToken).type.not.toBeCallableWith('id', 'reports')
+    expect(local.issueIdToken).type.not.toBeCallableWith('id', {}, '15m')
+    expect(local.issueIdToken).type.not.toBeCallableWith('id', {}, 60, 'invitation')
+    expect(local.issueIdToken).type.not.toBeCallableWith('id', {}, 60, { scope: 'reports' })
+  })
+
+  test('are verified, for a use if they have one', () => {
+    expect(local.verifyIdToken('token')).type.toBe<Promise<TokenClaims>>()
+    expect(local.verifyIdToken).type.toBeCallableWith('token', { purpose: 'invitation' })
+    expect(local.verifyIdToken).type.not.toBeCallableWith(undefined)
+    expect(local.verifyIdToken).type.not.toBeCallableWith('token', 'invitation')
+    expect<TokenUse>().type.not.toBeAssignableFrom<{ purpose: undefined }>()
+  })
+
+  test('have the claims of the issuer, a use perhaps, and others that are JSON', () => {
+    expect(claims.iss).type.toBe<string>()
+    expect(claims.sub).type.toBe<string>()
+    expect(claims.jti).type.toBe<string>()
+    expect(claims.iat).type.toBe<number>()
+    expect(claims.exp).type.toBe<number>()
+    expect(claims.aud).type.toBe<string | undefined>()
+    expect(claims.purpose).type.toBe<string | undefined>()
+    expect(claims.scope).type.toBe<JsonValue | undefined>()
+  })
+})
+
+test('passwords are hashed for an e-mail, and verified against a hash or none', () => {
+  expect(local.hashPassword('password', { email: 'ada@example.com' })).type.toBe<Promise<string>>()
+  expect(local.hashPassword).type.not.toBeCallableWith('password')
+  expect(local.hashPassword).type.not.toBeCallableWith('password', 'ada@example.com')
+  expect(local.rehashPassword('password')).type.toBe<Promise<string>>()
+  expect(local.verifyPassword('hash', 'password')).type.toBe<Promise<{ matches: boolean, outdated: boolean }>>()
+  expect(local.verifyPassword).type.toBeCallableWith(null, 'password')
+  expect(local.verifyPassword).type.not.toBeCallableWith(undefined, 'password')
+})
