@@ -3,6 +3,7 @@ import { type AuthStore, MemoryAuthStore, SqlAuthStore } from '../../lib/index.j
 import { localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider, linkAt, signInAt } from '../helpers/own-provider.js'
+import { STORES } from '../helpers/stores.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 
@@ -14,9 +15,9 @@ async function claimsIn (browser: Browser): Promise<Record<string, unknown>> {
   return (await browser.get('/me')).json().principal.claims
 }
 
-for (const Store of [MemoryAuthStore, SqlAuthStore]) {
-  t.test(`with ${Store.name}, authorization claims lie over the identity claims of each provider, and of the password`, async t => {
-    const app = await start(t, new Store(':memory:'))
+for (const [kind, newStore] of Object.entries(STORES)) {
+  t.test(`on ${kind}, authorization claims lie over the identity claims of each provider, and of the password`, async t => {
+    const app = await start(t, await newStore(t))
     const [browser, atA, atB] = [new Browser(app), new Browser(app), new Browser(app)]
     const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
     await linkAt(browser, 'a', { subject: 'ada-a', claims: { role: 'guest', tenant: 'a' } })

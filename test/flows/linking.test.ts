@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
-import { AuthError, type AuthStore, type Identity, type LinkingPolicy, MemoryAuthStore, SqlAuthStore, type User } from '../../lib/index.js'
+import { AuthError, type AuthStore, type Identity, type LinkingPolicy, MemoryAuthStore, type User } from '../../lib/index.js'
 import { userOfIdentity as find } from '../../lib/flows/linking.js'
+import { STORES } from '../helpers/stores.js'
 
 const EMAIL = 'ada@example.com'
 
@@ -87,18 +88,12 @@ async function outcome (store: AuthStore, linking: LinkingPolicy, identity: Iden
   }
 }
 
-for (const Store of [MemoryAuthStore, SqlAuthStore]) {
-  t.test(`with ${Store.name}`, async t => {
-    const newStore = (t: Test): AuthStore => {
-      const store = new Store(':memory:')
-      t.teardown(() => store.close())
-      return store
-    }
-
+for (const [kind, newStore] of Object.entries(STORES)) {
+  t.test(`on ${kind}`, async t => {
     for (const [who = '', email = '', ...outcomes] of OUTCOMES) {
       for (const [index, [name, policy]] of Object.entries(policies).entries()) {
         t.test(`${who}; an unknown identity, e-mail ${email}; linking ${name}: ${outcomes[index]}`, async t => {
-          const store = newStore(t)
+          const store = await newStore(t)
           const owner = await existing[who]?.(store)
           const identity = identities[email]?.('1') ?? anonymous('1')
 
@@ -114,7 +109,7 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
     t.test('a known identity is its user, whatever its e-mail, the policy, and whoever has the address now', async t => {
       for (const [name, policy] of Object.entries(policies)) {
         for (const identity of Object.values(identities)) {
-          const store = newStore(t)
+          const store = await newStore(t)
           const known = await userOfIdentity(store, 'a', anonymous('1'))
           const owner = await userOfIdentity(store, 'other', verified('0'))
 
@@ -127,7 +122,7 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
     })
 
     t.test('a rule is told who has the address and who wants to join, and asked about nobody else', async t => {
-      const store = newStore(t)
+      const store = await newStore(t)
       const asked: unknown[] = []
       const rule: LinkingPolicy = (...question) => {
         asked.push(question)
@@ -145,14 +140,14 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
 
     t.test('only true is a yes', async t => {
       for (const answer of [1, 'true', {}, undefined, null]) {
-        const store = newStore(t)
+        const store = await newStore(t)
         await userOfIdentity(store, 'a', verified('1'))
         await refused(t, userOfIdentity(store, 'b', verified('2'), (() => answer) as never))
       }
     })
 
     t.test('a rule that fails lets nobody in', async t => {
-      const store = newStore(t)
+      const store = await newStore(t)
       const ada = await userOfIdentity(store, 'a', verified('1'))
 
       await t.rejects(userOfIdentity(store, 'b', verified('2'), async () => { throw new Error('the directory is down') }), /the directory is down/)
@@ -161,7 +156,7 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
     })
 
     t.test('attack 20: a rule makes room for the owner of an address by deleting who only registered it', async t => {
-      const store = newStore(t)
+      const store = await newStore(t)
       const squatter = await localUser(store)
       await store.grant(squatter, { role: 'admin' })
 
@@ -177,7 +172,7 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
     })
 
     t.test('an unknown identity becomes a user, a known one stays that user', async t => {
-      const store = newStore(t)
+      const store = await newStore(t)
       const first = await userOfIdentity(store, 'a', verified('1'))
       const second = await userOfIdentity(store, 'a', verified('1'))
       t.match(first, { email: EMAIL, emailVerified: true, name: 'Ada', claims: {} })
@@ -185,13 +180,13 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
     })
 
     t.test('equal subjects at two providers are two users', async t => {
-      const store = newStore(t)
+      const store = await newStore(t)
       const users = [await userOfIdentity(store, 'a', anonymous('1')), await userOfIdentity(store, 'b', anonymous('1'))]
       t.not(users[0]?.userId, users[1]?.userId)
     })
 
     t.test('an identity with the same verified e-mail joins the user, in whatever spelling', async t => {
-      const store = newStore(t)
+      const store = await newStore(t)
       const first = await userOfIdentity(store, 'a', verified('1'))
       const second = await userOfIdentity(store, 'b', verified('2', ' ADA@Example.com'))
       t.equal(second.userId, first.userId)
@@ -199,13 +194,13 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
     })
 
     t.test('another subject at the same provider does not, whoever has the address now', async t => {
-      const store = newStore(t)
+      const store = await newStore(t)
       await userOfIdentity(store, 'a', verified('1'))
       await refused(t, userOfIdentity(store, 'a', verified('2')))
     })
 
     t.test('an unverified e-mail joins nobody, and belongs to nobody', async t => {
-      const store = newStore(t)
+      const store = await newStore(t)
       const squatter = await userOfIdentity(store, 'a', unverified('1'))
       const owner = await userOfIdentity(store, 'b', verified('2'))
       t.not(owner.userId, squatter.userId)
@@ -215,14 +210,14 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
     })
 
     t.test('who registered the e-mail with a password is not joined: the address was never proven to be his', async t => {
-      const store = newStore(t)
+      const store = await newStore(t)
       const userId = await localUser(store)
       await refused(t, userOfIdentity(store, 'a', verified('1')))
       t.equal((await store.links(userId)).length, 1)
     })
 
     t.test('a changed e-mail is taken over, unless it is somebody else\'s', async t => {
-      const store = newStore(t)
+      const store = await newStore(t)
       const ada = await userOfIdentity(store, 'a', verified('1'))
       const eve = await userOfIdentity(store, 'a', verified('2', 'eve@example.com'))
       t.equal((await userOfIdentity(store, 'a', verified('1', 'new@example.com'))).email, 'new@example.com')
@@ -232,12 +227,12 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
     })
 
     t.test('an e-mail that is no address is none', async t => {
-      const store = newStore(t)
+      const store = await newStore(t)
       t.equal((await userOfIdentity(store, 'a', verified('1', 'nobody'))).email, null)
     })
 
     t.test('two hundred first sign-ins of one identity at once end as one user with one link', async t => {
-      const store = newStore(t)
+      const store = await newStore(t)
       const users = await Promise.all(Array.from({ length: 200 }, () => userOfIdentity(store, 'a', verified('1'))))
       const ids = new Set(users.map(({ userId }) => userId))
       t.equal(ids.size, 1)
@@ -245,7 +240,7 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
     })
 
     t.test('first sign-ins of two identities with one verified e-mail at once end as one user', async t => {
-      const store = newStore(t)
+      const store = await newStore(t)
       const users = await Promise.all(Array.from({ length: 40 }, (_, index) => userOfIdentity(store, `p${index % 4}`, verified(`s${index % 4}`))))
       const ids = new Set(users.map(({ userId }) => userId))
       t.equal(ids.size, 1)

@@ -2,11 +2,12 @@ import fastifyCookie from '@fastify/cookie'
 import fastifySession from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import authPlugin, { AuthError, type AuthPluginOptions, type AuthStore, MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
+import authPlugin, { AuthError, type AuthPluginOptions, type AuthStore, MemoryAuthStore } from '../../lib/index.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider, linkAt, signInAt } from '../helpers/own-provider.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
+import { STORES } from '../helpers/stores.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 
@@ -28,16 +29,10 @@ function addRoutes (app: FastifyInstance, sessions: SlowSessionStore): void {
   app.get('/admin', { preHandler: [app.auth.refresh, app.auth.requireClaims({ role: 'admin' })] }, async () => 'welcome')
 }
 
-for (const Store of [MemoryAuthStore, SqlAuthStore]) {
-  t.test(`with ${Store.name}`, async t => {
-    const newStore = (t: Test): AuthStore => {
-      const store = new Store(':memory:')
-      t.teardown(() => store.close())
-      return store
-    }
-
+for (const [kind, newStore] of Object.entries(STORES)) {
+  t.test(`on ${kind}`, async t => {
     t.test('a grant is seen by an open session at the next refresh, and from then on', async t => {
-      const { app, browser, userId } = await withAda(t, newStore(t))
+      const { app, browser, userId } = await withAda(t, await newStore(t))
       await app.auth.grant(userId, { role: 'admin' })
       t.notOk('role' in (await browser.get('/me')).json().principal.claims)
 
@@ -49,7 +44,7 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
     })
 
     t.test('a claim that was withdrawn opens no door any more', async t => {
-      const { app, browser, userId } = await withAda(t, newStore(t))
+      const { app, browser, userId } = await withAda(t, await newStore(t))
       await app.auth.grant(userId, { role: 'admin' })
       t.equal((await browser.get('/admin')).statusCode, 200)
 
@@ -60,7 +55,7 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
     })
 
     t.test('identity claims of another browser\'s sign-in are seen too', async t => {
-      const { app, browser } = await withAda(t, newStore(t))
+      const { app, browser } = await withAda(t, await newStore(t))
       const [here, there] = [new Browser(app), browser]
       await signInAt(here, 'a', { subject: '1', email: 'one@example.com' })
       await signInAt(there, 'a', { subject: '1', email: 'two@example.com' })
@@ -69,7 +64,7 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
     })
 
     t.test('attack 37: a user who was deleted while signed in is signed out for good', async t => {
-      const { app, browser, userId, sessions } = await withAda(t, newStore(t))
+      const { app, browser, userId, sessions } = await withAda(t, await newStore(t))
       const stolen = new Browser(app)
       for (const [name, value] of browser.cookies) stolen.cookies.set(name, value)
       await app.auth.deleteUser(userId)
@@ -82,7 +77,7 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
     })
 
     t.test('attack 37: who came in by a link that is gone is signed out, who came in by another one is not', async t => {
-      const { app, browser, userId } = await withAda(t, newStore(t))
+      const { app, browser, userId } = await withAda(t, await newStore(t))
       await linkAt(browser, 'a', { subject: '1' })
       const other = new Browser(app)
       await signInAt(other, 'a', { subject: '1' })
@@ -94,7 +89,7 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
     })
 
     t.test('attack 37: no token is issued to a session that a refresh would end', async t => {
-      const { app, browser, userId } = await withAda(t, newStore(t))
+      const { app, browser, userId } = await withAda(t, await newStore(t))
       await linkAt(browser, 'a', { subject: '1' })
       await app.auth.unlink(userId, 'local')
 
