@@ -32,6 +32,7 @@ export function principalOf (request: FastifyRequest): Principal | null {
  * @see OWASP ASVS 7.2.4
  */
 export async function writePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
+  keepEnded(request.sessionStore)
   const before = request.session.sessionId
   try {
     await request.session.regenerate()

@@ -1,6 +1,10 @@
+import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import fastifyCookie from '@fastify/cookie'
+import fastifySession from '@fastify/session'
+import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import { type AuthPluginOptions, AuthError, type AuthStore, MemoryAuthStore, type SignIn, SignInRefused, SqlAuthStore } from '../../lib/index.js'
+import authPlugin, { type AuthPluginOptions, AuthError, type AuthStore, MemoryAuthStore, type SignIn, SignInRefused, SqlAuthStore } from '../../lib/index.js'
 import { startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -232,4 +236,43 @@ t.test('a user is signed in by other means', async t => {
     t.match((await browser.get(`/as/${userId}`)).json(), { code: 'not_invited', statusCode: 403 })
     t.equal((await browser.get('/me')).json().principal, null)
   })
+
+  t.test('attack 35: and the session that was there is gone, also when another request saves it meanwhile, in an application with a session of its own', async t => {
+    const sessions = new SlowSessionStore()
+    const app: FastifyInstance = Fastify()
+    t.teardown(() => app.close())
+    await app.register(fastifyCookie)
+    await app.register(fastifySession, { secret: SESSION_SECRET, store: sessions, cookie: { secure: false }, saveUninitialized: false })
+    const store = new MemoryAuthStore()
+    await app.register(authPlugin, { store })
+    const userId = randomUUID()
+    await store.createUser({ userId, email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'a', subject: '1', claims: { sub: '1' } } })
+    const [saved, signedIn] = [withResolvers(), withResolvers()]
+    app.get('/visit', async request => { request.session.set('visits' as never, 1 as never) })
+    app.get('/slow', async request => {
+      saved.resolve()
+      await signedIn.promise
+      request.session.set('visits' as never, 2 as never)
+    })
+    app.get('/as', async request => app.auth.signIn(request, userId))
+    const browser = new Browser(app)
+    await browser.get('/visit')
+    const other = new Browser(app)
+    for (const [name, value] of browser.cookies) other.cookies.set(name, value)
+
+    const slow = other.get('/slow')
+    await saved.promise
+    await browser.get('/as')
+    signedIn.resolve()
+    await slow
+
+    t.equal(sessions.sessions.length, 1)
+    t.match(sessions.sessions[0], userId)
+  })
 })
+
+function withResolvers (): { promise: Promise<void>, resolve: () => void } {
+  let resolve = () => {}
+  const promise = new Promise<void>(_resolve => { resolve = _resolve })
+  return { promise, resolve }
+}
