@@ -1,4 +1,4 @@
-/** Gives a user claims: `npx tsx examples/grant.ts ada@example.com role=admin`. He has them from his next sign-in on. */
+/** Gives a user claims: `npx tsx examples/grant.ts ada@example.com role=admin`. Pages that refresh the session see them at once, others from his next sign-in on. */
 import { AuthError, Authorization, OptionsError, SqlAuthStore } from 'fastify-svc-auth'
 
 const USAGE = 'Usage: npx tsx examples/grant.ts <e-mail> <claim>=<value> [<claim>=<value> ...]'
@@ -20,7 +20,7 @@ async function grant ([email, ...assignments]: string[]): Promise<void> {
     const user = await authorization.findUser({ email })
     if (user === null) return fail(`No user in ${process.env.LOCAL_AUTH_DB ?? './local-auth.db'} has the e-mail ${email}; register with it first.`)
     const granted = await authorization.grant(user.userId, claims)
-    console.log(`${email} now has the claims ${JSON.stringify(granted)}; they take effect at the next sign-in.`)
+    console.log(`${email} now has the claims ${JSON.stringify(granted)}; where sessions are not refreshed they take effect at the next sign-in.`)
   } finally {
     await store.close()
   }

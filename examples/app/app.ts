@@ -1,12 +1,19 @@
-import Fastify, { type FastifyInstance } from 'fastify'
+import type { Database } from 'better-sqlite3'
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import authPlugin, { AuthError, type ExternalProvider, LocalIdentityProvider, SqlAuthStore } from 'fastify-svc-auth'
+import { mountInvitations } from './invitations.js'
+import { setUpLinks } from './links.js'
 import { adminPage, claimsPage, loginPage, problemPage } from './pages.js'
+import { mountPreAuth } from './pre-auth.js'
 import { sendPage, setUpSite } from './site.js'
+import { UsedTokens } from './used-tokens.js'
 
 export interface AppOptions {
   /** Where people find the application, such as `http://localhost:3000`. */
   baseUrl: string
   providers: readonly ExternalProvider[]
+  /** Where used links are noted. */
+  database: Database
 }
 
 interface PageQuery {
@@ -15,16 +22,18 @@ interface PageQuery {
 }
 
 /** The whole application: sign-in is one `register`, the rest is pages. */
-export async function buildApp ({ baseUrl, providers }: AppOptions): Promise<FastifyInstance> {
-  const app = Fastify({ logger: { level: 'warn' } })
+export async function buildApp ({ baseUrl, providers, database }: AppOptions): Promise<FastifyInstance> {
+  const app = Fastify({ logger: { level: process.env.LOG_LEVEL ?? 'warn', serializers } })
+  const local = new LocalIdentityProvider() // secret: LOCAL_IDP_SECRET
   setUpSite(app)
   setUpProblemPages(app)
 
   await app.register(authPlugin, {
     baseUrl,
     providers,
-    local: new LocalIdentityProvider(), // secret: LOCAL_IDP_SECRET
-    store: new SqlAuthStore() // file: LOCAL_AUTH_DB
+    local,
+    store: new SqlAuthStore(), // file: LOCAL_AUTH_DB
+    loginPage: '/login'
   }) // session secret: SVC_SESSION_SECRET
 
   app.get<{ Querystring: PageQuery }>('/login', async (request, reply) => {
@@ -38,19 +47,33 @@ export async function buildApp ({ baseUrl, providers }: AppOptions): Promise<Fas
   })
 
   await app.register(async admin => {
+    // Refreshed first: a role counts from the moment it is granted, and no longer than that.
+    admin.addHook('preHandler', app.auth.refresh)
     admin.addHook('preHandler', app.auth.requireClaims({ role: 'admin' }))
     admin.get('/admin', async (request, reply) => sendPage(reply, adminPage(request.principal)))
+  })
+
+  await app.register(async links => {
+    const usedTokens = new UsedTokens(database)
+    await setUpLinks(links, baseUrl)
+    mountPreAuth(links, local, usedTokens)
+    mountInvitations(links, { baseUrl, local, usedTokens })
   })
 
   return app
 }
 
+/** Queries of ours hold tokens, which the log must not. */
+const serializers = {
+  req: ({ method, url, ip }: FastifyRequest) => ({ method, url: url.replace(/\?.*/s, ''), remoteAddress: ip })
+}
+
 /** Guards throw; how a refusal looks is up to the application. */
 function setUpProblemPages (app: FastifyInstance): void {
-  app.setErrorHandler<Error & { statusCode?: number }>((error, { principal, url, log }, reply) => {
+  app.setErrorHandler<Error & { statusCode?: number }>((error, { principal, log }, reply) => {
     const { statusCode = 500 } = error
     if (statusCode >= 500) log.error(error)
-    return sendPage(reply, problemPage({ code: error instanceof AuthError ? error.code : undefined, path: url, principal }), statusCode)
+    return sendPage(reply, problemPage({ code: error instanceof AuthError ? error.code : undefined, principal }), statusCode)
   })
-  app.setNotFoundHandler(({ principal, url }, reply) => sendPage(reply, problemPage({ code: 'not_found', path: url, principal }), 404))
+  app.setNotFoundHandler(({ principal }, reply) => sendPage(reply, problemPage({ code: 'not_found', principal }), 404))
 }

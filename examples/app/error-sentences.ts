@@ -18,9 +18,10 @@ const SENTENCES: Partial<Record<AuthErrorCode | 'not_found', string>> = {
   provider_unavailable: 'The provider cannot be reached at the moment. Try again later.',
   account_exists: 'There is an account with this e-mail already. Sign in to it the way you did before.',
   already_linked: 'This sign-in belongs to another account.',
-  invalid_token: 'The token is missing, expired or not valid.',
+  invalid_token: 'This link was used already, is too old, or is not complete. Ask for a new one.',
   unauthenticated: 'Sign in to see this page.',
   forbidden: 'Your account may not see this page.',
+  unknown_user: 'This account does not exist any more.',
   not_found: 'There is nothing at this address.'
 }
 

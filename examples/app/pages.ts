@@ -1,6 +1,7 @@
-import type { AuthErrorCode, Principal } from 'fastify-svc-auth'
+import type { AuthErrorCode, Principal, User } from 'fastify-svc-auth'
 import { errorSentence } from './error-sentences.js'
 import { type Html, html } from './html.js'
+import { ROLES } from './roles.js'
 
 /** The frame around every page. */
 export function page (title: string, content: Html, navigation?: Html): Html {
@@ -72,16 +73,47 @@ export function claimsPage ({ principal, error }: { principal: Principal, error:
 }
 
 export function adminPage (principal: Principal | null): Html {
-  return page('Administration', html`<p>You see this page because your claim <code>role</code> is <code>admin</code>.</p>`, navigation(principal))
+  return page('Administration', html`
+    <p>You see this page because your claim <code>role</code> is <code>admin</code>.</p>
+    <form method="post" action="/admin/invitations" aria-labelledby="invite">
+      <h2 id="invite">Invite somebody</h2>
+      <label>Role <select name="role">${ROLES.map(role => html`<option>${role}</option>`)}</select></label>
+      <button>Make a link</button>
+    </form>`, navigation(principal))
+}
+
+export function invitationLinkPage ({ principal, role, link }: { principal: Principal, role: string, link: string }): Html {
+  return page('Your invitation', html`
+    <p>Send this link to the one you invite. Whoever accepts it first has the role <strong>${role}</strong>; it is good for an hour.</p>
+    <pre>${link}</pre>`, navigation(principal))
+}
+
+export function invitationPage ({ principal, inviter, role, token }: { principal: Principal | null, inviter: User, role: string, token: string }): Html {
+  const present = principal?.claims.role
+  return page('You are invited', html`
+    <form method="post" action="/invitation">
+      <p><strong>${nameOf(inviter)}</strong> offers you the role <strong>${role}</strong>.</p>
+      ${present !== undefined && html`<p>It takes the place of your role <strong>${text(present)}</strong>.</p>`}
+      <input type="hidden" name="token" value="${token}">
+      <button>Accept</button>
+    </form>`, navigation(principal))
+}
+
+export function preAuthPage ({ principal, user, token }: { principal: Principal | null, user: User, token: string }): Html {
+  return page('Sign in with a link', html`
+    <form method="post" action="/pre-auth">
+      <p>This link signs you in, once.</p>
+      <input type="hidden" name="token" value="${token}">
+      <button>Continue as ${nameOf(user)}</button>
+    </form>`, navigation(principal))
 }
 
 /** What stopped a request, and what to do about it. */
-export function problemPage ({ code, path, principal }: { code: AuthErrorCode | 'not_found' | undefined, path: string, principal: Principal | null }): Html {
+export function problemPage ({ code, principal }: { code: AuthErrorCode | 'not_found' | undefined, principal: Principal | null }): Html {
   return page(TITLES.get(code) ?? 'Something went wrong', html`
     <p>${errorSentence(code)}</p>
-    ${code === 'unauthenticated' && html`<p><a class="button" href="/login?next=${inQuery(path)}">Go to the sign-in page</a></p>`}
     ${code === 'forbidden' && html`
-      <p>It is for those whose claim <code>role</code> is <code>admin</code>. This is how to become one; sign in again afterwards:</p>
+      <p>It is for those whose claim <code>role</code> is <code>admin</code>. This is how to become one; reload the page afterwards:</p>
       <pre>npx tsx examples/grant.ts ${principal?.claims.email ?? 'your@e-mail.example'} role=admin</pre>`}`, navigation(principal))
 }
 
@@ -96,6 +128,7 @@ const USUAL_NAMES: ReadonlyMap<string, string> = new Map([
 const TITLES: ReadonlyMap<string | undefined, string> = new Map([
   ['unauthenticated', 'Sign in first'],
   ['forbidden', 'Not for this account'],
+  ['invalid_token', 'This link does not work'],
   ['not_found', 'Page not found']
 ])
 
@@ -117,6 +150,10 @@ function alert (error: unknown): Html | false {
 /** A path as the value of a query parameter; slashes may stay, and are easier to read. */
 function inQuery (path: string): string {
   return encodeURIComponent(path).replaceAll('%2F', '/')
+}
+
+function nameOf ({ email, name, userId }: User): string {
+  return email ?? name ?? userId
 }
 
 function text (claim: unknown): string {

@@ -1,8 +1,11 @@
-/** Starts the example: `npm start`. Nothing has to be configured; PORT, DEV_PROVIDER_PORT and the settings of the library, those of providers too, can be. */
+/** Starts the example: `npm start`. Nothing has to be configured; PORT, DEV_PROVIDER_PORT, EXAMPLE_DB, LOG_LEVEL and the settings of the library, those of providers too, can be. */
 import { randomBytes } from 'node:crypto'
+import type { Database } from 'better-sqlite3'
 import type { FastifyInstance } from 'fastify'
 import { OptionsError, providersFromEnv } from 'fastify-svc-auth'
 import { buildApp } from './app.js'
+import { openDatabase } from './database.js'
+import { keptSecret } from './kept-secret.js'
 
 /** Something in the environment keeps the example from starting; the message says what to do. */
 class StartError extends Error {}
@@ -18,14 +21,17 @@ try {
 async function start (): Promise<void> {
   const port = portFrom('PORT', 3000)
   const baseUrl = `http://localhost:${port}`
-  inventSecret('SVC_SESSION_SECRET', 'sessions')
-  inventSecret('LOCAL_IDP_SECRET', 'tokens')
+  const database = openDatabase()
+  inventSecrets(database)
 
   // In production the development provider is not even loaded.
   const dev = process.env.NODE_ENV === 'production' ? null : await devProvider(portFrom('DEV_PROVIDER_PORT', port + 1), baseUrl)
-  const app = await buildApp({ baseUrl, providers: [...providersFromEnv(), ...(dev === null ? [] : [dev.provider])] })
+  const app = await buildApp({ baseUrl, providers: [...providersFromEnv(), ...(dev === null ? [] : [dev.provider])], database })
 
-  const close = async () => { await Promise.all([app.close(), dev?.server.close()]) }
+  const close = async () => {
+    await Promise.all([app.close(), dev?.server.close()])
+    database.close()
+  }
   process.once('SIGINT', close).once('SIGTERM', close)
 
   await listen(app, port, 'PORT')
@@ -42,10 +48,15 @@ async function devProvider (port: number, appUrl: string) {
 }
 
 /** The library never makes a secret up. For a first look it is handy, so the example does, and says so. */
-function inventSecret (setting: string, what: string): void {
-  if (process.env[setting] !== undefined) return
-  process.env[setting] = randomBytes(32).toString('hex')
-  console.log(`${setting} is not set: a random one is used, and ${what} end with this process.`)
+function inventSecrets (database: Database): void {
+  if (process.env.SVC_SESSION_SECRET === undefined) {
+    process.env.SVC_SESSION_SECRET = randomBytes(32).toString('hex')
+    console.log('SVC_SESSION_SECRET is not set: a random one is used, and sessions end with this process.')
+  }
+  if (process.env.LOCAL_IDP_SECRET === undefined) {
+    process.env.LOCAL_IDP_SECRET = keptSecret(database, 'LOCAL_IDP_SECRET')
+    console.log(`LOCAL_IDP_SECRET is not set: a random one is used, which ${database.name} keeps for examples/pre-auth-link.ts.`)
+  }
 }
 
 function portFrom (setting: string, fallback: number): number {

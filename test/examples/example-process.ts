@@ -26,7 +26,9 @@ export class ExampleProcess {
   /** Resolves when the output contains the text; rejects when the process ends without it. */
   async says (text: string): Promise<void> {
     await new Promise<void>((resolve, reject) => {
-      this.#onOutput(() => { if (this.output.includes(text)) resolve() })
+      const check = () => { if (this.output.includes(text)) resolve() }
+      this.#onOutput(check)
+      check()
       this.#ended.then(() => { reject(new Error(`the process ended without saying "${text}":\n${this.output}`)) }, reject)
     })
   }
@@ -47,12 +49,13 @@ export class ExampleProcess {
   }
 }
 
-/** Where the example and its development provider listen, and where it keeps its users. */
-export async function settingsFor (t: Test): Promise<{ PORT: string, DEV_PROVIDER_PORT: string, LOCAL_AUTH_DB: string }> {
+/** Where the example and its development provider listen, and where it keeps what it knows. */
+export async function settingsFor (t: Test): Promise<{ PORT: string, DEV_PROVIDER_PORT: string, LOCAL_AUTH_DB: string, EXAMPLE_DB: string }> {
   const servers = [await occupy(), await occupy()] as const
   const [PORT, DEV_PROVIDER_PORT] = [portOf(servers[0]), portOf(servers[1])]
   await Promise.all(servers.map(free))
-  return { PORT, DEV_PROVIDER_PORT, LOCAL_AUTH_DB: join(t.testdir(), 'users.db') }
+  const directory = t.testdir()
+  return { PORT, DEV_PROVIDER_PORT, LOCAL_AUTH_DB: join(directory, 'users.db'), EXAMPLE_DB: join(directory, 'example.db') }
 }
 
 /** Starts the example and waits until it is ready. */

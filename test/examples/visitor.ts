@@ -49,6 +49,11 @@ export class Visitor {
     return this.#visit(new URL(action, this.page.url), { referer: this.page.url, body, allowed: this.#formTargets() })
   }
 
+  /** Sends a form that stands on no page of this visitor's, from a site of this kind (Sec-Fetch-Site). */
+  async send (url: string, fields: Record<string, string>, site: string): Promise<Page> {
+    return this.#visit(new URL(url), { body: new URLSearchParams(fields), site })
+  }
+
   /** The answer to an address, when it is a redirect that leads off the machine of the test. */
   async request (url: string): Promise<Response> {
     return this.#request(new URL(url), { redirect: 'manual', headers: { accept: 'text/html' } })
@@ -64,7 +69,7 @@ export class Visitor {
     })
   }
 
-  async #visit (target: URL, { referer, body, allowed }: { referer?: URL, body?: URLSearchParams, allowed?: Set<string> }): Promise<Page> {
+  async #visit (target: URL, { referer, body, allowed, site }: { referer?: URL, body?: URLSearchParams, allowed?: Set<string>, site?: string }): Promise<Page> {
     let url = target
     let method = body === undefined ? 'GET' : 'POST'
     let policy = this.#page?.headers.get('referrer-policy')
@@ -76,8 +81,8 @@ export class Visitor {
         redirect: 'manual',
         headers: {
           accept: 'text/html,application/xhtml+xml,*/*;q=0.8',
-          'sec-fetch-site': referer === undefined ? 'none' : isSameOrigin ? 'same-origin' : 'same-site',
-          ...(referer !== undefined && isSameOrigin && policy !== 'no-referrer' && { referer: referer.href }),
+          'sec-fetch-site': site ?? (referer === undefined ? 'none' : isSameOrigin ? 'same-origin' : 'same-site'),
+          ...(referer !== undefined && isSameOrigin && policy !== 'no-referrer' && { referer: policy === 'strict-origin' ? `${referer.origin}/` : referer.href }),
           ...(method === 'POST' && { origin: isSameOrigin ? url.origin : 'null' })
         },
         ...(method === 'POST' && body !== undefined && { body })
@@ -116,6 +121,13 @@ export class Visitor {
     const [, ...sources] = policy.split('; ').find(directive => directive.startsWith('form-action '))?.split(' ') ?? []
     return new Set(sources.map(source => source === "'self'" ? this.page.url.origin : source))
   }
+}
+
+/** The user whom a page of claims names. */
+export function userIdOn (page: string): string {
+  const id = /<code>([0-9a-f-]{36})<\/code>/.exec(page)?.[1]
+  if (id === undefined) throw new Error(`there is no user in ${page}`)
+  return id
 }
 
 function attribute (tag: string, name: string): string | undefined {

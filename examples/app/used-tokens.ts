@@ -1,0 +1,27 @@
+import type { Database, Statement } from 'better-sqlite3'
+import { AuthError, type TokenClaims } from 'fastify-svc-auth'
+
+/**
+ * The tokens that were used, each until it expires: what makes a link good for one time. Processes that share the file share them;
+ * several machines need a table that they share, with the same statement.
+ */
+export class UsedTokens {
+  readonly #insert: Statement<[string, number]>
+  readonly #forget: Statement<[number]>
+
+  constructor (database: Database) {
+    database.exec('CREATE TABLE IF NOT EXISTS used_tokens (jti TEXT PRIMARY KEY, expires_at INTEGER NOT NULL)')
+    this.#insert = database.prepare('INSERT OR IGNORE INTO used_tokens (jti, expires_at) VALUES (?, ?)')
+    this.#forget = database.prepare('DELETE FROM used_tokens WHERE expires_at <= ?')
+  }
+
+  /**
+   * Uses a verified token up, before what it is for is done: of two requests at once one wins, whatever happens afterwards.
+   *
+   * @throws AuthError `invalid_token` when it was used before
+   */
+  use ({ jti, exp }: TokenClaims): void {
+    this.#forget.run(Math.floor(Date.now() / 1000))
+    if (this.#insert.run(jti, exp).changes === 0) throw new AuthError('invalid_token')
+  }
+}
