@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { wantsHtml } from './accept.js'
-import { type AuthorizationClaims, type Claims, type IdentityClaims, isPlainObject } from './claims.js'
+import { type AuthorizationClaims, type Claims, type IdentityClaims, isPlainObject, isText } from './claims.js'
 import { AuthError, OptionsError } from './errors.js'
 import type { LocalIdentityProvider } from './local/identity-provider.js'
 import type { TokenUse } from './local/token.js'
+import { isRead } from './own-origin.js'
 import { sameOriginPath } from './redirects.js'
 import { principalOf } from './session/principal.js'
 
@@ -43,12 +44,23 @@ export function requireClaims (required: RequiredClaims, loginPage: string | nul
 }
 
 /**
+ * Like {@link requireBearer}, for tokens that were made for one use.
+ *
+ * @throws OptionsError when the use names neither purpose nor audience
+ */
+export function requireBearerFor (use: TokenUse, local: LocalIdentityProvider | null): Guard {
+  const names = isPlainObject(use) ? Object.values(use) : []
+  if (names.length === 0 || !names.every(isText)) throw new OptionsError("requireBearerFor takes { purpose }, { audience } or both, such as { audience: 'reports' }")
+  return requireBearer(local, use)
+}
+
+/**
  * Lets requests with a local JWT in `Authorization: Bearer` pass and puts its claims into `request.token`; others get 401
  * `invalid_token` with `WWW-Authenticate` (RFC 6750 section 3).
  *
  * @param use what the tokens must have been made for
  */
-export function requireBearer (local: LocalIdentityProvider | null, use: TokenUse): Guard {
+export function requireBearer (local: LocalIdentityProvider | null, use: TokenUse = {}): Guard {
   return async (request, reply) => {
     try {
       const [, token] = BEARER.exec(request.headers.authorization ?? '') ?? []
@@ -72,10 +84,9 @@ function askToSignIn (request: FastifyRequest, reply: FastifyReply, loginPage: s
   const isLoginPage = page !== null && here !== null && new URL(here, OWN).pathname === page.pathname
   if (page === null || isLoginPage || !wantsHtml(request)) throw new AuthError('unauthenticated')
 
-  const isRead = request.method === 'GET' || request.method === 'HEAD'
   // What a form sent is lost, and where it was sent to is no page to go back to.
-  if (here !== null && isRead) page.searchParams.set('next', here)
-  reply.header('Cache-Control', 'no-store').redirect(page.pathname + page.search + page.hash, isRead ? 302 : 303)
+  if (here !== null && isRead(request)) page.searchParams.set('next', here)
+  reply.header('Cache-Control', 'no-store').redirect(page.pathname + page.search + page.hash, isRead(request) ? 302 : 303)
 }
 
 /** Stands for this application, whatever it is called. */

@@ -5,6 +5,7 @@ import { OptionsError } from './errors.js'
 import type { LinkingPolicy, LinkingRule } from './flows/linking.js'
 import type { SignInHook, SignInRules } from './flows/sign-in.js'
 import { LocalIdentityProvider } from './local/identity-provider.js'
+import type { OriginRules } from './own-origin.js'
 import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
 import { sameOriginPath } from './redirects.js'
@@ -39,7 +40,7 @@ export interface AuthPluginOptions {
 }
 
 /** The options after the check: nothing is missing. */
-export interface ResolvedOptions extends SignInRules {
+export interface ResolvedOptions extends SignInRules, OriginRules {
   /** Without a trailing slash; null when it was not given. */
   readonly baseUrl: string | null
   readonly providers: readonly ExternalProvider[]
@@ -47,7 +48,6 @@ export interface ResolvedOptions extends SignInRules {
   /** Null when the application has a session of its own. */
   readonly session: FastifySessionOptions | null
   readonly prefix: string
-  readonly trustedOrigins: ReadonlySet<string>
   /** A path of this application. */
   readonly loginPage: string | null
 }

@@ -2,6 +2,19 @@ import type { FastifyRequest } from 'fastify'
 import { AuthError } from './errors.js'
 import { sameOriginPath } from './redirects.js'
 
+/** Which pages may send requests that change something. */
+export interface OriginRules {
+  /** The public URL of the application; null for that of the request. */
+  readonly baseUrl: string | null
+  /** Origins besides its own. */
+  readonly trustedOrigins: ReadonlySet<string>
+}
+
+/** Whether a request changes nothing (RFC 9110 section 9.2.1). */
+export function isRead ({ method }: FastifyRequest): boolean {
+  return ['GET', 'HEAD', 'OPTIONS', 'TRACE'].includes(method)
+}
+
 /** The application's own origin: that of `baseUrl`; without one, that of the request. */
 export function ownOrigin (request: FastifyRequest, baseUrl: string | null): string {
   const url = baseUrl ?? `${request.protocol}://${request.host}`
@@ -15,13 +28,13 @@ export function refererPath (request: FastifyRequest, baseUrl: string | null): s
 }
 
 /**
- * Refuses a POST that a browser sent from a page of another origin; a sibling subdomain is another origin too. What sends neither
+ * Refuses a request that a browser sent from a page of another origin; a sibling subdomain is another origin too. What sends neither
  * header is no browser, and has no cookie that somebody else could make it use.
  *
  * @throws AuthError `cross_origin`
  * @see Fetch Metadata (W3C) section 2.2; OWASP CSRF prevention cheat sheet
  */
-export function refuseCrossOrigin (request: FastifyRequest, { baseUrl, trustedOrigins }: { baseUrl: string | null, trustedOrigins: ReadonlySet<string> }): void {
+export function refuseCrossOrigin (request: FastifyRequest, { baseUrl, trustedOrigins }: OriginRules): void {
   const { origin } = request.headers
   if (origin !== undefined && trustedOrigins.has(origin)) return
 
@@ -38,7 +51,7 @@ export function refuseCrossOrigin (request: FastifyRequest, { baseUrl, trustedOr
  *
  * @throws AuthError `cross_origin`
  */
-export function refuseForeignNavigation (request: FastifyRequest, { baseUrl }: { baseUrl: string | null }): void {
+export function refuseForeignNavigation (request: FastifyRequest, { baseUrl }: OriginRules): void {
   const site = request.headers['sec-fetch-site']
   const isOwn = site === undefined ? refererPath(request, baseUrl) !== null : site === 'same-origin'
   if (!isOwn) throw new AuthError('cross_origin')

@@ -4,7 +4,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import type { Claims } from '../lib/claims.js'
 import { type Guard, type RequiredClaims, requireClaims as requireClaimsOf, requireUser as requireUserOf } from '../lib/guards.js'
-import { SESSION_SECRET } from './helpers/app.js'
+import { SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
 
 const requireUser = requireUserOf(null)
 const requireClaims = (required: RequiredClaims) => requireClaimsOf(required, null)
@@ -71,4 +71,30 @@ t.test('requireClaims is 401 for anonymous requests, whatever is required', asyn
   t.equal(await statusFor(t, requireClaims({ role: 'admin' }), null), 401)
   t.equal(await statusFor(t, requireClaims({}), null), 401)
   t.equal(await statusFor(t, requireClaims({}), {}), 200)
+})
+
+t.test('requireClaims wants an object', async t => {
+  for (const required of [undefined, null, 'admin', ['role'], 1, new Map()]) t.throws(() => requireClaims(required as never), { name: 'OptionsError', message: /^requireClaims takes an object of claims/ })
+})
+
+t.test('attack 51: a token passes the guard of its use, and no other one', async t => {
+  const local = localProvider()
+  const app = await startApp(t, { local }, {}, app => {
+    app.get('/any', { preHandler: app.auth.requireBearer }, async request => request.token?.sub)
+    app.get('/audience', { preHandler: app.auth.requireBearerFor({ audience: 'reports' }) }, async request => request.token?.sub)
+    app.get('/purpose', { preHandler: app.auth.requireBearerFor({ purpose: 'export' }) }, async request => request.token?.sub)
+    app.get('/both', { preHandler: app.auth.requireBearerFor({ purpose: 'export', audience: 'reports' }) }, async request => request.token?.sub)
+  })
+  const uses = { '/any': {}, '/audience': { audience: 'reports' }, '/purpose': { purpose: 'export' }, '/both': { purpose: 'export', audience: 'reports' }, nowhere: { purpose: 'reports', audience: 'export' } }
+
+  for (const [right, use] of Object.entries(uses)) {
+    const authorization = `Bearer ${await local.issueIdToken('service', {}, 60, use)}`
+    for (const url of Object.keys(uses).filter(url => url !== 'nowhere')) {
+      const response = await app.inject({ url, headers: { authorization } })
+      t.strictSame([response.statusCode, response.headers['www-authenticate']], url === right ? [200, undefined] : [401, 'Bearer error="invalid_token"'], `${JSON.stringify(use)} at ${url}`)
+    }
+  }
+  for (const use of [undefined, null, {}, 'reports', { audience: undefined }, { audience: '' }, { purpose: 5 }, { purpose: 'export', audience: undefined }]) {
+    t.throws(() => app.auth.requireBearerFor(use as never), { name: 'OptionsError', message: /^requireBearerFor takes/ })
+  }
 })

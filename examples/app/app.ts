@@ -55,7 +55,7 @@ export async function buildApp ({ baseUrl, providers, database }: AppOptions): P
 
   await app.register(async links => {
     const usedTokens = new UsedTokens(database)
-    await setUpLinks(links, baseUrl)
+    await setUpLinks(links)
     mountPreAuth(links, local, usedTokens)
     mountInvitations(links, { baseUrl, local, usedTokens })
   })
