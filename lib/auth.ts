@@ -3,7 +3,8 @@ import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import { Authorization, checkedUserId } from './authorization.js'
 import type { AuthChannel, AuthEvents } from './channel.js'
 import { refreshPrincipal } from './flows/refresh.js'
-import { type SignInRules, signInUser } from './flows/sign-in.js'
+import { signInUser } from './flows/sign-in.js'
+import type { SignInRules } from './flows/sign-in-rules.js'
 import { type Guard, type RequiredClaims, requireBearer, requireBearerFor, requireClaims, requireUser } from './guards.js'
 import type { LocalIdentityProvider } from './local/identity-provider.js'
 import type { TokenUse } from './local/token.js'
@@ -70,7 +71,7 @@ export class Auth extends Authorization {
 
   /**
    * Signs a user in by other means than a provider, such as a link in a mail. That it is he, the caller has to be sure of. His identity
-   * claims are those of his link `local`, else of his first.
+   * claims are those of his link `local`, else of his first by the provider's name.
    *
    * @throws AuthError `unknown_user`, `unavailable`; SignInRefused, or whatever else the hook `onSignIn` throws
    */

@@ -92,7 +92,9 @@ export class Authorization {
    */
   async unlink (userId: string, provider: string): Promise<Link[]> {
     if (!isText(provider)) throw new AuthError('invalid_request', { message: 'provider must be the name of a provider, or "local".' })
-    const left = await this.store.removeLink(checkedUserId(userId), provider)
+    const before = await this.links(userId)
+    if (!before.some(link => link.provider === provider)) return before
+    const left = await this.store.removeLink(userId, provider)
     audit('unlink', { userId, provider }, this.#source)
     return left
   }

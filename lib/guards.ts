@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { wantsHtml } from './accept.js'
-import { type AuthorizationClaims, type Claims, type IdentityClaims, isPlainObject, isText } from './claims.js'
+import { type AuthorizationClaims, type Claims, type IdentityClaims, isPlainObject } from './claims.js'
 import { AuthError, OptionsError } from './errors.js'
 import type { LocalIdentityProvider } from './local/identity-provider.js'
-import type { TokenUse } from './local/token.js'
+import { type TokenUse, assertUse } from './local/token.js'
 import { isRead } from './own-origin.js'
 import { sameOriginPath } from './redirects.js'
 import { principalOf } from './session/principal.js'
@@ -23,7 +23,7 @@ const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 /** Lets signed-in users pass; others go to the login page or get 401 `unauthenticated`. */
 export function requireUser (loginPage: string | null): Guard {
   return async (request, reply) => {
-    if (principalOf(request) === null) askToSignIn(request, reply, loginPage)
+    if (principalOf(request) === null) await askToSignIn(request, reply, loginPage)
   }
 }
 
@@ -38,7 +38,7 @@ export function requireClaims (required: RequiredClaims, loginPage: string | nul
   const entries = Object.entries(required)
   return async (request, reply) => {
     const principal = principalOf(request)
-    if (principal === null) askToSignIn(request, reply, loginPage)
+    if (principal === null) await askToSignIn(request, reply, loginPage)
     else if (!entries.every(([name, value]) => hasClaim(principal.claims, name, value))) throw new AuthError('forbidden')
   }
 }
@@ -49,8 +49,8 @@ export function requireClaims (required: RequiredClaims, loginPage: string | nul
  * @throws OptionsError when the use names neither purpose nor audience
  */
 export function requireBearerFor (use: TokenUse, local: LocalIdentityProvider | null): Guard {
-  const names = isPlainObject(use) ? Object.values(use) : []
-  if (names.length === 0 || !names.every(isText)) throw new OptionsError("requireBearerFor takes { purpose }, { audience } or both, such as { audience: 'reports' }")
+  assertUse(use)
+  if (Object.keys(use).length === 0) throw new OptionsError("requireBearerFor takes { purpose }, { audience } or both, such as { audience: 'reports' }")
   return requireBearer(local, use)
 }
 
@@ -74,11 +74,12 @@ export function requireBearer (local: LocalIdentityProvider | null, use: TokenUs
 }
 
 /**
- * Sends somebody who is looking at pages to the login page and, when he reads there, back here afterwards.
+ * Sends somebody who is looking at pages to the login page and, when he reads there, back here afterwards. Done when the answer is
+ * sent: a guard that were done before would let the request go on to its handler.
  *
  * @throws AuthError `unauthenticated` for everybody else
  */
-function askToSignIn (request: FastifyRequest, reply: FastifyReply, loginPage: string | null): void {
+async function askToSignIn (request: FastifyRequest, reply: FastifyReply, loginPage: string | null): Promise<void> {
   const page = loginPage === null ? null : new URL(loginPage, OWN)
   const here = sameOriginPath(request.url, OWN)
   const isLoginPage = page !== null && here !== null && new URL(here, OWN).pathname === page.pathname
@@ -86,7 +87,7 @@ function askToSignIn (request: FastifyRequest, reply: FastifyReply, loginPage: s
 
   // What a form sent is lost, and where it was sent to is no page to go back to.
   if (here !== null && isRead(request)) page.searchParams.set('next', here)
-  reply.header('Cache-Control', 'no-store').redirect(page.pathname + page.search + page.hash, isRead(request) ? 302 : 303)
+  await reply.header('Cache-Control', 'no-store').redirect(page.pathname + page.search + page.hash, isRead(request) ? 302 : 303)
 }
 
 /** Stands for this application, whatever it is called. */

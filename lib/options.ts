@@ -2,8 +2,7 @@ import type { FastifySessionOptions } from '@fastify/session'
 import type { RegisterOptions } from 'fastify'
 import { isPlainObject } from './claims.js'
 import { OptionsError } from './errors.js'
-import type { LinkingPolicy, LinkingRule } from './flows/linking.js'
-import type { SignInHook, SignInRules } from './flows/sign-in.js'
+import type { LinkingPolicy, LinkingRule, SignInHook, SignInRules } from './flows/sign-in-rules.js'
 import { LocalIdentityProvider } from './local/identity-provider.js'
 import type { OriginRules } from './own-origin.js'
 import { assertProviderName } from './providers/provider-options.js'
@@ -57,7 +56,7 @@ const KNOWN_OPTIONS = ['baseUrl', 'providers', 'local', 'store', 'session', 'pre
 
 const PREFIX = /^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_~.-]+)+$/
 
-const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'removeLink', 'deleteUser', 'replacePasswordHash', 'grant', 'withdraw', 'close'] as const satisfies ReadonlyArray<keyof AuthStore>
+const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'removeLink', 'deleteUser', 'admitUser', 'deleteNewUser', 'replacePasswordHash', 'grant', 'withdraw', 'close'] as const satisfies ReadonlyArray<keyof AuthStore>
 
 /**
  * Checks what was passed to `register`.

@@ -22,11 +22,6 @@ export function ownOrigin (request: FastifyRequest, baseUrl: string | null): str
   return new URL(url).origin
 }
 
-/** The page of this application that the request came from; a foreign one is none of our business. */
-export function refererPath (request: FastifyRequest, baseUrl: string | null): string | null {
-  return sameOriginPath(request.headers.referer, ownOrigin(request, baseUrl))
-}
-
 /**
  * Refuses a request that a browser sent from a page of another origin; a sibling subdomain is another origin too. What sends neither
  * header is no browser, and has no cookie that somebody else could make it use.
@@ -46,13 +41,15 @@ export function refuseCrossOrigin (request: FastifyRequest, { baseUrl, trustedOr
 }
 
 /**
- * Refuses a GET that no page of this application led to: a link elsewhere, an image, a mail. Typed addresses are refused with them, for
- * a browser says the same of a link in a mail program. One that says nothing must name the page it comes from.
+ * Refuses a GET that is no navigation from a page of this application: a link elsewhere or in a mail, an image that somebody posted
+ * here. Typed addresses are refused with them, for a browser says the same of a link in a mail program. One that says nothing must name
+ * the page it comes from.
  *
  * @throws AuthError `cross_origin`
+ * @see Fetch Metadata (W3C) section 2
  */
 export function refuseForeignNavigation (request: FastifyRequest, { baseUrl }: OriginRules): void {
-  const site = request.headers['sec-fetch-site']
-  const isOwn = site === undefined ? refererPath(request, baseUrl) !== null : site === 'same-origin'
-  if (!isOwn) throw new AuthError('cross_origin')
+  const { 'sec-fetch-site': site, 'sec-fetch-mode': mode = 'navigate', 'sec-fetch-dest': destination = 'document' } = request.headers
+  const isOwn = site === undefined ? sameOriginPath(request.headers.referer, ownOrigin(request, baseUrl)) !== null : site === 'same-origin'
+  if (!isOwn || mode !== 'navigate' || destination !== 'document') throw new AuthError('cross_origin')
 }

@@ -23,15 +23,11 @@ export function sameOriginPath (target: unknown, origin: string): string | null 
   return url.pathname + url.search + url.hash
 }
 
-/**
- * Whether a path may lead to a login route with `link`: such a redirect would be a link to it that looks as if the person had followed it.
- *
- * @param prefix the path in front of our routes
- */
-export function startsLinking (path: string, prefix: string): boolean {
-  // However a router is set to read it: escapes, letter case, repeated slashes, semicolons.
-  const plain = path.replace(/%[0-9a-f]{2}/gi, escape => String.fromCharCode(parseInt(escape.slice(1), 16))).replace(/\/+/g, '/').toLowerCase()
-  return plain.startsWith(`${prefix.toLowerCase()}/`) && /[?;&]link=/.test(plain)
+/** Whether a path may lead to a login route with `link`, wherever it is mounted: after a redirect to it nobody can tell that the person followed no link. */
+export function startsLinking (path: string): boolean {
+  // However a router is set to read it: escapes, letter case, trailing slashes, semicolons.
+  const plain = path.replace(/%[0-9a-f]{2}/gi, escape => String.fromCharCode(parseInt(escape.slice(1), 16))).toLowerCase()
+  return /\/login\/*[?;](.*[?;&])?link=/.test(plain)
 }
 
 /** The same path with the query parameter `error` set once, in front of any fragment. */

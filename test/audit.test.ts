@@ -130,6 +130,7 @@ t.test('what was refused did not happen', async t => {
   await t.rejects(app.auth.grant(userId, JSON.parse('{"sub":"x"}')))
   await t.rejects(app.auth.withdraw(userId, 'role' as never))
   await t.rejects(app.auth.unlink(userId, 'local'))
+  await app.auth.unlink(userId, 'nowhere')
   await t.rejects(app.auth.deleteUser('nobody'))
 
   t.strictSame(published, [])

@@ -94,7 +94,7 @@ t.test('attack 51: a token passes the guard of its use, and no other one', async
       t.strictSame([response.statusCode, response.headers['www-authenticate']], url === right ? [200, undefined] : [401, 'Bearer error="invalid_token"'], `${JSON.stringify(use)} at ${url}`)
     }
   }
-  for (const use of [undefined, null, {}, 'reports', { audience: undefined }, { audience: '' }, { purpose: 5 }, { purpose: 'export', audience: undefined }]) {
-    t.throws(() => app.auth.requireBearerFor(use as never), { name: 'OptionsError', message: /^requireBearerFor takes/ })
+  for (const use of [undefined, null, {}, 'reports', { audience: undefined }, { audience: '' }, { purpose: 5 }, { purpose: 'export', audience: undefined }, { audiance: 'reports' }]) {
+    t.throws(() => app.auth.requireBearerFor(use as never), { name: 'OptionsError' })
   }
 })

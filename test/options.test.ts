@@ -103,7 +103,7 @@ t.test('how identities are linked, the hook and the login page are taken as they
   t.equal(resolveOptions({ session, linking: 'never' }, false).linking, 'never')
 })
 
-const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'removeLink', 'deleteUser', 'replacePasswordHash', 'grant', 'withdraw', 'close'] as const
+const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'removeLink', 'deleteUser', 'admitUser', 'deleteNewUser', 'replacePasswordHash', 'grant', 'withdraw', 'close'] as const
 
 /** A store and a provider that lack one thing. */
 const storeWithout = (method: string) => Object.assign(new MemoryAuthStore(), { [method]: undefined })

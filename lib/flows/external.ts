@@ -6,9 +6,11 @@ import { providerFailure } from '../providers/failures.js'
 import { checkedIdentity } from '../providers/identity.js'
 import type { ExternalProvider, ProviderTokens } from '../providers/provider.js'
 import { type PendingSignIn, addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
-import { principalOf } from '../session/principal.js'
-import { type ProviderIdentity, linkIdentity, userOfIdentity } from './linking.js'
-import { type SignInRules, signIn } from './sign-in.js'
+import { assertSessionGoesOn, principalOf } from '../session/principal.js'
+import { linkIdentity, userOfIdentity } from './linking.js'
+import { currentPrincipal } from './refresh.js'
+import { signIn } from './sign-in.js'
+import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
 
 /**
  * Starts a sign-in at a provider.
@@ -44,8 +46,21 @@ export async function pendingSignIn (request: FastifyRequest, provider: External
  */
 export async function finishSignIn (request: FastifyRequest, provider: ExternalProvider, rules: SignInRules, redirectUri: string, parameters: URLSearchParams, pending: PendingSignIn): Promise<void> {
   const { identity, tokens } = await authenticate(provider, redirectUri, parameters, pending)
-  const user = await userOfIdentity(rules.store, rules.linking, identity)
-  await signIn(request, rules, user, identity, tokens)
+  const arrival = { ...await userOfIdentity(rules, identity), identity, tokens }
+  await signIn(request, rules, arrival)
+}
+
+/**
+ * Finds the user who asks for another identity on his account. The session's word is not enough: who was deleted, or whose way in was
+ * taken away, adds none.
+ *
+ * @throws AuthError `unauthenticated`, `unavailable`
+ */
+export async function linkingUser (request: FastifyRequest, { store }: SignInRules): Promise<string> {
+  const inSession = principalOf(request)
+  const principal = inSession === null ? null : await currentPrincipal(store, inSession)
+  if (principal === null) throw new AuthError('unauthenticated')
+  return principal.userId
 }
 
 /**
@@ -54,11 +69,12 @@ export async function finishSignIn (request: FastifyRequest, provider: ExternalP
  *
  * @throws AuthError `invalid_state`, `already_linked`, `access_denied`, `provider_unavailable`, `provider_error`, `unauthenticated`, `unavailable`
  */
-export async function finishLinking (request: FastifyRequest, provider: ExternalProvider, { store }: SignInRules, redirectUri: string, parameters: URLSearchParams, pending: PendingSignIn): Promise<void> {
-  const userId = principalOf(request)?.userId
-  if (userId === undefined || userId !== pending.linkTo) throw new AuthError('invalid_state')
+export async function finishLinking (request: FastifyRequest, provider: ExternalProvider, rules: SignInRules, redirectUri: string, parameters: URLSearchParams, pending: PendingSignIn): Promise<void> {
+  if (principalOf(request)?.userId !== pending.linkTo) throw new AuthError('invalid_state')
   const { identity } = await authenticate(provider, redirectUri, parameters, pending)
-  const isNew = await linkIdentity(store, userId, identity)
+  await assertSessionGoesOn(request)
+  const userId = await linkingUser(request, rules)
+  const isNew = await linkIdentity(rules.store, userId, identity)
   if (isNew) audit('link', { userId, provider: provider.name, subject: identity.subject, by: 'request' }, request)
 }
 

@@ -1,28 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import type { IdentityClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import type { Identity } from '../providers/provider.js'
 import type { AuthStore, LinkedIdentity, NewUser, User } from '../store/store.js'
+import { type LinkingPolicy, type ProviderIdentity, type SignInRules, answerOfApplication, toBeAdmitted } from './sign-in-rules.js'
 
-/** Who somebody is, and according to whom. */
-export interface ProviderIdentity extends Identity {
-  /** The name of the provider, or `local`. */
-  provider: string
-}
-
-/**
- * An application's own rule: whether an unknown identity is the same person as the user who has its e-mail.
- *
- * Look at both `existing.emailVerified` and `identity.emailVerified`, and at who the provider is: whoever is admitted has the account. A
- * user whose e-mail nobody has verified is never joined, whatever the rule says, for anybody can register any address; to make room for
- * its owner the rule may delete that user.
- */
-export type LinkingRule = (existing: User, identity: ProviderIdentity) => boolean | Promise<boolean>
-
-/** When an unknown identity joins the user who has its e-mail: when both sides have it verified, never, or when the application says so. */
-export type LinkingPolicy = 'verified-email' | 'never' | LinkingRule
-
-/** A user, and how the identity came to be his. */
+/** A user, and whether the identity or even he himself was unknown until now. */
 export interface UserOfIdentity {
   user: User
   isNew: 'user' | 'link' | false
@@ -40,9 +23,9 @@ const MAX_ATTEMPTS = 5
  *
  * @throws AuthError `account_exists` when the e-mail is somebody's and it is not certain that it is the same person, `unavailable`
  */
-export async function userOfIdentity (store: AuthStore, linking: LinkingPolicy, identity: ProviderIdentity): Promise<UserOfIdentity> {
+export async function userOfIdentity ({ store, linking, onSignIn }: SignInRules, identity: ProviderIdentity): Promise<UserOfIdentity> {
   const link = linkOf(identity)
-  const email = emailOf(identity)
+  const email = emailOf(identity.claims)
 
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const known = await store.refreshIdentity(link)
@@ -50,7 +33,7 @@ export async function userOfIdentity (store: AuthStore, linking: LinkingPolicy, 
 
     const existing = email === null ? null : await store.findUser({ email })
     if (existing === null) {
-      const created = await store.createUser(newUser(link))
+      const created = await store.createUser({ ...newUser(link), ...toBeAdmitted(onSignIn) })
       if (created !== null) return { user: created, isNew: 'user' }
     } else if (await mayJoin(linking, existing, identity)) {
       const linked = await store.addLink(existing.userId, link)
@@ -67,14 +50,13 @@ export async function userOfIdentity (store: AuthStore, linking: LinkingPolicy, 
  * Adds an identity to a user who asked for it.
  *
  * @returns whether it is new; false when it was his already
- * @throws AuthError `already_linked` when it is somebody else's or he has another one at this provider, `unauthenticated` when he was deleted, `unavailable`
+ * @throws AuthError `already_linked` when it is somebody else's or he has another one at this provider, `unavailable`
  */
 export async function linkIdentity (store: AuthStore, userId: string, identity: ProviderIdentity): Promise<boolean> {
   const link = linkOf(identity)
   if (await store.addLink(userId, link) !== null) return true
 
   const links = await store.links(userId)
-  if (links.length === 0) throw new AuthError('unauthenticated')
   const present = links.find(({ provider }) => provider === identity.provider)
   if (present === undefined) throw new AuthError('already_linked')
   if (present.subject !== identity.subject) {
@@ -86,7 +68,7 @@ export async function linkIdentity (store: AuthStore, userId: string, identity: 
 
 /** Whoever registered an address that is not his waits for its owner: only an e-mail that a provider vouched for says who the user is. */
 async function mayJoin (linking: LinkingPolicy, existing: User, identity: ProviderIdentity): Promise<boolean> {
-  const isApproved = typeof linking === 'function' ? await linking(existing, identity) : linking === 'verified-email' && identity.emailVerified
+  const isApproved = typeof linking === 'function' ? await answerOfApplication(() => linking(existing, identity)) : linking === 'verified-email' && identity.emailVerified
   return isApproved === true && existing.emailVerified
 }
 
@@ -107,11 +89,11 @@ function newUser ({ provider, subject, claims, verifiedEmail }: LinkedIdentity):
   }
 }
 
-function linkOf (identity: ProviderIdentity): LinkedIdentity {
-  const { provider, subject, claims, emailVerified } = identity
-  return { provider, subject, claims, verifiedEmail: emailVerified ? emailOf(identity) : null }
+function linkOf ({ provider, subject, claims, emailVerified }: ProviderIdentity): LinkedIdentity {
+  return { provider, subject, claims, verifiedEmail: emailVerified ? emailOf(claims) : null }
 }
 
-function emailOf ({ claims: { email } }: ProviderIdentity): string | null {
+/** Canonical. */
+export function emailOf ({ email }: IdentityClaims): string | null {
   return email === undefined ? null : canonicalEmail(email)
 }

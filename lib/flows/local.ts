@@ -7,9 +7,9 @@ import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { withoutReservedClaims } from '../local/token.js'
 import type { Principal } from '../session/principal.js'
 import type { AuthStore, User } from '../store/store.js'
-import type { ProviderIdentity } from './linking.js'
 import { currentPrincipal } from './refresh.js'
-import { type SignInRules, signIn } from './sign-in.js'
+import { signIn } from './sign-in.js'
+import { type ProviderIdentity, type SignInRules, toBeAdmitted } from './sign-in-rules.js'
 
 /** What the registration form says, cleaned of empty fields. */
 export interface Registration {
@@ -48,11 +48,12 @@ export async function register (request: FastifyRequest, local: LocalIdentityPro
     emailVerified: false,
     name: registration.name ?? null,
     claims,
+    ...toBeAdmitted(rules.onSignIn),
     link: { provider: 'local', subject: email, claims: identity },
     passwordHash
   })
   if (user === null) throw new AuthError('exists')
-  return signIn(request, rules, { user, isNew: 'user' }, localIdentity(email, identity), null)
+  return signIn(request, rules, { user, isNew: 'user', identity: localIdentity(email, identity), tokens: null })
 }
 
 /**
@@ -68,7 +69,7 @@ export async function login (request: FastifyRequest, local: LocalIdentityProvid
 
   const { user, link, passwordHash } = credential
   if (outdated) await rehash(request, local, rules.store, user, passwordHash, password)
-  return signIn(request, rules, { user, isNew: false }, localIdentity(link.subject, link.claims), null)
+  return signIn(request, rules, { user, isNew: false, identity: localIdentity(link.subject, link.claims), tokens: null })
 }
 
 /**

@@ -5,63 +5,39 @@ import { AuthError } from '../errors.js'
 import type { ProviderTokens } from '../providers/provider.js'
 import { type Principal, writePrincipal } from '../session/principal.js'
 import type { AuthStore } from '../store/store.js'
-import type { LinkingPolicy, ProviderIdentity, UserOfIdentity } from './linking.js'
+import { type UserOfIdentity, emailOf } from './linking.js'
 import { currentPrincipal } from './refresh.js'
+import { type ProviderIdentity, type SignIn, type SignInHook, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
-/** A sign-in that is about to happen, as the hook `onSignIn` sees it. */
-export interface SignIn {
-  request: FastifyRequest
-  /** Who will be signed in. */
-  principal: Principal
-  /** What the provider says of him now; for a sign-in without an external provider, what the store has. */
+/** Who has proven to be whom. */
+export interface Arrival extends UserOfIdentity {
   identity: ProviderIdentity
-  /** What the provider issued, for this hook alone: it is stored nowhere. Null for a sign-in without an external provider. */
+  /** Null without an external provider. */
   tokens: ProviderTokens | null
-  /** Whether the user was made by this sign-in. */
-  created: boolean
-}
-
-/**
- * An application's part in every sign-in, before the session is written. Claims that it grants are in the principal already.
- * `throw new SignInRefused('code')` refuses; a user or a link that this sign-in made is then taken back.
- */
-export type SignInHook = (signIn: SignIn) => void | Promise<void>
-
-/** What an application has decided about sign-ins. */
-export interface SignInRules {
-  readonly store: AuthStore
-  readonly linking: LinkingPolicy
-  readonly onSignIn: SignInHook | null
 }
 
 /**
  * Signs a user in: asks the application, writes the session, notes it.
  *
- * @throws SignInRefused, or whatever else the application's hook throws; AuthError `unauthenticated` when the hook deleted the user, `unavailable`
+ * @throws SignInRefused; AuthError `unauthenticated` when the application's hook deleted the user, `invalid_state` when somebody signed out meanwhile, `unavailable`
  */
-export async function signIn (request: FastifyRequest, { store, onSignIn }: SignInRules, { user, isNew }: UserOfIdentity, identity: ProviderIdentity, tokens: ProviderTokens | null): Promise<Principal> {
+export async function signIn (request: FastifyRequest, { store, onSignIn }: SignInRules, { user, isNew, identity, tokens }: Arrival): Promise<Principal> {
   const { userId } = user
   const { provider, subject } = identity
-  let principal: Principal = { userId, provider, claims: mergeClaims(identity.claims, user.claims) }
-  if (onSignIn !== null) {
-    try {
-      await onSignIn({ request, principal, identity, tokens, created: isNew === 'user' })
-    } catch (error) {
-      await takeBack(request, store, { user, isNew }, provider)
-      throw error
-    }
-    principal = await principalAfterHook(store, principal)
-  }
-
-  if (isNew === 'user') audit('registration', { userId, provider }, request)
   if (isNew === 'link') audit('link', { userId, provider, subject, by: 'email' }, request)
+
+  let principal: Principal = { userId, provider, claims: mergeClaims(identity.claims, user.claims) }
+  if (onSignIn !== null) principal = await admit(store, onSignIn, { request, principal, identity, tokens, created: user.isNew === true })
+  else if (isNew === 'user') audit('registration', { userId, provider }, request)
+
   await writePrincipal(request, principal)
   audit('sign-in', { userId, provider }, request)
   return principal
 }
 
 /**
- * Signs in a user of whom the application is sure; his identity claims are those of his link `local`, else of his first.
+ * Signs in a user of whom the application is sure. His identity claims are those of his link `local`, else of his first by the
+ * provider's name.
  *
  * @throws AuthError `unknown_user`, and what {@link signIn} throws
  */
@@ -70,22 +46,32 @@ export async function signInUser (request: FastifyRequest, rules: SignInRules, u
   const link = links.find(({ provider }) => provider === 'local') ?? links[0]
   if (user === null || link === undefined) throw new AuthError('unknown_user')
   const { provider, subject, claims } = link
-  return signIn(request, rules, { user, isNew: false }, { provider, subject, claims, emailVerified: false }, null)
+  const emailVerified = user.emailVerified && emailOf(claims) === user.email
+  return signIn(request, rules, { user, isNew: false, identity: { provider, subject, claims, emailVerified }, tokens: null })
 }
 
-/** The hook may have granted claims. */
-async function principalAfterHook (store: AuthStore, before: Principal): Promise<Principal> {
-  const principal = await currentPrincipal(store, before)
+/** Asks the application. Who is new to it stays so until it lets him in; then he is registered. */
+async function admit (store: AuthStore, onSignIn: SignInHook, signIn: SignIn): Promise<Principal> {
+  const { request, principal: { userId, provider }, created } = signIn
+  try {
+    await answerOfApplication(() => onSignIn(signIn))
+  } catch (error) {
+    if (created) await takeBack(request, store, userId)
+    throw error
+  }
+  const isRegistered = created && await store.admitUser(userId)
+  // Read again, for the hook may have granted claims.
+  const principal = await currentPrincipal(store, signIn.principal)
   if (principal === null) throw new AuthError('unauthenticated')
+  if (isRegistered) audit('registration', { userId, provider }, request)
   return principal
 }
 
-/** A sign-in that was refused leaves nothing behind, and the next one of the same person is his first again. */
-async function takeBack (request: FastifyRequest, store: AuthStore, { user: { userId }, isNew }: UserOfIdentity, provider: string): Promise<void> {
+/** Leaves nothing behind of somebody who was not let in, unless another sign-in of his was. */
+async function takeBack (request: FastifyRequest, store: AuthStore, userId: string): Promise<void> {
   try {
-    if (isNew === 'user') await store.deleteUser(userId)
-    if (isNew === 'link') await store.removeLink(userId, provider)
+    await store.deleteNewUser(userId)
   } catch (error) {
-    request.log.warn({ err: error, userId }, 'what a refused sign-in had made could not be taken back')
+    request.log.warn({ err: error, userId }, 'a user whom the application did not let in could not be deleted')
   }
 }

@@ -1,7 +1,7 @@
 import { randomUUID, webcrypto } from 'node:crypto'
 import { type JWTPayload, SignJWT, decodeProtectedHeader, jwtVerify } from 'jose'
-import { type JsonValue, plainJsonObject } from '../claims.js'
-import { AuthError } from '../errors.js'
+import { type JsonValue, isPlainObject, plainJsonObject } from '../claims.js'
+import { AuthError, OptionsError } from '../errors.js'
 
 /** What a token is for, when it is not a user's general credential. Both must be named again to verify it. */
 export interface TokenUse {
@@ -55,12 +55,13 @@ export class TokenIssuer {
 
   /**
    * @param ttl seconds, 1 to 2592000
-   * @throws AuthError `invalid_claims`, `invalid_ttl`
+   * @throws AuthError `invalid_claims`, `invalid_ttl`; OptionsError for a use that is none
    */
   async issue (userId: string, claims: ExtraClaims, ttl: number, use: TokenUse): Promise<string> {
     if (typeof userId !== 'string' || userId === '') {
       throw new AuthError('invalid_claims', { message: 'userId must be a non-empty string.' })
     }
+    assertUse(use)
     if (typeof ttl !== 'number' || !(ttl >= MIN_TTL && ttl <= MAX_TTL)) throw new AuthError('invalid_ttl')
     const extra = plainJsonObject(claims)
     for (const name of Object.keys(extra)) {
@@ -77,8 +78,9 @@ export class TokenIssuer {
     return token
   }
 
-  /** @throws AuthError `invalid_token`, whatever is wrong with the token */
+  /** @throws AuthError `invalid_token`, whatever is wrong with the token; OptionsError for a use that is none */
   async verify (token: unknown, use: TokenUse): Promise<TokenClaims> {
+    assertUse(use)
     if (typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH || !COMPACT_JWS.test(token)) throw new AuthError('invalid_token')
     try {
       // Tokens of ours carry two header parameters. Any other (jwk, jku, kid, crit, cty, zip) was put there by somebody else.
@@ -118,12 +120,20 @@ async function importKey (secret: string): Promise<webcrypto.CryptoKey> {
   return webcrypto.subtle.importKey('raw', Buffer.from(secret), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify'])
 }
 
-function claimsOfUse ({ purpose, audience }: TokenUse): { purpose?: string, aud?: string } {
-  for (const [name, value] of Object.entries({ purpose, audience })) {
-    if (value !== undefined && (typeof value !== 'string' || value === '')) {
-      throw new AuthError('invalid_claims', { message: `${name} must be a non-empty string.` })
-    }
+/**
+ * Refuses a use that is none: a purpose that is undefined by mistake would make, or accept, a token that is good for everything.
+ *
+ * @throws OptionsError
+ */
+export function assertUse (use: unknown): void {
+  if (!isPlainObject(use)) throw new OptionsError("the use of a token must be { purpose }, { audience } or both, such as { audience: 'reports' }")
+  for (const [name, value] of Object.entries(use)) {
+    if (name !== 'purpose' && name !== 'audience') throw new OptionsError(`the use of a token has no "${name}"; it has purpose and audience`)
+    if (typeof value !== 'string' || value === '') throw new OptionsError(`${name} must be a non-empty string, or left out`)
   }
+}
+
+function claimsOfUse ({ purpose, audience }: TokenUse): { purpose?: string, aud?: string } {
   return { ...(purpose !== undefined && { purpose }), ...(audience !== undefined && { aud: audience }) }
 }
 

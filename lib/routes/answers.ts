@@ -20,16 +20,22 @@ export function nextPath (request: FastifyRequest, options: ResolvedOptions, nex
   return redirectPath(request, options, next) ?? '/'
 }
 
-/** Where a browser is shown an error: the page that a form names, the page that the request came from, or the login page. */
-export function errorPage (request: FastifyRequest, options: ResolvedOptions): string | null {
-  const { body, headers } = request
-  const errorNext = typeof body === 'object' && body !== null && 'error_next' in body ? body.error_next : undefined
-  return redirectPath(request, options, errorNext) ?? redirectPath(request, options, headers.referer) ?? loginPage(request, options)
+/** The page of this application that the request came from; a foreign one is none of our business. */
+export function refererPage (request: FastifyRequest, options: ResolvedOptions): string | null {
+  return redirectPath(request, options, request.headers.referer)
 }
 
-/** The application's login page, for somebody who is looking at pages. */
-export function loginPage (request: FastifyRequest, options: ResolvedOptions): string | null {
-  return wantsHtml(request) ? options.loginPage : null
+/** Where a browser is shown an error: the page that a form names, the page that the request came from, or the login page. */
+export function errorPage (request: FastifyRequest, options: ResolvedOptions): string | null {
+  const { body } = request
+  const errorNext = typeof body === 'object' && body !== null && 'error_next' in body ? body.error_next : undefined
+  return redirectPath(request, options, errorNext) ?? refererPage(request, options) ?? loginPage(request, options)
+}
+
+/** The application's login page, for somebody who is looking at pages. One that starts a sign-in itself shows no errors. */
+export function loginPage (request: FastifyRequest, { loginPage, providers, prefix }: ResolvedOptions): string | null {
+  const startsSignIn = providers.some(({ name }) => loginPage?.startsWith(`${prefix}/${name}/`))
+  return wantsHtml(request) && !startsSignIn ? loginPage : null
 }
 
 /** Logs a failure and answers it: status and JSON for a JSON client, else a redirect to the page with `?error=<code>`, else status and JSON. */
@@ -73,7 +79,7 @@ function logFailure (request: FastifyRequest, refusal: AuthError | SignInRefused
 }
 
 /** A path of this application to which a browser may be sent: none that would add an identity to an account without a click of its owner. */
-function redirectPath (request: FastifyRequest, { baseUrl, prefix }: ResolvedOptions, target: unknown): string | null {
+function redirectPath (request: FastifyRequest, { baseUrl }: ResolvedOptions, target: unknown): string | null {
   const path = sameOriginPath(target, ownOrigin(request, baseUrl))
-  return path === null || startsLinking(path, prefix) ? null : path
+  return path === null || startsLinking(path) ? null : path
 }

@@ -1,11 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { AuthError } from '../errors.js'
-import { finishLinking, finishSignIn, pendingSignIn, startSignIn } from '../flows/external.js'
+import { finishLinking, finishSignIn, linkingUser, pendingSignIn, startSignIn } from '../flows/external.js'
 import type { ResolvedOptions } from '../options.js'
-import { refererPath, refuseForeignNavigation } from '../own-origin.js'
+import { refuseForeignNavigation } from '../own-origin.js'
 import type { ExternalProvider } from '../providers/provider.js'
-import { principalOf } from '../session/principal.js'
-import { answerFailure, errorPage, loginPage, nextPath } from './answers.js'
+import { answerFailure, errorPage, loginPage, nextPath, refererPage } from './answers.js'
 import { type SchemaTypes, externalCallback, externalLogin } from './schemas.js'
 import { logSerializers } from './scope.js'
 
@@ -26,8 +24,8 @@ export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalP
   routes.get(`/${name}/login`, { ...settings, schema: externalLogin(name) }, async (request, reply) => {
     const url = await startSignIn(request, provider, redirectUri, {
       next: nextPath(request, options, request.query.next),
-      startedOn: refererPath(request, baseUrl),
-      linkTo: request.query.link === 'true' ? linkingUser(request, options) : null
+      startedOn: refererPage(request, options),
+      linkTo: request.query.link === 'true' ? await linkTo(request, options) : null
     })
     return reply.redirect(url.href, 302)
   })
@@ -47,10 +45,8 @@ export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalP
 
 type RouteSettings = Pick<Parameters<FastifyInstance['route']>[0], 'exposeHeadRoute' | 'logSerializers' | 'errorHandler'>
 
-/** Who asks for another identity on his account; he, and nobody's link or image elsewhere. */
-function linkingUser (request: FastifyRequest, options: ResolvedOptions): string {
+/** To whom an identity will be added: to him who asks for it himself, by a click on a page of this application. */
+async function linkTo (request: FastifyRequest, options: ResolvedOptions): Promise<string> {
   refuseForeignNavigation(request, options)
-  const principal = principalOf(request)
-  if (principal === null) throw new AuthError('unauthenticated')
-  return principal.userId
+  return linkingUser(request, options)
 }

@@ -2,4 +2,6 @@
 export interface UserExtras {
   /** A provider vouched for the user's `email`. */
   email_verified?: boolean
+  /** The application has not let the user in yet. */
+  is_new?: true
 }

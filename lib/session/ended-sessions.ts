@@ -40,7 +40,8 @@ export function keepEnded (store: CallbackStore): void {
   }
 }
 
-async function hasEnded (store: CallbackStore, id: string): Promise<boolean> {
+/** Whether a session was ended; a new one, or one that merely expired, was not. */
+export async function hasEnded (store: CallbackStore, id: string): Promise<boolean> {
   return await readEntry(store, entryId('ended', id)) !== null
 }
 

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import { sessionCookieName } from './cookie.js'
 import { type CallbackStore, entryId, readEntry, removeEntry, sessionsUnavailable, writeEntry } from './session-store.js'
 import { Turns } from './turns.js'
 
@@ -27,8 +28,9 @@ const MAX_PENDING = 8
  * session as it was some requests ago (the application, another tab) can neither lose one nor bring a used one back.
  */
 export async function addPendingSignIn (request: FastifyRequest, pending: PendingSignIn): Promise<void> {
-  // The session must exist, and its cookie be set, for the browser to find back to what is pending.
-  await request.session.save().catch((error: unknown) => { throw sessionsUnavailable(error) })
+  // The session must exist, and its cookie be set, for the browser to find back to what is pending. One that exists may have changed
+  // since this request read it, and is left alone.
+  if (sessionCookieName(request) === undefined) await request.session.save().catch((error: unknown) => { throw sessionsUnavailable(error) })
   await change(request.sessionStore, request.session.sessionId, known => [[...known, pending].slice(-MAX_PENDING), undefined])
 }
 

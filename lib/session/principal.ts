@@ -1,6 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Claims } from '../claims.js'
-import { keepEnded } from './ended-sessions.js'
+import { AuthError } from '../errors.js'
+import { sessionCookieName } from './cookie.js'
+import { hasEnded, keepEnded } from './ended-sessions.js'
 import { movePendingSignIns } from './pending-sign-ins.js'
 import { sessionsUnavailable } from './session-store.js'
 
@@ -29,10 +31,12 @@ export function principalOf (request: FastifyRequest): Principal | null {
  * Signs a principal in. The session gets a new id and nothing of the old one, so that whoever knew or prepared the session
  * before the sign-in has nothing of the one after it; only sign-ins that other tabs have under way go along.
  *
+ * @throws AuthError `invalid_state` when somebody signed out meanwhile, `unavailable`
  * @see OWASP ASVS 7.2.4
  */
 export async function writePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
   keepEnded(request.sessionStore)
+  await assertSessionGoesOn(request)
   const before = request.session.sessionId
   try {
     await request.session.regenerate()
@@ -40,9 +44,24 @@ export async function writePrincipal (request: FastifyRequest, principal: Princi
     // Saved here and not when the response is sent: a store that fails must fail the sign-in, not follow it.
     await request.session.save()
   } catch (error) {
+    // Nor may it be saved then after all: who is told that the sign-in failed is not signed in.
+    delete request.session.user
     throw sessionsUnavailable(error)
   }
-  await movePendingSignIns(request, before, request.session.sessionId)
+  try {
+    await movePendingSignIns(request, before, request.session.sessionId)
+  } catch (error) {
+    request.log.warn({ err: error }, 'sign-ins that other tabs have under way are lost')
+  }
+}
+
+/**
+ * Refuses to go on for somebody who signed out since this request came in.
+ *
+ * @throws AuthError `invalid_state`, `unavailable`
+ */
+export async function assertSessionGoesOn (request: FastifyRequest): Promise<void> {
+  if (await hasEnded(request.sessionStore, request.session.sessionId)) throw new AuthError('invalid_state')
 }
 
 /** Replaces what the session knows of the one who is signed in; its id and its other content stay. */
@@ -82,10 +101,4 @@ export async function endSession (request: FastifyRequest, reply: FastifyReply):
     // @fastify/session has null for what is not set, which @fastify/cookie would take for its own default.
     reply.clearCookie(cookieName, { path, httpOnly, secure: secure === true, sameSite: sameSite ?? false, ...(domain && { domain }) })
   }
-}
-
-/** The application may have named the cookie itself: it is the one whose value holds the session id. */
-function sessionCookieName (request: FastifyRequest): string | undefined {
-  const { sessionId } = request.session
-  return Object.entries(request.cookies).find(([, value]) => value?.includes(sessionId))?.[0]
 }

@@ -80,6 +80,17 @@ export class MemoryAuthStore implements AuthStore {
     this.#byUserId.delete(userId)
   }
 
+  async admitUser (userId: string): Promise<boolean> {
+    const user = this.#byUserId.get(userId)?.user
+    if (user?.isNew === undefined) return false
+    delete user.isNew
+    return true
+  }
+
+  async deleteNewUser (userId: string): Promise<void> {
+    if (this.#byUserId.get(userId)?.user.isNew === true) await this.deleteUser(userId)
+  }
+
   async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
     const account = this.#byUserId.get(userId)
     if (account?.passwordHash === current) account.passwordHash = next

@@ -74,6 +74,14 @@ export class SqlAuthStore implements AuthStore {
     await (await this.#statements()).deleteUser(userId)
   }
 
+  async admitUser (userId: string): Promise<boolean> {
+    return (await this.#statements()).admitUser(userId)
+  }
+
+  async deleteNewUser (userId: string): Promise<void> {
+    await (await this.#statements()).deleteNewUser(userId)
+  }
+
   async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
     await (await this.#statements()).replacePasswordHash(userId, current, next)
   }

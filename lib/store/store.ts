@@ -12,6 +12,8 @@ export interface User {
   name: string | null
   /** The authorization claims. */
   claims: AuthorizationClaims
+  /** Only there until his first sign-in is through: the application's hook `onSignIn` has not let him in yet. */
+  isNew?: true
 }
 
 /** One way in to an account: a subject at a provider. */
@@ -40,6 +42,8 @@ export interface NewUser {
   emailVerified: boolean
   name: string | null
   claims: AuthorizationClaims
+  /** Whether he has to be admitted: see {@link AuthStore.admitUser}. */
+  isNew?: true
   link: Omit<Link, 'userId'>
   /** Argon2id PHC string, for a user with a password. */
   passwordHash?: string
@@ -107,6 +111,20 @@ export interface AuthStore {
    * @throws AuthError `unknown_user`, `user_in_use` when a table of the application refers to him and does not let him go
    */
   deleteUser (userId: string): Promise<void>
+
+  /**
+   * Ends the time in which a user is new.
+   *
+   * @returns whether this call did; false when he was not new, or is gone
+   */
+  admitUser (userId: string): Promise<boolean>
+
+  /**
+   * Deletes a user with his links and his password if he is still new; another one is left alone.
+   *
+   * @throws AuthError `user_in_use`
+   */
+  deleteNewUser (userId: string): Promise<void>
 
   /** Replaces a password hash if it is still `current`; a password changed meanwhile is left alone. */
   replacePasswordHash (userId: string, current: string, next: string): Promise<void>

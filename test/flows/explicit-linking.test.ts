@@ -171,6 +171,28 @@ t.test('attack 22: only a page of the application starts linking', async t => {
   t.equal((await browser.get('/auth/a/login?link=true', { 'sec-fetch-site': 'same-origin' })).statusCode, 302, 'a page that sends no Referer')
 })
 
+t.test('attack 22: what is no navigation does not start linking, also from a page of the application', async t => {
+  const { browser } = await withAda(t)
+  const ways = [{ 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }, { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }, { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' }]
+
+  for (const way of ways) t.equal((await browser.get('/auth/a/login?link=true', { ...FROM_OWN_PAGE, accept: 'application/json', ...way })).statusCode, 403, JSON.stringify(way))
+  t.equal((await browser.get('/auth/a/login?link=true', { ...FROM_OWN_PAGE, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' })).statusCode, 302)
+})
+
+t.test('attack 37: a session that a refresh would end links nothing', async t => {
+  const { app, browser, userId, waysIn } = await withAda(t)
+  await linkAt(browser, 'a', ADA_AT_A)
+  const stolen = new Browser(app)
+  await signInAt(stolen, 'a', ADA_AT_A)
+  const started = await leaveFor(stolen, '/auth/b/login?link=true', { subject: 'evil' })
+
+  await app.auth.unlink(userId, 'a')
+
+  t.equal((await stolen.get(started)).headers.location, '/account?error=unauthenticated')
+  t.equal((await stolen.get('/auth/b/login?link=true', FROM_OWN_PAGE)).headers.location, '/account?error=unauthenticated')
+  t.strictSame(await waysIn(), ['local ada@example.com'])
+})
+
 t.test('attack 22: whatever else link says links nothing', async t => {
   const { browser, userId, waysIn } = await withAda(t)
   for (const link of ['link=1', 'link=TRUE', 'link=', 'link=true&link=true', 'link=true&link=false']) {

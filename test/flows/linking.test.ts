@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { AuthError, type AuthStore, type Identity, type LinkingPolicy, MemoryAuthStore, type User } from '../../lib/index.js'
+import { AuthError, type AuthStore, type Identity, type LinkingPolicy, MemoryAuthStore, SignInRefused, type User } from '../../lib/index.js'
 import { userOfIdentity as find } from '../../lib/flows/linking.js'
 import { STORES } from '../helpers/stores.js'
 
@@ -11,7 +11,7 @@ const anonymous = (subject: string): Identity => ({ subject, claims: { sub: subj
 
 /** The user of an identity. */
 async function userOfIdentity (store: AuthStore, provider: string, identity: Identity, linking: LinkingPolicy = 'verified-email'): Promise<User> {
-  return (await find(store, linking, { provider, ...identity })).user
+  return (await find({ store, linking, onSignIn: null }, { provider, ...identity })).user
 }
 
 async function localUser (store: AuthStore): Promise<string> {
@@ -79,7 +79,7 @@ const OUTCOMES = `
 /** What became of an identity. */
 async function outcome (store: AuthStore, linking: LinkingPolicy, identity: Identity, owner: string | undefined): Promise<string> {
   try {
-    const { user, isNew } = await find(store, linking, { provider: 'a', ...identity })
+    const { user, isNew } = await find({ store, linking, onSignIn: null }, { provider: 'a', ...identity })
     if (user.userId === owner) return isNew === 'link' ? 'joins' : 'known'
     if (isNew !== 'user') return 'somebody else'
     return user.email === null ? 'user without e-mail' : 'user with e-mail'
@@ -150,7 +150,8 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       const store = await newStore(t)
       const ada = await userOfIdentity(store, 'a', verified('1'))
 
-      await t.rejects(userOfIdentity(store, 'b', verified('2'), async () => { throw new Error('the directory is down') }), /the directory is down/)
+      await t.rejects(userOfIdentity(store, 'b', verified('2'), async () => { throw new Error('the directory is down') }), { code: 'unavailable', statusCode: 503, cause: { message: 'the directory is down' } })
+      await t.rejects(userOfIdentity(store, 'b', verified('2'), async () => { throw new SignInRefused('not_ours') }), { name: 'SignInRefused', code: 'not_ours' })
 
       t.equal((await store.links(ada.userId)).length, 1)
     })

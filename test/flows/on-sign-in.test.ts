@@ -8,7 +8,7 @@ import authPlugin, { type AuthPluginOptions, AuthError, type AuthStore, MemoryAu
 import { startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
-import { OwnProvider, linkAt, signInAt } from '../helpers/own-provider.js'
+import { OwnProvider, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
@@ -79,7 +79,7 @@ t.test('a refusal ends with its code, on the page, as JSON, by every way in', as
   t.equal((await browser.get('/me')).json().principal, null)
 })
 
-t.test('attack 33: a refused sign-in leaves the session that was there, and no user, link or password', async t => {
+t.test('attack 33: a refused sign-in leaves the session that was there, and no user or password', async t => {
   let admits = true
   const { app, store, told, browser } = await withHook(t, () => { if (!admits) refuse() })
   await signInAt(browser, 'a', { subject: '1', email: 'grace@example.com' })
@@ -92,13 +92,71 @@ t.test('attack 33: a refused sign-in leaves the session that was there, and no u
 
   t.strictSame((await browser.get('/me')).json(), before)
   t.equal(await store.findUser({ email: 'eve@example.com' }), null)
-  t.equal(await store.findUser({ provider: 'b', subject: '3' }), null)
   t.equal(await store.findCredential(ADA.email), null)
-  t.strictSame((await app.auth.links(before.principal.userId)).map(({ provider }) => provider), ['a'])
+  t.strictSame((await app.auth.links(before.principal.userId)).map(({ provider }) => provider), ['a', 'b'], 'an identity that joined a user stays his')
 
   admits = true
   await signInAt(browser, 'a', { subject: '2', email: 'eve@example.com' })
   t.equal(told.at(-1)?.created, true, 'when he comes again he is new again')
+})
+
+t.test('attack 33: while the hook thinks, no other request gets the new user in', async t => {
+  const asked = withResolvers()
+  const decided = withResolvers()
+  const { app, told, browser } = await withHook(t, async ({ created }) => {
+    if (!created) return
+    asked.resolve()
+    await decided.promise
+    refuse()
+  })
+  const registering = browser.post('/auth/local/register', ADA)
+  await asked.promise
+
+  const other = new Browser(app)
+  const loggingIn = other.post('/auth/local/login', ADA)
+  while (told.length < 2) await new Promise(resolve => setImmediate(resolve))
+  decided.resolve()
+
+  t.strictSame([(await registering).statusCode, (await loggingIn).json().error], [403, 'not_invited'])
+  t.strictSame(told.map(({ created }) => created), [true, true], 'he is new until he was let in')
+  t.equal((await other.get('/me')).json().principal, null)
+  t.equal(await app.auth.findUser({ email: ADA.email }), null)
+})
+
+t.test('who was let in by one tab is not deleted because another one failed', async t => {
+  const decided = withResolvers()
+  let sessions = 0
+  const { app, told, browser } = await withHook(t, async () => {
+    if (++sessions > 1) return
+    await decided.promise
+    throw new Error('the CRM is down')
+  })
+  const first = signInAt(browser, 'a', { subject: '1' })
+  while (told.length < 1) await new Promise(resolve => setImmediate(resolve))
+  const other = new Browser(app)
+  t.equal((await signInAt(other, 'a', { subject: '1' })).headers.location, '/')
+  await app.auth.grant((await other.get('/me')).json().principal.userId, { role: 'admin' })
+  decided.resolve()
+
+  t.equal((await first).headers.location, '/account?error=unavailable')
+  await signInAt(other, 'a', { subject: '1' })
+  t.match((await other.get('/me')).json().principal.claims, { role: 'admin' })
+  t.strictSame(told.map(({ created }) => created), [true, true, false])
+})
+
+t.test('a user whose first sign-in never ended, as in a crash, is new at the next one', async t => {
+  let hangs = true
+  const { app, told, browser } = await withHook(t, async () => { if (hangs) await new Promise(() => {}) })
+  const callback = await leaveFor(browser, '/auth/a/login', { subject: '1' })
+  browser.get(callback)
+  while (told.length < 1) await new Promise(resolve => setImmediate(resolve))
+  hangs = false
+
+  await signInAt(browser, 'a', { subject: '1' })
+  await signInAt(browser, 'a', { subject: '1' })
+
+  t.strictSame(told.map(({ created }) => created), [true, true, false])
+  t.notOk('isNew' in (await app.auth.findUser({ provider: 'a', subject: '1' }) ?? {}))
 })
 
 t.test('a refused sign-in of a user who was there leaves him as he was', async t => {
@@ -127,6 +185,15 @@ t.test('a hook that throws something else is a failure of the application: nobod
   t.notMatch(response.body, /CRM/)
   t.match(lines.filter(line => JSON.parse(line).level === 50).join(), /the CRM is down/)
   t.equal((await browser.get('/me')).json().principal, null)
+})
+
+t.test('what an error of the hook says of itself is not taken for the answer to the request', async t => {
+  const { browser } = await withHook(t, () => { throw Object.assign(new Error('no such record'), { statusCode: 404, validation: [] }) })
+
+  const response = await browser.post('/auth/local/register', ADA)
+
+  t.equal(response.statusCode, 503)
+  t.strictSame(response.json(), { error: 'unavailable', message: 'The sign-in could not be completed; try again later.' })
 })
 
 t.test('a refusal with an AuthError has its code too', async t => {
@@ -220,6 +287,25 @@ t.test('a user is signed in by other means', async t => {
     t.equal((await browser.get(`/as/${userId}`)).json().provider, 'local')
     await app.auth.unlink(userId, 'local')
     t.equal((await browser.get(`/as/${userId}`)).json().provider, 'a')
+  })
+
+  t.test('with an e-mail that is verified if it is, and only then', async t => {
+    const told: SignIn[] = []
+    const { app, ada, userId, browser } = await inApp(t, signIn => { told.push(signIn) })
+    await linkAt(ada, 'a', { subject: '1', email: 'ada@elsewhere.example' })
+    const verified = async () => {
+      await browser.get(`/as/${userId}`)
+      return told.at(-1)?.identity.emailVerified
+    }
+
+    t.equal(await verified(), false, 'nobody vouched for the one that was registered')
+    await app.auth.unlink(userId, 'a')
+    await linkAt(ada, 'a', { subject: '1', email: 'ADA@example.com' })
+    t.equal(await verified(), true, 'a provider did')
+    await app.auth.unlink(userId, 'local')
+    t.equal(await verified(), true, 'in whatever spelling')
+    await linkAt(ada, 'a', { subject: '1', email: 'another@example.com', emailVerified: false })
+    t.equal(await verified(), false, 'not for another one')
   })
 
   t.test('if there is such a user', async t => {

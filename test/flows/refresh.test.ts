@@ -22,7 +22,11 @@ async function withAda (t: Test, store: AuthStore = new MemoryAuthStore(), sessi
 }
 
 function addRoutes (app: FastifyInstance, sessions: SlowSessionStore): void {
-  app.addHook<{ Querystring: { fails?: string } }>('preHandler', async request => { if (request.query.fails !== undefined) sessions.failure = new Error('the network is down') })
+  app.addHook<{ Querystring: { fails?: string, cart?: string } }>('preHandler', async request => {
+    const { fails, cart } = request.query
+    if (cart !== undefined) request.session.set('cart' as never, cart as never)
+    if (fails !== undefined) sessions.failure = new Error('the network is down')
+  })
   app.addHook('onError', async () => { sessions.failure = null })
   app.get('/refreshed', async request => ({ returned: await app.auth.refresh(request), principal: request.principal, hasSession: request.session.sessionId !== undefined }))
   app.get('/guarded', { preHandler: [app.auth.refresh, app.auth.requireUser] }, async request => request.principal)
@@ -139,13 +143,15 @@ t.test('a refresh that finds nothing new writes nothing', async t => {
 })
 
 t.test('what else the session holds stays, and its id too', async t => {
-  const { app, browser, userId } = await withAda(t)
+  const { app, browser, userId, sessions } = await withAda(t)
+  await browser.get('/refreshed?cart=full')
   const cookies = [...browser.cookies]
   await app.auth.grant(userId, { role: 'admin' })
 
   await browser.get('/refreshed')
 
   t.strictSame([...browser.cookies], cookies)
+  t.match(sessions.sessions.map(text => JSON.parse(text)), [{ cart: 'full', user: { claims: { role: 'admin' } } }])
 })
 
 t.test('attack 35: a session that ends while it is refreshed stays ended', async t => {

@@ -220,10 +220,15 @@ t.test('attack 51: a token of another application with the same secret and anoth
 })
 
 t.test('attack 51: a use that says nothing makes no token', async t => {
-  for (const use of [{ purpose: '' }, { audience: '' }, { purpose: 1 }, { audience: ['reports'] }, { purpose: null }, { audience: {} }]) {
-    await t.rejects(issuer.issue('ada', {}, 900, use as TokenUse), { name: 'AuthError', code: 'invalid_claims', message: /^(purpose|audience) must be a non-empty string\.$/ })
+  const token = await issuer.issue('ada', {}, 900, {})
+  for (const use of [{ purpose: undefined }, { purpose: 'export', audience: undefined }, { purpose: '' }, { audience: '' }, { purpose: 1 }, { audience: ['reports'] }, { purpose: null }, { audience: {} }]) {
+    await t.rejects(issuer.issue('ada', {}, 900, use as TokenUse), { name: 'OptionsError', message: /^(purpose|audience) must be a non-empty string, or left out$/ })
+    await t.rejects(issuer.verify(token, use as TokenUse), { name: 'OptionsError' })
   }
-  t.notOk('purpose' in await issuer.verify(await issuer.issue('ada', {}, 900, { purpose: undefined, audience: undefined } as object), {}))
+  for (const use of [null, 'export', ['export'], { purpos: 'export' }, { purpose: 'export', aud: 'reports' }]) {
+    await t.rejects(issuer.issue('ada', {}, 900, use as TokenUse), { name: 'OptionsError', message: /^the use of a token/ })
+    await t.rejects(issuer.verify(token, use as TokenUse), { name: 'OptionsError', message: /^the use of a token/ })
+  }
 })
 
 t.test('attack 52: claims that the issuer sets cannot be given', async t => {

@@ -688,6 +688,69 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
     }
   })
 
+  t.test('a user may be new, and is so until he is admitted, once', async t => {
+    const { store, twin } = await open(t)
+    const { link: _link, ...ada } = ADA
+    const bob = localUser('bob@example.com')
+    t.strictSame(await store.createUser({ ...ADA, isNew: true }), { ...ada, isNew: true })
+    await store.createUser({ ...bob, isNew: true })
+    for (const user of [await twin.findUser({ userId: ADA.userId }), await twin.refreshIdentity(identity('dev', 'ada-1')), await twin.addLink(ADA.userId, identity('other', 'ada-2'))]) t.hasStrict(user, { isNew: true })
+    t.hasStrict((await twin.findCredential('bob@example.com'))?.user, { isNew: true })
+
+    t.equal(await store.admitUser(ADA.userId), true)
+
+    t.strictSame(await twin.findUser({ userId: ADA.userId }), ada)
+    t.equal(await twin.admitUser(ADA.userId), false)
+    t.hasStrict(await twin.findUser({ userId: bob.userId }), { isNew: true }, 'another one still is')
+  })
+
+  t.test('of many who admit a user at once, one does', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser({ ...ADA, isNew: true })
+
+    const admitted = await Promise.all(Array.from({ length: 10 }, (_, index) => (index % 2 === 0 ? store : twin).admitUser(ADA.userId)))
+
+    t.equal(admitted.filter(isFirst => isFirst).length, 1)
+  })
+
+  t.test('who is new can be deleted as such, with all that is his; who is not new stays', async t => {
+    const { store, twin } = await open(t)
+    const bob = localUser('bob@example.com')
+    await store.createUser(ADA)
+    await store.createUser({ ...bob, isNew: true })
+    await store.addLink(bob.userId, identity('other', 'bob-1'))
+
+    for (const id of [ADA.userId, bob.userId, randomUUID(), ...NO_USER_IDS]) t.equal(await store.deleteNewUser(id), undefined)
+
+    t.hasStrict(await twin.findUser({ userId: ADA.userId }), { name: 'Ada' })
+    t.equal((await twin.links(ADA.userId)).length, 1)
+    await isGone(t, twin, bob)
+    t.equal(await twin.findUser({ provider: 'other', subject: 'bob-1' }), null)
+  })
+
+  t.test('a new user is admitted or deleted, not both', async t => {
+    const { store, twin } = await open(t)
+
+    for (let round = 0; round < 20; round++) {
+      const bob = localUser(`bob-${round}@example.com`)
+      await store.createUser({ ...bob, isNew: true })
+      const both = [() => store.admitUser(bob.userId), () => twin.deleteNewUser(bob.userId)]
+
+      const [admitted, deleted] = round % 2 === 0 ? both : both.toReversed()
+      const outcomes = await Promise.all([admitted?.(), deleted?.()])
+
+      const { isNew = false } = await twin.findUser({ userId: bob.userId }) ?? {}
+      t.equal(isNew, false)
+      t.equal(await twin.findUser({ userId: bob.userId }) !== null, outcomes.includes(true), 'he is there if he was admitted')
+    }
+  })
+
+  t.test('who is unknown is not admitted', async t => {
+    const { store } = await open(t)
+
+    for (const nobody of [randomUUID(), ...NO_USER_IDS]) t.equal(await store.admitUser(nobody), false, JSON.stringify(nobody))
+  })
+
   t.test('who is unknown loses no way in and is not deleted', async t => {
     const { store, twin } = await open(t)
     await store.createUser(ADA)

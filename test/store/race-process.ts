@@ -32,7 +32,7 @@ export async function startRacer (target: string): Promise<Racer> {
   const run = async (move: Move): Promise<string> => {
     switch (move.does) {
       case 'sign in':
-        return (await userOfIdentity(store, 'verified-email', { provider: move.provider, ...move.identity })).user.userId
+        return (await userOfIdentity({ store, linking: 'verified-email', onSignIn: null }, { provider: move.provider, ...move.identity })).user.userId
       case 'register': {
         const { email, password } = move
         const response = await app.inject({ method: 'POST', url: '/auth/local/register', headers: { accept: 'application/json' }, payload: { email, password } })

@@ -12,6 +12,7 @@ test('guards are asynchronous hooks', () => {
   expect<Guard>().type.toBe<(request: FastifyRequest, reply: FastifyReply) => Promise<void>>()
   expect(auth.requireUser).type.toBe<Guard>()
   expect(auth.requireBearer).type.toBe<Guard>()
+  expect(auth.refuseCrossOrigin).type.toBe<Guard>()
   expect(auth.requireClaims({ role: 'admin' })).type.toBe<Guard>()
   expect(auth.requireBearerFor({ purpose: 'invitation' })).type.toBe<Guard>()
 })

@@ -86,10 +86,10 @@ export class PostgresStatements implements AuthStore {
     })
   }
 
-  async createUser ({ userId, email, emailVerified, name, claims, link, passwordHash }: NewUser): Promise<User | null> {
+  async createUser ({ userId, email, emailVerified, name, claims, isNew, link, passwordHash }: NewUser): Promise<User | null> {
     return this.#run(async db => {
       const user = db.$with('new_user').as(db.insert(users)
-        .values({ userId, email, name, claims: json(claims), extras: json({ email_verified: emailVerified }) })
+        .values({ userId, email, name, claims: json(claims), extras: json({ email_verified: emailVerified, is_new: isNew }) })
         .returning())
       const newLink = db.$with('new_link').as(db.insert(providerLinks).values({ ...link, userId, claims: json(link.claims) }))
       const credential = db.$with('new_credential').as(db.insert(credentials).values({ userId, pwHash: passwordHash ?? '' }))
@@ -144,16 +144,20 @@ export class PostgresStatements implements AuthStore {
   }
 
   async deleteUser (userId: string): Promise<void> {
-    if (!isUserId(userId)) throw new AuthError('unknown_user')
-    await this.#run(async db => {
-      try {
-        const deleted = await db.delete(users).where(eq(users.userId, userId)).returning({ userId: users.userId })
-        if (deleted.length === 0) throw new AuthError('unknown_user')
-      } catch (error) {
-        if (FOREIGN_KEY_VIOLATIONS.has(sqlState(error))) throw new AuthError('user_in_use', { cause: causeOf(error) })
-        throw error
-      }
+    const isDeleted = isUserId(userId) && await this.#delete(eq(users.userId, userId))
+    if (!isDeleted) throw new AuthError('unknown_user')
+  }
+
+  async admitUser (userId: string): Promise<boolean> {
+    if (!isUserId(userId)) return false
+    return this.#run(async db => {
+      const admitted = await db.update(users).set({ extras: sql`${users.extras} - 'is_new'` }).where(isNewUser(userId)).returning({ userId: users.userId })
+      return admitted.length > 0
     })
+  }
+
+  async deleteNewUser (userId: string): Promise<void> {
+    if (isUserId(userId)) await this.#delete(isNewUser(userId))
   }
 
   async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
@@ -179,6 +183,19 @@ export class PostgresStatements implements AuthStore {
       const [row] = await db.update(users).set({ claims }).where(eq(users.userId, userId)).returning({ claims: users.claims })
       if (row === undefined) throw new AuthError('unknown_user')
       return row.claims
+    })
+  }
+
+  /** @returns whether there was such a user */
+  async #delete (condition: SQL | undefined): Promise<boolean> {
+    return this.#run(async db => {
+      try {
+        const deleted = await db.delete(users).where(condition).returning({ userId: users.userId })
+        return deleted.length > 0
+      } catch (error) {
+        if (FOREIGN_KEY_VIOLATIONS.has(sqlState(error))) throw new AuthError('user_in_use', { cause: causeOf(error) })
+        throw error
+      }
     })
   }
 
@@ -215,10 +232,14 @@ function isLink ({ provider, subject }: { provider: string, subject: string }): 
   return and(eq(providerLinks.provider, provider), eq(providerLinks.subject, subject))
 }
 
+function isNewUser (userId: string): SQL | undefined {
+  return and(eq(users.userId, userId), sql`${users.extras} -> 'is_new' is not null`)
+}
+
 function userOf (row: typeof users.$inferSelect | undefined): User | null {
   if (row === undefined) return null
   const { userId, email, name, claims, extras } = row
-  return { userId, email, emailVerified: extras.email_verified === true, name, claims }
+  return { userId, email, emailVerified: extras.email_verified === true, name, claims, ...(extras.is_new && { isNew: true }) }
 }
 
 /** JSON goes over as text: each driver has ideas of its own about parameters of the type jsonb. */

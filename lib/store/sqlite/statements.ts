@@ -63,11 +63,11 @@ export class SqliteStatements implements AuthStore {
     })
   }
 
-  async createUser ({ userId, email, emailVerified, name, claims, link, passwordHash }: NewUser): Promise<User | null> {
+  async createUser ({ userId, email, emailVerified, name, claims, isNew, link, passwordHash }: NewUser): Promise<User | null> {
     return this.#transaction(() => {
       if (email !== null && this.#userWhere(eq(users.email, email)) !== null) return null
       if (this.#linkExists(link)) return null
-      const row = this.#db.insert(users).values({ userId, email, name, claims, extras: { email_verified: emailVerified } }).returning().get()
+      const row = this.#db.insert(users).values({ userId, email, name, claims, extras: { email_verified: emailVerified, ...(isNew && { is_new: isNew }) } }).returning().get()
       this.#db.insert(providerLinks).values({ ...link, userId }).run()
       if (passwordHash !== undefined) this.#db.insert(credentials).values({ userId, pwHash: passwordHash }).run()
       return userOf(row)
@@ -95,13 +95,22 @@ export class SqliteStatements implements AuthStore {
   }
 
   async deleteUser (userId: string): Promise<void> {
-    await this.#transaction(() => {
-      // An application's connection may have foreign keys switched off.
-      this.#db.delete(providerLinks).where(eq(providerLinks.userId, userId)).run()
-      this.#db.delete(credentials).where(eq(credentials.userId, userId)).run()
-      const { changes } = this.#db.delete(users).where(eq(users.userId, userId)).run()
-      if (changes === 0) throw new AuthError('unknown_user')
-    }, error => isForeignKeyViolation(error) ? new AuthError('user_in_use', { cause: error }) : storeFailure(error))
+    await this.#delete(userId, user => {
+      if (user === null) throw new AuthError('unknown_user')
+      return true
+    })
+  }
+
+  async admitUser (userId: string): Promise<boolean> {
+    return this.#run(() => {
+      const { changes } = this.#db.update(users).set({ extras: sql`json_remove(${users.extras}, '$.is_new')` })
+        .where(and(eq(users.userId, userId), sql`json_type(${users.extras}, '$.is_new') is not null`)).run()
+      return changes > 0
+    })
+  }
+
+  async deleteNewUser (userId: string): Promise<void> {
+    await this.#delete(userId, user => user?.isNew === true)
   }
 
   async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
@@ -130,6 +139,16 @@ export class SqliteStatements implements AuthStore {
       this.#db.update(users).set({ claims }).where(eq(users.userId, userId)).run()
       return claims
     })
+  }
+
+  #delete (userId: string, isDue: (user: User | null) => boolean): Promise<void> {
+    return this.#transaction(() => {
+      if (!isDue(this.#userWhere(eq(users.userId, userId)))) return
+      // An application's connection may have foreign keys switched off.
+      this.#db.delete(providerLinks).where(eq(providerLinks.userId, userId)).run()
+      this.#db.delete(credentials).where(eq(credentials.userId, userId)).run()
+      this.#db.delete(users).where(eq(users.userId, userId)).run()
+    }, error => isForeignKeyViolation(error) ? new AuthError('user_in_use', { cause: error }) : storeFailure(error))
   }
 
   /** A link that is new has no earlier claims: nothing in them has changed. */
@@ -180,5 +199,5 @@ function isLink ({ provider, subject }: { provider: string, subject: string }): 
 }
 
 function userOf ({ userId, email, name, claims, extras }: Row): User {
-  return { userId, email, emailVerified: extras.email_verified === true, name, claims }
+  return { userId, email, emailVerified: extras.email_verified === true, name, claims, ...(extras.is_new && { isNew: true }) }
 }

@@ -1,0 +1,64 @@
+import type { FastifyRequest } from 'fastify'
+import { AuthError, SignInRefused } from '../errors.js'
+import type { Identity, ProviderTokens } from '../providers/provider.js'
+import type { Principal } from '../session/principal.js'
+import type { AuthStore, User } from '../store/store.js'
+
+/** Who somebody is, and according to whom. */
+export interface ProviderIdentity extends Identity {
+  /** The name of the provider, or `local`. */
+  provider: string
+}
+
+/**
+ * An application's own rule: whether an unknown identity is the same person as the user who has its e-mail.
+ *
+ * Look at `identity.emailVerified` and at who the provider is: whoever is admitted has the account. A user whose e-mail nobody has
+ * verified is never joined, whatever the rule says, for anybody can register any address; to make room for its owner the rule may
+ * delete that user.
+ */
+export type LinkingRule = (existing: User, identity: ProviderIdentity) => boolean | Promise<boolean>
+
+/** When an unknown identity joins the user who has its e-mail: when both sides have it verified, never, or when the application says so. */
+export type LinkingPolicy = 'verified-email' | 'never' | LinkingRule
+
+/** A sign-in that is about to happen, as the hook `onSignIn` sees it. */
+export interface SignIn {
+  request: FastifyRequest
+  /** Who will be signed in. */
+  principal: Principal
+  /** What the provider says of him now; for a sign-in without an external provider, what the store has. */
+  identity: ProviderIdentity
+  /** What the provider issued, for this hook alone: it is stored nowhere. Null for a sign-in without an external provider. */
+  tokens: ProviderTokens | null
+  /** Whether the hook has not let this user in yet: at his first sign-in, and again until one is through. */
+  created: boolean
+}
+
+/**
+ * An application's part in every sign-in, before the session is written. Claims that it grants are in the principal already.
+ * `throw new SignInRefused('code')` refuses; a user whom no sign-in has got through is then deleted again.
+ */
+export type SignInHook = (signIn: SignIn) => void | Promise<void>
+
+/** What an application has decided about sign-ins. */
+export interface SignInRules {
+  readonly store: AuthStore
+  readonly linking: LinkingPolicy
+  readonly onSignIn: SignInHook | null
+}
+
+/** What a new user is marked with when there is a hook to ask. */
+export function toBeAdmitted (hook: SignInHook | null): { isNew?: true } {
+  return hook === null ? {} : { isNew: true }
+}
+
+/** What a function of the application throws is its refusal, or a mistake of its own, which is nobody else's business. */
+export async function answerOfApplication<T> (ask: () => T | Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (error) {
+    if (error instanceof AuthError || error instanceof SignInRefused) throw error
+    throw new AuthError('unavailable', { message: 'The sign-in could not be completed; try again later.', cause: error })
+  }
+}
