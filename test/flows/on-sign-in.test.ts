@@ -304,7 +304,7 @@ t.test('a user is signed in by other means', async t => {
     t.equal(await verified(), true, 'a provider did')
     await app.auth.unlink(userId, 'local')
     t.equal(await verified(), true, 'in whatever spelling')
-    await linkAt(ada, 'a', { subject: '1', email: 'another@example.com', emailVerified: false })
+    await signInAt(ada, 'a', { subject: '1', email: 'another@example.com', emailVerified: false })
     t.equal(await verified(), false, 'not for another one')
   })
 
@@ -312,6 +312,9 @@ t.test('a user is signed in by other means', async t => {
     const { app, userId, browser } = await inApp(t)
     await app.auth.deleteUser(userId)
     for (const id of [userId, 'ada', '\'']) t.match((await browser.get(`/as/${id}`)).json(), { code: 'unknown_user', statusCode: 404 })
+    const store = new SqlAuthStore(':memory:', { createTables: false })
+    const other = await startApp(t, { store }, {}, app => { app.get('/as', async request => app.auth.signIn(request, {} as string)) })
+    t.match((await other.inject('/as')).json(), { code: 'unknown_user' }, 'what can be nobody\'s id is not looked up')
   })
 
   t.test('if the hook has nothing against it', async t => {

@@ -1,0 +1,182 @@
+import type { FastifyInstance } from 'fastify'
+import fastifyCookie from '@fastify/cookie'
+import fastifySession from '@fastify/session'
+import Fastify from 'fastify'
+import t, { type Test } from 'tap'
+import authPlugin, { type AuthorizationResponse, MemoryAuthStore } from '../../lib/index.js'
+import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
+import { SlowSessionStore } from '../helpers/slow-session-store.js'
+
+const ADA = { email: 'ada@example.com', password: 'correct horse' }
+
+/** A provider that answers when it is told to. */
+class WaitingProvider extends OwnProvider {
+  readonly asked = deferred()
+  readonly answers = deferred()
+
+  override async authenticate (response: AuthorizationResponse) {
+    this.asked.resolve()
+    await this.answers.promise
+    return super.authenticate(response)
+  }
+}
+
+/** Fails the operation with this number, counted from when it is set. */
+class FailingSessionStore extends SlowSessionStore {
+  failsAt = Infinity
+
+  override set (...[id, session, callback]: Parameters<SlowSessionStore['set']>): void {
+    if (this.#fails()) callback(new Error('the network is down'))
+    else super.set(id, session, callback)
+  }
+
+  override get (...[id, callback]: Parameters<SlowSessionStore['get']>): void {
+    if (this.#fails()) callback(new Error('the network is down'))
+    else super.get(id, callback)
+  }
+
+  override destroy (...[id, callback]: Parameters<SlowSessionStore['destroy']>): void {
+    if (this.#fails()) callback(new Error('the network is down'))
+    else super.destroy(id, callback)
+  }
+
+  #fails (): boolean {
+    return --this.failsAt === 0
+  }
+}
+
+async function start (t: Test, sessions: SlowSessionStore, provider = new OwnProvider('a')) {
+  const store = new MemoryAuthStore()
+  const app = await startApp(t, { baseUrl: 'http://localhost:3000', providers: [provider], local: localProvider(), store, session: { secret: SESSION_SECRET, store: sessions } }, {}, app => {
+    app.get('/admin', { preHandler: app.auth.requireClaims({ role: 'admin' }) }, async () => 'administration')
+    app.get('/refresh', { preHandler: app.auth.refresh }, async () => 'refreshed')
+  })
+  return { app, store, browser: new Browser(app) }
+}
+
+t.test('attack 33: whoever is told that the sign-in failed is not signed in, whichever operation of the session store it was', async t => {
+  let failed = 0
+  for (let operation = 1; operation < 20; operation++) {
+    const sessions = new FailingSessionStore()
+    const { app, browser } = await start(t, sessions)
+    await new Browser(app).post('/auth/local/register', ADA)
+    await browser.get('/auth/a/login')
+    const stolen = copyOf(browser)
+
+    sessions.failsAt = operation
+    const response = await browser.post('/auth/local/login', ADA)
+    sessions.failsAt = Infinity
+
+    const { principal } = (await browser.get('/me')).json()
+    t.equal(principal === null, response.statusCode !== 200, `operation ${operation}: ${response.statusCode}`)
+    t.equal((await stolen.get('/me')).json().principal, null)
+    if (response.statusCode !== 200) failed++
+  }
+  t.ok(failed > 3, 'there were failures')
+})
+
+t.test('attack 35: a sign-in under way ends when somebody signs out meanwhile', async t => {
+  const sessions = new SlowSessionStore()
+  const provider = new WaitingProvider('a')
+  const { browser } = await start(t, sessions, provider)
+  await browser.post('/auth/local/register', ADA)
+  const tab = copyOf(browser)
+  const callback = await leaveFor(tab, '/auth/a/login', { subject: 'ada-1' })
+
+  const landing = tab.get(callback)
+  await provider.asked.promise
+  await browser.post('/auth/local/revoke')
+  provider.answers.resolve()
+
+  t.equal((await landing).json().error, 'invalid_state')
+  for (const other of [tab, browser]) t.equal((await other.get('/me')).json().principal, null)
+  t.strictSame(sessions.sessions.filter(text => text.includes('userId')), [])
+})
+
+t.test('attack 35: so does the linking of an identity', async t => {
+  const provider = new WaitingProvider('a')
+  const { app, store, browser } = await start(t, new SlowSessionStore(), provider)
+  const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
+  const tab = copyOf(browser)
+  const callback = await leaveFor(tab, '/auth/a/login?link=true', { subject: 'ada-1' }, { 'sec-fetch-site': 'same-origin' })
+
+  const landing = tab.get(callback)
+  await provider.asked.promise
+  await browser.post('/auth/local/revoke')
+  provider.answers.resolve()
+
+  t.equal((await landing).json().error, 'invalid_state')
+  t.strictSame((await store.links(userId)).map(({ provider }) => provider), ['local'])
+  t.equal(await app.auth.findUser({ provider: 'a', subject: 'ada-1' }), null)
+})
+
+t.test('attack 37: a sign-in that is started brings back no claim that was withdrawn meanwhile', async t => {
+  const asked = deferred()
+  const answers = deferred()
+  class SlowProvider extends OwnProvider {
+    override async authorizationUrl (...request: Parameters<OwnProvider['authorizationUrl']>) {
+      asked.resolve()
+      await answers.promise
+      return super.authorizationUrl(...request)
+    }
+  }
+  const { app, browser } = await start(t, new SlowSessionStore(), new SlowProvider('a'))
+  const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
+  await app.auth.grant(userId, { role: 'admin' })
+  await browser.get('/refresh')
+  t.equal((await browser.get('/admin')).statusCode, 200)
+
+  const starting = copyOf(browser).get('/auth/a/login')
+  await asked.promise
+  await app.auth.withdraw(userId, ['role'])
+  await browser.get('/refresh')
+  answers.resolve()
+
+  t.equal((await starting).statusCode, 302)
+  t.equal((await browser.get('/admin')).statusCode, 403)
+})
+
+t.test('attack 35: a refresh ends a session for good, also when another request saves it meanwhile, in an application with a session of its own', async t => {
+  const sessions = new SlowSessionStore()
+  const store = new MemoryAuthStore()
+  const app: FastifyInstance = Fastify()
+  t.teardown(() => app.close())
+  await app.register(fastifyCookie)
+  await app.register(fastifySession, { secret: SESSION_SECRET, store: sessions, cookie: { secure: false }, saveUninitialized: false })
+  await app.register(authPlugin, { store })
+  const [asked, saves] = [deferred(), deferred()]
+  // As somebody who signed in through another process of the application: this one has not seen the store yet.
+  app.get('/sign-in', async request => { request.session.user = { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'a', claims: { sub: '1' } } })
+  app.get('/slow', async request => {
+    asked.resolve()
+    await saves.promise
+    request.session.set('visits' as never, 1 as never)
+  })
+  app.get('/me', async request => ({ principal: request.principal }))
+  app.get('/refresh', { preHandler: app.auth.refresh }, async () => 'refreshed')
+  const browser = new Browser(app)
+  await browser.get('/sign-in')
+  const stolen = copyOf(browser)
+
+  const slow = stolen.get('/slow')
+  await asked.promise
+  await browser.get('/refresh')
+  saves.resolve()
+  await slow
+
+  t.equal((await stolen.get('/me')).json().principal, null)
+})
+
+function copyOf (browser: Browser): Browser {
+  const copy = new Browser(browser.app)
+  for (const [name, value] of browser.cookies) copy.cookies.set(name, value)
+  return copy
+}
+
+function deferred (): { promise: Promise<void>, resolve: () => void } {
+  let resolve = () => {}
+  const promise = new Promise<void>(_resolve => { resolve = _resolve })
+  return { promise, resolve }
+}
