@@ -5,7 +5,8 @@ import type { AuthorizationClaims } from './claims.js'
 interface AuditContents {
   /** A user was made: by the registration form, or by the first sign-in of an identity. */
   registration: { userId: string, provider: string }
-  'sign-in': { userId: string, provider: string }
+  /** `by` application: signed in by `app.auth.signIn`; the provider had no part in it. */
+  'sign-in': { userId: string, provider: string, by: 'provider' | 'application' }
   /** `code` is what the browser is told. */
   'sign-in-failure': { provider: string, code: string }
   /** An identity was added to a user: by its e-mail at a sign-in, or because he asked for it. */

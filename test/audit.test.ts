@@ -1,4 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuditEvents, Authorization, MemoryAuthStore } from '../lib/index.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
@@ -9,7 +10,7 @@ const EVENTS = ['registration', 'sign-in', 'sign-in-failure', 'link', 'unlink', 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 
 /** An application, what it logs, and what is published meanwhile. */
-async function audited (t: Test) {
+async function audited (t: Test, extend: (app: FastifyInstance) => void = () => {}) {
   const published: Array<[event: string, payload: unknown]> = []
   for (const event of EVENTS) {
     const name = `fastify-svc-auth.${event}`
@@ -20,7 +21,7 @@ async function audited (t: Test) {
   const lines: string[] = []
   const store = new MemoryAuthStore()
   const app = await startApp(t, { baseUrl: 'https://app.example', providers: [new OwnProvider('a'), new OwnProvider('b')], local: localProvider(), store },
-    { logger: { level: 'info', stream: { write: (line: string) => { lines.push(line) } } } })
+    { logger: { level: 'info', stream: { write: (line: string) => { lines.push(line) } } } }, extend)
   /** The events in the log, without what every line has. */
   const logged = () => lines.map(line => JSON.parse(line)).filter(({ event }) => event !== undefined)
     .map(({ event, level, time: _, pid: _pid, hostname: _host, ...rest }) => [event.replace('fastify-svc-auth.', ''), level, rest])
@@ -38,8 +39,8 @@ t.test('a registration, a sign-in, a sign-out', async t => {
   const origin = { requestId: /^req-/, ip: '127.0.0.1' }
   t.match(published, [
     ['registration', { userId, provider: 'local', ...origin }],
-    ['sign-in', { userId, provider: 'local', ...origin }],
-    ['sign-in', { userId, provider: 'local', ...origin }],
+    ['sign-in', { userId, provider: 'local', by: 'provider', ...origin }],
+    ['sign-in', { userId, provider: 'local', by: 'provider', ...origin }],
     ['revoke', { userId, ...origin }]
   ])
   t.equal(published.length, 4)
@@ -120,6 +121,16 @@ t.test('what the application changes, in its own log and without a request', asy
   ] as const
   t.strictSame(published, expected)
   t.strictSame(logged().slice(2), expected.map(([event, payload]) => [event, 30, { ...payload, msg: event }]))
+})
+
+t.test('a sign-in by other means says so', async t => {
+  const { browser, published } = await audited(t, app => { app.get<{ Params: { userId: string } }>('/as/:userId', async request => app.auth.signIn(request, request.params.userId)) })
+  const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
+  published.splice(0)
+
+  await browser.get(`/as/${userId}`)
+
+  t.match(published, [['sign-in', { userId, provider: 'local', by: 'application' }]])
 })
 
 t.test('what was refused did not happen', async t => {

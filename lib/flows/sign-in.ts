@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { audit } from '../audit.js'
+import { type AuditEvents, audit } from '../audit.js'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import type { ProviderTokens } from '../providers/provider.js'
@@ -21,7 +21,7 @@ export interface Arrival extends UserOfIdentity {
  *
  * @throws SignInRefused; AuthError `unauthenticated` when the application's hook deleted the user, `invalid_state` when somebody signed out meanwhile, `unavailable`
  */
-export async function signIn (request: FastifyRequest, { store, onSignIn }: SignInRules, { user, isNew, identity, tokens }: Arrival): Promise<Principal> {
+export async function signIn (request: FastifyRequest, { store, onSignIn }: SignInRules, { user, isNew, identity, tokens }: Arrival, by: AuditEvents['sign-in']['by'] = 'provider'): Promise<Principal> {
   const { userId } = user
   const { provider, subject } = identity
   if (isNew === 'link') audit('link', { userId, provider, subject, by: 'email' }, request)
@@ -31,7 +31,7 @@ export async function signIn (request: FastifyRequest, { store, onSignIn }: Sign
   else if (isNew === 'user') audit('registration', { userId, provider }, request)
 
   await writePrincipal(request, principal)
-  audit('sign-in', { userId, provider }, request)
+  audit('sign-in', { userId, provider, by }, request)
   return principal
 }
 
@@ -47,7 +47,7 @@ export async function signInUser (request: FastifyRequest, rules: SignInRules, u
   if (user === null || link === undefined) throw new AuthError('unknown_user')
   const { provider, subject, claims } = link
   const emailVerified = user.emailVerified && emailOf(claims) === user.email
-  return signIn(request, rules, { user, isNew: false, identity: { provider, subject, claims, emailVerified }, tokens: null })
+  return signIn(request, rules, { user, isNew: false, identity: { provider, subject, claims, emailVerified }, tokens: null }, 'application')
 }
 
 /** Asks the application. Who is new to it stays so until it lets him in; then he is registered. */

@@ -11,7 +11,7 @@ describe('the payload of an audit event', () => {
 
   test('says to whom it happened and how', () => {
     expect<AuditEvents['registration']>().type.toBe<{ userId: string, provider: string } & Origin>()
-    expect<AuditEvents['sign-in']>().type.toBe<{ userId: string, provider: string } & Origin>()
+    expect<AuditEvents['sign-in']>().type.toBe<{ userId: string, provider: string, by: 'provider' | 'application' } & Origin>()
     expect<AuditEvents['sign-in-failure']>().type.toBe<{ provider: string, code: string } & Origin>()
     expect<AuditEvents['link']>().type.toBe<{ userId: string, provider: string, subject: string, by: 'email' | 'request' } & Origin>()
     expect<AuditEvents['unlink']>().type.toBe<{ userId: string, provider: string } & Origin>()

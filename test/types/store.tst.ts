@@ -84,6 +84,8 @@ describe('a store of one\'s own', () => {
       async addLink (_userId: string, _identity: LinkedIdentity): Promise<null> { return null }
       async removeLink (userId: string, _provider: string): Promise<Link[]> { return this.#store.links(userId) }
       async deleteUser (_userId: string): Promise<void> {}
+      async admitUser (_userId: string): Promise<boolean> { return false }
+      async deleteNewUser (_userId: string): Promise<void> {}
       async replacePasswordHash (_userId: string, _current: string, _next: string): Promise<void> {}
       async grant (_userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> { return claims }
       async withdraw (_userId: string, _names: readonly string[]): Promise<AuthorizationClaims> { return {} }
@@ -113,7 +115,7 @@ describe('a store of one\'s own', () => {
 
 describe('the store\'s words', () => {
   test('a user has an e-mail and a name, or null', () => {
-    expect<User>().type.toBe<{ userId: string, email: string | null, emailVerified: boolean, name: string | null, claims: AuthorizationClaims }>()
+    expect<User>().type.toBe<{ userId: string, email: string | null, emailVerified: boolean, name: string | null, claims: AuthorizationClaims, isNew?: true }>()
   })
 
   test('a link says which subject at which provider is which user', () => {
