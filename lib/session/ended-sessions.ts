@@ -40,6 +40,15 @@ export function keepEnded (store: CallbackStore): void {
   }
 }
 
+/** Notes that a session ends because somebody signs out, and not because it gives way to one with a new id. */
+export async function noteSignOut (store: CallbackStore, id: string): Promise<void> {
+  await writeEntry(store, entryId('signed-out', id), {}, LONGEST_REQUEST_MS)
+}
+
+export async function hasSignedOut (store: CallbackStore, id: string): Promise<boolean> {
+  return await readEntry(store, entryId('signed-out', id)) !== null
+}
+
 /** Whether a session was ended; a new one, or one that merely expired, was not. */
 export async function hasEnded (store: CallbackStore, id: string): Promise<boolean> {
   return await readEntry(store, entryId('ended', id)) !== null

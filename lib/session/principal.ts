@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Claims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { sessionCookieName } from './cookie.js'
-import { hasEnded, keepEnded } from './ended-sessions.js'
+import { hasEnded, hasSignedOut, keepEnded, noteSignOut } from './ended-sessions.js'
 import { movePendingSignIns } from './pending-sign-ins.js'
 import { sessionsUnavailable } from './session-store.js'
 
@@ -36,8 +36,9 @@ export function principalOf (request: FastifyRequest): Principal | null {
  */
 export async function writePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
   keepEnded(request.sessionStore)
-  await assertSessionGoesOn(request)
   const before = request.session.sessionId
+  // Another sign-in may have replaced the session meanwhile, as when a form is sent twice; that is no reason to refuse this one.
+  if (await hasSignedOut(request.sessionStore, before)) throw new AuthError('invalid_state')
   try {
     await request.session.regenerate()
     request.session.user = principal
@@ -56,7 +57,7 @@ export async function writePrincipal (request: FastifyRequest, principal: Princi
 }
 
 /**
- * Refuses to go on for somebody who signed out since this request came in.
+ * Refuses to go on with a session that has ended since the request came in.
  *
  * @throws AuthError `invalid_state`, `unavailable`
  */
@@ -93,6 +94,7 @@ export async function endSession (request: FastifyRequest, reply: FastifyReply):
 
   const { path = '/', domain, httpOnly = true, secure, sameSite } = session.cookie
   try {
+    await noteSignOut(request.sessionStore, session.sessionId)
     await session.destroy()
   } catch (error) {
     throw sessionsUnavailable(error)

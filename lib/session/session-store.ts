@@ -5,8 +5,8 @@ import { AuthError } from '../errors.js'
 /** The part of an express-session compatible store that is used here. */
 export type CallbackStore = Pick<SessionStore, 'get' | 'set' | 'destroy'>
 
-/** What of ours stands beside a session in its store: sign-ins under way, and the mark that the session has ended. */
-export type EntryKind = 'pending' | 'ended'
+/** What of ours stands beside a session in its store: sign-ins under way, the mark that the session has ended, and the one that it ended with a sign-out. */
+export type EntryKind = 'pending' | 'ended' | 'signed-out'
 
 const PREFIX = 'svc-auth-'
 

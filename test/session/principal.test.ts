@@ -95,6 +95,18 @@ t.test('attack 35: a sign-in under way ends when somebody signs out meanwhile', 
   t.strictSame(sessions.sessions.filter(text => text.includes('userId')), [])
 })
 
+t.test('a form that is sent twice at once signs in both times', async t => {
+  const { app, browser } = await start(t, new SlowSessionStore())
+  await new Browser(app).post('/auth/local/register', ADA)
+  await browser.get('/auth/a/login')
+  t.equal(browser.cookies.size, 1, 'there is a session already')
+
+  for (let round = 0; round < 5; round++) {
+    const responses = await Promise.all([copyOf(browser), browser].map(async tab => tab.post('/auth/local/login', ADA)))
+    t.strictSame(responses.map(({ statusCode }) => statusCode), [200, 200])
+  }
+})
+
 t.test('attack 35: so does the linking of an identity', async t => {
   const provider = new WaitingProvider('a')
   const { app, store, browser } = await start(t, new SlowSessionStore(), provider)
