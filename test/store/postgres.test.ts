@@ -530,7 +530,10 @@ t.test('operations on the same user', async t => {
   const { url, client, run } = await database(t)
   const operations: Array<(store: AuthStore, user: NewUser, turn: number) => Promise<unknown>> = [
     (store, { userId }) => store.removeLink(userId, 'local'),
-    (store, { link }, turn) => store.refreshIdentity({ ...link, verifiedEmail: `${turn % 2}-${link.subject}` }),
+    (store, { link }, turn) => {
+      const email = `${turn % 2}-${link.subject}`
+      return store.refreshIdentity({ ...link, claims: { ...link.claims, email }, verifiedEmail: email })
+    },
     (store, { userId }, turn) => store.grant(userId, { [`claim-${turn % 3}`]: turn }),
     (store, { userId }) => store.deleteUser(userId),
     (store, { userId, link }, turn) => store.addLink(userId, identity('other', userId, `${turn % 2}-${link.subject}`)),
@@ -745,5 +748,5 @@ function localUser (email: string): NewUser {
 }
 
 function identity (provider: string, subject: string, verifiedEmail: string | null = null): LinkedIdentity {
-  return { provider, subject, claims: { sub: subject }, verifiedEmail }
+  return { provider, subject, claims: { sub: subject, ...(verifiedEmail !== null && { email: verifiedEmail }) }, verifiedEmail }
 }
