@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import { type AuditEvents, Authorization, MemoryAuthStore } from '../lib/index.js'
+import { type AuditEvents, type AuthPluginOptions, Authorization, MemoryAuthStore, SignInRefused } from '../lib/index.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
 import { OwnProvider, leaveFor, linkAt, signInAt } from './helpers/own-provider.js'
@@ -10,7 +10,7 @@ const EVENTS = ['registration', 'sign-in', 'sign-in-failure', 'link', 'unlink', 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 
 /** An application, what it logs, and what is published meanwhile. */
-async function audited (t: Test, extend: (app: FastifyInstance) => void = () => {}) {
+async function audited (t: Test, extend: (app: FastifyInstance) => void = () => {}, options: AuthPluginOptions = {}) {
   const published: Array<[event: string, payload: unknown]> = []
   for (const event of EVENTS) {
     const name = `fastify-svc-auth.${event}`
@@ -20,7 +20,7 @@ async function audited (t: Test, extend: (app: FastifyInstance) => void = () => 
   }
   const lines: string[] = []
   const store = new MemoryAuthStore()
-  const app = await startApp(t, { baseUrl: 'https://app.example', providers: [new OwnProvider('a'), new OwnProvider('b')], local: localProvider(), store },
+  const app = await startApp(t, { baseUrl: 'https://app.example', providers: [new OwnProvider('a'), new OwnProvider('b')], local: localProvider(), store, ...options },
     { logger: { level: 'info', stream: { write: (line: string) => { lines.push(line) } } } }, extend)
   /** The events in the log, without what every line has. */
   const logged = () => lines.map(line => JSON.parse(line)).filter(({ event }) => event !== undefined)
@@ -121,6 +121,24 @@ t.test('what the application changes, in its own log and without a request', asy
   ] as const
   t.strictSame(published, expected)
   t.strictSame(logged().slice(2), expected.map(([event, payload]) => [event, 30, { ...payload, msg: event }]))
+})
+
+t.test('somebody is registered when the application lets him in, and by two tabs at once only once', async t => {
+  let asked = 0
+  let decide = (): void => {}
+  const decided = new Promise<void>(resolve => { decide = resolve })
+  const { app, published } = await audited(t, () => {}, {
+    onSignIn: async ({ identity }) => {
+      if (identity.subject === 'refused') throw new SignInRefused('not_invited')
+      if (++asked === 2) decide()
+      await decided
+    }
+  })
+
+  await signInAt(new Browser(app), 'a', { subject: 'refused' })
+  await Promise.all([1, 2].map(async () => signInAt(new Browser(app), 'a', { subject: '1' })))
+
+  t.strictSame(published.map(([event]) => event).sort(), ['registration', 'sign-in', 'sign-in', 'sign-in-failure'])
 })
 
 t.test('a sign-in by other means says so', async t => {
