@@ -73,7 +73,7 @@ export class Auth extends Authorization {
    * Signs a user in by other means than a provider, such as a link in a mail. That it is he, the caller has to be sure of. His identity
    * claims are those of his link `local`, else of his first by the provider's name.
    *
-   * @throws AuthError `unknown_user`, `unavailable`; SignInRefused, or whatever else the hook `onSignIn` throws
+   * @throws SignInRefused; AuthError `unknown_user`, `invalid_state` when the person signs out meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`
    */
   async signIn (request: FastifyRequest, userId: string): Promise<Principal> {
     return signInUser(request, this.#settings, checkedUserId(userId))

@@ -74,20 +74,21 @@ export function requireBearer (local: LocalIdentityProvider | null, use: TokenUs
 }
 
 /**
- * Sends somebody who is looking at pages to the login page and, when he reads there, back here afterwards. Done when the answer is
- * sent: a guard that were done before would let the request go on to its handler.
+ * Sends somebody who is looking at pages to the login page and, when he reads there, back here afterwards. It is never done: a guard
+ * that resolves lets the request go on to its handler, also while the redirect is being sent, and after a client that has gone away.
  *
  * @throws AuthError `unauthenticated` for everybody else
  */
-async function askToSignIn (request: FastifyRequest, reply: FastifyReply, loginPage: string | null): Promise<void> {
+async function askToSignIn (request: FastifyRequest, reply: FastifyReply, loginPage: string | null): Promise<never> {
   const page = loginPage === null ? null : new URL(loginPage, OWN)
   const here = sameOriginPath(request.url, OWN)
   const isLoginPage = page !== null && here !== null && new URL(here, OWN).pathname === page.pathname
-  if (page === null || isLoginPage || !wantsHtml(request)) throw new AuthError('unauthenticated')
+  if (page === null || isLoginPage || !wantsHtml(request) || reply.sent) throw new AuthError('unauthenticated')
 
   // What a form sent is lost, and where it was sent to is no page to go back to.
   if (here !== null && isRead(request)) page.searchParams.set('next', here)
-  await reply.header('Cache-Control', 'no-store').redirect(page.pathname + page.search + page.hash, isRead(request) ? 302 : 303)
+  reply.header('Cache-Control', 'no-store').redirect(page.pathname + page.search + page.hash, isRead(request) ? 302 : 303)
+  return new Promise(() => {})
 }
 
 /** Stands for this application, whatever it is called. */

@@ -42,14 +42,16 @@ export function refuseCrossOrigin (request: FastifyRequest, { baseUrl, trustedOr
 
 /**
  * Refuses a GET that is no navigation from a page of this application: a link elsewhere or in a mail, an image that somebody posted
- * here. Typed addresses are refused with them, for a browser says the same of a link in a mail program. One that says nothing must name
+ * here, a page that is loaded ahead. Typed addresses are refused with them, for a browser says the same of a link in a mail program. One that says nothing must name
  * the page it comes from.
  *
  * @throws AuthError `cross_origin`
  * @see Fetch Metadata (W3C) section 2
  */
 export function refuseForeignNavigation (request: FastifyRequest, { baseUrl }: OriginRules): void {
-  const { 'sec-fetch-site': site, 'sec-fetch-mode': mode = 'navigate', 'sec-fetch-dest': destination = 'document' } = request.headers
-  const isOwn = site === undefined ? sameOriginPath(request.headers.referer, ownOrigin(request, baseUrl)) !== null : site === 'same-origin'
-  if (!isOwn || mode !== 'navigate' || destination !== 'document') throw new AuthError('cross_origin')
+  const { 'sec-fetch-site': site, 'sec-fetch-mode': mode = 'navigate', 'sec-fetch-dest': destination = 'document', 'sec-purpose': purpose, referer, accept = 'text/html' } = request.headers
+  // Browsers tell a page from an image by Accept, too.
+  const isOwn = site === undefined ? sameOriginPath(referer, ownOrigin(request, baseUrl)) !== null && accept.includes('text/html') : site === 'same-origin'
+  const isNavigation = mode === 'navigate' && destination === 'document' && purpose === undefined
+  if (!isOwn || !isNavigation) throw new AuthError('cross_origin')
 }

@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
 import fastifyWebsocket from '@fastify/websocket'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import t, { type Test } from 'tap'
@@ -156,7 +159,7 @@ t.test('nothing behind a guard runs, however long its redirect takes to be sent'
   const app = await startApp(t, { local: localProvider(), loginPage: '/sign-in', session: { secret: SESSION_SECRET, store: new SlowSessionStore() } }, {}, app => {
     app.addHook('onRequest', async request => { request.session.set('visits' as never, Math.random() as never) })
     app.addHook('onSend', async (_request, _reply, payload) => {
-      await new Promise(resolve => setTimeout(resolve, 20))
+      await wait(20)
       return payload
     })
     for (const [name, guard] of Object.entries({ user: app.auth.requireUser, claims: app.auth.requireClaims({ role: 'admin' }) })) {
@@ -178,6 +181,48 @@ t.test('nothing behind a guard runs, however long its redirect takes to be sent'
     }
   }
   t.strictSame(ran, [])
+})
+
+t.test('nor when the client goes away while the redirect is sent, and the process lives on', async t => {
+  const ran: string[] = []
+  const app = await startApp(t, { local: localProvider(), loginPage: '/sign-in', session: { secret: SESSION_SECRET, store: new SlowSessionStore() } }, {}, app => {
+    app.addHook('onRequest', async request => { request.session.set('visits' as never, Math.random() as never) })
+    for (const [name, guard] of Object.entries({ user: app.auth.requireUser, claims: app.auth.requireClaims({ role: 'admin' }) })) {
+      for (const hook of ['onRequest', 'preHandler'] as const) app.post(`/${name}/${hook}`, { [hook]: guard }, async () => { ran.push(`${name} ${hook}`) })
+    }
+    app.post('/in-handler', async (request, reply) => {
+      await app.auth.requireUser(request, reply)
+      ran.push('in-handler')
+    })
+  })
+  const { port, origin } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }))
+
+  for (let round = 0; round < 30; round++) {
+    await Promise.all(['/user/onRequest', '/user/preHandler', '/claims/onRequest', '/claims/preHandler', '/in-handler'].map(async path => {
+      const socket = connect(Number(port), '127.0.0.1')
+      socket.on('error', () => {})
+      socket.end(`POST ${path} HTTP/1.1\r\nhost: localhost\r\naccept: text/html\r\ncontent-length: 0\r\n\r\n`)
+      await once(socket, 'connect')
+      await wait(round)
+      socket.destroy()
+    }))
+  }
+  await wait(50)
+
+  t.strictSame(ran, [])
+  t.equal((await fetch(`${origin}/me`)).status, 200)
+})
+
+t.test('a guard that is asked after the answer was taken over refuses', async t => {
+  const app = await withPages(t, { loginPage: '/sign-in' }, app => {
+    app.get('/stream', async (request, reply) => {
+      reply.hijack()
+      const refusal = await app.auth.requireUser(request, reply).then(() => 'passed', (error: { code: string }) => error.code)
+      reply.raw.end(refusal)
+    })
+  })
+
+  t.equal((await app.inject({ url: '/stream', headers: HTML })).body, 'unauthenticated')
 })
 
 t.test('guards stand in front of websocket routes', async t => {

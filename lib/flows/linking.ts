@@ -12,7 +12,7 @@ export interface UserOfIdentity {
 }
 
 /** How often a race with another sign-in of the same person is started over before giving up. */
-const MAX_ATTEMPTS = 5
+const MAX_ATTEMPTS = 10
 
 /**
  * Finds the user whom an identity at a provider belongs to, links it to the user who has its e-mail if the policy says so, or makes a

@@ -31,13 +31,13 @@ export interface SignIn {
   identity: ProviderIdentity
   /** What the provider issued, for this hook alone: it is stored nowhere. Null for a sign-in without an external provider. */
   tokens: ProviderTokens | null
-  /** Whether the hook has not let this user in yet: at his first sign-in, and again until one is through. */
+  /** Whether the hook has not let this user in yet: at his first sign-in, and again until it has. */
   created: boolean
 }
 
 /**
  * An application's part in every sign-in, before the session is written. Claims that it grants are in the principal already.
- * `throw new SignInRefused('code')` refuses; a user whom no sign-in has got through is then deleted again.
+ * `throw new SignInRefused('code')` refuses; a user whom the hook has never let in is then deleted again.
  */
 export type SignInHook = (signIn: SignIn) => void | Promise<void>
 
@@ -53,12 +53,12 @@ export function toBeAdmitted (hook: SignInHook | null): { isNew?: true } {
   return hook === null ? {} : { isNew: true }
 }
 
-/** What a function of the application throws is its refusal, or a mistake of its own, which is nobody else's business. */
+/** What a function of the application throws is its refusal, a store that does not answer, or a mistake of its own, which is nobody else's business. */
 export async function answerOfApplication<T> (ask: () => T | Promise<T>): Promise<T> {
   try {
     return await ask()
   } catch (error) {
-    if (error instanceof AuthError || error instanceof SignInRefused) throw error
+    if (error instanceof SignInRefused || (error instanceof AuthError && error.statusCode >= 500)) throw error
     throw new AuthError('unavailable', { message: 'The sign-in could not be completed; try again later.', cause: error })
   }
 }

@@ -26,9 +26,15 @@ export async function signIn (request: FastifyRequest, { store, onSignIn }: Sign
   const { provider, subject } = identity
   if (isNew === 'link') audit('link', { userId, provider, subject, by: 'email' }, request)
 
-  let principal: Principal = { userId, provider, claims: mergeClaims(identity.claims, user.claims) }
-  if (onSignIn !== null) principal = await admit(store, onSignIn, { request, principal, identity, tokens, created: user.isNew === true })
-  else if (isNew === 'user') audit('registration', { userId, provider }, request)
+  const arriving = { userId, provider, claims: mergeClaims(identity.claims, user.claims) }
+  const created = user.isNew === true
+  if (onSignIn !== null) await askHook(store, onSignIn, { request, principal: arriving, identity, tokens, created })
+
+  const isRegistered = created ? await store.admitUser(userId) : isNew === 'user'
+  if (isRegistered) audit('registration', { userId, provider }, request)
+  // Read again, for the hook may have granted claims.
+  const principal = onSignIn === null ? arriving : await currentPrincipal(store, arriving)
+  if (principal === null) throw new AuthError('unauthenticated')
 
   await writePrincipal(request, principal)
   audit('sign-in', { userId, provider, by }, request)
@@ -50,21 +56,14 @@ export async function signInUser (request: FastifyRequest, rules: SignInRules, u
   return signIn(request, rules, { user, isNew: false, identity: { provider, subject, claims, emailVerified }, tokens: null }, 'application')
 }
 
-/** Asks the application. Who is new to it stays so until it lets him in; then he is registered. */
-async function admit (store: AuthStore, onSignIn: SignInHook, signIn: SignIn): Promise<Principal> {
-  const { request, principal: { userId, provider }, created } = signIn
+/** Asks the application. Who is new to it stays so until it lets him in, or is gone. */
+async function askHook (store: AuthStore, onSignIn: SignInHook, signIn: SignIn): Promise<void> {
   try {
     await answerOfApplication(() => onSignIn(signIn))
   } catch (error) {
-    if (created) await takeBack(request, store, userId)
+    if (signIn.created) await takeBack(signIn.request, store, signIn.principal.userId)
     throw error
   }
-  const isRegistered = created && await store.admitUser(userId)
-  // Read again, for the hook may have granted claims.
-  const principal = await currentPrincipal(store, signIn.principal)
-  if (principal === null) throw new AuthError('unauthenticated')
-  if (isRegistered) audit('registration', { userId, provider }, request)
-  return principal
 }
 
 /** Leaves nothing behind of somebody who was not let in, unless another sign-in of his was. */

@@ -40,9 +40,17 @@ export function keepEnded (store: CallbackStore): void {
   }
 }
 
-/** Notes that a session ends because somebody signs out, and not because it gives way to one with a new id. */
-export async function noteSignOut (store: CallbackStore, id: string): Promise<void> {
-  await writeEntry(store, entryId('signed-out', id), {}, LONGEST_REQUEST_MS)
+/** Ends a session, and notes that it is because somebody signs out, and not because it gives way to one with a new id. */
+export async function withSignOutNoted (store: CallbackStore, id: string, end: () => Promise<void>): Promise<void> {
+  const note = entryId('signed-out', id)
+  // Noted before: a sign-in that is under way looks for it after it has written its session.
+  await writeEntry(store, note, {}, LONGEST_REQUEST_MS)
+  try {
+    await end()
+  } catch (error) {
+    await removeEntry(store, note)
+    throw error
+  }
 }
 
 export async function hasSignedOut (store: CallbackStore, id: string): Promise<boolean> {

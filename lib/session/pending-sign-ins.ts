@@ -28,10 +28,19 @@ const MAX_PENDING = 8
  * session as it was some requests ago (the application, another tab) can neither lose one nor bring a used one back.
  */
 export async function addPendingSignIn (request: FastifyRequest, pending: PendingSignIn): Promise<void> {
-  // The session must exist, and its cookie be set, for the browser to find back to what is pending. One that exists may have changed
-  // since this request read it, and is left alone.
-  if (sessionCookieName(request) === undefined) await request.session.save().catch((error: unknown) => { throw sessionsUnavailable(error) })
+  await keepSession(request).catch((error: unknown) => { throw sessionsUnavailable(error) })
   await change(request.sessionStore, request.session.sessionId, known => [[...known, pending].slice(-MAX_PENDING), undefined])
+}
+
+/** The session must exist, and its cookie be set, for the browser to find back to what is pending. */
+async function keepSession (request: FastifyRequest): Promise<void> {
+  if (sessionCookieName(request) === undefined) return request.session.save()
+  // What is in the store may have changed since this request read it.
+  const present = await readEntry(request.sessionStore, request.session.sessionId)
+  const { expires } = present?.cookie ?? {}
+  if (expires == null || new Date(expires).getTime() > Date.now() + MAX_AGE_MS) return
+  await request.session.reload()
+  await request.session.save()
 }
 
 /**

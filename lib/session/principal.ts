@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Claims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { sessionCookieName } from './cookie.js'
-import { hasEnded, hasSignedOut, keepEnded, noteSignOut } from './ended-sessions.js'
+import { hasEnded, hasSignedOut, keepEnded, withSignOutNoted } from './ended-sessions.js'
 import { movePendingSignIns } from './pending-sign-ins.js'
 import { sessionsUnavailable } from './session-store.js'
 
@@ -37,17 +37,17 @@ export function principalOf (request: FastifyRequest): Principal | null {
 export async function writePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
   keepEnded(request.sessionStore)
   const before = request.session.sessionId
-  // Another sign-in may have replaced the session meanwhile, as when a form is sent twice; that is no reason to refuse this one.
-  if (await hasSignedOut(request.sessionStore, before)) throw new AuthError('invalid_state')
   try {
     await request.session.regenerate()
     request.session.user = principal
     // Saved here and not when the response is sent: a store that fails must fail the sign-in, not follow it.
     await request.session.save()
+    // Another sign-in may have replaced the session meanwhile, as when a form is sent twice; a sign-out is the person's last word.
+    if (await hasSignedOut(request.sessionStore, before)) throw new AuthError('invalid_state')
   } catch (error) {
-    // Nor may it be saved then after all: who is told that the sign-in failed is not signed in.
-    delete request.session.user
-    throw sessionsUnavailable(error)
+    // Who is told that the sign-in failed is not signed in: whatever the store has of the session, its id is not sent.
+    await request.session.regenerate().catch(() => {})
+    throw error instanceof AuthError ? error : sessionsUnavailable(error)
   }
   try {
     await movePendingSignIns(request, before, request.session.sessionId)
@@ -94,8 +94,7 @@ export async function endSession (request: FastifyRequest, reply: FastifyReply):
 
   const { path = '/', domain, httpOnly = true, secure, sameSite } = session.cookie
   try {
-    await noteSignOut(request.sessionStore, session.sessionId)
-    await session.destroy()
+    await withSignOutNoted(request.sessionStore, session.sessionId, async () => session.destroy())
   } catch (error) {
     throw sessionsUnavailable(error)
   }

@@ -12,7 +12,7 @@ export interface User {
   name: string | null
   /** The authorization claims. */
   claims: AuthorizationClaims
-  /** Only there until his first sign-in is through: the application's hook `onSignIn` has not let him in yet. */
+  /** Only there as long as the application's hook `onSignIn` has not let him in. */
   isNew?: true
 }
 

@@ -173,10 +173,14 @@ t.test('attack 22: only a page of the application starts linking', async t => {
 
 t.test('attack 22: what is no navigation does not start linking, also from a page of the application', async t => {
   const { browser } = await withAda(t)
-  const ways = [{ 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }, { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }, { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' }]
+  const ways = [{ 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }, { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }, { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' }, { 'sec-purpose': 'prefetch' }, { 'sec-purpose': 'prefetch;prerender' }]
 
   for (const way of ways) t.equal((await browser.get('/auth/a/login?link=true', { ...FROM_OWN_PAGE, accept: 'application/json', ...way })).statusCode, 403, JSON.stringify(way))
   t.equal((await browser.get('/auth/a/login?link=true', { ...FROM_OWN_PAGE, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' })).statusCode, 302)
+
+  const { referer } = FROM_OWN_PAGE
+  t.match((await browser.get('/auth/a/login?link=true', { referer, accept: 'image/avif,image/webp,*/*;q=0.8' })).headers.location, /error=cross_origin$/)
+  t.match((await browser.get('/auth/a/login?link=true', { referer, accept: 'text/html,*/*;q=0.8' })).headers.location, /^https:\/\/a\.example\//)
 })
 
 t.test('attack 37: a session that a refresh would end links nothing', async t => {

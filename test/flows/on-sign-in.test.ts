@@ -196,7 +196,26 @@ t.test('what an error of the hook says of itself is not taken for the answer to 
   t.strictSame(response.json(), { error: 'unavailable', message: 'The sign-in could not be completed; try again later.' })
 })
 
-t.test('a refusal with an AuthError has its code too', async t => {
+t.test('a mistake in the hook is not told to the person as his', async t => {
+  const { app, browser } = await withHook(t, async ({ principal }) => { await app.auth.grant(principal.userId, JSON.parse('{"email":"x"}')) })
+
+  t.strictSame((await browser.post('/auth/local/register', ADA)).json().error, 'unavailable')
+})
+
+t.test('a user whom no hook has let in yet is let in by an application without one, and no later hook deletes him', async t => {
+  const store = new MemoryAuthStore()
+  const userId = randomUUID()
+  await store.createUser({ userId, email: null, emailVerified: false, name: null, claims: {}, isNew: true, link: { provider: 'a', subject: '1', claims: { sub: '1' } } })
+  const app = await startApp(t, { baseUrl: 'https://app.example', providers: [new OwnProvider('a')], store })
+  await signInAt(new Browser(app), 'a', { subject: '1' })
+
+  const { browser } = await withHook(t, refuse, { store })
+  await signInAt(browser, 'a', { subject: '1' })
+
+  t.match(await store.findUser({ userId }), { userId })
+})
+
+t.test('a store that does not answer the hook is unavailable, with what it says', async t => {
   const { browser } = await withHook(t, () => { throw new AuthError('busy', { retryAfter: 7 }) })
 
   const response = await browser.post('/auth/local/register', ADA)

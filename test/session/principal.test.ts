@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import authPlugin, { type AuthorizationResponse, MemoryAuthStore } from '../../lib/index.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
+import { advanceClock } from '../helpers/clock.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
@@ -95,6 +96,55 @@ t.test('attack 35: a sign-in under way ends when somebody signs out meanwhile', 
   t.strictSame(sessions.sessions.filter(text => text.includes('userId')), [])
 })
 
+t.test('attack 35: also when it is just about to write its session', async t => {
+  class WaitingSessionStore extends SlowSessionStore {
+    waits = false
+    readonly asked = deferred()
+    readonly answers = deferred()
+
+    override async destroy (...[id, callback]: Parameters<SlowSessionStore['destroy']>): Promise<void> {
+      if (this.waits) {
+        this.waits = false
+        this.asked.resolve()
+        await this.answers.promise
+      }
+      super.destroy(id, callback)
+    }
+  }
+  const sessions = new WaitingSessionStore()
+  const { browser } = await start(t, sessions)
+  await browser.post('/auth/local/register', ADA)
+  const tab = copyOf(browser)
+
+  sessions.waits = true
+  const login = tab.post('/auth/local/login', ADA)
+  await sessions.asked.promise
+  await browser.post('/auth/local/revoke')
+  sessions.answers.resolve()
+
+  t.equal((await login).json().error, 'invalid_state')
+  for (const other of [tab, browser]) t.equal((await other.get('/me')).json().principal, null)
+  t.strictSame(sessions.sessions.filter(text => text.includes('userId')), [])
+})
+
+t.test('attack 35: whoever is told that signing out failed is signed in still, can sign out again, and sign in', async t => {
+  for (let operation = 1; operation < 10; operation++) {
+    const sessions = new FailingSessionStore()
+    const { browser } = await start(t, sessions)
+    await browser.post('/auth/local/register', ADA)
+    const stolen = copyOf(browser)
+
+    sessions.failsAt = operation
+    const response = await browser.post('/auth/local/revoke')
+    sessions.failsAt = Infinity
+
+    if (response.statusCode === 204) t.equal((await stolen.get('/me')).json().principal, null, `operation ${operation}`)
+    t.equal((await browser.post('/auth/local/login', ADA)).statusCode, 200, `operation ${operation}: ${response.statusCode}`)
+    t.equal((await browser.post('/auth/local/revoke')).statusCode, 204)
+    t.equal((await browser.get('/me')).json().principal, null)
+  }
+})
+
 t.test('a form that is sent twice at once signs in both times', async t => {
   const { app, browser } = await start(t, new SlowSessionStore())
   await new Browser(app).post('/auth/local/register', ADA)
@@ -148,6 +198,30 @@ t.test('attack 37: a sign-in that is started brings back no claim that was withd
 
   t.equal((await starting).statusCode, 302)
   t.equal((await browser.get('/admin')).statusCode, 403)
+})
+
+t.test('a session that would end while the person is at the provider is kept for him', async t => {
+  const app = await startApp(t, { baseUrl: 'https://app.example', providers: [new OwnProvider('a')], session: { secret: SESSION_SECRET, cookie: { maxAge: 5 * 60_000 } } })
+  const browser = new Browser(app)
+  await leaveFor(browser, '/auth/a/login', { subject: '1' })
+  advanceClock(t, 4 * 60_000)
+
+  const callback = await leaveFor(browser, '/auth/a/login', { subject: '1' })
+  advanceClock(t, 4 * 60_000)
+
+  t.equal((await browser.get(callback)).headers.location, '/')
+})
+
+t.test('a cookie that an own signer makes unreadable is known all the same', async t => {
+  const sign = (value: string) => Buffer.from(value).toString('hex')
+  const unsign = (value: string) => ({ valid: true, renew: false, value: Buffer.from(value, 'hex').toString() })
+  const app = await startApp(t, { local: localProvider(), session: { secret: { sign, unsign }, cookiePrefix: 's:' } })
+  const browser = new Browser(app)
+  await browser.post('/auth/local/register', ADA)
+
+  const response = await browser.post('/auth/local/revoke')
+
+  t.match(response.cookies, [{ name: 'svc_session', value: '' }])
 })
 
 t.test('attack 35: a refresh ends a session for good, also when another request saves it meanwhile, in an application with a session of its own', async t => {
