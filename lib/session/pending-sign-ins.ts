@@ -37,7 +37,7 @@ async function keepSession (request: FastifyRequest): Promise<void> {
   if (sessionCookieName(request) === undefined) return request.session.save()
   // What is in the store may have changed since this request read it.
   const present = await readEntry(request.sessionStore, request.session.sessionId)
-  const { expires } = present?.cookie ?? {}
+  const expires = present?.cookie.expires
   if (expires == null || new Date(expires).getTime() > Date.now() + MAX_AGE_MS) return
   await request.session.reload()
   await request.session.save()

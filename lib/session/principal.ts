@@ -47,7 +47,7 @@ export async function writePrincipal (request: FastifyRequest, principal: Princi
   } catch (error) {
     // Who is told that the sign-in failed is not signed in: whatever the store has of the session, its id is not sent.
     await request.session.regenerate().catch(() => {})
-    throw error instanceof AuthError ? error : sessionsUnavailable(error)
+    throw error
   }
   try {
     await movePendingSignIns(request, before, request.session.sessionId)

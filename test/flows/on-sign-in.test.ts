@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import fastifyCookie from '@fastify/cookie'
 import fastifySession from '@fastify/session'
+import SqliteDatabase from 'better-sqlite3'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin, { type AuthPluginOptions, AuthError, type AuthStore, MemoryAuthStore, type SignIn, SignInRefused, SqlAuthStore } from '../../lib/index.js'
@@ -234,6 +235,31 @@ t.test('a hook that deletes the user signs nobody in, whether it refuses or not'
     t.equal((await browser.post('/auth/local/register', ADA)).json().error, refuses ? 'not_invited' : 'unauthenticated')
     t.equal((await browser.get('/me')).json().principal, null)
   }
+})
+
+t.test('a refused user whom a table of the application holds on to stays, new as he was, and the log says so', async t => {
+  const database = new SqliteDatabase(':memory:')
+  t.teardown(() => { database.close() })
+  const lines: string[] = []
+  const told: SignIn[] = []
+  const app = await startApp(t, {
+    local: localProvider(),
+    store: new SqlAuthStore(database),
+    onSignIn: async signIn => {
+      told.push(signIn)
+      database.pragma('foreign_keys = on')
+      database.exec('create table if not exists profiles (user_id text references svc_auth_users (user_id))')
+      database.prepare('insert into profiles values (?)').run(signIn.principal.userId)
+      refuse()
+    }
+  }, { logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
+  const browser = new Browser(app)
+
+  t.equal((await browser.post('/auth/local/register', ADA)).json().error, 'not_invited')
+  t.equal((await browser.post('/auth/local/login', ADA)).json().error, 'not_invited')
+
+  t.strictSame(told.map(({ created }) => created), [true, true])
+  t.match(lines.map(line => JSON.parse(line)), [{ level: 40, err: { code: 'user_in_use' }, userId: told[0]?.principal.userId }, { level: 40 }])
 })
 
 t.test('linking an identity is no sign-in', async t => {

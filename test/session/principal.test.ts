@@ -3,7 +3,7 @@ import fastifyCookie from '@fastify/cookie'
 import fastifySession from '@fastify/session'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import authPlugin, { type AuthorizationResponse, MemoryAuthStore } from '../../lib/index.js'
+import authPlugin, { type AuthorizationRequest, type AuthorizationResponse, MemoryAuthStore } from '../../lib/index.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
@@ -21,6 +21,18 @@ class WaitingProvider extends OwnProvider {
     this.asked.resolve()
     await this.answers.promise
     return super.authenticate(response)
+  }
+}
+
+/** A provider that takes its time before it says where to go. */
+class SlowProvider extends OwnProvider {
+  readonly asked = deferred()
+  readonly answers = deferred()
+
+  override async authorizationUrl (request: AuthorizationRequest) {
+    this.asked.resolve()
+    await this.answers.promise
+    return super.authorizationUrl(request)
   }
 }
 
@@ -175,29 +187,36 @@ t.test('attack 35: so does the linking of an identity', async t => {
 })
 
 t.test('attack 37: a sign-in that is started brings back no claim that was withdrawn meanwhile', async t => {
-  const asked = deferred()
-  const answers = deferred()
-  class SlowProvider extends OwnProvider {
-    override async authorizationUrl (...request: Parameters<OwnProvider['authorizationUrl']>) {
-      asked.resolve()
-      await answers.promise
-      return super.authorizationUrl(...request)
-    }
-  }
-  const { app, browser } = await start(t, new SlowSessionStore(), new SlowProvider('a'))
+  const provider = new SlowProvider('a')
+  const { app, browser } = await start(t, new SlowSessionStore(), provider)
   const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
   await app.auth.grant(userId, { role: 'admin' })
   await browser.get('/refresh')
   t.equal((await browser.get('/admin')).statusCode, 200)
 
   const starting = copyOf(browser).get('/auth/a/login')
-  await asked.promise
+  await provider.asked.promise
   await app.auth.withdraw(userId, ['role'])
   await browser.get('/refresh')
-  answers.resolve()
+  provider.answers.resolve()
 
   t.equal((await starting).statusCode, 302)
   t.equal((await browser.get('/admin')).statusCode, 403)
+})
+
+t.test('attack 35: a sign-in that is started while somebody signs out comes to nothing', async t => {
+  const provider = new SlowProvider('a')
+  const { browser } = await start(t, new SlowSessionStore(), provider)
+  await browser.post('/auth/local/register', ADA)
+  const tab = copyOf(browser)
+
+  const starting = leaveFor(tab, '/auth/a/login', { subject: '1' })
+  await provider.asked.promise
+  await browser.post('/auth/local/revoke')
+  provider.answers.resolve()
+
+  t.equal((await tab.get(await starting)).json().error, 'invalid_state')
+  t.equal((await tab.get('/me')).json().principal, null)
 })
 
 t.test('a session that would end while the person is at the provider is kept for him', async t => {
@@ -222,6 +241,19 @@ t.test('a cookie that an own signer makes unreadable is known all the same', asy
   const response = await browser.post('/auth/local/revoke')
 
   t.match(response.cookies, [{ name: 'svc_session', value: '' }])
+})
+
+t.test('a session ends also when its cookie, which an own signer makes anew each time, cannot be told', async t => {
+  const sign = (value: string) => `${Buffer.from(value).toString('hex')}.${Math.random()}`
+  const unsign = (value: string) => ({ valid: true, renew: false, value: Buffer.from(value.split('.')[0] ?? '', 'hex').toString() })
+  const app = await startApp(t, { local: localProvider(), session: { secret: { sign, unsign } } })
+  const browser = new Browser(app)
+  await browser.post('/auth/local/register', ADA)
+  t.ok((await browser.get('/me')).json().principal)
+
+  t.equal((await browser.post('/auth/local/revoke')).statusCode, 204)
+
+  t.equal((await browser.get('/me')).json().principal, null)
 })
 
 t.test('attack 35: a refresh ends a session for good, also when another request saves it meanwhile, in an application with a session of its own', async t => {
