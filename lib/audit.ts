@@ -3,14 +3,14 @@ import type { AuthorizationClaims } from './claims.js'
 
 /** What is noted of people's accounts, by event; no secrets, no e-mail addresses. */
 interface AuditContents {
-  /** A user was made: by the registration form, or by the first sign-in of an identity. */
+  /** A user was made, and let in by the hook `onSignIn` if there is one: by the registration form, or by the first sign-in of an identity. */
   registration: { userId: string, provider: string }
   /** `by` application: signed in by `app.auth.signIn`; the provider had no part in it. */
   'sign-in': { userId: string, provider: string, by: 'provider' | 'application' }
-  /** `code` is what the browser is told. */
-  'sign-in-failure': { provider: string, code: string }
+  /** A sign-in, a registration or a linking failed; `code` is what the browser is told. */
+  failure: { provider: string, code: string }
   /** An identity was added to a user: by its e-mail at a sign-in, or because he asked for it. */
-  link: { userId: string, provider: string, subject: string, by: 'email' | 'request' }
+  link: { userId: string, provider: string, by: 'email' | 'request' }
   unlink: { userId: string, provider: string }
   /** `claims` are those that were granted, not all that the user has. */
   grant: { userId: string, claims: AuthorizationClaims }

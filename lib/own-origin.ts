@@ -42,16 +42,20 @@ export function refuseCrossOrigin (request: FastifyRequest, { baseUrl, trustedOr
 
 /**
  * Refuses a GET that is no navigation from a page of this application: a link elsewhere or in a mail, an image that somebody posted
- * here, a page that is loaded ahead. Typed addresses are refused with them, for a browser says the same of a link in a mail program. One that says nothing must name
- * the page it comes from.
+ * here, a page that is loaded ahead. Typed addresses are refused with them, for a browser says the same of a link in a mail program.
  *
  * @throws AuthError `cross_origin`
  * @see Fetch Metadata (W3C) section 2
  */
 export function refuseForeignNavigation (request: FastifyRequest, { baseUrl }: OriginRules): void {
-  const { 'sec-fetch-site': site, 'sec-fetch-mode': mode = 'navigate', 'sec-fetch-dest': destination = 'document', 'sec-purpose': purpose, referer, accept = 'text/html' } = request.headers
-  // Browsers tell a page from an image by Accept, too.
-  const isOwn = site === undefined ? sameOriginPath(referer, ownOrigin(request, baseUrl)) !== null && accept.includes('text/html') : site === 'same-origin'
+  const { 'sec-fetch-site': site, 'sec-fetch-mode': mode = 'navigate', 'sec-fetch-dest': destination = 'document', 'sec-purpose': purpose } = request.headers
+  const isOwn = site === undefined ? saysItIsFromHere(request, baseUrl) : site === 'same-origin'
   const isNavigation = mode === 'navigate' && destination === 'document' && purpose === undefined
   if (!isOwn || !isNavigation) throw new AuthError('cross_origin')
+}
+
+/** A browser without Fetch Metadata names the page that it comes from, and tells a page from an image by what it accepts. */
+function saysItIsFromHere (request: FastifyRequest, baseUrl: string | null): boolean {
+  const { referer, accept = 'text/html' } = request.headers
+  return sameOriginPath(referer, ownOrigin(request, baseUrl)) !== null && accept.includes('text/html')
 }

@@ -6,7 +6,7 @@ import { LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from './helpers
 import { Browser } from './helpers/browser.js'
 import { OwnProvider, leaveFor, linkAt, signInAt } from './helpers/own-provider.js'
 
-const EVENTS = ['registration', 'sign-in', 'sign-in-failure', 'link', 'unlink', 'grant', 'withdraw', 'deletion', 'revoke'] as const satisfies Array<keyof AuditEvents>
+const EVENTS = ['registration', 'sign-in', 'failure', 'link', 'unlink', 'grant', 'withdraw', 'deletion', 'revoke'] as const satisfies Array<keyof AuditEvents>
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 
 /** An application, what it logs, and what is published meanwhile. */
@@ -65,10 +65,10 @@ t.test('the first sign-in of an identity registers a user, an e-mail or a wish l
   t.match(published, [
     ['registration', { userId, provider: 'a' }],
     ['sign-in', { userId, provider: 'a' }],
-    ['link', { userId, provider: 'b', subject: '2', by: 'email' }],
+    ['link', { userId, provider: 'b', by: 'email' }],
     ['sign-in', { userId, provider: 'b' }],
     ['unlink', { userId, provider: 'b' }],
-    ['link', { userId, provider: 'b', subject: '3', by: 'request' }]
+    ['link', { userId, provider: 'b', by: 'request' }]
   ])
   t.equal(published.length, 6)
 })
@@ -86,9 +86,9 @@ t.test('every failure, with its provider and its code', async t => {
 
   const failures: Array<[string, string]> = [['local', 'invalid'], ['local', 'invalid_request'], ['local', 'cross_origin'], ['local', 'claim_not_allowed'], ['a', 'invalid_state'], ['a', 'cross_origin'], ['b', 'provider_error']]
   const origin = { requestId: /^req-/, ip: '127.0.0.1' }
-  t.match(published, failures.map(([provider, code]) => ['sign-in-failure', { provider, code, ...origin }]))
+  t.match(published, failures.map(([provider, code]) => ['failure', { provider, code, ...origin }]))
   t.equal(published.length, failures.length)
-  t.match(logged(), failures.map(([provider, code]) => ['sign-in-failure', code === 'provider_error' ? 50 : 30, { provider, code }]))
+  t.match(logged(), failures.map(([provider, code]) => ['failure', code === 'provider_error' ? 50 : 30, { provider, code }]))
   t.equal(logged().length, failures.length)
 })
 
@@ -138,7 +138,7 @@ t.test('somebody is registered when the application lets him in, and by two tabs
   await signInAt(new Browser(app), 'a', { subject: 'refused' })
   await Promise.all([1, 2].map(async () => signInAt(new Browser(app), 'a', { subject: '1' })))
 
-  t.strictSame(published.map(([event]) => event).sort(), ['registration', 'sign-in', 'sign-in', 'sign-in-failure'])
+  t.strictSame(published.map(([event]) => event).sort(), ['registration', 'sign-in', 'sign-in', 'failure'])
 })
 
 t.test('a sign-in by other means says so', async t => {
@@ -194,7 +194,7 @@ t.test('attack 60: neither log nor events hold a password, a token, a code, a st
   await browser.post('/auth/local/revoke')
 
   const kept = [...lines, JSON.stringify(published)].join('\n')
-  t.match(kept, /sign-in-failure/)
+  t.match(kept, /failure/)
   for (const secret of secrets) {
     t.ok(secret.length > 8)
     t.notOk(kept.includes(secret) || kept.includes(encodeURIComponent(secret)), secret)

@@ -75,7 +75,7 @@ export async function finishLinking (request: FastifyRequest, provider: External
   await assertSessionGoesOn(request)
   const userId = await linkingUser(request, rules)
   const isNew = await linkIdentity(rules.store, userId, identity)
-  if (isNew) audit('link', { userId, provider: provider.name, subject: identity.subject, by: 'request' }, request)
+  if (isNew) audit('link', { userId, provider: provider.name, by: 'request' }, request)
 }
 
 async function authenticate (provider: ExternalProvider, redirectUri: string, parameters: URLSearchParams, { state, nonce, codeVerifier }: PendingSignIn): Promise<{ identity: ProviderIdentity, tokens: ProviderTokens }> {

@@ -23,8 +23,8 @@ export interface Arrival extends UserOfIdentity {
  */
 export async function signIn (request: FastifyRequest, { store, onSignIn }: SignInRules, { user, isNew, identity, tokens }: Arrival, by: AuditEvents['sign-in']['by'] = 'provider'): Promise<Principal> {
   const { userId } = user
-  const { provider, subject } = identity
-  if (isNew === 'link') audit('link', { userId, provider, subject, by: 'email' }, request)
+  const { provider } = identity
+  if (isNew === 'link') audit('link', { userId, provider, by: 'email' }, request)
 
   const arriving = { userId, provider, claims: mergeClaims(identity.claims, user.claims) }
   const created = user.isNew === true

@@ -66,7 +66,7 @@ function refusalOf (failure: unknown): AuthError | SignInRefused {
 /** A refusal is everyday; what only the operator can mend is an error, with its cause. */
 function logFailure (request: FastifyRequest, refusal: AuthError | SignInRefused, signInAt: string | undefined): void {
   const { code, statusCode, message, cause } = refusal
-  const entry = signInAt === undefined ? { code } : { ...auditEntry('sign-in-failure'), provider: signInAt, code }
+  const entry = signInAt === undefined ? { code } : { ...auditEntry('failure'), provider: signInAt, code }
   const isEveryday = statusCode < 500 || code === 'busy'
   if (cause instanceof ProviderFailure ? cause.isEveryday : isEveryday) {
     // Other causes stay out: a parser's message quotes what it could not read, and that may be a password.
@@ -75,7 +75,7 @@ function logFailure (request: FastifyRequest, refusal: AuthError | SignInRefused
   } else {
     request.log.error({ ...entry, err: refusal }, message)
   }
-  if (signInAt !== undefined) publish('sign-in-failure', { provider: signInAt, code }, request)
+  if (signInAt !== undefined) publish('failure', { provider: signInAt, code }, request)
 }
 
 /** A path of this application to which a browser may be sent: none that would add an identity to an account without a click of its owner. */

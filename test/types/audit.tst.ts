@@ -6,14 +6,14 @@ interface Origin { requestId?: string, ip?: string }
 
 describe('the payload of an audit event', () => {
   test('exists for each event', () => {
-    expect<keyof AuditEvents>().type.toBe<'registration' | 'sign-in' | 'sign-in-failure' | 'link' | 'unlink' | 'grant' | 'withdraw' | 'deletion' | 'revoke'>()
+    expect<keyof AuditEvents>().type.toBe<'registration' | 'sign-in' | 'failure' | 'link' | 'unlink' | 'grant' | 'withdraw' | 'deletion' | 'revoke'>()
   })
 
   test('says to whom it happened and how', () => {
     expect<AuditEvents['registration']>().type.toBe<{ userId: string, provider: string } & Origin>()
     expect<AuditEvents['sign-in']>().type.toBe<{ userId: string, provider: string, by: 'provider' | 'application' } & Origin>()
-    expect<AuditEvents['sign-in-failure']>().type.toBe<{ provider: string, code: string } & Origin>()
-    expect<AuditEvents['link']>().type.toBe<{ userId: string, provider: string, subject: string, by: 'email' | 'request' } & Origin>()
+    expect<AuditEvents['failure']>().type.toBe<{ provider: string, code: string } & Origin>()
+    expect<AuditEvents['link']>().type.toBe<{ userId: string, provider: string, by: 'email' | 'request' } & Origin>()
     expect<AuditEvents['unlink']>().type.toBe<{ userId: string, provider: string } & Origin>()
     expect<AuditEvents['grant']>().type.toBe<{ userId: string, claims: AuthorizationClaims } & Origin>()
     expect<AuditEvents['withdraw']>().type.toBe<{ userId: string, names: readonly string[] } & Origin>()
