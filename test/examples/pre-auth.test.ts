@@ -54,7 +54,7 @@ t.test('a used link is forgotten when it is too old to be used', async t => {
   const database = new SqliteDatabase(settings.EXAMPLE_DB)
   t.teardown(() => database.close())
   const now = Math.floor(Date.now() / 1000)
-  for (const [jti, expiresAt] of [['old', now], ['young', now + 60]]) database.prepare('INSERT INTO used_tokens VALUES (?, ?)').run(jti, expiresAt)
+  for (const [jti, expiresAt] of [['old', now - 61], ['young', now - 1]]) database.prepare('INSERT INTO used_tokens VALUES (?, ?)').run(jti, expiresAt)
 
   await followLink(linkWith(await local.issueIdToken(userId, {}, 60, { purpose: 'pre-auth' })))
   t.same(database.prepare("SELECT jti FROM used_tokens WHERE jti IN ('old', 'young')").pluck().all(), ['young'])
