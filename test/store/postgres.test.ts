@@ -232,6 +232,18 @@ t.test('the tables', async t => {
     t.hasStrict(await open(t, role.url).createUser(newUser()), { name: 'Somebody' })
   })
 
+  t.test('may be ones from which the role may not delete: then nobody is deleted', async t => {
+    const { url, run } = await database(t)
+    const ada = newUser({ email: 'ada@example.com' })
+    await open(t, url).createUser(ada)
+    const role = await roleOf(t, url)
+    await run(`grant select, insert, update on all tables in schema public to ${role.name}`)
+
+    await t.rejects(open(t, role.url).deleteUser(ada.userId), UNAVAILABLE)
+
+    t.hasStrict(await open(t, role.url).findUser({ email: 'ada@example.com' }), { userId: ada.userId })
+  })
+
   t.test('are made by one of twenty processes that start at the same moment, and all go on', async t => {
     const { url, run } = await database(t)
     const processes = await Promise.all(Array.from({ length: 20 }, () => startProcess(t, url)))
