@@ -48,9 +48,9 @@ export function refuseCrossOrigin (request: FastifyRequest, { baseUrl, trustedOr
  * @see Fetch Metadata (W3C) section 2
  */
 export function refuseForeignNavigation (request: FastifyRequest, { baseUrl }: OriginRules): void {
-  const { 'sec-fetch-site': site, 'sec-fetch-mode': mode = 'navigate', 'sec-fetch-dest': destination = 'document', 'sec-purpose': purpose } = request.headers
+  const { 'sec-fetch-site': site, 'sec-fetch-dest': destination = 'document', 'sec-purpose': purpose } = request.headers
   const isOwn = site === undefined ? saysItIsFromHere(request, baseUrl) : site === 'same-origin'
-  const isNavigation = mode === 'navigate' && destination === 'document' && purpose === undefined
+  const isNavigation = destination === 'document' && purpose === undefined
   if (!isOwn || !isNavigation) throw new AuthError('cross_origin')
 }
 

@@ -1,12 +1,12 @@
 import type { FastifyRequest } from 'fastify'
 
 /**
- * The name of the cookie by which a request found its session. The application may have named it itself, so it is the one whose value
- * holds the session's id, signed with whichever secret, or ends with what an own signer makes of it.
+ * The name of the cookie by which a request found its session. The application may have named it itself, and given it a prefix, so it
+ * is the one whose value ends with what the signer makes of the session's id.
  *
  * @returns undefined when the session is a new one
  */
 export function sessionCookieName (request: FastifyRequest): string | undefined {
-  const { sessionId, encryptedSessionId } = request.session
-  return Object.entries(request.cookies).find(([, value = '']) => value.includes(sessionId) || value.endsWith(encryptedSessionId))?.[0]
+  const { encryptedSessionId } = request.session
+  return Object.entries(request.cookies).find(([, value]) => value?.endsWith(encryptedSessionId))?.[0]
 }

@@ -60,9 +60,9 @@ class FailingSessionStore extends SlowSessionStore {
   }
 }
 
-async function start (t: Test, sessions: SlowSessionStore, provider = new OwnProvider('a')) {
+async function start (t: Test, sessions: SlowSessionStore, provider = new OwnProvider('a'), cookie = {}) {
   const store = new MemoryAuthStore()
-  const app = await startApp(t, { baseUrl: 'http://localhost:3000', providers: [provider], local: localProvider(), store, session: { secret: SESSION_SECRET, store: sessions } }, {}, app => {
+  const app = await startApp(t, { baseUrl: 'http://localhost:3000', providers: [provider], local: localProvider(), store, session: { secret: SESSION_SECRET, store: sessions, cookie } }, {}, app => {
     app.get('/admin', { preHandler: app.auth.requireClaims({ role: 'admin' }) }, async () => 'administration')
     app.get('/refresh', { preHandler: app.auth.refresh }, async () => 'refreshed')
   })
@@ -187,21 +187,23 @@ t.test('attack 35: so does the linking of an identity', async t => {
 })
 
 t.test('attack 37: a sign-in that is started brings back no claim that was withdrawn meanwhile', async t => {
-  const provider = new SlowProvider('a')
-  const { app, browser } = await start(t, new SlowSessionStore(), provider)
-  const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
-  await app.auth.grant(userId, { role: 'admin' })
-  await browser.get('/refresh')
-  t.equal((await browser.get('/admin')).statusCode, 200)
+  for (const [what, cookie] of [['a session of seven days', {}], ['one that would end while the person is at the provider', { maxAge: 5 * 60_000 }]] as const) {
+    const provider = new SlowProvider('a')
+    const { app, browser } = await start(t, new SlowSessionStore(), provider, cookie)
+    const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
+    await app.auth.grant(userId, { role: 'admin' })
+    await browser.get('/refresh')
+    t.equal((await browser.get('/admin')).statusCode, 200)
 
-  const starting = copyOf(browser).get('/auth/a/login')
-  await provider.asked.promise
-  await app.auth.withdraw(userId, ['role'])
-  await browser.get('/refresh')
-  provider.answers.resolve()
+    const starting = copyOf(browser).get('/auth/a/login')
+    await provider.asked.promise
+    await app.auth.withdraw(userId, ['role'])
+    await browser.get('/refresh')
+    provider.answers.resolve()
 
-  t.equal((await starting).statusCode, 302)
-  t.equal((await browser.get('/admin')).statusCode, 403)
+    t.equal((await starting).statusCode, 302)
+    t.equal((await browser.get('/admin')).statusCode, 403, what)
+  }
 })
 
 t.test('attack 35: a sign-in that is started while somebody signs out comes to nothing', async t => {
@@ -241,6 +243,21 @@ t.test('a cookie that an own signer makes unreadable is known all the same', asy
   const response = await browser.post('/auth/local/revoke')
 
   t.match(response.cookies, [{ name: 'svc_session', value: '' }])
+})
+
+t.test('a cookie that was signed with the secret before the last one is known, and cleared', async t => {
+  const store = new SlowSessionStore()
+  const local = localProvider()
+  const before = await startApp(t, { local, session: { secret: SESSION_SECRET, store } })
+  const browser = new Browser(before)
+  await browser.post('/auth/local/register', ADA)
+  const after = new Browser(await startApp(t, { local, session: { secret: ['the session secret of this year, 32+', SESSION_SECRET], store } }))
+  for (const [name, value] of browser.cookies) after.cookies.set(name, value)
+
+  const response = await after.post('/auth/local/revoke')
+
+  t.match(response.cookies.filter(({ value }) => value === ''), [{ name: 'svc_session' }])
+  t.equal((await browser.get('/me')).json().principal, null)
 })
 
 t.test('a session ends also when its cookie, which an own signer makes anew each time, cannot be told', async t => {
