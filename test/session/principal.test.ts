@@ -273,6 +273,39 @@ t.test('a session ends also when its cookie, which an own signer makes anew each
   t.equal((await browser.get('/me')).json().principal, null)
 })
 
+t.test('attack 35: a refresh does not bring back a session that another process ended, in applications with sessions of their own', async t => {
+  const sessions = new SlowSessionStore()
+  const sameSessions = Object.assign(new SlowSessionStore(), { entries: sessions.entries })
+  const store = new MemoryAuthStore()
+  const [asked, goesOn] = [deferred(), deferred()]
+  const [here, there] = await Promise.all([sessions, sameSessions].map(async sessions => {
+    const app: FastifyInstance = Fastify()
+    t.teardown(() => app.close())
+    await app.register(fastifyCookie)
+    await app.register(fastifySession, { secret: SESSION_SECRET, store: sessions, cookie: { secure: false }, saveUninitialized: false })
+    await app.register(authPlugin, { store, local: localProvider() })
+    app.get('/me', async request => ({ principal: request.principal }))
+    app.get('/refresh', async request => {
+      asked.resolve()
+      await goesOn.promise
+      return app.auth.refresh(request)
+    })
+    return new Browser(app)
+  }))
+  if (here === undefined || there === undefined) throw new Error('two applications were started')
+  const { userId }: { userId: string } = (await here.post('/auth/local/register', ADA)).json()
+  for (const [name, value] of here.cookies) there.cookies.set(name, value)
+  await store.grant(userId, { role: 'admin' })
+
+  const refreshing = there.get('/refresh')
+  await asked.promise
+  await here.post('/auth/local/revoke')
+  goesOn.resolve()
+  await refreshing
+
+  t.equal((await there.get('/me')).json().principal, null)
+})
+
 t.test('attack 35: a refresh ends a session for good, also when another request saves it meanwhile, in an application with a session of its own', async t => {
   const sessions = new SlowSessionStore()
   const store = new MemoryAuthStore()
