@@ -12,27 +12,30 @@ import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 
-/** A provider that answers when it is told to. */
+/** A provider that waits, before it says where to go or who has come, until it is told to go on. */
 class WaitingProvider extends OwnProvider {
   readonly asked = deferred()
   readonly answers = deferred()
+  readonly #waitsFor: 'start' | 'end'
 
-  override async authenticate (response: AuthorizationResponse) {
-    this.asked.resolve()
-    await this.answers.promise
-    return super.authenticate(response)
+  constructor (waitsFor: 'start' | 'end') {
+    super('a')
+    this.#waitsFor = waitsFor
   }
-}
-
-/** A provider that takes its time before it says where to go. */
-class SlowProvider extends OwnProvider {
-  readonly asked = deferred()
-  readonly answers = deferred()
 
   override async authorizationUrl (request: AuthorizationRequest) {
+    if (this.#waitsFor === 'start') await this.#wait()
+    return super.authorizationUrl(request)
+  }
+
+  override async authenticate (response: AuthorizationResponse) {
+    if (this.#waitsFor === 'end') await this.#wait()
+    return super.authenticate(response)
+  }
+
+  async #wait (): Promise<void> {
     this.asked.resolve()
     await this.answers.promise
-    return super.authorizationUrl(request)
   }
 }
 
@@ -92,7 +95,7 @@ t.test('attack 33: whoever is told that the sign-in failed is not signed in, whi
 
 t.test('attack 35: a sign-in under way ends when somebody signs out meanwhile', async t => {
   const sessions = new SlowSessionStore()
-  const provider = new WaitingProvider('a')
+  const provider = new WaitingProvider('end')
   const { browser } = await start(t, sessions, provider)
   await browser.post('/auth/local/register', ADA)
   const tab = copyOf(browser)
@@ -170,7 +173,7 @@ t.test('a form that is sent twice at once signs in both times', async t => {
 })
 
 t.test('attack 35: so does the linking of an identity', async t => {
-  const provider = new WaitingProvider('a')
+  const provider = new WaitingProvider('end')
   const { app, store, browser } = await start(t, new SlowSessionStore(), provider)
   const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
   const tab = copyOf(browser)
@@ -188,7 +191,7 @@ t.test('attack 35: so does the linking of an identity', async t => {
 
 t.test('attack 37: a sign-in that is started brings back no claim that was withdrawn meanwhile', async t => {
   for (const [what, cookie] of [['a session of seven days', {}], ['one that would end while the person is at the provider', { maxAge: 5 * 60_000 }]] as const) {
-    const provider = new SlowProvider('a')
+    const provider = new WaitingProvider('start')
     const { app, browser } = await start(t, new SlowSessionStore(), provider, cookie)
     const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
     await app.auth.grant(userId, { role: 'admin' })
@@ -207,7 +210,7 @@ t.test('attack 37: a sign-in that is started brings back no claim that was withd
 })
 
 t.test('attack 35: a sign-in that is started while somebody signs out comes to nothing', async t => {
-  const provider = new SlowProvider('a')
+  const provider = new WaitingProvider('start')
   const { browser } = await start(t, new SlowSessionStore(), provider)
   await browser.post('/auth/local/register', ADA)
   const tab = copyOf(browser)
