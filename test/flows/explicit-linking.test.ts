@@ -206,8 +206,7 @@ t.test('attack 22: whatever else link says links nothing', async t => {
   }
 
   for (const link of ['link=false', 'link[]=true', 'Link=true']) {
-    const other = new Browser(browser.app)
-    for (const [name, value] of browser.cookies) other.cookies.set(name, value)
+    const other = new Browser(browser.app, browser.cookies)
     await other.get(await leaveFor(other, `/auth/a/login?${link}`, { subject: link }))
     t.not(await userIdIn(other), userId, `${link} is a sign-in`)
   }

@@ -9,6 +9,7 @@ import authPlugin, { type AuthPluginOptions, AuthError, type AuthStore, MemoryAu
 import { startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
+import { deferred } from '../helpers/deferred.js'
 import { OwnProvider, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
@@ -102,8 +103,8 @@ t.test('attack 33: a refused sign-in leaves the session that was there, and no u
 })
 
 t.test('attack 33: while the hook thinks, no other request gets the new user in', async t => {
-  const asked = withResolvers()
-  const decided = withResolvers()
+  const asked = deferred()
+  const decided = deferred()
   const { app, told, browser } = await withHook(t, async ({ created }) => {
     if (!created) return
     asked.resolve()
@@ -125,7 +126,7 @@ t.test('attack 33: while the hook thinks, no other request gets the new user in'
 })
 
 t.test('who was let in by one tab is not deleted because another one failed', async t => {
-  const decided = withResolvers()
+  const decided = deferred()
   let sessions = 0
   const { app, told, browser } = await withHook(t, async () => {
     if (++sessions > 1) return
@@ -381,7 +382,7 @@ t.test('a user is signed in by other means', async t => {
     await app.register(authPlugin, { store })
     const userId = randomUUID()
     await store.createUser({ userId, email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'a', subject: '1', claims: { sub: '1' } } })
-    const [saved, signedIn] = [withResolvers(), withResolvers()]
+    const [saved, signedIn] = [deferred(), deferred()]
     app.get('/visit', async request => { request.session.set('visits' as never, 1 as never) })
     app.get('/slow', async request => {
       saved.resolve()
@@ -391,8 +392,7 @@ t.test('a user is signed in by other means', async t => {
     app.get('/as', async request => app.auth.signIn(request, userId))
     const browser = new Browser(app)
     await browser.get('/visit')
-    const other = new Browser(app)
-    for (const [name, value] of browser.cookies) other.cookies.set(name, value)
+    const other = new Browser(app, browser.cookies)
 
     const slow = other.get('/slow')
     await saved.promise
@@ -404,9 +404,3 @@ t.test('a user is signed in by other means', async t => {
     t.match(sessions.sessions[0], userId)
   })
 })
-
-function withResolvers (): { promise: Promise<void>, resolve: () => void } {
-  let resolve = () => {}
-  const promise = new Promise<void>(_resolve => { resolve = _resolve })
-  return { promise, resolve }
-}

@@ -72,8 +72,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
 
     t.test('attack 37: a user who was deleted while signed in is signed out for good', async t => {
       const { app, browser, userId, sessions } = await withAda(t, await newStore(t))
-      const stolen = new Browser(app)
-      for (const [name, value] of browser.cookies) stolen.cookies.set(name, value)
+      const stolen = new Browser(app, browser.cookies)
       await app.auth.deleteUser(userId)
 
       t.equal((await browser.get('/guarded')).statusCode, 401)
@@ -172,8 +171,7 @@ t.test('attack 35: a session that ends while it is refreshed stays ended', async
     addRoutes(app, sessions)
     const browser = new Browser(app)
     const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
-    const stolen = new Browser(app)
-    for (const [name, value] of browser.cookies) stolen.cookies.set(name, value)
+    const stolen = new Browser(app, browser.cookies)
 
     for (let round = 0; round < 5; round++) await app.auth.grant(userId, { [`role_${round}`]: true })
     await Promise.all([...Array.from({ length: 5 }, () => stolen.get('/refreshed')), browser.post('/auth/local/revoke'), ...Array.from({ length: 5 }, () => stolen.get('/refreshed'))])

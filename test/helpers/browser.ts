@@ -3,10 +3,12 @@ import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fas
 /** A browser as far as cookies go: keeps them between injected requests. */
 export class Browser {
   readonly app: FastifyInstance
-  readonly cookies = new Map<string, string>()
+  readonly cookies: Map<string, string>
 
-  constructor (app: FastifyInstance) {
+  /** @param cookies what it has already, such as those of another browser, copied or stolen */
+  constructor (app: FastifyInstance, cookies: ReadonlyMap<string, string> = new Map()) {
     this.app = app
+    this.cookies = new Map(cookies)
   }
 
   async get (url: string, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {

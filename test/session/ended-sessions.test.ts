@@ -68,8 +68,7 @@ for (const [name, start] of Object.entries(APPS)) {
         gate.emit('go on')
         t.ok((await slow).json().principal, 'the request under way had its principal')
 
-        const oldCookie = new Browser(app)
-        for (const [name, value] of cookies) oldCookie.cookies.set(name, value)
+        const oldCookie = new Browser(app, cookies)
         t.equal((await oldCookie.get('/me')).json().principal, null)
       })
 
@@ -88,9 +87,7 @@ for (const [name, start] of Object.entries(APPS)) {
         gate.emit('go on')
         await slow
 
-        const [old, current] = [new Browser(app), new Browser(app)]
-        for (const [name, value] of firstSession) old.cookies.set(name, value)
-        for (const [name, value] of secondSession) current.cookies.set(name, value)
+        const [old, current] = [new Browser(app, firstSession), new Browser(app, secondSession)]
         t.equal((await old.get('/me')).json().principal, null)
         t.ok((await current.get('/me')).json().principal)
       })
@@ -157,8 +154,7 @@ t.test('a sign-out that the session store does not take is unavailable, and no s
   const browser = new Browser(app)
   await browser.post('/auth/local/register', USER)
   const readOnly: SessionStore = { get: store.get.bind(store), set: (_id, _session, done) => { done(new Error('read-only')) }, destroy: (_id, done) => { done(new Error('read-only')) } }
-  const fresh = new Browser(await startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store: readOnly } }))
-  for (const [name, value] of browser.cookies) fresh.cookies.set(name, value)
+  const fresh = new Browser(await startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store: readOnly } }), browser.cookies)
 
   t.equal((await fresh.post('/auth/local/revoke')).json().error, 'unavailable')
   t.ok((await fresh.get('/me')).json().principal)

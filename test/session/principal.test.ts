@@ -7,6 +7,7 @@ import authPlugin, { type AuthorizationRequest, type AuthorizationResponse, Memo
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
+import { deferred } from '../helpers/deferred.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
@@ -79,7 +80,7 @@ t.test('attack 33: whoever is told that the sign-in failed is not signed in, whi
     const { app, browser } = await start(t, sessions)
     await new Browser(app).post('/auth/local/register', ADA)
     await browser.get('/auth/a/login')
-    const stolen = copyOf(browser)
+    const stolen = new Browser(browser.app, browser.cookies)
 
     sessions.failsAt = operation
     const response = await browser.post('/auth/local/login', ADA)
@@ -98,7 +99,7 @@ t.test('attack 35: a sign-in under way ends when somebody signs out meanwhile', 
   const provider = new WaitingProvider('end')
   const { browser } = await start(t, sessions, provider)
   await browser.post('/auth/local/register', ADA)
-  const tab = copyOf(browser)
+  const tab = new Browser(browser.app, browser.cookies)
   const callback = await leaveFor(tab, '/auth/a/login', { subject: 'ada-1' })
 
   const landing = tab.get(callback)
@@ -129,7 +130,7 @@ t.test('attack 35: also when it is just about to write its session', async t => 
   const sessions = new WaitingSessionStore()
   const { browser } = await start(t, sessions)
   await browser.post('/auth/local/register', ADA)
-  const tab = copyOf(browser)
+  const tab = new Browser(browser.app, browser.cookies)
 
   sessions.waits = true
   const login = tab.post('/auth/local/login', ADA)
@@ -147,7 +148,7 @@ t.test('attack 35: whoever is told that signing out failed is signed in still, c
     const sessions = new FailingSessionStore()
     const { browser } = await start(t, sessions)
     await browser.post('/auth/local/register', ADA)
-    const stolen = copyOf(browser)
+    const stolen = new Browser(browser.app, browser.cookies)
 
     sessions.failsAt = operation
     const response = await browser.post('/auth/local/revoke')
@@ -167,7 +168,7 @@ t.test('a form that is sent twice at once signs in both times', async t => {
   t.equal(browser.cookies.size, 1, 'there is a session already')
 
   for (let round = 0; round < 5; round++) {
-    const responses = await Promise.all([copyOf(browser), browser].map(async tab => tab.post('/auth/local/login', ADA)))
+    const responses = await Promise.all([new Browser(browser.app, browser.cookies), browser].map(async tab => tab.post('/auth/local/login', ADA)))
     t.strictSame(responses.map(({ statusCode }) => statusCode), [200, 200])
   }
 })
@@ -176,7 +177,7 @@ t.test('attack 35: so does the linking of an identity', async t => {
   const provider = new WaitingProvider('end')
   const { app, store, browser } = await start(t, new SlowSessionStore(), provider)
   const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
-  const tab = copyOf(browser)
+  const tab = new Browser(browser.app, browser.cookies)
   const callback = await leaveFor(tab, '/auth/a/login?link=true', { subject: 'ada-1' }, { 'sec-fetch-site': 'same-origin' })
 
   const landing = tab.get(callback)
@@ -198,7 +199,7 @@ t.test('attack 37: a sign-in that is started brings back no claim that was withd
     await browser.get('/refresh')
     t.equal((await browser.get('/admin')).statusCode, 200)
 
-    const starting = copyOf(browser).get('/auth/a/login')
+    const starting = new Browser(browser.app, browser.cookies).get('/auth/a/login')
     await provider.asked.promise
     await app.auth.withdraw(userId, ['role'])
     await browser.get('/refresh')
@@ -213,7 +214,7 @@ t.test('attack 35: a sign-in that is started while somebody signs out comes to n
   const provider = new WaitingProvider('start')
   const { browser } = await start(t, new SlowSessionStore(), provider)
   await browser.post('/auth/local/register', ADA)
-  const tab = copyOf(browser)
+  const tab = new Browser(browser.app, browser.cookies)
 
   const starting = leaveFor(tab, '/auth/a/login', { subject: '1' })
   await provider.asked.promise
@@ -254,8 +255,7 @@ t.test('a cookie that was signed with the secret before the last one is known, a
   const before = await startApp(t, { local, session: { secret: SESSION_SECRET, store } })
   const browser = new Browser(before)
   await browser.post('/auth/local/register', ADA)
-  const after = new Browser(await startApp(t, { local, session: { secret: ['the session secret of this year, 32+', SESSION_SECRET], store } }))
-  for (const [name, value] of browser.cookies) after.cookies.set(name, value)
+  const after = new Browser(await startApp(t, { local, session: { secret: ['the session secret of this year, 32+', SESSION_SECRET], store } }), browser.cookies)
 
   const response = await after.post('/auth/local/revoke')
 
@@ -281,7 +281,7 @@ t.test('attack 35: a refresh does not bring back a session that another process 
   const sameSessions = Object.assign(new SlowSessionStore(), { entries: sessions.entries })
   const store = new MemoryAuthStore()
   const [asked, goesOn] = [deferred(), deferred()]
-  const [here, there] = await Promise.all([sessions, sameSessions].map(async sessions => {
+  const [here, elsewhere] = await Promise.all([sessions, sameSessions].map(async sessions => {
     const app: FastifyInstance = Fastify()
     t.teardown(() => app.close())
     await app.register(fastifyCookie)
@@ -293,16 +293,17 @@ t.test('attack 35: a refresh does not bring back a session that another process 
       await goesOn.promise
       return app.auth.refresh(request)
     })
-    return new Browser(app)
+    return app
   }))
-  if (here === undefined || there === undefined) throw new Error('two applications were started')
-  const { userId }: { userId: string } = (await here.post('/auth/local/register', ADA)).json()
-  for (const [name, value] of here.cookies) there.cookies.set(name, value)
+  if (here === undefined || elsewhere === undefined) throw new Error('two applications were started')
+  const browser = new Browser(here)
+  const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
+  const there = new Browser(elsewhere, browser.cookies)
   await store.grant(userId, { role: 'admin' })
 
   const refreshing = there.get('/refresh')
   await asked.promise
-  await here.post('/auth/local/revoke')
+  await browser.post('/auth/local/revoke')
   goesOn.resolve()
   await refreshing
 
@@ -329,7 +330,7 @@ t.test('attack 35: a refresh ends a session for good, also when another request 
   app.get('/refresh', { preHandler: app.auth.refresh }, async () => 'refreshed')
   const browser = new Browser(app)
   await browser.get('/sign-in')
-  const stolen = copyOf(browser)
+  const stolen = new Browser(browser.app, browser.cookies)
 
   const slow = stolen.get('/slow')
   await asked.promise
@@ -339,15 +340,3 @@ t.test('attack 35: a refresh ends a session for good, also when another request 
 
   t.equal((await stolen.get('/me')).json().principal, null)
 })
-
-function copyOf (browser: Browser): Browser {
-  const copy = new Browser(browser.app)
-  for (const [name, value] of browser.cookies) copy.cookies.set(name, value)
-  return copy
-}
-
-function deferred (): { promise: Promise<void>, resolve: () => void } {
-  let resolve = () => {}
-  const promise = new Promise<void>(_resolve => { resolve = _resolve })
-  return { promise, resolve }
-}
