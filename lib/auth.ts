@@ -8,7 +8,7 @@ import type { SignInRules } from './flows/sign-in-rules.js'
 import { type Guard, type RequiredClaims, requireBearer, requireBearerFor, requireClaims, requireUser } from './guards.js'
 import type { LocalIdentityProvider } from './local/identity-provider.js'
 import type { TokenUse } from './local/token.js'
-import { type OriginRules, isRead, refuseCrossOrigin } from './own-origin.js'
+import { type OriginRules, refuseCrossOrigin } from './own-origin.js'
 import type { Principal } from './session/principal.js'
 
 /** What `app.auth` knows of the application. */
@@ -38,7 +38,7 @@ export class Auth extends Authorization {
     this.#settings = settings
     this.requireUser = requireUser(settings.loginPage)
     this.requireBearer = requireBearer(settings.local)
-    this.refuseCrossOrigin = async request => { if (!isRead(request)) refuseCrossOrigin(request, settings) }
+    this.refuseCrossOrigin = async request => { refuseCrossOrigin(request, settings) }
   }
 
   /**

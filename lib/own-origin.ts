@@ -23,13 +23,14 @@ export function ownOrigin (request: FastifyRequest, baseUrl: string | null): str
 }
 
 /**
- * Refuses a request that a browser sent from a page of another origin; a sibling subdomain is another origin too. What sends neither
- * header is no browser, and has no cookie that somebody else could make it use.
+ * Refuses a request that changes something and that a browser sent from a page of another origin; a sibling subdomain is another origin
+ * too. What sends neither header is no browser, and has no cookie that somebody else could make it use.
  *
  * @throws AuthError `cross_origin`
  * @see Fetch Metadata (W3C) section 2.2; OWASP CSRF prevention cheat sheet
  */
 export function refuseCrossOrigin (request: FastifyRequest, { baseUrl, trustedOrigins }: OriginRules): void {
+  if (isRead(request)) return
   const { origin } = request.headers
   if (origin !== undefined && trustedOrigins.has(origin)) return
 

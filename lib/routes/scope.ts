@@ -20,7 +20,7 @@ export async function setUpScope (scope: FastifyInstance, options: ResolvedOptio
 
   scope.addHook('onRequest', async (request, reply) => {
     reply.headers({ 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer', 'X-Content-Type-Options': 'nosniff' })
-    if (request.method === 'POST') refuseCrossOrigin(request, options)
+    refuseCrossOrigin(request, options)
     // The session may be one that the application registered.
     keepEnded(request.sessionStore)
   })
