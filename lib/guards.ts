@@ -6,7 +6,7 @@ import { AuthError, OptionsError } from './errors.js'
 import type { LocalIdentityProvider } from './local/identity-provider.js'
 import { type TokenUse, assertUse } from './local/token.js'
 import { isRead } from './own-origin.js'
-import { sameOriginPath } from './redirects.js'
+import { ANY_ORIGIN, sameOriginPath, withParameter } from './redirects.js'
 import { principalOf } from './session/principal.js'
 
 /** A `preHandler` that lets a request pass, sends a browser to the login page, or throws an AuthError, which the application's error handler answers. */
@@ -80,19 +80,19 @@ export function requireBearer (local: LocalIdentityProvider | null, use: TokenUs
  * @throws AuthError `unauthenticated` for everybody else
  */
 async function askToSignIn (request: FastifyRequest, reply: FastifyReply, loginPage: string | null): Promise<never> {
-  const page = loginPage === null ? null : new URL(loginPage, OWN)
-  const here = sameOriginPath(request.url, OWN)
-  const isLoginPage = page !== null && here !== null && new URL(here, OWN).pathname === page.pathname
-  if (page === null || isLoginPage || !wantsHtml(request) || reply.sent) throw new AuthError('unauthenticated')
+  const here = sameOriginPath(request.url, ANY_ORIGIN)
+  const isLoginPage = loginPage !== null && here !== null && pathnameOf(here) === pathnameOf(loginPage)
+  if (loginPage === null || isLoginPage || !wantsHtml(request) || reply.sent) throw new AuthError('unauthenticated')
 
   // What a form sent is lost, and where it was sent to is no page to go back to.
-  if (here !== null && isRead(request)) page.searchParams.set('next', here)
-  reply.header('Cache-Control', 'no-store').redirect(page.pathname + page.search + page.hash, isRead(request) ? 302 : 303)
+  const page = here !== null && isRead(request) ? withParameter(loginPage, 'next', here) : loginPage
+  reply.header('Cache-Control', 'no-store').redirect(page, isRead(request) ? 302 : 303)
   return new Promise(() => {})
 }
 
-/** Stands for this application, whatever it is called. */
-const OWN = 'http://own.invalid'
+function pathnameOf (path: string): string {
+  return new URL(path, ANY_ORIGIN).pathname
+}
 
 function hasClaim (claims: Claims, name: string, value: unknown): boolean {
   const claim = Object.hasOwn(claims, name) ? claims[name] : undefined

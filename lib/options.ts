@@ -7,7 +7,7 @@ import { LocalIdentityProvider } from './local/identity-provider.js'
 import type { OriginRules } from './own-origin.js'
 import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
-import { sameOriginPath } from './redirects.js'
+import { ANY_ORIGIN, sameOriginPath } from './redirects.js'
 import { secretsOf } from './secrets.js'
 import { MemoryAuthStore } from './store/memory.js'
 import type { AuthStore } from './store/store.js'
@@ -169,7 +169,7 @@ function checkedHook (hook: unknown): SignInHook | null {
 
 function checkedLoginPage (page: unknown): string | null {
   if (page === undefined) return null
-  const path = sameOriginPath(page, 'http://own.invalid')
+  const path = sameOriginPath(page, ANY_ORIGIN)
   if (path === null || path !== page) throw new OptionsError('loginPage must be a path of this application, such as /login')
   return path
 }

@@ -1,5 +1,8 @@
 const MAX_LENGTH = 2048
 
+/** Stands for this application where only a path matters. */
+export const ANY_ORIGIN = 'http://own.invalid'
+
 /** Backslashes and control characters: browsers read them as `/` or leave them out, the URL parser of the next hop may not. */
 // eslint-disable-next-line no-control-regex
 const AMBIGUOUS = /[\\\u0000-\u001f\u007f]/
@@ -32,7 +35,12 @@ export function startsLinking (path: string): boolean {
 
 /** The same path with the query parameter `error` set once, in front of any fragment. */
 export function withError (path: string, code: string): string {
-  const url = new URL(path, 'http://path.invalid')
-  url.searchParams.set('error', code)
+  return withParameter(path, 'error', code)
+}
+
+/** The same path with a query parameter set once, in front of any fragment. */
+export function withParameter (path: string, name: string, value: string): string {
+  const url = new URL(path, ANY_ORIGIN)
+  url.searchParams.set(name, value)
   return url.pathname + url.search + url.hash
 }

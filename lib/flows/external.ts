@@ -8,7 +8,7 @@ import type { ExternalProvider, ProviderTokens } from '../providers/provider.js'
 import { type PendingSignIn, addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
 import { assertSessionGoesOn, principalOf } from '../session/principal.js'
 import { linkIdentity, userOfIdentity } from './linking.js'
-import { currentPrincipal } from './refresh.js'
+import { confirmedPrincipal } from './refresh.js'
 import { signIn } from './sign-in.js'
 import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
 
@@ -51,19 +51,6 @@ export async function finishSignIn (request: FastifyRequest, provider: ExternalP
 }
 
 /**
- * Finds the user who asks for another identity on his account. The session's word is not enough: who was deleted, or whose way in was
- * taken away, adds none.
- *
- * @throws AuthError `unauthenticated`, `unavailable`
- */
-export async function linkingUser (request: FastifyRequest, { store }: SignInRules): Promise<string> {
-  const inSession = principalOf(request)
-  const principal = inSession === null ? null : await currentPrincipal(store, inSession)
-  if (principal === null) throw new AuthError('unauthenticated')
-  return principal.userId
-}
-
-/**
  * Finishes the linking of another identity: authorization response, token request, identity, link. It is good for the user who started
  * it and is still signed in; his session stays what it is.
  *
@@ -73,7 +60,8 @@ export async function finishLinking (request: FastifyRequest, provider: External
   if (principalOf(request)?.userId !== pending.linkTo) throw new AuthError('invalid_state')
   const { identity } = await authenticate(provider, redirectUri, parameters, pending)
   await assertSessionGoesOn(request)
-  const userId = await linkingUser(request, rules)
+  // Who was deleted meanwhile, or whose way in was taken away, adds none.
+  const { userId } = await confirmedPrincipal(request, rules.store)
   const isNew = await linkIdentity(rules.store, userId, identity)
   if (isNew) audit('link', { userId, provider: provider.name, by: 'request' }, request)
 }

@@ -24,8 +24,8 @@ const MAX_ATTEMPTS = 10
  * @throws AuthError `account_exists` when the e-mail is somebody's and it is not certain that it is the same person, `unavailable`
  */
 export async function userOfIdentity ({ store, linking, onSignIn }: SignInRules, identity: ProviderIdentity): Promise<UserOfIdentity> {
-  const link = linkOf(identity)
   const email = emailOf(identity.claims)
+  const link = linkOf(identity, email)
 
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const known = await store.refreshIdentity(link)
@@ -53,7 +53,7 @@ export async function userOfIdentity ({ store, linking, onSignIn }: SignInRules,
  * @throws AuthError `already_linked` when it is somebody else's or he has another one at this provider, `unavailable`
  */
 export async function linkIdentity (store: AuthStore, userId: string, identity: ProviderIdentity): Promise<boolean> {
-  const link = linkOf(identity)
+  const link = linkOf(identity, emailOf(identity.claims))
   if (await store.addLink(userId, link) !== null) return true
 
   const links = await store.links(userId)
@@ -89,8 +89,8 @@ function newUser ({ provider, subject, claims, verifiedEmail }: LinkedIdentity):
   }
 }
 
-function linkOf ({ provider, subject, claims, emailVerified }: ProviderIdentity): LinkedIdentity {
-  return { provider, subject, claims, verifiedEmail: emailVerified ? emailOf(claims) : null }
+function linkOf ({ provider, subject, claims, emailVerified }: ProviderIdentity, email: string | null): LinkedIdentity {
+  return { provider, subject, claims, verifiedEmail: emailVerified ? email : null }
 }
 
 /** Canonical. */

@@ -7,7 +7,7 @@ import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { withoutReservedClaims } from '../local/token.js'
 import type { Principal } from '../session/principal.js'
 import type { AuthStore, User } from '../store/store.js'
-import { currentPrincipal } from './refresh.js'
+import { confirmedPrincipal } from './refresh.js'
 import { signIn } from './sign-in.js'
 import { type ProviderIdentity, type SignInRules, toBeAdmitted } from './sign-in-rules.js'
 
@@ -77,10 +77,9 @@ export async function login (request: FastifyRequest, local: LocalIdentityProvid
  *
  * @throws AuthError `unauthenticated` for an anonymous session and for one that a refresh would end, `unavailable`
  */
-export async function issueToken (local: LocalIdentityProvider, store: AuthStore, session: Principal | null): Promise<string> {
-  const principal = session === null ? null : await currentPrincipal(store, session)
-  if (principal === null) throw new AuthError('unauthenticated')
-  return local.issueIdToken(principal.userId, withoutReservedClaims(principal.claims))
+export async function issueToken (request: FastifyRequest, local: LocalIdentityProvider, store: AuthStore): Promise<string> {
+  const { userId, claims } = await confirmedPrincipal(request, store)
+  return local.issueIdToken(userId, withoutReservedClaims(claims))
 }
 
 /** The claims that the form asks for, as far as the application hands them out: anyone can post that form. */

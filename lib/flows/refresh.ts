@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyRequest } from 'fastify'
 import { mergeClaims } from '../claims.js'
+import { AuthError } from '../errors.js'
 import { type Principal, leaveSession, principalOf, updatePrincipal } from '../session/principal.js'
 import type { AuthStore } from '../store/store.js'
 
@@ -16,6 +17,18 @@ export async function refreshPrincipal (request: FastifyRequest, store: AuthStor
   const principal = await currentPrincipal(store, before)
   if (principal === null) await leaveSession(request)
   else if (!isDeepStrictEqual(principal, before)) await updatePrincipal(request, principal)
+  return principal
+}
+
+/**
+ * The principal of a session, as the store knows it now: where the session's word is not enough.
+ *
+ * @throws AuthError `unauthenticated` for an anonymous session and for one that a refresh would end, `unavailable`
+ */
+export async function confirmedPrincipal (request: FastifyRequest, store: AuthStore): Promise<Principal> {
+  const inSession = principalOf(request)
+  const principal = inSession === null ? null : await currentPrincipal(store, inSession)
+  if (principal === null) throw new AuthError('unauthenticated')
   return principal
 }
 

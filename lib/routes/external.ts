@@ -1,8 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { finishLinking, finishSignIn, linkingUser, pendingSignIn, startSignIn } from '../flows/external.js'
+import { finishLinking, finishSignIn, pendingSignIn, startSignIn } from '../flows/external.js'
+import { confirmedPrincipal } from '../flows/refresh.js'
 import type { ResolvedOptions } from '../options.js'
 import { refuseForeignNavigation } from '../own-origin.js'
 import type { ExternalProvider } from '../providers/provider.js'
+import { ANY_ORIGIN } from '../redirects.js'
 import { answerFailure, errorPage, loginPage, nextPath, refererPage } from './answers.js'
 import { type SchemaTypes, externalCallback, externalLogin } from './schemas.js'
 import { logSerializers } from './scope.js'
@@ -31,7 +33,7 @@ export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalP
   })
 
   routes.get(`/${name}/callback`, { ...settings, schema: externalCallback(name) }, async (request, reply) => {
-    const parameters = new URL(request.url, 'http://callback.invalid').searchParams
+    const parameters = new URL(request.url, ANY_ORIGIN).searchParams
     const pending = await pendingSignIn(request, provider, parameters)
     const finish = pending.linkTo === null ? finishSignIn : finishLinking
     try {
@@ -48,5 +50,6 @@ type RouteSettings = Pick<Parameters<FastifyInstance['route']>[0], 'exposeHeadRo
 /** To whom an identity will be added: to him who asks for it himself, by a click on a page of this application. */
 async function linkTo (request: FastifyRequest, options: ResolvedOptions): Promise<string> {
   refuseForeignNavigation(request, options)
-  return linkingUser(request, options)
+  const { userId } = await confirmedPrincipal(request, options.store)
+  return userId
 }

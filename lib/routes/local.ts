@@ -35,7 +35,7 @@ export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityPr
   })
 
   routes.post('/local/token', { schema: schemas.issueToken, errorHandler: answerWithStatus }, async request => {
-    const token = await issueToken(local, options.store, principalOf(request))
+    const token = await issueToken(request, local, options.store)
     return { token, token_type: 'Bearer', expires_in: local.ttl }
   })
 
