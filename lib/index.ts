@@ -20,6 +20,7 @@ export { GoogleProvider, type GoogleProviderOptions } from './providers/google.j
 export { MicrosoftProvider, type MicrosoftProviderOptions } from './providers/microsoft.js'
 export { OAuth2Provider, type OAuth2ProviderOptions, type ProviderApi } from './providers/oauth2.js'
 export { OidcProvider, type OidcProfile, type OidcProviderOptions } from './providers/oidc.js'
+export type { RateLimitOptions } from './routes/rate-limits.js'
 export type { Principal } from './session/principal.js'
 export { MemoryAuthStore } from './store/memory.js'
 export { SqlAuthStore, type SqlAuthStoreOptions } from './store/sql.js'

@@ -8,6 +8,7 @@ import type { OriginRules } from './own-origin.js'
 import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
 import { ANY_ORIGIN, sameOriginPath } from './redirects.js'
+import type { RateLimitOptions, ResolvedRateLimits } from './routes/rate-limits.js'
 import { secretsOf } from './secrets.js'
 import { MemoryAuthStore } from './store/memory.js'
 import type { AuthStore } from './store/store.js'
@@ -36,6 +37,8 @@ export interface AuthPluginOptions {
   loginPage?: string | undefined
   /** Origins besides the application's own whose pages may send POST requests, such as `https://admin.app.example`. */
   trustedOrigins?: readonly string[] | undefined
+  /** How often an address may try to sign in, register and come back from a provider; `false` for as often as it likes. */
+  rateLimit?: false | RateLimitOptions | undefined
 }
 
 /** The options after the check: nothing is missing. */
@@ -49,10 +52,21 @@ export interface ResolvedOptions extends SignInRules, OriginRules {
   readonly prefix: string
   /** A path of this application. */
   readonly loginPage: string | null
+  /** Null for no limits. */
+  readonly rateLimit: ResolvedRateLimits | null
+}
+
+/** Plugins that the application has registered itself. */
+export interface RegisteredBefore {
+  session?: boolean
+  rateLimit?: boolean
 }
 
 /** Fastify itself takes the last two. */
-const KNOWN_OPTIONS = ['baseUrl', 'providers', 'local', 'store', 'session', 'prefix', 'trustedOrigins', 'linking', 'onSignIn', 'loginPage', 'logLevel', 'logSerializers']
+const KNOWN_OPTIONS = ['baseUrl', 'providers', 'local', 'store', 'session', 'prefix', 'trustedOrigins', 'linking', 'onSignIn', 'loginPage', 'rateLimit', 'logLevel', 'logSerializers']
+
+const MINUTE_MS = 60_000
+const DEFAULT_RATE_LIMITS = { timeWindow: 15 * MINUTE_MS, login: 300, account: 20, register: 60, callback: 300 }
 
 const PREFIX = /^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_~.-]+)+$/
 
@@ -61,10 +75,10 @@ const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity',
 /**
  * Checks what was passed to `register`.
  *
- * @param hasSession whether the application has registered @fastify/session before
+ * @param before which of the plugins that are used here the application has registered itself
  * @throws OptionsError naming the option, what was expected and what to do
  */
-export function resolveOptions (options: AuthPluginOptions & RegisterOptions, hasSession: boolean): ResolvedOptions {
+export function resolveOptions (options: AuthPluginOptions & RegisterOptions, before: RegisteredBefore = {}): ResolvedOptions {
   for (const name of Object.keys(options)) {
     if (!KNOWN_OPTIONS.includes(name)) throw new OptionsError(`there is no option "${name}"; expected one of ${KNOWN_OPTIONS.join(', ')}`)
   }
@@ -75,12 +89,13 @@ export function resolveOptions (options: AuthPluginOptions & RegisterOptions, ha
     providers,
     local: checkedLocal(options.local),
     store: checkedStore(options.store ?? new MemoryAuthStore()),
-    session: checkedSession(options.session, hasSession, prefix),
+    session: checkedSession(options.session, before.session === true, prefix),
     prefix,
     trustedOrigins: checkedTrustedOrigins(options.trustedOrigins ?? []),
     linking: checkedLinking(options.linking ?? 'verified-email'),
     onSignIn: checkedHook(options.onSignIn),
-    loginPage: checkedLoginPage(options.loginPage)
+    loginPage: checkedLoginPage(options.loginPage),
+    rateLimit: checkedRateLimit(options.rateLimit ?? {}, before.rateLimit === true)
   })
 }
 
@@ -174,12 +189,30 @@ function checkedLoginPage (page: unknown): string | null {
   return path
 }
 
+function checkedRateLimit (rateLimit: unknown, hasRateLimit: boolean): ResolvedRateLimits | null {
+  if (rateLimit === false) return null
+  if (!isRateLimit(rateLimit)) {
+    throw new OptionsError('rateLimit must be false or { timeWindow: milliseconds, login, account, register, callback: whole numbers from 1, store: a class }')
+  }
+  if (hasRateLimit && rateLimit.store !== undefined) {
+    throw new OptionsError('rateLimit.store must be absent: the application has registered @fastify/rate-limit itself, and its store is used')
+  }
+  return Object.freeze({ ...DEFAULT_RATE_LIMITS, ...rateLimit })
+}
+
 function isProvider (value: unknown): value is ExternalProvider {
   return typeof value === 'object' && value !== null && hasMethods(value, ['authorizationUrl', 'authenticate'])
 }
 
 function isStore (value: unknown): value is AuthStore {
   return typeof value === 'object' && value !== null && hasMethods(value, STORE_METHODS)
+}
+
+function isRateLimit (value: unknown): value is RateLimitOptions {
+  if (!isPlainObject(value)) return false
+  const { store, ...numbers } = value
+  return (store === undefined || typeof store === 'function') &&
+    Object.entries(numbers).every(([name, number]) => Object.hasOwn(DEFAULT_RATE_LIMITS, name) && Number.isSafeInteger(number) && Number(number) >= 1)
 }
 
 function hasMethods (value: object, names: readonly string[]): boolean {

@@ -7,6 +7,7 @@ import type { TokenClaims } from './local/token.js'
 import { type AuthPluginOptions, resolveOptions } from './options.js'
 import { mountExternalRoutes } from './routes/external.js'
 import { mountLocalRoutes } from './routes/local.js'
+import { setUpRateLimits } from './routes/rate-limits.js'
 import { setUpScope } from './routes/scope.js'
 import { type Principal, principalOf } from './session/principal.js'
 import { registerSession } from './session/register.js'
@@ -35,8 +36,7 @@ declare module 'fastify' {
  */
 async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Promise<void> {
   if (app.hasDecorator('auth')) throw new OptionsError('this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth"')
-  const ownsSession = !app.hasPlugin('@fastify/session')
-  const options = resolveOptions(given, !ownsSession)
+  const options = resolveOptions(given, { session: app.hasPlugin('@fastify/session'), rateLimit: app.hasPlugin('@fastify/rate-limit') })
   const { providers, local, store, session, baseUrl, prefix } = options
 
   if (session !== null) await registerSession(app, session, baseUrl === null ? 'auto' : baseUrl.startsWith('https:'))
@@ -50,8 +50,9 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
 
   await app.register(async scope => {
     await setUpScope(scope, options)
-    for (const provider of providers) mountExternalRoutes(scope, provider, options)
-    if (local !== null) mountLocalRoutes(scope, local, auth.channel, options)
+    const limits = await setUpRateLimits(scope, options.rateLimit)
+    for (const provider of providers) mountExternalRoutes(scope, provider, options, limits)
+    if (local !== null) mountLocalRoutes(scope, local, auth.channel, options, limits)
   }, { prefix })
 
   app.addHook('onClose', async () => { await store.close() })

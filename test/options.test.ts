@@ -14,11 +14,11 @@ const provider = (name: string) => new OidcProvider({ name, discoveryUrl: 'https
 t.beforeEach(() => { delete process.env.SVC_SESSION_SECRET })
 
 t.test('what is not given has a default', async t => {
-  const resolved = resolveOptions({ session }, false)
+  const resolved = resolveOptions({ session })
 
-  t.strictSame({ ...resolved, store: null }, { baseUrl: null, providers: [], local: null, store: null, session: { secret: [SECRET] }, prefix: '/auth', trustedOrigins: new Set(), linking: 'verified-email', onSignIn: null, loginPage: null })
+  t.strictSame({ ...resolved, store: null }, { baseUrl: null, providers: [], local: null, store: null, session: { secret: [SECRET] }, prefix: '/auth', trustedOrigins: new Set(), linking: 'verified-email', onSignIn: null, loginPage: null, rateLimit: { timeWindow: 900_000, login: 300, account: 20, register: 60, callback: 300 } })
   t.ok(resolved.store instanceof MemoryAuthStore)
-  t.not(resolved.store, resolveOptions({ session }, false).store, 'each application has a store of its own')
+  t.not(resolved.store, resolveOptions({ session }).store, 'each application has a store of its own')
 })
 
 t.test('what is given is taken', async t => {
@@ -26,7 +26,7 @@ t.test('what is given is taken', async t => {
   const store = new MemoryAuthStore()
   const cookie = { path: '/', domain: 'app.example' }
 
-  const resolved = resolveOptions({ baseUrl: 'https://app.example/app', providers, local, store, session: { ...session, cookieName: 'id', cookie }, prefix: '/v1/sign-in', trustedOrigins: ['https://admin.app.example'] }, false)
+  const resolved = resolveOptions({ baseUrl: 'https://app.example/app', providers, local, store, session: { ...session, cookieName: 'id', cookie }, prefix: '/v1/sign-in', trustedOrigins: ['https://admin.app.example'] })
 
   t.strictSame(resolved.providers, providers)
   t.equal(resolved.local, local)
@@ -38,13 +38,13 @@ t.test('what is given is taken', async t => {
 })
 
 t.test('options that Fastify itself takes are let through', async t => {
-  t.doesNotThrow(() => resolveOptions({ session, logLevel: 'warn', logSerializers: {} }, false))
+  t.doesNotThrow(() => resolveOptions({ session, logLevel: 'warn', logSerializers: {} }))
 })
 
 t.test('the result is frozen, and lists changed afterwards change nothing', async t => {
   const providers = [provider('a')]
   const trustedOrigins = ['https://admin.app.example']
-  const resolved = resolveOptions({ session, baseUrl: 'https://app.example', providers, trustedOrigins }, false)
+  const resolved = resolveOptions({ session, baseUrl: 'https://app.example', providers, trustedOrigins })
 
   providers.push(provider('b'))
   trustedOrigins.push('https://evil.example')
@@ -56,7 +56,7 @@ t.test('the result is frozen, and lists changed afterwards change nothing', asyn
 })
 
 t.test('baseUrl loses its trailing slashes and nothing else', async t => {
-  const resolved = (baseUrl: string) => resolveOptions({ session, baseUrl }, false).baseUrl
+  const resolved = (baseUrl: string) => resolveOptions({ session, baseUrl }).baseUrl
 
   t.equal(resolved('https://app.example'), 'https://app.example')
   t.equal(resolved('https://app.example/'), 'https://app.example')
@@ -68,30 +68,30 @@ t.test('baseUrl loses its trailing slashes and nothing else', async t => {
 t.test('the secret of the session comes from the setting unless it is given', async t => {
   process.env.SVC_SESSION_SECRET = `${SECRET} of the setting`
 
-  t.strictSame(resolveOptions({}, false).session, { secret: [`${SECRET} of the setting`] })
-  t.strictSame(resolveOptions({ session: { cookieName: 'id' } }, false).session, { cookieName: 'id', secret: [`${SECRET} of the setting`] })
-  t.strictSame(resolveOptions({ session }, false).session, { secret: [SECRET] })
+  t.strictSame(resolveOptions({}).session, { secret: [`${SECRET} of the setting`] })
+  t.strictSame(resolveOptions({ session: { cookieName: 'id' } }).session, { cookieName: 'id', secret: [`${SECRET} of the setting`] })
+  t.strictSame(resolveOptions({ session }).session, { secret: [SECRET] })
 })
 
 t.test('the secret of the session may be a list, or an object that signs', async t => {
   const secrets = [SECRET, `${SECRET} of last year`]
   const signer = new Signer(SECRET)
 
-  t.strictSame(resolveOptions({ session: { secret: secrets } }, false).session?.secret, secrets)
-  t.equal(resolveOptions({ session: { secret: signer } }, false).session?.secret, signer)
+  t.strictSame(resolveOptions({ session: { secret: secrets } }).session?.secret, secrets)
+  t.equal(resolveOptions({ session: { secret: signer } }).session?.secret, signer)
 })
 
 t.test('an application with a session of its own needs no secret, and cannot have a second session', async t => {
-  t.equal(resolveOptions({}, true).session, null)
-  t.equal(resolveOptions({ session: undefined } as object, true).session, null)
+  t.equal(resolveOptions({}, { session: true }).session, null)
+  t.equal(resolveOptions({ session: undefined } as object, { session: true }).session, null)
   for (const given of [session, {}, null]) {
-    t.throws(() => resolveOptions({ session: given } as object, true), { name: 'OptionsError', message: /^session must be absent: the application has registered @fastify\/session itself/ })
+    t.throws(() => resolveOptions({ session: given } as object, { session: true }), { name: 'OptionsError', message: /^session must be absent: the application has registered @fastify\/session itself/ })
   }
 })
 
 t.test('the path of the cookie may be one that covers the routes', async t => {
   for (const [prefix, path] of [['/auth', '/'], ['/auth', '/auth'], ['/api/auth', '/api'], ['/api/auth', '/api/'], ['/api/auth', '/api/auth']] as const) {
-    t.doesNotThrow(() => resolveOptions({ session: { ...session, cookie: { path } }, prefix }, false), `${path} covers ${prefix}`)
+    t.doesNotThrow(() => resolveOptions({ session: { ...session, cookie: { path } }, prefix }), `${path} covers ${prefix}`)
   }
 })
 
@@ -99,8 +99,18 @@ t.test('how identities are linked, the hook and the login page are taken as they
   const linking = () => true
   const onSignIn = () => {}
 
-  t.match(resolveOptions({ session, linking, onSignIn, loginPage: '/sign-in?from=app#form' }, false), { linking, onSignIn, loginPage: '/sign-in?from=app#form' })
-  t.equal(resolveOptions({ session, linking: 'never' }, false).linking, 'never')
+  t.match(resolveOptions({ session, linking, onSignIn, loginPage: '/sign-in?from=app#form' }), { linking, onSignIn, loginPage: '/sign-in?from=app#form' })
+  t.equal(resolveOptions({ session, linking: 'never' }).linking, 'never')
+})
+
+t.test('of the rate limits some may be given, or none wanted', async t => {
+  const store = class {} as never
+  const { rateLimit } = resolveOptions({ session, rateLimit: { login: 5, timeWindow: 1000, store } })
+
+  t.strictSame(rateLimit, { timeWindow: 1000, login: 5, account: 20, register: 60, callback: 300, store })
+  t.equal(resolveOptions({ session, rateLimit: false }).rateLimit, null)
+  t.throws(() => resolveOptions({ session, rateLimit: { store } }, { rateLimit: true }), { name: 'OptionsError', message: /^rateLimit\.store must be absent: the application has registered @fastify\/rate-limit itself/ })
+  t.match(resolveOptions({ session, rateLimit: { login: 5 } }, { rateLimit: true }).rateLimit, { login: 5 })
 })
 
 const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'removeLink', 'deleteUser', 'admitUser', 'deleteNewUser', 'replacePasswordHash', 'grant', 'withdraw', 'close'] as const
@@ -133,12 +143,14 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
     .map((trustedOrigins): [string, object, RegExp] => [`trustedOrigins ${String(trustedOrigins)}`, { trustedOrigins }, /^trustedOrigins must be a list of origins/]),
   ...['always', 'verified_email', '', true, {}, []].map((linking): [string, object, RegExp] => [`linking ${JSON.stringify(linking)}`, { linking }, /^linking must be 'verified-email', 'never' or a function/]),
   ...[null, 'hook', true, {}].map((onSignIn): [string, object, RegExp] => [`onSignIn ${JSON.stringify(onSignIn)}`, { onSignIn }, /^onSignIn must be a function/]),
-  ...['', 'login', '//login', '/\\login', 'https://app.example/login', '/a/../login', '/log in', '/ü', 1, null, ['/login']].map((loginPage): [string, object, RegExp] => [`loginPage ${JSON.stringify(loginPage)}`, { loginPage }, /^loginPage must be a path of this application/])
+  ...['', 'login', '//login', '/\\login', 'https://app.example/login', '/a/../login', '/log in', '/ü', 1, null, ['/login']].map((loginPage): [string, object, RegExp] => [`loginPage ${JSON.stringify(loginPage)}`, { loginPage }, /^loginPage must be a path of this application/]),
+  ...[true, 5, [], { login: 0 }, { account: 1.5 }, { register: '5' }, { callback: Infinity }, { timeWindow: -1 }, { login: undefined }, { logins: 5 }, { store: {} }, { toString: 5 }]
+    .map((rateLimit): [string, object, RegExp] => [`rateLimit ${JSON.stringify(rateLimit)}`, { rateLimit }, /^rateLimit must be false or \{ timeWindow: milliseconds, login, account/])
 ]
 
 for (const [what, options, message] of MISTAKES) {
   t.test(`${what} is refused with a sentence that names the option`, async t => {
-    const refused = t.throws(() => resolveOptions({ session, ...options } as AuthPluginOptions, false), { name: 'OptionsError', code: 'invalid_options', message })
+    const refused = t.throws(() => resolveOptions({ session, ...options } as AuthPluginOptions), { name: 'OptionsError', code: 'invalid_options', message })
 
     t.notOk(String(refused).includes('too short') || String(refused).includes(SECRET), 'no secret is printed')
   })

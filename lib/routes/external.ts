@@ -6,11 +6,12 @@ import { refuseForeignNavigation } from '../own-origin.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import { ANY_ORIGIN } from '../redirects.js'
 import { answerFailure, errorPage, loginPage, nextPath, refererPage } from './answers.js'
+import type { RateLimits } from './rate-limits.js'
 import { type SchemaTypes, externalCallback, externalLogin } from './schemas.js'
 import { logSerializers } from './scope.js'
 
 /** The two routes of an external provider. */
-export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalProvider, options: ResolvedOptions): void {
+export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalProvider, options: ResolvedOptions, limits: RateLimits): void {
   const { baseUrl, prefix } = options
   const { name } = provider
   const routes = scope.withTypeProvider<SchemaTypes>()
@@ -23,7 +24,7 @@ export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalP
     errorHandler: (error, request, reply) => answerFailure(request, reply, error, { page: errorPage(request, options), signInAt: name })
   }
 
-  routes.get(`/${name}/login`, { ...settings, schema: externalLogin(name) }, async (request, reply) => {
+  routes.get(`/${name}/login`, { ...settings, onRequest: limits.login, schema: externalLogin(name) }, async (request, reply) => {
     const url = await startSignIn(request, provider, redirectUri, {
       next: nextPath(request, options, request.query.next),
       startedOn: refererPage(request, options),
@@ -32,7 +33,7 @@ export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalP
     return reply.redirect(url.href, 302)
   })
 
-  routes.get(`/${name}/callback`, { ...settings, schema: externalCallback(name) }, async (request, reply) => {
+  routes.get(`/${name}/callback`, { ...settings, onRequest: limits.callback, schema: externalCallback(name) }, async (request, reply) => {
     const parameters = new URL(request.url, ANY_ORIGIN).searchParams
     const pending = await pendingSignIn(request, provider, parameters)
     const finish = pending.linkTo === null ? finishSignIn : finishLinking

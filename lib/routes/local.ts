@@ -6,17 +6,18 @@ import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { ResolvedOptions } from '../options.js'
 import { endSession, principalOf } from '../session/principal.js'
 import { answerFailure, errorPage, nextPath } from './answers.js'
+import type { RateLimits } from './rate-limits.js'
 import * as schemas from './schemas.js'
 
 /** The routes of the local identity provider. */
-export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityProvider, channel: AuthChannel, options: ResolvedOptions): void {
+export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityProvider, channel: AuthChannel, options: ResolvedOptions, limits: RateLimits): void {
   const routes = scope.withTypeProvider<schemas.SchemaTypes>()
 
   const answerOnPage: ErrorHandler = (error, request, reply) => answerFailure(request, reply, error, { page: errorPage(request, options), signInAt: 'local' })
   const answerWithStatus: ErrorHandler = (error, request, reply) => answerFailure(request, reply, error, { page: null })
 
   if (local.registration !== null) {
-    routes.post('/local/register', { schema: schemas.registerUser, errorHandler: answerOnPage }, async (request, reply) => {
+    routes.post('/local/register', { schema: schemas.registerUser, onRequest: limits.register, errorHandler: answerOnPage }, async (request, reply) => {
       const { email, password, name, role, email_verified: emailVerified, next } = request.body
       const principal = await register(request, local, options, {
         email,
@@ -29,7 +30,7 @@ export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityPr
     })
   }
 
-  routes.post('/local/login', { schema: schemas.loginUser, errorHandler: answerOnPage }, async (request, reply) => {
+  routes.post('/local/login', { schema: schemas.loginUser, onRequest: limits.login, preHandler: limits.account, errorHandler: answerOnPage }, async (request, reply) => {
     const principal = await login(request, local, options, request.body)
     return wantsJson(request) ? principal : goTo(request, reply, request.body.next)
   })

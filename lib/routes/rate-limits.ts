@@ -1,0 +1,85 @@
+import fastifyRateLimit, { type RateLimitOptions as Limiting, type RateLimitPluginOptions, normalizeIP } from '@fastify/rate-limit'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { canonicalEmail } from '../email.js'
+import { AuthError } from '../errors.js'
+
+/** How often something may be tried. Of an IPv6 address only the /64 counts, for whoever has one has all of them. */
+export interface RateLimitOptions {
+  /** Milliseconds in which attempts are counted; default 900000 (15 minutes). */
+  timeWindow?: number
+  /** Sign-ins from one address: by password, and starts at a provider; default 300. */
+  login?: number
+  /** Sign-ins by password from one address with one e-mail; default 20. Other addresses have counts of their own, so nobody locks the owner out. */
+  account?: number
+  /** Registrations from one address; default 60. */
+  register?: number
+  /** Returns from a provider from one address; default 300. */
+  callback?: number
+  /** A store class for the counts, as @fastify/rate-limit takes it, for several machines; default this process's memory. */
+  store?: RateLimitPluginOptions['store']
+}
+
+/** A limit is an `onRequest` hook; that of an account looks at the body, so it is a `preHandler`. */
+type Limit = (request: FastifyRequest) => Promise<void>
+
+type Limited = 'login' | 'account' | 'register' | 'callback'
+
+export type RateLimits = Readonly<Record<Limited, Limit>>
+
+export type ResolvedRateLimits = Readonly<Record<Limited | 'timeWindow', number> & Pick<RateLimitOptions, 'store'>>
+
+/** Counts that one process remembers, a limit; the ones that were used longest ago go first. */
+const MAX_REMEMBERED = 50_000
+
+/**
+ * The limits of the routes. They count every attempt, also those that succeed, and before it is made: many at once are many.
+ *
+ * An application that has registered @fastify/rate-limit itself has chosen a store; the counts are kept there.
+ *
+ * @param options null for no limits
+ */
+export async function setUpRateLimits (scope: FastifyInstance, options: ResolvedRateLimits | null): Promise<RateLimits> {
+  if (options === null) return { login: unlimited, account: unlimited, register: unlimited, callback: unlimited }
+  const { timeWindow, login, account, register, callback, store } = options
+
+  if (!scope.hasPlugin('@fastify/rate-limit')) await scope.register(fastifyRateLimit, { global: false, ...(store !== undefined && { store }) })
+
+  const limit = (name: Limited, max: number, keyOf: (request: FastifyRequest) => string): Limit => {
+    // Complete, for the application may have registered the plugin with other ideas.
+    const limiting: Limiting = {
+      max,
+      timeWindow,
+      keyGenerator: request => `svc-auth-${name}:${keyOf(request)}`,
+      cache: MAX_REMEMBERED,
+      allowList: [],
+      ban: -1,
+      continueExceeding: false,
+      exponentialBackoff: false,
+      skipOnError: false
+    }
+    const count = scope.createRateLimit(limiting)
+    return async request => {
+      const counted = await count(request)
+      if (!counted.isAllowed && counted.isExceeded) throw new AuthError('rate_limited', { retryAfter: Math.max(1, counted.ttlInSeconds) })
+    }
+  }
+
+  return {
+    login: limit('login', login, addressOf),
+    account: limit('account', account, request => `${addressOf(request)} ${emailIn(request.body)}`),
+    register: limit('register', register, addressOf),
+    callback: limit('callback', callback, addressOf)
+  }
+}
+
+async function unlimited (): Promise<void> {}
+
+/** A client on a Unix socket has no address. */
+function addressOf ({ ip }: FastifyRequest): string {
+  return normalizeIP(String(ip))
+}
+
+/** However it is spelt; all that nobody can have count as one. */
+function emailIn (body: unknown): string | null {
+  return typeof body === 'object' && body !== null && 'email' in body && typeof body.email === 'string' ? canonicalEmail(body.email) : null
+}
