@@ -5,17 +5,13 @@ import type { AuthChannel, AuthEvents } from './channel.js'
 import { refreshPrincipal } from './flows/refresh.js'
 import { signInUser } from './flows/sign-in.js'
 import type { SignInRules } from './flows/sign-in-rules.js'
-import { type Guard, type RequiredClaims, requireBearer, requireBearerFor, requireClaims, requireUser } from './guards.js'
-import type { LocalIdentityProvider } from './local/identity-provider.js'
+import { type Guard, type GuardSettings, type RequiredClaims, requireBearer, requireBearerFor, requireClaims, requireUser } from './guards.js'
 import type { TokenUse } from './local/token.js'
 import { type OriginRules, refuseCrossOrigin } from './own-origin.js'
 import type { Principal } from './session/principal.js'
 
 /** What `app.auth` knows of the application. */
-export interface AuthSettings extends SignInRules, OriginRules {
-  readonly local: LocalIdentityProvider | null
-  readonly loginPage: string | null
-}
+export interface AuthSettings extends SignInRules, OriginRules, GuardSettings {}
 
 /** What `app.auth` is: users and their claims, guards, sessions, events. */
 export class Auth extends Authorization {
@@ -36,8 +32,8 @@ export class Auth extends Authorization {
   constructor (settings: AuthSettings, log: FastifyBaseLogger) {
     super(settings.store, log)
     this.#settings = settings
-    this.requireUser = requireUser(settings.loginPage)
-    this.requireBearer = requireBearer(settings.local)
+    this.requireUser = requireUser(settings)
+    this.requireBearer = requireBearer(settings)
     this.refuseCrossOrigin = async request => { refuseCrossOrigin(request, settings) }
   }
 
@@ -47,7 +43,7 @@ export class Auth extends Authorization {
    * @throws OptionsError for anything but an object of claims
    */
   requireClaims (required: RequiredClaims): Guard {
-    return requireClaims(required, this.#settings.loginPage)
+    return requireClaims(required, this.#settings)
   }
 
   /**
@@ -56,7 +52,7 @@ export class Auth extends Authorization {
    * @throws OptionsError when neither is given: such tokens would be anybody's
    */
   requireBearerFor (use: TokenUse): Guard {
-    return requireBearerFor(use, this.#settings.local)
+    return requireBearerFor(use, this.#settings)
   }
 
   /**

@@ -100,8 +100,8 @@ export class Authorization {
   }
 
   /**
-   * Deletes a user with his links, his claims and his password. His sessions end at the next refresh; tokens that were issued to him
-   * are valid until they expire.
+   * Deletes a user with his links, his claims and his password. From then on no guard lets his sessions and his tokens pass; a token
+   * that was made for one purpose or audience is good until it expires.
    *
    * @throws AuthError `unknown_user`, `user_in_use` when a table of the application refers to him and does not let him go, `unavailable`
    */

@@ -3,11 +3,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { wantsHtml } from './accept.js'
 import { type AuthorizationClaims, type Claims, type IdentityClaims, isPlainObject } from './claims.js'
 import { AuthError, OptionsError } from './errors.js'
+import { verifyToken } from './flows/local.js'
+import { presentPrincipal } from './flows/refresh.js'
 import type { LocalIdentityProvider } from './local/identity-provider.js'
-import { type TokenUse, assertUse } from './local/token.js'
+import { type TokenClaims, type TokenUse, assertUse } from './local/token.js'
 import { isRead } from './own-origin.js'
 import { ANY_ORIGIN, sameOriginPath, withParameter } from './redirects.js'
-import { principalOf } from './session/principal.js'
+import type { AuthStore } from './store/store.js'
 
 /** A `preHandler` that lets a request pass, sends a browser to the login page, or throws an AuthError, which the application's error handler answers. */
 export type Guard = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
@@ -20,10 +22,17 @@ type ValueOrMember<V> = V | (V extends ReadonlyArray<infer Member> ? Member : ne
 /** The b64token of RFC 6750 section 2.1; the scheme's name is case-insensitive. */
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 
+/** What guards know of the application. */
+export interface GuardSettings {
+  readonly store: AuthStore
+  readonly local: LocalIdentityProvider | null
+  readonly loginPage: string | null
+}
+
 /** Lets signed-in users pass; others go to the login page or get 401 `unauthenticated`. */
-export function requireUser (loginPage: string | null): Guard {
+export function requireUser ({ store, loginPage }: GuardSettings): Guard {
   return async (request, reply) => {
-    if (principalOf(request) === null) await askToSignIn(request, reply, loginPage)
+    if (await presentPrincipal(request, store) === null) await askToSignIn(request, reply, loginPage)
   }
 }
 
@@ -33,14 +42,22 @@ export function requireUser (loginPage: string | null): Guard {
  * @param required every claim must equal the given value or, where the claim is an array, include it
  * @throws OptionsError for anything but an object
  */
-export function requireClaims (required: RequiredClaims, loginPage: string | null): Guard {
+export function requireClaims (required: RequiredClaims, { store, loginPage }: GuardSettings): Guard {
   if (!isPlainObject(required)) throw new OptionsError("requireClaims takes an object of claims, such as { role: 'admin' }")
   const entries = Object.entries(required)
   return async (request, reply) => {
-    const principal = principalOf(request)
+    const principal = await presentPrincipal(request, store)
     if (principal === null) await askToSignIn(request, reply, loginPage)
     else if (!entries.every(([name, value]) => hasClaim(principal.claims, name, value))) throw new AuthError('forbidden')
   }
+}
+
+/**
+ * Lets requests with a user's token in `Authorization: Bearer` pass and puts its claims into `request.token`; others get 401
+ * `invalid_token` with `WWW-Authenticate` (RFC 6750 section 3).
+ */
+export function requireBearer ({ local, store }: GuardSettings): Guard {
+  return bearerGuard(local, async (local, token) => verifyToken(local, store, token))
 }
 
 /**
@@ -48,26 +65,20 @@ export function requireClaims (required: RequiredClaims, loginPage: string | nul
  *
  * @throws OptionsError when the use names neither purpose nor audience
  */
-export function requireBearerFor (use: TokenUse, local: LocalIdentityProvider | null): Guard {
+export function requireBearerFor (use: TokenUse, { local }: GuardSettings): Guard {
   assertUse(use)
   if (Object.keys(use).length === 0) throw new OptionsError("requireBearerFor takes { purpose }, { audience } or both, such as { audience: 'reports' }")
-  return requireBearer(local, use)
+  return bearerGuard(local, async (local, token) => local.verifyIdToken(token, use))
 }
 
-/**
- * Lets requests with a local JWT in `Authorization: Bearer` pass and puts its claims into `request.token`; others get 401
- * `invalid_token` with `WWW-Authenticate` (RFC 6750 section 3).
- *
- * @param use what the tokens must have been made for
- */
-export function requireBearer (local: LocalIdentityProvider | null, use: TokenUse = {}): Guard {
+function bearerGuard (local: LocalIdentityProvider | null, verify: (local: LocalIdentityProvider, token: string) => Promise<TokenClaims>): Guard {
   return async (request, reply) => {
     try {
       const [, token] = BEARER.exec(request.headers.authorization ?? '') ?? []
       if (token === undefined || local === null) throw new AuthError('invalid_token')
-      request.token = await local.verifyIdToken(token, use)
+      request.token = await verify(local, token)
     } catch (error) {
-      reply.header('WWW-Authenticate', 'Bearer error="invalid_token"')
+      if (error instanceof AuthError && error.code === 'invalid_token') reply.header('WWW-Authenticate', 'Bearer error="invalid_token"')
       throw error
     }
   }

@@ -4,10 +4,18 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import type { Claims } from '../lib/claims.js'
 import { type Guard, type RequiredClaims, requireClaims as requireClaimsOf, requireUser as requireUserOf } from '../lib/guards.js'
+import { MemoryAuthStore } from '../lib/store/memory.js'
 import { SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
 
-const requireUser = requireUserOf(null)
-const requireClaims = (required: RequiredClaims) => requireClaimsOf(required, null)
+const USER_ID = '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11'
+const store = new MemoryAuthStore()
+const settings = { store, local: null, loginPage: null }
+const requireUser = requireUserOf(settings)
+const requireClaims = (required: RequiredClaims) => requireClaimsOf(required, settings)
+
+t.before(async () => {
+  await store.createUser({ userId: USER_ID, email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'dev', subject: '1', claims: { sub: '1' } } })
+})
 
 /** What a guarded route answers to somebody with these claims; null is anonymous. */
 async function statusFor (t: Test, guard: Guard, claims: Partial<Claims> | null): Promise<number> {
@@ -16,7 +24,7 @@ async function statusFor (t: Test, guard: Guard, claims: Partial<Claims> | null)
   await app.register(fastifyCookie)
   await app.register(fastifySession, { secret: SESSION_SECRET, cookie: { secure: false } })
   app.addHook('onRequest', async request => {
-    if (claims !== null) request.session.user = { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'dev', claims: { sub: '1', ...claims } }
+    if (claims !== null) request.session.user = { userId: USER_ID, provider: 'dev', claims: { sub: '1', ...claims } }
   })
   app.get('/', { preHandler: guard }, async () => 'passed')
   return (await app.inject('/')).statusCode

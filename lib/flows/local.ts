@@ -4,9 +4,9 @@ import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, isT
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
-import { withoutReservedClaims } from '../local/token.js'
+import { type TokenClaims, withoutReservedClaims } from '../local/token.js'
 import type { Principal } from '../session/principal.js'
-import type { AuthStore, User } from '../store/store.js'
+import { type AuthStore, type User, isUserId } from '../store/store.js'
 import { confirmedPrincipal } from './refresh.js'
 import { signIn } from './sign-in.js'
 import { type ProviderIdentity, type SignInRules, toBeAdmitted } from './sign-in-rules.js'
@@ -80,6 +80,19 @@ export async function login (request: FastifyRequest, local: LocalIdentityProvid
 export async function issueToken (request: FastifyRequest, local: LocalIdentityProvider, store: AuthStore): Promise<string> {
   const { userId, claims } = await confirmedPrincipal(request, store)
   return local.issueIdToken(userId, withoutReservedClaims(claims))
+}
+
+/**
+ * Verifies a token that is good for everything: one of a user who was deleted is not. A subject that is no user's id, such as the name
+ * of a program, is not looked up.
+ *
+ * @throws AuthError `invalid_token`, `unavailable`
+ */
+export async function verifyToken (local: LocalIdentityProvider, store: AuthStore, token: string): Promise<TokenClaims> {
+  const claims = await local.verifyIdToken(token)
+  const { sub } = claims
+  if (isUserId(sub) && await store.findUser({ userId: sub }) === null) throw new AuthError('invalid_token')
+  return claims
 }
 
 /** The claims that the form asks for, as far as the application hands them out: anyone can post that form. */

@@ -21,6 +21,20 @@ export async function refreshPrincipal (request: FastifyRequest, store: AuthStor
 }
 
 /**
+ * The principal of a session, for as long as his account exists; whoever was deleted is signed out. What he may do is what the session
+ * says.
+ *
+ * @throws AuthError `unavailable`
+ */
+export async function presentPrincipal (request: FastifyRequest, store: AuthStore): Promise<Principal | null> {
+  const principal = principalOf(request)
+  if (principal === null) return null
+  if (await store.findUser({ userId: principal.userId }) !== null) return principal
+  await leaveSession(request)
+  return null
+}
+
+/**
  * The principal of a session, as the store knows it now: where the session's word is not enough.
  *
  * @throws AuthError `unauthenticated` for an anonymous session and for one that a refresh would end, `unavailable`

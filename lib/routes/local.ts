@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { wantsJson } from '../accept.js'
 import { type AuthChannel, announceRevoke } from '../channel.js'
-import { issueToken, login, register } from '../flows/local.js'
+import { issueToken, login, register, verifyToken } from '../flows/local.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { ResolvedOptions } from '../options.js'
 import { endSession, principalOf } from '../session/principal.js'
@@ -40,7 +40,7 @@ export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityPr
     return { token, token_type: 'Bearer', expires_in: local.ttl }
   })
 
-  routes.post('/local/verify-token', { schema: schemas.verifyToken, errorHandler: answerWithStatus }, async request => local.verifyIdToken(request.body.token))
+  routes.post('/local/verify-token', { schema: schemas.verifyToken, errorHandler: answerWithStatus }, async request => verifyToken(local, options.store, request.body.token))
 
   routes.post('/local/revoke', { schema: schemas.revokeSession }, async (request, reply) => {
     const principal = principalOf(request)
