@@ -3,6 +3,9 @@ import type { Session } from 'fastify'
 
 const SWEEP_INTERVAL_MS = 60_000
 
+/** Entries in which nobody is signed in, about a kilobyte each: anybody can cause them. */
+const MAX_ANONYMOUS = 50_000
+
 interface Entry {
   json: string
   /** Milliseconds since the epoch. */
@@ -11,16 +14,20 @@ interface Entry {
 
 /**
  * The session store for one process: entries end when their cookie does. They are kept as text, so that sessions behave as they will in
- * Redis or a database: a request sees the session as it was when it came in, and nothing of what others do to it.
+ * Redis or a database: a request sees the session as it was when it came in, and nothing of what others do to it. A flood of visitors
+ * drops the oldest entries in which nobody is signed in.
  */
 export class MemorySessionStore implements SessionStore {
   readonly #entries = new Map<string, Entry>()
+  readonly #anonymous = new Set<string>()
   #nextSweep = 0
 
   set (id: string, session: Session, callback: (error?: unknown) => void): void {
     this.#sweep()
     const expires = session.cookie.expires ? new Date(session.cookie.expires).getTime() : Infinity
     this.#entries.set(id, { json: JSON.stringify(session), expires })
+    if (session.user === undefined) this.#limitAnonymous(id)
+    else this.#anonymous.delete(id)
     callback()
   }
 
@@ -31,8 +38,19 @@ export class MemorySessionStore implements SessionStore {
   }
 
   destroy (id: string, callback: (error?: unknown) => void): void {
-    this.#entries.delete(id)
+    this.#remove(id)
     callback()
+  }
+
+  #limitAnonymous (id: string): void {
+    this.#anonymous.add(id)
+    const [oldest] = this.#anonymous
+    if (oldest !== undefined && this.#anonymous.size > MAX_ANONYMOUS) this.#remove(oldest)
+  }
+
+  #remove (id: string): void {
+    this.#entries.delete(id)
+    this.#anonymous.delete(id)
   }
 
   #sweep (): void {
@@ -40,7 +58,7 @@ export class MemorySessionStore implements SessionStore {
     if (now < this.#nextSweep) return
     this.#nextSweep = now + SWEEP_INTERVAL_MS
     for (const [id, { expires }] of this.#entries) {
-      if (expires <= now) this.#entries.delete(id)
+      if (expires <= now) this.#remove(id)
     }
   }
 }

@@ -33,3 +33,9 @@ t.test('an e-mail that is no string is none, and none is never verified', async 
   }
   t.equal(checkedIdentity({ subject: 'ada', claims: { sub: 'ada', email: 'a@example.com' }, emailVerified: 'true' as never }).emailVerified, false)
 })
+
+t.test('claims of 16384 characters are taken, longer ones end the sign-in', async t => {
+  const identityWith = (length: number) => checkedIdentity({ subject: 'ada', claims: { groups: ['a'.repeat(length - '{"groups":[""],"sub":"ada"}'.length)] }, emailVerified: false })
+  t.equal(JSON.stringify(identityWith(16_384).claims).length, 16_384)
+  t.throws(() => identityWith(16_385), { code: 'provider_error', cause: { message: /longer than 16384 characters/ } })
+})

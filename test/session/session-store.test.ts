@@ -37,6 +37,25 @@ t.test('the session store of one process', async t => {
     t.ok(await readEntry(store, 'long'))
     t.ok(await readEntry(store, 'session'), 'a session without an end stays')
   })
+
+  t.test('attack 32: keeps at most 50,000 entries of visitors, the latest, and all of people who are signed in', async t => {
+    const store = new MemorySessionStore()
+    const visit = (id: number | string) => { store.set(String(id), { cookie: { originalMaxAge: null } }, () => {}) }
+    visit('first')
+    visit('signs in')
+    store.set('signs in', session('ada'), () => {})
+    visit('leaves')
+    store.destroy('leaves', () => {})
+    for (let visitor = 0; visitor < 49_999; visitor++) visit(visitor)
+    visit('first')
+    t.ok(await readEntry(store, 'first'))
+
+    visit('one more')
+    t.equal(await readEntry(store, 'first'), null)
+    t.ok(await readEntry(store, '0'))
+    t.ok(await readEntry(store, 'one more'))
+    t.ok(await readEntry(store, 'signs in'))
+  })
 })
 
 t.test('a store that reports a missing entry as ENOENT has none, one that fails is unavailable', async t => {
