@@ -3,6 +3,7 @@ import { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ResolvedOptions } from '../options.js'
 import { refuseCrossOrigin } from '../own-origin.js'
+import { warnOfPlainHttp } from '../session/cookie.js'
 import { keepEnded } from '../session/ended-sessions.js'
 import { answerFailure, errorPage } from './answers.js'
 
@@ -23,6 +24,7 @@ export async function setUpScope (scope: FastifyInstance, options: ResolvedOptio
     refuseCrossOrigin(request, options)
     // The session may be one that the application registered.
     keepEnded(request.sessionStore)
+    warnOfPlainHttp(request)
   })
   // A request without a body is one without fields: what is required is then missing, what is not is not.
   scope.addHook('preValidation', async request => { request.body ??= {} })

@@ -10,3 +10,16 @@ export function sessionCookieName (request: FastifyRequest): string | undefined 
   const { encryptedSessionId } = request.session
   return Object.entries(request.cookies).find(([, value]) => value?.endsWith(encryptedSessionId))?.[0]
 }
+
+const warned = new WeakSet<object>()
+
+/**
+ * Warns, once, when the cookie of the session is for https: and requests seem to come over http:. @fastify/session then saves nothing of
+ * what the application puts into a session.
+ */
+export function warnOfPlainHttp (request: FastifyRequest): void {
+  const { session, sessionStore, protocol } = request
+  if (session?.cookie.secure !== true || protocol === 'https' || warned.has(sessionStore)) return
+  warned.add(sessionStore)
+  request.log.warn('The session cookie is for https:, but this request came over http:; if a proxy in front ends TLS, set the option trustProxy of Fastify, else what the application writes into sessions is lost.')
+}

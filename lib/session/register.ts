@@ -12,7 +12,7 @@ export async function registerSession (app: FastifyInstance, options: FastifySes
   if (!app.hasPlugin('@fastify/cookie')) await app.register(fastifyCookie)
 
   const { secret, algorithm } = options
-  const store = options.store ?? new MemorySessionStore()
+  const store = options.store ?? memoryStore(app)
   keepEnded(store)
   await app.register(fastifySession, {
     cookieName: 'svc_session',
@@ -23,4 +23,11 @@ export async function registerSession (app: FastifyInstance, options: FastifySes
     store,
     cookie: { path: '/', httpOnly: true, sameSite: 'lax', secure, maxAge: SEVEN_DAYS_MS, ...options.cookie }
   })
+}
+
+function memoryStore (app: FastifyInstance): MemorySessionStore {
+  if (process.env.NODE_ENV === 'production') {
+    app.log.warn('Sessions are kept in the memory of this process: a restart signs everybody out, and other processes do not know them. Set session.store to a store that they share, such as one for Redis.')
+  }
+  return new MemorySessionStore()
 }
