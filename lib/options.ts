@@ -108,7 +108,7 @@ function checkedBaseUrl (baseUrl: unknown, providers: readonly ExternalProvider[
   if (typeof baseUrl !== 'string' || !URL.canParse(baseUrl)) throw new OptionsError(expected)
   const { protocol, username, password, search, hash, origin, pathname } = new URL(baseUrl)
   if (!['http:', 'https:'].includes(protocol) || [username, password, search, hash].some(part => part !== '')) throw new OptionsError(expected)
-  return origin + pathname.replace(/\/+$/, '')
+  return origin + pathname.replace(/(?<!\/)\/+$/, '')
 }
 
 function checkedProviders (providers: unknown): readonly ExternalProvider[] {

@@ -44,9 +44,12 @@ function namedTarget (target: string): SqlTarget {
 
 /** Several hosts, with a comma between them, are for the driver; the URL must be one with each of them. */
 function postgresUrl (target: string): string {
-  const [, login = '', hosts, rest = ''] = /^[a-z]+:\/\/([^/?#]*@)?([^/?#]*)(.*)$/is.exec(target) ?? []
+  const [url, authority = '', rest = ''] = /^[a-z]+:\/\/([^/?#]*)([/?#].*)?$/is.exec(target) ?? []
+  const hostsAt = authority.lastIndexOf('@') + 1
+  const login = authority.slice(0, hostsAt)
+  const hosts = authority.slice(hostsAt)
   // A slash or a hash of the password that is not escaped ends the host: what comes before may look like host and port.
-  const isWhole = hosts !== undefined && isEscaped(login) && !/#|^[^?]*@/.test(rest)
+  const isWhole = url !== undefined && isEscaped(login) && !/#|^[^?]*@/.test(rest)
   if (!isWhole || !hosts.split(',').every(host => URL.canParse(`postgres://${login}${host}${rest}`))) {
     throw new OptionsError('target must be a whole postgres: URL, such as postgres://user:password@localhost:5432/app; characters like @ and / in the password are written as %40 and %2F')
   }
