@@ -8,7 +8,6 @@ import type { OriginRules } from './own-origin.js'
 import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
 import { ANY_ORIGIN, sameOriginPath } from './redirects.js'
-import type { RateLimitOptions, ResolvedRateLimits } from './routes/rate-limits.js'
 import { secretsOf } from './secrets.js'
 import { MemoryAuthStore } from './store/memory.js'
 import type { AuthStore } from './store/store.js'
@@ -40,6 +39,33 @@ export interface AuthPluginOptions {
   /** How often an address may try to sign in, register and come back from a provider; `false` for as often as it likes. */
   rateLimit?: false | RateLimitOptions | undefined
 }
+
+/** How often something may be tried. Of an IPv6 address only the /64 counts, for whoever has one has all of them. */
+export interface RateLimitOptions {
+  /** Milliseconds in which attempts are counted; default 900000 (15 minutes). */
+  timeWindow?: number
+  /** Sign-ins from one address: by password, and starts at a provider; default 300. */
+  login?: number
+  /** Sign-ins by password from one address with one e-mail; default 20. Other addresses have counts of their own, so nobody locks the owner out. */
+  account?: number
+  /** Registrations from one address; default 60. */
+  register?: number
+  /** Returns from a provider from one address; default 300. */
+  callback?: number
+  /** A store class as @fastify/rate-limit takes it, for several machines; default this process's memory. */
+  store?: new (options: object) => RateLimitStore
+}
+
+/** Counts that several machines share, of the kind that @fastify/rate-limit uses. */
+export interface RateLimitStore {
+  /** Counts one more; `ttl` is the number of milliseconds after which the count begins anew. */
+  incr (key: string, callback: (error: Error | null, result?: { current: number, ttl: number }) => void, timeWindow: number, max: number): void
+  child (options: object): RateLimitStore
+}
+
+export type Limited = 'login' | 'account' | 'register' | 'callback'
+
+export type ResolvedRateLimits = Readonly<Record<Limited | 'timeWindow', number> & Pick<RateLimitOptions, 'store'>>
 
 /** The options after the check: nothing is missing. */
 export interface ResolvedOptions extends SignInRules, OriginRules {

@@ -1,32 +1,13 @@
-import fastifyRateLimit, { type RateLimitOptions as Limiting, type RateLimitPluginOptions, normalizeIP } from '@fastify/rate-limit'
+import fastifyRateLimit, { type RateLimitOptions, normalizeIP } from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-
-/** How often something may be tried. Of an IPv6 address only the /64 counts, for whoever has one has all of them. */
-export interface RateLimitOptions {
-  /** Milliseconds in which attempts are counted; default 900000 (15 minutes). */
-  timeWindow?: number
-  /** Sign-ins from one address: by password, and starts at a provider; default 300. */
-  login?: number
-  /** Sign-ins by password from one address with one e-mail; default 20. Other addresses have counts of their own, so nobody locks the owner out. */
-  account?: number
-  /** Registrations from one address; default 60. */
-  register?: number
-  /** Returns from a provider from one address; default 300. */
-  callback?: number
-  /** A store class for the counts, as @fastify/rate-limit takes it, for several machines; default this process's memory. */
-  store?: RateLimitPluginOptions['store']
-}
+import type { Limited, ResolvedRateLimits } from '../options.js'
 
 /** A limit is an `onRequest` hook; that of an account looks at the body, so it is a `preHandler`. */
 type Limit = (request: FastifyRequest) => Promise<void>
 
-type Limited = 'login' | 'account' | 'register' | 'callback'
-
 export type RateLimits = Readonly<Record<Limited, Limit>>
-
-export type ResolvedRateLimits = Readonly<Record<Limited | 'timeWindow', number> & Pick<RateLimitOptions, 'store'>>
 
 /** Counts that one process remembers, a limit; the ones that were used longest ago go first. */
 const MAX_REMEMBERED = 50_000
@@ -46,7 +27,7 @@ export async function setUpRateLimits (scope: FastifyInstance, options: Resolved
 
   const limit = (name: Limited, max: number, keyOf: (request: FastifyRequest) => string): Limit => {
     // Complete, for the application may have registered the plugin with other ideas.
-    const limiting: Limiting = {
+    const limiting: RateLimitOptions = {
       max,
       timeWindow,
       keyGenerator: request => `svc-auth-${name}:${keyOf(request)}`,

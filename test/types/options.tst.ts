@@ -2,7 +2,7 @@ import fastifySession from '@fastify/session'
 import Fastify, { type FastifyRequest } from 'fastify'
 import authPlugin, {
   authPlugin as namedPlugin, type AuthPluginOptions, type AuthStore, type ExternalProvider, GoogleProvider, type LinkingPolicy, type LinkingRule, LocalIdentityProvider, MemoryAuthStore,
-  type Principal, type ProviderIdentity, type ProviderTokens, type SessionOptions, type SignIn, type SignInHook, SignInRefused, SqlAuthStore, type User
+  type Principal, type ProviderIdentity, type ProviderTokens, type RateLimitOptions, type SessionOptions, type SignIn, type SignInHook, SignInRefused, SqlAuthStore, type User
 } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 
@@ -27,7 +27,8 @@ describe('register', () => {
       linking: 'never',
       onSignIn: ({ principal }) => { expect(principal).type.toBe<Principal>() },
       loginPage: '/login',
-      trustedOrigins: ['https://admin.app.example']
+      trustedOrigins: ['https://admin.app.example'],
+      rateLimit: { timeWindow: 60_000, login: 100, account: 10, register: 10, callback: 100 }
     })
   })
 
@@ -80,6 +81,18 @@ describe('the option', () => {
     expect<AuthPluginOptions>().type.toBeAssignableFrom<{ prefix: string, loginPage: string }>()
     expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ prefix: boolean }>()
     expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ loginPage: URL }>()
+  })
+
+  test('rateLimit is false, or numbers of its own and a store class', () => {
+    const store = class {
+      incr (_key: string, callback: (error: Error | null, result?: { current: number, ttl: number }) => void): void { callback(null, { current: 1, ttl: 0 }) }
+      child () { return this }
+    }
+    expect<AuthPluginOptions['rateLimit']>().type.toBeAssignableFrom<false>()
+    expect<RateLimitOptions>().type.toBeAssignableFrom({ login: 5, store })
+    expect<AuthPluginOptions['rateLimit']>().type.not.toBeAssignableFrom<true>()
+    expect<RateLimitOptions>().type.not.toBeAssignableFrom<{ logins: number }>()
+    expect<RateLimitOptions>().type.not.toBeAssignableFrom<{ timeWindow: string }>()
   })
 
   test('trustedOrigins is a list of strings', () => {

@@ -6,6 +6,9 @@ const local = new LocalIdentityProvider({ secret: 'a secret of more than 32 char
 await app.register(authPlugin, { local, store: new SqlAuthStore(':memory:'), session: { secret: 'another one of more than 32 characters' } })
 app.get('/me', { preHandler: app.auth.requireUser }, async request => ({ email: request.principal?.claims.email }))
 
+// @ts-expect-error what the plugin uses for its own routes, it does not add to the application
+if (app.createRateLimit !== undefined) throw new Error('app.createRateLimit is there')
+
 const payload = { email: 'ada@example.com', password: 'correct horse' }
 const registered = await app.inject({ method: 'POST', url: '/auth/local/register', payload })
 const [cookie] = registered.cookies
