@@ -1,5 +1,6 @@
 import type { SessionStore } from '@fastify/session'
 import type { Session } from 'fastify'
+import { sessionIdOf } from './session-store.js'
 
 const SWEEP_INTERVAL_MS = 60_000
 
@@ -26,8 +27,8 @@ export class MemorySessionStore implements SessionStore {
     this.#sweep()
     const expires = session.cookie.expires ? new Date(session.cookie.expires).getTime() : Infinity
     this.#entries.set(id, { json: JSON.stringify(session), expires })
-    if (session.user === undefined) this.#limitAnonymous(id)
-    else this.#anonymous.delete(id)
+    this.#anonymous.delete(id)
+    if (session.user === undefined && !this.#isOfMember(id)) this.#limitAnonymous(id)
     callback()
   }
 
@@ -40,6 +41,12 @@ export class MemorySessionStore implements SessionStore {
   destroy (id: string, callback: (error?: unknown) => void): void {
     this.#remove(id)
     callback()
+  }
+
+  /** The mark that ends a member's session must outlast any flood, or a late request of the session would bring it back. */
+  #isOfMember (id: string): boolean {
+    const sessionId = sessionIdOf(id)
+    return sessionId !== null && this.#entries.has(sessionId) && !this.#anonymous.has(sessionId)
   }
 
   #limitAnonymous (id: string): void {

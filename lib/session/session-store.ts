@@ -19,6 +19,11 @@ export function isEntryId (id: string): boolean {
   return id.startsWith(PREFIX)
 }
 
+/** The id of the session beside which an entry of ours stands; null for a session itself. */
+export function sessionIdOf (id: string): string | null {
+  return isEntryId(id) ? id.slice(id.indexOf(':') + 1) : null
+}
+
 /** Reads an entry; null when there is none. */
 export async function readEntry (store: CallbackStore, id: string): Promise<Session | null> {
   return new Promise((resolve, reject) => {
