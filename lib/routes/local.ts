@@ -4,7 +4,7 @@ import { type AuthChannel, announceRevoke } from '../channel.js'
 import { issueToken, login, register, verifyToken } from '../flows/local.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { ResolvedOptions } from '../options.js'
-import { endSession, principalOf } from '../session/principal.js'
+import { endSession } from '../session/principal.js'
 import { answerFailure, errorPage, nextPath } from './answers.js'
 import type { RateLimits } from './rate-limits.js'
 import * as schemas from './schemas.js'
@@ -43,8 +43,7 @@ export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityPr
   routes.post('/local/verify-token', { schema: schemas.verifyToken, errorHandler: answerWithStatus }, async request => verifyToken(local, options.store, request.body.token))
 
   routes.post('/local/revoke', { schema: schemas.revokeSession }, async (request, reply) => {
-    const principal = principalOf(request)
-    await endSession(request, reply)
+    const principal = await endSession(request, reply)
     if (principal !== null) announceRevoke(channel, principal, request)
     return wantsJson(request) ? reply.code(204).send() : goTo(request, reply, request.body.next)
   })

@@ -19,8 +19,11 @@ export async function setUpScope (scope: FastifyInstance, options: ResolvedOptio
   scope.setValidatorCompiler(({ schema }) => ajv.compile(schema))
   scope.setSerializerCompiler(() => data => JSON.stringify(data))
 
-  scope.addHook('onRequest', async (request, reply) => {
+  // Set when it is sent: what fails in front of our first hook, such as the session, is answered here too.
+  scope.addHook('onSend', async (_request, reply) => {
     reply.headers({ 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer', 'X-Content-Type-Options': 'nosniff' })
+  })
+  scope.addHook('onRequest', async request => {
     refuseCrossOrigin(request, options)
     // The session may be one that the application registered.
     keepEnded(request.sessionStore)

@@ -1,5 +1,6 @@
 import type { Session } from 'fastify'
 import { type CallbackStore, entryId, isEntryId, readEntry, removeEntry, writeEntry, writeSession } from './session-store.js'
+import { Turns } from './turns.js'
 
 type Done = (error?: unknown) => void
 
@@ -40,17 +41,29 @@ export function keepEnded (store: CallbackStore): void {
   }
 }
 
-/** Ends a session, and notes that it is because somebody signs out, and not because it gives way to one with a new id. */
-export async function withSignOutNoted (store: CallbackStore, id: string, end: () => Promise<void>): Promise<void> {
-  const note = entryId('signed-out', id)
-  // Noted before: a sign-in that is under way looks for it after it has written its session.
-  await writeEntry(store, note, {}, LONGEST_REQUEST_MS)
-  try {
-    await end()
-  } catch (error) {
-    await removeEntry(store, note)
-    throw error
-  }
+/** Sign-outs of one session take turns, so that of many at once one is the first. */
+const signOuts = new Turns()
+
+/**
+ * Ends a session, and notes that it is because somebody signs out, and not because it gives way to one with a new id.
+ *
+ * @returns whether nobody has signed out of it before
+ */
+export async function withSignOutNoted (store: CallbackStore, id: string, end: () => Promise<void>): Promise<boolean> {
+  return signOuts.take(id, async () => {
+    const isFirst = !await hasSignedOut(store, id)
+    const note = entryId('signed-out', id)
+    // Noted before: a sign-in that is under way looks for it after it has written its session.
+    await writeEntry(store, note, {}, LONGEST_REQUEST_MS)
+    try {
+      await end()
+    } catch (error) {
+      // What another one has noted stays.
+      if (isFirst) await removeEntry(store, note)
+      throw error
+    }
+    return isFirst
+  })
 }
 
 export async function hasSignedOut (store: CallbackStore, id: string): Promise<boolean> {

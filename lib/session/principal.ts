@@ -86,15 +86,21 @@ export async function leaveSession (request: FastifyRequest): Promise<void> {
   }
 }
 
-/** Ends the session for good, whatever other request of it is under way, and clears its cookie. */
-export async function endSession (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+/**
+ * Ends the session for good, whatever other request of it is under way, and clears its cookie.
+ *
+ * @returns who has signed out by that; null for nobody, and when another request has done it
+ */
+export async function endSession (request: FastifyRequest, reply: FastifyReply): Promise<Principal | null> {
   const { session } = request
+  const principal = principalOf(request)
   const cookieName = sessionCookieName(request)
-  if (cookieName === undefined && session.user === undefined) return
+  if (cookieName === undefined && principal === null) return null
 
   const { path = '/', domain, httpOnly = true, secure, sameSite } = session.cookie
+  let isFirst: boolean
   try {
-    await withSignOutNoted(request.sessionStore, session.sessionId, async () => session.destroy())
+    isFirst = await withSignOutNoted(request.sessionStore, session.sessionId, async () => session.destroy())
   } catch (error) {
     throw sessionsUnavailable(error)
   }
@@ -102,4 +108,5 @@ export async function endSession (request: FastifyRequest, reply: FastifyReply):
     // @fastify/session has null for what is not set, which @fastify/cookie would take for its own default.
     reply.clearCookie(cookieName, { path, httpOnly, secure: secure === true, sameSite: sameSite ?? false, ...(domain && { domain }) })
   }
+  return isFirst ? principal : null
 }
