@@ -5,8 +5,8 @@ const MAX_LENGTH = 254
 /** Controls, separators, halves of surrogate pairs, private and unassigned code points, and all that is drawn as nothing (zero width, variation selectors, fillers). */
 const INVISIBLE = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u
 
-/** Characters that separate or quote addresses in a header (RFC 5322 section 3.4): one field holds one plain address. */
-const STRUCTURAL = /[,;:<>()[\]"\\]/
+/** Characters that separate or quote addresses in a header (RFC 5322 section 3.4): one field holds one plain address. U+FFFD stands for what could not be decoded. */
+const STRUCTURAL = /[,;:<>()[\]"\\\ufffd]/
 
 /** What would end a host name in a URL, or be decoded there: the conversion to ASCII would silently make another domain of it. */
 const NOT_IN_DOMAIN = /[/?#%]/

@@ -74,7 +74,7 @@ export function requireBearerFor (use: TokenUse, { local }: GuardSettings): Guar
 function bearerGuard (local: LocalIdentityProvider | null, verify: (local: LocalIdentityProvider, token: string) => Promise<TokenClaims>): Guard {
   return async (request, reply) => {
     try {
-      const [, token] = BEARER.exec(request.headers.authorization ?? '') ?? []
+      const [, token] = BEARER.exec(authorizationOf(request)) ?? []
       if (token === undefined || local === null) throw new AuthError('invalid_token')
       request.token = await verify(local, token)
     } catch (error) {
@@ -82,6 +82,12 @@ function bearerGuard (local: LocalIdentityProvider | null, verify: (local: Local
       throw error
     }
   }
+}
+
+/** Of several headers Node takes the first, and what is in front may have looked at another one (RFC 9110 section 5.3): none counts. */
+function authorizationOf ({ raw, headers }: FastifyRequest): string {
+  const names = raw.rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === 'authorization')
+  return names.length > 1 ? '' : headers.authorization ?? ''
 }
 
 /**

@@ -48,7 +48,7 @@ t.test('attack 44: what is not one plain address is refused', async t => {
 })
 
 t.test('attack 44: what separates, quotes or comments addresses in a header is refused anywhere', async t => {
-  const inputs = [...',;:<>()[]"\\'].flatMap(character => [`a${character}b@example.com`, `${character}ab@example.com`, `ab@exa${character}mple.com`, `ab@example.com${character}`])
+  const inputs = [...',;:<>()[]"\\\ufffd'].flatMap(character => [`a${character}b@example.com`, `${character}ab@example.com`, `ab@exa${character}mple.com`, `ab@example.com${character}`])
 
   t.strictSame(inputs.filter(input => canonicalEmail(input) !== null), [])
 })

@@ -28,6 +28,9 @@ export const HIGHEST_ARGON2_COST: Argon2Cost = { memoryCost: 1_048_576, timeCost
 const MIN_BYTES = 8
 const MAX_BYTES = 1024
 
+/** Characters. Composition shortens by a factor of three at the most: what is longer needs no normalising to be too long. */
+const LONGEST = MAX_BYTES * 4
+
 /** Passwords waiting for a free core; one more is turned away with `busy`. At 20 ms a hash and two cores this is a wait of 2.5 s. */
 const MAX_WAITING = 256
 
@@ -63,11 +66,13 @@ export class PasswordHasher {
 
   /**
    * Compares a password with a stored hash. Without a hash, with an unreadable one and with a password that nobody can have, it takes
-   * as long as with a good one: time must not tell which e-mails have an account.
+   * as long as with a good one: time must not tell which e-mails have an account. A very long password is refused at once, whoever's it
+   * would be, for it would wait for its turn in memory.
    *
    * @throws AuthError `busy` when too many hashes are waiting
    */
   async verify (hash: string | null, password: string): Promise<PasswordVerdict> {
+    if (password.length > LONGEST) return { matches: false, outdated: false }
     const { parseOptions, verify } = await loadArgon2()
     const normalized = normalizePassword(password)
     const parameters = hash === null || normalized === null ? null : affordableParameters(parseOptions, hash)
@@ -103,8 +108,7 @@ export class PasswordHasher {
  * @see RFC 8265 section 4 (OpaqueString), NIST SP 800-63B section 5.1.1.2
  */
 export function normalizePassword (password: string): string | null {
-  // Composition shortens by a factor of three at the most: what is longer needs no normalising to be too long.
-  if (password.length > MAX_BYTES * 4 || !password.isWellFormed()) return null
+  if (password.length > LONGEST || !password.isWellFormed()) return null
   const normalized = password.normalize('NFKC')
   const bytes = Buffer.byteLength(normalized)
   return bytes < MIN_BYTES || bytes > MAX_BYTES ? null : normalized

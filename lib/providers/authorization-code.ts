@@ -55,6 +55,11 @@ export class AuthorizationCodeFlow {
   }
 }
 
+/** Types of access tokens that oauth4webapi takes and that cannot be used as Bearer tokens (RFC 6749 section 7.1). */
+export const RECOGNIZED_TOKEN_TYPES: oauth.RecognizedTokenTypes = {
+  dpop: () => { throw unacceptable('the access token is bound to a key (DPoP), which nobody asked for') }
+}
+
 export function tokensOf (response: oauth.TokenEndpointResponse): ProviderTokens {
   const { access_token: accessToken, refresh_token: refreshToken, id_token: idToken, expires_in: expiresIn, scope } = response
   return {

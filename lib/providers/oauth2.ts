@@ -1,7 +1,7 @@
 import * as oauth from 'oauth4webapi'
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
-import { AuthorizationCodeFlow, tokensOf } from './authorization-code.js'
+import { AuthorizationCodeFlow, RECOGNIZED_TOKEN_TYPES, tokensOf } from './authorization-code.js'
 import { parsedJson } from './back-channel.js'
 import { ApiError, providerFailure, unacceptable } from './failures.js'
 import { checkedIdentity } from './identity.js'
@@ -76,7 +76,7 @@ export abstract class OAuth2Provider implements ExternalProvider {
     const sent = this.#flow.secretsOf(response)
     try {
       const answer = await this.#flow.redeem(this.#server, response)
-      const tokens = await oauth.processAuthorizationCodeResponse(this.#server, this.#flow.client, answer)
+      const tokens = await oauth.processAuthorizationCodeResponse(this.#server, this.#flow.client, answer, { recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES })
       const { access_token: accessToken } = tokens
       sent.push(accessToken)
       const person = await this.identify({

@@ -1,7 +1,7 @@
 import * as oauth from 'oauth4webapi'
 import { isVerified } from '../claims.js'
 import { OptionsError } from '../errors.js'
-import { AuthorizationCodeFlow, tokensOf } from './authorization-code.js'
+import { AuthorizationCodeFlow, RECOGNIZED_TOKEN_TYPES, tokensOf } from './authorization-code.js'
 import { type BackChannel, deduplicated } from './back-channel.js'
 import { Discovery } from './discovery.js'
 import { providerFailure } from './failures.js'
@@ -103,7 +103,7 @@ export class OidcProvider implements ExternalProvider {
   async #tokens (server: oauth.AuthorizationServer, authorizationResponse: AuthorizationResponse): Promise<oauth.TokenEndpointResponse> {
     const response = await this.#flow.redeem(server, authorizationResponse)
     const issuer = await issuerOfAnswer(server, response)
-    const tokens = await oauth.processAuthorizationCodeResponse(issuer, this.#flow.client, response, { expectedNonce: authorizationResponse.nonce, requireIdToken: true })
+    const tokens = await oauth.processAuthorizationCodeResponse(issuer, this.#flow.client, response, { expectedNonce: authorizationResponse.nonce, requireIdToken: true, recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES })
     const keys = await this.#verifySignature(issuer, response)
     assertKeyOfIssuer(server, issuer, String(tokens.id_token), keys)
     return tokens

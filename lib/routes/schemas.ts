@@ -14,9 +14,10 @@ export interface SchemaTypes extends FastifyTypeProvider {
 const FORM_OR_JSON = ['application/x-www-form-urlencoded', 'application/json']
 const tags = ['auth']
 
-const next = { type: 'string', description: 'Where to go afterwards: a path of this application, else it is ignored' } as const
+const next = { type: 'string', maxLength: 8192, description: 'Where to go afterwards: a path of this application, else it is ignored' } as const
+const email = { type: 'string', maxLength: 4096, description: 'At most 254 characters when it is trimmed' } as const
 const link = { type: 'string', enum: ['true', 'false'], description: 'true: adds the identity to the account of the signed-in user; from pages of this application only' } as const
-const errorNext = { type: 'string', description: 'Where to go on failure, with ?error=<code>: a path of this application, else it is ignored' } as const
+const errorNext = { type: 'string', maxLength: 8192, description: 'Where to go on failure, with ?error=<code>: a path of this application, else it is ignored' } as const
 
 const error = {
   type: 'object',
@@ -76,11 +77,11 @@ export const registerUser = {
     type: 'object',
     required: ['email', 'password'],
     properties: {
-      email: { type: 'string', description: 'At most 254 characters' },
+      email,
       password: { type: 'string', description: '8 to 1024 bytes' },
       name: { type: 'string', maxLength: 1000, description: 'A display name' },
-      role: { type: 'string', description: 'An initial claim, if the application hands it out' },
-      email_verified: { anyOf: [{ type: 'boolean' }, { type: 'string' }], description: 'A checkbox: an initial claim, if the application hands it out' },
+      role: { type: 'string', maxLength: 1000, description: 'An initial claim, if the application hands it out' },
+      email_verified: { anyOf: [{ type: 'boolean' }, { type: 'string', maxLength: 1000 }], description: 'A checkbox: an initial claim, if the application hands it out' },
       next,
       error_next: errorNext
     }
@@ -96,7 +97,7 @@ export const loginUser = {
   body: {
     type: 'object',
     required: ['email', 'password'],
-    properties: { email: { type: 'string' }, password: { type: 'string' }, next, error_next: errorNext }
+    properties: { email, password: { type: 'string' }, next, error_next: errorNext }
   },
   response: { 200: principal, 303: redirect, '4xx': error, '5xx': error }
 } as const

@@ -14,8 +14,9 @@ import { answerFailure, errorPage } from './answers.js'
 export async function setUpScope (scope: FastifyInstance, options: ResolvedOptions): Promise<void> {
   await setUpParsers(scope)
 
-  // Fastify's own validator turns `true` into "true" and ["a"] into "a": here a wrong type is a wrong type.
-  const ajv = new Ajv({ strict: false, coerceTypes: false, useDefaults: false, removeAdditional: false, validateFormats: false })
+  // Fastify's own validator turns `true` into "true" and ["a"] into "a": here a wrong type is a wrong type. What no schema names is
+  // removed, or it would wait with the request for the turn of its password.
+  const ajv = new Ajv({ strict: false, coerceTypes: false, useDefaults: false, removeAdditional: 'all', validateFormats: false })
   scope.setValidatorCompiler(({ schema }) => ajv.compile(schema))
   scope.setSerializerCompiler(() => data => JSON.stringify(data))
 

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { gzipSync } from 'node:zlib'
 
 export interface Answer {
   status: number
@@ -41,6 +42,22 @@ export const neverEnds: Lie = (_answer, response) => {
   return 'handled'
 }
 
+/** Sends one byte at a time, each in time. */
+export const drips: Lie = ({ body }, response) => {
+  response.writeHead(200, { 'content-type': 'application/json' })
+  let sent = 0
+  const timer = setInterval(() => { response.write(body.charAt(sent++) || ' ') }, 50)
+  response.on('close', () => { clearInterval(timer) })
+  return 'handled'
+}
+
+/** Says how long the answer is, and hangs up in the middle of it. */
+export const breaksOff: Lie = ({ body, headers }, response) => {
+  const half = Buffer.from(body).subarray(0, body.length / 2)
+  response.writeHead(200, { ...headers, 'content-length': Buffer.byteLength(body) }).write(half, () => { response.destroy() })
+  return 'handled'
+}
+
 /** What can go wrong with any answer of any provider, and the code that a sign-in ends with. */
 export const FAILURES: Readonly<Record<string, readonly [code: 'provider_error' | 'provider_unavailable', lie: Lie]>> = {
   'an HTML page with 200': ['provider_error', () => html(200, '<h1>Sorry</h1>')],
@@ -49,6 +66,8 @@ export const FAILURES: Readonly<Record<string, readonly [code: 'provider_error' 
   'a redirect': ['provider_error', () => ({ status: 302, headers: { location: 'http://127.0.0.1:1/' }, body: '' })],
   'no content': ['provider_error', () => ({ status: 204, headers: {}, body: '' })],
   'an answer without an end': ['provider_error', neverEnds],
+  'half of the right answer': ['provider_error', answer => ({ ...answer, body: answer.body.slice(0, answer.body.length / 2) })],
+  'a list in place of an object, or an object in place of a list': ['provider_error', answer => ({ ...answer, body: answer.body.startsWith('[') ? '{}' : '[]' })],
   'status 400': ['provider_error', () => json(400, { error: 'invalid_request', error_description: 'bad\u2028day' })],
   'status 401 with a challenge': ['provider_error', () => ({ status: 401, headers: { 'www-authenticate': 'Basic realm="x"' }, body: '{}' })],
   'status 429': ['provider_unavailable', () => json(429, {})],
@@ -56,5 +75,27 @@ export const FAILURES: Readonly<Record<string, readonly [code: 'provider_error' 
   'status 503 with JSON': ['provider_unavailable', () => json(503, { error: 'temporarily_unavailable' })],
   silence: ['provider_unavailable', hangs],
   'a body that stalls': ['provider_unavailable', stalls],
-  'a dropped connection': ['provider_unavailable', drops]
+  'one byte after another': ['provider_unavailable', drips],
+  'an answer that breaks off': ['provider_unavailable', breaksOff],
+  'a dropped connection': ['provider_unavailable', drops],
+  'no HTTP': ['provider_unavailable', (_answer, response) => { response.socket?.end('220 ready\r\n'); return 'handled' }]
+}
+
+const MEGABYTE = Buffer.alloc(1024 * 1024, ' ')
+
+/** The right answer with more behind it than anybody should read; apart from the others since that takes the machine a while. */
+export const FLOODS: typeof FAILURES = {
+  'the right answer with 20 MB behind it': ['provider_error', ({ status, headers, body }, response) => {
+    response.writeHead(status, headers).end(Buffer.concat([Buffer.from(body), ...repeated(MEGABYTE)]))
+    return 'handled'
+  }],
+  // Pieces of gzip in a row are one (RFC 1952 section 2.2).
+  'a small answer that swells to 20 MB': ['provider_error', ({ status, headers, body }, response) => {
+    response.writeHead(status, { ...headers, 'content-encoding': 'gzip' }).end(Buffer.concat([gzipSync(body), ...repeated(gzipSync(MEGABYTE))]))
+    return 'handled'
+  }]
+}
+
+function repeated (piece: Buffer): Buffer[] {
+  return Array.from({ length: 20 }, () => piece)
 }

@@ -17,8 +17,9 @@ export class FakeOpenIdProvider {
   /** Requests that came in: method and path. */
   readonly requests: string[] = []
   readonly issuer: string
-  readonly key: CryptoKey
-  readonly jwk: JWK
+  /** The key that signs, and the public half of it, which is published. */
+  key: CryptoKey
+  jwk: JWK
   metadata: Record<string, unknown>
   profile: Record<string, unknown> = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada', picture: 'https://id.example/ada.png' }
   userinfo: Record<string, unknown> = {}
@@ -29,9 +30,12 @@ export class FakeOpenIdProvider {
   /** Lies by path. */
   readonly lies = new Map<string, Lie>()
   readonly #codes = new AuthorizationCodes()
+  readonly #origin: string
 
-  constructor (issuer: string, key: CryptoKey, jwk: JWK) {
+  /** @param origin of the server that answers for the issuer */
+  constructor (issuer: string, key: CryptoKey, jwk: JWK, origin = issuer) {
     this.issuer = issuer
+    this.#origin = origin
     this.key = key
     this.jwk = jwk
     this.metadata = {
@@ -59,6 +63,20 @@ export class FakeOpenIdProvider {
     })
   }
 
+  /** Takes requests for the issuer to the server, and lets no other host be asked: for the option `fetch`. */
+  readonly fetch: typeof fetch = async (input, init) => {
+    const { origin, pathname, search } = new URL(input instanceof Request ? input.url : input)
+    if (origin !== this.issuer) throw new Error(`the provider has nothing at ${origin}`)
+    return fetch(this.#origin + pathname + search, init)
+  }
+
+  /** Signs with a new key from now on, and publishes nothing else. */
+  async rotateKey (kid: string): Promise<void> {
+    const { privateKey, jwk } = await signingKey(kid)
+    this.key = privateKey
+    this.jwk = { ...jwk, alg: 'RS256' }
+  }
+
   /** What the person's browser brings back after he consented: path and query of the callback. */
   consent (authorizationUrl: string, changes: Record<string, string | null> = {}): string {
     const request = new URL(authorizationUrl).searchParams
@@ -70,7 +88,7 @@ export class FakeOpenIdProvider {
     return callback.pathname + callback.search
   }
 
-  async signedIdToken (payload: JWTPayload, header: { alg: string, kid?: string } = { alg: 'RS256', kid: 'key-1' }): Promise<string> {
+  async signedIdToken (payload: JWTPayload, header: { alg: string, kid?: string } = { alg: 'RS256', kid: this.jwk.kid ?? '' }): Promise<string> {
     return new SignJWT(payload).setProtectedHeader(header).sign(this.key)
   }
 
@@ -105,11 +123,12 @@ export class FakeOpenIdProvider {
   }
 }
 
-export async function startFakeOpenIdProvider (t: Test): Promise<FakeOpenIdProvider> {
+/** @param issuer where it says that it is, for clients that go through its `fetch`; default where it listens */
+export async function startFakeOpenIdProvider (t: Test, issuer?: string): Promise<FakeOpenIdProvider> {
   const server = createServer()
-  const port = await listen(t, server)
+  const origin = `http://127.0.0.1:${await listen(t, server)}`
   const { privateKey, jwk } = await signingKey('key-1')
-  const fake = new FakeOpenIdProvider(`http://127.0.0.1:${port}`, privateKey, { ...jwk, alg: 'RS256' })
+  const fake = new FakeOpenIdProvider(issuer ?? origin, privateKey, { ...jwk, alg: 'RS256' }, origin)
   server.on('request', (request, response) => { fake.answer(request, response) })
   return fake
 }

@@ -90,6 +90,17 @@ t.test('attack 42: shorter and longer passwords are refused, counted after they 
   }
 })
 
+t.test('attack 42: a very long password computes nothing, and does not wait in the queue', async t => {
+  const hasher = new PasswordHasher(COST)
+  const hash = await hasher.hash('correct horse')
+  verifications()
+
+  for (const stored of [hash, null]) t.strictSame(await hasher.verify(stored, 'a'.repeat(4097)), WRONG)
+  t.strictSame(verifications(), [])
+  await hasher.verify(hash, 'a'.repeat(4096))
+  t.equal(verifications().length, 1)
+})
+
 t.test('attack 42: half a surrogate pair is refused, as all of them would hash alike', async t => {
   const hasher = new PasswordHasher(COST)
   const hash = await hasher.hash('password \ufffd')

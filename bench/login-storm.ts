@@ -1,0 +1,97 @@
+import { setTimeout } from 'node:timers/promises'
+import { type AppUnderLoad, type Credentials, startAppUnderLoad } from '../test/security/load-process.js'
+import { type Outcomes, startAttacker } from './login-storm/attacker.js'
+import { machine } from './parts/machine.js'
+import { benchOptions } from './parts/options.js'
+import { figure, table } from './parts/table.js'
+
+/** Shows what many logins at once cost the other visitors of an application, and in memory. */
+
+const { isShort } = benchOptions()
+const LOGINS = isShort ? 20 : 2000
+const LONG_LOGINS = isShort ? 2 : 200
+const IDLE_MS = isShort ? 200 : 10_000
+
+/** A visitor comes this often, whether or not those before have been answered. */
+const VISIT_EVERY_MS = 5
+
+const MIB = 2 ** 20
+const ADA = { email: 'ada@example.com', password: 'the right password' }
+
+const STORMS: ReadonlyArray<readonly [title: string, logins: Credentials[]]> = [
+  [`${LOGINS} logins at once`, Array.from({ length: LOGINS }, (_, index) => index % 2 === 0 ? ADA : { ...ADA, password: `guess number ${index}` })],
+  [`${LONG_LOGINS} with 1,000,000 bytes`, Array.from({ length: LONG_LOGINS }, () => ({ ...ADA, password: 'x'.repeat(1_000_000) }))]
+]
+
+console.log(`${machine('fastify', '@node-rs/argon2')}\n`)
+const rows: string[][] = []
+for (const [title, logins] of STORMS) rows.push(...await storm(title, logins))
+const times = ['p50 ms', 'p99 ms', 'longest ms']
+console.log(table(['the application is', 'seconds', 'visitors', ...times, 'logins answered', 'busy', 'memory MiB', 'over idle'], rows) + '\n')
+
+/** On an application of its own: what a visitor waits before and during the storm. */
+async function storm (title: string, logins: Credentials[]): Promise<string[][]> {
+  const app = await startAppUnderLoad()
+  try {
+    await app.register(ADA)
+    await app.logIn(ADA)
+    await visit(app, setTimeout(IDLE_MS / 10)) // Warms up.
+    const { now: idle } = await app.memory()
+
+    const quiet = await visit(app, setTimeout(IDLE_MS))
+    const { highest: highestIdle } = await app.memory()
+    const attacker = await startAttacker()
+    const stormy = await visit(app, attacker.attack(app.origin, logins))
+    const { highest } = await app.memory()
+
+    return [
+      ['idle', ...waiting(quiet), '', '', ...memory(highestIdle, idle)],
+      [`under ${title}`, ...waiting(stormy), ...answered(stormy.result), ...memory(highest, idle)]
+    ]
+  } finally {
+    await app.end()
+  }
+}
+
+interface Visits<T> {
+  result: T
+  seconds: number
+  /** Milliseconds that each visitor waited. */
+  waits: number[]
+}
+
+/** Sends visitors to a trivial route until something is over. */
+async function visit<T> (app: AppUnderLoad, something: Promise<T>): Promise<Visits<T>> {
+  const isOver = something.then(() => true)
+  const visits: Array<Promise<number>> = []
+  const start = performance.now()
+  let due = start
+  do {
+    visits.push(wait(app, due))
+    due += VISIT_EVERY_MS
+  } while (!await Promise.race([isOver, setTimeout(Math.max(0, due - performance.now()), false)]))
+  return { result: await something, seconds: (performance.now() - start) / 1000, waits: await Promise.all(visits) }
+}
+
+/** From when the visitor was due: one that this process sends late has waited already. */
+async function wait (app: AppUnderLoad, due: number): Promise<number> {
+  const { status } = await app.askTrivial()
+  if (status !== 200) throw new Error(`expected the trivial route to answer, got ${status}`)
+  return performance.now() - due
+}
+
+function waiting ({ seconds, waits }: Visits<unknown>): string[] {
+  const sorted = Float64Array.from(waits).sort()
+  const times = [0.5, 0.99, 1].map(share => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN)
+  return [figure(seconds), String(sorted.length), ...times.map(figure)]
+}
+
+function answered (outcomes: Outcomes): string[] {
+  const all = Object.values(outcomes).reduce((sum, count) => sum + count, 0)
+  const byStatus = Object.entries(outcomes).map(([status, count]) => `${status}: ${count}`).join(', ')
+  return [byStatus, `${((outcomes['503'] ?? 0) / all * 100).toFixed()} %`]
+}
+
+function memory (highest: number, idle: number): string[] {
+  return [highest, highest - idle].map(bytes => (bytes / MIB).toFixed())
+}

@@ -1,0 +1,87 @@
+import { availableParallelism } from 'node:os'
+import t, { type Test } from 'tap'
+import { type Answer, type AppUnderLoad, type Credentials, startAppUnderLoad } from './load-process.js'
+
+const MIB = 2 ** 20
+
+/** What may come on top of an idle application: 19 MiB for each hash that is computed, for which Node.js has four threads, and what the requests need. */
+const MOST_MEMORY = (Math.min(availableParallelism(), 4) * 19 + 96) * MIB
+
+const ADA = { email: 'ada@example.com', password: 'the right password' }
+
+const SIGNED_IN = '200 local, with a session'
+const INVALID = '401 invalid'
+const BUSY = '503 busy, again in 3 s'
+
+t.test('attack 42: of 2,000 logins at once', async t => {
+  const { app, idle } = await start(t)
+  const logins = Array.from({ length: 2000 }, (_, index) => index % 2 === 0 ? ADA : { ...ADA, password: `guess number ${index}` })
+
+  const { answers, meanwhile } = await storm(app, logins)
+
+  const outcomesOf = (isMeant: (login: Credentials) => boolean) => answers.filter((_, index) => isMeant(logins[index] ?? ADA)).map(outcome)
+  const isRight = (login: Credentials) => login === ADA
+  const compared = answers.filter(({ status }) => status !== 503).length
+
+  t.test('attack 42: the right passwords sign in, or are turned away as busy', async t => {
+    t.strictSame(new Set(outcomesOf(isRight)), new Set([SIGNED_IN, BUSY]))
+  })
+  t.test('attack 42: the wrong passwords are invalid, or turned away as busy', async t => {
+    t.strictSame(new Set(outcomesOf(login => !isRight(login))), new Set([INVALID, BUSY]))
+  })
+  t.test('attack 58: a trivial route answers all the time, more often than passwords are compared', async t => {
+    const duringStorm = meanwhile.filter(({ loginsBefore }) => loginsBefore > 0 && loginsBefore < logins.length)
+    t.ok(meanwhile.every(({ status }) => status === 200))
+    t.ok(duringStorm.length > compared, `${duringStorm.length} answers while ${compared} passwords were compared`)
+  })
+  t.test('attack 42: the memory stays bounded', async t => assertMemory(t, app, idle))
+  t.test('attack 42: afterwards one can sign in as ever', async t => assertAlive(t, app))
+})
+
+t.test('attack 42: passwords of 1,000,000 bytes cost nothing: they are refused at once, also while others wait for their turn', async t => {
+  const { app } = await start(t)
+  const usual = storm(app, Array.from({ length: 2000 }, () => ADA))
+  const huge = await Promise.all(Array.from({ length: 20 }, async () => app.logIn({ ...ADA, password: 'x'.repeat(1_000_000) })))
+
+  t.strictSame(new Set(huge.map(outcome)), new Set([INVALID]), 'none is busy')
+  t.ok((await usual).answers.some(answer => outcome(answer) === BUSY), 'as others are')
+  await assertAlive(t, app)
+})
+
+/** An application that has had one login, and the memory that it has then. */
+async function start (t: Test): Promise<{ app: AppUnderLoad, idle: number }> {
+  const app = await startAppUnderLoad()
+  t.teardown(() => app.end())
+  await app.register(ADA)
+  await app.logIn(ADA)
+  const { now: idle } = await app.memory()
+  return { app, idle }
+}
+
+/** Logs in all at once, and asks the trivial route again and again until the last login has its answer. */
+async function storm (app: AppUnderLoad, logins: readonly Credentials[]) {
+  let loginsBefore = 0
+  const meanwhile: Array<{ status: number | undefined, loginsBefore: number }> = []
+  const answers = Promise.all(logins.map(async login => app.logIn(login).finally(() => { loginsBefore++ })))
+  while (loginsBefore < logins.length) {
+    const { status } = await app.askTrivial()
+    meanwhile.push({ status, loginsBefore })
+  }
+  return { answers: await answers, meanwhile }
+}
+
+function outcome ({ status, headers, body: { error, provider } }: Answer): string {
+  const session = headers['set-cookie'] === undefined ? '' : ', with a session'
+  const again = headers['retry-after'] === undefined ? '' : `, again in ${headers['retry-after']} s`
+  return `${status} ${error ?? provider}${session}${again}`
+}
+
+async function assertMemory (t: Test, app: AppUnderLoad, idle: number): Promise<void> {
+  const { highest } = await app.memory()
+  t.ok(highest < idle + MOST_MEMORY, `${((highest - idle) / MIB).toFixed()} MiB more than idle, at most ${MOST_MEMORY / MIB}`)
+}
+
+async function assertAlive (t: Test, app: AppUnderLoad): Promise<void> {
+  t.equal(outcome(await app.logIn(ADA)), SIGNED_IN)
+  t.equal(await app.end(), 0)
+}
