@@ -218,7 +218,7 @@ function checkedLoginPage (page: unknown): string | null {
 function checkedRateLimit (rateLimit: unknown, hasRateLimit: boolean): ResolvedRateLimits | null {
   if (rateLimit === false) return null
   if (!isRateLimit(rateLimit)) {
-    throw new OptionsError('rateLimit must be false or { timeWindow: milliseconds, login, account, register, callback: whole numbers from 1, store: a class }')
+    throw new OptionsError('rateLimit must be false or { timeWindow: milliseconds, login, account, register, callback: whole numbers from 1, store: a class with incr and child }')
   }
   if (hasRateLimit && rateLimit.store !== undefined) {
     throw new OptionsError('rateLimit.store must be absent: the application has registered @fastify/rate-limit itself, and its store is used')
@@ -237,8 +237,13 @@ function isStore (value: unknown): value is AuthStore {
 function isRateLimit (value: unknown): value is RateLimitOptions {
   if (!isPlainObject(value)) return false
   const { store, ...numbers } = value
-  return (store === undefined || typeof store === 'function') &&
+  return (store === undefined || isCountStore(store)) &&
     Object.entries(numbers).every(([name, number]) => Object.hasOwn(DEFAULT_RATE_LIMITS, name) && Number.isSafeInteger(number) && Number(number) >= 1)
+}
+
+function isCountStore (value: unknown): boolean {
+  const prototype: unknown = typeof value === 'function' ? value.prototype : undefined
+  return typeof prototype === 'object' && prototype !== null && hasMethods(prototype, ['incr', 'child'])
 }
 
 function hasMethods (value: object, names: readonly string[]): boolean {

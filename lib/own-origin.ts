@@ -42,6 +42,20 @@ export function refuseCrossOrigin (request: FastifyRequest, { baseUrl, trustedOr
 }
 
 /**
+ * Refuses a GET by which a page of another site loads something into itself, an image or a frame: it would use up the tries of the
+ * one who looks at that page.
+ *
+ * @throws AuthError `cross_origin`
+ * @see Fetch Metadata (W3C) section 2
+ */
+export function refuseForeignResource (request: FastifyRequest): void {
+  const { 'sec-fetch-site': site, 'sec-fetch-dest': destination = 'document', 'sec-purpose': purpose } = request.headers
+  const isForeign = site === 'cross-site' || site === 'same-site'
+  const isNavigation = destination === 'document' && purpose === undefined
+  if (isForeign && !isNavigation) throw new AuthError('cross_origin')
+}
+
+/**
  * Refuses a GET that is no navigation from a page of this application: a link elsewhere or in a mail, an image that somebody posted
  * here, a page that is loaded ahead. Typed addresses are refused with them, for a browser says the same of a link in a mail program.
  *

@@ -36,7 +36,7 @@ declare module 'fastify' {
  */
 async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Promise<void> {
   if (app.hasDecorator('auth')) throw new OptionsError('this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth"')
-  const options = resolveOptions(given, { session: app.hasPlugin('@fastify/session'), rateLimit: app.hasPlugin('@fastify/rate-limit') })
+  const options = resolveOptions(given, { session: app.hasPlugin('@fastify/session'), rateLimit: app.hasDecorator('createRateLimit') })
   const { providers, local, store, session, baseUrl, prefix } = options
 
   if (session !== null) await registerSession(app, session, baseUrl === null ? 'auto' : baseUrl.startsWith('https:'))

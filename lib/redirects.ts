@@ -23,7 +23,9 @@ export function sameOriginPath (target: unknown, origin: string): string | null 
   if (!url.protocol.startsWith('http') || url.origin !== origin || url.username !== '' || url.password !== '') return null
   // `/..//evil` resolves to `//evil`, which a browser would read as another host.
   if (url.pathname.startsWith('//')) return null
-  return url.pathname + url.search + url.hash
+  // Escaped it may be longer than any header.
+  const path = url.pathname + url.search + url.hash
+  return path.length > MAX_LENGTH ? null : path
 }
 
 /** Whether a path may lead to a login route with `link`, wherever it is mounted: after a redirect to it nobody can tell that the person followed no link. */

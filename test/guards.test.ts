@@ -5,7 +5,9 @@ import t, { type Test } from 'tap'
 import type { Claims } from '../lib/claims.js'
 import { type Guard, type RequiredClaims, requireClaims as requireClaimsOf, requireUser as requireUserOf } from '../lib/guards.js'
 import { MemoryAuthStore } from '../lib/store/memory.js'
+import authPlugin from '../lib/index.js'
 import { SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
+import { Browser } from './helpers/browser.js'
 
 const USER_ID = '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11'
 const store = new MemoryAuthStore()
@@ -105,4 +107,28 @@ t.test('attack 51: a token passes the guard of its use, and no other one', async
   for (const use of [undefined, null, {}, 'reports', { audience: undefined }, { audience: '' }, { purpose: 5 }, { purpose: 'export', audience: undefined }, { audiance: 'reports' }]) {
     t.throws(() => app.auth.requireBearerFor(use as never), { name: 'OptionsError' })
   }
+})
+
+t.test('attack 59: a store that throws before it answers is unavailable, and lets nobody pass', async t => {
+  const broken = Object.assign(new MemoryAuthStore(), { findUser () { throw new Error('connect ECONNREFUSED') } })
+  t.equal(await statusFor(t, requireUserOf({ ...settings, store: broken }), {}), 503)
+})
+
+t.test('what an application of its own keeps as the user of its session signs nobody in, and stays', async t => {
+  const app: FastifyInstance = Fastify()
+  t.teardown(() => app.close())
+  await app.register(fastifyCookie)
+  await app.register(fastifySession, { secret: SESSION_SECRET, cookie: { secure: false } })
+  await app.register(authPlugin, {})
+  app.get('/visit', async request => {
+    request.session.user = { id: 7 } as never
+    return {}
+  })
+  app.get('/guarded', { preHandler: app.auth.requireUser }, async () => 'passed')
+  app.get('/session', async request => request.session.user)
+  const browser = new Browser(app)
+  await browser.get('/visit')
+
+  t.equal((await browser.get('/guarded')).statusCode, 401)
+  t.strictSame((await browser.get('/session')).json(), { id: 7 })
 })

@@ -104,7 +104,7 @@ t.test('how identities are linked, the hook and the login page are taken as they
 })
 
 t.test('of the rate limits some may be given, or none wanted', async t => {
-  const store = class {} as never
+  const store = class { incr () {} child () { return this } }
   const { rateLimit } = resolveOptions({ session, rateLimit: { login: 5, timeWindow: 1000, store } })
 
   t.strictSame(rateLimit, { timeWindow: 1000, login: 5, account: 20, register: 60, callback: 300, store })
@@ -144,7 +144,7 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   ...['always', 'verified_email', '', true, {}, []].map((linking): [string, object, RegExp] => [`linking ${JSON.stringify(linking)}`, { linking }, /^linking must be 'verified-email', 'never' or a function/]),
   ...[null, 'hook', true, {}].map((onSignIn): [string, object, RegExp] => [`onSignIn ${JSON.stringify(onSignIn)}`, { onSignIn }, /^onSignIn must be a function/]),
   ...['', 'login', '//login', '/\\login', 'https://app.example/login', '/a/../login', '/log in', '/ü', 1, null, ['/login']].map((loginPage): [string, object, RegExp] => [`loginPage ${JSON.stringify(loginPage)}`, { loginPage }, /^loginPage must be a path of this application/]),
-  ...[true, 5, [], { login: 0 }, { account: 1.5 }, { register: '5' }, { callback: Infinity }, { timeWindow: -1 }, { login: undefined }, { logins: 5 }, { store: {} }, { toString: 5 }]
+  ...[true, 5, [], { login: 0 }, { account: 1.5 }, { register: '5' }, { callback: Infinity }, { timeWindow: -1 }, { login: undefined }, { logins: 5 }, { store: {} }, { store: () => {} }, { store: class { incr () {} } }, { store: class { child () {} } }, { toString: 5 }]
     .map((rateLimit): [string, object, RegExp] => [`rateLimit ${JSON.stringify(rateLimit)}`, { rateLimit }, /^rateLimit must be false or \{ timeWindow: milliseconds, login, account/])
 ]
 

@@ -67,11 +67,13 @@ export async function finishLinking (request: FastifyRequest, provider: External
 }
 
 async function authenticate (provider: ExternalProvider, redirectUri: string, parameters: URLSearchParams, { state, nonce, codeVerifier }: PendingSignIn): Promise<{ identity: ProviderIdentity, tokens: ProviderTokens }> {
-  const { identity, tokens } = await answerOf(() => provider.authenticate({ parameters, redirectUri, state, nonce, codeVerifier }))
-  return { identity: { provider: provider.name, ...checkedIdentity(identity) }, tokens }
+  return answerOf(async () => {
+    const { identity, tokens } = await provider.authenticate({ parameters, redirectUri, state, nonce, codeVerifier })
+    return { identity: { provider: provider.name, ...checkedIdentity(identity) }, tokens }
+  })
 }
 
-/** What a provider of the application's own throws is a failure of that provider, whatever it looks like. */
+/** What a provider of the application's own throws, or answers, is a failure of that provider, whatever it looks like. */
 async function answerOf<T> (ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()

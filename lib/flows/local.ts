@@ -6,7 +6,7 @@ import { AuthError } from '../errors.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { type TokenClaims, withoutReservedClaims } from '../local/token.js'
 import type { Principal } from '../session/principal.js'
-import { type AuthStore, type User, isUserId } from '../store/store.js'
+import { type AuthStore, type User, answerOfStore, isUserId } from '../store/store.js'
 import { confirmedPrincipal } from './refresh.js'
 import { signIn } from './sign-in.js'
 import { type ProviderIdentity, type SignInRules, toBeAdmitted } from './sign-in-rules.js'
@@ -91,7 +91,7 @@ export async function issueToken (request: FastifyRequest, local: LocalIdentityP
 export async function verifyToken (local: LocalIdentityProvider, store: AuthStore, token: string): Promise<TokenClaims> {
   const claims = await local.verifyIdToken(token)
   const { sub } = claims
-  if (isUserId(sub) && await store.findUser({ userId: sub }) === null) throw new AuthError('invalid_token')
+  if (isUserId(sub) && await answerOfStore(async () => store.findUser({ userId: sub })) === null) throw new AuthError('invalid_token')
   return claims
 }
 

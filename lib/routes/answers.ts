@@ -41,14 +41,20 @@ export function loginPage (request: FastifyRequest, { loginPage, providers, pref
 /** Logs a failure and answers it: status and JSON for a JSON client, else a redirect to the page with `?error=<code>`, else status and JSON. */
 export function answerFailure (request: FastifyRequest, reply: FastifyReply, failure: unknown, { page, signInAt }: FailureAnswer): FastifyReply {
   const refusal = refusalOf(failure)
-  const { code, statusCode, message } = refusal
+  const { code, statusCode } = refusal
   logFailure(request, refusal, signInAt)
   if (refusal instanceof AuthError && refusal.retryAfter !== undefined) reply.header('Retry-After', refusal.retryAfter)
   if (page !== null && !wantsJson(request)) {
     // After a POST 303, so that the page is fetched with GET (RFC 9110 section 15.4.4).
     return reply.redirect(withError(page, code), request.method === 'POST' ? 303 : 302)
   }
-  return reply.code(statusCode).send({ error: code, message })
+  return reply.code(statusCode).send(failureBody(refusal))
+}
+
+/** What a JSON client is told. */
+export function failureBody (failure: unknown): { error: string, message: string } {
+  const { code, message } = refusalOf(failure)
+  return { error: code, message }
 }
 
 /** A failure as a refusal with a code. What nobody foresaw is a store or a session that does not answer as it should: unavailable. */

@@ -2,12 +2,11 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { finishLinking, finishSignIn, pendingSignIn, startSignIn } from '../flows/external.js'
 import { confirmedPrincipal } from '../flows/refresh.js'
 import type { ResolvedOptions } from '../options.js'
-import { refuseForeignNavigation } from '../own-origin.js'
+import { refuseForeignNavigation, refuseForeignResource } from '../own-origin.js'
 import type { ExternalProvider } from '../providers/provider.js'
-import { ANY_ORIGIN } from '../redirects.js'
 import { answerFailure, errorPage, loginPage, nextPath, refererPage } from './answers.js'
 import type { RateLimits } from './rate-limits.js'
-import { type SchemaTypes, externalCallback, externalLogin } from './schemas.js'
+import { type SchemaTypes, externalCallback, externalLogin, undocumented } from './schemas.js'
 import { logSerializers } from './scope.js'
 
 /** The two routes of an external provider. */
@@ -24,7 +23,9 @@ export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalP
     errorHandler: (error, request, reply) => answerFailure(request, reply, error, { page: errorPage(request, options), signInAt: name })
   }
 
-  routes.get(`/${name}/login`, { ...settings, onRequest: limits.login, schema: externalLogin(name) }, async (request, reply) => {
+  const refuseForeign = async (request: FastifyRequest) => { refuseForeignResource(request) }
+
+  routes.get(`/${name}/login`, { ...settings, onRequest: [refuseForeign, limits.login], schema: externalLogin(name) }, async (request, reply) => {
     const url = await startSignIn(request, provider, redirectUri, {
       next: nextPath(request, options, request.query.next),
       startedOn: refererPage(request, options),
@@ -33,8 +34,8 @@ export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalP
     return reply.redirect(url.href, 302)
   })
 
-  routes.get(`/${name}/callback`, { ...settings, onRequest: limits.callback, schema: externalCallback(name) }, async (request, reply) => {
-    const parameters = new URL(request.url, ANY_ORIGIN).searchParams
+  routes.get(`/${name}/callback`, { ...settings, onRequest: [refuseForeign, limits.callback], schema: externalCallback(name) }, async (request, reply) => {
+    const parameters = new URLSearchParams(request.url.replace(/^[^?]*/, ''))
     const pending = await pendingSignIn(request, provider, parameters)
     const finish = pending.linkTo === null ? finishSignIn : finishLinking
     try {
@@ -43,6 +44,15 @@ export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalP
       return answerFailure(request, reply, error, { page: pending.startedOn ?? loginPage(request, options), signInAt: name })
     }
     return reply.redirect(pending.next, 302)
+  })
+
+  // The application's own answer to another method would have the URL, and with it the code, in the log.
+  routes.route({
+    ...settings,
+    method: ['HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+    url: `/${name}/callback`,
+    schema: undocumented,
+    handler: async (_request, reply) => reply.code(405).header('Allow', 'GET').send({ error: 'invalid_request', message: 'A callback is a GET.' })
   })
 }
 

@@ -1,7 +1,9 @@
+import { isIP } from 'node:net'
 import fastifyRateLimit, { type RateLimitOptions, normalizeIP } from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
+import { PATIENCE_MS, inTime } from '../in-time.js'
 import type { Limited, ResolvedRateLimits } from '../options.js'
 
 /** A limit is an `onRequest` hook; that of an account looks at the body, so it is a `preHandler`. */
@@ -23,7 +25,7 @@ export async function setUpRateLimits (scope: FastifyInstance, options: Resolved
   if (options === null) return { login: unlimited, account: unlimited, register: unlimited, callback: unlimited }
   const { timeWindow, login, account, register, callback, store } = options
 
-  if (!scope.hasPlugin('@fastify/rate-limit')) await scope.register(fastifyRateLimit, { global: false, ...(store !== undefined && { store }) })
+  if (!scope.hasDecorator('createRateLimit')) await scope.register(fastifyRateLimit, { global: false, ...(store !== undefined && { store }) })
 
   const limit = (name: Limited, max: number, keyOf: (request: FastifyRequest) => string): Limit => {
     // Complete, for the application may have registered the plugin with other ideas.
@@ -40,7 +42,7 @@ export async function setUpRateLimits (scope: FastifyInstance, options: Resolved
     }
     const count = scope.createRateLimit(limiting)
     return async request => {
-      const counted = await count(request)
+      const counted = await inTime(PATIENCE_MS, count(request), 'the store of counts')
       if (!counted.isAllowed && counted.isExceeded) throw new AuthError('rate_limited', { retryAfter: Math.max(1, counted.ttlInSeconds) })
     }
   }
@@ -55,9 +57,11 @@ export async function setUpRateLimits (scope: FastifyInstance, options: Resolved
 
 async function unlimited (): Promise<void> {}
 
-/** A client on a Unix socket has no address. */
+/** Some proxies add the port. What is no address, as on a Unix socket, is one for all. */
 function addressOf ({ ip }: FastifyRequest): string {
-  return normalizeIP(String(ip))
+  const [, bracketed, plain] = /^\[([^\]]+)\](?::\d+)?$|^([^:]+):\d+$/.exec(ip) ?? []
+  const address = bracketed ?? plain ?? ip
+  return isIP(address) === 0 ? 'unknown' : normalizeIP(address)
 }
 
 /** However it is spelt; all that nobody can have count as one. */

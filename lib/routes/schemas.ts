@@ -15,7 +15,7 @@ const FORM_OR_JSON = ['application/x-www-form-urlencoded', 'application/json']
 const tags = ['auth']
 
 const next = { type: 'string', maxLength: 8192, description: 'Where to go afterwards: a path of this application, else it is ignored' } as const
-const email = { type: 'string', maxLength: 4096, description: 'At most 254 characters when it is trimmed' } as const
+const email = { type: 'string', maxLength: 65_536, description: 'At most 254 characters when it is trimmed' } as const
 const link = { type: 'string', enum: ['true', 'false'], description: 'true: adds the identity to the account of the signed-in user; from pages of this application only' } as const
 const errorNext = { type: 'string', maxLength: 8192, description: 'Where to go on failure, with ?error=<code>: a path of this application, else it is ignored' } as const
 
@@ -46,6 +46,12 @@ const redirect = {
   headers: { Location: { type: 'string' } }
 } as const
 
+/** Further fields of the application's form, for its hook `onSignIn`. A body waits in memory for the turn of its password, so all of it is bounded. */
+const ownFields = {
+  maxProperties: 32,
+  additionalProperties: { type: ['string', 'number', 'boolean', 'null'], maxLength: 4096, description: 'Fields of the application' }
+} as const
+
 const noContent = { type: 'null', description: 'Done' } as const
 
 export const externalLogin = (provider: string) => ({
@@ -68,6 +74,9 @@ export const externalCallback = (provider: string) => ({
   response: { 302: redirect, '4xx': error, '5xx': error }
 }) as const
 
+/** @fastify/swagger leaves such a route out. */
+export const undocumented = { hide: true, response: { '4xx': error } } as const
+
 export const registerUser = {
   tags,
   summary: 'Register with e-mail and password, and sign in',
@@ -84,7 +93,8 @@ export const registerUser = {
       email_verified: { anyOf: [{ type: 'boolean' }, { type: 'string', maxLength: 1000 }], description: 'A checkbox: an initial claim, if the application hands it out' },
       next,
       error_next: errorNext
-    }
+    },
+    ...ownFields
   },
   response: { 201: principal, 303: redirect, '4xx': error, '5xx': error }
 } as const
@@ -97,7 +107,8 @@ export const loginUser = {
   body: {
     type: 'object',
     required: ['email', 'password'],
-    properties: { email, password: { type: 'string' }, next, error_next: errorNext }
+    properties: { email, password: { type: 'string' }, next, error_next: errorNext },
+    ...ownFields
   },
   response: { 200: principal, 303: redirect, '4xx': error, '5xx': error }
 } as const

@@ -1,11 +1,15 @@
 import formbody from '@fastify/formbody'
 import { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { AuthError } from '../errors.js'
 import type { ResolvedOptions } from '../options.js'
 import { refuseCrossOrigin } from '../own-origin.js'
 import { warnOfPlainHttp } from '../session/cookie.js'
 import { keepEnded } from '../session/ended-sessions.js'
-import { answerFailure, errorPage } from './answers.js'
+import { answerFailure, errorPage, failureBody } from './answers.js'
+
+/** Of every answer: each may carry who somebody is, or a code in the URL that it leads away from. */
+const HEADERS = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer', 'X-Content-Type-Options': 'nosniff' }
 
 /**
  * Sets up the encapsulated context of our routes: parsers, validation, headers, log and errors of their own. Nothing of the application's
@@ -14,18 +18,19 @@ import { answerFailure, errorPage } from './answers.js'
 export async function setUpScope (scope: FastifyInstance, options: ResolvedOptions): Promise<void> {
   await setUpParsers(scope)
 
-  // Fastify's own validator turns `true` into "true" and ["a"] into "a": here a wrong type is a wrong type. What no schema names is
-  // removed, or it would wait with the request for the turn of its password.
-  const ajv = new Ajv({ strict: false, coerceTypes: false, useDefaults: false, removeAdditional: 'all', validateFormats: false })
+  // Fastify's own validator turns `true` into "true" and ["a"] into "a": here a wrong type is a wrong type.
+  const ajv = new Ajv({ strict: false, coerceTypes: false, useDefaults: false, removeAdditional: false, validateFormats: false })
   scope.setValidatorCompiler(({ schema }) => ajv.compile(schema))
-  scope.setSerializerCompiler(() => data => JSON.stringify(data))
+  // An error is serialised where no handler is asked any more: when the session cannot be saved while an answer is sent.
+  scope.setSerializerCompiler(() => data => JSON.stringify(data instanceof Error ? failureBody(data) : data))
 
-  // Set when it is sent: what fails in front of our first hook, such as the session, is answered here too.
-  scope.addHook('onSend', async (_request, reply) => {
-    reply.headers({ 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer', 'X-Content-Type-Options': 'nosniff' })
-  })
-  scope.addHook('onRequest', async request => {
+  // Twice, for the session can fail in front of our first hook, and behind our last.
+  scope.addHook('onSend', async (_request, reply) => { reply.headers(HEADERS) })
+  scope.addHook('onRequest', async (request, reply) => {
+    reply.headers(HEADERS)
     refuseCrossOrigin(request, options)
+    // @fastify/session takes a path that is spelt in another way for one outside that of its cookie.
+    if (request.session.sessionId === undefined) throw new AuthError('invalid_request')
     // The session may be one that the application registered.
     keepEnded(request.sessionStore)
     warnOfPlainHttp(request)
@@ -39,7 +44,7 @@ export async function setUpScope (scope: FastifyInstance, options: ResolvedOptio
 export const logSerializers = {
   req: (request: FastifyRequest) => ({
     method: request.method,
-    url: request.url.split('?', 1)[0],
+    url: request.url.split(/[?;]/, 1)[0],
     host: request.host,
     remoteAddress: request.ip,
     remotePort: request.socket.remotePort

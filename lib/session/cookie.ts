@@ -21,5 +21,5 @@ export function warnOfPlainHttp (request: FastifyRequest): void {
   const { session, sessionStore, protocol } = request
   if (session?.cookie.secure !== true || protocol === 'https' || warned.has(sessionStore)) return
   warned.add(sessionStore)
-  request.log.warn('The session cookie is for https:, but this request came over http:; if a proxy in front ends TLS, set the option trustProxy of Fastify, else what the application writes into sessions is lost.')
+  request.log.warn('The session cookie is for https:, but this request came over http:; if a proxy in front ends TLS, set the option trustProxy of Fastify to its addresses, else what the application writes into sessions is lost, and all visitors count as one address.')
 }

@@ -2,7 +2,7 @@ import type { Session } from 'fastify'
 import { type CallbackStore, entryId, isEntryId, readEntry, removeEntry, writeEntry, writeSession } from './session-store.js'
 import { Turns } from './turns.js'
 
-type Done = (error?: unknown) => void
+type Done<T = void> = (error: unknown, answer?: T) => void
 
 /** No request that was under way when its session ended runs longer than this. */
 const LONGEST_REQUEST_MS = 60 * 60 * 1000
@@ -24,6 +24,10 @@ export function keepEnded (store: CallbackStore): void {
   kept.add(store)
   const original: CallbackStore = { get: store.get.bind(store), set: store.set.bind(store), destroy: store.destroy.bind(store) }
 
+  // What a store throws is for the log: guards and the application's routes would send it to the client.
+  store.get = (id: string, done: Done<Session | null>) => {
+    settle(done, async () => readEntry(original, id))
+  }
   store.set = (id: string, session: Session, done: Done) => {
     if (isEntryId(id)) return original.set(id, session, done)
     settle(done, async () => {
@@ -75,7 +79,7 @@ export async function hasEnded (store: CallbackStore, id: string): Promise<boole
   return await readEntry(store, entryId('ended', id)) !== null
 }
 
-function settle (done: Done, work: () => Promise<void>): void {
+function settle<T> (done: Done<T>, work: () => Promise<T>): void {
   // The callback runs outside the promise: what it throws is not an error of the store.
-  work().then(() => { process.nextTick(done) }, (error: unknown) => { process.nextTick(done, error) })
+  work().then(answer => { process.nextTick(done, null, answer) }, (error: unknown) => { process.nextTick(done, error) })
 }

@@ -26,9 +26,10 @@ export class MemorySessionStore implements SessionStore {
   set (id: string, session: Session, callback: (error?: unknown) => void): void {
     this.#sweep()
     const expires = session.cookie.expires ? new Date(session.cookie.expires).getTime() : Infinity
+    const isAnonymous = session.user === undefined && !this.#isOfMember(id)
     this.#entries.set(id, { json: JSON.stringify(session), expires })
     this.#anonymous.delete(id)
-    if (session.user === undefined && !this.#isOfMember(id)) this.#limitAnonymous(id)
+    if (isAnonymous) this.#limitAnonymous(id)
     callback()
   }
 
@@ -46,7 +47,8 @@ export class MemorySessionStore implements SessionStore {
   /** The mark that ends a member's session must outlast any flood, or a late request of the session would bring it back. */
   #isOfMember (id: string): boolean {
     const sessionId = sessionIdOf(id)
-    return sessionId !== null && this.#entries.has(sessionId) && !this.#anonymous.has(sessionId)
+    // The mark itself too: it may be written again when the session is gone.
+    return sessionId !== null && [sessionId, id].some(id => this.#entries.has(id) && !this.#anonymous.has(id))
   }
 
   #limitAnonymous (id: string): void {

@@ -4,6 +4,7 @@ import { AuthError } from '../errors.js'
 import { sessionCookieName } from './cookie.js'
 import { hasEnded, hasSignedOut, keepEnded, withSignOutNoted } from './ended-sessions.js'
 import { movePendingSignIns } from './pending-sign-ins.js'
+import { isUserId } from '../store/store.js'
 import { sessionsUnavailable } from './session-store.js'
 
 /** Who is signed in, as the session knows it. */
@@ -23,8 +24,9 @@ declare module 'fastify' {
 }
 
 export function principalOf (request: FastifyRequest): Principal | null {
-  // The session is null once it was destroyed, and empty outside the path of its cookie.
-  return request.session?.user ?? null
+  // The session is null once it was destroyed, and empty outside the path of its cookie. In one that the application registered, `user` may be its own.
+  const user = request.session?.user
+  return isUserId(user?.userId) ? user : null
 }
 
 /**

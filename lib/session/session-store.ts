@@ -1,6 +1,7 @@
 import type { SessionStore } from '@fastify/session'
 import type { Session } from 'fastify'
 import { AuthError } from '../errors.js'
+import { PATIENCE_MS, inTime } from '../in-time.js'
 
 /** The part of an express-session compatible store that is used here. */
 export type CallbackStore = Pick<SessionStore, 'get' | 'set' | 'destroy'>
@@ -26,13 +27,8 @@ export function sessionIdOf (id: string): string | null {
 
 /** Reads an entry; null when there is none. */
 export async function readEntry (store: CallbackStore, id: string): Promise<Session | null> {
-  return new Promise((resolve, reject) => {
-    store.get(id, (error, entry) => {
-      // Some stores report a missing entry as an error with this code.
-      if (error && error.code !== 'ENOENT') reject(sessionsUnavailable(error))
-      else resolve(entry ?? null)
-    })
-  })
+  const entry = await answerOf<Session | null | undefined>(done => { store.get(id, done) })
+  return entry ?? null
 }
 
 /** Writes an entry of our own, which ends after `lifetime` ms: stores take that from the member `cookie`, as of a session. */
@@ -41,15 +37,30 @@ export async function writeEntry (store: CallbackStore, id: string, content: obj
 }
 
 export async function writeSession (store: CallbackStore, id: string, session: Session): Promise<void> {
-  return new Promise((resolve, reject) => {
-    store.set(id, session, error => { error ? reject(sessionsUnavailable(error)) : resolve() })
-  })
+  await answerOf(done => { store.set(id, session, done) })
 }
 
 export async function removeEntry (store: CallbackStore, id: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    store.destroy(id, error => { error ? reject(sessionsUnavailable(error)) : resolve() })
+  await answerOf(done => { store.destroy(id, done) })
+}
+
+/**
+ * What a store answers; undefined for an error with which some stores report a missing entry.
+ *
+ * @throws AuthError `unavailable`, also for a store that says nothing
+ */
+async function answerOf<T> (ask: (done: (error: unknown, answer?: T) => void) => void): Promise<T | undefined> {
+  const answer = new Promise<T | undefined>((resolve, reject) => {
+    ask((error, answer) => {
+      if (error && (error as { code?: unknown }).code !== 'ENOENT') reject(error)
+      else resolve(answer)
+    })
   })
+  try {
+    return await inTime(PATIENCE_MS, answer, 'the session store')
+  } catch (error) {
+    throw sessionsUnavailable(error)
+  }
 }
 
 export function sessionsUnavailable (cause: unknown): AuthError {

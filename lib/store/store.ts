@@ -149,6 +149,19 @@ export interface AuthStore {
   close (): Promise<void>
 }
 
+/**
+ * What a store answers. A store of the application's own may throw whatever its driver does, which is for the log and no answer.
+ *
+ * @throws AuthError `unavailable`
+ */
+export async function answerOfStore<T> (ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (error) {
+    throw error instanceof AuthError ? error : new AuthError('unavailable', { cause: error })
+  }
+}
+
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Whether a user can have this id: the ids are UUIDs in lower case, and are compared as they are. */

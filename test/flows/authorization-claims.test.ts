@@ -58,7 +58,8 @@ t.test('attack 45: nothing that a form, a query or a provider says becomes an au
   const app = await start(t, new MemoryAuthStore())
   const browser = new Browser(app)
 
-  await browser.post('/auth/local/register', { ...ADA, claims: { role: 'admin' }, extras: { role: 'admin' }, tier: 1, is_admin: true })
+  for (const field of ['claims', 'extras']) t.equal((await browser.post('/auth/local/register', { ...ADA, [field]: { role: 'admin' } })).statusCode, 400, field)
+  await browser.post('/auth/local/register', { ...ADA, 'claims[role]': 'admin', 'claims.role': 'admin', tier: 1, is_admin: true })
   const local = await app.auth.findUser({ email: ADA.email })
   await signInAt(browser, 'a', { subject: '1', email: 'grace@example.com', claims: { role: 'admin', claims: { role: 'admin' } } })
   const external = await app.auth.findUser({ email: 'grace@example.com' })

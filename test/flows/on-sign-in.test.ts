@@ -404,3 +404,21 @@ t.test('a user is signed in by other means', async t => {
     t.match(sessions.sessions[0], userId)
   })
 })
+
+t.test('further fields of a form reach the hook, as far as they are single and short', async t => {
+  const seen: unknown[] = []
+  const app = await startApp(t, { local: localProvider(), onSignIn: ({ request }) => { seen.push(request.body) } })
+  const form = { email: 'ada@example.com', password: 'correct horse', invitation: 'a'.repeat(4096) }
+  const browser = new Browser(app)
+  await browser.submit('/auth/local/register', form)
+  await browser.post('/auth/local/login', { ...form, visits: 3 })
+  t.match(seen, [form, { ...form, visits: 3 }])
+
+  const refused: object[] = [{ invitation: 'a'.repeat(4097) }, { invitation: ['a', 'b'] }, { invitation: { code: 'a' } }, Object.fromEntries(Array.from({ length: 31 }, (_, index) => [`field-${index}`, 'a']))]
+  for (const fields of refused) {
+    for (const route of ['register', 'login']) {
+      const response = await browser.post(`/auth/local/${route}`, { ...form, invitation: undefined, ...fields })
+      t.strictSame([response.statusCode, response.json().error], [400, 'invalid_request'], `${route} ${JSON.stringify(fields).slice(0, 50)}`)
+    }
+  }
+})

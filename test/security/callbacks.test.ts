@@ -450,7 +450,7 @@ for (const [storeName, createSessionStore] of SESSION_STORES) {
         const browser = new Browser(app)
         const callback = fake.consent(await authorizationUrl(browser, '/auth/fake/login?next=/here'))
         for (const url of ['/auth/fake/login', callback, callback, callback.replace('/fake/', '/other/'), '/auth/local/revoke']) {
-          t.match(await browser.send({ method: 'HEAD', url }), { statusCode: 404, cookies: [] }, url)
+          t.match(await browser.send({ method: 'HEAD', url }), { statusCode: url.includes('callback') ? 405 : 404, cookies: [] }, url)
         }
         t.strictSame(wire.tokenRequests, [])
         t.equal((await browser.get(callback)).headers.location, '/here')

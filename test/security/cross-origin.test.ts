@@ -1,5 +1,5 @@
 import type { SessionStore } from '@fastify/session'
-import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
+import type { FastifyInstance, LightMyRequestResponse, Session } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, MemoryAuthStore } from '../../lib/index.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
@@ -315,4 +315,26 @@ t.test('nor what is answered when sessions cannot be reached', async t => {
     }
   }
   sessions.failure = null
+})
+
+t.test('attack 59: an answer whose session cannot be saved is unavailable, with the headers of any other', async t => {
+  class FullStore extends SlowSessionStore {
+    isFull = false
+
+    override set (id: string, session: Session, callback: (error?: unknown) => void): void {
+      if (this.isFull) callback(new Error('OOM command not allowed at 10.0.0.5'))
+      else super.set(id, session, callback)
+    }
+  }
+  const store = new FullStore()
+  const app = await startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store, rolling: true } })
+  const browser = new Browser(app)
+  await browser.post('/auth/local/register', { email: 'ada@example.com', password: 'correct horse' })
+  store.isFull = true
+
+  const response = await browser.post('/auth/local/token')
+
+  t.equal(response.statusCode, 503)
+  t.match(response.json(), { error: 'unavailable', message: /Sessions cannot be reached/ })
+  t.match(response.headers, { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff' })
 })

@@ -1,4 +1,5 @@
 import fastifyRateLimit from '@fastify/rate-limit'
+import fastifyPlugin from 'fastify-plugin'
 import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin, { type AuthPluginOptions } from '../../lib/index.js'
@@ -81,6 +82,9 @@ const WAYS_AROUND: Record<string, (index: number) => Attempt> = {
   'forms and JSON': index => ({ form: index % 2 === 0 }),
   'addresses that it says it comes from': index => ({ headers: { 'x-forwarded-for': `198.51.100.${index}`, forwarded: `for=198.51.100.${index}`, 'x-real-ip': `198.51.100.${index}` } }),
   'addresses of one IPv6 network': index => ({ from: `2001:db8:1:2:${index.toString(16)}::1` }),
+  'ports that a proxy adds to the address': index => ({ from: `${ATTACKER}:${50_000 + index}` }),
+  'ports beside an IPv6 address': index => ({ from: `[2001:db8:1:2::${index.toString(16)}]:${50_000 + index}` }),
+  'what is no address at all': index => ({ from: `unknown-${index}` }),
   'spellings of an IPv4 address': index => ({ from: index % 2 === 0 ? ATTACKER : `::ffff:${ATTACKER}` }),
   'spellings of the path': index => ({ url: ['/auth/local/login', '//auth/local/login', '/auth//local/login', '/auth/local/login/', '/AUTH/local/login', '/auth/local/%6cogin', '/auth/local/login;a=b', '/auth/local/login?a=b'][index % 8] ?? '' }),
   'right passwords in between': index => (index % 2 === 0 ? ADA : {})
@@ -137,6 +141,22 @@ t.test('attack 41: a page of another origin does not use up the tries of the one
   for (let index = 0; index < 400; index++) await tryToLogIn(app, { headers: { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' } })
 
   t.equal((await tryToLogIn(app, ADA)).statusCode, 200)
+})
+
+t.test('attack 32: nor does one that loads our routes as images, frames or ahead of time', async t => {
+  const app = await start(t, { rateLimit: { login: 1, callback: 1 } })
+  for (const site of ['cross-site', 'same-site']) {
+    for (const more of [{ 'sec-fetch-dest': 'image' }, { 'sec-fetch-dest': 'iframe' }, { 'sec-fetch-dest': 'document', 'sec-purpose': 'prefetch' }]) {
+      for (const url of ['/auth/mine/login', '/auth/mine/callback?code=a&state=b']) {
+        const response = await app.inject({ url, remoteAddress: ATTACKER, headers: { 'sec-fetch-site': site, ...more } })
+        t.strictSame([response.statusCode, response.json().error], [403, 'cross_origin'], JSON.stringify([site, more, url]))
+      }
+    }
+  }
+
+  t.equal((await tryToLogIn(app, ADA)).statusCode, 200)
+  t.equal((await app.inject({ url: '/auth/mine/callback', headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document' } })).statusCode, 400, 'people come back from a provider')
+  t.equal((await app.inject({ url: '/auth/mine/login', remoteAddress: ADAS_HOME, headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document' } })).statusCode, 302, 'and follow links')
 })
 
 t.test('attack 39: who asks which addresses are registered is stopped after sixty', async t => {
@@ -212,6 +232,23 @@ t.test('attack 59: a store of counts that fails lets nobody try', async t => {
   t.equal(response.statusCode, 503)
   t.match(response.json(), { error: 'unavailable' })
   t.notMatch(response.body, 'ECONNREFUSED')
+})
+
+t.test('attack 59: nor does one that says nothing', async t => {
+  const app = await start(t, { rateLimit: { store: class extends SharedStore { override incr (): void {} override child () { return this } } } })
+  // A signed-in visitor needs no count, and is not kept waiting with the others.
+  const waiting = tryToLogIn(app, ADA)
+  t.equal((await app.inject('/me')).statusCode, 200)
+  t.match((await waiting).json(), { error: 'unavailable' })
+})
+
+t.test('a plugin of an old version, which cannot count for others, is left alone', async t => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(fastifyPlugin(async app => { app.decorate('rateLimit', () => async () => {}) }, { name: '@fastify/rate-limit' }))
+  await app.register(authPlugin, { local: localProvider(), session: { secret: SESSION_SECRET }, rateLimit: { account: 1 } })
+
+  t.equal(await countAdmitted(3, () => tryToLogIn(app)), 1)
 })
 
 t.test('where the application has registered @fastify/rate-limit, its store is used, and its own limits hold too', async t => {

@@ -166,7 +166,7 @@ for (const [name, createSessions] of SESSION_STORES) {
     t.test('attack 45: a login, a token and a callback give nothing that the request asks for', async t => {
       const app = await start(t, { local: localProvider({ registration: { roles: ['admin'], emailVerified: true } }) }, createSessions())
       const userId = await register(app)
-      const wishes = { role: 'admin', email_verified: true, claims: { role: 'admin' }, user_id: 'x', sub: 'x', provider: 'mine', tier: 1, is_admin: true, name: 'Eve' }
+      const wishes = { role: 'admin', email_verified: true, 'claims.role': 'admin', user_id: 'x', sub: 'x', provider: 'mine', tier: 1, is_admin: true, name: 'Eve' }
       const asText = { role: 'admin', email_verified: 'on', 'claims[role]': 'admin', 'claims.role': 'admin', user_id: 'x', sub: 'x', provider: 'mine', tier: '1', is_admin: 'true', name: 'Eve' }
       const principal = { userId, provider: 'local', claims: { sub: userId, email: ADA.email } }
       const browser = new Browser(app)
@@ -200,7 +200,7 @@ t.test('attack 39: who tries too often is told so alike, whether or not the e-ma
   for (const who of ['known', 'known to a provider only', 'deleted', 'with a hash that cannot be read', 'no address']) t.strictSame(await triesWith(emails[who] ?? ''), unknown, who)
 })
 
-t.test('attack 40: a failed login computes one hash at the usual cost, whoever it is for and whatever the password is', async t => {
+t.test('attack 40: a failed login computes one hash at the usual cost, whoever it is for; with a password that is far too long none, whoever it is for', async t => {
   const { app, emails } = await startTown(t)
   await new Browser(app).post('/auth/local/login', { email: 'the first one, for which a hash is made', password: 'wrong horse' })
 
@@ -209,7 +209,8 @@ t.test('attack 40: a failed login computes one hash at the usual cost, whoever i
       verifications()
       hashings()
       await new Browser(app).post('/auth/local/login', { email, password })
-      t.match(verifications().map(({ args }) => args[0]), [/^\$argon2id\$v=19\$m=8,t=1,p=1\$/], `${who}, ${JSON.stringify(password.slice(0, 20))}`)
+      const expected = password.length > 4096 ? [] : [/^\$argon2id\$v=19\$m=8,t=1,p=1\$/]
+      t.match(verifications().map(({ args }) => args[0]), expected, `${who}, ${JSON.stringify(password.slice(0, 20))}`)
       t.strictSame(hashings(), [])
     }
   }
@@ -491,7 +492,7 @@ const NO_ADDRESSES = [
   '"a@evil x"@y', '"ada"@example.com', '<b>@x', '<script>@example.com', 'Ada <ada@example.com>', 'ada@example.com (Ada)', 'mailto:ada@example.com', 'a@x\r\nBcc:b', 'a@x\nBcc: b@y', 'ada@example.com\r\nx: y', 'a b@example.com', 'a\u00a0b@example.com',
   'ada@example.com.', 'ada@.example.com', 'ada@example..com', 'ada@example.com/evil', 'ada@example.com#evil', 'ada@example.com?evil', 'ada@example.com:25', 'ada@[127.0.0.1]',
   'ada\u200b@example.com', 'ada@example\u200b.com', 'ada@example.com\u200b', 'a\u200dda@example.com', 'a\u00adda@example.com', '\u202eada@example.com', 'ada\u0000@example.com', 'ada@example.com\u0000', 'ada\ud800@example.com',
-  'ﬁ@example.com', 'ａda@example.com', 'ada@ｅxample.com', 'ada@example.com'.padStart(255, 'a'), 'a'.repeat(100_000), `${'a'.repeat(100_000)}@example.com`
+  'ﬁ@example.com', 'ａda@example.com', 'ada@ｅxample.com', 'ada@example.com'.padStart(255, 'a'), 'a'.repeat(60_000), `${'a'.repeat(60_000)}@example.com`
 ]
 
 t.test('attack 44: what is no plain address is refused at registration, unknown at login, and nothing is written', async t => {
@@ -611,15 +612,16 @@ const DEFAULT_WISHES: Wishes = {
   'provider=mine&subject=x&link=true': {},
   'tier=gold&is_admin=true&admin=1&isNew=true&passwordHash=x': {},
   '__proto__[role]=admin&constructor[prototype][role]=admin': {},
-  '{"claims":{"role":"admin"},"roles":["admin"],"extras":{"role":"admin"}}': {},
-  '{"user_id":"x","userId":"x","sub":"x","provider":"mine","emailVerified":true,"tier":1,"is_admin":true,"isNew":true,"passwordHash":"x","link":{"provider":"mine","subject":"x"}}': {}
+  '{"claims":{"role":"admin"},"roles":["admin"],"extras":{"role":"admin"}}': 'invalid_request',
+  '{"user_id":"x","userId":"x","sub":"x","provider":"mine","emailVerified":true,"tier":1,"is_admin":true,"isNew":true,"passwordHash":"x"}': {},
+  '{"link":{"provider":"mine","subject":"x"}}': 'invalid_request'
 }
 
 const WISHES_OF_MEMBERS: Wishes = {
   'role=member': { role: 'member' },
   '{"role":"member"}': { role: 'member' },
   'role=member&claims[role]=admin&roles=admin&tier=gold': { role: 'member' },
-  '{"role":"member","claims":{"role":"admin"},"tier":"gold","sub":"x"}': { role: 'member' },
+  '{"role":"member","claims.role":"admin","tier":"gold","sub":"x"}': { role: 'member' },
   'role=member&email_verified=on': 'claim_not_allowed',
   'role=Member': 'claim_not_allowed',
   'role=+member': 'claim_not_allowed',

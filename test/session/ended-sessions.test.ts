@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import authPlugin from '../../lib/index.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
+import { deferred } from '../helpers/deferred.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
 declare module 'fastify' {
@@ -179,4 +180,31 @@ t.test('a session id is never kept across a sign-in', async t => {
   t.equal(seen.size, 3)
   t.equal(store.sessions.length, 1, 'the old ones are gone from the store')
   t.notOk(store.sessions[0]?.includes('planted'), 'nothing of the anonymous session is carried over')
+})
+
+/** A store that may forget to answer. */
+class ForgetfulSessionStore extends SlowSessionStore {
+  readonly forgotten = deferred()
+  forgets = false
+
+  override destroy (id: string, callback: (error?: unknown) => void): void {
+    super.destroy(id, this.forgets ? this.forgotten.resolve : callback)
+  }
+}
+
+t.test('attack 59: a sign-out whose answer gets lost is unavailable, and does not hold up the next one', async t => {
+  const store = new ForgetfulSessionStore()
+  const browser = new Browser(await startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store } }))
+  await browser.post('/auth/local/register', USER)
+  const copy = new Browser(browser.app, browser.cookies)
+
+  store.forgets = true
+  const lost = browser.post('/auth/local/revoke')
+  await store.forgotten.promise
+  store.forgets = false
+  const next = copy.post('/auth/local/revoke')
+
+  t.strictSame([(await lost).statusCode, (await lost).json().error], [503, 'unavailable'])
+  t.equal((await next).statusCode, 204)
+  t.equal((await copy.get('/me')).json().principal, null)
 })

@@ -59,6 +59,19 @@ t.test('the session store of one process', async t => {
   })
 })
 
+t.test('attack 35: the mark of an ended session outlasts a flood of visitors, also when it is written twice', async t => {
+  const store = new MemorySessionStore()
+  keepEnded(store)
+  const call = (ask: (done: (error?: unknown) => void) => void) => new Promise<unknown>(resolve => { ask(resolve) })
+  await call(done => { store.set('1', session('ada'), done) })
+  for (let twice = 0; twice < 2; twice++) await call(done => { store.destroy('1', done) })
+  const visitor = { cookie: { originalMaxAge: null } }
+  for (let visits = 0; visits < 50_001; visits++) MemorySessionStore.prototype.set.call(store, `visitor-${visits}`, visitor, () => {})
+
+  await call(done => { store.set('1', session('ada'), done) })
+  t.equal(await readEntry(store, '1'), null)
+})
+
 t.test('a store that reports a missing entry as ENOENT has none, one that fails is unavailable', async t => {
   const failing = (error: Error): CallbackStore => ({
     get: (_id, done) => { done(error) },

@@ -10,7 +10,7 @@ import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 // before that, as in production.
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const app = Fastify({ logger: true })
-  await app.register(authPlugin, { session: { secret: SESSION_SECRET }, local: localProvider(), store: new SqlAuthStore(process.argv[2]) })
+  await app.register(authPlugin, { session: { secret: SESSION_SECRET }, local: localProvider(), store: new SqlAuthStore(process.argv[2]), rateLimit: false })
   app.get('/public', async () => ({ isOpen: true }))
   app.get('/private', { preHandler: app.auth.requireUser }, async request => request.principal)
   app.get('/api', { preHandler: app.auth.requireBearer }, async request => request.token)

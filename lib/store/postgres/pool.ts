@@ -1,7 +1,7 @@
 import type postgres from 'postgres'
 import { Connection } from './connection.js'
 import { isAnswer } from './failures.js'
-import { PATIENCE_MS, SilenceError, inTime } from './in-time.js'
+import { PATIENCE_MS, SilenceError, inTime } from '../../in-time.js'
 
 /** How long the server may take to answer: less than a call may take, so that the next one finds the pool mended. */
 const ANSWER_MS = 4500
@@ -46,7 +46,7 @@ export class Pool {
 
   async #runOn<T> (connection: Connection, statement: (client: postgres.Sql) => Promise<T>): Promise<T> {
     try {
-      const result = await inTime(ANSWER_MS, statement(connection.client))
+      const result = await inTime(ANSWER_MS, statement(connection.client), 'Postgres')
       this.#idle.push(connection)
       return result
     } catch (error) {

@@ -6,7 +6,7 @@ import { Once } from '../../once.js'
 import { credentials, providerLinks, users } from '../../schema/postgres.js'
 import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, isUserId, linksWithout } from '../store.js'
 import { causeOf, sqlState, storeFailure } from './failures.js'
-import { PATIENCE_MS, inTime } from './in-time.js'
+import { PATIENCE_MS, inTime } from '../../in-time.js'
 import { createPostgresTables } from './tables.js'
 
 export type PostgresDatabase = PgDatabase<PgQueryResultHKT>
@@ -35,7 +35,7 @@ export class PostgresStatements implements AuthStore {
 
   constructor (db: PostgresDatabase, { createTables, close = async () => {} }: { createTables: boolean, close?: () => Promise<void> }) {
     this.#db = db
-    this.#tables = new Once(async () => { if (createTables) await inTime(PATIENCE_MS, undisturbed(() => createPostgresTables(db))) })
+    this.#tables = new Once(async () => { if (createTables) await inTime(PATIENCE_MS, undisturbed(() => createPostgresTables(db)), 'Postgres') })
     this.#close = close
   }
 
@@ -202,7 +202,7 @@ export class PostgresStatements implements AuthStore {
   /** Makes the tables before the first statement. */
   async #run<T> (statement: (db: PostgresDatabase) => Promise<T>): Promise<T> {
     try {
-      return await inTime(PATIENCE_MS, this.#tables.done().then(() => undisturbed(() => statement(this.#db))))
+      return await inTime(PATIENCE_MS, this.#tables.done().then(() => undisturbed(() => statement(this.#db))), 'Postgres')
     } catch (error) {
       throw error instanceof AuthError ? error : storeFailure(error)
     }

@@ -1,0 +1,22 @@
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+
+const ROOT = new URL('../../', import.meta.url)
+
+const table = await readFile(new URL('SECURITY.md', ROOT), 'utf8')
+const rows = Array.from(table.matchAll(/^\| (\d+) \|.*\| (.*) \|$/gm), ([, number = '', tests = '']) => ({ number, tests }))
+
+t.test('SECURITY.md has a row for each attack', async t => {
+  t.strictSame(rows.map(({ number }) => Number(number)), Array.from({ length: 60 }, (_, index) => index + 1))
+})
+
+for (const { number, tests } of rows) {
+  t.test(`the tests that SECURITY.md names for attack ${number} are there`, async t => {
+    const files = Array.from(tests.matchAll(/\]\(([^)]+)\)/g), ([, path = '']) => new URL(path, ROOT))
+    t.ok(files.length > 0)
+    for (const file of files.filter(({ pathname }) => pathname.endsWith('.test.ts'))) {
+      t.match(await readFile(file, 'utf8'), new RegExp(`attack ${number}\\b`), fileURLToPath(file).slice(fileURLToPath(ROOT).length))
+    }
+  })
+}
