@@ -49,7 +49,7 @@ export async function setUpRateLimits (scope: FastifyInstance, options: Resolved
 
   return {
     login: limit('login', login, addressOf),
-    account: limit('account', account, request => `${addressOf(request)} ${emailIn(request.body)}`),
+    account: limit('account', account, request => `${addressOf(request)} ${emailIn(request)}`),
     register: limit('register', register, addressOf),
     callback: limit('callback', callback, addressOf)
   }
@@ -65,6 +65,7 @@ function addressOf ({ ip }: FastifyRequest): string {
 }
 
 /** However it is spelt; all that nobody can have count as one. */
-function emailIn (body: unknown): string | null {
-  return typeof body === 'object' && body !== null && 'email' in body && typeof body.email === 'string' ? canonicalEmail(body.email) : null
+function emailIn ({ body }: FastifyRequest): string | null {
+  const { email }: { email?: unknown } = Object(body)
+  return canonicalEmail(String(email))
 }
