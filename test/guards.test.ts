@@ -112,6 +112,10 @@ t.test('attack 51: a token passes the guard of its use, and no other one', async
 t.test('attack 59: a store that throws before it answers is unavailable, and lets nobody pass', async t => {
   const broken = Object.assign(new MemoryAuthStore(), { findUser () { throw new Error('connect ECONNREFUSED') } })
   t.equal(await statusFor(t, requireUserOf({ ...settings, store: broken }), {}), 503)
+
+  const app = await startApp(t, { local: localProvider(), store: broken }, {}, app => { app.get('/machine', { preHandler: app.auth.requireBearer }, async () => 'passed') })
+  const response = await app.inject({ url: '/machine', headers: { authorization: `Bearer ${await localProvider().issueIdToken(USER_ID)}` } })
+  t.strictSame([response.statusCode, response.headers['www-authenticate']], [503, undefined], 'which is no fault of the token')
 })
 
 t.test('what an application of its own keeps as the user of its session signs nobody in, and stays', async t => {

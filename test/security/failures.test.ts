@@ -749,6 +749,14 @@ t.test('attack 60: a callback URL reaches no log, whatever asks for it', async t
   }
 })
 
+t.test('attack 60: nor one whose query the router is told to find behind a semicolon', async t => {
+  const lines: string[] = []
+  const app = await startApp(t, { baseUrl: BASE_URL, providers: [new OwnProvider('mine')] }, { useSemicolonDelimiter: true, logger: { stream: { write: (line: string) => { lines.push(line) } } } })
+  await app.inject('/auth/mine/callback;code=the-code&state=the-state')
+  t.match(lines.join(''), '/auth/mine/callback')
+  t.notMatch(lines.join(''), /the-code|the-state/)
+})
+
 t.test('attack 60: the application shows no secret of the plugin when it is printed', async t => {
   const watched = await watch(t, new SqlAuthStore(':memory:'))
   const browser = new Witness(watched)

@@ -114,6 +114,9 @@ t.test('attack 41: what a proxy says of the address counts where the application
   const triesFrom = async (address: string) => countAdmitted(30, () => tryToLogIn(app, { from: '127.0.0.1', headers: { 'x-forwarded-for': `10.9.8.7, ${address}` } }))
 
   t.equal(await triesFrom(ATTACKER), 20)
+  t.equal(await triesFrom(`${ATTACKER}:50000`), 0)
+  t.equal(await triesFrom('203.0.113.8:50000'), 20)
+  t.equal(await triesFrom('[2001:db8::1]:50000'), 20)
   t.equal(await triesFrom(ADAS_HOME), 20)
 })
 
@@ -201,6 +204,7 @@ t.test('other routes of the application are not limited, and get no decorators',
 /** Counts for several machines, as an application may keep them. */
 class SharedStore {
   static readonly counts = new Map<string, number>()
+  static readonly options: object[] = []
   static failure: Error | null = null
 
   incr (key: string, callback: (error: Error | null, result?: { current: number, ttl: number }) => void, timeWindow: number): void {
@@ -209,7 +213,8 @@ class SharedStore {
     setImmediate(callback, SharedStore.failure, { current, ttl: timeWindow })
   }
 
-  child (): SharedStore {
+  child (options: object): SharedStore {
+    SharedStore.options.push(options)
     return this
   }
 }
@@ -255,11 +260,12 @@ t.test('where the application has registered @fastify/rate-limit, its store is u
   SharedStore.counts.clear()
   const app = Fastify()
   t.teardown(() => app.close())
-  await app.register(fastifyRateLimit, { store: SharedStore, max: 100, allowList: () => false, continueExceeding: true, skipOnError: true })
+  await app.register(fastifyRateLimit, { store: SharedStore, max: 100, allowList: (_request: unknown, key: string) => key.startsWith('svc-auth'), continueExceeding: true, exponentialBackoff: true, skipOnError: true })
   await app.register(authPlugin, { local: localProvider(), session: { secret: SESSION_SECRET } })
   await app.inject({ method: 'POST', url: '/auth/local/register', payload: ADA, remoteAddress: ADAS_HOME })
 
   t.equal(await countAdmitted(50, () => tryToLogIn(app)), 20)
+  t.match(SharedStore.options.slice(-4), Array(4).fill({ continueExceeding: false, exponentialBackoff: false }), 'nothing of it makes the limits others')
   t.ok([...SharedStore.counts.keys()].includes(`svc-auth-account:${ATTACKER} ${ADA.email}`))
 
   await countAdmitted(60, index => tryToLogIn(app, { email: `somebody-${index}@example.com` }))

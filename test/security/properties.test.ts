@@ -8,16 +8,12 @@ import { AuthError, type AuthStore, Authorization, type AuthorizationClaims, typ
 import { localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
+import { holds } from '../helpers/properties.js'
 import { STORES } from '../helpers/stores.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const BASE_URL = 'https://app.example'
 const ISSUER = 'https://id.example'
-
-/** Asserts that a property holds; says of one that does not what it is that breaks it. */
-async function holds<T> (t: Test, property: fc.IRawProperty<T>, numRuns: number): Promise<void> {
-  t.equal(await fc.asyncDefaultReportMessage(await fc.check(property, { numRuns })), undefined)
-}
 
 /** What a provider says at its token endpoint; the other documents are as they should be. */
 let tokenAnswer: { status: number, type: string, body: string } = { status: 500, type: 'text/html', body: '' }

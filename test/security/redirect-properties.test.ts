@@ -5,6 +5,7 @@ import { sameOriginPath, withError } from '../../lib/redirects.js'
 import { localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider } from '../helpers/own-provider.js'
+import { holds } from '../helpers/properties.js'
 import { foreignTargets, ownTargets } from '../helpers/redirect-targets.js'
 
 const ORIGIN = 'https://app.example'
@@ -42,11 +43,6 @@ const PATH = /^\/(?!\/)[\x21-\x5b\x5d-\x7e]*$/
 
 /** Pages on which the browser may be when it reads a Location. */
 const PAGES = ['/', '/auth/local/login', '/deep/page?a=b#c']
-
-/** Asserts that a property holds; says of one that does not what it is that breaks it. */
-async function holds<T> (t: Test, property: fc.IRawProperty<T>, numRuns: number): Promise<void> {
-  t.equal(await fc.asyncDefaultReportMessage(await fc.check(property, { numRuns })), undefined)
-}
 
 function staysAt (origin: string, location: string): boolean {
   return PAGES.every(page => new URL(location, origin + page).origin === origin)

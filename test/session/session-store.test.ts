@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Session } from 'fastify'
 import t from 'tap'
-import { keepEnded } from '../../lib/session/ended-sessions.js'
+import { hasSignedOut, keepEnded, withSignOutNoted } from '../../lib/session/ended-sessions.js'
 import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { RotatingSigner } from '../../lib/session/rotating-signer.js'
 import { type CallbackStore, entryId, readEntry, removeEntry, writeEntry } from '../../lib/session/session-store.js'
@@ -70,6 +70,18 @@ t.test('attack 35: the mark of an ended session outlasts a flood of visitors, al
 
   await call(done => { store.set('1', session('ada'), done) })
   t.equal(await readEntry(store, '1'), null)
+})
+
+t.test('a sign-out is noted unless it fails, and stays noted when another one fails', async t => {
+  const store = new SlowSessionStore()
+  const fails = async () => { throw new Error('down') }
+
+  await t.rejects(withSignOutNoted(store, '1', fails), { message: 'down' })
+  t.equal(await hasSignedOut(store, '1'), false)
+  t.equal(await withSignOutNoted(store, '1', async () => {}), true)
+  await t.rejects(withSignOutNoted(store, '1', fails), { message: 'down' })
+  t.equal(await hasSignedOut(store, '1'), true)
+  t.equal(await withSignOutNoted(store, '1', async () => {}), false, 'only the first one counts')
 })
 
 t.test('a store that reports a missing entry as ENOENT has none, one that fails is unavailable', async t => {
