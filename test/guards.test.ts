@@ -3,9 +3,11 @@ import fastifySession from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import type { Claims } from '../lib/claims.js'
+import { AuthError } from '../lib/errors.js'
+import { verifyToken } from '../lib/flows/local.js'
 import { type Guard, type RequiredClaims, requireClaims as requireClaimsOf, requireUser as requireUserOf } from '../lib/guards.js'
-import { MemoryAuthStore } from '../lib/store/memory.js'
 import authPlugin from '../lib/index.js'
+import { MemoryAuthStore } from '../lib/store/memory.js'
 import { SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
 
@@ -107,6 +109,12 @@ t.test('attack 51: a token passes the guard of its use, and no other one', async
   for (const use of [undefined, null, {}, 'reports', { audience: undefined }, { audience: '' }, { purpose: 5 }, { purpose: 'export', audience: undefined }, { audiance: 'reports' }]) {
     t.throws(() => app.auth.requireBearerFor(use as never), { name: 'OptionsError' })
   }
+})
+
+t.test('attack 59: what a store says of its failure is what the application hears', async t => {
+  const failure = new AuthError('unavailable', { message: 'Accounts are being moved.' })
+  const store = Object.assign(new MemoryAuthStore(), { async findUser () { throw failure } })
+  await t.rejects(verifyToken(localProvider(), store, await localProvider().issueIdToken(USER_ID)), failure)
 })
 
 t.test('attack 59: a store that throws before it answers is unavailable, and lets nobody pass', async t => {
