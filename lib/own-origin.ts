@@ -49,10 +49,11 @@ export function refuseCrossOrigin (request: FastifyRequest, { baseUrl, trustedOr
  * @see Fetch Metadata (W3C) section 2
  */
 export function refuseForeignResource (request: FastifyRequest): void {
-  const { 'sec-fetch-site': site, 'sec-fetch-dest': destination = 'document', 'sec-purpose': purpose } = request.headers
+  const { 'sec-fetch-site': site, 'sec-fetch-dest': destination = 'document', 'sec-fetch-mode': mode, 'sec-purpose': purpose } = request.headers
   const isForeign = site === 'cross-site' || site === 'same-site'
-  const isNavigation = destination === 'document' && purpose === undefined
-  if (isForeign && !isNavigation) throw new AuthError('cross_origin')
+  // A service worker that passes a navigation on has no destination; a provider beside this application may sign people in silently, in a frame.
+  const isPage = destination === 'document' || (destination === 'empty' && mode === 'navigate') || (destination === 'iframe' && site === 'same-site')
+  if (isForeign && (!isPage || purpose !== undefined)) throw new AuthError('cross_origin')
 }
 
 /**

@@ -49,7 +49,7 @@ export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalP
   // The application's own answer to another method would have the URL, and with it the code, in the log.
   routes.route({
     ...settings,
-    method: ['HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+    method: scope.supportedMethods.filter(method => method !== 'GET'),
     url: `/${name}/callback`,
     schema: undocumented,
     handler: async (_request, reply) => reply.code(405).header('Allow', 'GET').send({ error: 'invalid_request', message: 'A callback is a GET.' })

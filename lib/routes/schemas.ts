@@ -14,10 +14,10 @@ export interface SchemaTypes extends FastifyTypeProvider {
 const FORM_OR_JSON = ['application/x-www-form-urlencoded', 'application/json']
 const tags = ['auth']
 
-const next = { type: 'string', maxLength: 8192, description: 'Where to go afterwards: a path of this application, else it is ignored' } as const
+const next = { type: 'string', maxLength: 8192, description: 'Where to go afterwards: a path of this application, anything else is ignored' } as const
 const email = { type: 'string', maxLength: 65_536, description: 'At most 254 characters when it is trimmed' } as const
 const link = { type: 'string', enum: ['true', 'false'], description: 'true: adds the identity to the account of the signed-in user; from pages of this application only' } as const
-const errorNext = { type: 'string', maxLength: 8192, description: 'Where to go on failure, with ?error=<code>: a path of this application, else it is ignored' } as const
+const errorNext = { type: 'string', maxLength: 8192, description: 'Where to go on failure, with ?error=<code>: a path of this application, anything else is ignored' } as const
 
 const error = {
   type: 'object',
@@ -49,6 +49,7 @@ const redirect = {
 /** Further fields of the application's form, for its hook `onSignIn`. A body waits in memory for the turn of its password, so all of it is bounded. */
 const ownFields = {
   maxProperties: 32,
+  propertyNames: { maxLength: 256 },
   additionalProperties: { type: ['string', 'number', 'boolean', 'null'], maxLength: 4096, description: 'Fields of the application' }
 } as const
 

@@ -32,15 +32,15 @@ export function keepEnded (store: CallbackStore): void {
     if (isEntryId(id)) return original.set(id, session, done)
     settle(done, async () => {
       if (await hasEnded(original, id)) return
-      await writeSession(original, id, session)
-      if (await hasEnded(original, id)) await removeEntry(original, id)
+      await writeSession(original, id, session, async () => {
+        if (await hasEnded(original, id)) await removeEntry(original, id)
+      })
     })
   }
   store.destroy = (id: string, done: Done) => {
     if (isEntryId(id)) return original.destroy(id, done)
     settle(done, async () => {
-      await writeEntry(original, entryId('ended', id), {}, LONGEST_REQUEST_MS)
-      await removeEntry(original, id)
+      await writeEntry(original, entryId('ended', id), {}, LONGEST_REQUEST_MS, async () => removeEntry(original, id))
     })
   }
 }
@@ -51,11 +51,12 @@ const signOuts = new Turns()
 /**
  * Ends a session, and notes that it is because somebody signs out, and not because it gives way to one with a new id.
  *
- * @returns whether nobody has signed out of it before
+ * @returns whether this call ended it; false when another one had
  */
 export async function withSignOutNoted (store: CallbackStore, id: string, end: () => Promise<void>): Promise<boolean> {
   return signOuts.take(id, async () => {
-    const isFirst = !await hasSignedOut(store, id)
+    const isThere = await readEntry(store, id) !== null
+    const wasNoted = await hasSignedOut(store, id)
     const note = entryId('signed-out', id)
     // Noted before: a sign-in that is under way looks for it after it has written its session.
     await writeEntry(store, note, {}, LONGEST_REQUEST_MS)
@@ -63,10 +64,10 @@ export async function withSignOutNoted (store: CallbackStore, id: string, end: (
       await end()
     } catch (error) {
       // What another one has noted stays.
-      if (isFirst) await removeEntry(store, note)
+      if (!wasNoted) await removeEntry(store, note).catch(() => {})
       throw error
     }
-    return isFirst
+    return isThere
   })
 }
 

@@ -100,9 +100,9 @@ export async function endSession (request: FastifyRequest, reply: FastifyReply):
   if (cookieName === undefined && principal === null) return null
 
   const { path = '/', domain, httpOnly = true, secure, sameSite } = session.cookie
-  let isFirst: boolean
+  let isEnded: boolean
   try {
-    isFirst = await withSignOutNoted(request.sessionStore, session.sessionId, async () => session.destroy())
+    isEnded = await withSignOutNoted(request.sessionStore, session.sessionId, async () => session.destroy())
   } catch (error) {
     throw sessionsUnavailable(error)
   }
@@ -110,5 +110,5 @@ export async function endSession (request: FastifyRequest, reply: FastifyReply):
     // @fastify/session has null for what is not set, which @fastify/cookie would take for its own default.
     reply.clearCookie(cookieName, { path, httpOnly, secure: secure === true, sameSite: sameSite ?? false, ...(domain && { domain }) })
   }
-  return isFirst ? principal : null
+  return isEnded ? principal : null
 }

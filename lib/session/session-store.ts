@@ -27,39 +27,42 @@ export function sessionIdOf (id: string): string | null {
 
 /** Reads an entry; null when there is none. */
 export async function readEntry (store: CallbackStore, id: string): Promise<Session | null> {
-  const entry = await answerOf<Session | null | undefined>(done => { store.get(id, done) })
+  const entry = await inPatience(answerOf<Session | null | undefined>(done => { store.get(id, done) }).catch(passOverMissing))
   return entry ?? null
 }
 
 /** Writes an entry of our own, which ends after `lifetime` ms: stores take that from the member `cookie`, as of a session. */
-export async function writeEntry (store: CallbackStore, id: string, content: object, lifetime: number): Promise<void> {
-  await writeSession(store, id, { ...content, cookie: { originalMaxAge: lifetime, maxAge: lifetime, expires: new Date(Date.now() + lifetime) } })
+export async function writeEntry (store: CallbackStore, id: string, content: object, lifetime: number, afterwards?: () => Promise<void>): Promise<void> {
+  await writeSession(store, id, { ...content, cookie: { originalMaxAge: lifetime, maxAge: lifetime, expires: new Date(Date.now() + lifetime) } }, afterwards)
 }
 
-export async function writeSession (store: CallbackStore, id: string, session: Session): Promise<void> {
-  await answerOf(done => { store.set(id, session, done) })
+/** @param afterwards what has to follow, also when the answer comes too late for whoever waits for it */
+export async function writeSession (store: CallbackStore, id: string, session: Session, afterwards = async (): Promise<void> => {}): Promise<void> {
+  await inPatience(answerOf(done => { store.set(id, session, done) }).then(afterwards))
 }
 
 export async function removeEntry (store: CallbackStore, id: string): Promise<void> {
-  await answerOf(done => { store.destroy(id, done) })
+  await inPatience(answerOf(done => { store.destroy(id, done) }).catch(passOverMissing))
 }
 
-/**
- * What a store answers; undefined for an error with which some stores report a missing entry.
- *
- * @throws AuthError `unavailable`, also for a store that says nothing
- */
-async function answerOf<T> (ask: (done: (error: unknown, answer?: T) => void) => void): Promise<T | undefined> {
-  const answer = new Promise<T | undefined>((resolve, reject) => {
-    ask((error, answer) => {
-      if (error && (error as { code?: unknown }).code !== 'ENOENT') reject(error)
-      else resolve(answer)
-    })
+async function answerOf<T = void> (ask: (done: (error: unknown, answer?: T) => void) => void): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    ask((error, answer) => { error ? reject(error) : resolve(answer) })
   })
+}
+
+/** Some stores report a missing entry as an error with this code. */
+function passOverMissing (error: unknown): undefined {
+  if (typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT') return
+  throw error
+}
+
+/** @throws AuthError `unavailable` for a store that fails, or says nothing */
+async function inPatience<T> (answer: Promise<T>): Promise<T> {
   try {
     return await inTime(PATIENCE_MS, answer, 'the session store')
   } catch (error) {
-    throw sessionsUnavailable(error)
+    throw error instanceof AuthError ? error : sessionsUnavailable(error)
   }
 }
 

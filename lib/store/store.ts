@@ -3,7 +3,7 @@ import { AuthError } from '../errors.js'
 
 /** A person's account. */
 export interface User {
-  /** A UUID. */
+  /** A UUID in lower case. */
   userId: string
   /** Canonical; set from a verified e-mail or a local registration, null otherwise. At most one user has it. */
   email: string | null

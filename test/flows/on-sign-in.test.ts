@@ -414,7 +414,7 @@ t.test('further fields of a form reach the hook, as far as they are single and s
   await browser.post('/auth/local/login', { ...form, visits: 3 })
   t.match(seen, [form, { ...form, visits: 3 }])
 
-  const refused: object[] = [{ invitation: 'a'.repeat(4097) }, { invitation: ['a', 'b'] }, { invitation: { code: 'a' } }, Object.fromEntries(Array.from({ length: 31 }, (_, index) => [`field-${index}`, 'a']))]
+  const refused: object[] = [{ invitation: 'a'.repeat(4097) }, { invitation: ['a', 'b'] }, { invitation: { code: 'a' } }, { ['a'.repeat(257)]: 'a' }, Object.fromEntries(Array.from({ length: 31 }, (_, index) => [`field-${index}`, 'a']))]
   for (const fields of refused) {
     for (const route of ['register', 'login']) {
       const response = await browser.post(`/auth/local/${route}`, { ...form, invitation: undefined, ...fields })

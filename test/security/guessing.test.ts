@@ -149,7 +149,7 @@ t.test('attack 41: a page of another origin does not use up the tries of the one
 t.test('attack 32: nor does one that loads our routes as images, frames or ahead of time', async t => {
   const app = await start(t, { rateLimit: { login: 1, callback: 1 } })
   for (const site of ['cross-site', 'same-site']) {
-    for (const more of [{ 'sec-fetch-dest': 'image' }, { 'sec-fetch-dest': 'iframe' }, { 'sec-fetch-dest': 'document', 'sec-purpose': 'prefetch' }]) {
+    for (const more of [{ 'sec-fetch-dest': 'image' }, { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' }, ...(site === 'cross-site' ? [{ 'sec-fetch-dest': 'iframe' }] : []), { 'sec-fetch-dest': 'document', 'sec-purpose': 'prefetch' }]) {
       for (const url of ['/auth/mine/login', '/auth/mine/callback?code=a&state=b']) {
         const response = await app.inject({ url, remoteAddress: ATTACKER, headers: { 'sec-fetch-site': site, ...more } })
         t.strictSame([response.statusCode, response.json().error], [403, 'cross_origin'], JSON.stringify([site, more, url]))
@@ -159,7 +159,8 @@ t.test('attack 32: nor does one that loads our routes as images, frames or ahead
 
   t.equal((await tryToLogIn(app, ADA)).statusCode, 200)
   t.equal((await app.inject({ url: '/auth/mine/callback', headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document' } })).statusCode, 400, 'people come back from a provider')
-  t.equal((await app.inject({ url: '/auth/mine/login', remoteAddress: ADAS_HOME, headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document' } })).statusCode, 302, 'and follow links')
+  const welcome = [{ 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document' }, { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'navigate' }, { 'sec-fetch-site': 'same-site', 'sec-fetch-dest': 'iframe' }]
+  for (const [index, headers] of welcome.entries()) t.equal((await app.inject({ url: '/auth/mine/login', remoteAddress: `198.51.100.${index}`, headers })).statusCode, 302, JSON.stringify(headers))
 })
 
 t.test('attack 39: who asks which addresses are registered is stopped after sixty', async t => {

@@ -6,6 +6,7 @@ import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { RotatingSigner } from '../../lib/session/rotating-signer.js'
 import { type CallbackStore, entryId, readEntry, removeEntry, writeEntry } from '../../lib/session/session-store.js'
 import { Turns } from '../../lib/session/turns.js'
+import { deferred } from '../helpers/deferred.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
 const session = (user: string): Session => ({ cookie: { originalMaxAge: null }, user: { userId: user, provider: 'local', claims: { sub: user } } })
@@ -72,16 +73,59 @@ t.test('attack 35: the mark of an ended session outlasts a flood of visitors, al
   t.equal(await readEntry(store, '1'), null)
 })
 
-t.test('a sign-out is noted unless it fails, and stays noted when another one fails', async t => {
+t.test('a sign-out is noted unless it fails, stays noted when another one fails, and is done by one', async t => {
   const store = new SlowSessionStore()
   const fails = async () => { throw new Error('down') }
+  const ends = async () => removeEntry(store, '1')
+  await writeEntry(store, '1', {}, 1000)
 
   await t.rejects(withSignOutNoted(store, '1', fails), { message: 'down' })
   t.equal(await hasSignedOut(store, '1'), false)
-  t.equal(await withSignOutNoted(store, '1', async () => {}), true)
+  t.equal(await withSignOutNoted(store, '1', ends), true)
   await t.rejects(withSignOutNoted(store, '1', fails), { message: 'down' })
   t.equal(await hasSignedOut(store, '1'), true)
-  t.equal(await withSignOutNoted(store, '1', async () => {}), false, 'only the first one counts')
+  t.equal(await withSignOutNoted(store, '1', ends), false)
+})
+
+t.test('a sign-out that fails says what has failed, also when its note cannot be taken back', async t => {
+  const store = new SlowSessionStore()
+  const fails = async () => {
+    store.failure = new Error('gone')
+    throw new Error('down')
+  }
+  await t.rejects(withSignOutNoted(store, '1', fails), { message: 'down' })
+})
+
+t.test('attack 59: a session that is written so late that nobody waits any more does not outlive its end', async t => {
+  const entries = new Map<string, Session>()
+  const written = deferred()
+  const late = deferred()
+  const store: CallbackStore = {
+    get: (id, done) => { done(null, entries.get(id) ?? null) },
+    set: (id, session, done) => {
+      const write = () => {
+        entries.set(id, session)
+        done()
+      }
+      if (id === '1') late.promise.then(write).then(written.resolve)
+      else write()
+    },
+    destroy: (id, done) => {
+      entries.delete(id)
+      done()
+    }
+  }
+  keepEnded(store)
+  const failure = await new Promise<unknown>(resolve => {
+    store.set('1', session('ada'), resolve)
+    store.destroy('1', () => {})
+  })
+  t.match(failure, { code: 'unavailable', cause: { message: /^the session store did not answer within 5 seconds/ } })
+
+  late.resolve()
+  await written.promise
+  await new Promise(resolve => { setImmediate(resolve) })
+  t.equal(entries.get('1'), undefined)
 })
 
 t.test('a store that reports a missing entry as ENOENT has none, one that fails is unavailable', async t => {
@@ -90,7 +134,10 @@ t.test('a store that reports a missing entry as ENOENT has none, one that fails 
     set: (_id, _session, done) => { done(error) },
     destroy: (_id, done) => { done(error) }
   })
-  t.equal(await readEntry(failing(Object.assign(new Error(), { code: 'ENOENT' })), '1'), null)
+  const missing = failing(Object.assign(new Error(), { code: 'ENOENT' }))
+  t.equal(await readEntry(missing, '1'), null)
+  await removeEntry(missing, '1')
+  await t.rejects(writeEntry(missing, '1', {}, 1), { code: 'unavailable' }, 'what cannot be written is not there')
   const down = failing(new Error('down'))
   const attempts: Array<() => Promise<unknown>> = [() => readEntry(down, '1'), () => writeEntry(down, '1', {}, 1), () => removeEntry(down, '1')]
   for (const attempt of attempts) {
