@@ -387,7 +387,8 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       t.equal(await app.auth.findUser({ provider: text, subject: ADA.email }), null, `${name}: a provider`)
       t.equal(await app.auth.findUser({ email: text }), null, `${name}: an e-mail to look for`)
 
-      for (const id of [text, `${userId}${text}`, `${userId.slice(0, -1)}${text.slice(0, 1)}`, userId.toUpperCase()]) {
+      const otherIds = [text, `${userId}${text}`, `${userId.slice(0, -1)}${text.slice(0, 1)}`, userId.toUpperCase()].filter(id => id !== userId)
+      for (const id of otherIds) {
         t.equal(await app.auth.findUser({ userId: id }), null, `${name}: an id to look for`)
         for (const call of CALLS) await t.rejects(call(app, id), { code: 'unknown_user' }, `${name}: an id`)
       }
