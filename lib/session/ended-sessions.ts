@@ -26,6 +26,7 @@ export function keepEnded (store: CallbackStore): void {
 
   // What a store throws is for the log: guards and the application's routes would send it to the client.
   store.get = (id: string, done: Done<Session | null>) => {
+    if (isEntryId(id)) return original.get(id, done)
     settle(done, async () => readEntry(original, id))
   }
   store.set = (id: string, session: Session, done: Done) => {

@@ -1,10 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Claims } from '../claims.js'
 import { AuthError } from '../errors.js'
+import { isUserId } from '../store/store.js'
 import { sessionCookieName } from './cookie.js'
 import { hasEnded, hasSignedOut, keepEnded, withSignOutNoted } from './ended-sessions.js'
 import { movePendingSignIns } from './pending-sign-ins.js'
-import { isUserId } from '../store/store.js'
 import { sessionsUnavailable } from './session-store.js'
 
 /** Who is signed in, as the session knows it. */

@@ -1,9 +1,9 @@
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, MemoryAuthStore } from '../../lib/index.js'
-import { localProvider, startApp } from '../helpers/app.js'
+import { SESSION_SECRET, localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { FROM_OWN_PAGE, OwnProvider, type Person, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
-import { SlowSessionStore } from '../helpers/slow-session-store.js'
+import { SESSION_STORES } from '../helpers/session-stores.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const BOB = { email: 'bob@example.com', password: 'battery staple' }
@@ -19,13 +19,9 @@ async function withAda (t: Test, options: AuthPluginOptions = {}) {
   return { app, store, browser, userId, waysIn }
 }
 
-async function userIdIn (browser: Browser): Promise<string | undefined> {
-  return (await browser.get('/me')).json().principal?.userId
-}
-
-for (const [name, session] of [['the memory session store', {}], ['a session store in another process', { store: new SlowSessionStore() }]] as const) {
+for (const [name, createSessions] of SESSION_STORES) {
   t.test(`with ${name}`, async t => {
-    const options = { session: { secret: 'the session secret of the tests, 32+', ...session } }
+    const options = { session: { secret: SESSION_SECRET, store: createSessions() } }
 
     t.test('a signed-in user adds an identity to his account, and stays signed in as he was', async t => {
       const { browser, userId, waysIn } = await withAda(t, options)
@@ -46,7 +42,7 @@ for (const [name, session] of [['the memory session store', {}], ['a session sto
       const { app, browser, userId, waysIn } = await withAda(t, options)
       const bob = new Browser(app)
       await signInAt(bob, 'a', { subject: 'bob-1' })
-      const bobsId = await userIdIn(bob)
+      const bobsId = await userIdIn(bob) ?? ''
 
       const landing = await linkAt(browser, 'a', { subject: 'bob-1' })
 
@@ -64,14 +60,14 @@ for (const [name, session] of [['the memory session store', {}], ['a session sto
 
       t.match((await browser.get(callback)).json(), { error: 'invalid_state' })
       t.strictSame(await waysIn(), ['local ada@example.com'])
-      t.equal(await userIdIn(browser), undefined, 'nor does it sign anybody in')
+      t.equal(await userIdIn(browser), null, 'nor does it sign anybody in')
     })
 
     t.test('attack 23: linking that Ada started does not finish for Bob in the same browser', async t => {
       const { app, browser, waysIn } = await withAda(t, options)
       const callback = await leaveFor(browser, '/auth/a/login?link=true', ADA_AT_A)
       await browser.post('/auth/local/register', BOB)
-      const bobsId = await userIdIn(browser)
+      const bobsId = await userIdIn(browser) ?? ''
 
       t.equal((await browser.get(callback)).headers.location, '/account?error=invalid_state')
 

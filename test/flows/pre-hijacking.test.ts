@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, type LinkingPolicy, MemoryAuthStore } from '../../lib/index.js'
-import { localProvider, startApp } from '../helpers/app.js'
+import { localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider, type Person, linkAt, signInAt } from '../helpers/own-provider.js'
 
@@ -18,10 +18,6 @@ async function start (t: Test, options: AuthPluginOptions) {
   return { app, store, attacker: new Browser(app), victim: new Browser(app) }
 }
 
-async function userIdIn (browser: Browser): Promise<string | undefined> {
-  return (await browser.get('/me')).json().principal?.userId
-}
-
 for (const [name, linking] of Object.entries(POLICIES)) {
   t.test(`linking: ${name}`, async t => {
     t.test('attack 19: who registered the address of somebody else with a password does not share an account with its owner', async t => {
@@ -30,7 +26,7 @@ for (const [name, linking] of Object.entries(POLICIES)) {
 
       t.equal((await signInAt(victim, 'a', VICTIM)).headers.location, '/account?error=account_exists')
 
-      t.equal(await userIdIn(victim), undefined)
+      t.equal(await userIdIn(victim), null)
       t.ok(await userIdIn(attacker))
     })
 
@@ -94,7 +90,7 @@ t.test('attack 20: the owner gets in when the application makes room for him, an
   t.notOk('role' in (await victim.get('/guarded')).json().claims)
   t.equal((await attacker.post('/auth/local/token')).statusCode, 401)
   t.equal((await attacker.get('/guarded')).statusCode, 401)
-  t.equal(await userIdIn(attacker), undefined)
+  t.equal(await userIdIn(attacker), null)
   t.equal((await attacker.post('/auth/local/login', ATTACKERS_PASSWORD)).json().error, 'invalid')
   await signInAt(attacker, 'b', { subject: 'attacker-1', email: 'attacker@example.com' })
   t.not(await userIdIn(attacker), victimId)

@@ -1,6 +1,7 @@
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import type { Test } from 'tap'
-import authPlugin, { type AuthPluginOptions, LocalIdentityProvider, type LocalIdentityProviderOptions } from '../../lib/index.js'
+import authPlugin, { type AuthPluginOptions, LocalIdentityProvider, type LocalIdentityProviderOptions, type Principal } from '../../lib/index.js'
+import type { Browser } from './browser.js'
 
 export const SESSION_SECRET = 'the session secret of the tests, 32+'
 export const LOCAL_SECRET = 'the local secret of the tests, 32 and more'
@@ -21,4 +22,15 @@ export async function startApp (t: Test, options: AuthPluginOptions = {}, server
   extend(app)
   await app.ready()
   return app
+}
+
+/** Who is signed in in a browser, according to `/me`. */
+export async function principalIn (browser: Browser): Promise<Principal | null> {
+  const response = await browser.get('/me')
+  if (response.statusCode !== 200) throw new Error(`/me answered ${response.statusCode}`)
+  return response.json().principal
+}
+
+export async function userIdIn (browser: Browser): Promise<string | null> {
+  return (await principalIn(browser))?.userId ?? null
 }

@@ -32,8 +32,8 @@ export interface AppUnderAttack {
 export async function withEverySessionStore (t: Test, name: string, test: (t: Test, start: (...providers: ExternalProvider[]) => Promise<AppUnderAttack>) => Promise<void>, { sideBySide = true } = {}): Promise<void> {
   for (const [sessions, create] of SESSION_STORES) {
     const ended = t.test(`${name}, with ${sessions}`, { buffered: sideBySide }, async t => {
-      const store = create()
-      await test(t, async (...providers) => startAppUnderAttack(t, { providers, session: { secret: SESSION_SECRET, ...(store !== undefined && { store }) } }))
+      const session = { secret: SESSION_SECRET, store: create() }
+      await test(t, async (...providers) => startAppUnderAttack(t, { providers, session }))
     })
     if (!sideBySide) await ended
   }

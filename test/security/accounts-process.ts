@@ -5,6 +5,7 @@ import type { SessionStore } from '@fastify/session'
 import Fastify from 'fastify'
 import type { Test } from 'tap'
 import authPlugin, { type AuthStore, type AuthorizationClaims, SqlAuthStore } from '../../lib/index.js'
+import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 import { OwnProvider } from '../helpers/own-provider.js'
 
@@ -14,7 +15,7 @@ export interface AccountsApp {
   close (): Promise<unknown>
 }
 
-export async function startAccountsApp (store: AuthStore, sessions?: SessionStore): Promise<AccountsApp> {
+export async function startAccountsApp (store: AuthStore, sessions: SessionStore = new MemorySessionStore()): Promise<AccountsApp> {
   const app = Fastify()
   await app.register(authPlugin, {
     // Not https, for the session cookie travels over http here.
@@ -22,7 +23,7 @@ export async function startAccountsApp (store: AuthStore, sessions?: SessionStor
     local: localProvider(),
     providers: [new OwnProvider('mine'), new OwnProvider('other')],
     store,
-    session: { secret: SESSION_SECRET, ...(sessions !== undefined && { store: sessions }) },
+    session: { secret: SESSION_SECRET, store: sessions },
     rateLimit: false
   })
   app.get('/me', async request => ({ principal: request.principal }))

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import type { SessionStore } from '@fastify/session'
 import type { FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, Auth0Provider, type ExternalProvider, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider } from '../../lib/index.js'
@@ -12,7 +11,7 @@ import { json } from '../fakes/lies.js'
 import { MicrosoftStandIn } from '../fakes/microsoft.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import type { StandIn } from '../fakes/stand-in.js'
-import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
+import { SESSION_SECRET, localProvider, principalIn, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
@@ -84,10 +83,6 @@ function changed (callback: string, changes: Record<string, readonly string[]>):
   return `${pathname}?${searchParams}`
 }
 
-async function principalIn (browser: Browser): Promise<{ userId: string, provider: string, claims: Record<string, unknown> } | null> {
-  return (await browser.get('/me')).json().principal
-}
-
 /** Sends a callback as a script would, which is answered with a status and a code; the person stays who he was. */
 async function assertRefused (t: Test, browser: Browser, callback: string, [statusCode, error]: readonly [number, string], message: string): Promise<void> {
   const before = await principalIn(browser)
@@ -101,15 +96,11 @@ const PROVIDER_ERROR = [502, 'provider_error'] as const
 
 for (const [storeName, createSessionStore] of SESSION_STORES) {
   t.test(`with ${storeName}`, async t => {
-    function sessionWith (store: SessionStore | undefined): AuthPluginOptions {
-      return { session: { secret: SESSION_SECRET, ...(store !== undefined && { store }) } }
-    }
-
     async function startWithKinds (t: Test) {
       const wire = new Wire()
       const kinds = await startKinds(t, wire)
       const providers = Object.values(kinds).map(({ provider }) => provider)
-      const app = await startApp(t, { baseUrl: BASE_URL, providers, ...sessionWith(createSessionStore()) })
+      const app = await startApp(t, { baseUrl: BASE_URL, providers, session: { secret: SESSION_SECRET, store: createSessionStore() } })
       return { app, wire, kinds: Object.entries(kinds) }
     }
 
@@ -121,7 +112,7 @@ for (const [storeName, createSessionStore] of SESSION_STORES) {
       other.profile = { sub: 'bob', email: 'bob@example.com', email_verified: true, name: 'Bob' }
       const store = createSessionStore()
       const providers = [fake.provider({ fetch: wire.through(fetch) }), other.provider({ name: 'other', fetch: wire.through(fetch) })]
-      const app = await startApp(t, { baseUrl: BASE_URL, providers, local: localProvider(), ...sessionWith(store), ...options }, server)
+      const app = await startApp(t, { baseUrl: BASE_URL, providers, local: localProvider(), session: { secret: SESSION_SECRET, store }, ...options }, server)
       return { app, wire, fake, other, store }
     }
 

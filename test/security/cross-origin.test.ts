@@ -2,7 +2,8 @@ import type { SessionStore } from '@fastify/session'
 import type { FastifyInstance, LightMyRequestResponse, Session } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, MemoryAuthStore } from '../../lib/index.js'
-import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
+import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
+import { SESSION_SECRET, localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
 import { SESSION_STORES } from '../helpers/session-stores.js'
@@ -75,7 +76,7 @@ interface Setup {
   victims: readonly [anonymous: Browser, ada: Browser]
 }
 
-async function start (t: Test, sessions: SessionStore | undefined, options: AuthPluginOptions = {}): Promise<Setup> {
+async function start (t: Test, sessions: SessionStore = new MemorySessionStore(), options: AuthPluginOptions = {}): Promise<Setup> {
   const store = new MemoryAuthStore()
   const app = await startApp(t, {
     baseUrl: BASE_URL,
@@ -83,7 +84,7 @@ async function start (t: Test, sessions: SessionStore | undefined, options: Auth
     local: localProvider(),
     store,
     rateLimit: false,
-    session: { secret: SESSION_SECRET, ...(sessions !== undefined && { store: sessions }) },
+    session: { secret: SESSION_SECRET, store: sessions },
     ...options
   })
   const revoked: string[] = []
@@ -95,13 +96,9 @@ async function start (t: Test, sessions: SessionStore | undefined, options: Auth
   return { app, store, revoked, victims }
 }
 
-async function whoIs (browser: Browser): Promise<string | null> {
-  return (await browser.get('/me')).json().principal?.userId ?? null
-}
-
 /** Asserts that nothing has become of some requests: everybody is who he was, nobody new is there, nobody has signed out. */
 async function assertUnchanged (t: Test, { store, revoked, victims }: Setup, requests: () => Promise<void>): Promise<void> {
-  const state = async () => [await Promise.all(victims.map(whoIs)), victims.map(({ cookies }) => [...cookies]), (await store.findUser({ email: EVE.email })), [...revoked]]
+  const state = async () => [await Promise.all(victims.map(userIdIn)), victims.map(({ cookies }) => [...cookies]), (await store.findUser({ email: EVE.email })), [...revoked]]
   const before = await state()
   await requests()
   t.strictSame(await state(), before)
@@ -136,9 +133,9 @@ for (const [kind, createSessions] of SESSION_STORES) {
         t.equal((await browser.post('/auth/local/login', EVE, headers)).statusCode, 200, what)
         const { token }: { token: string } = (await browser.post('/auth/local/token', undefined, headers)).json()
         t.equal((await browser.post('/auth/local/verify-token', { token }, headers)).statusCode, 200, what)
-        const userId = await whoIs(browser)
+        const userId = await userIdIn(browser)
         t.equal((await browser.submit('/auth/local/revoke', {}, headers)).statusCode, 303, what)
-        t.strictSame([await whoIs(browser), revoked], [null, [userId]], what)
+        t.strictSame([await userIdIn(browser), revoked], [null, [userId]], what)
       }
     })
 

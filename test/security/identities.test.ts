@@ -1,8 +1,9 @@
 import type { SessionStore } from '@fastify/session'
 import t, { type Test } from 'tap'
-import { type AuthPluginOptions, type AuthStore, type ExternalProvider, type LinkingPolicy, MemoryAuthStore, OidcProvider, type Principal } from '../../lib/index.js'
+import { type AuthPluginOptions, type AuthStore, type ExternalProvider, type LinkingPolicy, MemoryAuthStore, OidcProvider } from '../../lib/index.js'
+import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
-import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
+import { SESSION_SECRET, localProvider, principalIn, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { FROM_OWN_PAGE, OwnProvider, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
 import { SESSION_STORES } from '../helpers/session-stores.js'
@@ -18,14 +19,14 @@ const ATTACKER = { subject: 'attacker-1', email: 'attacker@example.com' }
 const JSON_CLIENT = { accept: 'application/json' }
 
 /** An application with an OpenID provider `fake`, a provider `own`, passwords, and a registration form that hands claims out. */
-async function start (t: Test, { sessions, ...options }: AuthPluginOptions & { sessions?: SessionStore | undefined } = {}) {
+async function start (t: Test, { sessions = new MemorySessionStore(), ...options }: AuthPluginOptions & { sessions?: SessionStore } = {}) {
   const fake = await startFakeOpenIdProvider(t)
   const store = options.store ?? new MemoryAuthStore()
   const app = await startApp(t, {
     baseUrl: BASE_URL,
     providers: [fake.provider(), new OwnProvider('own')],
     local: localProvider({ registration: { roles: ['member'], emailVerified: true } }),
-    session: { secret: SESSION_SECRET, ...(sessions !== undefined && { store: sessions }) },
+    session: { secret: SESSION_SECRET, store: sessions },
     rateLimit: false,
     ...options,
     store
@@ -44,18 +45,10 @@ async function comeFrom (fake: FakeOpenIdProvider, browser: Browser, profile: Re
   return browser.get(fake.consent(location), JSON_CLIENT)
 }
 
-async function principalIn (browser: Browser): Promise<Principal | null> {
-  return (await browser.get('/me')).json().principal
-}
-
-async function userIdIn (browser: Browser): Promise<string | undefined> {
-  return (await principalIn(browser))?.userId
-}
-
 /** The id of somebody who must be signed in. */
 async function memberIn (browser: Browser): Promise<string> {
   const userId = await userIdIn(browser)
-  if (userId === undefined) throw new Error('nobody is signed in')
+  if (userId === null) throw new Error('nobody is signed in')
   return userId
 }
 

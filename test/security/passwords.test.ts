@@ -6,6 +6,7 @@ import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, type AuthStore, MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
+import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { deferred } from '../helpers/deferred.js'
@@ -34,12 +35,12 @@ const PAGE = `${BASE_URL}/sign-in?lang=en&error=old#form`
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const INVALID = { error: 'invalid', message: 'The e-mail or the password is wrong.' }
 
-async function start (t: Test, options: AuthPluginOptions = {}, sessions?: SessionStore): Promise<FastifyInstance> {
+async function start (t: Test, options: AuthPluginOptions = {}, sessions: SessionStore = new MemorySessionStore()): Promise<FastifyInstance> {
   return startApp(t, {
     baseUrl: BASE_URL,
     local: localProvider(),
     providers: [new OwnProvider('mine'), new OwnProvider('other')],
-    session: { secret: SESSION_SECRET, ...(sessions !== undefined && { store: sessions }) },
+    session: { secret: SESSION_SECRET, store: sessions },
     rateLimit: false,
     ...options
   })

@@ -5,9 +5,10 @@ import type { SessionStore } from '@fastify/session'
 import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, AuthError, GitHubProvider } from '../../lib/index.js'
+import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { GitHubStandIn } from '../fakes/github.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
-import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
+import { SESSION_SECRET, localProvider, principalIn, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
 import { foreignTargets, ownTargets } from '../helpers/redirect-targets.js'
@@ -21,15 +22,10 @@ const OWN = ownTargets(BASE_URL)
 /** Where a browser ends up that is sent to a target after a success. */
 const DESTINATIONS = [...FOREIGN.map(target => [target, '/'] as const), ...OWN]
 
-async function start (t: Test, sessionStore: SessionStore | undefined, options: AuthPluginOptions = {}, server: FastifyServerOptions = {}, extend: (app: FastifyInstance) => void = () => {}): Promise<FastifyInstance> {
-  const session = { secret: SESSION_SECRET, ...(sessionStore !== undefined && { store: sessionStore }) }
-  const app = await startApp(t, { baseUrl: BASE_URL, local: localProvider(), rateLimit: false, session, ...options }, server, extend)
+async function start (t: Test, store: SessionStore = new MemorySessionStore(), options: AuthPluginOptions = {}, server: FastifyServerOptions = {}, extend: (app: FastifyInstance) => void = () => {}): Promise<FastifyInstance> {
+  const app = await startApp(t, { baseUrl: BASE_URL, local: localProvider(), rateLimit: false, session: { secret: SESSION_SECRET, store }, ...options }, server, extend)
   await new Browser(app).post('/auth/local/register', ADA)
   return app
-}
-
-async function principalIn (browser: Browser): Promise<unknown> {
-  return (await browser.get('/me')).json().principal
 }
 
 const AGENT = new Agent({ keepAlive: true })

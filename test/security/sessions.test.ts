@@ -8,7 +8,7 @@ import Fastify, { type FastifyInstance, type FastifyServerOptions, type LightMyR
 import t, { type Test } from 'tap'
 import authPlugin, { type AuthChannel, type AuthPluginOptions, MemoryAuthStore, SignInRefused } from '../../lib/index.js'
 import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
-import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
+import { SESSION_SECRET, localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { selfSigned } from '../helpers/certificate.js'
 import { advanceClock } from '../helpers/clock.js'
@@ -69,12 +69,6 @@ async function start (t: Test, sessions: SessionStore = new MemorySessionStore()
   return { app, store, sessions }
 }
 
-async function whoIs (browser: Browser): Promise<string | null> {
-  const response = await browser.get('/me')
-  if (response.statusCode !== 200) throw new Error(`/me answered ${response.statusCode}`)
-  return response.json().principal?.userId ?? null
-}
-
 /** The cookies that a browser has now, kept by somebody else: an answer that clears them changes nothing for him. */
 function stolenFrom ({ app, cookies }: Browser): () => Browser {
   const copy = new Map(cookies)
@@ -105,12 +99,10 @@ async function isPresent (store: MemoryAuthStore, email: string): Promise<boolea
 }
 
 for (const [kind, createSessions] of SESSION_STORES) {
-  const create = () => createSessions() ?? new MemorySessionStore()
-
   t.test(`with ${kind}`, async t => {
     for (const [way, signIn] of WAYS) {
       t.test(`attack 33: ${way} leaves whoever knew the session before with nothing`, async t => {
-        const { app, sessions } = await start(t, create())
+        const { app, sessions } = await start(t, createSessions())
         if (way === 'login') await new Browser(app).post('/auth/local/register', GRACE)
         const victim = new Browser(app)
         await victim.get('/plant')
@@ -120,27 +112,27 @@ for (const [kind, createSessions] of SESSION_STORES) {
 
         await signIn(victim)
 
-        t.ok(await whoIs(victim))
+        t.ok(await userIdIn(victim))
         t.not(sessionIdOf(victim), before)
         t.equal(await stored(sessions, before), null, 'the old id is gone from the store')
-        t.equal(await whoIs(attacker()), null)
+        t.equal(await userIdIn(attacker()), null)
         t.strictSame((await attacker().get('/cart')).json(), { cart: null, csrf: null })
         t.equal((await attacker().get('/private')).statusCode, 401)
       })
 
       t.test(`attack 33: ${way} as somebody else ends the session of whoever was signed in`, async t => {
-        const { app, sessions } = await start(t, create())
+        const { app, sessions } = await start(t, createSessions())
         if (way === 'login') await new Browser(app).post('/auth/local/register', GRACE)
         const browser = new Browser(app)
         await browser.post('/auth/local/register', ADA)
         await browser.get('/plant')
-        const [ada, before, old] = [await whoIs(browser), sessionIdOf(browser), stolenFrom(browser)]
+        const [ada, before, old] = [await userIdIn(browser), sessionIdOf(browser), stolenFrom(browser)]
 
         await signIn(browser)
 
-        const grace = await whoIs(browser)
+        const grace = await userIdIn(browser)
         t.ok(grace !== null && grace !== ada, 'Grace is signed in')
-        t.equal(await whoIs(old()), null)
+        t.equal(await userIdIn(old()), null)
         t.equal(await stored(sessions, before), null)
         const present = JSON.stringify(await stored(sessions, sessionIdOf(browser)))
         t.notOk([ada, ADA.email, 'planted'].some(trace => present.includes(String(trace))), 'nothing of Ada in the session of Grace')
@@ -149,18 +141,18 @@ for (const [kind, createSessions] of SESSION_STORES) {
       for (const [what, status, failure] of [['refuses', 403, new SignInRefused('not_invited')], ['throws', 503, new Error('a mistake')]] as const) {
         t.test(`attack 33: ${way} signs nobody in when the hook ${what}`, async t => {
           let hook = () => {}
-          const { app, store } = await start(t, create(), { onSignIn: () => hook() })
+          const { app, store } = await start(t, createSessions(), { onSignIn: () => hook() })
           if (way === 'login') await new Browser(app).post('/auth/local/register', GRACE)
           const member = new Browser(app)
           await member.post('/auth/local/register', ADA)
-          const ada = await whoIs(member)
+          const ada = await userIdIn(member)
           hook = () => { throw failure }
 
           for (const [browser, who] of [[new Browser(app), null], [member, ada]] as const) {
             const response = await signIn(browser)
             t.equal(response.statusCode, status)
             t.equal(response.headers['set-cookie'], undefined)
-            t.equal(await whoIs(browser), who, 'who was signed in is, and nobody else')
+            t.equal(await userIdIn(browser), who, 'who was signed in is, and nobody else')
           }
           t.equal(await isPresent(store, GRACE.email), way === 'login', 'a new user is gone')
           t.equal(await store.findUser({ provider: 'a', subject: 'grace-at-a' }), null)
@@ -168,7 +160,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
       }
 
       t.test(`attack 34: ${way} takes over nothing that was planted in the session`, async t => {
-        const { app, sessions } = await start(t, create())
+        const { app, sessions } = await start(t, createSessions())
         if (way === 'login') await new Browser(app).post('/auth/local/register', GRACE)
         const victim = new Browser(app)
         await victim.get('/plant')
@@ -182,22 +174,22 @@ for (const [kind, createSessions] of SESSION_STORES) {
     }
 
     t.test('attack 34: a sign-in that another tab has under way links nothing to whoever signs in meanwhile', async t => {
-      const { app, store } = await start(t, create())
+      const { app, store } = await start(t, createSessions())
       const victim = new Browser(app)
       const planted = await leaveFor(victim, '/auth/a/login', { subject: 'mallory-at-a' })
       const attacker = stolenFrom(victim)
       const { userId }: { userId: string } = (await victim.post('/auth/local/register', ADA)).json()
 
       t.equal((await attacker().get(planted)).json().error, 'invalid_state', 'it is of the new session only')
-      t.equal(await whoIs(attacker()), null)
+      t.equal(await userIdIn(attacker()), null)
       await victim.get(planted)
 
-      t.not(await whoIs(victim), userId, 'it is a sign-in as somebody else')
+      t.not(await userIdIn(victim), userId, 'it is a sign-in as somebody else')
       t.strictSame((await store.links(userId)).map(({ provider }) => provider), ['local'])
     })
 
     t.test('attack 36: no forged cookie is anybody, nor does it break anything', async t => {
-      const { app } = await start(t, create(), {}, {}, app => {
+      const { app } = await start(t, createSessions(), {}, {}, app => {
         app.get('/theme', async (_request, reply) => reply.setCookie('theme', new Signer('the secret of other cookies, 32 or more').sign('dark')).send('dark'))
       })
       const browser = new Browser(app)
@@ -246,11 +238,11 @@ for (const [kind, createSessions] of SESSION_STORES) {
         t.equal((await attacker.post('/auth/local/login', ADA)).statusCode, 200, `${what}: signs in`)
         t.not(attacker.cookies.get('svc_session'), value, `${what}: is no id to sign in with`)
       }
-      t.equal(await whoIs(browser), userId, 'the real one is still good')
+      t.equal(await userIdIn(browser), userId, 'the real one is still good')
     })
 
     t.test('attack 36: of two cookies of one name the first alone counts', async t => {
-      const { app } = await start(t, create())
+      const { app } = await start(t, createSessions())
       const [ada, grace] = [new Browser(app), new Browser(app)]
       const [{ userId: adasId }, { userId: gracesId }] = [(await ada.post('/auth/local/register', ADA)).json(), (await grace.post('/auth/local/register', GRACE)).json()]
       const [adas, graces] = [ada, grace].map(({ cookies }) => cookies.get('svc_session'))
@@ -264,23 +256,23 @@ for (const [kind, createSessions] of SESSION_STORES) {
     })
 
     t.test('attack 36: the cookie of a session that has expired in the store is nobody\'s', async t => {
-      const { app } = await start(t, create())
+      const { app } = await start(t, createSessions())
       const browser = new Browser(app)
       await browser.post('/auth/local/register', ADA)
       const old = stolenFrom(browser)
       advanceClock(t, 7 * DAY_MS - 60_000)
-      t.ok(await whoIs(browser), 'it is good for seven days')
+      t.ok(await userIdIn(browser), 'it is good for seven days')
 
       advanceClock(t, 2 * 60_000)
 
       for (const url of ['/private', '/refreshed']) t.equal((await old().get(url)).statusCode, 401)
       t.equal((await old().post('/auth/local/token')).statusCode, 401)
-      t.equal(await whoIs(old()), null)
+      t.equal(await userIdIn(old()), null)
     })
 
     t.test('attack 37: whoever is deleted passes nowhere from then on, with session or token', async t => {
       for (const [method, url] of [['GET', '/private'], ['GET', '/admin'], ['GET', '/refreshed'], ['POST', '/auth/local/token']] as const) {
-        const { app, browser, userId } = await startWithAdmin(t, create())
+        const { app, browser, userId } = await startWithAdmin(t, createSessions())
         const other = new Browser(app, browser.cookies)
         t.equal((await browser.send({ method, url })).statusCode, 200)
 
@@ -289,7 +281,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
         t.equal((await browser.send({ method, url })).statusCode, 401, url)
         t.equal((await other.send({ method, url })).statusCode, 401, `${url}, with the same cookie`)
       }
-      const { app, browser, userId, token } = await startWithAdmin(t, create())
+      const { app, browser, userId, token } = await startWithAdmin(t, createSessions())
       const linking = await leaveFor(browser, '/auth/b/login?link=true', { subject: 'ada-at-b' })
       await app.auth.deleteUser(userId)
 
@@ -302,7 +294,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
     })
 
     t.test('attack 37: a claim that was withdrawn is gone at the refresh, at the next sign-in and from new tokens', async t => {
-      const { app, browser, userId, token } = await startWithAdmin(t, create())
+      const { app, browser, userId, token } = await startWithAdmin(t, createSessions())
       const other = new Browser(app, browser.cookies)
       await app.auth.withdraw(userId, ['role'])
 
@@ -322,7 +314,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
     })
 
     t.test('attack 37: a session ends with the link that it came in by, at the refresh; no token is issued from then on', async t => {
-      const { app, browser, userId } = await startWithAdmin(t, create())
+      const { app, browser, userId } = await startWithAdmin(t, createSessions())
       await linkAt(browser, 'b', { subject: 'ada-at-b' })
       const [byLink, other] = [new Browser(app), new Browser(app)]
       await signInAt(byLink, 'b', { subject: 'ada-at-b' })
@@ -332,30 +324,30 @@ for (const [kind, createSessions] of SESSION_STORES) {
       t.equal((await byLink.get('/private')).statusCode, 200, 'as documented')
       t.equal((await byLink.post('/auth/local/token')).statusCode, 401)
       t.equal((await byLink.get('/refreshed')).statusCode, 401)
-      t.equal(await whoIs(byLink), null)
+      t.equal(await userIdIn(byLink), null)
       t.equal((await browser.get('/refreshed')).statusCode, 200, 'who came in by another is still there')
       t.ok((await signInAt(other, 'b', { subject: 'ada-at-b' })).headers.location)
-      t.not(await whoIs(other), userId, 'the identity is somebody new')
+      t.not(await userIdIn(other), userId, 'the identity is somebody new')
     })
 
     // There is no password change in this library. To take the link `local` away is what comes nearest.
     t.test('attack 37: a password that was taken away signs nobody in, and its sessions end at the refresh', async t => {
-      const { app, browser, userId } = await startWithAdmin(t, create())
+      const { app, browser, userId } = await startWithAdmin(t, createSessions())
       await linkAt(browser, 'b', { subject: 'ada-at-b' })
       await app.auth.unlink(userId, 'local')
 
       t.equal((await new Browser(app).post('/auth/local/login', ADA)).json().error, 'invalid')
       t.equal((await browser.post('/auth/local/token')).statusCode, 401)
       t.equal((await browser.get('/refreshed')).statusCode, 401)
-      t.equal(await whoIs(browser), null)
+      t.equal(await userIdIn(browser), null)
     })
 
     t.test('attack 37: signing out ends the session; a token is good until it expires, as documented', async t => {
-      const { app, browser, userId, token } = await startWithAdmin(t, create())
+      const { app, browser, userId, token } = await startWithAdmin(t, createSessions())
       const old = stolenFrom(browser)
       await browser.post('/auth/local/revoke')
 
-      t.equal(await whoIs(old()), null)
+      t.equal(await userIdIn(old()), null)
       t.equal((await old().get('/private')).statusCode, 401)
       t.equal((await old().post('/auth/local/token')).statusCode, 401)
       const claims = (await withToken(app, '/api', token)).json()
@@ -408,13 +400,13 @@ for (const [kind, create] of SLOW_APPS) {
       await allArrived.promise
 
       t.equal((await browser.post('/auth/local/revoke')).statusCode, 204)
-      t.equal(await whoIs(old()), null, 'while they are under way')
+      t.equal(await userIdIn(old()), null, 'while they are under way')
       goOn.resolve()
       const answers = await Promise.all(slow)
       t.notOk(answers.some(({ statusCode }) => statusCode >= 500))
 
       for (const jar of [() => browser, old]) {
-        t.equal(await whoIs(jar()), null)
+        t.equal(await userIdIn(jar()), null)
         t.equal((await jar().get('/private')).statusCode, 401)
         t.equal((await jar().post('/auth/local/token')).statusCode, 401)
         t.equal((await jar().get(callback)).json().error, 'invalid_state', 'pending sign-ins are dropped')
@@ -443,7 +435,7 @@ for (const [kind, create] of SLOW_APPS) {
       const answers = await Promise.all(Array.from({ length: 5 }, async () => new Browser(app, browser.cookies).post('/auth/local/revoke')))
 
       t.strictSame(answers.map(({ statusCode }) => statusCode), Array(5).fill(204))
-      t.equal(await whoIs(browser), null)
+      t.equal(await userIdIn(browser), null)
       t.strictSame(revoked, [userId])
     })
   })
@@ -463,7 +455,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
   t.test(`with ${kind}, people stay signed in while secrets are rotated, for as long as the old ones are there`, async t => {
     const OLD = ['the session secret of last year, 32+', 'the token secret of last year, 32 and more'] as const
     const NEW = ['the session secret of this year, 32+', 'the token secret of this year, 32 and more'] as const
-    const [sessions, store] = [createSessions() ?? new MemorySessionStore(), new MemoryAuthStore()]
+    const [sessions, store] = [createSessions(), new MemoryAuthStore()]
     const restart = async (...secrets: Array<typeof OLD | typeof NEW>) => startApp(t, {
       store,
       session: { secret: secrets.map(([secret]) => secret), store: sessions },
@@ -477,7 +469,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
 
     const during = await restart(NEW, OLD)
     const [stays, signsInAgain] = [new Browser(during, before.cookies), new Browser(during)]
-    for (let visit = 0; visit < 2; visit++) t.equal(await whoIs(stays), userId, 'the old cookie is good')
+    for (let visit = 0; visit < 2; visit++) t.equal(await userIdIn(stays), userId, 'the old cookie is good')
     t.equal((await stays.get('/private')).statusCode, 200)
     t.equal((await withToken(during, '/api', oldToken)).statusCode, 200, 'the old token is good')
     t.equal((await verify(during, oldToken)).statusCode, 200)
@@ -487,15 +479,15 @@ for (const [kind, createSessions] of SESSION_STORES) {
     const after = await restart(NEW)
     for (const url of ['/private', '/refreshed']) t.equal((await new Browser(after, stays.cookies).get(url)).statusCode, 401, url)
     t.equal((await new Browser(after, stays.cookies).post('/auth/local/token')).statusCode, 401)
-    t.equal(await whoIs(new Browser(after, stays.cookies)), null, 'the old cookie is nobody\'s')
+    t.equal(await userIdIn(new Browser(after, stays.cookies)), null, 'the old cookie is nobody\'s')
     t.equal((await withToken(after, '/api', oldToken)).statusCode, 401, 'the old token is good for nothing')
     t.equal((await verify(after, oldToken)).statusCode, 401)
     t.equal((await withToken(after, '/api', newToken)).statusCode, 200, 'what was made meanwhile was signed with the first secret')
     t.equal((await verify(after, newToken)).statusCode, 200)
-    t.equal(await whoIs(new Browser(after, signsInAgain.cookies)), userId)
+    t.equal(await userIdIn(new Browser(after, signsInAgain.cookies)), userId)
 
     const forged = new Signer(OLD[0]).sign(sessionIdOf(signsInAgain))
-    t.equal(await whoIs(new Browser(after, new Map([['svc_session', forged]]))), null, 'whoever has the old secret makes no cookie')
+    t.equal(await userIdIn(new Browser(after, new Map([['svc_session', forged]]))), null, 'whoever has the old secret makes no cookie')
     t.equal((await verify(after, await localProvider({ secret: OLD[1] }).issueIdToken(userId))).statusCode, 401, 'nor a token')
   })
 }

@@ -6,6 +6,7 @@ import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import { EncryptJWT, SignJWT, UnsecuredJWT, decodeJwt, exportJWK } from 'jose'
 import t, { type Test } from 'tap'
 import { type ExtraClaims, LocalIdentityProvider, type LocalIdentityProviderOptions, type TokenUse } from '../../lib/index.js'
+import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { listen } from '../helpers/loopback.js'
@@ -40,13 +41,13 @@ interface TokenApp {
   good: () => Record<string, unknown>
 }
 
-async function start (t: Test, options: LocalIdentityProviderOptions = {}, sessions?: SessionStore): Promise<TokenApp> {
+async function start (t: Test, options: LocalIdentityProviderOptions = {}, sessions: SessionStore = new MemorySessionStore()): Promise<TokenApp> {
   const local = localProvider(options)
   const app = await startApp(t, {
     baseUrl: 'https://app.example',
     local,
     providers: [new OwnProvider('mine')],
-    session: { secret: SESSION_SECRET, ...(sessions !== undefined && { store: sessions }) }
+    session: { secret: SESSION_SECRET, store: sessions }
   }, {}, app => {
     app.get('/api', { preHandler: app.auth.requireBearer }, async request => request.token)
     app.get('/invitation', { preHandler: app.auth.requireBearerFor(INVITATION) }, async request => request.token)

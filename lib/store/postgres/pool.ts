@@ -1,7 +1,7 @@
 import type postgres from 'postgres'
+import { PATIENCE_MS, SilenceError, inTime } from '../../in-time.js'
 import { Connection } from './connection.js'
 import { isAnswer } from './failures.js'
-import { PATIENCE_MS, SilenceError, inTime } from '../../in-time.js'
 
 /** How long the server may take to answer: less than a call may take, so that the next one finds the pool mended. */
 const ANSWER_MS = 4500

@@ -2,11 +2,11 @@ import { type SQL, type SQLWrapper, and, count, eq, getTableColumns, isNull, ne,
 import { type PgDatabase, type PgQueryResultHKT, alias } from 'drizzle-orm/pg-core'
 import type { AuthorizationClaims } from '../../claims.js'
 import { AuthError } from '../../errors.js'
+import { PATIENCE_MS, inTime } from '../../in-time.js'
 import { Once } from '../../once.js'
 import { credentials, providerLinks, users } from '../../schema/postgres.js'
 import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, isUserId, linksWithout } from '../store.js'
 import { causeOf, sqlState, storeFailure } from './failures.js'
-import { PATIENCE_MS, inTime } from '../../in-time.js'
 import { createPostgresTables } from './tables.js'
 
 export type PostgresDatabase = PgDatabase<PgQueryResultHKT>
