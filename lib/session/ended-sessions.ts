@@ -27,23 +27,23 @@ export function keepEnded (store: CallbackStore): void {
   // What a store throws is for the log: guards and the application's routes would send it to the client.
   store.get = (id: string, done: Done<Session | null>) => {
     if (isEntryId(id)) return original.get(id, done)
-    settle(done, async () => readEntry(original, id))
+    settle(done, readEntry(original, id))
   }
   store.set = (id: string, session: Session, done: Done) => {
     if (isEntryId(id)) return original.set(id, session, done)
-    settle(done, async () => {
-      if (await hasEnded(original, id)) return
-      await writeSession(original, id, session, async () => {
-        if (await hasEnded(original, id)) await removeEntry(original, id)
-      })
-    })
+    settle(done, writeUnlessEnded(original, id, session))
   }
   store.destroy = (id: string, done: Done) => {
     if (isEntryId(id)) return original.destroy(id, done)
-    settle(done, async () => {
-      await writeEntry(original, entryId('ended', id), {}, LONGEST_REQUEST_MS, async () => removeEntry(original, id))
-    })
+    settle(done, writeEntry(original, entryId('ended', id), {}, LONGEST_REQUEST_MS, async () => removeEntry(original, id)))
   }
+}
+
+async function writeUnlessEnded (store: CallbackStore, id: string, session: Session): Promise<void> {
+  if (await hasEnded(store, id)) return
+  await writeSession(store, id, session, async () => {
+    if (await hasEnded(store, id)) await removeEntry(store, id)
+  })
 }
 
 /** Sign-outs of one session take turns, so that of many at once one is the first. */
@@ -81,7 +81,7 @@ export async function hasEnded (store: CallbackStore, id: string): Promise<boole
   return await readEntry(store, entryId('ended', id)) !== null
 }
 
-function settle<T> (done: Done<T>, work: () => Promise<T>): void {
+function settle<T> (done: Done<T>, answer: Promise<T>): void {
   // The callback runs outside the promise: what it throws is not an error of the store.
-  work().then(answer => { process.nextTick(done, null, answer) }, (error: unknown) => { process.nextTick(done, error) })
+  answer.then(answer => { process.nextTick(done, null, answer) }, (error: unknown) => { process.nextTick(done, error) })
 }

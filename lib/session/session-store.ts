@@ -45,7 +45,7 @@ export async function removeEntry (store: CallbackStore, id: string): Promise<vo
   await inPatience(answerOf(done => { store.destroy(id, done) }).catch(passOverMissing))
 }
 
-async function answerOf<T = void> (ask: (done: (error: unknown, answer?: T) => void) => void): Promise<T | undefined> {
+function answerOf<T = void> (ask: (done: (error: unknown, answer?: T) => void) => void): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     ask((error, answer) => { error ? reject(error) : resolve(answer) })
   })

@@ -21,9 +21,9 @@ function forge (payload: unknown, { header = HEADER, secret = SECRET, hash = 'sh
 
 t.test('an issued token carries the claims, and is verified', async t => {
   const before = now()
-  const token = await issuer.issue('ada', { role: 'admin', scopes: ['a'], nested: { b: null } }, 900, {})
+  const token = issuer.issue('ada', { role: 'admin', scopes: ['a'], nested: { b: null } }, 900, {})
 
-  const claims = await issuer.verify(token, {})
+  const claims = issuer.verify(token, {})
 
   t.strictSame(claims, decodeJwt(token))
   t.match(claims, { iss: 'svc-auth-local', sub: 'ada', role: 'admin', scopes: ['a'], nested: { b: null }, jti: /^[0-9a-f-]{36}$/ })
@@ -36,19 +36,19 @@ t.test('an issued token carries the claims, and is verified', async t => {
 t.test('whatever claims a token was issued with, it is verified', async t => {
   const claims = { 1: 'a number as name', b: 1, 0: 'and a smaller one', 'a b': -0, large: 1e21, small: 5e-324, fraction: 0.1, text: 'ünïcödé 👩‍💻 \u2028 \ufeff " \\ / \u0001', '': '', toString: 'a', list: [{ 2: 'b', a: 1 }, []], toJSON: null }
 
-  const verified = await issuer.verify(await issuer.issue('ünïcödé', claims, 900, {}), {})
+  const verified = issuer.verify(issuer.issue('ünïcödé', claims, 900, {}), {})
 
   t.hasStrict(verified, { ...claims, 'a b': 0, sub: 'ünïcödé' })
 })
 
 t.test('no two tokens have one jti', async t => {
-  const tokens = await Promise.all(Array.from({ length: 10 }, () => issuer.issue('ada', {}, 900, {})))
+  const tokens = Array.from({ length: 10 }, () => issuer.issue('ada', {}, 900, {}))
 
   t.equal(new Set(tokens.map(token => decodeJwt(token).jti)).size, 10)
 })
 
 t.test('what these tests forge is refused for what is wrong with it: without a mistake it is good', async t => {
-  t.match(await issuer.verify(forge(good()), {}), { sub: 'ada' })
+  t.match(issuer.verify(forge(good()), {}), { sub: 'ada' })
 })
 
 t.test('attack 46: a token without a signature of ours is refused, however alg is spelled', async t => {
@@ -64,7 +64,7 @@ t.test('attack 46: a token without a signature of ours is refused, however alg i
     `${forge(good()).split('.').slice(0, 2).join('.')}.`
   ]
 
-  for (const token of tokens) await t.rejects(issuer.verify(token, {}), INVALID, token.slice(0, 60))
+  for (const token of tokens) t.throws(() => issuer.verify(token, {}), INVALID, token.slice(0, 60))
 })
 
 t.test('attack 47: other algorithms are refused, with our secret and with keys of their own', async t => {
@@ -83,12 +83,12 @@ t.test('attack 47: other algorithms are refused, with our secret and with keys o
     ...['HS384', 'HS512', 'RS256', 'ES256', 'PS256', 'EdDSA', 'dir'].map(alg => forge(good(), { header: { alg, typ: 'JWT' } }))
   ]
 
-  for (const token of tokens) await t.rejects(issuer.verify(token, {}), INVALID)
+  for (const token of tokens) t.throws(() => issuer.verify(token, {}), INVALID)
 })
 
 t.test('attack 47: a token signed with another secret is refused', async t => {
   for (const secret of ['', SECRET.slice(0, 31), `${SECRET} `, SECRET.toUpperCase(), 'the session secret of the tests, 32+', '0'.repeat(64), `${SECRET}\u0000`.repeat(2)]) {
-    await t.rejects(issuer.verify(forge(good(), { secret }), {}), INVALID)
+    t.throws(() => issuer.verify(forge(good(), { secret }), {}), INVALID)
   }
 })
 
@@ -99,16 +99,16 @@ t.test('attack 47: of several secrets the first signs and all verify, until one 
   const during = new TokenIssuer('svc-auth-local', [SECRET, old])
   const after = new TokenIssuer('svc-auth-local', [SECRET])
 
-  const oldToken = await before.issue('ada', {}, 900, {})
-  const newToken = await during.issue('ada', {}, 900, {})
+  const oldToken = before.issue('ada', {}, 900, {})
+  const newToken = during.issue('ada', {}, 900, {})
 
-  t.match(await before.verify(forge(good(), { secret: older }), {}), { sub: 'ada' })
-  t.match(await during.verify(oldToken, {}), { sub: 'ada' })
-  t.match(await during.verify(newToken, {}), { sub: 'ada' })
-  t.match(await after.verify(newToken, {}), { sub: 'ada' }, 'the first one signs')
-  await t.rejects(after.verify(oldToken, {}), INVALID)
-  await t.rejects(during.verify(forge(good(), { secret: older }), {}), INVALID)
-  await t.rejects(before.verify(newToken, {}), INVALID)
+  t.match(before.verify(forge(good(), { secret: older }), {}), { sub: 'ada' })
+  t.match(during.verify(oldToken, {}), { sub: 'ada' })
+  t.match(during.verify(newToken, {}), { sub: 'ada' })
+  t.match(after.verify(newToken, {}), { sub: 'ada' }, 'the first one signs')
+  t.throws(() => after.verify(oldToken, {}), INVALID)
+  t.throws(() => during.verify(forge(good(), { secret: older }), {}), INVALID)
+  t.throws(() => before.verify(newToken, {}), INVALID)
 })
 
 const WITHOUT = Symbol('absent')
@@ -139,14 +139,14 @@ const WRONG_CLAIMS: Array<[what: string, payload: () => unknown]> = [
 
 for (const [what, payload] of WRONG_CLAIMS) {
   t.test(`attack 48: a token of ours with ${what} is refused`, async t => {
-    await t.rejects(issuer.verify(forge(payload()), {}), INVALID)
+    t.throws(() => issuer.verify(forge(payload()), {}), INVALID)
   })
 }
 
 t.test('attack 48: bytes that are no UTF-8 are refused', async t => {
   const input = `${encoded(HEADER)}.${Buffer.concat([Buffer.from(JSON.stringify(good()).slice(0, -1)), Buffer.from(',"a":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]).toString('base64url')}`
 
-  await t.rejects(issuer.verify(`${input}.${createHmac('sha256', SECRET).update(input).digest('base64url')}`, {}), INVALID)
+  t.throws(() => issuer.verify(`${input}.${createHmac('sha256', SECRET).update(input).digest('base64url')}`, {}), INVALID)
 })
 
 t.test('attack 49: a header that says more, or less, than ours is refused', async t => {
@@ -158,14 +158,14 @@ t.test('attack 49: a header that says more, or less, than ours is refused', asyn
   const headers = [...extras.map(extra => ({ ...HEADER, ...extra })), { alg: 'HS256' }, ...['jwt', 'JWS', 'at+jwt', 'application/jwt', '', null].map(typ => ({ alg: 'HS256', typ })), { typ: 'JWT' }, { ...HEADER, Alg: 'none' }, {}, [], 'null', '', '"HS256"', '{"alg":"HS256","typ":"JWT"']
 
   for (const header of headers) {
-    await t.rejects(issuer.verify(forge(good(), { header }), {}), INVALID, JSON.stringify(header).slice(0, 80))
-    await t.rejects(issuer.verify(forge(good(), { header, secret: 'a key of the attacker, 32 and more' }), {}), INVALID)
+    t.throws(() => issuer.verify(forge(good(), { header }), {}), INVALID, JSON.stringify(header).slice(0, 80))
+    t.throws(() => issuer.verify(forge(good(), { header, secret: 'a key of the attacker, 32 and more' }), {}), INVALID)
   }
 })
 
 t.test('attack 49: a token inside a token is refused', async t => {
-  await t.rejects(issuer.verify(forge(forge(good()), { header: { ...HEADER, cty: 'JWT' } }), {}), INVALID)
-  await t.rejects(issuer.verify(forge(forge(good())), {}), INVALID)
+  t.throws(() => issuer.verify(forge(forge(good()), { header: { ...HEADER, cty: 'JWT' } }), {}), INVALID)
+  t.throws(() => issuer.verify(forge(forge(good())), {}), INVALID)
 })
 
 t.test('attack 50: what has not the shape of a token is refused', async t => {
@@ -183,7 +183,7 @@ t.test('attack 50: what has not the shape of a token is refused', async t => {
     `${encoded(HEADER)}.${encoded(`{"a":${'['.repeat(4000)}${']'.repeat(4000)}}`)}.${signature}`
   ]
 
-  for (const shape of shapes) await t.rejects(issuer.verify(shape, {}), INVALID)
+  for (const shape of shapes) t.throws(() => issuer.verify(shape, {}), INVALID)
 })
 
 t.test('attack 50: a token of 16384 characters is looked at, a longer one is not', async t => {
@@ -192,22 +192,22 @@ t.test('attack 50: a token of 16384 characters is looked at, a longer one is not
   const longest = around.findLast(token => token.length <= 16_384)
   const next = around.find(token => token.length > 16_384)
 
-  t.match(await issuer.verify(longest, {}), { sub: 'ada' })
-  await t.rejects(issuer.verify(next, {}), INVALID)
+  t.match(issuer.verify(longest, {}), { sub: 'ada' })
+  t.throws(() => issuer.verify(next, {}), INVALID)
 })
 
 t.test('claims that make a token too long to be verified make no token', async t => {
-  await t.rejects(issuer.issue('ada', { text: 'a'.repeat(20_000) }, 900, {}), { name: 'AuthError', code: 'invalid_claims' })
+  t.throws(() => issuer.issue('ada', { text: 'a'.repeat(20_000) }, 900, {}), { name: 'AuthError', code: 'invalid_claims' })
 })
 
 t.test('attack 51: a token is good for the use that it was made for, and for no other', async t => {
   const uses: TokenUse[] = [{}, { purpose: 'invitation' }, { purpose: 'pre-auth' }, { audience: 'reports' }, { audience: 'invitation' }, { purpose: 'invitation', audience: 'reports' }, { purpose: 'invitation', audience: 'billing' }]
 
   for (const [made, use] of uses.entries()) {
-    const token = await issuer.issue('ada', {}, 900, use)
+    const token = issuer.issue('ada', {}, 900, use)
     for (const [named, other] of uses.entries()) {
-      if (made === named) t.match(await issuer.verify(token, other), { sub: 'ada', ...(use.purpose && { purpose: use.purpose }), ...(use.audience && { aud: use.audience }) })
-      else await t.rejects(issuer.verify(token, other), INVALID, `${JSON.stringify(use)} is not ${JSON.stringify(other)}`)
+      if (made === named) t.match(issuer.verify(token, other), { sub: 'ada', ...(use.purpose && { purpose: use.purpose }), ...(use.audience && { aud: use.audience }) })
+      else t.throws(() => issuer.verify(token, other), INVALID, `${JSON.stringify(use)} is not ${JSON.stringify(other)}`)
     }
   }
 })
@@ -215,26 +215,26 @@ t.test('attack 51: a token is good for the use that it was made for, and for no 
 t.test('attack 51: a token of another application with the same secret and another issuer is refused', async t => {
   const other = new TokenIssuer('another', [SECRET])
 
-  await t.rejects(issuer.verify(await other.issue('ada', {}, 900, {}), {}), INVALID)
-  await t.rejects(other.verify(await issuer.issue('ada', {}, 900, {}), {}), INVALID)
+  t.throws(() => issuer.verify(other.issue('ada', {}, 900, {}), {}), INVALID)
+  t.throws(() => other.verify(issuer.issue('ada', {}, 900, {}), {}), INVALID)
 })
 
 t.test('attack 51: a use that says nothing makes no token', async t => {
-  const token = await issuer.issue('ada', {}, 900, {})
+  const token = issuer.issue('ada', {}, 900, {})
   for (const use of [{ purpose: undefined }, { purpose: 'export', audience: undefined }, { purpose: '' }, { audience: '' }, { purpose: 1 }, { audience: ['reports'] }, { purpose: null }, { audience: {} }]) {
-    await t.rejects(issuer.issue('ada', {}, 900, use as TokenUse), { name: 'OptionsError', message: /^(purpose|audience) must be a non-empty string, or left out$/ })
-    await t.rejects(issuer.verify(token, use as TokenUse), { name: 'OptionsError' })
+    t.throws(() => issuer.issue('ada', {}, 900, use as TokenUse), { name: 'OptionsError', message: /^(purpose|audience) must be a non-empty string, or left out$/ })
+    t.throws(() => issuer.verify(token, use as TokenUse), { name: 'OptionsError' })
   }
   for (const use of [null, 'export', ['export'], { purpos: 'export' }, { purpose: 'export', aud: 'reports' }]) {
-    await t.rejects(issuer.issue('ada', {}, 900, use as TokenUse), { name: 'OptionsError', message: /^the use of a token/ })
-    await t.rejects(issuer.verify(token, use as TokenUse), { name: 'OptionsError', message: /^the use of a token/ })
+    t.throws(() => issuer.issue('ada', {}, 900, use as TokenUse), { name: 'OptionsError', message: /^the use of a token/ })
+    t.throws(() => issuer.verify(token, use as TokenUse), { name: 'OptionsError', message: /^the use of a token/ })
   }
 })
 
 t.test('attack 52: claims that the issuer sets cannot be given', async t => {
   for (const name of ['iss', 'sub', 'iat', 'exp', 'jti', 'nbf', 'aud', 'purpose']) {
     for (const value of ['x', 1, null]) {
-      await t.rejects(issuer.issue('ada', { role: 'member', [name]: value }, 900, {}), { name: 'AuthError', code: 'invalid_claims', message: `"${name}" is set by the issuer and cannot be an extra claim.` })
+      t.throws(() => issuer.issue('ada', { role: 'member', [name]: value }, 900, {}), { name: 'AuthError', code: 'invalid_claims', message: `"${name}" is set by the issuer and cannot be an extra claim.` })
     }
   }
 })
@@ -248,23 +248,23 @@ t.test('attack 52: claims that are not plain JSON data make no token', async t =
     [], 'role', null, 1, new Map(), new (class { role = 'admin' })()
   ]
 
-  for (const claims of odd) await t.rejects(issuer.issue('ada', claims as ExtraClaims, 900, {}), { name: 'AuthError', code: 'invalid_claims', statusCode: 400 })
+  for (const claims of odd) t.throws(() => issuer.issue('ada', claims as ExtraClaims, 900, {}), { name: 'AuthError', code: 'invalid_claims', statusCode: 400 })
   t.notOk('admin' in {})
 })
 
 t.test('attack 52: a lifetime is a number of seconds from one to thirty days', async t => {
   for (const ttl of [0, -1, 0.5, NaN, Infinity, -Infinity, '900', 1e12, 2_592_001, null, undefined, 900n, [900], {}]) {
-    await t.rejects(issuer.issue('ada', {}, ttl as number, {}), { name: 'AuthError', code: 'invalid_ttl', statusCode: 400 })
+    t.throws(() => issuer.issue('ada', {}, ttl as number, {}), { name: 'AuthError', code: 'invalid_ttl', statusCode: 400 })
   }
   for (const [ttl, lifetime] of [[1, 1], [2_592_000, 2_592_000], [1.5, 2], [59.2, 60]] as const) {
-    const { exp = 0, iat = 0 } = decodeJwt(await issuer.issue('ada', {}, ttl, {}))
+    const { exp = 0, iat = 0 } = decodeJwt(issuer.issue('ada', {}, ttl, {}))
     t.equal(exp - iat, lifetime)
   }
 })
 
 t.test('a token is for somebody', async t => {
   for (const userId of ['', undefined, null, 1, {}, ['ada']]) {
-    await t.rejects(issuer.issue(userId as string, {}, 900, {}), { name: 'AuthError', code: 'invalid_claims', message: 'userId must be a non-empty string.' })
+    t.throws(() => issuer.issue(userId as string, {}, 900, {}), { name: 'AuthError', code: 'invalid_claims', message: 'userId must be a non-empty string.' })
   }
 })
 
