@@ -20,7 +20,7 @@ export class MemoryAuthStore implements AuthStore {
 
   async findUser (query: UserQuery): Promise<User | null> {
     const account = this.#find(query)
-    return account === undefined ? null : structuredClone(account.user)
+    return account === undefined ? null : copyOf(account.user)
   }
 
   async links (userId: string): Promise<Link[]> {
@@ -31,7 +31,7 @@ export class MemoryAuthStore implements AuthStore {
     const account = this.#byLink.get(linkKey('local', email))
     const link = account?.links.find(link => link.provider === 'local')
     if (account?.passwordHash === undefined || link === undefined) return null
-    return structuredClone({ user: account.user, link, passwordHash: account.passwordHash })
+    return copyOf({ user: account.user, link, passwordHash: account.passwordHash })
   }
 
   async refreshIdentity (identity: LinkedIdentity): Promise<User | null> {
@@ -40,7 +40,7 @@ export class MemoryAuthStore implements AuthStore {
     const link = account?.links.find(link => link.provider === provider)
     if (account === undefined || link === undefined) return null
     const earlier = link.claims
-    link.claims = structuredClone(claims)
+    link.claims = copyOf(claims)
     return this.#noteIdentity(account, identity, earlier)
   }
 
@@ -48,11 +48,11 @@ export class MemoryAuthStore implements AuthStore {
     const emailIsTaken = user.email !== null && this.#byEmail.has(user.email)
     if (emailIsTaken || this.#byLink.has(linkKey(link.provider, link.subject))) return null
 
-    const account: Account = { user: structuredClone(user), links: [], passwordHash }
+    const account: Account = { user: copyOf(user), links: [], passwordHash }
     this.#byUserId.set(user.userId, account)
     if (user.email !== null) this.#byEmail.set(user.email, account)
     this.#setLink(account, { ...link, userId: user.userId })
-    return structuredClone(user)
+    return copyOf(user)
   }
 
   async addLink (userId: string, identity: LinkedIdentity): Promise<User | null> {
@@ -68,7 +68,7 @@ export class MemoryAuthStore implements AuthStore {
     const left = linksWithout(this.#linksOf(userId), provider)
     const account = this.#known(userId)
     for (const link of account.links.filter(link => link.provider === provider)) this.#byLink.delete(linkKey(link.provider, link.subject))
-    account.links = structuredClone(left)
+    account.links = copyOf(left)
     if (provider === 'local') account.passwordHash = undefined
     return left
   }
@@ -98,14 +98,14 @@ export class MemoryAuthStore implements AuthStore {
 
   async grant (userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> {
     const { user } = this.#known(userId)
-    user.claims = { ...user.claims, ...structuredClone(claims) }
-    return structuredClone(user.claims)
+    user.claims = { ...user.claims, ...copyOf(claims) }
+    return copyOf(user.claims)
   }
 
   async withdraw (userId: string, names: readonly string[]): Promise<AuthorizationClaims> {
     const { user } = this.#known(userId)
     for (const name of names) delete user.claims[name]
-    return structuredClone(user.claims)
+    return copyOf(user.claims)
   }
 
   async close (): Promise<void> {
@@ -120,11 +120,11 @@ export class MemoryAuthStore implements AuthStore {
 
   #linksOf (userId: string): Link[] {
     const links = this.#byUserId.get(userId)?.links ?? []
-    return structuredClone(links).sort((a, b) => a.provider < b.provider ? -1 : 1)
+    return copyOf(links).sort((a, b) => a.provider < b.provider ? -1 : 1)
   }
 
   #setLink (account: Account, link: Link): void {
-    account.links.push(structuredClone(link))
+    account.links.push(copyOf(link))
     this.#byLink.set(linkKey(link.provider, link.subject), account)
   }
 
@@ -139,7 +139,7 @@ export class MemoryAuthStore implements AuthStore {
       user.email = verifiedEmail
       user.emailVerified = true
     }
-    return structuredClone(user)
+    return copyOf(user)
   }
 
   #known (userId: string): Account {
@@ -151,4 +151,14 @@ export class MemoryAuthStore implements AuthStore {
 
 function linkKey (provider: string, subject: string): string {
   return JSON.stringify([provider, subject])
+}
+
+/** A copy of plain JSON data, many times faster than a structured clone. */
+function copyOf<T> (value: T): T
+function copyOf (value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(item => copyOf(item))
+  if (typeof value !== 'object' || value === null) return value
+  const copy: Record<string, unknown> = { ...value }
+  for (const name of Object.keys(copy)) copy[name] = copyOf(copy[name])
+  return copy
 }

@@ -3,7 +3,7 @@ import type { Database } from 'better-sqlite3'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import type { Sql } from 'postgres'
 import { OptionsError } from '../errors.js'
-import type { PostgresDatabase } from './postgres/statements.js'
+import type { PostgresDatabase } from './postgres/prepare.js'
 
 export type SqliteTarget =
   | { dialect: 'sqlite', file: string }

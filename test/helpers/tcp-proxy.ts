@@ -20,6 +20,8 @@ export interface TcpProxy {
   readonly serverNames: string[]
   /** What becomes of the connections to come. */
   fate: Fate
+  /** Hears what clients send. */
+  hear: (data: Buffer) => void
   /** From now on nothing comes through on the connections that there are, not even that they are closed. */
   silence (): void
   /** Resets the connections that there are. */
@@ -39,7 +41,10 @@ export async function startProxy (t: Test, target: string, certificate?: { key: 
     const line = { client, server, isSilent: fate === 'is silent' }
     lines.add(line)
     client.on('error', () => {})
-      .on('data', data => { if (!line.isSilent) server.write(data) })
+      .on('data', data => {
+        proxy.hear(data)
+        if (!line.isSilent) server.write(data)
+      })
       .once('end', () => { if (!line.isSilent) server.end() })
       .once('close', () => { server.destroy(); lines.delete(line) })
     server.on('error', () => {})
@@ -68,6 +73,7 @@ export async function startProxy (t: Test, target: string, certificate?: { key: 
     connections: 0,
     serverNames: [],
     fate: 'works',
+    hear () {},
     silence () { for (const line of lines) line.isSilent = true },
     reset () { for (const { client } of lines) client.resetAndDestroy() }
   }

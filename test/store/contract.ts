@@ -898,7 +898,7 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
 
   t.test('what is handed in can be changed afterwards and changes nothing', async t => {
     const { store } = await open(t)
-    const user = { ...localUser('bob@example.com'), claims: { list: ['a'] } }
+    const user = { ...localUser('bob@example.com'), claims: { list: ['a', { deep: ['b'] }] } }
     const sameUser = structuredClone(user)
     const refreshed = identity('local', 'bob@example.com', { claims: { sub: 'bob', list: ['b'] } })
     const added = identity('other', 'bob', { claims: { sub: 'bob', list: ['c'] } })
@@ -915,13 +915,13 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
     for (const argument of [refreshed, added, granted, withdrawn]) vandalize(argument)
 
     t.hasStrict(await store.findUser({ userId: sameUser.userId }), { email: 'bob@example.com', name: 'Somebody' })
-    t.strictSame((await store.findUser({ userId: sameUser.userId }))?.claims, { list: ['a'], more: ['d'] })
+    t.strictSame((await store.findUser({ userId: sameUser.userId }))?.claims, { list: ['a', { deep: ['b'] }], more: ['d'] })
     t.strictSame((await store.links(sameUser.userId)).map(({ claims }) => claims), [{ sub: 'bob', list: ['b'] }, { sub: 'bob', list: ['c'] }])
   })
 
   t.test('what was handed out can be changed and changes nothing', async t => {
     const { store } = await open(t)
-    const bob = { ...localUser('bob@example.com'), claims: { list: ['a'] } }
+    const bob = { ...localUser('bob@example.com'), claims: { list: ['a', { deep: ['b'] }] } }
     const { link: bobsLink, passwordHash, ...user } = structuredClone(bob)
 
     const handedOut = [

@@ -183,6 +183,23 @@ for (const [name, emptyPlace] of Object.entries(ENGINES)) {
       t.notMatch(violating, secrets, 'the server itself tells the row that it refused')
     })
 
+    t.test('a migration that changes the tables while the store runs does not make it fail', async t => {
+      const store = await emptyStore(t)
+      const ada = newUser({ email: 'ada@example.com' })
+      await store.createUser(ada)
+      const everyCall = async () => [
+        (await store.findUser({ userId: ada.userId }))?.email,
+        (await store.findUser({ email: 'ada@example.com' }))?.email,
+        (await store.refreshIdentity({ ...ada.link, verifiedEmail: null }))?.email
+      ]
+      const before = await everyCall()
+      t.teardown(() => run('alter table svc_auth_users alter email type text, drop note'))
+
+      await run('alter table svc_auth_users alter email type varchar(254), add note text')
+
+      t.strictSame(await everyCall(), before)
+    })
+
     if (typeof one === 'string') return
     t.test('the engine stays open when the store is closed', async t => {
       const store = await emptyStore(t)

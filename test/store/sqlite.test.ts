@@ -150,6 +150,51 @@ t.test('tables', async t => {
   })
 })
 
+t.test('statements', async t => {
+  t.test('are compiled once', async t => {
+    const connection = connect(t)
+    const store = open(t, connection)
+    const everyCall = async () => {
+      const ada = newUser({ email: `${randomUUID()}@example.com` })
+      await store.createUser(ada)
+      await store.findUser({ userId: ada.userId })
+      await store.refreshIdentity({ ...ada.link, verifiedEmail: ada.email })
+      await store.grant(ada.userId, { role: 'admin' })
+      await store.deleteUser(ada.userId)
+    }
+    await everyCall()
+    const compiled = t.capture(connection, 'prepare', connection.prepare)
+
+    await everyCall()
+
+    t.strictSame(compiled().map(({ args: [statement] }) => statement), [])
+  })
+
+  t.test('go on when another connection makes their tables anew, and fail only as long as those are not there', async t => {
+    const file = join(t.testdir(), 'users.db')
+    const [store, connection] = [open(t, file), connect(t, file)]
+    const ada = newUser({ email: 'ada@example.com' })
+    await store.createUser(ada)
+    const everyCall = async () => [
+      (await store.findUser({ userId: ada.userId }))?.email,
+      (await store.findUser({ email: 'ada@example.com' }))?.email,
+      (await store.refreshIdentity({ ...ada.link, verifiedEmail: null }))?.email
+    ]
+    await everyCall()
+    connection.pragma('foreign_keys = OFF')
+    connection.pragma('legacy_alter_table = ON')
+
+    connection.exec('alter table svc_auth_users rename to old')
+    await t.rejects(everyCall(), UNAVAILABLE)
+    connection.exec(`
+      create table svc_auth_users (note text, name text, email text, extras text not null, claims text not null, user_id text primary key);
+      insert into svc_auth_users (user_id, email, name, claims, extras) select user_id, email, name, claims, extras from old;
+      drop table old`)
+
+    t.strictSame(await everyCall(), ['ada@example.com', 'ada@example.com', 'ada@example.com'])
+  })
+})
+
 t.test('a grant is there after a restart', async t => {
   const file = join(t.testdir(), 'users.db')
   const user = newUser({ email: 'ada@example.com' })

@@ -4,7 +4,8 @@ import { installed } from '../driver.js'
 import type { PostgresTarget } from '../sql-target.js'
 import type { AuthStore } from '../store.js'
 import { Pool } from './pool.js'
-import { type PostgresDatabase, PostgresStatements } from './statements.js'
+import type { PostgresDatabase } from './prepare.js'
+import { PostgresStatements } from './statements.js'
 
 /** The type of a literal: the server finds out what it is, and no serializer of the client is for it. */
 const UNKNOWN = 705

@@ -1,95 +1,87 @@
-import { type SQL, and, eq, sql } from 'drizzle-orm'
-import { type BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
+import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import type { AuthorizationClaims } from '../../claims.js'
 import { AuthError } from '../../errors.js'
-import { credentials, providerLinks, users } from '../../schema/sqlite.js'
+import type { users } from '../../schema/sqlite.js'
 import { isForeignKeyViolation, storeFailure } from './failures.js'
 import { whileLocked } from './lock.js'
+import { type Prepared, prepare } from './prepare.js'
 import { createSqliteTables } from './tables.js'
 import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, linksWithout } from '../store.js'
 
 type Row = typeof users.$inferSelect
 
 /**
- * The statements of SqlAuthStore on SQLite. better-sqlite3 runs them without a pause; what must be atomic between processes
- * too runs in an immediate transaction, which takes the write lock before it reads.
+ * SqlAuthStore on SQLite. better-sqlite3 runs statements without a pause; what must be atomic between processes too runs in
+ * an immediate transaction, which takes the write lock before it reads.
  */
 export class SqliteStatements implements AuthStore {
   readonly #db: BetterSQLite3Database
+  readonly #createTables: boolean
   readonly #close: () => void
-  #tablesExist: boolean
+  #prepared: Prepared | undefined
 
   constructor (db: BetterSQLite3Database, { createTables, close }: { createTables: boolean, close: () => void }) {
     this.#db = db
+    this.#createTables = createTables
     this.#close = close
-    this.#tablesExist = !createTables
   }
 
   async findUser (query: UserQuery): Promise<User | null> {
-    return this.#run(() => {
-      if ('userId' in query) return this.#userWhere(eq(users.userId, query.userId))
-      if ('email' in query) return this.#userWhere(eq(users.email, query.email))
-      const link = this.#db.select({ userId: providerLinks.userId }).from(providerLinks).where(isLink(query)).get()
-      return link === undefined ? null : this.#userWhere(eq(users.userId, link.userId))
+    return this.#run(({ userById, userByEmail, userByLink }) => {
+      if ('userId' in query) return userOf(userById.get(query))
+      return userOf('email' in query ? userByEmail.get(query) : userByLink.get(query))
     })
   }
 
   async links (userId: string): Promise<Link[]> {
-    return this.#run(() => this.#linksOf(userId))
+    return this.#run(({ links }) => links.all({ userId }))
   }
 
   async findCredential (email: string): Promise<Credential | null> {
-    return this.#run(() => {
-      const row = this.#db.select({ user: users, link: providerLinks, passwordHash: credentials.pwHash })
-        .from(providerLinks)
-        .innerJoin(users, eq(users.userId, providerLinks.userId))
-        .innerJoin(credentials, eq(credentials.userId, providerLinks.userId))
-        .where(isLink({ provider: 'local', subject: email }))
-        .get()
-      return row === undefined ? null : { ...row, user: userOf(row.user) }
+    return this.#run(({ credential }) => {
+      const row = credential.get({ provider: 'local', subject: email })
+      const user = userOf(row?.user)
+      return row === undefined || user === null ? null : { ...row, user }
     })
   }
 
   async refreshIdentity (identity: LinkedIdentity): Promise<User | null> {
-    return this.#transaction(() => {
-      const known = this.#db.select({ user: users, claims: providerLinks.claims })
-        .from(providerLinks)
-        .innerJoin(users, eq(users.userId, providerLinks.userId))
-        .where(isLink(identity))
-        .get()
+    const { provider, subject, claims } = identity
+    return this.#transaction(prepared => {
+      const known = prepared.known.get({ provider, subject })
       if (known === undefined) return null
-      this.#db.update(providerLinks).set({ claims: identity.claims }).where(isLink(identity)).run()
-      return this.#noteIdentity(known.user, identity, known.claims)
+      prepared.setLinkClaims.run({ provider, subject, claims })
+      return noteIdentity(prepared, known.user, identity, known.claims)
     })
   }
 
   async createUser ({ userId, email, emailVerified, name, claims, isNew, link, passwordHash }: NewUser): Promise<User | null> {
-    return this.#transaction(() => {
-      if (email !== null && this.#userWhere(eq(users.email, email)) !== null) return null
-      if (this.#linkExists(link)) return null
-      const row = this.#db.insert(users).values({ userId, email, name, claims, extras: { email_verified: emailVerified, ...(isNew && { is_new: isNew }) } }).returning().get()
-      this.#db.insert(providerLinks).values({ ...link, userId }).run()
-      if (passwordHash !== undefined) this.#db.insert(credentials).values({ userId, pwHash: passwordHash }).run()
+    return this.#transaction(({ userByEmail, link: linked, insertUser, insertLink, insertCredential }) => {
+      const isTaken = email !== null && userByEmail.get({ email }) !== undefined
+      if (isTaken || linked.get({ ...link }) !== undefined) return null
+      const row = insertUser.get({ userId, email, name, claims, extras: { email_verified: emailVerified, is_new: isNew } })
+      insertLink.run({ ...link, userId })
+      if (passwordHash !== undefined) insertCredential.run({ userId, passwordHash })
       return userOf(row)
     })
   }
 
   async addLink (userId: string, identity: LinkedIdentity): Promise<User | null> {
     const { provider, subject, claims } = identity
-    return this.#transaction(() => {
-      const user = this.#userWhere(eq(users.userId, userId))
-      if (user === null || this.#linkExists(identity)) return null
-      const inserted = this.#db.insert(providerLinks).values({ provider, subject, userId, claims })
-        .onConflictDoNothing({ target: [providerLinks.userId, providerLinks.provider] }).returning().get()
-      return inserted === undefined ? null : this.#noteIdentity(user, identity)
+    return this.#transaction(prepared => {
+      const user = prepared.userById.get({ userId })
+      if (user === undefined || prepared.link.get({ provider, subject }) !== undefined) return null
+      if (prepared.links.all({ userId }).some(link => link.provider === provider)) return null
+      prepared.insertLink.run({ provider, subject, userId, claims })
+      return noteIdentity(prepared, user, identity)
     })
   }
 
   async removeLink (userId: string, provider: string): Promise<Link[]> {
-    return this.#transaction(() => {
-      const left = linksWithout(this.#linksOf(userId), provider)
-      this.#db.delete(providerLinks).where(and(eq(providerLinks.userId, userId), eq(providerLinks.provider, provider))).run()
-      if (provider === 'local') this.#db.delete(credentials).where(eq(credentials.userId, userId)).run()
+    return this.#transaction(({ links, deleteLink, deleteCredential }) => {
+      const left = linksWithout(links.all({ userId }), provider)
+      deleteLink.run({ userId, provider })
+      if (provider === 'local') deleteCredential.run({ userId })
       return left
     })
   }
@@ -102,11 +94,7 @@ export class SqliteStatements implements AuthStore {
   }
 
   async admitUser (userId: string): Promise<boolean> {
-    return this.#run(() => {
-      const { changes } = this.#db.update(users).set({ extras: sql`json_remove(${users.extras}, '$.is_new')` })
-        .where(and(eq(users.userId, userId), sql`json_type(${users.extras}, '$.is_new') is not null`)).run()
-      return changes > 0
-    })
+    return this.#run(({ admitUser }) => admitUser.run({ userId }).changes > 0)
   }
 
   async deleteNewUser (userId: string): Promise<void> {
@@ -114,9 +102,7 @@ export class SqliteStatements implements AuthStore {
   }
 
   async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
-    await this.#run(() => {
-      this.#db.update(credentials).set({ pwHash: next }).where(and(eq(credentials.userId, userId), eq(credentials.pwHash, current))).run()
-    })
+    await this.#run(({ replacePasswordHash }) => replacePasswordHash.run({ userId, current, next }))
   }
 
   async grant (userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> {
@@ -132,72 +118,53 @@ export class SqliteStatements implements AuthStore {
   }
 
   #changeClaims (userId: string, change: (granted: AuthorizationClaims) => AuthorizationClaims): Promise<AuthorizationClaims> {
-    return this.#transaction(() => {
-      const user = this.#userWhere(eq(users.userId, userId))
-      if (user === null) throw new AuthError('unknown_user')
+    return this.#transaction(({ userById, setClaims }) => {
+      const user = userById.get({ userId })
+      if (user === undefined) throw new AuthError('unknown_user')
       const claims = change(user.claims)
-      this.#db.update(users).set({ claims }).where(eq(users.userId, userId)).run()
+      setClaims.run({ userId, claims })
       return claims
     })
   }
 
   #delete (userId: string, isDue: (user: User | null) => boolean): Promise<void> {
-    return this.#transaction(() => {
-      if (!isDue(this.#userWhere(eq(users.userId, userId)))) return
+    return this.#transaction(({ userById, deleteLinks, deleteCredential, deleteUser }) => {
+      if (!isDue(userOf(userById.get({ userId })))) return
       // An application's connection may have foreign keys switched off.
-      this.#db.delete(providerLinks).where(eq(providerLinks.userId, userId)).run()
-      this.#db.delete(credentials).where(eq(credentials.userId, userId)).run()
-      this.#db.delete(users).where(eq(users.userId, userId)).run()
+      deleteLinks.run({ userId })
+      deleteCredential.run({ userId })
+      deleteUser.run({ userId })
     }, error => isForeignKeyViolation(error) ? new AuthError('user_in_use', { cause: error }) : storeFailure(error))
   }
 
-  /** A link that is new has no earlier claims: nothing in them has changed. */
-  #noteIdentity ({ userId, email }: Pick<User, 'userId' | 'email'>, { claims, verifiedEmail }: LinkedIdentity, earlier = claims): User {
-    const owner = verifiedEmail === null ? null : this.#userWhere(eq(users.email, verifiedEmail))
-    const isDue = email === null || email === verifiedEmail || earlier.email !== claims.email
-    const takesEmail = verifiedEmail !== null && isDue && (owner === null || owner.userId === userId)
-    const row = this.#db.update(users).set({
-      name: claims.name ?? sql`${users.name}`,
-      ...(takesEmail && { email: verifiedEmail, extras: sql`json_set(${users.extras}, '$.email_verified', json('true'))` })
-    }).where(eq(users.userId, userId)).returning().get()
-    return userOf(row)
+  #transaction<T> (work: (prepared: Prepared) => T, failure?: (error: unknown) => AuthError): Promise<T> {
+    return this.#run(prepared => this.#db.transaction(() => work(prepared), { behavior: 'immediate' }), failure)
   }
 
-  #linksOf (userId: string): Link[] {
-    return this.#db.select().from(providerLinks).where(eq(providerLinks.userId, userId)).orderBy(providerLinks.provider).all()
-  }
-
-  #userWhere (condition: SQL): User | null {
-    const row = this.#db.select().from(users).where(condition).get()
-    return row === undefined ? null : userOf(row)
-  }
-
-  #linkExists (link: { provider: string, subject: string }): boolean {
-    return this.#db.select().from(providerLinks).where(isLink(link)).get() !== undefined
-  }
-
-  #transaction<T> (work: () => T, failure?: (error: unknown) => AuthError): Promise<T> {
-    return this.#run(() => this.#db.transaction(work, { behavior: 'immediate' }), failure)
-  }
-
-  /** Makes the tables before the first statement. */
-  async #run<T> (work: () => T, failure = storeFailure): Promise<T> {
+  async #run<T> (work: (prepared: Prepared) => T, failure = storeFailure): Promise<T> {
     try {
-      return await whileLocked(() => {
-        if (!this.#tablesExist) createSqliteTables(this.#db)
-        this.#tablesExist = true
-        return work()
-      })
+      return await whileLocked(() => work(this.#prepared ??= this.#prepare()))
     } catch (error) {
       throw error instanceof AuthError ? error : failure(error)
     }
   }
+
+  /** SQLite compiles a statement when its tables are there. */
+  #prepare (): Prepared {
+    if (this.#createTables) createSqliteTables(this.#db)
+    return prepare(this.#db)
+  }
 }
 
-function isLink ({ provider, subject }: { provider: string, subject: string }): SQL | undefined {
-  return and(eq(providerLinks.provider, provider), eq(providerLinks.subject, subject))
+/** A link that is new has no earlier claims: nothing in them has changed. */
+function noteIdentity ({ userByEmail, setIdentity }: Prepared, { userId, email }: Row, { claims, verifiedEmail }: LinkedIdentity, earlier = claims): User | null {
+  const isDue = email === null || earlier.email !== claims.email
+  const takesEmail = verifiedEmail !== null && (email === verifiedEmail || (isDue && userByEmail.get({ email: verifiedEmail }) === undefined))
+  return userOf(setIdentity.get({ userId, name: claims.name ?? null, newEmail: takesEmail ? verifiedEmail : null }))
 }
 
-function userOf ({ userId, email, name, claims, extras }: Row): User {
+function userOf (row: Row | undefined): User | null {
+  if (row === undefined) return null
+  const { userId, email, name, claims, extras } = row
   return { userId, email, emailVerified: extras.email_verified === true, name, claims, ...(extras.is_new && { isNew: true }) }
 }

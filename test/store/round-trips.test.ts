@@ -1,0 +1,72 @@
+import { drizzle } from 'drizzle-orm/postgres-js'
+import type { LightMyRequestResponse } from 'fastify'
+import postgres from 'postgres'
+import t, { type Test } from 'tap'
+import { SqlAuthStore } from '../../lib/index.js'
+import { localProvider, startApp } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { OwnProvider, signInAt } from '../helpers/own-provider.js'
+import { emptyDatabase } from '../helpers/postgres.js'
+import { type TcpProxy, startProxy } from '../helpers/tcp-proxy.js'
+
+const ADA = { email: 'ada@example.com', password: 'correct horse' }
+const BOB = { subject: 'bob', email: 'bob@example.com' }
+
+t.test('once its statements are prepared, Postgres is asked once', async t => {
+  const proxy = await startProxy(t, await emptyDatabase(t))
+  const requests = await requestsTo(t, new SqlAuthStore(proxy.url))
+
+  for (const [name, request] of Object.entries(requests)) {
+    t.test(name, async t => {
+      await request()
+
+      t.strictSame(await messagesOf(proxy, request), ['Bind', 'Execute', 'Sync'])
+    })
+  }
+})
+
+t.test('Drizzle builds no statement while requests are answered', async t => {
+  const client = postgres(await emptyDatabase(t), { onnotice: () => {} })
+  t.teardown(() => client.end())
+  const db = drizzle(client)
+  const requests = await requestsTo(t, new SqlAuthStore(db))
+  const built = (['select', 'insert', 'update', 'delete', 'with'] as const).map(name => t.capture(db, name, db[name]))
+
+  for (const request of Object.values(requests)) await request()
+
+  t.strictSame(built.map(calls => calls().length), [0, 0, 0, 0, 0])
+})
+
+/** What people of an application do, who have accounts there; each resolves when he was let in. */
+async function requestsTo (t: Test, store: SqlAuthStore): Promise<Record<string, () => Promise<void>>> {
+  const app = await startApp(t, { baseUrl: 'http://localhost:3000', providers: [new OwnProvider('dev')], local: localProvider(), store }, {}, app => {
+    app.get('/guarded', { preHandler: app.auth.requireUser }, async () => 'welcome')
+  })
+  const browser = new Browser(app)
+  const letIn = ({ statusCode, headers: { location } }: LightMyRequestResponse): void => {
+    if (statusCode >= 400 || location?.includes('error=') === true) throw new Error(`answered ${statusCode} ${location}`)
+  }
+  letIn(await browser.post('/auth/local/register', ADA))
+  letIn(await signInAt(new Browser(app), 'dev', BOB))
+  return {
+    'by a sign-in at a provider': async () => { letIn(await signInAt(new Browser(app), 'dev', BOB)) },
+    'by a sign-in with a password': async () => { letIn(await new Browser(app).post('/auth/local/login', ADA)) },
+    'by a guard': async () => { letIn(await browser.get('/guarded')) }
+  }
+}
+
+const KINDS: Record<string, string> = { P: 'Parse', D: 'Describe', B: 'Bind', E: 'Execute', H: 'Flush', S: 'Sync', Q: 'Query' }
+
+/** What is sent to Postgres meanwhile, on a connection that there is: the kinds of the messages. */
+async function messagesOf (proxy: TcpProxy, work: () => Promise<void>): Promise<string[]> {
+  let sent = Buffer.alloc(0)
+  proxy.hear = data => { sent = Buffer.concat([sent, data]) }
+  await work()
+  const kinds: string[] = []
+  // A message is a letter and, from there on, its length and what it says.
+  for (let start = 0; start < sent.length; start += 1 + sent.readInt32BE(start + 1)) {
+    const letter = sent.toString('latin1', start, start + 1)
+    kinds.push(KINDS[letter] ?? letter)
+  }
+  return kinds
+}
