@@ -46,15 +46,6 @@ export function deduplicated (http: BackChannel): BackChannel {
   }
 }
 
-/** @returns undefined for what is no JSON */
-export function parsedJson (text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 /**
  * Waits for an answer, but no longer than the clock of its request: a `fetch` of the application's own may not look at it.
  *

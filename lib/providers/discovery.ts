@@ -1,38 +1,24 @@
 import * as oauth from 'oauth4webapi'
-import { OptionsError } from '../errors.js'
 import { Once } from '../once.js'
 import type { BackChannel } from './back-channel.js'
 import { unacceptable } from './failures.js'
-import { assertSecureUrl, isSecureUrl } from './provider-options.js'
+import { isSecureUrl } from './provider-options.js'
 
-export interface DiscoveryOptions {
-  /** Of the provider, for messages. */
-  name: string
-  discoveryUrl: string
-  issuer: string | undefined
-  allowInsecureRequests: boolean
+export interface DiscoveryUrls {
+  /** What is asked for the document: the issuer, and perhaps a query. */
+  target: URL
+  /** What the document must say of itself. */
+  issuer: URL
 }
-
-const WELL_KNOWN = /\/\.well-known\/openid-configuration\/?$/
 
 /** The metadata of an OpenID provider (OpenID Connect Discovery 1.0), fetched on first use and kept. */
 export class Discovery {
-  /** What is asked for the document: the issuer, and perhaps a query. */
-  readonly #target: URL
-  /** What the document must say of itself. */
-  readonly #issuer: URL
+  readonly #urls: DiscoveryUrls
   readonly #http: BackChannel
   readonly #document = new Once(() => this.#fetch())
 
-  /** @throws OptionsError naming the option */
-  constructor ({ name, discoveryUrl, issuer, allowInsecureRequests }: DiscoveryOptions, http: BackChannel) {
-    assertSecureUrl(discoveryUrl, allowInsecureRequests, `${name}: discoveryUrl`)
-    this.#target = new URL(discoveryUrl)
-    if (!WELL_KNOWN.test(this.#target.pathname)) throw new OptionsError(`${name}: discoveryUrl must end in /.well-known/openid-configuration`)
-    this.#target.pathname = this.#target.pathname.replace(WELL_KNOWN, '')
-
-    if (issuer !== undefined) assertSecureUrl(issuer, allowInsecureRequests, `${name}: issuer`)
-    this.#issuer = issuer === undefined ? withoutQuery(this.#target) : new URL(issuer)
+  constructor (urls: DiscoveryUrls, http: BackChannel) {
+    this.#urls = urls
     this.#http = http
   }
 
@@ -42,8 +28,9 @@ export class Discovery {
   }
 
   async #fetch (): Promise<oauth.AuthorizationServer> {
-    const response = await oauth.discoveryRequest(this.#target, this.#http)
-    return usable(await oauth.processDiscoveryResponse(this.#issuer, response), this.#http[oauth.allowInsecureRequests])
+    const { target, issuer } = this.#urls
+    const response = await oauth.discoveryRequest(target, this.#http)
+    return usable(await oauth.processDiscoveryResponse(issuer, response), this.#http[oauth.allowInsecureRequests])
   }
 }
 
@@ -65,11 +52,4 @@ function usable (server: oauth.AuthorizationServer, allowInsecureRequests: boole
 /** Whatever the document offers, an ID token is signed, and with a key that only the provider has: neither `none` nor an HMAC with the client secret. */
 function isAsymmetric (algorithm: unknown): boolean {
   return typeof algorithm === 'string' && algorithm !== 'none' && !algorithm.startsWith('HS')
-}
-
-/** The issuer is what precedes the well-known path (OpenID Connect Discovery 1.0 section 4). */
-function withoutQuery (url: URL): URL {
-  const issuer = new URL(url)
-  issuer.search = ''
-  return issuer
 }

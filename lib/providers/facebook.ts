@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { isPlainObject } from '../claims.js'
 import { OptionsError } from '../errors.js'
-import { parsedJson } from './back-channel.js'
 import { OAuth2Provider, type ProviderApi } from './oauth2.js'
+import { parsedJson } from './parsed-json.js'
 import { withFixed } from './provider-options.js'
 import type { AuthorizationResponse, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
 

@@ -1,5 +1,5 @@
-import * as oauth from 'oauth4webapi'
-import { isPlainObject } from '../claims.js'
+import type * as oauth from 'oauth4webapi'
+import { isPlainObject, isText } from '../claims.js'
 import { AuthError } from '../errors.js'
 
 /** What went wrong with a provider, in its words, as one line for the log. */
@@ -46,12 +46,12 @@ const EVERYDAY: ReadonlySet<string> = new Set(['invalid_grant', 'bad_verificatio
  */
 export function providerFailure (error: unknown, sent: readonly string[] = []): AuthError {
   if (error instanceof AuthError) return error
-  if (error instanceof oauth.AuthorizationResponseError) return authorizationFailure(error, sent)
-  const isKnown = KNOWN_ERRORS.some(type => error instanceof type)
+  if (isAuthorizationResponseError(error)) return authorizationFailure(error, sent)
+  const isKnown = error instanceof ApiError || codeOf(error).startsWith('OAUTH_')
   // What nobody foresaw is a mistake in a provider class: its stack says where.
   if (!isKnown) return new AuthError('provider_error', { cause: new ProviderFailure(descriptionOf(error), { cause: error }) })
 
-  const code = error instanceof oauth.ResponseBodyError ? error.error : ''
+  const code = isResponseBodyError(error) ? error.error : ''
   const cause = new ProviderFailure(redacted(advised(code, descriptionOf(error)), sent), { isEveryday: EVERYDAY.has(code) })
   return new AuthError(isFromOverload(error) ? 'provider_unavailable' : 'provider_error', { cause })
 }
@@ -66,7 +66,18 @@ export function unreachable (error: unknown): AuthError {
   return new AuthError('provider_unavailable', { cause: new ProviderFailure(descriptionOf(error)) })
 }
 
-const KNOWN_ERRORS = [oauth.ResponseBodyError, oauth.OperationProcessingError, oauth.UnsupportedOperationError, ApiError]
+/** Errors of oauth4webapi are known by their codes: for their classes it would have to be loaded, and that is done with the first sign-in. */
+function codeOf (error: unknown): string {
+  return error instanceof Error && 'code' in error && isText(error.code) ? error.code : ''
+}
+
+function isResponseBodyError (error: unknown): error is oauth.ResponseBodyError {
+  return codeOf(error) === ('OAUTH_RESPONSE_BODY_ERROR' satisfies typeof oauth.RESPONSE_BODY_ERROR)
+}
+
+function isAuthorizationResponseError (error: unknown): error is oauth.AuthorizationResponseError {
+  return codeOf(error) === ('OAUTH_AUTHORIZATION_RESPONSE_ERROR' satisfies typeof oauth.AUTHORIZATION_RESPONSE_ERROR)
+}
 
 /** The error response of RFC 6749 section 4.1.2.1; `unauthorized` is how Auth0 says that a rule denied the sign-in. */
 function authorizationFailure (error: oauth.AuthorizationResponseError, sent: readonly string[]): AuthError {
@@ -89,7 +100,7 @@ function advised (code: string, description: string): string {
 }
 
 function descriptionOf (error: unknown): string {
-  if (error instanceof oauth.ResponseBodyError || error instanceof oauth.AuthorizationResponseError) {
+  if (isResponseBodyError(error) || isAuthorizationResponseError(error)) {
     return `${error.error}: ${error.error_description ?? 'no description'}`
   }
   return error instanceof Error ? `${error.message}${detailOf(error.cause)}` : 'unknown failure'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { decodeProtectedHeader } from 'jose'
+import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import * as oauth from 'oauth4webapi'
 import { CLOCK_TOLERANCE } from './authorization-code.js'
 import { unacceptable } from './failures.js'

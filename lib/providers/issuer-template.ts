@@ -2,13 +2,13 @@
  * One discovery document for many issuers: Microsoft Entra publishes one for all its tenants, whose `issuer` is a template, and its keys
  * say whose tokens they may sign (Microsoft identity platform, "Validate the issuer" and "Validate the signing key issuer").
  */
-import { decodeJwt, decodeProtectedHeader } from 'jose'
+import { decodeProtectedHeader } from 'jose/decode/protected_header'
+import { decodeJwt } from 'jose/jwt/decode'
 import type * as oauth from 'oauth4webapi'
 import { unacceptable } from './failures.js'
+import { GUID } from './guid.js'
 
 const PLACEHOLDER = '{tenantid}'
-
-export const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /**
  * The server as the issuer of the ID token in an answer. The token is not verified yet: what it says of its tenant only selects the issuer

@@ -1,7 +1,7 @@
 import { isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { unacceptable } from './failures.js'
-import { GUID } from './issuer-template.js'
+import { GUID } from './guid.js'
 import { OidcProvider, type OidcProfile } from './oidc.js'
 import { checkedOrigin, withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'

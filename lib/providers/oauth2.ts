@@ -1,10 +1,6 @@
-import * as oauth from 'oauth4webapi'
-import { isPlainObject, isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
-import { AuthorizationCodeFlow, RECOGNIZED_TOKEN_TYPES, tokensOf } from './authorization-code.js'
-import { parsedJson } from './back-channel.js'
-import { ApiError, providerFailure, unacceptable } from './failures.js'
-import { checkedIdentity } from './identity.js'
+import { Once } from '../once.js'
+import type { OAuth2Flow } from './oauth2-flow.js'
 import type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
 import { assertSecureUrl, checkedProviderOptions } from './provider-options.js'
 
@@ -41,8 +37,7 @@ const CLIENT_AUTHENTICATION: readonly string[] = ['client_secret_post', 'client_
  */
 export abstract class OAuth2Provider implements ExternalProvider {
   readonly name: string
-  readonly #server: oauth.AuthorizationServer
-  readonly #flow: AuthorizationCodeFlow
+  readonly #flow: Once<OAuth2Flow>
 
   /** @throws OptionsError naming the option */
   constructor (options: OAuth2ProviderOptions) {
@@ -52,13 +47,17 @@ export abstract class OAuth2Provider implements ExternalProvider {
     assertSecureUrl(authorizationEndpoint, allowInsecureRequests, `${this.name}: authorizationEndpoint`)
     assertSecureUrl(tokenEndpoint, allowInsecureRequests, `${this.name}: tokenEndpoint`)
     if (!CLIENT_AUTHENTICATION.includes(clientAuthentication)) throw new OptionsError(`${this.name}: clientAuthentication must be ${CLIENT_AUTHENTICATION.join(' or ')}`)
-    this.#server = {
+    const server = {
       issuer: issuer ?? new URL(authorizationEndpoint).origin,
       authorization_endpoint: authorizationEndpoint,
       token_endpoint: tokenEndpoint,
       token_endpoint_auth_methods_supported: [clientAuthentication]
     }
-    this.#flow = new AuthorizationCodeFlow({ ...checked, allowInsecureRequests, ...(conform !== undefined && { conform }) })
+    // The protocol is loaded with the first sign-in, not with the application.
+    this.#flow = new Once(async () => {
+      const { OAuth2Flow } = await import('./oauth2-flow.js')
+      return new OAuth2Flow({ ...checked, server, allowInsecureRequests, ...(conform !== undefined && { conform }) })
+    })
   }
 
   /**
@@ -69,50 +68,12 @@ export abstract class OAuth2Provider implements ExternalProvider {
   protected abstract identify (api: ProviderApi, accessToken: string): Promise<UncheckedIdentity>
 
   async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
-    return this.#flow.authorizationUrl(this.#server, request)
+    const flow = await this.#flow.done()
+    return flow.authorizationUrl(request)
   }
 
   async authenticate (response: AuthorizationResponse): Promise<{ identity: Identity, tokens: ProviderTokens }> {
-    const sent = this.#flow.secretsOf(response)
-    try {
-      const answer = await this.#flow.redeem(this.#server, response)
-      const tokens = await oauth.processAuthorizationCodeResponse(this.#server, this.#flow.client, answer, { recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES })
-      const { access_token: accessToken } = tokens
-      sent.push(accessToken)
-      const person = await this.identify({
-        get: async (url, headers) => objectOf(await this.#request(accessToken, url, headers)),
-        getList: async (url, headers) => listOf(await this.#request(accessToken, url, headers))
-      }, accessToken)
-      return { identity: checkedIdentity(person), tokens: tokensOf(tokens) }
-    } catch (error) {
-      throw providerFailure(error, sent)
-    }
+    const flow = await this.#flow.done()
+    return flow.authenticate(response, (api, accessToken) => this.identify(api, accessToken))
   }
-
-  async #request (accessToken: string, url: string, given: Record<string, string> = {}): Promise<Response> {
-    const { http } = this.#flow
-    const headers = new Headers({ accept: 'application/json', ...http.headers })
-    for (const [name, value] of Object.entries(given)) headers.set(name, value)
-    return oauth.protectedResourceRequest(accessToken, 'GET', new URL(url), headers, null, http)
-  }
-}
-
-async function objectOf (response: Response): Promise<Record<string, unknown>> {
-  const body = await successOf(response)
-  if (!isPlainObject(body)) throw unacceptable('the API of the provider did not answer with a JSON object')
-  return body
-}
-
-async function listOf (response: Response): Promise<unknown[] | null> {
-  if (response.status === 403 || response.status === 404) return null
-  const body = await successOf(response)
-  if (!Array.isArray(body)) throw unacceptable('the API of the provider did not answer with a JSON array')
-  return body
-}
-
-async function successOf (response: Response): Promise<unknown> {
-  const body = parsedJson(await response.text())
-  if (response.status === 200) return body
-  const { error, error_description: description, message } = isPlainObject(body) ? body : {}
-  throw new ApiError(response, [error, description, message].filter(isText))
 }

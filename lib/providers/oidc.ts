@@ -1,15 +1,10 @@
-import * as oauth from 'oauth4webapi'
 import { isVerified } from '../claims.js'
 import { OptionsError } from '../errors.js'
-import { AuthorizationCodeFlow, RECOGNIZED_TOKEN_TYPES, tokensOf } from './authorization-code.js'
-import { type BackChannel, deduplicated } from './back-channel.js'
-import { Discovery } from './discovery.js'
-import { providerFailure } from './failures.js'
-import { acceptedIdToken } from './id-token.js'
-import { checkedIdentity, presentClaims } from './identity.js'
-import { assertKeyOfIssuer, issuerOfAnswer } from './issuer-template.js'
+import { Once } from '../once.js'
+import type { DiscoveryUrls } from './discovery.js'
+import type { OidcFlow } from './oidc-flow.js'
 import type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
-import { checkedProviderOptions } from './provider-options.js'
+import { assertSecureUrl, checkedProviderOptions } from './provider-options.js'
 
 export interface OidcProviderOptions extends ProviderOptions {
   /** The URL segment of the provider's routes. */
@@ -30,9 +25,6 @@ export interface OidcProviderOptions extends ProviderOptions {
 /** What is known of a person: the claims of the verified ID token, and what userinfo adds to them. */
 export type OidcProfile = Record<string, unknown> & { sub: string }
 
-/** What a provider may say about a user, by the scope that asks for it (OpenID Connect Core 5.4). */
-const CLAIMS_OF_SCOPE: Readonly<Record<string, readonly string[]>> = { email: ['email', 'email_verified'], profile: ['name', 'picture'] }
-
 /**
  * Any provider that publishes a discovery document (OpenID Connect Discovery 1.0): authorization code flow with PKCE, state and nonce.
  *
@@ -43,11 +35,7 @@ const CLAIMS_OF_SCOPE: Readonly<Record<string, readonly string[]>> = { email: ['
  */
 export class OidcProvider implements ExternalProvider {
   readonly name: string
-  readonly #flow: AuthorizationCodeFlow
-  readonly #discovery: Discovery
-  readonly #usesUserinfo: boolean
-  readonly #keysHttp: BackChannel
-  #keys: oauth.ExportedJWKSCache = { jwks: { keys: [] }, uat: 0 }
+  readonly #flow: Once<OidcFlow>
 
   /** @throws OptionsError naming the option */
   constructor (options: OidcProviderOptions) {
@@ -58,35 +46,24 @@ export class OidcProvider implements ExternalProvider {
     if (typeof userinfo !== 'boolean') throw new OptionsError(`${name}: userinfo must be true or false`)
     if (typeof allowInsecureRequests !== 'boolean') throw new OptionsError(`${name}: allowInsecureRequests must be true or false`)
 
+    const discovery = discoveryUrls(name, discoveryUrl, issuer, allowInsecureRequests)
+
     this.name = name
-    this.#flow = new AuthorizationCodeFlow({ ...checked, allowInsecureRequests })
-    this.#discovery = new Discovery({ name, discoveryUrl, issuer, allowInsecureRequests }, this.#flow.http)
-    this.#usesUserinfo = userinfo
-    this.#keysHttp = deduplicated(this.#flow.http)
+    // The protocol is loaded with the first sign-in, not with the application.
+    this.#flow = new Once(async () => {
+      const { OidcFlow } = await import('./oidc-flow.js')
+      return new OidcFlow({ ...checked, discovery, userinfo, allowInsecureRequests })
+    })
   }
 
   async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
-    try {
-      return await this.#flow.authorizationUrl(await this.#discovery.metadata(), request, { nonce: request.nonce })
-    } catch (error) {
-      throw providerFailure(error)
-    }
+    const flow = await this.#flow.done()
+    return flow.authorizationUrl(request)
   }
 
   async authenticate (response: AuthorizationResponse): Promise<{ identity: Identity, tokens: ProviderTokens }> {
-    const sent = this.#flow.secretsOf(response)
-    try {
-      const server = await this.#discovery.metadata()
-      const tokens = await this.#tokens(server, response)
-      sent.push(tokens.access_token)
-      const { sub, ...claims } = acceptedIdToken(tokens, this.#flow.client)
-      // What is as good as absent must not keep userinfo from saying it.
-      const idToken = { ...presentClaims(claims), sub }
-      const profile = await this.#withUserinfo(server, tokens.access_token, idToken)
-      return { identity: checkedIdentity(this.identityOf(profile, idToken)), tokens: tokensOf(tokens) }
-    } catch (error) {
-      throw providerFailure(error, sent)
-    }
+    const flow = await this.#flow.done()
+    return flow.authenticate(response, (profile, idToken) => this.identityOf(profile, idToken))
   }
 
   /**
@@ -98,42 +75,23 @@ export class OidcProvider implements ExternalProvider {
   protected identityOf ({ sub, email, email_verified: emailVerified, name, picture }: OidcProfile, _idToken: OidcProfile): UncheckedIdentity {
     return { subject: sub, claims: { email, email_verified: emailVerified, name, picture }, emailVerified: isVerified(emailVerified) }
   }
+}
 
-  /** The token request (OpenID Connect Core 3.1.3), with every check of the answer, the signature included. */
-  async #tokens (server: oauth.AuthorizationServer, authorizationResponse: AuthorizationResponse): Promise<oauth.TokenEndpointResponse> {
-    const response = await this.#flow.redeem(server, authorizationResponse)
-    const issuer = await issuerOfAnswer(server, response)
-    const tokens = await oauth.processAuthorizationCodeResponse(issuer, this.#flow.client, response, { expectedNonce: authorizationResponse.nonce, requireIdToken: true, recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES })
-    const keys = await this.#verifySignature(issuer, response)
-    assertKeyOfIssuer(server, issuer, String(tokens.id_token), keys)
-    return tokens
-  }
+const WELL_KNOWN = /\/\.well-known\/openid-configuration\/?$/
 
-  /** @returns the keys that were used: others may be fetched meanwhile */
-  async #verifySignature (issuer: oauth.AuthorizationServer, response: Response): Promise<oauth.ExportedJWKSCache> {
-    const keys = { ...this.#keys }
-    try {
-      await oauth.validateApplicationLevelSignature(issuer, response, { ...this.#keysHttp, [oauth.jwksCache]: keys })
-    } finally {
-      if (keys.uat > this.#keys.uat) this.#keys = keys
-    }
-    return keys
-  }
+/** @throws OptionsError naming the option */
+function discoveryUrls (name: string, discoveryUrl: string, issuer: string | undefined, allowInsecureRequests: boolean): DiscoveryUrls {
+  assertSecureUrl(discoveryUrl, allowInsecureRequests, `${name}: discoveryUrl`)
+  const target = new URL(discoveryUrl)
+  if (!WELL_KNOWN.test(target.pathname)) throw new OptionsError(`${name}: discoveryUrl must end in /.well-known/openid-configuration`)
+  target.pathname = target.pathname.replace(WELL_KNOWN, '')
+  if (issuer !== undefined) assertSecureUrl(issuer, allowInsecureRequests, `${name}: issuer`)
+  return { target, issuer: issuer === undefined ? withoutQuery(target) : new URL(issuer) }
+}
 
-  /** Fills in from userinfo what the scopes asked for and the ID token left out; what the signed ID token says stands. */
-  async #withUserinfo (server: oauth.AuthorizationServer, accessToken: string, idToken: OidcProfile): Promise<OidcProfile> {
-    const wanted = this.#flow.scopes.flatMap(scope => CLAIMS_OF_SCOPE[scope] ?? [])
-    const isComplete = wanted.every(claim => idToken[claim] !== undefined)
-    if (!this.#usesUserinfo || isComplete || server.userinfo_endpoint === undefined) return idToken
-
-    const { client, http } = this.#flow
-    const response = await oauth.userInfoRequest(server, client, accessToken, http)
-    const userinfo = await oauth.processUserInfoResponse(server, client, idToken.sub, response)
-    // A signed answer is only as good as its signature.
-    if (response.headers.get('content-type')?.includes('jwt')) await oauth.validateApplicationLevelSignature(server, response, this.#keysHttp)
-    const profile = { ...userinfo, ...idToken }
-    // The flag is about the address beside it: one answer's flag never vouches for the other's address.
-    const voucher = [idToken, userinfo].find(source => source.email === profile.email && source.email_verified !== undefined)
-    return { ...profile, email_verified: voucher?.email_verified }
-  }
+/** The issuer is what precedes the well-known path (OpenID Connect Discovery 1.0 section 4). */
+function withoutQuery (url: URL): URL {
+  const issuer = new URL(url)
+  issuer.search = ''
+  return issuer
 }

@@ -18,9 +18,14 @@ const HEADERS = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer',
 export async function setUpScope (scope: FastifyInstance, options: ResolvedOptions): Promise<void> {
   await setUpParsers(scope)
 
-  // Fastify's own validator turns `true` into "true" and ["a"] into "a": here a wrong type is a wrong type.
-  const ajv = new Ajv({ strict: false, coerceTypes: false, useDefaults: false, removeAdditional: false, validateFormats: false })
-  scope.setValidatorCompiler(({ schema }) => ajv.compile(schema))
+  // Fastify's own validator turns `true` into "true" and ["a"] into "a": here a wrong type is a wrong type. Our schemas need no check of their own.
+  const ajv = new Ajv({ strict: false, coerceTypes: false, useDefaults: false, removeAdditional: false, validateFormats: false, meta: false, validateSchema: false })
+  // Compiled with the first request that it is for, not with the application; ajv keeps what it has compiled.
+  scope.setValidatorCompiler(({ schema }) => data => {
+    const validate = ajv.compile(schema)
+    validate(data)
+    return validate.errors ? { error: validate.errors } : true
+  })
   // An error is serialised where no handler is asked any more: when the session cannot be saved while an answer is sent.
   scope.setSerializerCompiler(() => data => JSON.stringify(data instanceof Error ? failureBody(data) : data))
 

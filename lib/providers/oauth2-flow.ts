@@ -1,0 +1,75 @@
+import * as oauth from 'oauth4webapi'
+import { isPlainObject, isText } from '../claims.js'
+import { AuthorizationCodeFlow, RECOGNIZED_TOKEN_TYPES, tokensOf } from './authorization-code.js'
+import type { BackChannelOptions } from './back-channel.js'
+import { ApiError, providerFailure, unacceptable } from './failures.js'
+import { checkedIdentity } from './identity.js'
+import type { ProviderApi } from './oauth2.js'
+import { parsedJson } from './parsed-json.js'
+import type { AuthorizationRequest, AuthorizationResponse, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
+
+export interface OAuth2FlowOptions extends Required<ProviderOptions>, BackChannelOptions {
+  server: oauth.AuthorizationServer
+}
+
+/** Asks the provider's API who the access token speaks for. */
+type Identify = (api: ProviderApi, accessToken: string) => Promise<UncheckedIdentity>
+
+/** The authorization code flow of plain OAuth 2.0 with one provider. */
+export class OAuth2Flow {
+  readonly #server: oauth.AuthorizationServer
+  readonly #flow: AuthorizationCodeFlow
+
+  constructor ({ server, ...options }: OAuth2FlowOptions) {
+    this.#server = server
+    this.#flow = new AuthorizationCodeFlow(options)
+  }
+
+  async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
+    return this.#flow.authorizationUrl(this.#server, request)
+  }
+
+  async authenticate (response: AuthorizationResponse, identify: Identify): Promise<{ identity: Identity, tokens: ProviderTokens }> {
+    const sent = this.#flow.secretsOf(response)
+    try {
+      const answer = await this.#flow.redeem(this.#server, response)
+      const tokens = await oauth.processAuthorizationCodeResponse(this.#server, this.#flow.client, answer, { recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES })
+      const { access_token: accessToken } = tokens
+      sent.push(accessToken)
+      const person = await identify({
+        get: async (url, headers) => objectOf(await this.#request(accessToken, url, headers)),
+        getList: async (url, headers) => listOf(await this.#request(accessToken, url, headers))
+      }, accessToken)
+      return { identity: checkedIdentity(person), tokens: tokensOf(tokens) }
+    } catch (error) {
+      throw providerFailure(error, sent)
+    }
+  }
+
+  async #request (accessToken: string, url: string, given: Record<string, string> = {}): Promise<Response> {
+    const { http } = this.#flow
+    const headers = new Headers({ accept: 'application/json', ...http.headers })
+    for (const [name, value] of Object.entries(given)) headers.set(name, value)
+    return oauth.protectedResourceRequest(accessToken, 'GET', new URL(url), headers, null, http)
+  }
+}
+
+async function objectOf (response: Response): Promise<Record<string, unknown>> {
+  const body = await successOf(response)
+  if (!isPlainObject(body)) throw unacceptable('the API of the provider did not answer with a JSON object')
+  return body
+}
+
+async function listOf (response: Response): Promise<unknown[] | null> {
+  if (response.status === 403 || response.status === 404) return null
+  const body = await successOf(response)
+  if (!Array.isArray(body)) throw unacceptable('the API of the provider did not answer with a JSON array')
+  return body
+}
+
+async function successOf (response: Response): Promise<unknown> {
+  const body = parsedJson(await response.text())
+  if (response.status === 200) return body
+  const { error, error_description: description, message } = isPlainObject(body) ? body : {}
+  throw new ApiError(response, [error, description, message].filter(isText))
+}

@@ -1,0 +1,61 @@
+import { register } from 'node:module'
+import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
+
+/** The packages that a process has loaded so far. */
+export interface Loaded {
+  whenReady: string[]
+  /** After a sign-in was started at a provider. */
+  afterLogin: string[]
+  /** After somebody registered with a password. */
+  afterRegistration: string[]
+}
+
+// As a program: an application with all that the plugin has, and a store on the target that is its first argument. Static imports would be
+// loaded before the hooks are there.
+const { port1: loadings, port2: port } = new MessageChannel()
+register('./loading-hooks.ts', import.meta.url, { data: port, transferList: [port] })
+const packages = new Set<string>()
+
+const { default: Fastify } = await import('fastify')
+const { default: authPlugin, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider, OidcProvider, SqlAuthStore } = await import('../lib/index.js')
+const { SESSION_SECRET, localProvider } = await import('./helpers/app.js')
+const { Browser } = await import('./helpers/browser.js')
+
+const client = { clientId: 'the-id', clientSecret: 'the-secret' }
+const app = Fastify()
+await app.register(authPlugin, {
+  baseUrl: 'https://app.example',
+  providers: [
+    new GoogleProvider(client),
+    new GitHubProvider(client),
+    new MicrosoftProvider(client),
+    new FacebookProvider(client),
+    new OidcProvider({ name: 'keycloak', discoveryUrl: 'https://id.example/realms/main/.well-known/openid-configuration', ...client })
+  ],
+  local: localProvider(),
+  store: new SqlAuthStore(process.argv[2]),
+  session: { secret: SESSION_SECRET }
+})
+await app.ready()
+const browser = new Browser(app)
+
+const whenReady = loaded()
+await answered(302, browser.get('/auth/github/login'))
+const afterLogin = loaded()
+await answered(201, browser.post('/auth/local/register', { email: 'ada@example.com', password: 'a good password' }))
+const afterRegistration = loaded()
+await app.close()
+process.send?.({ whenReady, afterLogin, afterRegistration } satisfies Loaded)
+
+function loaded (): string[] {
+  for (let told = receiveMessageOnPort(loadings); told !== undefined; told = receiveMessageOnPort(loadings)) {
+    const [, name] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(told.message) ?? []
+    if (name !== undefined) packages.add(name)
+  }
+  return [...packages]
+}
+
+async function answered (expected: number, response: ReturnType<InstanceType<typeof Browser>['get']>): Promise<void> {
+  const { statusCode, body } = await response
+  if (statusCode !== expected) throw new Error(`expected ${expected}, got ${statusCode}: ${body}`)
+}

@@ -1,0 +1,22 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import type { Loaded } from './start-process.js'
+
+const HEAVY = ['@node-rs/argon2', 'better-sqlite3', 'drizzle-orm', 'jose', 'oauth4webapi', 'postgres']
+
+t.test('an application with five providers, passwords and SQLite', async t => {
+  const child = fork(fileURLToPath(new URL('start-process.ts', import.meta.url)), [join(t.testdir(), 'users.db')], { execArgv: process.execArgv })
+  const exited = once(child, 'exit')
+  const [message]: unknown[] = await Promise.race([once(child, 'message'), exited.then(([code]) => { throw new Error(`the process ended with ${code}`) })])
+  await exited
+  const { whenReady, afterLogin, afterRegistration } = message as Loaded
+  const heavy = (packages: string[]) => HEAVY.filter(name => packages.includes(name))
+
+  t.ok(whenReady.includes('fastify'), 'tells what it loads')
+  t.strictSame(heavy(whenReady), [], 'starts without what is heavy')
+  t.strictSame(heavy(afterLogin), ['oauth4webapi'], 'loads the protocol with the first sign-in at a provider')
+  t.strictSame(heavy(afterRegistration), ['@node-rs/argon2', 'better-sqlite3', 'drizzle-orm', 'oauth4webapi'], 'loads Argon2 and the driver of its database with the first password')
+})
