@@ -10,14 +10,9 @@ export class SilenceError extends Error {}
  * @param who is asked, for the log
  * @throws SilenceError
  */
-export async function inTime<T> (milliseconds: number, answer: Promise<T>, who: string): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const silence = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => { reject(new SilenceError(`${who} did not answer within ${milliseconds / 1000} seconds; see whether the server is up and can be reached`)) }, milliseconds)
+export function inTime<T> (milliseconds: number, answer: Promise<T>, who: string): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => { reject(new SilenceError(`${who} did not answer within ${milliseconds / 1000} seconds; see whether the server is up and can be reached`)) }, milliseconds)
+    answer.then(resolve, reject).then(() => { clearTimeout(timer) })
   })
-  try {
-    return await Promise.race([answer, silence])
-  } finally {
-    clearTimeout(timer)
-  }
 }

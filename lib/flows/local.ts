@@ -91,7 +91,7 @@ export async function issueToken (request: FastifyRequest, local: LocalIdentityP
 export async function verifyToken (local: LocalIdentityProvider, store: AuthStore, token: string): Promise<TokenClaims> {
   const claims = await local.verifyIdToken(token)
   const { sub } = claims
-  if (isUserId(sub) && await answerOfStore(async () => store.findUser({ userId: sub })) === null) throw new AuthError('invalid_token')
+  if (isUserId(sub) && await answerOfStore(() => store.findUser({ userId: sub })) === null) throw new AuthError('invalid_token')
   return claims
 }
 

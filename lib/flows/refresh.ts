@@ -29,7 +29,7 @@ export async function refreshPrincipal (request: FastifyRequest, store: AuthStor
 export async function presentPrincipal (request: FastifyRequest, store: AuthStore): Promise<Principal | null> {
   const principal = principalOf(request)
   if (principal === null) return null
-  if (await answerOfStore(async () => store.findUser({ userId: principal.userId })) !== null) return principal
+  if (await answerOfStore(() => store.findUser({ userId: principal.userId })) !== null) return principal
   await leaveSession(request)
   return null
 }
@@ -48,7 +48,7 @@ export async function confirmedPrincipal (request: FastifyRequest, store: AuthSt
 
 /** A principal as the store knows it now; null when the user is gone, or the link by which he came in. */
 export async function currentPrincipal (store: AuthStore, { userId, provider }: Principal): Promise<Principal | null> {
-  const [user, links] = await answerOfStore(async () => Promise.all([store.findUser({ userId }), store.links(userId)]))
+  const [user, links] = await answerOfStore(() => Promise.all([store.findUser({ userId }), store.links(userId)]))
   const link = links.find(link => link.provider === provider)
   return user === null || link === undefined ? null : { userId, provider, claims: mergeClaims(link.claims, user.claims) }
 }

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { availableParallelism } from 'node:os'
 import type * as argon2 from '@node-rs/argon2'
 import { AuthError } from '../errors.js'
+import { Once } from '../once.js'
+import { hashThreads } from './hash-threads.js'
 
 /** Cost of a password hash (Argon2id, RFC 9106). */
 export interface Argon2Options {
@@ -31,11 +32,6 @@ const MAX_BYTES = 1024
 /** Characters. Composition shortens by a factor of three at the most: what is longer needs no normalising to be too long. */
 const LONGEST = MAX_BYTES * 4
 
-/** Passwords waiting for a free core; one more is turned away with `busy`. At 20 ms a hash and two cores this is a wait of 2.5 s. */
-const MAX_WAITING = 256
-
-const RETRY_AFTER_SECONDS = 3
-
 /** What a verification found. */
 export interface PasswordVerdict {
   matches: boolean
@@ -43,12 +39,11 @@ export interface PasswordVerdict {
   outdated: boolean
 }
 
-/** Argon2id hashes as PHC strings, at most one computation per core at a time. */
+/** Argon2id hashes as PHC strings. */
 export class PasswordHasher {
   readonly #cost: Argon2Cost
-  readonly #gate = new Gate(availableParallelism(), MAX_WAITING)
   /** The hash of a password that nobody has. */
-  #decoy: string | undefined
+  readonly #decoy = new Once(() => hashThreads.hash({ password: randomBytes(16).toString('hex'), cost: this.#cost }))
 
   constructor (cost: Argon2Cost) {
     this.#cost = cost
@@ -61,7 +56,7 @@ export class PasswordHasher {
   async hash (password: string): Promise<string> {
     const normalized = normalizePassword(password)
     if (normalized === null) throw new AuthError('weak_password')
-    return this.#gate.run(() => this.#hashNow(normalized))
+    return hashThreads.hash({ password: normalized, cost: this.#cost })
   }
 
   /**
@@ -73,24 +68,16 @@ export class PasswordHasher {
    */
   async verify (hash: string | null, password: string): Promise<PasswordVerdict> {
     if (password.length > LONGEST) return { matches: false, outdated: false }
-    const { parseOptions, verify } = await loadArgon2()
+    const { parseOptions } = await native.done()
     const normalized = normalizePassword(password)
     const parameters = hash === null || normalized === null ? null : affordableParameters(parseOptions, hash)
 
     if (hash === null || normalized === null || parameters === null) {
-      await this.#gate.run(async () => {
-        this.#decoy ??= await this.#hashNow(randomBytes(16).toString('hex'))
-        return verify(this.#decoy, 'not the password')
-      })
+      await hashThreads.verify({ password: 'not the password', hash: await this.#decoy.done() })
       return { matches: false, outdated: false }
     }
-    const matches = await this.#gate.run(() => verify(hash, normalized))
+    const matches = await hashThreads.verify({ password: normalized, hash })
     return { matches, outdated: !this.#isCurrent(parameters) }
-  }
-
-  async #hashNow (normalized: string): Promise<string> {
-    const { hash } = await loadArgon2()
-    return hash(normalized, this.#cost)
   }
 
   #isCurrent ({ algorithm, version, memoryCost, timeCost, parallelism }: argon2.ParsedHashOptions): boolean {
@@ -126,43 +113,5 @@ function affordableParameters (parseOptions: typeof argon2.parseOptions, hash: s
   }
 }
 
-/** The native module is loaded with the first password, not with the application; import() itself loads it once. */
-function loadArgon2 (): Promise<typeof argon2> {
-  return import('@node-rs/argon2')
-}
-
-/** Lets `width` computations run at once and `maxWaiting` wait for their turn. */
-class Gate {
-  readonly #maxWaiting: number
-  readonly #waiting: Array<() => void> = []
-  #free: number
-
-  constructor (width: number, maxWaiting: number) {
-    this.#free = width
-    this.#maxWaiting = maxWaiting
-  }
-
-  async run<T> (compute: () => Promise<T>): Promise<T> {
-    await this.#enter()
-    try {
-      return await compute()
-    } finally {
-      this.#leave()
-    }
-  }
-
-  async #enter (): Promise<void> {
-    if (this.#free > 0) {
-      this.#free--
-      return
-    }
-    if (this.#waiting.length >= this.#maxWaiting) throw new AuthError('busy', { retryAfter: RETRY_AFTER_SECONDS })
-    await new Promise<void>(resolve => { this.#waiting.push(resolve) })
-  }
-
-  #leave (): void {
-    const next = this.#waiting.shift()
-    if (next === undefined) this.#free++
-    else next()
-  }
-}
+/** The native module is loaded with the first password, not with the application. */
+const native = new Once<typeof argon2>(() => import('@node-rs/argon2'))

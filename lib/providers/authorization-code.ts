@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import * as oauth from 'oauth4webapi'
 import { type BackChannel, type BackChannelOptions, backChannel } from './back-channel.js'
 import { unacceptable } from './failures.js'
@@ -28,7 +29,7 @@ export class AuthorizationCodeFlow {
   }
 
   /** The authorization request (RFC 6749 section 4.1.1). */
-  async authorizationUrl (server: oauth.AuthorizationServer, { redirectUri, state, codeVerifier }: AuthorizationRequest, extra: Record<string, string> = {}): Promise<URL> {
+  authorizationUrl (server: oauth.AuthorizationServer, { redirectUri, state, codeVerifier }: AuthorizationRequest, extra: Record<string, string> = {}): URL {
     const url = new URL(String(server.authorization_endpoint))
     const parameters = {
       ...this.#authorizationParams,
@@ -38,8 +39,8 @@ export class AuthorizationCodeFlow {
       response_type: 'code',
       ...(this.scopes.length > 0 && { scope: this.scopes.join(' ') }),
       state,
-      // Whatever the metadata say: a server that does not know PKCE ignores it.
-      code_challenge: await oauth.calculatePKCECodeChallenge(codeVerifier),
+      // RFC 7636 section 4.2; whatever the metadata say: a server that does not know PKCE ignores it.
+      code_challenge: createHash('sha256').update(codeVerifier).digest('base64url'),
       code_challenge_method: 'S256'
     }
     for (const [parameter, value] of Object.entries(parameters)) url.searchParams.set(parameter, value)

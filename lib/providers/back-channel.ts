@@ -63,12 +63,12 @@ async function inTime (answer: Promise<Response>, clock: AbortSignal): Promise<R
 }
 
 /** The answer with its body read, so that its connection is free again whatever becomes of it. */
-async function wholeAnswer ({ status, headers: received, body }: Response): Promise<Response> {
-  const headers = new Headers(received)
-  // Of a challenge oauth4webapi would read nothing else, but the error code is in the body (RFC 6749 section 5.2).
-  headers.delete('www-authenticate')
+async function wholeAnswer ({ status, headers, body }: Response): Promise<Response> {
   const content = await contentOf(body)
-  return new Response(content.length === 0 ? null : content, { status, headers })
+  const answer = new Response(content.length === 0 ? null : content, { status, headers })
+  // Of a challenge oauth4webapi would read nothing else, but the error code is in the body (RFC 6749 section 5.2).
+  answer.headers.delete('www-authenticate')
+  return answer
 }
 
 /** By iteration, which bodies of other implementations of fetch know too. */

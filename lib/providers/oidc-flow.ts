@@ -39,7 +39,7 @@ export class OidcFlow {
 
   async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
     try {
-      return await this.#flow.authorizationUrl(await this.#discovery.metadata(), request, { nonce: request.nonce })
+      return this.#flow.authorizationUrl(await this.#discovery.metadata(), request, { nonce: request.nonce })
     } catch (error) {
       throw providerFailure(error)
     }

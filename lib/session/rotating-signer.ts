@@ -1,6 +1,6 @@
 import { Signer } from '@fastify/cookie'
 
-/** Sessions signed with an older secret that are remembered at a time; one that is forgotten has to sign in again. */
+/** Sessions with requests under way, at most: the signature of one more is computed twice, and after a rotation it has to sign in again. */
 const MAX_REMEMBERED = 10_000
 
 /**
@@ -8,7 +8,7 @@ const MAX_REMEMBERED = 10_000
  *
  * @fastify/session compares the cookie of a request with a new signature of its id, and clears the cookie when they differ: after a
  * rotation the first page view would sign everybody out. So a session keeps the signature that its cookie came with, until a sign-in
- * gives it a new id.
+ * gives it a new id. That one is verified with each request, and need not be computed once more.
  */
 export class RotatingSigner {
   readonly #signer: Signer
@@ -24,13 +24,15 @@ export class RotatingSigner {
 
   unsign (cookie: string): ReturnType<Signer['unsign']> {
     const unsigned = this.#signer.unsign(cookie)
-    if (unsigned.valid && unsigned.renew) this.#remember(unsigned.value, cookie)
+    if (unsigned.valid && (unsigned.renew || !this.#cookieById.has(unsigned.value))) this.#remember(unsigned.value, cookie)
     return unsigned
   }
 
+  /** In the place of the last one. */
   #remember (id: string, cookie: string): void {
-    const [oldest] = this.#cookieById.keys()
-    if (oldest !== undefined && this.#cookieById.size >= MAX_REMEMBERED) this.#cookieById.delete(oldest)
+    this.#cookieById.delete(id)
     this.#cookieById.set(id, cookie)
+    const [oldest] = this.#cookieById.keys()
+    if (oldest !== undefined && this.#cookieById.size > MAX_REMEMBERED) this.#cookieById.delete(oldest)
   }
 }
