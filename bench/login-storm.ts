@@ -8,8 +8,6 @@ import { figure, table } from './parts/table.js'
 /** Shows what many logins at once cost the other visitors of an application, and in memory. */
 
 const { isShort } = benchOptions()
-const LOGINS = isShort ? 20 : 2000
-const LONG_LOGINS = isShort ? 2 : 200
 const IDLE_MS = isShort ? 200 : 10_000
 
 /** A visitor comes this often, whether or not those before have been answered. */
@@ -18,19 +16,35 @@ const VISIT_EVERY_MS = 5
 const MIB = 2 ** 20
 const ADA = { email: 'ada@example.com', password: 'the right password' }
 
-const STORMS: ReadonlyArray<readonly [title: string, logins: Credentials[]]> = [
-  [`${LOGINS} logins at once`, Array.from({ length: LOGINS }, (_, index) => index % 2 === 0 ? ADA : { ...ADA, password: `guess number ${index}` })],
-  [`${LONG_LOGINS} with 1,000,000 bytes`, Array.from({ length: LONG_LOGINS }, () => ({ ...ADA, password: 'x'.repeat(1_000_000) }))]
+interface Storm {
+  title: string
+  logins: Credentials[]
+  /** How many are under way at any time. */
+  atOnce: number
+}
+
+const STORMS: readonly Storm[] = [
+  { title: '200 logins at a time', logins: halfRight(isShort ? 20 : 3000), atOnce: isShort ? 10 : 200 },
+  { title: '2,000 logins at once', logins: halfRight(isShort ? 20 : 2000), atOnce: isShort ? 20 : 2000 },
+  { title: '200 with 1,000,000 bytes', logins: long(isShort ? 2 : 200), atOnce: isShort ? 2 : 200 }
 ]
+
+function halfRight (number: number): Credentials[] {
+  return Array.from({ length: number }, (_, index) => index % 2 === 0 ? ADA : { ...ADA, password: `guess number ${index}` })
+}
+
+function long (number: number): Credentials[] {
+  return Array.from({ length: number }, () => ({ ...ADA, password: 'x'.repeat(1_000_000) }))
+}
 
 console.log(`${machine('fastify', '@node-rs/argon2')}\n`)
 const rows: string[][] = []
-for (const [title, logins] of STORMS) rows.push(...await storm(title, logins))
+for (const storm of STORMS) rows.push(...await weather(storm))
 const times = ['p50 ms', 'p99 ms', 'longest ms']
 console.log(table(['the application is', 'seconds', 'visitors', ...times, 'logins answered', 'busy', 'memory MiB', 'over idle'], rows) + '\n')
 
 /** On an application of its own: what a visitor waits before and during the storm. */
-async function storm (title: string, logins: Credentials[]): Promise<string[][]> {
+async function weather ({ title, logins, atOnce }: Storm): Promise<string[][]> {
   const app = await startAppUnderLoad()
   try {
     await app.register(ADA)
@@ -41,7 +55,7 @@ async function storm (title: string, logins: Credentials[]): Promise<string[][]>
     const quiet = await visit(app, setTimeout(IDLE_MS))
     const { highest: highestIdle } = await app.memory()
     const attacker = await startAttacker()
-    const stormy = await visit(app, attacker.attack(app.origin, logins))
+    const stormy = await visit(app, attacker.attack(app.origin, logins, atOnce))
     const { highest } = await app.memory()
 
     return [

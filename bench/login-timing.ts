@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import Fastify, { type FastifyInstance } from 'fastify'
-import authPlugin, { type AuthStore, LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../lib/index.js'
+import authPlugin, { type AuthStore, LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../dist/index.js'
 import { machine } from './parts/machine.js'
 import { benchOptions } from './parts/options.js'
 import { postgresServer } from './parts/postgres-server.js'

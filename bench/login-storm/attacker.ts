@@ -6,9 +6,10 @@ import { type Credentials, logIn } from '../../test/security/load-process.js'
 /** How many logins were answered with each status. */
 export type Outcomes = Record<string, number>
 
-/** Logs in many times at once, from a process of its own, so that the one that measures has nothing else to do. */
+/** Logs in many times, from a process of its own, so that the one that measures has nothing else to do. */
 export interface Attacker {
-  attack (origin: string, logins: Credentials[]): Promise<Outcomes>
+  /** @param atOnce how many logins are under way at any time */
+  attack (origin: string, logins: Credentials[], atOnce: number): Promise<Outcomes>
 }
 
 export async function startAttacker (): Promise<Attacker> {
@@ -20,8 +21,8 @@ export async function startAttacker (): Promise<Attacker> {
   }
   await message()
   return {
-    async attack (origin, logins) {
-      child.send({ origin, logins })
+    async attack (origin, logins, atOnce) {
+      child.send({ origin, logins, atOnce })
       return message()
     }
   }
@@ -30,11 +31,14 @@ export async function startAttacker (): Promise<Attacker> {
 // As a program: makes the attack that it is sent, tells what came of it, and ends.
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   process.once('message', async message => {
-    const { origin, logins } = message as { origin: string, logins: Credentials[] }
+    const { origin, logins, atOnce } = message as { origin: string, logins: Credentials[], atOnce: number }
     const outcomes: Outcomes = {}
-    await Promise.all(logins.map(async login => {
-      const { status } = await logIn(origin, login)
-      outcomes[String(status)] = (outcomes[String(status)] ?? 0) + 1
+    const waiting = logins.values()
+    await Promise.all(Array.from({ length: atOnce }, async () => {
+      for (const login of waiting) {
+        const { status } = await logIn(origin, login)
+        outcomes[String(status)] = (outcomes[String(status)] ?? 0) + 1
+      }
     }))
     process.send?.(outcomes)
     process.disconnect()

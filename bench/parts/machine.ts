@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
+import { fileURLToPath } from 'node:url'
 
 /** What the figures of a bench were measured on, with the versions of these packages. */
 export function machine (...packages: string[]): string {
@@ -8,7 +9,9 @@ export function machine (...packages: string[]): string {
   return [`${availableParallelism()} cores (${model})`, `Node.js ${process.version.slice(1)}`, ...versions].join(', ')
 }
 
+/** Those that only a bench needs are installed beside it. */
 function versionOf (name: string): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL(`../../node_modules/${name}/package.json`, import.meta.url), 'utf8'))
+  const [file = ''] = ['../..', '..'].map(folder => fileURLToPath(new URL(`${folder}/node_modules/${name}/package.json`, import.meta.url))).filter(existsSync)
+  const manifest: unknown = JSON.parse(readFileSync(file, 'utf8'))
   return typeof manifest === 'object' && manifest !== null && 'version' in manifest ? String(manifest.version) : 'unknown'
 }

@@ -72,7 +72,7 @@ async function finish<Input> (trial: Trial<Input>, inputs: Input[], results: unk
   await trial.undo(inputs)
 }
 
-function shuffled<T> (items: readonly T[]): T[] {
+export function shuffled<T> (items: readonly T[]): T[] {
   return items.map(item => ({ item, place: Math.random() })).sort((a, b) => a.place - b.place).map(({ item }) => item)
 }
 
@@ -80,7 +80,7 @@ function medians<K> (samples: ReadonlyMap<K, number[]>): Map<K, number> {
   return new Map(Array.from(samples, ([key, values]) => [key, median(values)]))
 }
 
-function median (values: readonly number[]): number {
+export function median (values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.floor(sorted.length / 2)] ?? NaN
 }

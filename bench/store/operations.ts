@@ -1,4 +1,4 @@
-import type { AuthStore } from '../../lib/store/store.js'
+import type { AuthStore } from '../../dist/store/store.js'
 import { type Person, authorizationClaims, identityClaims } from '../parts/people.js'
 
 /** What is measured. What it resolves to holds the user's id or the name that was written, to show that it was done. */

@@ -1,19 +1,14 @@
 import postgres, { type ParameterOrJSON, type Sql } from 'postgres'
-import { SqlAuthStore } from '../../lib/store/sql.js'
-import { authorizationClaims, fillPostgres, identityClaims } from '../parts/people.js'
+import { SqlAuthStore } from '../../dist/store/sql.js'
+import { filledPostgres } from '../parts/databases.js'
+import { authorizationClaims, identityClaims } from '../parts/people.js'
 import type { PostgresServer } from '../parts/postgres-server.js'
 import type { Contest } from './contest.js'
 import { type Operations, storeOperations } from './operations.js'
 
 /** A temporary Postgres database with so many users, behind a pool with the settings that the store gives to a URL. */
 export async function postgresContest (server: PostgresServer, users: number): Promise<Contest> {
-  const url = await server.createDatabase()
-  await makeTables(url)
-  const filling = postgres(url, { max: 1 })
-  await fillPostgres(filling, users)
-  await filling.end()
-
-  const client = postgres(url, { max: 10, connection: { statement_timeout: 5000 } })
+  const client = postgres(await filledPostgres(server, users), { max: 10, connection: { statement_timeout: 5000 } })
   return {
     users,
     store: storeOperations(new SqlAuthStore(client)),
@@ -21,12 +16,6 @@ export async function postgresContest (server: PostgresServer, users: number): P
     remove: people => client`delete from svc_auth_users where user_id = any(${people.map(({ userId }) => userId)}::uuid[])`,
     close: () => client.end()
   }
-}
-
-async function makeTables (url: string): Promise<void> {
-  const store = new SqlAuthStore(url)
-  await store.findUser({ email: 'nobody@example.com' })
-  await store.close()
 }
 
 /** The least that does the same: one prepared statement each, with the locks that the store takes. */

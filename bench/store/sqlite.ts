@@ -1,21 +1,14 @@
-import { join } from 'node:path'
 import SqliteDatabase, { type Database } from 'better-sqlite3'
-import { SqlAuthStore } from '../../lib/store/sql.js'
-import { type Person, authorizationClaims, fillSqlite, identityClaims } from '../parts/people.js'
-import { temporaryFolder } from '../parts/temporary-folder.js'
+import { SqlAuthStore } from '../../dist/store/sql.js'
+import { filledSqlite } from '../parts/databases.js'
+import { type Person, authorizationClaims, identityClaims } from '../parts/people.js'
 import type { Contest } from './contest.js'
 import { type Operations, storeOperations } from './operations.js'
 
 /** A temporary SQLite file with so many users, with the settings that the store gives to a file. */
 export async function sqliteContest (users: number): Promise<Contest> {
-  const file = join(temporaryFolder(), 'users.db')
-  await makeTables(file)
-  const filling = new SqliteDatabase(file)
-  fillSqlite(filling, users)
-  filling.close()
-
   // One connection for both: each write on another one would make SQLite forget its cache.
-  const connection = new SqliteDatabase(file)
+  const connection = new SqliteDatabase(await filledSqlite(users))
   connection.pragma('journal_mode = WAL')
   connection.pragma('synchronous = FULL')
   connection.pragma('foreign_keys = ON')
@@ -27,12 +20,6 @@ export async function sqliteContest (users: number): Promise<Contest> {
     remove: connection.transaction((people: Person[]) => { for (const { userId } of people) deleteUser.run(userId) }),
     close: () => { connection.close() }
   }
-}
-
-async function makeTables (file: string): Promise<void> {
-  const store = new SqlAuthStore(file)
-  await store.findUser({ email: 'nobody@example.com' })
-  await store.close()
 }
 
 /** The least that does the same: statements prepared once, each a line of SQL; writes in an immediate transaction. */

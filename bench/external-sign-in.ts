@@ -1,0 +1,74 @@
+import { Browser, Direct, type Visit, visits } from './external-sign-in/visits.js'
+import { machine } from './parts/machine.js'
+import { type Trial, latencies, throughputs } from './parts/measure.js'
+import { benchOptions } from './parts/options.js'
+import { CONNECTIONS } from './parts/rivals.js'
+import { type Question, ask, startServer } from './parts/server.js'
+import { figure, ratio, table } from './parts/table.js'
+
+/** Shows what a sign-in at an OpenID provider takes besides the provider's own time, beside a straight script and other libraries. */
+
+const { isShort } = benchOptions()
+const ONE_BY_ONE = isShort ? { rounds: 2, calls: 4 } : { rounds: 60, calls: 20 }
+const AT_ONCE = { ...isShort ? { rounds: 2, calls: 32 } : { rounds: 20, calls: 160 }, inFlight: CONNECTIONS }
+
+const login: Question = { method: 'GET', path: '/login' }
+const CONTESTANTS = [
+  { name: 'fastify-svc-auth', start: { ...login, path: '/auth/bench/login' }, asksUserinfo: false },
+  { name: 'oauth4webapi', start: login, asksUserinfo: false },
+  { name: '@fastify/oauth2', start: login, asksUserinfo: true },
+  { name: 'better-auth', start: byItsClient({ provider: 'bench', callbackURL: '/' }), asksUserinfo: false }
+]
+const [OURS, SCRIPT] = ['fastify-svc-auth', 'oauth4webapi']
+
+const provider = await startServer(new URL('external-sign-in/provider.ts', import.meta.url), 'provider')
+const applications = await Promise.all(CONTESTANTS.map(async ({ start, ...contestant }) => {
+  // To each application the provider is another issuer, by a segment of the path.
+  const segment = contestant.name.replace(/\W+/g, '-')
+  const server = await startServer(new URL('external-sign-in/applications.ts', import.meta.url), contestant.name, `${provider.origin}/${segment}`)
+  return { ...contestant, segment, server, trial: visits(() => new Browser(server, start)) }
+}))
+const trials = applications.map(({ trial }) => trial)
+const direct = visits(() => new Direct(provider, false))
+const directWithUserinfo = visits(() => new Direct(provider, true))
+
+for (const trial of trials) await allAtOnce(trial)
+// By then everybody's code is compiled.
+const pace = await throughputs(trials, AT_ONCE)
+const times = await latencies([...trials, direct, directWithUserinfo], ONE_BY_ONE)
+const fetched: Record<string, Record<'discovery' | 'jwks', number>> = JSON.parse((await ask(provider, { method: 'GET', path: '/fetched' })).text)
+
+const figures = applications.map(({ name, segment, trial, asksUserinfo }) => {
+  const total = times.get(trial) ?? NaN
+  const own = times.get(asksUserinfo ? directWithUserinfo : direct) ?? NaN
+  const { discovery = NaN, jwks = 0 } = fetched[segment] ?? {}
+  return { name, total, own, added: total - own, atOnce: pace.get(trial) ?? NaN, discovery, jwks }
+})
+const script = figures.find(({ name }) => name === SCRIPT)
+const ours = figures.find(({ name }) => name === OURS)
+
+console.log(machine('fastify', '@fastify/session', 'oauth4webapi', '@fastify/oauth2', 'better-auth'))
+console.log(`\nSign-ins one after the other, medians of ${ONE_BY_ONE.rounds * ONE_BY_ONE.calls}, and ${CONNECTIONS} at once\n`)
+console.log(table(
+  ['application', 'sign-in ms', "provider's ms", 'added ms', 'to the script', 'at once, sign-ins/s', 'to the script', 'discovery', 'JWKS'],
+  figures.map(({ name, total, own, added, atOnce, discovery, jwks }) => [
+    name, figure(total / 1000), figure(own / 1000), figure(added / 1000), ratio(added, script?.added ?? NaN),
+    figure(1e6 / atOnce), ratio(atOnce, script?.atOnce ?? NaN), String(discovery), String(jwks)
+  ])
+))
+if (ours?.discovery !== 1 || ours.jwks !== 1) throw new Error(`expected one discovery and one JWKS fetch, got ${ours?.discovery} and ${ours?.jwks}`)
+console.log(`\n${OURS} fetched discovery once and the JWKS once; its first ${CONNECTIONS} sign-ins came at once.`)
+
+for (const { end } of [provider, ...applications.map(({ server }) => server)]) await end()
+
+/** The first sign-ins of a process: nothing has been fetched yet. */
+async function allAtOnce (trial: Trial<Visit>): Promise<void> {
+  const made = Array.from({ length: CONNECTIONS }, () => trial.choose())
+  await Promise.all(made.map(visit => visit.make()))
+  await trial.undo(made)
+}
+
+/** How better-auth's client starts a sign-in, on a page that is there already. */
+function byItsClient (body: object): Question {
+  return { method: 'POST', path: '/api/auth/sign-in/social', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+}

@@ -1,0 +1,13 @@
+export const ADA = { email: 'ada@example.com', password: 'the right password', name: 'Ada' }
+
+/** What passwords cost by default. */
+export const COST = { memoryCost: 19456, timeCost: 2, parallelism: 1 }
+
+export const SECRET = 'a secret for the sessions of the benches'
+
+/** Where each application takes e-mail and password. */
+export const LOGIN_PATHS = {
+  'fastify-svc-auth': '/auth/local/login',
+  '@fastify/passport and @fastify/session': '/login',
+  'better-auth': '/api/auth/sign-in/email'
+} as const

@@ -1,0 +1,5 @@
+import Fastify from 'fastify'
+
+const app = Fastify()
+await app.ready()
+process.send('ready')
