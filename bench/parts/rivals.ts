@@ -33,7 +33,7 @@ export function application (name: string, origin: string, choose: () => Questio
 }
 
 /** Lets them take turns, in a new random order each round: who does how many in a second, and what share of that the first one does. */
-export async function rivalry (rivals: readonly Rival[], { isShort, rounds = 15, seconds = 1 }: { isShort: boolean, rounds?: number, seconds?: number }): Promise<string> {
+export async function rivalry (rivals: readonly Rival[], { isShort, rounds = 9, seconds = 1 }: { isShort: boolean, rounds?: number, seconds?: number }): Promise<string> {
   const rates = new Map(rivals.map(rival => [rival, new Array<number>()]))
   const turn = isShort ? 0.1 : seconds
   for (const rival of shuffled(rivals)) await rival.rate(turn) // Warms up.

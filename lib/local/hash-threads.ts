@@ -32,14 +32,18 @@ export const hashThreads = {
 }
 
 async function run<T> (name: string, task: object): Promise<T> {
-  const threads = await pool.done()
-  if (threads.queueSize >= MAX_WAITING) throw new AuthError('busy', { retryAfter: RETRY_AFTER_SECONDS })
-  return threads.run(task, { name })
+  const { Piscina } = await piscina.done()
+  pool ??= startPool(Piscina)
+  if (pool.queueSize >= MAX_WAITING) throw new AuthError('busy', { retryAfter: RETRY_AFTER_SECONDS })
+  return pool.run(task, { name })
 }
 
-const pool = new Once<Piscina>(async () => {
-  const { Piscina } = await import('piscina')
-  return new Piscina({
+const piscina = new Once(() => import('piscina'))
+
+let pool: Piscina | undefined
+
+function startPool (Threads: typeof Piscina): Piscina {
+  const threads = new Threads({
     filename: new URL('./hash-thread.js', import.meta.url).href,
     minThreads: 0,
     maxThreads: availableParallelism(),
@@ -49,4 +53,10 @@ const pool = new Once<Piscina>(async () => {
     // Elsewhere it would be that of the whole process.
     ...(process.platform === 'linux' && { niceIncrement: NICENESS })
   })
-})
+  // A thread that cannot start, as without memory, would end the process, and who waits for it would wait for ever. The next password tries anew.
+  threads.once('error', () => {
+    pool = undefined
+    threads.on('error', () => {}).destroy().catch(() => {})
+  })
+  return threads
+}
