@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Loaded } from './start-process.js'
 
-const HEAVY = ['@node-rs/argon2', 'better-sqlite3', 'drizzle-orm', 'jose', 'oauth4webapi', 'piscina', 'postgres']
+const HEAVY = ['@node-rs/argon2', 'better-sqlite3', 'drizzle-orm', 'jose', 'oauth4webapi', 'postgres']
 
 t.test('an application with five providers, passwords and SQLite', async t => {
   const child = fork(fileURLToPath(new URL('start-process.ts', import.meta.url)), [join(t.testdir(), 'users.db')], { execArgv: process.execArgv })
@@ -18,5 +18,5 @@ t.test('an application with five providers, passwords and SQLite', async t => {
   t.ok(whenReady.includes('fastify'), 'tells what it loads')
   t.strictSame(heavy(whenReady), [], 'starts without what is heavy')
   t.strictSame(heavy(afterLogin), ['oauth4webapi'], 'loads the protocol with the first sign-in at a provider')
-  t.strictSame(heavy(afterRegistration), ['better-sqlite3', 'drizzle-orm', 'oauth4webapi', 'piscina'], 'loads the driver of its database, and what starts the threads for passwords, with the first password')
+  t.strictSame(heavy(afterRegistration), ['better-sqlite3', 'drizzle-orm', 'oauth4webapi'], 'loads the driver of its database with the first password, and Argon2 in a thread of its own')
 })

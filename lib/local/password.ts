@@ -51,7 +51,7 @@ export class PasswordHasher {
 
   /**
    * @returns a PHC string
-   * @throws AuthError `weak_password` when the length is not 8 to 1024 bytes, `busy` when too many hashes are waiting
+   * @throws AuthError `weak_password` when the length is not 8 to 1024 bytes, `busy` when too many hashes are waiting, `unavailable` when none can be computed
    */
   async hash (password: string): Promise<string> {
     const normalized = normalizePassword(password)
@@ -64,7 +64,7 @@ export class PasswordHasher {
    * as long as with a good one: time must not tell which e-mails have an account. A very long password is refused at once, whoever's it
    * would be, for it would wait for its turn in memory.
    *
-   * @throws AuthError `busy` when too many hashes are waiting
+   * @throws AuthError `busy` when too many hashes are waiting, `unavailable` when none can be computed
    */
   async verify (hash: string | null, password: string): Promise<PasswordVerdict> {
     if (password.length > LONGEST) return { matches: false, outdated: false }

@@ -47,7 +47,7 @@ const EVERYDAY: ReadonlySet<string> = new Set(['invalid_grant', 'bad_verificatio
 export function providerFailure (error: unknown, sent: readonly string[] = []): AuthError {
   if (error instanceof AuthError) return error
   if (isAuthorizationResponseError(error)) return authorizationFailure(error, sent)
-  const isKnown = error instanceof ApiError || codeOf(error).startsWith('OAUTH_')
+  const isKnown = error instanceof ApiError || codeOf(error).startsWith('OAUTH_') || (error instanceof Error && error.name === 'OperationProcessingError')
   // What nobody foresaw is a mistake in a provider class: its stack says where.
   if (!isKnown) return new AuthError('provider_error', { cause: new ProviderFailure(descriptionOf(error), { cause: error }) })
 

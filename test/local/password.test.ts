@@ -19,7 +19,7 @@ const WRONG = { matches: false, outdated: false }
 const BUSY = { name: 'AuthError', code: 'busy', statusCode: 503, retryAfter: 3 }
 
 /** How many computations are at the threads or wait before one more is turned away, if all of them come at the same moment. */
-const CAPACITY = availableParallelism() * 2 + 256
+const CAPACITY = Math.min(availableParallelism(), 8) * 2 + 256
 
 t.beforeEach(() => { verifications(); hashings() })
 

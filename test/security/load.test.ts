@@ -5,7 +5,7 @@ import { type Answer, type AppUnderLoad, type Credentials, startAppUnderLoad } f
 const MIB = 2 ** 20
 
 /** What may come on top of an idle application: 19 MiB for each hash that is computed, and what the requests need. */
-const MOST_MEMORY = (availableParallelism() * 19 + 96) * MIB
+const MOST_MEMORY = (Math.min(availableParallelism(), 8) * 19 + 96) * MIB
 
 const ADA = { email: 'ada@example.com', password: 'the right password' }
 
