@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { BoundedMap } from '../bounded-map.js'
 import type { TokenClaims } from './token.js'
 
 const MAX_REMEMBERED = 1000
@@ -10,27 +11,20 @@ const MAX_REMEMBERED = 1000
  * Nobody finds tokens here: the keys are their hashes. Those that were used longest ago go first.
  */
 export class VerifiedTokens {
-  readonly #claimsByHash = new Map<string, string>()
+  readonly #claimsByHash = new BoundedMap<string>(MAX_REMEMBERED)
 
   /** @returns undefined for a token that is not remembered */
   claimsOf (token: string): TokenClaims | undefined {
     const key = keyOf(token)
     const json = this.#claimsByHash.get(key)
     if (json === undefined) return undefined
-    this.#remember(key, json)
+    this.#claimsByHash.set(key, json)
     // Each time anew, for the claims are the application's to change.
     return JSON.parse(json)
   }
 
   add (token: string, claims: TokenClaims): void {
-    this.#remember(keyOf(token), JSON.stringify(claims))
-    const [oldest] = this.#claimsByHash.keys()
-    if (oldest !== undefined && this.#claimsByHash.size > MAX_REMEMBERED) this.#claimsByHash.delete(oldest)
-  }
-
-  #remember (key: string, json: string): void {
-    this.#claimsByHash.delete(key)
-    this.#claimsByHash.set(key, json)
+    this.#claimsByHash.set(keyOf(token), JSON.stringify(claims))
   }
 }
 

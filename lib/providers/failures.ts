@@ -47,7 +47,7 @@ const EVERYDAY: ReadonlySet<string> = new Set(['invalid_grant', 'bad_verificatio
 export function providerFailure (error: unknown, sent: readonly string[] = []): AuthError {
   if (error instanceof AuthError) return error
   if (isAuthorizationResponseError(error)) return authorizationFailure(error, sent)
-  const isKnown = error instanceof ApiError || codeOf(error).startsWith('OAUTH_') || (error instanceof Error && error.name === 'OperationProcessingError')
+  const isKnown = error instanceof ApiError || isProtocolError(error)
   // What nobody foresaw is a mistake in a provider class: its stack says where.
   if (!isKnown) return new AuthError('provider_error', { cause: new ProviderFailure(descriptionOf(error), { cause: error }) })
 
@@ -69,6 +69,11 @@ export function unreachable (error: unknown): AuthError {
 /** Errors of oauth4webapi are known by their codes: for their classes it would have to be loaded, and that is done with the first sign-in. */
 function codeOf (error: unknown): string {
   return error instanceof Error && 'code' in error && isText(error.code) ? error.code : ''
+}
+
+/** One of them has no code: that of a signed answer without announced algorithms. */
+function isProtocolError (error: unknown): boolean {
+  return codeOf(error).startsWith('OAUTH_') || (error instanceof Error && error.name === 'OperationProcessingError')
 }
 
 function isResponseBodyError (error: unknown): error is oauth.ResponseBodyError {

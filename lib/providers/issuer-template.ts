@@ -5,8 +5,8 @@
 import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import { decodeJwt } from 'jose/jwt/decode'
 import type * as oauth from 'oauth4webapi'
+import { UUID } from '../uuid.js'
 import { unacceptable } from './failures.js'
-import { GUID } from './guid.js'
 
 const PLACEHOLDER = '{tenantid}'
 
@@ -46,7 +46,7 @@ async function claimedTenant (response: Response): Promise<string | null> {
     const body: unknown = await response.clone().json()
     const idToken: unknown = Reflect.get(Object(body), 'id_token')
     const { tid } = decodeJwt(String(idToken))
-    return typeof tid === 'string' && GUID.test(tid) ? tid : null
+    return typeof tid === 'string' && UUID.test(tid) ? tid : null
   } catch {
     return null
   }

@@ -1,7 +1,7 @@
 import { isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
+import { UUID } from '../uuid.js'
 import { unacceptable } from './failures.js'
-import { GUID } from './guid.js'
 import { OidcProvider, type OidcProfile } from './oidc.js'
 import { checkedOrigin, withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
@@ -31,7 +31,7 @@ export class MicrosoftProvider extends OidcProvider {
     super(withFixed({
       name: 'microsoft',
       discoveryUrl: `${authority}/${checkedTenant}/v2.0/.well-known/openid-configuration`,
-      issuer: `${authority}/${GUID.test(checkedTenant) ? checkedTenant : '{tenantid}'}/v2.0`,
+      issuer: `${authority}/${UUID.test(checkedTenant) ? checkedTenant : '{tenantid}'}/v2.0`,
       // Userinfo knows neither tid nor oid, and Microsoft says to use the ID token.
       userinfo: false
     }, options))
@@ -40,8 +40,8 @@ export class MicrosoftProvider extends OidcProvider {
   }
 
   protected override identityOf ({ sub, tid, oid, email }: OidcProfile): UncheckedIdentity {
-    if (typeof tid !== 'string' || !GUID.test(tid)) throw unacceptable('the ID token has no tid that is a GUID')
-    if (GUID.test(this.#tenant) && tid !== this.#tenant) throw unacceptable('the ID token is one of another tenant')
+    if (typeof tid !== 'string' || !UUID.test(tid)) throw unacceptable('the ID token has no tid that is a GUID')
+    if (UUID.test(this.#tenant) && tid !== this.#tenant) throw unacceptable('the ID token is one of another tenant')
     if (this.#tenant === 'organizations' && tid === PERSONAL_TENANT) throw unacceptable('the ID token is one of a personal account')
     if (!isText(oid)) throw unacceptable('the ID token has no oid')
     // Both together stay the same when the application is registered anew, and differ for the tenants of one person; sub does neither.
@@ -51,6 +51,6 @@ export class MicrosoftProvider extends OidcProvider {
 
 function tenantOf (tenant: unknown): string {
   const name = typeof tenant === 'string' ? tenant.toLowerCase() : ''
-  if (name === 'common' || name === 'organizations' || GUID.test(name)) return name
+  if (name === 'common' || name === 'organizations' || UUID.test(name)) return name
   throw new OptionsError('microsoft: tenant must be "common", "organizations" or the GUID of a tenant')
 }

@@ -1,4 +1,5 @@
 import { Signer } from '@fastify/cookie'
+import { BoundedMap } from '../bounded-map.js'
 
 /** Sessions with requests under way, at most: the signature of one more is computed twice, and after a rotation it has to sign in again. */
 const MAX_REMEMBERED = 10_000
@@ -12,7 +13,7 @@ const MAX_REMEMBERED = 10_000
  */
 export class RotatingSigner {
   readonly #signer: Signer
-  readonly #cookieById = new Map<string, string>()
+  readonly #cookieById = new BoundedMap<string>(MAX_REMEMBERED)
 
   constructor (secrets: string[], algorithm: string | undefined) {
     this.#signer = new Signer(secrets, algorithm)
@@ -24,15 +25,7 @@ export class RotatingSigner {
 
   unsign (cookie: string): ReturnType<Signer['unsign']> {
     const unsigned = this.#signer.unsign(cookie)
-    if (unsigned.valid && (unsigned.renew || !this.#cookieById.has(unsigned.value))) this.#remember(unsigned.value, cookie)
+    if (unsigned.valid && (unsigned.renew || !this.#cookieById.has(unsigned.value))) this.#cookieById.set(unsigned.value, cookie)
     return unsigned
-  }
-
-  /** In the place of the last one. */
-  #remember (id: string, cookie: string): void {
-    this.#cookieById.delete(id)
-    this.#cookieById.set(id, cookie)
-    const [oldest] = this.#cookieById.keys()
-    if (oldest !== undefined && this.#cookieById.size > MAX_REMEMBERED) this.#cookieById.delete(oldest)
   }
 }

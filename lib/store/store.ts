@@ -1,5 +1,6 @@
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
+import { UUID } from '../uuid.js'
 
 /** A person's account. */
 export interface User {
@@ -161,8 +162,6 @@ export async function answerOfStore<T> (ask: () => Promise<T>): Promise<T> {
     throw error instanceof AuthError ? error : new AuthError('unavailable', { cause: error })
   }
 }
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Whether a user can have this id: the ids are UUIDs in lower case, and are compared as they are. */
 export function isUserId (value: unknown): value is string {

@@ -3,11 +3,12 @@ import { once } from 'node:events'
 import { closeSync, openSync, readdirSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
-import { availableParallelism, getPriority } from 'node:os'
+import { getPriority } from 'node:os'
 import { join } from 'node:path'
 import workerThreads, { MessageChannel, type Worker } from 'node:worker_threads'
 import t, { type Test } from 'tap'
 import { hashThreads } from '../../lib/local/hash-threads.js'
+import { CAPACITY, THREADS } from '../helpers/hash-threads.js'
 
 const COST = { memoryCost: 8, timeCost: 1, parallelism: 1 }
 const TOO_CHEAP = { ...COST, memoryCost: 1 }
@@ -15,9 +16,6 @@ const BUSY = { name: 'AuthError', code: 'busy', statusCode: 503, retryAfter: 3 }
 
 const UNAVAILABLE = { name: 'AuthError', code: 'unavailable', statusCode: 503 }
 const PHC = /^\$argon2id\$v=19\$m=8,t=1,p=1\$/
-
-/** What the threads take from all who come at the same moment: one is computed by each and one at hand, and 256 wait. */
-const CAPACITY = Math.min(availableParallelism(), 8) * 2 + 256
 
 const started: Worker[] = []
 process.on('worker', worker => { started.push(worker) })
@@ -83,7 +81,7 @@ t.test('a thread whose program fails is no end of the process', async t => {
 t.test('attack 42: however many passwords come, at most one thread per core computes', async t => {
   await Promise.all(Array.from({ length: CAPACITY }, hashNow))
 
-  t.equal(started.filter(({ threadId }) => threadId !== -1).length, Math.min(availableParallelism(), 8))
+  t.equal(started.filter(({ threadId }) => threadId !== -1).length, THREADS)
 })
 
 t.test('a password matches the hash that was made of it, no other does', async t => {

@@ -1,8 +1,8 @@
-import { availableParallelism } from 'node:os'
 import { hash as argon2Hash } from '@node-rs/argon2'
 import t from 'tap'
 import { hashThreads } from '../../lib/local/hash-threads.js'
 import { DEFAULT_ARGON2_COST, HIGHEST_ARGON2_COST, PasswordHasher, normalizePassword } from '../../lib/local/password.js'
+import { CAPACITY } from '../helpers/hash-threads.js'
 
 const verifications = t.capture(hashThreads, 'verify', hashThreads.verify)
 const hashings = t.capture(hashThreads, 'hash', hashThreads.hash)
@@ -17,9 +17,6 @@ const PHC = /^\$argon2id\$v=19\$m=8,t=1,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43
 const RIGHT = { matches: true, outdated: false }
 const WRONG = { matches: false, outdated: false }
 const BUSY = { name: 'AuthError', code: 'busy', statusCode: 503, retryAfter: 3 }
-
-/** How many computations are at the threads or wait before one more is turned away, if all of them come at the same moment. */
-const CAPACITY = Math.min(availableParallelism(), 8) * 2 + 256
 
 t.beforeEach(() => { verifications(); hashings() })
 

@@ -147,6 +147,11 @@ t.test('userinfo', async t => {
     const foreignKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
     fake.lies.set('/userinfo', async () => ({ status: 200, headers: { 'content-type': 'application/jwt' }, body: await signed(await importJWK(foreignKey.export({ format: 'jwk' }), 'RS256') as CryptoKey) }))
     t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
+
+    // What the provider sent is its failure, and no mistake of ours with a stack in the log.
+    delete fake.metadata.userinfo_signing_alg_values_supported
+    const { code, cause } = await refusal(t, signIn(fake))
+    t.match({ code, cause }, { code: 'provider_error', cause: { name: 'ProviderFailure', cause: undefined } })
   })
 })
 

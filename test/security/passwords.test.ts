@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os'
 import type { SessionStore } from '@fastify/session'
 import SqliteDatabase from 'better-sqlite3'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
@@ -11,6 +10,7 @@ import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { deferred } from '../helpers/deferred.js'
+import { CAPACITY } from '../helpers/hash-threads.js'
 import { OwnProvider, type Person, identityOf, leaveFor, signInAt } from '../helpers/own-provider.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { SESSION_STORES } from '../helpers/session-stores.js'
@@ -315,12 +315,9 @@ t.test('attack 42: sixty-four logins at once are all answered as they should, an
   t.not(order.at(-1), '/me')
 })
 
-/** How many computations are at the threads or wait before one more is turned away, if all of them come at the same moment. */
-const ROOM = Math.min(availableParallelism(), 8) * 2 + 256
-
 t.test('attack 42: when too many come at once, those for whom there is no room are turned away as busy, and nobody who waits is forgotten', async t => {
   const app = await startWarm(t)
-  const tooMany = ROOM + 60
+  const tooMany = CAPACITY + 60
   const allAreThere = deferred()
   let there = 0
   before = async () => {
@@ -346,7 +343,7 @@ t.test('attack 42: while too many wait, registrations and forms are turned away 
   let isGone = false
   before = () => {
     // Some have got their turn since the last time.
-    for (let index = 0; index < ROOM; index++) crowd.push(hash({ password: 'of somebody else', cost: DEFAULT_ARGON2_COST }).catch(() => {}))
+    for (let index = 0; index < CAPACITY; index++) crowd.push(hash({ password: 'of somebody else', cost: DEFAULT_ARGON2_COST }).catch(() => {}))
   }
 
   t.strictSame(outcome(await new Browser(app).post('/auth/local/register', { ...ADA, email: 'bob@example.com' })), [503, 'busy'])

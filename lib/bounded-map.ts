@@ -1,0 +1,17 @@
+/** A map of so many entries at most: those that were set longest ago go first. */
+export class BoundedMap<V> extends Map<string, V> {
+  readonly #max: number
+
+  constructor (max: number) {
+    super()
+    this.#max = max
+  }
+
+  override set (key: string, value: V): this {
+    this.delete(key)
+    super.set(key, value)
+    const [oldest] = this.keys()
+    if (oldest !== undefined && this.size > this.#max) this.delete(oldest)
+    return this
+  }
+}
