@@ -1,4 +1,4 @@
-import { generateKeyPairSync, sign } from 'node:crypto'
+import { createHash, generateKeyPairSync, sign } from 'node:crypto'
 import formbody from '@fastify/formbody'
 import Fastify, { type FastifyRequest } from 'fastify'
 import { serve } from '../parts/serve.js'
@@ -13,6 +13,7 @@ interface ToApplication {
 }
 
 const ACCESS_TOKEN = 'the-access-token-of-the-benches'
+const AT_HASH = createHash('sha256').update(ACCESS_TOKEN).digest().subarray(0, 16).toString('base64url')
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const KEY = { ...publicKey.export({ format: 'jwk' }), kid: 'key-1', alg: 'ES256', use: 'sig' }
 const HEADER = encoded({ alg: KEY.alg, kid: KEY.kid, typ: 'JWT' })
@@ -43,7 +44,7 @@ async function provider () {
     const { nonce, challenge, redirectUri: expected } = authorizationOf(code)
     if (redirectUri !== expected || challengeOf(verifier) !== challenge) return reply.code(400).send({ error: 'invalid_grant' })
     const now = Math.floor(Date.now() / 1000)
-    const claims = { iss: issuerOf(request), aud: CLIENT.id, iat: now, exp: now + 600, ...(nonce !== null && { nonce }), ...PERSON }
+    const claims = { iss: issuerOf(request), aud: CLIENT.id, iat: now, exp: now + 600, at_hash: AT_HASH, ...(nonce !== null && { nonce }), ...PERSON }
     return reply.header('cache-control', 'no-store').send({ access_token: ACCESS_TOKEN, token_type: 'Bearer', expires_in: 600, scope: 'openid email profile', id_token: signed(claims) })
   })
 

@@ -4,6 +4,9 @@ import { unacceptable, unreachable } from './failures.js'
 
 const MAX_ANSWER_BYTES = 1_048_576
 
+/** As `fetch` decodes: a byte order mark is no part of the text. */
+const UTF_8 = new TextDecoder()
+
 export interface BackChannelOptions {
   /** Milliseconds for one request, its answer included. */
   timeout: number
@@ -64,15 +67,28 @@ async function inTime (answer: Promise<Response>, clock: AbortSignal): Promise<R
 
 /** The answer with its body read, so that its connection is free again whatever becomes of it. */
 async function wholeAnswer ({ status, headers, body }: Response): Promise<Response> {
-  const content = await contentOf(body)
-  const answer = new Response(content.length === 0 ? null : content, { status, headers })
+  const answer = new WholeAnswer(await contentOf(body), { status, headers })
   // Of a challenge oauth4webapi would read nothing else, but the error code is in the body (RFC 6749 section 5.2).
   answer.headers.delete('www-authenticate')
   return answer
 }
 
+/** A body that is here already needs no stream, which would take longer than all that is read of it. */
+class WholeAnswer extends Response {
+  override readonly text: Response['text']
+  override readonly json: Response['json']
+  override readonly clone: Response['clone']
+
+  constructor (content: string, init: ResponseInit) {
+    super(null, init)
+    this.text = async () => content
+    this.json = async () => JSON.parse(content)
+    this.clone = () => new WholeAnswer(content, this)
+  }
+}
+
 /** By iteration, which bodies of other implementations of fetch know too. */
-async function contentOf (body: AsyncIterable<Uint8Array> | null): Promise<Buffer<ArrayBuffer>> {
+async function contentOf (body: AsyncIterable<Uint8Array> | null): Promise<string> {
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of body ?? []) {
@@ -80,5 +96,5 @@ async function contentOf (body: AsyncIterable<Uint8Array> | null): Promise<Buffe
     if (length > MAX_ANSWER_BYTES) throw unacceptable(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`)
     chunks.push(chunk)
   }
-  return Buffer.concat(chunks)
+  return UTF_8.decode(Buffer.concat(chunks))
 }

@@ -96,6 +96,12 @@ t.test('a redirect is followed by no request, and takes no token anywhere', asyn
   }
 })
 
+t.test('a byte order mark in front of an answer is no part of it', async t => {
+  const { google, provider } = await startGoogle(t)
+  google.lies.set(DISCOVERY, answer => ({ ...answer, body: `\ufeff${answer.body}` }))
+  t.ok(await authenticate(google, provider))
+})
+
 t.test('an answer that is no JSON is not quoted', async t => {
   for (const body of ['{"access_token":"ya29.the-token', 'ya29.the-token', '{"access_token":ya29.the-token}']) {
     const { google, provider } = await startGoogle(t)
