@@ -2,7 +2,7 @@
  * Every error of the library: one list of codes with their HTTP status and the sentence a person reads.
  * What a provider or a database says never becomes a message; it stays in `cause`, for the log.
  */
-const ERRORS = {
+export const ERRORS = {
   invalid: [401, 'The e-mail or the password is wrong.'],
   exists: [409, 'An account with this e-mail exists already; sign in instead.'],
   invalid_email: [400, 'This is not a valid e-mail address.'],
@@ -29,12 +29,17 @@ const ERRORS = {
   invalid_ttl: [400, 'ttl must be a number of seconds from 1 to 2592000 (30 days).']
 } as const satisfies Record<string, readonly [number, string]>
 
-/** The stable code of an {@link AuthError}: what pages and tests compare, and what `?error=` carries. */
+/**
+ * The stable code of an {@link AuthError}: what pages and tests compare, and what `?error=` carries.
+ *
+ * @useDeclaredType
+ */
 export type AuthErrorCode = keyof typeof ERRORS
 
 /** It goes into URLs and pages. */
 const REFUSAL_CODE = /^[a-z0-9_]{1,50}$/
 
+/** What is other than the code has it. */
 export interface AuthErrorOptions {
   /** A sentence in place of the code's own. It reaches the client: no secret, no text of a provider. */
   message?: string
@@ -49,10 +54,14 @@ export interface AuthErrorOptions {
 /** A refusal: what a flow, a guard or `app.auth` rejects with. */
 export class AuthError extends Error {
   override readonly name: string = 'AuthError'
+  /** Stays the same from version to version, where the message may not. */
   readonly code: AuthErrorCode
+  /** The HTTP status of the answer. */
   readonly statusCode: number
+  /** Seconds after which trying again makes sense; undefined where that is not known. */
   readonly retryAfter: number | undefined
 
+  /** With the status and the sentence of the code, unless the options have others. */
   constructor (code: AuthErrorCode, options: AuthErrorOptions = {}) {
     const [statusCode, sentence] = ERRORS[code]
     super(options.message ?? sentence, 'cause' in options ? { cause: options.cause } : undefined)
@@ -72,13 +81,15 @@ export class AuthError extends Error {
  */
 export class SignInRefused extends Error {
   override readonly name: string = 'SignInRefused'
+  /** What the browser is told. */
   readonly code: string
+  /** The HTTP status for JSON clients. */
   readonly statusCode = 403
 
   /**
    * @param code lower-case letters, digits and `_`, at most 50
    * @param message a sentence for people, sent to JSON clients
-   * @throws OptionsError
+   * @throws OptionsError for a code of another form
    */
   constructor (code: string, message = 'This application did not admit you.') {
     if (typeof code !== 'string' || !REFUSAL_CODE.test(code)) throw new OptionsError('the code of a SignInRefused must be 1 to 50 lower-case letters, digits and "_", such as not_invited')
@@ -90,5 +101,6 @@ export class SignInRefused extends Error {
 /** A mistake of the programmer: an option that is missing, unknown or of the wrong form. Thrown at once, naming the option. */
 export class OptionsError extends TypeError {
   override readonly name: string = 'OptionsError'
+  /** One for all of them: the message says which option. */
   readonly code = 'invalid_options'
 }

@@ -4,6 +4,8 @@
  */
 import type { Static } from 'typebox'
 import type { FastifyTypeProvider } from 'fastify'
+import { type AuthErrorCode, ERRORS } from '../errors.js'
+import { openapiComponents } from './openapi.js'
 
 /** Types handlers by the schemas below. */
 export interface SchemaTypes extends FastifyTypeProvider {
@@ -14,40 +16,31 @@ export interface SchemaTypes extends FastifyTypeProvider {
 const FORM_OR_JSON = ['application/x-www-form-urlencoded', 'application/json']
 const tags = ['auth']
 
+const RETRY_AFTER = { 'Retry-After': { type: 'integer', description: 'Seconds, with `rate_limited` and `busy`' } } as const
+
+/** What a request must carry. Nothing is said, too: the document may ask for something everywhere else. */
+const NOTHING = [] as const
+const SESSION = [{ session: [] }] as const
+const SESSION_OR_NOTHING = [{}, { session: [] }] as const
+
 const next = { type: 'string', maxLength: 8192, description: 'Where to go afterwards: a path of this application, anything else is ignored' } as const
 const email = { type: 'string', maxLength: 65_536, description: 'At most 254 characters when it is trimmed' } as const
-const link = { type: 'string', enum: ['true', 'false'], description: 'true: adds the identity to the account of the signed-in user; from pages of this application only' } as const
-const errorNext = { type: 'string', maxLength: 8192, description: 'Where to go on failure, with ?error=<code>: a path of this application, anything else is ignored' } as const
+const link = { type: 'string', enum: ['true', 'false'], description: '`true`: adds the identity to the account of the signed-in user; from pages of this application only' } as const
+const errorNext = { type: 'string', maxLength: 8192, description: 'Where to go on failure, with `?error=<code>`: a path of this application, anything else is ignored' } as const
 
-const error = {
-  type: 'object',
-  description: 'What went wrong',
-  required: ['error', 'message'],
-  properties: {
-    error: { type: 'string', description: 'A stable code' },
-    message: { type: 'string', description: 'A sentence for people' }
-  }
-} as const
+const { AuthError: error, Principal: principal } = openapiComponents.schemas
 
-const principal = {
-  type: 'object',
-  description: 'Who is signed in',
-  required: ['userId', 'provider', 'claims'],
-  properties: {
-    userId: { type: 'string', format: 'uuid' },
-    provider: { type: 'string' },
-    claims: { type: 'object', additionalProperties: true }
-  }
-} as const
+const signedIn = { ...principal, headers: { 'Set-Cookie': { type: 'string', description: 'The cookie of the session' } } } as const
 
 const redirect = {
   type: 'null',
-  description: 'A redirect: to next, or on failure to the page that the request came from with ?error=<code>',
-  headers: { Location: { type: 'string' } }
+  description: 'A redirect: to `next`, or on failure to a page of this application, with `?error=<code>`',
+  headers: { Location: { type: 'string', format: 'uri-reference' } }
 } as const
 
 /** Further fields of the application's form, for its hook `onSignIn`. A body waits in memory for the turn of its password, so all of it is bounded. */
 const ownFields = {
+  description: 'At most 32 fields, with names of at most 256 characters',
   maxProperties: 32,
   propertyNames: { maxLength: 256 },
   additionalProperties: { type: ['string', 'number', 'boolean', 'null'], maxLength: 4096, description: 'Fields of the application' }
@@ -59,8 +52,12 @@ export const externalLogin = (provider: string) => ({
   tags,
   summary: `Start a sign-in at ${provider}`,
   operationId: operationId('login', provider),
+  security: SESSION_OR_NOTHING,
   querystring: { type: 'object', properties: { next, link } },
-  response: { 302: redirect, '4xx': error, '5xx': error }
+  response: {
+    302: redirect,
+    ...refusals('invalid_request', 'unauthenticated', 'cross_origin', 'rate_limited', 'provider_error', 'provider_unavailable', 'unavailable')
+  }
 }) as const
 
 export const externalCallback = (provider: string) => ({
@@ -68,11 +65,15 @@ export const externalCallback = (provider: string) => ({
   summary: `Finish a sign-in at ${provider}`,
   description: 'The redirect URI of the provider; its query is the authorization response (RFC 6749 section 4.1.2).',
   operationId: operationId('callback', provider),
+  security: SESSION,
   querystring: {
     type: 'object',
     properties: { code: {}, state: {}, iss: {}, error: {} }
   },
-  response: { 302: redirect, '4xx': error, '5xx': error }
+  response: {
+    302: redirect,
+    ...refusals('invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'access_denied', 'account_exists', 'already_linked', 'rate_limited', 'provider_error', 'provider_unavailable', 'unavailable')
+  }
 }) as const
 
 /** @fastify/swagger leaves such a route out. */
@@ -82,6 +83,7 @@ export const registerUser = {
   tags,
   summary: 'Register with e-mail and password, and sign in',
   operationId: 'authLocalRegister',
+  security: NOTHING,
   consumes: FORM_OR_JSON,
   body: {
     type: 'object',
@@ -97,13 +99,18 @@ export const registerUser = {
     },
     ...ownFields
   },
-  response: { 201: principal, 303: redirect, '4xx': error, '5xx': error }
+  response: {
+    201: signedIn,
+    303: redirect,
+    ...refusals('invalid_request', 'invalid_email', 'weak_password', 'invalid_state', 'unauthenticated', 'cross_origin', 'claim_not_allowed', 'exists', 'rate_limited', 'busy', 'unavailable')
+  }
 } as const
 
 export const loginUser = {
   tags,
   summary: 'Sign in with e-mail and password',
   operationId: 'authLocalLogin',
+  security: NOTHING,
   consumes: FORM_OR_JSON,
   body: {
     type: 'object',
@@ -111,13 +118,18 @@ export const loginUser = {
     properties: { email, password: { type: 'string' }, next, error_next: errorNext },
     ...ownFields
   },
-  response: { 200: principal, 303: redirect, '4xx': error, '5xx': error }
+  response: {
+    200: signedIn,
+    303: redirect,
+    ...refusals('invalid_request', 'invalid_state', 'invalid', 'unauthenticated', 'cross_origin', 'rate_limited', 'busy', 'unavailable')
+  }
 } as const
 
 export const issueToken = {
   tags,
   summary: 'Issue a short-lived token for the signed-in user',
   operationId: 'authLocalToken',
+  security: SESSION,
   response: {
     200: {
       type: 'object',
@@ -125,12 +137,11 @@ export const issueToken = {
       required: ['token', 'token_type', 'expires_in'],
       properties: {
         token: { type: 'string' },
-        token_type: { const: 'Bearer' },
+        token_type: { type: 'string', enum: ['Bearer'] },
         expires_in: { type: 'integer', description: 'Seconds' }
       }
     },
-    '4xx': error,
-    '5xx': error
+    ...refusals('invalid_request', 'invalid_claims', 'unauthenticated', 'cross_origin', 'unavailable')
   }
 } as const
 
@@ -138,12 +149,12 @@ export const verifyToken = {
   tags,
   summary: 'Verify a token and decode its claims',
   operationId: 'authLocalVerifyToken',
-  consumes: ['application/json'],
+  security: NOTHING,
+  consumes: FORM_OR_JSON,
   body: { type: 'object', required: ['token'], properties: { token: { type: 'string' } } },
   response: {
     200: { type: 'object', description: 'The decoded claims', additionalProperties: true },
-    '4xx': error,
-    '5xx': error
+    ...refusals('invalid_request', 'invalid_token', 'cross_origin', 'unavailable')
   }
 } as const
 
@@ -151,10 +162,31 @@ export const revokeSession = {
   tags,
   summary: 'Sign out',
   operationId: 'authLocalRevoke',
+  security: SESSION_OR_NOTHING,
   consumes: FORM_OR_JSON,
   body: { type: 'object', properties: { next, error_next: errorNext } },
-  response: { 204: noContent, 303: redirect, '4xx': error, '5xx': error }
+  response: {
+    204: noContent,
+    303: redirect,
+    ...refusals('invalid_request', 'cross_origin', 'unavailable')
+  }
 } as const
+
+/** The answers that say no, by status, with the codes that each may carry and their sentences. */
+function refusals (...codes: readonly AuthErrorCode[]) {
+  const statuses = new Set(codes.map(code => ERRORS[code][0]))
+  return {
+    ...Object.fromEntries(Array.from(statuses, status => [status, refusal(codes.filter(code => ERRORS[code][0] === status))])),
+    '4xx': { ...error, description: 'Another refusal, such as that of a body that is too large' },
+    '5xx': { ...error, description: 'Another failure' }
+  }
+}
+
+function refusal (codes: readonly AuthErrorCode[]) {
+  const description = codes.map(code => `\`${code}\`: ${ERRORS[code][1]}`).join('\n\n')
+  const saysWhen = codes.some(code => code === 'rate_limited' || code === 'busy')
+  return { ...error, description, ...(saysWhen && { headers: RETRY_AFTER }) }
+}
 
 function operationId (action: string, provider: string): string {
   const name = provider.split('-').map(word => word.charAt(0).toUpperCase() + word.slice(1)).join('')
