@@ -1,12 +1,17 @@
 import type { Database } from 'better-sqlite3'
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import authPlugin, { AuthError, type ExternalProvider, LocalIdentityProvider, SqlAuthStore } from 'fastify-svc-auth'
+import { mountAccount } from './account.js'
+import { mountAdmin } from './admin.js'
+import { mountApiDocs } from './api-docs.js'
 import { mountInvitations } from './invitations.js'
 import { setUpLinks } from './links.js'
-import { adminPage, claimsPage, loginPage, problemPage } from './pages.js'
+import { loginPage } from './pages/login.js'
+import { problemPage } from './pages/problem.js'
 import { mountPreAuth } from './pre-auth.js'
-import { sendPage, setUpSite } from './site.js'
+import { type PageQuery, sendPage, setUpSite } from './site.js'
 import { UsedTokens } from './used-tokens.js'
+import type { UserList } from './user-list.js'
 
 export interface AppOptions {
   /** Where people find the application, such as `http://localhost:3000`. */
@@ -14,19 +19,16 @@ export interface AppOptions {
   providers: readonly ExternalProvider[]
   /** Where used links are noted. */
   database: Database
-}
-
-interface PageQuery {
-  error?: unknown
-  next?: unknown
+  users: UserList
 }
 
 /** The whole application: sign-in is one `register`, the rest is pages. */
-export async function buildApp ({ baseUrl, providers, database }: AppOptions): Promise<FastifyInstance> {
+export async function buildApp ({ baseUrl, providers, database, users }: AppOptions): Promise<FastifyInstance> {
   const app = Fastify({ logger: { level: process.env.LOG_LEVEL ?? 'warn', serializers } })
   const local = new LocalIdentityProvider() // secret: LOCAL_IDP_SECRET
   setUpSite(app)
   setUpProblemPages(app)
+  await mountApiDocs(app, baseUrl)
 
   await app.register(authPlugin, {
     baseUrl,
@@ -41,18 +43,8 @@ export async function buildApp ({ baseUrl, providers, database }: AppOptions): P
     return sendPage(reply, loginPage({ principal, providers: app.authProviders, next: typeof next === 'string' ? next : '/', error }))
   })
 
-  app.get<{ Querystring: PageQuery }>('/', async (request, reply) => {
-    const { principal, query: { error } } = request
-    return principal === null ? reply.redirect('/login') : sendPage(reply, claimsPage({ principal, error }))
-  })
-
-  await app.register(async admin => {
-    // Refreshed first: a role counts from the moment it is granted, and no longer than that.
-    admin.addHook('preHandler', app.auth.refresh)
-    admin.addHook('preHandler', app.auth.requireClaims({ role: 'admin' }))
-    admin.get('/admin', async (request, reply) => sendPage(reply, adminPage(request.principal)))
-  })
-
+  await app.register(mountAccount)
+  await app.register(async admin => mountAdmin(admin, users))
   await app.register(async links => {
     const usedTokens = new UsedTokens(database)
     await setUpLinks(links)
@@ -70,10 +62,10 @@ const serializers = {
 
 /** Guards throw; how a refusal looks is up to the application. */
 function setUpProblemPages (app: FastifyInstance): void {
-  app.setErrorHandler<Error & { statusCode?: number }>((error, { principal, log }, reply) => {
+  app.setErrorHandler<Error & { statusCode?: number }>((error, { principal, url, log }, reply) => {
     const { statusCode = 500 } = error
     if (statusCode >= 500) log.error(error)
-    return sendPage(reply, problemPage({ code: error instanceof AuthError ? error.code : undefined, principal }), statusCode)
+    return sendPage(reply, problemPage({ code: error instanceof AuthError ? error.code : undefined, principal, path: url }), statusCode)
   })
-  app.setNotFoundHandler(({ principal }, reply) => sendPage(reply, problemPage({ code: 'not_found', principal }), 404))
+  app.setNotFoundHandler(({ principal, url }, reply) => sendPage(reply, problemPage({ code: 'not_found', principal, path: url }), 404))
 }

@@ -4,7 +4,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import { OidcProvider } from 'fastify-svc-auth'
 import Provider, { type Adapter, type AdapterPayload } from 'oidc-provider'
 import { html } from './html.js'
-import { page } from './pages.js'
+import { document } from './pages/frame.js'
 import { sendPage, setUpSite } from './site.js'
 
 interface Person {
@@ -68,7 +68,7 @@ function openIdProvider (url: string, client: { id: string, secret: string, redi
 
     async renderError (context, { error }) {
       context.type = 'html'
-      context.body = page('This did not work', html`<p>The provider answered <code>${error}</code>. Go back and start the sign-in again.</p>`).toString()
+      context.body = document('This did not work', html`<p>The provider answered <code>${error}</code>. Go back and start the sign-in again.</p>`).toString()
     }
   })
   return issuer
@@ -82,7 +82,7 @@ async function interactionServer (issuer: Provider, people: Map<string, Person>,
   server.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) => {
     const { statusCode = 500 } = error
     if (statusCode >= 500) request.log.error(error)
-    return sendPage(reply, page('This did not work', html`<p>The sign-in has ended or the form was not filled in. Go back and start again.</p>`), statusCode)
+    return sendPage(reply, document('This did not work', html`<p>The sign-in has ended or the form was not filled in. Go back and start again.</p>`), statusCode)
   })
 
   await server.register(async pages => {
@@ -121,7 +121,7 @@ async function interactionServer (issuer: Provider, people: Map<string, Person>,
 }
 
 function signInPage (path: string) {
-  return page('Who do you want to be?', html`
+  return document('Who do you want to be?', html`
     <p>This provider is for development. It checks nothing and exists only as long as the example runs.</p>
     <form method="post" action="${path}">
       <label>E-mail <input type="email" name="email" value="grace@example.com" required></label>

@@ -18,6 +18,7 @@ const SENTENCES: Partial<Record<AuthErrorCode | 'not_found', string>> = {
   provider_unavailable: 'The provider cannot be reached at the moment. Try again later.',
   account_exists: 'There is an account with this e-mail already. Sign in to it the way you did before.',
   already_linked: 'This sign-in belongs to another account.',
+  last_link: 'This is your only way to sign in. Add another one first.',
   invalid_token: 'This link was used already, is too old, or is not complete. Ask for a new one.',
   unauthenticated: 'Sign in to see this page.',
   forbidden: 'Your account may not see this page.',

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import { AuthError, type LocalIdentityProvider, type TokenClaims, type User } from 'fastify-svc-auth'
 import { type LinkToken, linkToken } from './links.js'
-import { invitationLinkPage, invitationPage } from './pages.js'
-import { ROLES } from './roles.js'
+import { invitationLinkPage, invitationPage } from './pages/links.js'
+import { ROLES, type RoleForm, roleForm } from './roles.js'
 import { sendPage } from './site.js'
 import type { UsedTokens } from './used-tokens.js'
 
@@ -22,8 +22,7 @@ export function mountInvitations (app: FastifyInstance, { baseUrl, local, usedTo
   const forUsers = { preHandler: [refresh, requireUser] }
   const forAdmins = { preHandler: [refresh, app.auth.requireClaims({ role: 'admin' })] }
 
-  const role = { type: 'object', required: ['role'], properties: { role: { enum: ROLES } } }
-  app.post<{ Body: { role: string } }>('/admin/invitations', { ...forAdmins, schema: { body: role } }, async ({ principal, body: { role } }, reply) => {
+  app.post<{ Body: RoleForm }>('/admin/invitations', { ...forAdmins, schema: { body: roleForm } }, async ({ principal, body: { role } }, reply) => {
     if (principal === null) throw new AuthError('unauthenticated')
     const token = await local.issueIdToken(principal.userId, { offers: role }, ONE_HOUR, INVITATION)
     return sendPage(reply, invitationLinkPage({ principal, role, link: `${baseUrl}/invitation?token=${token}` }))

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { AuthError, type LocalIdentityProvider } from 'fastify-svc-auth'
 import { type LinkToken, linkToken } from './links.js'
-import { preAuthPage } from './pages.js'
+import { preAuthPage } from './pages/links.js'
 import { sendPage } from './site.js'
 import type { UsedTokens } from './used-tokens.js'
 

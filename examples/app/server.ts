@@ -6,6 +6,7 @@ import { OptionsError, providersFromEnv } from 'fastify-svc-auth'
 import { buildApp } from './app.js'
 import { openDatabase } from './database.js'
 import { keptSecret } from './kept-secret.js'
+import { userList } from './user-list.js'
 
 /** Something in the environment keeps the example from starting; the message says what to do. */
 class StartError extends Error {}
@@ -23,13 +24,14 @@ async function start (): Promise<void> {
   const baseUrl = `http://localhost:${port}`
   const database = openDatabase()
   inventSecrets(database)
+  const users = userList(process.env.LOCAL_AUTH_DB ?? './local-auth.db')
 
   // In production the development provider is not even loaded.
   const dev = process.env.NODE_ENV === 'production' ? null : await devProvider(portFrom('DEV_PROVIDER_PORT', port + 1), baseUrl)
-  const app = await buildApp({ baseUrl, providers: [...providersFromEnv(), ...(dev === null ? [] : [dev.provider])], database })
+  const app = await buildApp({ baseUrl, providers: [...providersFromEnv(), ...(dev === null ? [] : [dev.provider])], database, users })
 
   const close = async () => {
-    await Promise.all([app.close(), dev?.server.close()])
+    await Promise.all([app.close(), users.close(), dev?.server.close()])
     database.close()
   }
   process.once('SIGINT', close).once('SIGTERM', close)

@@ -2,6 +2,12 @@ import { readFile } from 'node:fs/promises'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Html } from './html.js'
 
+/** What the plugin adds to the address of a page of ours. */
+export interface PageQuery {
+  error?: unknown
+  next?: unknown
+}
+
 const FILES = {
   '/style.css': 'text/css; charset=utf-8',
   '/token.js': 'text/javascript; charset=utf-8'

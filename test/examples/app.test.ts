@@ -139,6 +139,39 @@ t.test('an admin is who was granted it, also after a crash', async t => {
   t.equal((await visitor.press('Sign in', hypatia)).status, 200, 'the claim did not')
 })
 
+t.test('roles are given by administrators, from the pages of the application', async t => {
+  const [admin, member] = [new Visitor(), new Visitor()]
+  const pages = await Promise.all(([[admin, 'kurt'], [member, 'olga']] as const).map(async ([visitor, name]) => {
+    await visitor.open(url)
+    return visitor.press('Register', { email: `${name}@example.com`, password: 'a complete sentence' })
+  }))
+  const [kurt = '', olga = ''] = pages.map(({ text }) => userIdOn(text))
+  t.equal(await new ExampleProcess(t, ['grant.ts', 'kurt@example.com', 'role=admin'], settings).end(), 0)
+  const roleOf = async () => /<dt>role<\/dt><dd>(\w+)</.exec((await member.open(url)).text)?.[1]
+
+  t.equal((await member.send(`${url}/admin/users/${olga}/role`, { role: 'admin' }, 'same-origin')).status, 403)
+  t.equal((await admin.send(`${url}/admin/users/${olga}/role`, { role: 'editor' }, 'cross-site')).status, 403)
+  t.equal((await admin.send(`${url}/admin/users/${olga}/role`, { role: 'king' }, 'same-origin')).status, 400)
+  t.equal(await roleOf(), undefined)
+
+  const users = await admin.open(`${url}/admin`)
+  t.match(users.text, /kurt@example\.com[^]*This is you[^]*olga@example\.com/)
+  t.notMatch(users.text, `/admin/users/${kurt}/role`)
+  t.equal((await admin.send(`${url}/admin/users/${olga}/role`, { role: 'editor' }, 'same-origin')).url.pathname, '/admin')
+  t.equal(await roleOf(), 'editor')
+  await admin.send(`${url}/admin/users/${olga}/role/withdraw`, {}, 'same-origin')
+  t.equal(await roleOf(), undefined)
+})
+
+t.test('the only way to sign in stays', async t => {
+  const visitor = new Visitor()
+  await visitor.open(url)
+  await visitor.press('Register', { email: 'alonzo@example.com', password: 'lambda lambda' })
+
+  t.match(await visitor.send(`${url}/unlink`, { provider: 'local' }, 'same-origin'), { status: 409, text: 'This is your only way to sign in.' })
+  t.equal((await visitor.send(`${url}/unlink`, { provider: 'local' }, 'cross-site')).status, 403)
+})
+
 t.test('grant.ts answers a mistake with one sentence and exit code 1', async t => {
   const settings = await settingsFor(t)
   const mistakes: Array<[string[], string]> = [

@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { Test } from 'tap'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+const PHONE = { width: 360, height: 740 }
+const DESK = { width: 1024, height: 768 }
+
+/** Somebody with a browser profile of his own, in which nothing may go wrong unseen. */
+export class Visitor {
+  /** What the console and the Content-Security-Policy complained about. */
+  readonly complaints: string[] = []
+  readonly #context: BrowserContext
+
+  private constructor (context: BrowserContext) {
+    this.#context = context
+    context.on('console', message => { if (['error', 'warning'].includes(message.type())) this.complaints.push(`${message.text()} ${message.location().url}`) })
+    context.on('weberror', error => { this.complaints.push(error.error().message) })
+  }
+
+  static async with (browser: Browser, t: Test): Promise<Visitor> {
+    const context = await browser.newContext({ viewport: DESK })
+    t.teardown(() => context.close())
+    return new Visitor(context)
+  }
+
+  async open (url: string): Promise<Page> {
+    const page = await this.#context.newPage()
+    await page.goto(url)
+    return page
+  }
+}
+
+/** What axe-core finds wrong with a page, and whether it has to be scrolled sideways, on a desk and on a phone, light and dark. */
+export async function barriersOn (page: Page): Promise<string[]> {
+  const barriers: string[] = []
+  await page.evaluate(AXE)
+  for (const viewport of [DESK, PHONE]) {
+    await page.setViewportSize(viewport)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      // As text, for the types of a page are not those of this project.
+      const found: string[] = await page.evaluate('axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ": " + html)))')
+      const isWider: boolean = await page.evaluate('document.scrollingElement.scrollWidth > innerWidth')
+      barriers.push(...found.map(violation => `${colorScheme}, ${viewport.width} px: ${violation}`), ...isWider ? [`wider than ${viewport.width} px`] : [])
+    }
+  }
+  await page.setViewportSize(DESK)
+  await page.emulateMedia({ colorScheme: 'light' })
+  return barriers
+}

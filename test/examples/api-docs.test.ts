@@ -1,0 +1,35 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import t from 'tap'
+import { settingsFor, startExample } from './example-process.js'
+
+const settings = await settingsFor(t)
+const url = `http://localhost:${settings.PORT}`
+await startExample(t, settings)
+
+t.test('the sign-in routes are documented, and nothing else', async t => {
+  const document = JSON.parse(await (await fetch(`${url}/docs/json`)).text())
+
+  t.strictSame(Object.keys(document.paths), [
+    '/auth/dev/login', '/auth/dev/callback', '/auth/local/register', '/auth/local/login', '/auth/local/token', '/auth/local/verify-token', '/auth/local/revoke'
+  ])
+  t.strictSame(document.servers, [{ url }])
+  t.strictSame(document.paths['/auth/local/token'].post.security, [{ session: [] }])
+  t.strictSame(Object.keys(document.components.securitySchemes), ['session', 'bearer'])
+  t.strictSame(await new Validator().validate(document), { valid: true })
+})
+
+t.test('they can be read and tried out under a policy that lets nothing inline run, and that of the pages is what it was', async t => {
+  const policyOf = async (path: string) => (await fetch(url + path)).headers.get('content-security-policy') ?? ''
+  const page = await fetch(`${url}/docs`)
+  const text = await page.text()
+  const files = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = '']) => path)
+
+  t.equal(page.status, 200)
+  t.notMatch(text, / style=| on[a-z]+=|<style|<script>/, 'nothing is inline')
+  t.ok(files.includes('/docs/static/swagger-ui-bundle.js'))
+  for (const path of files) t.equal((await fetch(url + path)).status, 200, path)
+  for (const path of ['/docs', '/docs/', '/docs/json', '/docs/static/swagger-initializer.js']) {
+    t.equal(await policyOf(path), "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'", path)
+  }
+  t.equal(await policyOf('/login'), "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data: https:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+})
