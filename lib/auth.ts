@@ -18,13 +18,13 @@ export class Auth extends Authorization {
   /** `auth.channel.on('revoke', userId => { ... })` */
   readonly channel: AuthChannel = new EventEmitter<AuthEvents>()
 
-  /** A `preHandler`: lets signed-in users pass; sends others who look at pages to the option `loginPage`, else answers 401. */
+  /** A `preHandler`: lets signed-in users pass; sends others who look at pages to the option `loginPage`, else answers 401 `unauthenticated`; 503 `unavailable` when the store does not answer. */
   readonly requireUser: Guard
 
   /** An `onRequest` hook or `preHandler` for routes of your own that change something: 403 `cross_origin` for a POST, PUT and the like from a page of another origin. */
   readonly refuseCrossOrigin: Guard
 
-  /** A `preHandler`: 401 without a valid local JWT in `Authorization: Bearer`; with one, `request.token` holds its claims. */
+  /** A `preHandler`: 401 `invalid_token` without a valid local JWT in `Authorization: Bearer` (RFC 6750 section 2.1); with one, `request.token` holds its claims. */
   readonly requireBearer: Guard
 
   readonly #settings: AuthSettings
@@ -40,20 +40,19 @@ export class Auth extends Authorization {
   /**
    * Makes a `preHandler`: like {@link requireUser}, and 403 unless every claim equals the given value or is an array that includes it.
    *
+   * @param required such as `{ role: 'admin' }`; an empty object asks for no more than a user
    * @throws OptionsError for anything but an object of claims
    */
-  requireClaims (required: RequiredClaims): Guard {
-    return requireClaims(required, this.#settings)
-  }
+  readonly requireClaims = (required: RequiredClaims): Guard => requireClaims(required, this.#settings)
 
   /**
    * Makes a `preHandler`: like {@link requireBearer}, for tokens of one purpose or audience and no others.
    *
+   * @param use `{ purpose }`, `{ audience }` or both, to the letter as the token was issued for
    * @throws OptionsError when neither is given: such tokens would be anybody's
+   * @see RFC 8725 section 3.9
    */
-  requireBearerFor (use: TokenUse): Guard {
-    return requireBearerFor(use, this.#settings)
-  }
+  readonly requireBearerFor = (use: TokenUse): Guard => requireBearerFor(use, this.#settings)
 
   /**
    * Brings `request.principal` up to date: claims that were granted or withdrawn meanwhile are seen from here on. Whoever was deleted
@@ -69,6 +68,8 @@ export class Auth extends Authorization {
    * Signs a user in by other means than a provider, such as a link in a mail. That it is he, the caller has to be sure of. His identity
    * claims are those of his link `local`, else of his first by the provider's name.
    *
+   * @param userId a UUID in lower case
+   * @returns who is signed in from here on, in a session with a new id
    * @throws SignInRefused; AuthError `unknown_user`, `invalid_state` when the person signs out meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`
    */
   async signIn (request: FastifyRequest, userId: string): Promise<Principal> {

@@ -15,10 +15,15 @@ import { type AuthStore, type Link, type User, type UserQuery, isUserId } from '
  * ```
  */
 export class Authorization {
+  /** Where users, links and claims are kept. */
   readonly store: AuthStore
   readonly #source: AuditSource | null
 
-  /** @param log where changes are noted; they are published on `node:diagnostics_channel` in any case */
+  /**
+   * Takes a store as it is; the caller closes it.
+   *
+   * @param log where changes are noted, such as `console` or `app.log`; they are published on `node:diagnostics_channel` in any case
+   */
   constructor (store: AuthStore, log?: AuditSource['log']) {
     this.store = store
     this.#source = log === undefined ? null : { log }
@@ -28,7 +33,8 @@ export class Authorization {
    * Gives a user authorization claims: merged over those he has, name by name, atomically.
    * Sessions that are open see them at the next refresh or sign-in.
    *
-   * @param claims a plain JSON object without identity claims (`sub`, `email`, `email_verified`, `name`, `picture`)
+   * @param userId a UUID in lower case
+   * @param claims a plain JSON object without identity claims (`sub`, `email`, `email_verified`, `name`, `picture`), at most 32 levels deep
    * @returns all the user's authorization claims
    * @throws AuthError `invalid_claims`, `unknown_user`, `unavailable`
    */
@@ -42,6 +48,7 @@ export class Authorization {
   /**
    * Takes authorization claims away, by name; names that the user does not have are passed over.
    *
+   * @param names such as `['role']`
    * @returns the authorization claims that are left
    * @throws AuthError `invalid_claims`, `unknown_user`, `unavailable`
    */
@@ -87,8 +94,9 @@ export class Authorization {
    * Takes a way in away from a user; with `local` his password goes too. One that he does not have is passed over.
    * Sessions that came in by it end at the next refresh.
    *
+   * @param provider `local` or the name of an external provider
    * @returns the links that are left
-   * @throws AuthError `unknown_user`, `last_link` when he would be left without a way in, `unavailable`
+   * @throws AuthError `invalid_request` for a provider that is no text, `unknown_user`, `last_link` when he would be left without a way in, `unavailable`
    */
   async unlink (userId: string, provider: string): Promise<Link[]> {
     if (!isText(provider)) throw new AuthError('invalid_request', { message: 'provider must be the name of a provider, or "local".' })

@@ -9,6 +9,7 @@ export interface AuthEvents {
   revoke: [userId: string]
 }
 
+/** What `app.auth.channel` is: an emitter that knows the events and what listeners get. */
 export type AuthChannel = EventEmitter<AuthEvents>
 
 /** Notes that somebody signed out, and tells the listeners; what one of them throws stops neither the others nor the request. */

@@ -5,10 +5,15 @@ export type JsonValue = string | number | boolean | null | JsonValue[] | { [key:
 
 /** Who somebody is, according to the provider; refreshed at every sign-in (OpenID Connect Core 5.1). */
 export interface IdentityClaims {
+  /** The provider's identifier of the person, 1 to 255 characters; for `local` the user id. */
   sub: string
+  /** As the provider writes it; for `local` in the canonical form. Not always verified. */
   email?: string
+  /** What the provider says, or the registration form where {@link RegistrationPolicy} lets it. Accounts are linked on {@link Identity.emailVerified}, never on this. */
   email_verified?: boolean
+  /** The full name, in the form in which the person is called. */
   name?: string
+  /** The URL of a picture of the person. */
   picture?: string
   [claim: string]: JsonValue | undefined
 }
@@ -34,7 +39,7 @@ export type Claims = IdentityClaims & AuthorizationClaims
 const IDENTITY_CLAIMS = ['sub', 'email', 'email_verified', 'name', 'picture'] as const
 const IDENTITY_CLAIM_NAMES: ReadonlySet<string> = new Set(IDENTITY_CLAIMS)
 
-/** What `grant` takes: claims of the application, and none that belong to the provider. */
+/** What `grant` takes: claims of the application, and none that belong to the provider (`sub`, `email`, `email_verified`, `name`, `picture`). */
 export type GrantableClaims = AuthorizationClaims & { readonly [C in typeof IDENTITY_CLAIMS[number]]?: never }
 
 /** Names that would reach an object's prototype when copied carelessly. */

@@ -1,7 +1,15 @@
+/**
+ * Sign-in for Fastify: register {@link authPlugin}, then use what it decorates, `app.auth` ({@link Auth}), `app.authProviders`, `app.localIdp`,
+ * `request.principal` ({@link Principal}) and `request.token` ({@link TokenClaims}).
+ *
+ * What is refused rejects with an {@link AuthError}, whose `code` the entries below name; a mistake in options throws an {@link OptionsError}.
+ *
+ * @module fastify-svc-auth
+ */
 export { default, default as authPlugin } from './plugin.js'
 export type { AuthPluginOptions, RateLimitOptions, RateLimitStore, SessionOptions } from './options.js'
 export type { Auth } from './auth.js'
-export type { AuditEvents, AuditOrigin } from './audit.js'
+export type { AuditEvents, AuditedProvider, AuditedUser, AuditOrigin } from './audit.js'
 export { Authorization } from './authorization.js'
 export type { AuthChannel, AuthEvents } from './channel.js'
 export type { LinkingPolicy, LinkingRule, ProviderIdentity, SignIn, SignInHook } from './flows/sign-in-rules.js'
@@ -9,9 +17,9 @@ export type { Guard, RequiredClaims } from './guards.js'
 export type { AuthorizationClaims, Claims, GrantableClaims, IdentityClaims, JsonValue } from './claims.js'
 export { AuthError, type AuthErrorCode, type AuthErrorOptions, OptionsError, SignInRefused } from './errors.js'
 export { LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck, type RegistrationPolicy } from './local/identity-provider.js'
-export type { Argon2Options } from './local/password.js'
+export type { Argon2Options, PasswordVerdict } from './local/password.js'
 export type { ExtraClaims, TokenClaims, TokenUse } from './local/token.js'
-export type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './providers/provider.js'
+export type { Authentication, AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './providers/provider.js'
 export { Auth0Provider, type Auth0ProviderOptions } from './providers/auth0.js'
 export { FacebookProvider, type FacebookProviderOptions } from './providers/facebook.js'
 export { providersFromEnv } from './providers/from-env.js'
@@ -20,6 +28,7 @@ export { GoogleProvider, type GoogleProviderOptions } from './providers/google.j
 export { MicrosoftProvider, type MicrosoftProviderOptions } from './providers/microsoft.js'
 export { OAuth2Provider, type OAuth2ProviderOptions, type ProviderApi } from './providers/oauth2.js'
 export { OidcProvider, type OidcProfile, type OidcProviderOptions } from './providers/oidc.js'
+export { type OpenapiComponents, openapiComponents } from './routes/openapi.js'
 export type { Principal } from './session/principal.js'
 export { MemoryAuthStore } from './store/memory.js'
 export { SqlAuthStore, type SqlAuthStoreOptions } from './store/sql.js'

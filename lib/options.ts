@@ -15,6 +15,7 @@ import type { AuthStore } from './store/store.js'
 /** Options of @fastify/session; `secret` comes from the setting SVC_SESSION_SECRET unless given. */
 export type SessionOptions = Partial<FastifySessionOptions>
 
+/** What `register` takes beside the plugin. */
 export interface AuthPluginOptions {
   /** The public URL of the application, such as `https://app.example`; required once a provider is registered. */
   baseUrl?: string | undefined
@@ -60,6 +61,7 @@ export interface RateLimitOptions {
 export interface RateLimitStore {
   /** Counts one more; `ttl` is the number of milliseconds after which the count begins anew. */
   incr (key: string, callback: (error: Error | null, result?: { current: number, ttl: number }) => void, timeWindow: number, max: number): void
+  /** The store for one route: each has counts of its own. */
   child (options: object): RateLimitStore
 }
 
@@ -75,6 +77,7 @@ export interface ResolvedOptions extends SignInRules, OriginRules {
   readonly local: LocalIdentityProvider | null
   /** Null when the application has a session of its own. */
   readonly session: FastifySessionOptions | null
+  /** With that of the context in which the plugin is registered. */
   readonly prefix: string
   /** A path of this application. */
   readonly loginPage: string | null
@@ -82,14 +85,32 @@ export interface ResolvedOptions extends SignInRules, OriginRules {
   readonly rateLimit: ResolvedRateLimits | null
 }
 
-/** Plugins that the application has registered itself. */
-export interface RegisteredBefore {
+/** What the plugin finds where it is registered. */
+export interface Surroundings {
+  /** Whether the application has registered @fastify/session itself. */
   session?: boolean
+  /** Whether it has registered @fastify/rate-limit itself. */
   rateLimit?: boolean
+  /** The prefix of the context, which is in front of all of its routes. */
+  prefix?: string
 }
 
 /** Fastify itself takes the last two. */
 const KNOWN_OPTIONS = ['baseUrl', 'providers', 'local', 'store', 'session', 'prefix', 'trustedOrigins', 'linking', 'onSignIn', 'loginPage', 'rateLimit', 'logLevel', 'logSerializers']
+
+const OF_A_PROVIDER = 'it is one of a provider, such as providers: [new GoogleProvider({ clientId, clientSecret })]'
+
+/** Where the options are that people look for among these. */
+const ELSEWHERE: ReadonlyMap<string, string> = new Map([
+  ['secret', 'that of the session is session: { secret }, that of tokens local: new LocalIdentityProvider({ secret })'],
+  ['cookie', 'it is one of the session: session: { cookie }'],
+  ['cookieName', 'it is one of the session: session: { cookieName }'],
+  ['clientId', OF_A_PROVIDER],
+  ['clientSecret', OF_A_PROVIDER],
+  ['registration', 'it is one of the local provider: local: new LocalIdentityProvider({ registration })']
+])
+
+export const DEFAULT_PREFIX = '/auth'
 
 const MINUTE_MS = 60_000
 const DEFAULT_RATE_LIMITS = { timeWindow: 15 * MINUTE_MS, login: 300, account: 20, register: 60, callback: 300 }
@@ -101,28 +122,39 @@ const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity',
 /**
  * Checks what was passed to `register`.
  *
- * @param before which of the plugins that are used here the application has registered itself
+ * @param around where the plugin is registered
  * @throws OptionsError naming the option, what was expected and what to do
  */
-export function resolveOptions (options: AuthPluginOptions & RegisterOptions, before: RegisteredBefore = {}): ResolvedOptions {
+export function resolveOptions (options: AuthPluginOptions & RegisterOptions, around: Surroundings = {}): ResolvedOptions {
   for (const name of Object.keys(options)) {
-    if (!KNOWN_OPTIONS.includes(name)) throw new OptionsError(`there is no option "${name}"; expected one of ${KNOWN_OPTIONS.join(', ')}`)
+    if (!KNOWN_OPTIONS.includes(name)) throw new OptionsError(`there is no option "${name}"; ${whereIs(name)}`)
   }
   const providers = checkedProviders(options.providers ?? [])
-  const prefix = checkedPrefix(options.prefix ?? '/auth')
+  const prefix = checkedPrefix(options.prefix ?? DEFAULT_PREFIX, around.prefix ?? '')
   return Object.freeze({
     baseUrl: checkedBaseUrl(options.baseUrl, providers),
     providers,
     local: checkedLocal(options.local),
     store: checkedStore(options.store ?? new MemoryAuthStore()),
-    session: checkedSession(options.session, before.session === true, prefix),
+    session: checkedSession(options.session, around.session === true, prefix),
     prefix,
     trustedOrigins: checkedTrustedOrigins(options.trustedOrigins ?? []),
     linking: checkedLinking(options.linking ?? 'verified-email'),
     onSignIn: checkedHook(options.onSignIn),
     loginPage: checkedLoginPage(options.loginPage),
-    rateLimit: checkedRateLimit(options.rateLimit ?? {}, before.rateLimit === true)
+    rateLimit: checkedRateLimit(options.rateLimit ?? {}, around.rateLimit === true)
   })
+}
+
+function whereIs (name: string): string {
+  const meant = KNOWN_OPTIONS.find(option => spelling(option) === spelling(name))
+  if (meant !== undefined) return `it is called ${meant}`
+  return ELSEWHERE.get(name) ?? `expected one of ${KNOWN_OPTIONS.join(', ')}`
+}
+
+/** The same for baseUrl, baseURL and base_url, for providers and provider. */
+function spelling (name: string): string {
+  return name.toLowerCase().replaceAll('_', '').replace(/s$/, '')
 }
 
 function checkedBaseUrl (baseUrl: unknown, providers: readonly ExternalProvider[]): string | null {
@@ -141,7 +173,9 @@ function checkedProviders (providers: unknown): readonly ExternalProvider[] {
   if (!Array.isArray(providers)) throw new OptionsError('providers must be a list of providers, such as [new OidcProvider({ ... })]')
   const names = new Set<string>()
   for (const provider of providers as unknown[]) {
-    if (!isProvider(provider)) throw new OptionsError('providers must hold objects of a provider class, or with name, authorizationUrl and authenticate')
+    if (typeof provider === 'function') throw new OptionsError(`providers must hold objects of a provider class, and not the class: new ${provider.name}({ clientId, clientSecret })`)
+    if (provider instanceof LocalIdentityProvider) throw new OptionsError('providers must hold objects of a provider class for external providers; the LocalIdentityProvider is the option local')
+    if (!isProvider(provider)) throw new OptionsError('providers must hold objects of a provider class, such as new GoogleProvider({ clientId, clientSecret }), or with name, authorizationUrl and authenticate')
     assertProviderName(provider.name)
     if (names.has(provider.name)) throw new OptionsError(`providers must have different names, but two are called "${provider.name}"`)
     names.add(provider.name)
@@ -156,7 +190,7 @@ function checkedLocal (local: unknown): LocalIdentityProvider | null {
 }
 
 function checkedStore (store: unknown): AuthStore {
-  if (!isStore(store)) throw new OptionsError('store must be an AuthStore, such as new SqlAuthStore()')
+  if (!isStore(store)) throw new OptionsError('store must be an AuthStore, such as new SqlAuthStore(); where sessions are kept is session.store')
   return store
 }
 
@@ -167,6 +201,9 @@ function checkedSession (session: unknown, hasSession: boolean, prefix: string):
   }
   const options = session ?? {}
   if (!isSessionOptions(options)) throw new OptionsError('session must be an object of options for @fastify/session')
+  if (options.store !== undefined && !isSessionStore(options.store)) {
+    throw new OptionsError('session.store must be a store for sessions, an object with get, set and destroy, such as new RedisStore({ client }); where users are kept is the option store')
+  }
   const { path = '/' } = options.cookie ?? {}
   if (!isPathAbove(path, prefix)) {
     throw new OptionsError(`session.cookie.path must cover the routes under ${prefix}; leave it out for "/"`)
@@ -184,9 +221,11 @@ function sessionSecret (secret: SessionOptions['secret']): FastifySessionOptions
   return isSigner ? secret : secretsOf(secret, 'session.secret', 'SVC_SESSION_SECRET')
 }
 
-function checkedPrefix (prefix: unknown): string {
+function checkedPrefix (prefix: unknown, ofContext: string): string {
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) throw new OptionsError('prefix must be a path such as /auth: it begins with a slash and does not end with one')
-  return prefix
+  const path = ofContext.replace(/\/$/, '') + prefix
+  if (!PREFIX.test(path)) throw new OptionsError(`prefix must be a path also with that of the context in front, and ${path} has a parameter; register fastify-svc-auth outside of that context`)
+  return path
 }
 
 function checkedTrustedOrigins (origins: unknown): ReadonlySet<string> {
@@ -232,6 +271,10 @@ function isProvider (value: unknown): value is ExternalProvider {
 
 function isStore (value: unknown): value is AuthStore {
   return typeof value === 'object' && value !== null && hasMethods(value, STORE_METHODS)
+}
+
+function isSessionStore (value: unknown): boolean {
+  return typeof value === 'object' && value !== null && hasMethods(value, ['get', 'set', 'destroy'])
 }
 
 function isRateLimit (value: unknown): value is RateLimitOptions {

@@ -4,9 +4,10 @@ import { Auth } from './auth.js'
 import { OptionsError } from './errors.js'
 import type { LocalIdentityProvider } from './local/identity-provider.js'
 import type { TokenClaims } from './local/token.js'
-import { type AuthPluginOptions, resolveOptions } from './options.js'
+import { type AuthPluginOptions, DEFAULT_PREFIX, resolveOptions } from './options.js'
 import { mountExternalRoutes } from './routes/external.js'
 import { mountLocalRoutes } from './routes/local.js'
+import { documentRoutes } from './routes/openapi.js'
 import { setUpRateLimits } from './routes/rate-limits.js'
 import { setUpScope } from './routes/scope.js'
 import { type Principal, principalOf } from './session/principal.js'
@@ -18,6 +19,7 @@ declare module 'fastify' {
     auth: Auth
     /** The names of the external providers, in the order in which they were given. */
     authProviders: readonly string[]
+    /** The option `local`, or null. */
     localIdp: LocalIdentityProvider | null
   }
 
@@ -29,15 +31,16 @@ declare module 'fastify' {
   }
 }
 
-/**
- * Sign-in for a Fastify application: one `register`.
- *
- * @throws OptionsError naming the option that is wrong
- */
 async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Promise<void> {
+  if (typeof app?.hasDecorator !== 'function') throw new OptionsError('fastify-svc-auth is not called but registered: await app.register(authPlugin, { ... })')
   if (app.hasDecorator('auth')) throw new OptionsError('this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth"')
-  const options = resolveOptions(given, { session: app.hasPlugin('@fastify/session'), rateLimit: app.hasDecorator('createRateLimit') })
-  const { providers, local, store, session, baseUrl, prefix } = options
+  const hasSession = app.hasPlugin('@fastify/session')
+  if (!hasSession && app.hasRequestDecorator('session')) {
+    throw new OptionsError('this application has request.session already, and not of @fastify/session; take away the plugin that decorates "session", such as @fastify/secure-session, or register it in another context')
+  }
+  const options = resolveOptions(given, { session: hasSession, rateLimit: app.hasDecorator('createRateLimit'), prefix: app.prefix })
+  const { providers, local, store, session, baseUrl } = options
+  if (baseUrl !== null) warnOfPlainBaseUrl(app, baseUrl)
 
   if (session !== null) await registerSession(app, session, baseUrl === null ? 'auto' : baseUrl.startsWith('https:'))
 
@@ -50,12 +53,32 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
 
   await app.register(async scope => {
     await setUpScope(scope, options)
+    documentRoutes(scope)
     const limits = await setUpRateLimits(scope, options.rateLimit)
     for (const provider of providers) mountExternalRoutes(scope, provider, options, limits)
     if (local !== null) mountLocalRoutes(scope, local, auth.channel, options, limits)
-  }, { prefix })
+  }, { prefix: given.prefix ?? DEFAULT_PREFIX })
 
   app.addHook('onClose', async () => { await store.close() })
 }
 
+/** Nothing but a warning: a network of one's own may be one that is trusted. */
+function warnOfPlainBaseUrl (app: FastifyInstance, baseUrl: string): void {
+  const { protocol, hostname } = new URL(baseUrl)
+  if (process.env.NODE_ENV !== 'production' || protocol === 'https:' || ['localhost', '127.0.0.1', '[::1]'].includes(hostname)) return
+  app.log.warn('baseUrl is an http: URL, so passwords and session cookies can be read on their way. Set it to the https: URL under which people find the application.')
+}
+
+/**
+ * Sign-in for a Fastify application: one `register`. It mounts the routes of the providers that were given, and decorates `app.auth`,
+ * `app.authProviders`, `app.localIdp`, `request.principal` and `request.token`.
+ *
+ * @throws OptionsError naming the option that is wrong
+ *
+ * @example
+ * ```ts
+ * await app.register(authPlugin, { baseUrl: 'https://app.example', providers: providersFromEnv(), store: new SqlAuthStore() })
+ * app.get('/me', { preHandler: app.auth.requireUser }, async request => request.principal)
+ * ```
+ */
 export default fp(authPlugin, { name: 'fastify-svc-auth', fastify: '^5.8.5' })

@@ -24,6 +24,7 @@ export type LinkingPolicy = 'verified-email' | 'never' | LinkingRule
 
 /** A sign-in that is about to happen, as the hook `onSignIn` sees it. */
 export interface SignIn {
+  /** The one that signs in: the form, or the callback of the provider. */
   request: FastifyRequest
   /** Who will be signed in. */
   principal: Principal

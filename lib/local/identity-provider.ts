@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import { isPlainObject } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { secretsOf } from '../secrets.js'
-import { type Argon2Cost, type Argon2Options, DEFAULT_ARGON2_COST, HIGHEST_ARGON2_COST, PasswordHasher } from './password.js'
+import { type Argon2Cost, type Argon2Options, DEFAULT_ARGON2_COST, HIGHEST_ARGON2_COST, PasswordHasher, type PasswordVerdict } from './password.js'
 import { type ExtraClaims, type TokenClaims, TokenIssuer, type TokenUse } from './token.js'
 
 /** What visitors may claim for themselves at registration: anyone can post that form. */
@@ -16,6 +16,7 @@ export interface RegistrationPolicy {
 /** An application's own rule for passwords: false, or a sentence that says why, refuses with `weak_password`. */
 export type PasswordCheck = (password: string, context: { email: string }) => boolean | string | Promise<boolean | string>
 
+/** What {@link LocalIdentityProvider} takes. */
 export interface LocalIdentityProviderOptions {
   /** At least 32 characters; default the setting LOCAL_IDP_SECRET. Of an array the first signs and all verify. */
   secret?: string | readonly string[] | undefined
@@ -25,7 +26,11 @@ export interface LocalIdentityProviderOptions {
   ttl?: number | undefined
   /** Cost of password hashes; default m = 19456 KiB, t = 2, p = 1. */
   argon2?: Argon2Options | undefined
-  password?: { check?: PasswordCheck } | undefined
+  /** What new passwords have to be, besides 8 to 1024 bytes long. */
+  password?: {
+    /** Asked at registration; default none. */
+    check?: PasswordCheck
+  } | undefined
   /** `false` mounts no register route. */
   registration?: false | RegistrationPolicy | undefined
 }
@@ -43,8 +48,9 @@ const KNOWN_OPTIONS = ['secret', 'issuer', 'ttl', 'argon2', 'password', 'registr
  * ```
  */
 export class LocalIdentityProvider {
+  /** The `iss` of tokens. */
   readonly issuer: string
-  /** Seconds. */
+  /** Seconds a token lives unless said otherwise. */
   readonly ttl: number
   /** What the registration form may ask for, or null when there is none. */
   readonly registration: Required<RegistrationPolicy> | null
@@ -52,7 +58,11 @@ export class LocalIdentityProvider {
   readonly #tokens: TokenIssuer
   readonly #check: PasswordCheck
 
-  /** @throws OptionsError naming the option */
+  /**
+   * Reads the secret from the setting LOCAL_IDP_SECRET unless given.
+   *
+   * @throws OptionsError naming the option
+   */
   constructor (options: LocalIdentityProviderOptions = {}) {
     assertObject(options)
     for (const name of Object.keys(options)) {
@@ -73,12 +83,13 @@ export class LocalIdentityProvider {
   /**
    * Issues a signed JWT (HS256) for a user.
    *
-   * @param userId the `sub` of the token
+   * @param userId the `sub` of the token: the id of a user, or another non-empty string, such as the name of a program
    * @param claims extra claims: a plain JSON object without `iss`, `sub`, `iat`, `exp`, `jti`, `nbf`, `aud`, `purpose`
    * @param ttl seconds, 1 to 2592000 (30 days)
    * @param use makes a token for one use only, which {@link verifyIdToken} accepts only when it is told the same
-   * @throws AuthError `invalid_claims`, `invalid_ttl`
-   * @see RFC 7519
+   * @returns the JWT in the compact serialization, at most 16384 characters
+   * @throws AuthError `invalid_claims`, `invalid_ttl`; OptionsError for a use that is none
+   * @see RFC 7519 section 7.1
    */
   async issueIdToken (userId: string, claims: ExtraClaims = {}, ttl: number = this.ttl, use: TokenUse = {}): Promise<string> {
     return this.#tokens.issue(userId, claims, ttl, use)
@@ -87,9 +98,11 @@ export class LocalIdentityProvider {
   /**
    * Verifies a JWT: signature, issuer, times (no leeway) and use.
    *
+   * @param token in the compact serialization, at most 16384 characters
+   * @param use what the token must have been issued for, to the letter; without one, a token for one use is refused
    * @returns the decoded claims
-   * @throws AuthError `invalid_token`
-   * @see RFC 8725
+   * @throws AuthError `invalid_token`, whatever is wrong with the token; OptionsError for a use that is none
+   * @see RFC 7519 section 7.2, RFC 8725 section 3
    */
   async verifyIdToken (token: string, use: TokenUse = {}): Promise<TokenClaims> {
     return this.#tokens.verify(token, use)
@@ -98,8 +111,11 @@ export class LocalIdentityProvider {
   /**
    * Hashes a password that a user chose, if the application's own rule has nothing against it.
    *
+   * @param password 8 to 1024 bytes in NFKC
+   * @param context what the rule is told besides: the e-mail in its canonical form
    * @returns an Argon2id PHC string
-   * @throws AuthError `weak_password`, `busy`
+   * @throws AuthError `weak_password`, `busy` when too many passwords are waiting, `unavailable` when none can be hashed
+   * @see RFC 9106, RFC 8265 section 4
    */
   async hashPassword (password: string, context: { email: string }): Promise<string> {
     const verdict = await this.#check(password, context)
@@ -110,7 +126,8 @@ export class LocalIdentityProvider {
   /**
    * Hashes a password that is in use already, with today's cost; the application's rule for new passwords is not asked.
    *
-   * @throws AuthError `busy`
+   * @returns an Argon2id PHC string
+   * @throws AuthError `weak_password` when it is not 8 to 1024 bytes long, `busy`, `unavailable`
    */
   async rehashPassword (password: string): Promise<string> {
     return this.#passwords.hash(password)
@@ -119,17 +136,19 @@ export class LocalIdentityProvider {
   /**
    * Compares a password with a stored hash; takes the same time when there is none.
    *
-   * @throws AuthError `busy`
+   * @param passwordHash an Argon2id PHC string, or null
+   * @throws AuthError `busy`, `unavailable`
    */
-  async verifyPassword (passwordHash: string | null, password: string): Promise<{ matches: boolean, outdated: boolean }> {
+  async verifyPassword (passwordHash: string | null, password: string): Promise<PasswordVerdict> {
     return this.#passwords.verify(passwordHash, password)
   }
 
-  /** Never the secret. */
+  /** What logs print of it: never the secret. */
   toJSON (): { issuer: string, ttl: number } {
     return { issuer: this.issuer, ttl: this.ttl }
   }
 
+  /** What `console.log` prints of it: never the secret. */
   [inspect.custom] (): string {
     return `LocalIdentityProvider ${inspect(this.toJSON())}`
   }
@@ -145,7 +164,7 @@ function registrationPolicy (registration: unknown): Required<RegistrationPolicy
 }
 
 function assertObject (options: unknown): void {
-  if (!isPlainObject(options)) throw new OptionsError('options must be an object, such as { secret }')
+  if (!isPlainObject(options)) throw new OptionsError('LocalIdentityProvider takes an object of options, such as { secret }')
 }
 
 function passwordCheck (password: unknown): PasswordCheck {

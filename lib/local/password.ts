@@ -34,6 +34,7 @@ const LONGEST = MAX_BYTES * 4
 
 /** What a verification found. */
 export interface PasswordVerdict {
+  /** It is the password. */
   matches: boolean
   /** The hash was made with another cost than today's. */
   outdated: boolean

@@ -13,14 +13,19 @@ export interface TokenUse {
 
 /** The decoded claims of a verified token (RFC 7519). */
 export interface TokenClaims {
+  /** The option `issuer` of the provider. */
   iss: string
+  /** The user id, or what else the token was issued for. */
   sub: string
-  /** Seconds since the epoch. */
+  /** When it was issued: seconds since the epoch. */
   iat: number
-  /** Seconds since the epoch. */
+  /** When it expires: seconds since the epoch. */
   exp: number
+  /** A UUID of its own for each token. */
   jti: string
+  /** The audience of its {@link TokenUse}. */
   aud?: string
+  /** The purpose of its {@link TokenUse}. */
   purpose?: string
   [claim: string]: JsonValue | undefined
 }
@@ -29,7 +34,7 @@ export interface TokenClaims {
 const RESERVED = ['iss', 'sub', 'iat', 'exp', 'jti', 'nbf', 'aud', 'purpose'] as const
 const RESERVED_CLAIMS: ReadonlySet<string> = new Set(RESERVED)
 
-/** What a token may say besides: plain JSON data, under names that are not the issuer's. */
+/** What a token may say besides: plain JSON data, under names that are not the issuer's (`iss`, `sub`, `iat`, `exp`, `jti`, `nbf`, `aud`, `purpose`). */
 export type ExtraClaims = { readonly [claim: string]: JsonValue } & { readonly [C in typeof RESERVED[number]]?: never }
 
 /** The only header there is: of a token with any other one, whatever it says, nothing more is looked at (RFC 8725 sections 3.1 and 3.11). */

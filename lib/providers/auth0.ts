@@ -2,6 +2,7 @@ import { OidcProvider, type OidcProfile } from './oidc.js'
 import { checkedOrigin, withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
+/** What {@link Auth0Provider} takes. */
 export interface Auth0ProviderOptions extends ProviderOptions {
   /** The host of the tenant, such as `tenant.eu.auth0.com`, or its custom domain. */
   domain: string
@@ -14,7 +15,10 @@ const PROTOCOL_CLAIMS: ReadonlySet<string> = new Set(['iss', 'aud', 'exp', 'iat'
 
 /** Auth0; claims also those that rules and actions of the tenant add, under their names. */
 export class Auth0Provider extends OidcProvider {
-  /** @throws OptionsError naming the option */
+  /**
+   * @param options `clientId`, `clientSecret` and `domain` of the application at Auth0
+   * @throws OptionsError naming the option
+   */
   constructor ({ domain, ...options }: Auth0ProviderOptions) {
     super(withFixed({
       name: 'auth0',

@@ -4,8 +4,9 @@ import { OptionsError } from '../errors.js'
 import { OAuth2Provider, type ProviderApi } from './oauth2.js'
 import { parsedJson } from './parsed-json.js'
 import { withFixed } from './provider-options.js'
-import type { AuthorizationResponse, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
+import type { Authentication, AuthorizationResponse, ProviderOptions, UncheckedIdentity } from './provider.js'
 
+/** What {@link FacebookProvider} takes. */
 export interface FacebookProviderOptions extends ProviderOptions {
   /** The version of the Graph API; default `v24.0`. */
   graphVersion?: string
@@ -18,7 +19,10 @@ export class FacebookProvider extends OAuth2Provider {
   readonly #me: string
   readonly #clientSecret: string
 
-  /** @throws OptionsError naming the option */
+  /**
+   * @param options id and secret of the app as `clientId` and `clientSecret`, and perhaps `graphVersion`
+   * @throws OptionsError naming the option
+   */
   constructor ({ graphVersion = 'v24.0', ...options }: FacebookProviderOptions) {
     if (!/^v\d{1,3}\.\d$/.test(graphVersion)) throw new OptionsError('facebook: graphVersion must be a version such as v24.0')
     super(withFixed({
@@ -34,7 +38,7 @@ export class FacebookProvider extends OAuth2Provider {
     this.#clientSecret = options.clientSecret
   }
 
-  override async authenticate (response: AuthorizationResponse): Promise<{ identity: Identity, tokens: ProviderTokens }> {
+  override async authenticate (response: AuthorizationResponse): Promise<Authentication> {
     return super.authenticate({ ...response, parameters: withErrorParameter(response.parameters) })
   }
 

@@ -27,6 +27,8 @@ const PROVIDERS: Readonly<Record<string, (options: ProviderOptions, settings: En
  * The providers whose client id and secret are set: `GOOGLE_CLIENT_ID` and `GOOGLE_CLIENT_SECRET`, `GITHUB_…`, `MICROSOFT_…` (and
  * `MICROSOFT_TENANT`), `FACEBOOK_…`, `AUTH0_…` and `AUTH0_DOMAIN`, `OIDC_…`, `OIDC_NAME` and `OIDC_DISCOVERY_URL`. An empty setting is none, and blanks around one do not count.
  *
+ * @param env settings by name; default `process.env`
+ * @returns them in that order; none when nothing is set
  * @throws OptionsError naming a setting that is missing beside another one
  */
 export function providersFromEnv (env: Environment = process.env): ExternalProvider[] {

@@ -6,6 +6,7 @@ import { parsedJson } from './parsed-json.js'
 import { checkedOrigin, withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
+/** What {@link GitHubProvider} takes. */
 export interface GitHubProviderOptions extends ProviderOptions {
   /** The URL of an Enterprise Server, or of an enterprise with data residency (`https://octocorp.ghe.com`); default `https://github.com`. */
   baseUrl?: string
@@ -15,7 +16,10 @@ export interface GitHubProviderOptions extends ProviderOptions {
 export class GitHubProvider extends OAuth2Provider {
   readonly #api: string
 
-  /** @throws OptionsError naming the option */
+  /**
+   * @param options `clientId` and `clientSecret` of the OAuth app, and perhaps `baseUrl`
+   * @throws OptionsError naming the option
+   */
   constructor ({ baseUrl = 'https://github.com', ...options }: GitHubProviderOptions) {
     const origin = checkedOrigin(baseUrl, 'github: baseUrl', 'a GitHub Enterprise Server such as https://github.example.com')
     super(withFixed({

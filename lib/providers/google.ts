@@ -5,6 +5,7 @@ import { OidcProvider, type OidcProfile } from './oidc.js'
 import { withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
+/** What {@link GoogleProvider} takes. */
 export interface GoogleProviderOptions extends ProviderOptions {
   /** Admits only accounts of this Google Workspace domain, such as `example.com`; `*` admits those of any. */
   hostedDomain?: string
@@ -14,7 +15,10 @@ export interface GoogleProviderOptions extends ProviderOptions {
 export class GoogleProvider extends OidcProvider {
   readonly #hostedDomain: string | undefined
 
-  /** @throws OptionsError naming the option */
+  /**
+   * @param options `clientId` and `clientSecret` of the client at Google, and perhaps `hostedDomain`
+   * @throws OptionsError naming the option
+   */
   constructor ({ hostedDomain, ...options }: GoogleProviderOptions) {
     if (hostedDomain !== undefined && !isDomain(hostedDomain)) throw new OptionsError('google: hostedDomain must be a domain such as example.com, or *')
     if (options.authorizationParams !== undefined && 'hd' in options.authorizationParams) {

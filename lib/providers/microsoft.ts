@@ -6,6 +6,7 @@ import { OidcProvider, type OidcProfile } from './oidc.js'
 import { checkedOrigin, withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
+/** What {@link MicrosoftProvider} takes. */
 export interface MicrosoftProviderOptions extends ProviderOptions {
   /** `common` (work, school and personal accounts; the default), `organizations` (no personal accounts), or the GUID of one tenant. */
   tenant?: string
@@ -24,7 +25,10 @@ const PERSONAL_TENANT = '9188040d-6c67-4c5b-b112-36a304b66dad'
 export class MicrosoftProvider extends OidcProvider {
   readonly #tenant: string
 
-  /** @throws OptionsError naming the option */
+  /**
+   * @param options `clientId` and `clientSecret` of the app registration, and perhaps `tenant`
+   * @throws OptionsError naming the option
+   */
   constructor ({ tenant = 'common', baseUrl = 'https://login.microsoftonline.com', ...options }: MicrosoftProviderOptions) {
     const checkedTenant = tenantOf(tenant)
     const authority = checkedOrigin(baseUrl, 'microsoft: baseUrl', 'a sign-in host such as https://login.microsoftonline.us')

@@ -6,7 +6,7 @@ import { ApiError, providerFailure, unacceptable } from './failures.js'
 import { checkedIdentity } from './identity.js'
 import type { ProviderApi } from './oauth2.js'
 import { parsedJson } from './parsed-json.js'
-import type { AuthorizationRequest, AuthorizationResponse, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
+import type { Authentication, AuthorizationRequest, AuthorizationResponse, ProviderOptions, UncheckedIdentity } from './provider.js'
 
 export interface OAuth2FlowOptions extends Required<ProviderOptions>, BackChannelOptions {
   server: oauth.AuthorizationServer
@@ -29,7 +29,7 @@ export class OAuth2Flow {
     return this.#flow.authorizationUrl(this.#server, request)
   }
 
-  async authenticate (response: AuthorizationResponse, identify: Identify): Promise<{ identity: Identity, tokens: ProviderTokens }> {
+  async authenticate (response: AuthorizationResponse, identify: Identify): Promise<Authentication> {
     const sent = this.#flow.secretsOf(response)
     try {
       const answer = await this.#flow.redeem(this.#server, response)

@@ -1,9 +1,10 @@
 import { OptionsError } from '../errors.js'
 import { Once } from '../once.js'
 import type { OAuth2Flow } from './oauth2-flow.js'
-import type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
+import type { Authentication, AuthorizationRequest, AuthorizationResponse, ExternalProvider, ProviderOptions, UncheckedIdentity } from './provider.js'
 import { assertSecureUrl, checkedProviderOptions } from './provider-options.js'
 
+/** What {@link OAuth2Provider} takes. */
 export interface OAuth2ProviderOptions extends ProviderOptions {
   /** The URL segment of the provider's routes. */
   name: string
@@ -39,7 +40,11 @@ export abstract class OAuth2Provider implements ExternalProvider {
   readonly name: string
   readonly #flow: Once<OAuth2Flow>
 
-  /** @throws OptionsError naming the option */
+  /**
+   * Asks nothing of the provider yet.
+   *
+   * @throws OptionsError naming the option
+   */
   constructor (options: OAuth2ProviderOptions) {
     const { authorizationEndpoint, tokenEndpoint, issuer, conform, clientAuthentication = 'client_secret_post', allowInsecureRequests = false, ...common } = options
     const checked = checkedProviderOptions(common, [])
@@ -72,7 +77,7 @@ export abstract class OAuth2Provider implements ExternalProvider {
     return flow.authorizationUrl(request)
   }
 
-  async authenticate (response: AuthorizationResponse): Promise<{ identity: Identity, tokens: ProviderTokens }> {
+  async authenticate (response: AuthorizationResponse): Promise<Authentication> {
     const flow = await this.#flow.done()
     return flow.authenticate(response, (api, accessToken) => this.identify(api, accessToken))
   }

@@ -7,7 +7,7 @@ import { acceptedIdToken } from './id-token.js'
 import { checkedIdentity, presentClaims } from './identity.js'
 import { assertKeyOfIssuer, issuerOfAnswer } from './issuer-template.js'
 import type { OidcProfile } from './oidc.js'
-import type { AuthorizationRequest, AuthorizationResponse, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
+import type { Authentication, AuthorizationRequest, AuthorizationResponse, ProviderOptions, UncheckedIdentity } from './provider.js'
 
 export interface OidcFlowOptions extends Required<ProviderOptions> {
   discovery: DiscoveryUrls
@@ -45,7 +45,7 @@ export class OidcFlow {
     }
   }
 
-  async authenticate (response: AuthorizationResponse, identityOf: IdentityOf): Promise<{ identity: Identity, tokens: ProviderTokens }> {
+  async authenticate (response: AuthorizationResponse, identityOf: IdentityOf): Promise<Authentication> {
     const sent = this.#flow.secretsOf(response)
     try {
       const server = await this.#discovery.metadata()

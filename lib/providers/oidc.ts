@@ -3,9 +3,10 @@ import { OptionsError } from '../errors.js'
 import { Once } from '../once.js'
 import type { DiscoveryUrls } from './discovery.js'
 import type { OidcFlow } from './oidc-flow.js'
-import type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity } from './provider.js'
+import type { Authentication, AuthorizationRequest, AuthorizationResponse, ExternalProvider, ProviderOptions, UncheckedIdentity } from './provider.js'
 import { assertSecureUrl, checkedProviderOptions } from './provider-options.js'
 
+/** What {@link OidcProvider} takes. */
 export interface OidcProviderOptions extends ProviderOptions {
   /** The URL segment of the provider's routes. */
   name: string
@@ -23,7 +24,10 @@ export interface OidcProviderOptions extends ProviderOptions {
 }
 
 /** What is known of a person: the claims of the verified ID token, and what userinfo adds to them. */
-export type OidcProfile = Record<string, unknown> & { sub: string }
+export type OidcProfile = Record<string, unknown> & {
+  /** The subject of the ID token; userinfo of another one is refused (OpenID Connect Core 5.3.2). */
+  sub: string
+}
 
 /**
  * Any provider that publishes a discovery document (OpenID Connect Discovery 1.0): authorization code flow with PKCE, state and nonce.
@@ -37,7 +41,11 @@ export class OidcProvider implements ExternalProvider {
   readonly name: string
   readonly #flow: Once<OidcFlow>
 
-  /** @throws OptionsError naming the option */
+  /**
+   * Asks nothing of the provider yet: the discovery document is fetched by the first sign-in.
+   *
+   * @throws OptionsError naming the option
+   */
   constructor (options: OidcProviderOptions) {
     const { discoveryUrl, issuer, userinfo = true, allowInsecureRequests = false, ...common } = options
     const checked = checkedProviderOptions(common, ['openid', 'email', 'profile'])
@@ -61,7 +69,7 @@ export class OidcProvider implements ExternalProvider {
     return flow.authorizationUrl(request)
   }
 
-  async authenticate (response: AuthorizationResponse): Promise<{ identity: Identity, tokens: ProviderTokens }> {
+  async authenticate (response: AuthorizationResponse): Promise<Authentication> {
     const flow = await this.#flow.done()
     return flow.authenticate(response, (profile, idToken) => this.identityOf(profile, idToken))
   }
@@ -69,6 +77,7 @@ export class OidcProvider implements ExternalProvider {
   /**
    * Who the claims of ID token and userinfo describe. Override it for a provider with claims of its own.
    *
+   * @param profile the claims of the verified ID token, and what userinfo adds to them
    * @param _idToken what the provider signed, for claims that must not come from elsewhere
    * @throws AuthError to refuse the person: `access_denied`, or `provider_error` for claims that cannot be accepted
    */

@@ -5,6 +5,8 @@ import type { ProviderOptions } from './provider.js'
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/
 const DEFAULT_TIMEOUT_MS = 5000
 
+const COMMON_OPTIONS = ['clientId', 'clientSecret', 'scopes', 'authorizationParams', 'timeout', 'fetch']
+
 /** Names with a meaning of their own: in the routes, or as members of every object. */
 const RESERVED_NAMES = ['local', 'login', 'callback', 'constructor', 'prototype']
 
@@ -20,9 +22,9 @@ export function checkedProviderOptions (options: ProviderOptions & { name: strin
   const { name, clientId, clientSecret, scopes = defaultScopes, authorizationParams = {}, timeout = DEFAULT_TIMEOUT_MS, fetch = globalThis.fetch, ...unknown } = options
   assertProviderName(name)
   const [unknownOption] = Object.keys(unknown)
-  if (unknownOption !== undefined) throw new OptionsError(`${name}: there is no option "${unknownOption}"`)
-  if (!isText(clientId)) throw new OptionsError(`${name}: clientId must be the client id that the provider gave you`)
-  if (!isText(clientSecret)) throw new OptionsError(`${name}: clientSecret must be the client secret that the provider gave you`)
+  if (unknownOption !== undefined) throw new OptionsError(`${name}: there is no option "${unknownOption}"; expected ${COMMON_OPTIONS.join(', ')} or one that only this provider has`)
+  if (!isText(clientId)) throw new OptionsError(`${name}: clientId must be the client id that the provider gave you${howToSet(clientId)}`)
+  if (!isText(clientSecret)) throw new OptionsError(`${name}: clientSecret must be the client secret that the provider gave you${howToSet(clientSecret)}`)
   if (!Array.isArray(scopes) || !scopes.every(isText)) throw new OptionsError(`${name}: scopes must be a list of strings`)
   if (!isPlainObject(authorizationParams) || !Object.values(authorizationParams).every(isText)) throw new OptionsError(`${name}: authorizationParams must be an object of strings`)
   const reserved = FLOW_PARAMETERS.find(parameter => parameter in authorizationParams)
@@ -32,6 +34,11 @@ export function checkedProviderOptions (options: ProviderOptions & { name: strin
   return { name, clientId, clientSecret, scopes: [...scopes], authorizationParams: { ...authorizationParams }, timeout, fetch }
 }
 
+/** What is not there was mostly to come from the environment. */
+function howToSet (value: unknown): string {
+  return value === undefined || value === '' ? ', and there is none; set the environment variable that it comes from, or use providersFromEnv(), which leaves out a provider without settings' : ''
+}
+
 /**
  * What a provider class fixes, and what its user chose besides.
  *
@@ -39,7 +46,7 @@ export function checkedProviderOptions (options: ProviderOptions & { name: strin
  */
 export function withFixed<Fixed extends { name: string }, Chosen extends object> (fixed: Fixed, chosen: Chosen): Fixed & Chosen {
   const clash = Object.keys(chosen).find(option => option in fixed)
-  if (clash !== undefined) throw new OptionsError(`${fixed.name}: there is no option "${clash}"`)
+  if (clash !== undefined) throw new OptionsError(`${fixed.name}: there is no option "${clash}"; the class sets it`)
   return { ...fixed, ...chosen }
 }
 

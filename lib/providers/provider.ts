@@ -12,6 +12,7 @@ export interface AuthorizationRequest {
   codeVerifier: string
 }
 
+/** What the browser brings back from the provider (RFC 6749 section 4.1.2), beside the request that it answers. */
 export interface AuthorizationResponse extends AuthorizationRequest {
   /** The query of the callback, unparsed: a parameter that comes twice must be seen twice. */
   parameters: URLSearchParams
@@ -21,6 +22,7 @@ export interface AuthorizationResponse extends AuthorizationRequest {
 export interface Identity {
   /** The provider's own, never reassigned identifier: at most 255 characters. */
   subject: string
+  /** Plain JSON data, at most 16384 characters of it. */
   claims: IdentityClaims
   /** Whether the provider vouches for `claims.email`: on that, and on nothing else, accounts are linked. */
   emailVerified: boolean
@@ -38,12 +40,24 @@ export interface UncheckedIdentity {
 
 /** What the provider issued, for the application's use at sign-in; never stored. */
 export interface ProviderTokens {
+  /** For the provider's API (RFC 6749 section 1.4). */
   accessToken: string
+  /** For new access tokens (RFC 6749 section 1.5), if the scopes ask for one. */
   refreshToken?: string
+  /** A JWT whose signature and claims are verified; absent with plain OAuth 2.0. */
   idToken?: string
-  /** Seconds. */
+  /** Seconds that the access token is good for. */
   expiresIn?: number
+  /** What was granted, separated by blanks, where it is not what was asked for (RFC 6749 section 3.3). */
   scope?: string
+}
+
+/** What came of an authorization response. */
+export interface Authentication {
+  /** Who the person is. */
+  identity: Identity
+  /** What the provider issued. */
+  tokens: ProviderTokens
 }
 
 /** An external identity provider. It knows no server and no store. */
@@ -52,23 +66,25 @@ export interface ExternalProvider {
   readonly name: string
 
   /**
-   * Where to send the browser.
+   * Where to send the browser (RFC 6749 section 4.1.1, OpenID Connect Core 3.1.2.1).
    *
    * @throws AuthError `provider_unavailable`, `provider_error`
    */
   authorizationUrl (request: AuthorizationRequest): Promise<URL>
 
   /**
-   * Takes the authorization response to an identity.
+   * Takes the authorization response to an identity: the answer is checked, the code exchanged, and what the provider says of the person read.
    *
    * @throws AuthError `access_denied`, `provider_unavailable`, `provider_error`
    */
-  authenticate (response: AuthorizationResponse): Promise<{ identity: Identity, tokens: ProviderTokens }>
+  authenticate (response: AuthorizationResponse): Promise<Authentication>
 }
 
 /** What every provider class takes. */
 export interface ProviderOptions {
+  /** As the provider gave it to the application. */
   clientId: string
+  /** As the provider gave it to the application; never printed. */
   clientSecret: string
   /** Replaces the provider's default scopes. */
   scopes?: readonly string[]

@@ -1,3 +1,8 @@
+/**
+ * The tables on Postgres, for Drizzle: for the application's own queries, its relations to them, and its own drizzle-kit migrations.
+ *
+ * @module fastify-svc-auth/schema/postgres
+ */
 import { jsonb, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import type { UserExtras } from './extras.js'

@@ -1,3 +1,8 @@
+/**
+ * The tables on SQLite, for Drizzle: for the application's own queries, its relations to them, and its own drizzle-kit migrations.
+ *
+ * @module fastify-svc-auth/schema/sqlite
+ */
 import { primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import type { UserExtras } from './extras.js'

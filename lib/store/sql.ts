@@ -6,13 +6,14 @@ import type { SqlEngine } from './sql-engine.js'
 import { type SqlTarget, sqlTarget } from './sql-target.js'
 import type { AuthStore, Credential, Link, LinkedIdentity, NewUser, User, UserQuery } from './store.js'
 
+/** What {@link SqlAuthStore} takes besides the database. */
 export interface SqlAuthStoreOptions {
   /** Make the tables before the first query; default true. `false` leaves that to the application's own migrations. */
   createTables?: boolean
 }
 
 /**
- * Keeps users in an SQL database.
+ * Keeps users in an SQL database. Each method rejects with AuthError `unavailable`, with what failed in its `cause`, when the database does not answer, cannot be opened or is closed.
  *
  * @example
  * ```ts
@@ -32,6 +33,7 @@ export class SqlAuthStore implements AuthStore {
    * Opens nothing yet: the database is opened by the first query.
    *
    * @param target a `postgres:` URL, an SQLite file, a `sqlite:` or `file:` URL, `:memory:`, or an existing engine; default LOCAL_AUTH_DB, else `./local-auth.db`
+   * @param options whether the store makes its tables
    * @throws OptionsError naming the option
    */
   constructor (target: string | SqlEngine = process.env.LOCAL_AUTH_DB ?? './local-auth.db', { createTables = true, ...unknown }: SqlAuthStoreOptions = {}) {

@@ -10,6 +10,7 @@ export interface User {
   email: string | null
   /** Whether a provider vouched for `email`. */
   emailVerified: boolean
+  /** As the provider said at the last sign-in, or the registration form. */
   name: string | null
   /** The authorization claims. */
   claims: AuthorizationClaims
@@ -23,6 +24,7 @@ export interface Link {
   provider: string
   /** The e-mail for `local`, else the provider's `sub`. */
   subject: string
+  /** Whose way in it is: a UUID in lower case. */
   userId: string
   /** The identity claims as of the last sign-in. */
   claims: IdentityClaims
@@ -30,31 +32,55 @@ export interface Link {
 
 /** What a sign-in tells about a subject at a provider. */
 export interface LinkedIdentity {
+  /** The name of an external provider. */
   provider: string
+  /** The provider's identifier of the person, 1 to 255 characters. */
   subject: string
+  /** They replace those of the link. */
   claims: IdentityClaims
   /** Canonical, and verified by the provider; null otherwise. */
   verifiedEmail: string | null
 }
 
+/** A user who is to be made, with his first way in. */
 export interface NewUser {
+  /** A UUID in lower case, made by the caller. */
   userId: string
+  /** Canonical; null for an identity without a verified one. */
   email: string | null
+  /** Whether a provider vouched for `email`. */
   emailVerified: boolean
+  /** What the person is called, if that is known. */
   name: string | null
+  /** Authorization claims to begin with. */
   claims: AuthorizationClaims
   /** Whether he has to be admitted: see {@link AuthStore.admitUser}. */
   isNew?: true
+  /** His first way in. */
   link: Omit<Link, 'userId'>
   /** Argon2id PHC string, for a user with a password. */
   passwordHash?: string
 }
 
-/** How a user is looked up. */
-export type UserQuery = { userId: string } | { email: string } | { provider: string, subject: string }
+/** How a user is looked up: by his id, by his e-mail, or by a way in. */
+export type UserQuery = {
+  /** A UUID in lower case. */
+  userId: string
+} | {
+  /** The one that is his, not what a provider says beside it. */
+  email: string
+} | {
+  /** `local` or the name of an external provider. */
+  provider: string
+  /** The e-mail for `local`, else the provider's `sub`. */
+  subject: string
+}
 
+/** A local account, with what a login is checked against. */
 export interface Credential {
+  /** Whose account it is. */
   user: User
+  /** His way in at `local`. */
   link: Link
   /** Argon2id PHC string. */
   passwordHash: string
@@ -63,15 +89,25 @@ export interface Credential {
 /**
  * Where users, links and claims are kept. Each method is atomic, also between processes, and is done when it resolves.
  *
+ * User ids are UUIDs in lower case, e-mails canonical and claims plain JSON data: whoever calls has checked them.
  * Every method rejects with AuthError `unavailable` when the store cannot be reached.
  */
 export interface AuthStore {
+  /**
+   * Looks a user up; an e-mail comes in its canonical form.
+   *
+   * @returns null when there is none
+   */
   findUser (query: UserQuery): Promise<User | null>
 
   /** A user's links, ordered by provider: at most one at each. Empty for an unknown user. */
   links (userId: string): Promise<Link[]>
 
-  /** The local account with this e-mail: user, link and password hash in one look. */
+  /**
+   * The local account with this e-mail, in its canonical form: user, link and password hash in one look.
+   *
+   * @returns null when there is none
+   */
   findCredential (email: string): Promise<Credential | null>
 
   /**
@@ -86,6 +122,7 @@ export interface AuthStore {
   /**
    * Makes a user with his first link and, for a local account, his password.
    *
+   * @param user with an id that nobody has
    * @returns the user, or null when another one has this e-mail or this link; then nothing was written
    */
   createUser (user: NewUser): Promise<User | null>
@@ -146,7 +183,7 @@ export interface AuthStore {
    */
   withdraw (userId: string, names: readonly string[]): Promise<AuthorizationClaims>
 
-  /** Releases what the store opened itself. */
+  /** Releases what the store opened itself. Called when the application closes. */
   close (): Promise<void>
 }
 

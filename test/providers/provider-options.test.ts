@@ -20,8 +20,8 @@ t.test('what is given is taken', async t => {
 
 t.test('a mistake names the provider and the option, and prints no secret', async t => {
   const mistakes: Array<[object, RegExp]> = [
-    [{ clientID: 'a' }, /^dev: there is no option "clientID"$/],
-    [{ scope: 'openid' }, /^dev: there is no option "scope"$/],
+    [{ clientID: 'a' }, /^dev: there is no option "clientID"; expected clientId, clientSecret, scopes, authorizationParams, timeout, fetch or one that only this provider has$/],
+    [{ scope: 'openid' }, /^dev: there is no option "scope"; expected clientId/],
     ...[undefined, '', null, 1, {}, 'a\u0000'].map((clientId): [object, RegExp] => [{ clientId }, /^dev: clientId must be/]),
     ...[undefined, '', null, 1, {}, 'a\ud800'].map((clientSecret): [object, RegExp] => [{ clientSecret }, /^dev: clientSecret must be/]),
     ...['openid', null, {}, [''], ['openid', 1], [null], new Set(['openid'])].map((scopes): [object, RegExp] => [{ scopes }, /^dev: scopes must be a list of strings$/]),
