@@ -1,10 +1,15 @@
-import { readFile } from 'node:fs/promises'
+import { spawn } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import ts from 'typescript'
+import { freePort } from './helpers/loopback.js'
+import { Markdown } from './helpers/markdown.js'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const README = await Markdown.read('README.md')
 
 /** What the code of README takes as given. */
 const GIVEN = `
@@ -25,10 +30,8 @@ interface Block {
 }
 
 /** The TypeScript blocks of a Markdown document; a first line such as `// schema.ts` names the file. */
-function blocksOf (markdown: string): Block[] {
-  const fences = markdown.matchAll(/^( *)```ts\n(.*?)^\1```$/gms)
-  return Array.from(fences, ([, indent = '', text = ''], index) => {
-    const code = text.replaceAll(new RegExp(`^${indent}`, 'gm'), '')
+function blocksOf (markdown: Markdown): Block[] {
+  return markdown.blocks('ts').map((code, index) => {
     const [, name = `block-${index + 1}.ts`] = /^\/\/ (\S+\.ts)\n/.exec(code) ?? []
     return { name, code: /^(import|export) /m.test(code) ? code : `${code}\nexport {}\n` }
   })
@@ -56,19 +59,69 @@ function mistakesIn (blocks: Block[]): string[] {
 }
 
 t.test('the code in README compiles', async t => {
-  const markdown = await readFile(join(ROOT, 'README.md'), 'utf8')
-  const blocks = blocksOf(markdown)
+  const blocks = blocksOf(README)
 
   for (const section of ['Protecting routes', 'Granting claims', 'Linking accounts', 'Tokens for machines']) {
-    const [text = ''] = markdown.split(`\n## ${section}\n`)[1]?.split('\n## ') ?? []
-    t.ok(blocksOf(text).length > 0, `${section} has code`)
+    t.ok(blocksOf(README.section(section)).length > 0, `${section} has code`)
   }
-  t.equal(blocks.length, markdown.match(/^ *```ts$/gm)?.length, 'no block is passed over')
+  t.equal(blocks.length, README.text.match(/^ *```ts$/gm)?.length, 'no block is passed over')
   t.strictSame(mistakesIn([{ name: 'given.ts', code: GIVEN }, ...blocks]), [])
 })
 
 t.test('code that does not compile is found', async t => {
-  const wrong = blocksOf(['```ts', "await app.auth.grant(userId, 'admin')", '```', '   ```ts', '   // named.ts', '   const claims: string = app.authProviders', '   ```', ''].join('\n'))
+  const wrong = blocksOf(new Markdown(['```ts', "await app.auth.grant(userId, 'admin')", '```', '   ```ts', '   // named.ts', '   const claims: string = app.authProviders', '   ```', ''].join('\n')))
 
   t.match(mistakesIn([{ name: 'given.ts', code: GIVEN }, ...wrong]), [/^readme\/block-1\.ts:1 .*not assignable/, /^readme\/named\.ts:2 .*not assignable/])
+})
+
+t.test('the first sign-in of README works, as it is written', async t => {
+  const [{ code = '' } = {}] = blocksOf(README)
+  const [, credentials = '', register = '', me = ''] = /curl --cookie-jar cookies --json '(.*)' http:\/\/localhost:3000(\S+)\ncurl --cookie cookies http:\/\/localhost:3000(\S+)\n/.exec(README.text) ?? []
+  const url = await start(t, code)
+
+  const registered = await fetch(url + register, { method: 'POST', headers: { accept: 'application/json', 'content-type': 'application/json' }, body: credentials })
+  const [cookie = ''] = registered.headers.getSetCookie()
+  const answer = await fetch(url + me, { headers: { cookie: cookie.replace(/;.*/, '') } })
+
+  t.equal(registered.status, 201)
+  t.match(await answer.json(), { provider: 'local', claims: { email: JSON.parse(credentials).email } })
+})
+
+/** Starts a program of README on a free port, with secrets and nothing else in its environment. */
+async function start (t: Test, code: string): Promise<string> {
+  const folder = t.testdir()
+  const port = String(await freePort())
+  const program = join(folder, 'app.mjs')
+  await writeFile(program, code.replaceAll('3000', port))
+  const secret = 'a secret for the programs of README'
+  const settings = { TSX_TSCONFIG_PATH: join(ROOT, 'tsconfig.json'), SVC_SESSION_SECRET: secret, LOCAL_IDP_SECRET: secret }
+  // env -i, not the option env: tap adds its loaders to that.
+  const child = spawn('env', ['-i', ...Object.entries(settings).map(([name, value]) => `${name}=${value}`), process.execPath, '--import', 'tsx', program], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => { child.kill('SIGKILL') })
+  for await (const line of createInterface(child.stdout)) {
+    if (line.includes('Server listening')) return `http://localhost:${port}`
+  }
+  throw new Error('the program ended')
+}
+
+t.test('the settings that README names in its first commands are those that the program needs', async t => {
+  const [, command = ''] = /\nexport (.*)\nnode app\.js\n/.exec(README.text) ?? []
+  t.strictSame(Array.from(command.matchAll(/(\w+)=/g), ([, name]) => name), ['SVC_SESSION_SECRET', 'LOCAL_IDP_SECRET'])
+})
+
+t.test('the pages of README post to routes that there are, with fields that they take', async t => {
+  const pages = README.blocks('html').join('')
+  const routes = README.section('Routes').table().map(([route = '', fields = '']) => ({ path: /`([^`?]+)/.exec(route)?.[1], fields: new Markdown(fields).code() }))
+  const routeOf = (target: string) => routes.find(({ path }) => path === target.replace(/\?.*/, '').replace(/^\/auth\/(?!local\/)[a-z]+/, '/auth/{provider}'))
+
+  const forms = Array.from(pages.matchAll(/<form method="post" action="([^"]+)">(.*?)<\/form>/gs))
+  t.ok(forms.length > 0)
+  for (const [, action = '', content = ''] of forms) {
+    const route = routeOf(action)
+    t.ok(route, action)
+    for (const [, field = ''] of content.matchAll(/ name="([^"]+)"/g)) t.ok(route?.fields.includes(field), `${action}: ${field}`)
+  }
+  const links = Array.from(pages.matchAll(/<a href="([^"]+)"/g), ([, link = '']) => link)
+  t.ok(links.length > 0)
+  for (const link of links) t.ok(routeOf(link), link)
 })

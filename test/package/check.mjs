@@ -1,18 +1,22 @@
 /**
- * What a user gets: packs the library, installs the tarball in an empty TypeScript project, compiles a small strict application without
- * skipLibCheck, and runs it as ES module and through require(); then does there what README says about migrations, on both databases.
+ * What a user gets: packs the library, lets two linters look at the tarball, installs it in an empty TypeScript project, compiles a small
+ * strict application without skipLibCheck, and runs it as ES module and as CommonJS; then does there what README says about
+ * migrations, on both databases.
  */
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { checkOwnMigrations, checkSharedMigrations, postgresDatabase, sqliteDatabase } from './migrations.mjs'
 import { withDatabases } from './postgres.mjs'
-import { withProject } from './project.mjs'
+import { ROOT, run, withProject } from './project.mjs'
 
 await withProject(async project => {
+  console.log((await run('npx', ['publint', 'run', project.tarball, '--strict'], { cwd: ROOT })).trim())
+  // The profile passes over TypeScript's resolution for Node.js 10, which knows no exports. The rule is about require() of an ES module, which each supported Node.js can do.
+  await run('npx', ['attw', project.tarball, '--profile', 'node16', '--ignore-rules', 'cjs-resolves-to-esm'], { cwd: ROOT })
+
   await project.install('fastify-svc-auth', 'fastify', 'typescript', '@types/node', 'better-sqlite3')
   await project.compile('.')
-  console.log((await project.run('node', ['app.js'])).trim())
-  console.log((await project.run('node', ['app.cjs'])).trim())
+  for (const app of ['app.js', 'app.cjs', 'typed.cjs']) console.log((await project.run('node', [app])).trim())
 
   await project.install('drizzle-orm', 'drizzle-kit', 'postgres', '@types/better-sqlite3')
   assert(!existsSync(project.path('node_modules', 'fastify-svc-auth', 'node_modules', 'drizzle-orm')), 'the application and the library share one drizzle-orm')

@@ -1,14 +1,13 @@
+import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { expectedContents } from './contents.mjs'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const CONSUMER = fileURLToPath(new URL('consumer', import.meta.url))
-
-/** What the package may hold. */
-const PUBLIC_FILE = /^(dist\/|drizzle\/[a-z]+\/|README\.md$|CHANGELOG\.md$|LICENSE$|package\.json$)/
 
 /** Makes a user's project, an ES module with the files of `consumer`, and removes it when the work is done. */
 export async function withProject (work) {
@@ -17,7 +16,9 @@ export async function withProject (work) {
     await cp(CONSUMER, folder, { recursive: true })
     await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'consumer', private: true, type: 'module' }))
     const { name, dependencies, devDependencies } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
-    await work(new Project(folder, { ...devDependencies, ...dependencies, [name]: `file:${await packInto(folder)}` }))
+    const bench = JSON.parse(await readFile(join(ROOT, 'bench/package.json'), 'utf8'))
+    const tarball = await packInto(folder)
+    await work(new Project(folder, tarball, { ...bench.dependencies, ...devDependencies, ...dependencies, [name]: `file:${tarball}` }))
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -27,8 +28,9 @@ class Project {
   #folder
   #versions
 
-  constructor (folder, versions) {
+  constructor (folder, tarball, versions) {
     this.#folder = folder
+    this.tarball = tarball
     this.#versions = versions
   }
 
@@ -40,6 +42,10 @@ class Project {
   /** Installs packages: the library from its tarball, others at the versions that this repository has. */
   async install (...names) {
     await this.run('npm', ['install', '--no-audit', '--no-fund', ...names.map(name => `${name}@${this.#versions[name]}`)])
+  }
+
+  async uninstall (...names) {
+    await this.run('npm', ['uninstall', '--no-audit', '--no-fund', ...names])
   }
 
   /** Compiles, and accepts no error but those that begin with what is passed over. */
@@ -63,8 +69,12 @@ class Project {
 /** Packs the library, and resolves to the tarball. */
 async function packInto (folder) {
   const [{ filename, files }] = JSON.parse(await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: ROOT }))
-  const strays = files.map(({ path }) => path).filter(path => !PUBLIC_FILE.test(path))
-  if (strays.length > 0) throw new Error(`the package holds what it should not: ${strays.join(', ')}`)
+  const contents = files.map(({ path }) => path)
+  const expected = await expectedContents(ROOT)
+  assert.deepEqual({
+    strays: contents.filter(path => !expected.includes(path)),
+    missing: expected.filter(path => !contents.includes(path))
+  }, { strays: [], missing: [] })
   return join(folder, filename)
 }
 

@@ -4,21 +4,24 @@ import { describe, expect, test } from 'tstyche'
 
 interface Origin { requestId?: string, ip?: string }
 
+/** The members of an event, whatever types they come from. */
+type Members<Event> = { [Name in keyof Event]: Event[Name] }
+
 describe('the payload of an audit event', () => {
   test('exists for each event', () => {
     expect<keyof AuditEvents>().type.toBe<'registration' | 'sign-in' | 'failure' | 'link' | 'unlink' | 'grant' | 'withdraw' | 'deletion' | 'revoke'>()
   })
 
   test('says to whom it happened and how', () => {
-    expect<AuditEvents['registration']>().type.toBe<{ userId: string, provider: string } & Origin>()
-    expect<AuditEvents['sign-in']>().type.toBe<{ userId: string, provider: string, by: 'provider' | 'application' } & Origin>()
-    expect<AuditEvents['failure']>().type.toBe<{ provider: string, code: string } & Origin>()
-    expect<AuditEvents['link']>().type.toBe<{ userId: string, provider: string, by: 'email' | 'request' } & Origin>()
-    expect<AuditEvents['unlink']>().type.toBe<{ userId: string, provider: string } & Origin>()
-    expect<AuditEvents['grant']>().type.toBe<{ userId: string, claims: AuthorizationClaims } & Origin>()
-    expect<AuditEvents['withdraw']>().type.toBe<{ userId: string, names: readonly string[] } & Origin>()
-    expect<AuditEvents['deletion']>().type.toBe<{ userId: string } & Origin>()
-    expect<AuditEvents['revoke']>().type.toBe<{ userId: string } & Origin>()
+    expect<Members<AuditEvents['registration']>>().type.toBe<Members<{ userId: string, provider: string } & Origin>>()
+    expect<Members<AuditEvents['sign-in']>>().type.toBe<Members<{ userId: string, provider: string, by: 'provider' | 'application' } & Origin>>()
+    expect<Members<AuditEvents['failure']>>().type.toBe<Members<{ provider: string, code: string } & Origin>>()
+    expect<Members<AuditEvents['link']>>().type.toBe<Members<{ userId: string, provider: string, by: 'email' | 'request' } & Origin>>()
+    expect<Members<AuditEvents['unlink']>>().type.toBe<Members<{ userId: string, provider: string } & Origin>>()
+    expect<Members<AuditEvents['grant']>>().type.toBe<Members<{ userId: string, claims: AuthorizationClaims } & Origin>>()
+    expect<Members<AuditEvents['withdraw']>>().type.toBe<Members<{ userId: string, names: readonly string[] } & Origin>>()
+    expect<Members<AuditEvents['deletion']>>().type.toBe<Members<{ userId: string } & Origin>>()
+    expect<Members<AuditEvents['revoke']>>().type.toBe<Members<{ userId: string } & Origin>>()
   })
 
   test('says by which request, if there was one', () => {

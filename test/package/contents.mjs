@@ -1,0 +1,18 @@
+import { readdir } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+
+/** What is written for the package, besides what is compiled and generated. */
+const PAGES = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
+
+/** The paths of all files that the package of a repository is to hold: a module and its types for each source, and what drizzle-kit made. */
+export async function expectedContents (root) {
+  const sources = (await filesIn(root, 'lib')).map(source => source.replace(/^lib\//, 'dist/').replace(/\.[jt]s$/, ''))
+  const migrations = await Promise.all(['drizzle/postgres', 'drizzle/sqlite'].map(folder => filesIn(root, folder)))
+  const generated = migrations.flat().filter(path => /\.(sql|json)$/.test(path))
+  return [...PAGES, ...sources.flatMap(name => [`${name}.js`, `${name}.d.ts`]), ...generated]
+}
+
+async function filesIn (root, folder) {
+  const entries = await readdir(join(root, folder), { recursive: true, withFileTypes: true })
+  return entries.filter(entry => entry.isFile()).map(entry => relative(root, join(entry.parentPath, entry.name)))
+}

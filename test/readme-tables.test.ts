@@ -1,0 +1,204 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { runInNewContext } from 'node:vm'
+import Fastify from 'fastify'
+import t from 'tap'
+import ts from 'typescript'
+import { ERRORS } from '../lib/errors.js'
+import authPlugin, { GitHubProvider, LocalIdentityProvider } from '../lib/index.js'
+import { DEFAULT_ARGON2_COST } from '../lib/local/password.js'
+import { resolveOptions } from '../lib/options.js'
+import { checkedProviderOptions } from '../lib/providers/provider-options.js'
+import { LOCAL_SECRET, SESSION_SECRET, localProvider } from './helpers/app.js'
+import { Markdown } from './helpers/markdown.js'
+
+const ROOT = join(import.meta.dirname, '..')
+const README = await Markdown.read('README.md')
+const CLIENT = { clientId: 'an-id', clientSecret: 'a secret' }
+
+const program = ts.createProgram([join(ROOT, 'lib/index.ts'), join(ROOT, 'lib/audit.ts')], ts.parseJsonConfigFileContent(ts.readConfigFile(join(ROOT, 'tsconfig.json'), ts.sys.readFile).config, ts.sys, ROOT).options)
+const checker = program.getTypeChecker()
+
+t.test('the options that README has in tables are those of the types, and of these types', async t => {
+  const common = README.section('Providers').table('`http://localhost:3000/auth/{name}/callback`')
+  const tables: Array<[type: string, rows: string[][]]> = [
+    ['AuthPluginOptions', README.section('Options').table()],
+    ['LocalIdentityProviderOptions', README.section('Options').table('`new LocalIdentityProvider(options)`')],
+    ['ProviderOptions', common],
+    ['OidcProviderOptions', [...common, ...README.section('Any OpenID Connect provider').table()]],
+    ['OAuth2ProviderOptions', [...common, ...README.section('A provider of your own').table()]]
+  ]
+  for (const [type, rows] of tables) {
+    const documented = rows.flatMap(([option = '', kinds = '']) => codeIn(option).map((name): [string, string] => [name, kinds]))
+
+    t.strictSame(documented.map(([name]) => name.replace(/\..*/, '')).sort(), membersOf(type).sort(), type)
+    for (const [name, kinds] of documented) t.equal(kinds.split(' or ').map(kind => codeIn(kind)[0] ?? kind).sort().join(' or '), kindsOf(type, name), `${type}: ${name}`)
+  }
+})
+
+t.test('the options that README has beside the name of a class are those of the class', async t => {
+  const providers = membersOf('ProviderOptions')
+  for (const [name, heading] of [['Google', 'Google'], ['GitHub', 'GitHub'], ['Microsoft', 'Microsoft'], ['Facebook', 'Facebook'], ['Auth0', 'Auth0']] as const) {
+    const { text } = README.section(heading)
+    const own = membersOf(`${name}ProviderOptions`).filter(option => !providers.includes(option))
+    const [, signature = ''] = new RegExp(`\`new ${name}Provider\\(\\{ ([^}]*) \\}\\)\``).exec(text) ?? []
+    t.strictSame(signature.split(', ').sort(), ['clientId', 'clientSecret', ...own].sort(), name)
+  }
+  t.match(README.section('Store').text, `\`new SqlAuthStore(target, { ${membersOf('SqlAuthStoreOptions').join(', ')} })\``)
+})
+
+t.test('the defaults that README has in tables are those of the code', async t => {
+  const { baseUrl, local, onSignIn, loginPage, providers, store, prefix, linking, rateLimit, trustedOrigins } = resolveOptions({ session: { secret: SESSION_SECRET } })
+  const { issuer, ttl, registration } = new LocalIdentityProvider({ secret: LOCAL_SECRET })
+  const { authorizationParams, timeout, fetch } = checkedProviderOptions({ name: 'any', ...CLIENT }, [])
+  const oidc = (name: string) => initializerIn('lib/providers/oidc.ts', name)
+  const oauth2 = (name: string) => initializerIn('lib/providers/oauth2.ts', name)
+  const nothing = ''
+
+  const tables: Array<[rows: string[][], defaults: Record<string, unknown>]> = [
+    [README.section('Options').table(), {
+      baseUrl: baseUrl ?? nothing,
+      providers,
+      local: local ?? nothing,
+      store: store.constructor.name,
+      session: nothing,
+      prefix,
+      loginPage: loginPage ?? nothing,
+      linking,
+      onSignIn: onSignIn ?? nothing,
+      rateLimit,
+      trustedOrigins: [...trustedOrigins]
+    }],
+    [README.section('Options').table('`new LocalIdentityProvider(options)`'), { secret: 'LOCAL_IDP_SECRET', issuer, ttl, argon2: DEFAULT_ARGON2_COST, 'password.check': nothing, registration }],
+    [README.section('Providers').table('`http://localhost:3000/auth/{name}/callback`'), { clientId: nothing, clientSecret: nothing, scopes: 'see below', authorizationParams, timeout, fetch: fetch === globalThis.fetch ? 'the global one' : nothing }],
+    [README.section('Any OpenID Connect provider').table(), { name: nothing, discoveryUrl: nothing, issuer: 'what precedes /.well-known', userinfo: oidc('userinfo'), allowInsecureRequests: oidc('allowInsecureRequests') }],
+    [README.section('A provider of your own').table(), { name: nothing, authorizationEndpoint: nothing, tokenEndpoint: nothing, clientAuthentication: oauth2('clientAuthentication'), issuer: 'origin of authorizationEndpoint', conform: nothing, allowInsecureRequests: oauth2('allowInsecureRequests') }]
+  ]
+  for (const [rows, defaults] of tables) {
+    const documented = Object.fromEntries(rows.flatMap(([option = '', , cell = '']) => codeIn(option).map(name => [name, valueOf(cell)])))
+    t.strictSame(documented, JSON.parse(JSON.stringify(defaults)))
+  }
+
+  const limits = README.section('Limits').table().map(([name = '', , limit = '']) => [codeIn(name)[0], Number(limit)])
+  t.strictSame({ timeWindow: 15 * 60_000, ...Object.fromEntries(limits) }, rateLimit)
+})
+
+t.test('the defaults that README has in the text on a provider are those of the code', async t => {
+  for (const [file, heading, option] of [['microsoft', 'Microsoft', 'tenant'], ['facebook', 'Facebook', 'graphVersion']] as const) {
+    const value = initializerIn(`lib/providers/${file}.ts`, option)
+    const text = README.section(heading).text.replaceAll('\n', ' ')
+    t.match(text, new RegExp(`\`${option}\` is [^.]*\`${value}\`[^.]*default`), `${option}: ${value}`)
+  }
+})
+
+t.test('the routes of README are those that are mounted', async t => {
+  const mounted = new Set<string>()
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.addHook('onRoute', ({ method, url, schema }) => {
+    // What is there only to answer another method than GET is documented nowhere.
+    for (const name of [method].flat()) if (schema?.hide !== true) mounted.add(`${name} ${url.replace('/github/', '/{provider}/')}`)
+  })
+  await app.register(authPlugin, { session: { secret: SESSION_SECRET }, baseUrl: 'https://app.example', providers: [new GitHubProvider(CLIENT)], local: localProvider() })
+  await app.ready()
+
+  const documented = README.section('Routes').table().map(([route = '']) => route.replaceAll('`', '').replace(/\?.*/, ''))
+
+  t.strictSame(documented.sort(), [...mounted].sort())
+})
+
+t.test('the decorators of README are those that there are', async t => {
+  const documented = README.section('Decorators').table().flatMap(([names = '']) => codeIn(names).map(name => name.replace(/^\./, 'app.auth.').replace(/\(.*/, '')))
+  const members = membersOf('Auth').filter(name => !name.startsWith('#')).map(name => `app.auth.${name}`)
+  const source = readFileSync(join(ROOT, 'lib/plugin.ts'), 'utf8')
+  const [app = [], request = []] = ['decorate', 'decorateRequest'].map(call => Array.from(source.matchAll(new RegExp(`app\\.${call}\\('(\\w+)'`, 'g')), ([, name = '']) => name))
+
+  t.strictSame(documented.sort(), [...members, ...app.filter(name => name !== 'auth').map(name => `app.${name}`), ...request.map(name => `request.${name}`)].sort())
+})
+
+t.test('the error codes of README are those that there are, with their status', async t => {
+  const section = README.section('Errors')
+  const rows = section.table().map(([codes = '', status = '']) => [codeIn(codes), status.split(', ').map(Number)] as const)
+  const documented = rows.flatMap(([codes, statuses]) => codes.map((code, index) => [code, statuses[index] ?? statuses[0]]))
+  const [, others = ''] = /\(also (.*?);/.exec(section.text) ?? []
+
+  t.strictSame(Object.fromEntries(documented), Object.fromEntries(Object.entries(ERRORS).filter(([code]) => !codeIn(others).includes(code)).map(([code, [status]]) => [code, status])))
+  t.strictSame([...documented.map(([code]) => code), ...codeIn(others)].sort(), Object.keys(ERRORS).sort())
+})
+
+t.test('the events of README are those of the audit', async t => {
+  const documented = README.section('Audit').table().flatMap(([events = '']) => codeIn(events))
+  t.strictSame(documented.sort(), membersOf('AuditEvents').sort())
+})
+
+t.test('the settings of README are those that the library reads', async t => {
+  const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.ts')).map(path => readFileSync(join(ROOT, 'lib', path), 'utf8'))
+  const read = sources.flatMap(source => Array.from(source.matchAll(/(?:\benv\.|\bsettings\.|\bsecretsOf\([^)]*, '|\brequired\(settings, ')([A-Z0-9_]+)/g), ([, name = '']) => name))
+  const inPairs = Array.from(readFileSync(join(ROOT, 'lib/providers/from-env.ts'), 'utf8').matchAll(/^ {2}([A-Z0-9]+): /gm), ([, name = '']) => [`${name}_CLIENT_ID`, `${name}_CLIENT_SECRET`]).flat()
+  const documented = [...README.section('Settings').code(), ...README.section('Providers').code()].filter(name => /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/.test(name))
+
+  t.ok(inPairs.length > 0)
+  t.strictSame([...new Set(documented)].sort(), [...new Set([...read, ...inPairs])].sort())
+})
+
+function codeIn (cell: string): string[] {
+  return new Markdown(cell).code()
+}
+
+/** What a cell says: a value as code has it, else words. */
+function valueOf (cell: string): unknown {
+  const words = cell.replaceAll('`', '')
+  try {
+    return JSON.parse(JSON.stringify(runInNewContext(`(${words})`)))
+  } catch {
+    return words
+  }
+}
+
+/** A type or class of this name, of the library. */
+function typeOf (name: string): ts.Type {
+  for (const file of program.getSourceFiles().filter(({ fileName }) => fileName.startsWith(join(ROOT, 'lib')))) {
+    const module = checker.getSymbolAtLocation(file)
+    const symbol = module === undefined ? undefined : checker.getExportsOfModule(module).find(symbol => symbol.name === name && (symbol.flags & ts.SymbolFlags.Alias) === 0)
+    if (symbol !== undefined) return checker.getDeclaredTypeOfSymbol(symbol)
+  }
+  throw new Error(`there is no type ${name}`)
+}
+
+function membersOf (type: string): string[] {
+  return typeOf(type).getProperties().map(({ name }) => name)
+}
+
+/** The types of an option, or of a member of it, in the words of README. */
+function kindsOf (type: string, path: string): string {
+  const found = path.split('.').reduce((type, name) => {
+    const property = checker.getNonNullableType(type).getProperty(name)
+    if (property === undefined) throw new Error(`there is no option ${path}`)
+    return checker.getTypeOfSymbol(property)
+  }, typeOf(type))
+  const parts = found.isUnion() ? found.types : [found]
+  const kinds = new Set(parts.filter(part => (part.flags & ts.TypeFlags.Undefined) === 0).map(kindOf))
+  return [...kinds].sort().join(' or ').replace('false or true', 'boolean')
+}
+
+function kindOf (type: ts.Type): string {
+  if ((type.flags & ts.TypeFlags.StringLike) !== 0) return 'string'
+  if ((type.flags & ts.TypeFlags.NumberLike) !== 0) return 'number'
+  if ((type.flags & ts.TypeFlags.BooleanLike) !== 0) return checker.typeToString(type)
+  if (type.getCallSignatures().length > 0) return 'function'
+  const element = checker.isArrayType(type) ? checker.getIndexTypeOfType(type, ts.IndexKind.Number) : undefined
+  if (element !== undefined) return `${kindOf(element)}[]`
+  return ['ExternalProvider', 'LocalIdentityProvider', 'AuthStore'].find(name => typeOf(name) === type) ?? 'object'
+}
+
+/** The value that a file gives to an option that is not there. */
+function initializerIn (path: string, name: string): unknown {
+  const file = program.getSourceFile(join(ROOT, path))
+  const find = (node: ts.Node): string | undefined => {
+    if (ts.isBindingElement(node) && node.name.getText() === name && node.initializer !== undefined) return node.initializer.getText()
+    return ts.forEachChild(node, find)
+  }
+  const initializer = file === undefined ? undefined : find(file)
+  if (initializer === undefined) throw new Error(`${path} has no default for ${name}`)
+  return runInNewContext(initializer)
+}
