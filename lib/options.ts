@@ -224,7 +224,7 @@ function sessionSecret (secret: SessionOptions['secret']): FastifySessionOptions
 function checkedPrefix (prefix: unknown, ofContext: string): string {
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) throw new OptionsError('prefix must be a path such as /auth: it begins with a slash and does not end with one')
   const path = ofContext.replace(/\/$/, '') + prefix
-  if (!PREFIX.test(path)) throw new OptionsError(`prefix must be a path also with that of the context in front, and ${path} has a parameter; register fastify-svc-auth outside of that context`)
+  if (!PREFIX.test(path)) throw new OptionsError(`prefix must be a path also with that of the context in front, and ${path} is none of letters, digits, ~ . _ and - only, without parameters; register fastify-svc-auth outside of that context`)
   return path
 }
 

@@ -113,7 +113,7 @@ const MISTAKES: Mistake[] = [
   ['registered again in a child context', async app => { await app.register(authPlugin, { session }); await app.register(async child => { await child.register(authPlugin, { session }) }) },
     'OptionsError', 'this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth"'],
   ['registered in a context whose prefix has a parameter', async app => { await app.register(async child => { await child.register(authPlugin, { session }) }, { prefix: '/:tenant' }) },
-    'OptionsError', 'prefix must be a path also with that of the context in front, and /:tenant/auth has a parameter; register fastify-svc-auth outside of that context'],
+    'OptionsError', 'prefix must be a path also with that of the context in front, and /:tenant/auth is none of letters, digits, ~ . _ and - only, without parameters; register fastify-svc-auth outside of that context'],
   ['called, as a plugin of another framework is', async app => app.register(authPlugin({ session } as never, {}) as never),
     'OptionsError', 'fastify-svc-auth is not called but registered: await app.register(authPlugin, { ... })'],
   ['called with nothing', async app => app.register(Reflect.apply(authPlugin, null, [])),

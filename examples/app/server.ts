@@ -31,7 +31,8 @@ async function start (): Promise<void> {
   const app = await buildApp({ baseUrl, providers: [...providersFromEnv(), ...(dev === null ? [] : [dev.provider])], database, users })
 
   const close = async () => {
-    await Promise.all([app.close(), users.close(), dev?.server.close()])
+    await Promise.all([app.close(), dev?.server.close()])
+    await users.close()
     database.close()
   }
   process.once('SIGINT', close).once('SIGTERM', close)

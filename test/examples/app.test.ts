@@ -240,6 +240,7 @@ t.test('what keeps the example from starting is one sentence that says what to s
     [{ DEV_PROVIDER_PORT: taken }, `Port ${taken} is in use; set DEV_PROVIDER_PORT to a free one`],
     [{ PORT: 'http' }, 'PORT must be a port number'],
     [{ SVC_SESSION_SECRET: 'short' }, 'set SVC_SESSION_SECRET'],
+    [{ LOCAL_AUTH_DB: 'postgres://app:pass/word@localhost/app' }, 'target must be a whole postgres: URL'],
     [{ EXAMPLE_DB: '/nowhere/example.db' }, 'EXAMPLE_DB must name a file that can be written'],
     [{ GOOGLE_CLIENT_ID: 'x' }, 'GOOGLE_CLIENT_SECRET is not set, but GOOGLE_CLIENT_ID is']
   ]
@@ -247,7 +248,7 @@ t.test('what keeps the example from starting is one sentence that says what to s
     const example = new ExampleProcess(t, ['app/server.ts'], { ...settings, ...mistake })
     t.equal(await example.end(), 1)
     t.match(example.output, sentence)
-    t.notMatch(example.output, /^ +at /m, 'no stack')
+    t.notMatch(example.output, /^ +at |pass\/word/m, 'no stack, no secret')
   }
 })
 

@@ -1,30 +1,31 @@
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
-import { userList } from '../../examples/app/user-list.js'
-import { SqlAuthStore } from '../../lib/index.js'
 import { emptyDatabase } from '../helpers/postgres.js'
-
-const ADA = { userId: 'b4a1a6ce-3d3a-4f6e-9d5e-3c9f1a0b7f10', email: 'ada@example.com', emailVerified: false, name: 'Ada', claims: { role: 'admin' } }
-const BOB = { userId: 'c1d2e3f4-3d3a-4f6e-9d5e-3c9f1a0b7f11', email: 'bob@example.com', emailVerified: true, name: null, claims: {} }
+import { ExampleProcess, settingsFor, startExample } from './example-process.js'
+import { Visitor } from './visitor.js'
 
 const TARGETS: Record<string, (t: Test) => Promise<string>> = {
   'an SQLite file': async t => join(t.testdir(), 'users.db'),
-  'an SQLite URL': async t => `sqlite://${join(t.testdir(), 'users.db')}`,
+  'a sqlite: URL': async t => `sqlite://${join(t.testdir(), 'users.db')}`,
+  'a file: URL': async t => pathToFileURL(join(t.testdir(), 'the users.db')).href,
   Postgres: emptyDatabase
 }
 
 for (const [name, targetOf] of Object.entries(TARGETS)) {
-  t.test(`the users in ${name} are listed by e-mail, with what was granted`, async t => {
-    const target = await targetOf(t)
-    const store = new SqlAuthStore(target)
-    const users = userList(target)
-    t.teardown(async () => { await Promise.all([store.close(), users.close()]) })
-    for (const user of [BOB, ADA]) await store.createUser({ ...user, link: { provider: 'dev', subject: user.userId, claims: { sub: user.userId } } })
+  t.test(`the admin page lists the users in ${name} by e-mail`, async t => {
+    const settings = { ...await settingsFor(t), LOCAL_AUTH_DB: await targetOf(t) }
+    const url = `http://localhost:${settings.PORT}`
+    await startExample(t, settings)
+    const people = await Promise.all(['bob', 'ada'].map(async name => {
+      const visitor = new Visitor()
+      await visitor.open(url)
+      await visitor.press('Register', { name, email: `${name}@example.com`, password: 'correct horse' })
+      return visitor
+    }))
 
-    const expected = [ADA, BOB].map(({ userId, email, name, claims }) => ({ userId, email, name, claims }))
-    t.strictSame(await users.first(), expected)
-
-    await store.withdraw(ADA.userId, ['role'])
-    t.strictSame(await users.first(), [{ ...expected[0], claims: {} }, expected[1]], 'as they are now')
+    t.equal(await new ExampleProcess(t, ['grant.ts', 'bob@example.com', 'role=admin'], settings).end(), 0)
+    const admin = await people[0]?.open(`${url}/admin`)
+    t.match(admin?.text, /ada@example\.com<\/strong> ada[^]*bob@example\.com<\/strong> bob <span class="tag">admin</)
   })
 }

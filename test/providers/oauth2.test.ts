@@ -55,6 +55,19 @@ t.test('the client says who it is as the provider wants it', async t => {
   }
 })
 
+t.test('an answer that does not conform is made into one that does, however it is read', async t => {
+  const ways: Array<(answer: Response) => Response | Promise<Response>> = [
+    answer => new Response(answer.body, { status: 400, headers: { 'content-type': 'application/json' } }),
+    async answer => new Response(await answer.arrayBuffer(), { status: 400, headers: { 'content-type': 'application/json' } }),
+    async answer => Response.json(await answer.clone().json(), { status: 400 })
+  ]
+  for (const conform of ways) {
+    const provider = new SmallProvider({ conform, fetch: async () => Response.json({ error: 'invalid_grant' }) })
+    const attempt = provider.authenticate({ ...CHECKS, parameters: new URLSearchParams({ code: 'c', state: CHECKS.state }) })
+    await t.rejects(attempt, { code: 'provider_error', cause: { isEveryday: true, message: /invalid_grant/ } })
+  }
+})
+
 t.test('headers of a request to the API take the place of the usual ones, in any spelling', async t => {
   class Particular extends SmallProvider {
     protected override async identify (api: ProviderApi): Promise<UncheckedIdentity> {
