@@ -266,15 +266,15 @@ function checkedRateLimit (rateLimit: unknown, hasRateLimit: boolean): ResolvedR
 }
 
 function isProvider (value: unknown): value is ExternalProvider {
-  return typeof value === 'object' && value !== null && hasMethods(value, ['authorizationUrl', 'authenticate'])
+  return hasMethods(value, ['authorizationUrl', 'authenticate'])
 }
 
 function isStore (value: unknown): value is AuthStore {
-  return typeof value === 'object' && value !== null && hasMethods(value, STORE_METHODS)
+  return hasMethods(value, STORE_METHODS)
 }
 
 function isSessionStore (value: unknown): boolean {
-  return typeof value === 'object' && value !== null && hasMethods(value, ['get', 'set', 'destroy'])
+  return hasMethods(value, ['get', 'set', 'destroy'])
 }
 
 function isRateLimit (value: unknown): value is RateLimitOptions {
@@ -286,11 +286,12 @@ function isRateLimit (value: unknown): value is RateLimitOptions {
 
 function isCountStore (value: unknown): boolean {
   const prototype: unknown = typeof value === 'function' ? value.prototype : undefined
-  return typeof prototype === 'object' && prototype !== null && hasMethods(prototype, ['incr', 'child'])
+  return hasMethods(prototype, ['incr', 'child'])
 }
 
-function hasMethods (value: object, names: readonly string[]): boolean {
-  return names.every(name => typeof Reflect.get(value, name) === 'function')
+/** Whether it is an object that has them all. */
+function hasMethods (value: unknown, names: readonly string[]): boolean {
+  return typeof value === 'object' && value !== null && names.every(name => typeof Reflect.get(value, name) === 'function')
 }
 
 function isSessionOptions (value: unknown): value is SessionOptions {

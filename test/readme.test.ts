@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import ts from 'typescript'
+import { compilerOptions } from './helpers/compiler-options.js'
 import { freePort } from './helpers/loopback.js'
 import { Markdown } from './helpers/markdown.js'
 
@@ -39,8 +40,7 @@ function blocksOf (markdown: Markdown): Block[] {
 
 /** Compiles blocks as an application of its own in this folder would be, with the settings of this repository; the mistakes, by block. */
 function mistakesIn (blocks: Block[]): string[] {
-  const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), ts.sys.readFile)
-  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, ROOT)
+  const options = compilerOptions()
   const folder = join(ROOT, 'readme')
   const files = new Map(blocks.map(({ name, code }) => [join(folder, name), code]))
 

@@ -1,13 +1,11 @@
-import formbody from '@fastify/formbody'
 import type { FastifyInstance } from 'fastify'
 import { AuthError } from 'fastify-svc-auth'
 import { accountPage } from './pages/account.js'
-import { type PageQuery, sendPage } from './site.js'
+import { type PageQuery, sendPage, takeForms } from './site.js'
 
 /** What somebody sees of his account, and may change of it. */
 export async function mountAccount (scope: FastifyInstance): Promise<void> {
-  await scope.register(formbody)
-  scope.addHook('onRequest', scope.auth.refuseCrossOrigin)
+  await takeForms(scope)
   // What was granted or withdrawn meanwhile is seen with the next look at the page.
   scope.addHook('preHandler', scope.auth.refresh)
 

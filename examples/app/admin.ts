@@ -1,15 +1,13 @@
-import formbody from '@fastify/formbody'
 import type { FastifyInstance } from 'fastify'
 import { AuthError } from 'fastify-svc-auth'
 import { adminPage } from './pages/admin.js'
 import { type RoleForm, roleForm } from './roles.js'
-import { type PageQuery, sendPage } from './site.js'
+import { type PageQuery, sendPage, takeForms } from './site.js'
 import type { UserList } from './user-list.js'
 
 /** What administrators see, and may change. */
 export async function mountAdmin (scope: FastifyInstance, users: UserList): Promise<void> {
-  await scope.register(formbody)
-  scope.addHook('onRequest', scope.auth.refuseCrossOrigin)
+  await takeForms(scope)
   // Refreshed first: a role counts from the moment it is granted, and no longer than that.
   scope.addHook('preHandler', scope.auth.refresh)
   scope.addHook('preHandler', scope.auth.requireClaims({ role: 'admin' }))

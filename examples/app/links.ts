@@ -1,5 +1,5 @@
-import formbody from '@fastify/formbody'
 import type { FastifyInstance } from 'fastify'
+import { takeForms } from './site.js'
 
 /** What a link carries in its query, and the form behind it in its body. */
 export interface LinkToken {
@@ -11,9 +11,7 @@ export const linkToken = { type: 'object', required: ['token'], properties: { to
 
 /** Sets up routes that links with a token lead to: their page shows a form, and only the form does something. */
 export async function setUpLinks (scope: FastifyInstance): Promise<void> {
-  await scope.register(formbody)
-  // A page of another site could send a form that signs its reader in as somebody else.
-  scope.addHook('onRequest', scope.auth.refuseCrossOrigin)
+  await takeForms(scope)
   // The address of the page holds a credential, so the Referer header names the origin alone.
   scope.addHook('onRequest', async (_request, reply) => { reply.header('Referrer-Policy', 'strict-origin') })
 }

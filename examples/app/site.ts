@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import formbody from '@fastify/formbody'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Html } from './html.js'
 
@@ -31,6 +32,12 @@ export function setUpSite (app: FastifyInstance, formTargets: readonly string[] 
   for (const [path, type] of Object.entries(FILES)) {
     app.get(path, async (_request, reply) => reply.type(type).send(await readFile(new URL(`public${path}`, import.meta.url))))
   }
+}
+
+/** Lets routes take forms, of pages of this application only: one of another site could send a form in the name of its reader. */
+export async function takeForms (scope: FastifyInstance): Promise<void> {
+  await scope.register(formbody)
+  scope.addHook('onRequest', scope.auth.refuseCrossOrigin)
 }
 
 /** Pages hold what is private, so no cache keeps them. */
