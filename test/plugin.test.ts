@@ -270,7 +270,7 @@ t.test('nothing of the application changes its routes', async t => {
 
   t.match((await browser.post('/auth/local/register', USER)).json(), { claims: { email: USER.email } })
   t.equal((await browser.submit('/auth/local/login', USER)).statusCode, 303)
-  t.equal((await browser.post('/auth/local/login', { email: ['ada@example.com'], password: USER.password })).json().error, 'invalid_request')
+  t.equal((await browser.post('/auth/local/login', { email: ['ada@example.com'], password: USER.password })).json().code, 'invalid_request')
 })
 
 t.test('guards', async t => {

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { wantsHtml, wantsJson } from '../accept.js'
 import { auditEntry, publish } from '../audit.js'
@@ -51,10 +52,18 @@ export function answerFailure (request: FastifyRequest, reply: FastifyReply, fai
   return reply.code(statusCode).send(failureBody(refusal))
 }
 
-/** What a JSON client is told. */
-export function failureBody (failure: unknown): { error: string, message: string } {
-  const { code, message } = refusalOf(failure)
-  return { error: code, message }
+/** The body of an error in the shape of Fastify's own error responses: `error` holds the words of the status. */
+export interface ErrorBody {
+  statusCode: number
+  code: string
+  error: string
+  message: string
+}
+
+/** The body that a JSON client receives. */
+export function failureBody (failure: unknown): ErrorBody {
+  const { statusCode, code, message } = refusalOf(failure)
+  return { statusCode, code, error: STATUS_CODES[statusCode] ?? 'Unknown', message }
 }
 
 /** A failure as a refusal with a code. What nobody foresaw is a store or a session that does not answer as it should: unavailable. */

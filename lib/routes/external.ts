@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { AuthError } from '../errors.js'
 import { finishLinking, finishSignIn, pendingSignIn, startSignIn } from '../flows/external.js'
 import { confirmedPrincipal } from '../flows/refresh.js'
 import type { ResolvedOptions } from '../options.js'
 import { refuseForeignNavigation, refuseForeignResource } from '../own-origin.js'
 import type { ExternalProvider } from '../providers/provider.js'
-import { answerFailure, errorPage, loginPage, nextPath, refererPage } from './answers.js'
+import { answerFailure, errorPage, failureBody, loginPage, nextPath, refererPage } from './answers.js'
 import type { RateLimits } from './rate-limits.js'
 import { type SchemaTypes, externalCallback, externalLogin, undocumented } from './schemas.js'
 import { logSerializers } from './scope.js'
@@ -52,7 +53,8 @@ export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalP
     method: scope.supportedMethods.filter(method => method !== 'GET'),
     url: `/${name}/callback`,
     schema: undocumented,
-    handler: async (_request, reply) => reply.code(405).header('Allow', 'GET').send({ error: 'invalid_request', message: 'A callback is a GET.' })
+    handler: async (_request, reply) => reply.code(405).header('Allow', 'GET')
+      .send(failureBody(new AuthError('invalid_request', { statusCode: 405, message: 'A callback is a GET request.' })))
   })
 }
 

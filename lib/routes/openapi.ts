@@ -17,9 +17,11 @@ export const openapiComponents: OpenapiComponents = {
       title: 'AuthError',
       type: 'object',
       description: 'What went wrong',
-      required: ['error', 'message'],
+      required: ['statusCode', 'code', 'error', 'message'],
       properties: {
-        error: { type: 'string', description: 'A stable code; a hook of the application may refuse with codes of its own' },
+        statusCode: { type: 'integer', description: 'The HTTP status' },
+        code: { type: 'string', description: 'A stable code; a hook of the application may refuse with codes of its own' },
+        error: { type: 'string', description: 'The words of the HTTP status' },
         message: { type: 'string', description: 'A sentence for people' }
       }
     },

@@ -58,7 +58,7 @@ for (const [name, createSessions] of SESSION_STORES) {
 
       await browser.post('/auth/local/revoke')
 
-      t.match((await browser.get(callback)).json(), { error: 'invalid_state' })
+      t.match((await browser.get(callback)).json(), { code: 'invalid_state' })
       t.strictSame(await waysIn(), ['local ada@example.com'])
       t.equal(await userIdIn(browser), null, 'nor does it sign anybody in')
     })
@@ -82,7 +82,7 @@ for (const [name, createSessions] of SESSION_STORES) {
       const other = new Browser(app)
       await other.post('/auth/local/register', BOB)
 
-      t.match((await other.get(callback)).json(), { error: 'invalid_state' })
+      t.match((await other.get(callback)).json(), { code: 'invalid_state' })
       t.strictSame(await waysIn(), ['local ada@example.com'])
     })
 
@@ -117,7 +117,7 @@ t.test('a second identity at one provider is refused, with a sentence that says 
   const landing = await browser.get(callback, { accept: 'application/json' })
 
   t.equal(landing.statusCode, 409)
-  t.strictSame(landing.json(), { error: 'already_linked', message: 'Your account has another identity at this provider; unlink that one first.' })
+  t.strictSame(landing.json(), { statusCode: 409, code: 'already_linked', error: 'Conflict', message: 'Your account has another identity at this provider; unlink that one first.' })
   t.strictSame(await waysIn(), ['a ada-1', 'local ada@example.com'])
 })
 
@@ -159,7 +159,7 @@ t.test('attack 22: only a page of the application starts linking', async t => {
   for (const headers of refused) {
     const response = await browser.get('/auth/a/login?link=true', { accept: 'application/json', ...headers })
     t.equal(response.statusCode, 403, JSON.stringify(headers))
-    t.equal(response.json().error, 'cross_origin')
+    t.equal(response.json().code, 'cross_origin')
   }
   t.strictSame(await waysIn(), ['local ada@example.com'])
 
@@ -198,7 +198,7 @@ t.test('attack 22: whatever else link says links nothing', async t => {
   for (const link of ['link=1', 'link=TRUE', 'link=', 'link=true&link=true', 'link=true&link=false']) {
     const response = await browser.get(`/auth/a/login?${link}`, { ...FROM_OWN_PAGE, accept: 'application/json' })
     t.equal(response.statusCode, 400, link)
-    t.equal(response.json().error, 'invalid_request', link)
+    t.equal(response.json().code, 'invalid_request', link)
   }
 
   for (const link of ['link=false', 'link[]=true', 'Link=true']) {
@@ -236,6 +236,6 @@ t.test('what was linked is unlinked, until one way in is left', async t => {
   await app.auth.unlink(userId, 'local')
 
   t.strictSame(await waysIn(), ['a ada-1'])
-  t.match((await new Browser(app).post('/auth/local/login', ADA)).json(), { error: 'invalid' }, 'the password went with it')
+  t.match((await new Browser(app).post('/auth/local/login', ADA)).json(), { code: 'invalid' }, 'the password went with it')
   await t.rejects(app.auth.unlink(userId, 'a'), { code: 'last_link' })
 })

@@ -149,7 +149,7 @@ t.test('a failure', async t => {
     const browser = new Browser(app)
 
     t.equal((await browser.get('/auth/fake/login', { referer: PAGE })).headers.location, '/sign-in?lang=en&error=provider_unavailable')
-    t.match((await browser.get('/auth/fake/login')).json(), { error: 'provider_unavailable' })
+    t.match((await browser.get('/auth/fake/login')).json(), { code: 'provider_unavailable' })
     t.equal((await browser.get('/auth/fake/login', { referer: 'https://evil.example/' })).statusCode, 503)
     t.equal((await browser.get('/auth/healthy/login')).statusCode, 302)
     fake.lies.clear()
@@ -177,8 +177,8 @@ t.test('a failure', async t => {
 
       const [onPage, asJson, withoutPage] = callbacks
       t.equal((await browser.get(onPage ?? '')).headers.location, `/sign-in?lang=en&error=${code}`)
-      t.strictSame(Object.keys((await browser.get(asJson ?? '', { accept: 'application/json' })).json()), ['error', 'message'])
-      t.match(await browser.get(withoutPage ?? ''), { statusCode: status, body: new RegExp(`"error":"${code}"`) })
+      t.strictSame(Object.keys((await browser.get(asJson ?? '', { accept: 'application/json' })).json()), ['statusCode', 'code', 'error', 'message'])
+      t.match(await browser.get(withoutPage ?? ''), { statusCode: status, body: new RegExp(`"code":"${code}"`) })
       t.equal((await browser.get('/me')).json().principal, null)
     })
   }

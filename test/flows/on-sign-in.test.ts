@@ -77,7 +77,7 @@ t.test('a refusal ends with its code, on the page, as JSON, by every way in', as
   t.equal((await browser.submit('/auth/local/register', ADA, PAGE)).headers.location, '/sign-in?error=not_invited')
   const response = await browser.post('/auth/local/register', ADA)
   t.equal(response.statusCode, 403)
-  t.strictSame(response.json(), { error: 'not_invited', message: 'This application did not admit you.' })
+  t.strictSame(response.json(), { statusCode: 403, code: 'not_invited', error: 'Forbidden', message: 'This application did not admit you.' })
   t.equal((await browser.get('/me')).json().principal, null)
 })
 
@@ -119,7 +119,7 @@ t.test('attack 33: while the hook thinks, no other request gets the new user in'
   while (told.length < 2) await new Promise(resolve => setImmediate(resolve))
   decided.resolve()
 
-  t.strictSame([(await registering).statusCode, (await loggingIn).json().error], [403, 'not_invited'])
+  t.strictSame([(await registering).statusCode, (await loggingIn).json().code], [403, 'not_invited'])
   t.strictSame(told.map(({ created }) => created), [true, true], 'he is new until he was let in')
   t.equal((await other.get('/me')).json().principal, null)
   t.equal(await app.auth.findUser({ email: ADA.email }), null)
@@ -183,7 +183,7 @@ t.test('a hook that throws something else is a failure of the application: nobod
   const response = await browser.post('/auth/local/register', ADA)
 
   t.equal(response.statusCode, 503)
-  t.equal(response.json().error, 'unavailable')
+  t.equal(response.json().code, 'unavailable')
   t.notMatch(response.body, /CRM/)
   t.match(lines.filter(line => JSON.parse(line).level === 50).join(), /the CRM is down/)
   t.equal((await browser.get('/me')).json().principal, null)
@@ -195,13 +195,13 @@ t.test('what an error of the hook says of itself is not taken for the answer to 
   const response = await browser.post('/auth/local/register', ADA)
 
   t.equal(response.statusCode, 503)
-  t.strictSame(response.json(), { error: 'unavailable', message: 'The sign-in could not be completed; try again later.' })
+  t.strictSame(response.json(), { statusCode: 503, code: 'unavailable', error: 'Service Unavailable', message: 'The sign-in could not be completed; try again later.' })
 })
 
 t.test('a mistake in the hook is not told to the person as his', async t => {
   const { app, browser } = await withHook(t, async ({ principal }) => { await app.auth.grant(principal.userId, JSON.parse('{"email":"x"}')) })
 
-  t.strictSame((await browser.post('/auth/local/register', ADA)).json().error, 'unavailable')
+  t.strictSame((await browser.post('/auth/local/register', ADA)).json().code, 'unavailable')
 })
 
 t.test('a user whom no hook has let in yet is let in by an application without one, and no later hook deletes him', async t => {
@@ -233,7 +233,7 @@ t.test('a hook that deletes the user signs nobody in, whether it refuses or not'
       if (refuses) refuse()
     })
 
-    t.equal((await browser.post('/auth/local/register', ADA)).json().error, refuses ? 'not_invited' : 'unauthenticated')
+    t.equal((await browser.post('/auth/local/register', ADA)).json().code, refuses ? 'not_invited' : 'unauthenticated')
     t.equal((await browser.get('/me')).json().principal, null)
   }
 })
@@ -256,8 +256,8 @@ t.test('a refused user whom a table of the application holds on to stays, new as
   }, { logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
   const browser = new Browser(app)
 
-  t.equal((await browser.post('/auth/local/register', ADA)).json().error, 'not_invited')
-  t.equal((await browser.post('/auth/local/login', ADA)).json().error, 'not_invited')
+  t.equal((await browser.post('/auth/local/register', ADA)).json().code, 'not_invited')
+  t.equal((await browser.post('/auth/local/login', ADA)).json().code, 'not_invited')
 
   t.strictSame(told.map(({ created }) => created), [true, true])
   t.match(lines.map(line => JSON.parse(line)), [{ level: 40, err: { code: 'user_in_use' }, userId: told[0]?.principal.userId }, { level: 40 }])
@@ -418,7 +418,7 @@ t.test('further fields of a form reach the hook, as far as they are single and s
   for (const fields of refused) {
     for (const route of ['register', 'login']) {
       const response = await browser.post(`/auth/local/${route}`, { ...form, invitation: undefined, ...fields })
-      t.strictSame([response.statusCode, response.json().error], [400, 'invalid_request'], `${route} ${JSON.stringify(fields).slice(0, 50)}`)
+      t.strictSame([response.statusCode, response.json().code], [400, 'invalid_request'], `${route} ${JSON.stringify(fields).slice(0, 50)}`)
     }
   }
 })

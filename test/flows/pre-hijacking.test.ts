@@ -66,8 +66,8 @@ t.test('attack 19: the owner, who was there first, keeps his account from whoeve
   const { attacker, victim } = await start(t, {})
   await signInAt(victim, 'a', VICTIM)
 
-  t.equal((await attacker.post('/auth/local/register', ATTACKERS_PASSWORD)).json().error, 'exists')
-  t.equal((await attacker.post('/auth/local/login', ATTACKERS_PASSWORD)).json().error, 'invalid')
+  t.equal((await attacker.post('/auth/local/register', ATTACKERS_PASSWORD)).json().code, 'exists')
+  t.equal((await attacker.post('/auth/local/login', ATTACKERS_PASSWORD)).json().code, 'invalid')
 })
 
 t.test('attack 20: the owner gets in when the application makes room for him, and nothing of the other one is left', async t => {
@@ -91,7 +91,7 @@ t.test('attack 20: the owner gets in when the application makes room for him, an
   t.equal((await attacker.post('/auth/local/token')).statusCode, 401)
   t.equal((await attacker.get('/guarded')).statusCode, 401)
   t.equal(await userIdIn(attacker), null)
-  t.equal((await attacker.post('/auth/local/login', ATTACKERS_PASSWORD)).json().error, 'invalid')
+  t.equal((await attacker.post('/auth/local/login', ATTACKERS_PASSWORD)).json().code, 'invalid')
   await signInAt(attacker, 'b', { subject: 'attacker-1', email: 'attacker@example.com' })
   t.not(await userIdIn(attacker), victimId)
 })

@@ -79,7 +79,7 @@ export async function assertRefused (t: Test, { app, lines, writes }: AppUnderAt
   ])
 
   t.strictSame([page.statusCode, page.headers.location], [302, `/sign-in?error=${code}`], 'the page')
-  t.strictSame([answer.statusCode, answer.json().error], [STATUS[code], code], 'the answer to a script')
+  t.strictSame([answer.statusCode, answer.json().code], [STATUS[code], code], 'the answer to a script')
   t.strictSame([page, answer].map(({ headers }) => headers['set-cookie']), [undefined, undefined], 'no cookie')
   t.equal((await stranger.get('/me')).json().principal, null, 'nobody is signed in')
   t.strictSame([(await member.get('/me')).json().principal, writes()], before, 'nobody is somebody else, and nothing was written')

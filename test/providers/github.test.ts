@@ -326,7 +326,7 @@ t.test('errors in the callback', async t => {
     const standIn = await start(t)
     const { browser } = await appWith(t, providerOf(standIn))
     const landing = await browser.get('/auth/github/callback?error=redirect_uri_mismatch&error_description=The+redirect_uri+MUST+match&state=unknown')
-    t.match([landing.statusCode, landing.json().error], [400, 'invalid_state'])
+    t.match([landing.statusCode, landing.json().code], [400, 'invalid_state'])
   })
 })
 

@@ -61,7 +61,7 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
       t.equal(again.statusCode, 303)
       t.equal(again.headers.location, '/sign-in?lang=en&error=exists#form')
       t.equal(again.cookies.length, 0)
-      t.equal((await browser.post('/auth/local/login', { ...USER, password: 'something else' })).json().error, 'invalid')
+      t.equal((await browser.post('/auth/local/login', { ...USER, password: 'something else' })).json().code, 'invalid')
     })
 
     t.test('twenty registrations of one e-mail at once: one succeeds', async t => {
@@ -88,7 +88,7 @@ t.test('a wrong password and an unknown e-mail are answered alike', async t => {
     t.equal(page.headers.location, '/sign-in?lang=en&error=invalid#form')
     t.equal(page.headers['set-cookie'], undefined)
     t.equal(json.statusCode, 401)
-    t.strictSame(json.json(), { error: 'invalid', message: 'The e-mail or the password is wrong.' })
+    t.strictSame(json.json(), { statusCode: 401, code: 'invalid', error: 'Unauthorized', message: 'The e-mail or the password is wrong.' })
   }
 })
 
@@ -107,7 +107,7 @@ t.test('errors', async t => {
       t.equal(new URL(target, 'http://localhost').origin, 'http://localhost', elsewhere)
     }
     t.equal((await browser.submit('/auth/local/login', USER, { referer: 'https://evil.example/' })).statusCode, 401)
-    t.strictSame((await browser.submit('/auth/local/login', USER)).json().error, 'invalid')
+    t.strictSame((await browser.submit('/auth/local/login', USER)).json().code, 'invalid')
   })
 
   t.test('of the form itself are invalid_request and name the field', async t => {
@@ -115,7 +115,7 @@ t.test('errors', async t => {
     for (const body of [{}, [], null, { email: 'ada@example.com' }, { ...USER, password: true }, { ...USER, email: ['ada@example.com'] }, { ...USER, name: 'Ada\0' }, { ...USER, name: '\ud800' }, { ...USER, next: {} }, { ...USER, name: 'x'.repeat(1001) }]) {
       const response = await browser.post('/auth/local/register', body)
       t.equal(response.statusCode, 400, JSON.stringify(body))
-      t.equal(response.json().error, 'invalid_request')
+      t.equal(response.json().code, 'invalid_request')
     }
     t.match((await browser.post('/auth/local/register', { ...USER, password: null })).json().message, /password/)
     t.equal((await browser.submit('/auth/local/login', {}, { referer: PAGE })).headers.location, '/sign-in?lang=en&error=invalid_request#form')
@@ -125,7 +125,7 @@ t.test('errors', async t => {
     const browser = await startBrowser(t)
     const send = async (contentType: string, payload: string) => {
       const response = await browser.send({ method: 'POST', url: '/auth/local/login', headers: { 'content-type': contentType }, payload })
-      return [response.statusCode, response.json().error]
+      return [response.statusCode, response.json().code]
     }
     t.strictSame(await send('text/plain', JSON.stringify(USER)), [415, 'invalid_request'])
     t.strictSame(await send('multipart/form-data; boundary=x', '--x--'), [415, 'invalid_request'])
@@ -140,9 +140,9 @@ t.test('errors', async t => {
 t.test('registration', async t => {
   t.test('refuses what is no e-mail or no password, and makes no user', async t => {
     const browser = await startBrowser(t, { local: localProvider({ password: { check: password => !password.includes('horse') || 'No horses.' } }) })
-    t.match((await browser.post('/auth/local/register', { ...USER, email: 'ada' })).json(), { error: 'invalid_email' })
-    t.match((await browser.post('/auth/local/register', { ...USER, password: 'short' })).json(), { error: 'weak_password' })
-    t.match((await browser.post('/auth/local/register', USER)).json(), { error: 'weak_password', message: 'No horses.' })
+    t.match((await browser.post('/auth/local/register', { ...USER, email: 'ada' })).json(), { code: 'invalid_email' })
+    t.match((await browser.post('/auth/local/register', { ...USER, password: 'short' })).json(), { code: 'weak_password' })
+    t.match((await browser.post('/auth/local/register', USER)).json(), { code: 'weak_password', message: 'No horses.' })
     t.equal(await browser.app.auth.findUser({ email: USER.email }), null)
   })
 
@@ -235,7 +235,7 @@ t.test('tokens', async t => {
   t.test('are not issued to anonymous sessions nor to users who are gone, however the client asks', async t => {
     const browser = await startBrowser(t)
     t.equal((await browser.post('/auth/local/token')).statusCode, 401)
-    t.match((await browser.submit('/auth/local/token', {})).json(), { error: 'unauthenticated' })
+    t.match((await browser.submit('/auth/local/token', {})).json(), { code: 'unauthenticated' })
 
     class ForgetfulStore extends MemoryAuthStore {
       override async findUser (): Promise<null> { return null }
@@ -251,7 +251,7 @@ t.test('tokens', async t => {
     t.equal((await browser.post('/auth/local/token')).statusCode, 200)
     await browser.app.auth.grant(userId, { essay: '\u8a9e'.repeat(5000) })
     await browser.post('/auth/local/login', USER)
-    t.match((await browser.post('/auth/local/token')).json(), { error: 'invalid_claims', message: /16384 characters/ })
+    t.match((await browser.post('/auth/local/token')).json(), { code: 'invalid_claims', message: /16384 characters/ })
   })
 
   t.test('are refused with a status, also to the script of a page', async t => {
@@ -269,7 +269,7 @@ t.test('tokens', async t => {
     for (const token of ['', 'a.b.c', foreign]) {
       const response = await browser.post('/auth/local/verify-token', { token })
       t.equal(response.statusCode, 401)
-      t.equal(response.json().error, 'invalid_token')
+      t.equal(response.json().code, 'invalid_token')
     }
     for (const body of [{}, { token: 1 }, [], undefined]) t.equal((await browser.post('/auth/local/verify-token', body)).statusCode, 400)
   })
@@ -318,7 +318,7 @@ t.test('requests of other origins are refused', async t => {
   for (const headers of foreign) {
     for (const path of paths) {
       const response = await browser.post(path, USER, headers)
-      t.strictSame([response.statusCode, response.json().error], [403, 'cross_origin'], `${path} ${JSON.stringify(headers)}`)
+      t.strictSame([response.statusCode, response.json().code], [403, 'cross_origin'], `${path} ${JSON.stringify(headers)}`)
     }
   }
   t.ok((await browser.get('/me')).json().principal, 'nobody was signed out')
@@ -341,7 +341,7 @@ t.test('what fails without a reason of ours is unavailable, and its reason stays
   const app = await startApp(t, { local: localProvider(), store: new BrokenStore() }, { logger: { stream: { write: (line: string) => { lines.push(line) } } } })
   const response = await new Browser(app).post('/auth/local/login', USER)
   t.equal(response.statusCode, 503)
-  t.equal(response.json().error, 'unavailable')
+  t.equal(response.json().code, 'unavailable')
   t.notMatch(response.body, /fire|stack/)
   t.match(lines.join(''), /on fire/)
 })
@@ -355,7 +355,7 @@ t.test('a limit that the application itself sets is answered in our words, with 
   })
   await app.register(authPlugin, { local: localProvider(), session: { secret: SESSION_SECRET } })
   const response = await new Browser(app).post('/auth/local/login', USER)
-  t.strictSame([response.statusCode, response.json().error, response.headers['retry-after']], [429, 'rate_limited', '7'])
+  t.strictSame([response.statusCode, response.json().code, response.headers['retry-after']], [429, 'rate_limited', '7'])
 })
 
 t.test('a full queue is busy, with Retry-After', async t => {
@@ -364,7 +364,7 @@ t.test('a full queue is busy, with Retry-After', async t => {
   const attempts = await Promise.all(Array.from({ length: 400 }, () => new Browser(browser.app).post('/auth/local/login', USER)))
   const busy = attempts.filter(({ statusCode }) => statusCode === 503)
   t.ok(busy.length > 0)
-  t.match(busy[0]?.json(), { error: 'busy' })
+  t.match(busy[0]?.json(), { code: 'busy' })
   t.match(busy[0]?.headers['retry-after'], /^\d+$/)
   t.ok(attempts.every(({ statusCode }) => [401, 503].includes(statusCode)))
   t.equal((await browser.post('/auth/local/login', USER)).statusCode, 401, 'and then it is not')

@@ -234,8 +234,8 @@ t.test('the document says the truth', async t => {
     if (headers['content-type'] !== 'application/json; charset=utf-8') return `${statusCode} has no JSON`
     const sent: unknown = JSON.parse(body)
     if (!ajv.validate(schemaAt('paths', path, method, 'responses', status, 'content', 'application/json', 'schema'), sent)) return ajv.errorsText()
-    const { error }: { error?: string } = Object(sent)
-    return error === undefined || status.endsWith('XX') || answer.description.includes(`\`${error}\``) ? null : `${statusCode} has ${error}`
+    const { code }: { code?: string } = Object(sent)
+    return code === undefined || status.endsWith('XX') || answer.description.includes(`\`${code}\``) ? null : `${statusCode} has ${code}`
   }
 
   const ada = new Browser(app)

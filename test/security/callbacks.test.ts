@@ -87,7 +87,7 @@ function changed (callback: string, changes: Record<string, readonly string[]>):
 async function assertRefused (t: Test, browser: Browser, callback: string, [statusCode, error]: readonly [number, string], message: string): Promise<void> {
   const before = await principalIn(browser)
   const response = await browser.get(callback, { accept: 'application/json' })
-  t.match({ statusCode: response.statusCode, body: response.json() }, { statusCode, body: { error } }, message)
+  t.match({ statusCode: response.statusCode, body: response.json() }, { statusCode, body: { code: error } }, message)
   t.strictSame(await principalIn(browser), before, `${message}: the person stays who he was`)
 }
 
@@ -189,7 +189,7 @@ for (const [storeName, createSessionStore] of SESSION_STORES) {
       const answers = await Promise.all(jars.map(jar => jar.get(callback)))
 
       t.strictSame(answers.map(({ statusCode }) => statusCode).sort(), [302, ...Array(9).fill(400)])
-      t.strictSame([...new Set(answers.filter(({ statusCode }) => statusCode === 400).map(answer => answer.json().error))], ['invalid_state'])
+      t.strictSame([...new Set(answers.filter(({ statusCode }) => statusCode === 400).map(answer => answer.json().code))], ['invalid_state'])
       t.equal(wire.tokenRequests.length, 1)
       const principals = await Promise.all(jars.map(principalIn))
       t.equal(principals.filter(principal => principal !== null).length, 1)

@@ -115,7 +115,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
               for (const browser of setup.victims) {
                 const response = await browser.send({ method: 'POST', url, headers: { accept: 'text/html', 'content-type': type, referer: 'https://evil.example/form', ...headers }, payload: encode(fields) })
                 const what = `${url} ${type} ${JSON.stringify(headers)}`
-                t.strictSame([response.statusCode, response.json().error], [403, 'cross_origin'], what)
+                t.strictSame([response.statusCode, response.json().code], [403, 'cross_origin'], what)
                 t.strictSame([response.headers['set-cookie'], response.headers['access-control-allow-origin']], [undefined, undefined], what)
               }
             }
@@ -146,7 +146,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
           for (const type of ['text/plain', 'text/plain; charset=utf-8', 'text/plain;application/json', 'text/json', 'application/jsonp', 'multipart/form-data; boundary=x', 'application/octet-stream']) {
             for (const browser of setup.victims) {
               const response = await browser.send({ method: 'POST', url, headers: { 'content-type': type, 'sec-fetch-site': 'same-origin' }, payload: JSON.stringify(fields) })
-              t.strictSame([response.statusCode, response.json().error, response.headers['set-cookie']], [415, 'invalid_request', undefined], `${url} ${type}`)
+              t.strictSame([response.statusCode, response.json().code, response.headers['set-cookie']], [415, 'invalid_request', undefined], `${url} ${type}`)
             }
           }
         }
@@ -180,7 +180,7 @@ t.test('attack 38: without a baseUrl the own origin is that of the request', asy
 
   t.equal((await send({ origin: 'http://app.example:3000' })).statusCode, 204)
   for (const origin of ['https://app.example:3000', 'http://app.example', 'http://app.example:3001', 'http://www.app.example:3000', 'https://evil.example', 'null']) {
-    t.match((await send({ origin, 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' })).json(), { error: 'cross_origin' }, origin)
+    t.match((await send({ origin, 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' })).json(), { code: 'cross_origin' }, origin)
   }
   t.equal((await send({ host: 'a b', origin: 'http://a b' })).statusCode, 400, 'a Host that is none')
 })
@@ -332,6 +332,6 @@ t.test('attack 59: an answer whose session cannot be saved is unavailable, with 
   const response = await browser.post('/auth/local/token')
 
   t.equal(response.statusCode, 503)
-  t.match(response.json(), { error: 'unavailable', message: /Sessions cannot be reached/ })
+  t.match(response.json(), { code: 'unavailable', message: /Sessions cannot be reached/ })
   t.match(response.headers, { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff' })
 })

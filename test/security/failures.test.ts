@@ -207,7 +207,7 @@ t.test('attack 59: an SQLite file that another process has locked makes nobody w
     order.push('reads')
   }
   const answer = await writing
-  t.strictSame([answer.statusCode, answer.json().error], [503, 'unavailable'])
+  t.strictSame([answer.statusCode, answer.json().code], [503, 'unavailable'])
   t.strictSame(order, [...Array(4).fill('reads'), 'writes'])
 
   other.exec('rollback')
@@ -334,7 +334,7 @@ t.test('attack 59: keys of a provider that cannot be had are provider_unavailabl
 
   for (let attempt = 0; attempt < 3; attempt++) {
     const answer = await signInAtFake(app, fake)
-    t.strictSame([answer.statusCode, answer.json().error, answer.headers['set-cookie']], [503, 'provider_unavailable', undefined])
+    t.strictSame([answer.statusCode, answer.json().code, answer.headers['set-cookie']], [503, 'provider_unavailable', undefined])
   }
   t.equal((await signInAt(new Browser(app), 'mine', { subject: 'x' })).headers.location, '/', 'other providers are as ever')
 

@@ -63,7 +63,7 @@ t.test('attack 41: who is turned away is told for how long', async t => {
 
   const script = await tryToLogIn(app)
   t.equal(script.statusCode, 429)
-  t.strictSame(script.json(), { error: 'rate_limited', message: 'There were too many attempts; wait a moment and try again.' })
+  t.strictSame(script.json(), { statusCode: 429, code: 'rate_limited', error: 'Too Many Requests', message: 'There were too many attempts; wait a moment and try again.' })
   const seconds = Number(script.headers['retry-after'])
   t.ok(seconds > 890 && seconds <= 900, String(seconds))
 
@@ -152,7 +152,7 @@ t.test('attack 32: nor does one that loads our routes as images, frames or ahead
     for (const more of [{ 'sec-fetch-dest': 'image' }, { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' }, ...(site === 'cross-site' ? [{ 'sec-fetch-dest': 'iframe' }] : []), { 'sec-fetch-dest': 'document', 'sec-purpose': 'prefetch' }]) {
       for (const url of ['/auth/mine/login', '/auth/mine/callback?code=a&state=b']) {
         const response = await app.inject({ url, remoteAddress: ATTACKER, headers: { 'sec-fetch-site': site, ...more } })
-        t.strictSame([response.statusCode, response.json().error], [403, 'cross_origin'], JSON.stringify([site, more, url]))
+        t.strictSame([response.statusCode, response.json().code], [403, 'cross_origin'], JSON.stringify([site, more, url]))
       }
     }
   }
@@ -168,7 +168,7 @@ t.test('attack 39: who asks which addresses are registered is stopped after sixt
   const register = async (email: string) => app.inject({ method: 'POST', url: '/auth/local/register', payload: { email, password: 'whatever it is' }, remoteAddress: ATTACKER })
 
   t.equal(await countAdmitted(100, index => register(`somebody-${index}@example.com`)), 60)
-  t.match((await register(ADA.email)).json(), { error: 'rate_limited' }, 'not even whether Ada is')
+  t.match((await register(ADA.email)).json(), { code: 'rate_limited' }, 'not even whether Ada is')
 })
 
 t.test('attack 32: starts and callbacks of one address are limited, also without a cookie', async t => {
@@ -236,7 +236,7 @@ t.test('attack 59: a store of counts that fails lets nobody try', async t => {
   const response = await tryToLogIn(app, ADA)
 
   t.equal(response.statusCode, 503)
-  t.match(response.json(), { error: 'unavailable' })
+  t.match(response.json(), { code: 'unavailable' })
   t.notMatch(response.body, 'ECONNREFUSED')
 })
 
@@ -245,7 +245,7 @@ t.test('attack 59: nor does one that says nothing', async t => {
   // A signed-in visitor needs no count, and is not kept waiting with the others.
   const waiting = tryToLogIn(app, ADA)
   t.equal((await app.inject('/me')).statusCode, 200)
-  t.match((await waiting).json(), { error: 'unavailable' })
+  t.match((await waiting).json(), { code: 'unavailable' })
 })
 
 t.test('a plugin of an old version, which cannot count for others, is left alone', async t => {
@@ -271,6 +271,6 @@ t.test('where the application has registered @fastify/rate-limit, its store is u
 
   await countAdmitted(60, index => tryToLogIn(app, { email: `somebody-${index}@example.com` }))
   const response = await tryToLogIn(app, { email: 'somebody@example.com' })
-  t.match([response.statusCode, response.json().error], [429, 'rate_limited'])
+  t.match([response.statusCode, response.json().code], [429, 'rate_limited'])
   t.match(response.headers['retry-after'], /^\d+$/)
 })

@@ -301,7 +301,7 @@ for (const [storeName, createSessionStore] of SESSION_STORES) {
           const before = [await principalIn(finisher), await waysIn(userId), await waysIn(bobsId)]
           for (const attempt of [code, 'invalid_state']) {
             const answer = await finisher.get(callback, JSON_CLIENT)
-            t.match({ statusCode: answer.statusCode, body: answer.json() }, { statusCode: attempt === 'invalid_state' ? 400 : 401, body: { error: attempt } })
+            t.match({ statusCode: answer.statusCode, body: answer.json() }, { statusCode: attempt === 'invalid_state' ? 400 : 401, body: { code: attempt } })
           }
 
           t.strictSame([await principalIn(finisher), await waysIn(userId), await waysIn(bobsId)], before)
@@ -321,7 +321,7 @@ for (const [storeName, createSessionStore] of SESSION_STORES) {
 
       for (const email of ['carol@example.com', 'ada@example.com']) {
         const answer = await ada.get(await leaveFor(ada, '/auth/own/login?link=true', { subject: 'carol', email }), JSON_CLIENT)
-        t.match({ statusCode: answer.statusCode, body: answer.json() }, { statusCode: 409, body: { error: 'already_linked' } })
+        t.match({ statusCode: answer.statusCode, body: answer.json() }, { statusCode: 409, body: { code: 'already_linked' } })
       }
       t.strictSame(await everything(), before)
 
@@ -457,7 +457,7 @@ for (const [storeName, createStore] of Object.entries(STORES)) {
       const browser = new Browser(app)
       for (const sub of ['\0', '1\0', '\u00001', '\ud800', 'x'.repeat(256), '', undefined, null, 1, 0, true, ['1'], { sub: '1' }]) {
         const answer = await comeFrom(fake, browser, { sub, email: 'eve@example.com', email_verified: true })
-        t.match({ statusCode: answer.statusCode, body: answer.json() }, { statusCode: 502, body: { error: 'provider_error' } }, JSON.stringify(sub))
+        t.match({ statusCode: answer.statusCode, body: answer.json() }, { statusCode: 502, body: { code: 'provider_error' } }, JSON.stringify(sub))
         t.equal(await principalIn(browser), null, JSON.stringify(sub))
       }
       t.equal(await app.auth.findUser({ email: 'eve@example.com' }), null)

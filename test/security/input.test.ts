@@ -72,7 +72,7 @@ for (const [sessions, createSessions] of SESSION_STORES) {
     for (const url of ['/auth/local/register', '/auth/local/login', '/auth/local/revoke', '/auth/local/verify-token']) {
       for (const member of members) {
         const answer = await sendText(app, url, JSON_TYPE, `{${member},"email":"${BOB.email}","password":"${BOB.password}","token":"x"}`)
-        t.strictSame([answer.statusCode, answer.json().error], [400, 'invalid_request'], `${url} ${member}`)
+        t.strictSame([answer.statusCode, answer.json().code], [400, 'invalid_request'], `${url} ${member}`)
       }
     }
     t.equal(writes(), before, 'nothing was written')
@@ -86,7 +86,7 @@ for (const [sessions, createSessions] of SESSION_STORES) {
       t.strictSame([answer.statusCode, Object.keys(answer.json().claims).sort()], [201, ['email', 'sub']], `${field}: passed over`)
       t.equal((await browser.get('/admins')).statusCode, 403, field)
       t.equal((await browser.get(`/auth/mine/login?${field}`)).statusCode, 302, `${field}: in a query`)
-      t.equal((await browser.get(`/auth/mine/callback?${field}`)).json().error, 'invalid_state', `${field}: in a callback`)
+      t.equal((await browser.get(`/auth/mine/callback?${field}`)).json().code, 'invalid_state', `${field}: in a callback`)
     }
     assertUnpolluted(t, 'forms')
     t.equal((await ada.get('/admins')).statusCode, 403)
@@ -150,13 +150,13 @@ t.test('attack 55: a wrong type is refused, and never made into a text', async t
 
   for (const [url, body] of cases) {
     const answer = await ada.post(url, body)
-    t.strictSame([answer.statusCode, answer.json().error], [400, 'invalid_request'], `${url} ${JSON.stringify(body)}`)
+    t.strictSame([answer.statusCode, answer.json().code], [400, 'invalid_request'], `${url} ${JSON.stringify(body)}`)
   }
 
   t.equal(writes(), before, 'nothing was written')
   t.equal((await ada.get('/me')).json().principal.claims.email, ADA.email, 'nobody was signed out')
   for (const password of ['true', 'null', '', '123', '[object Object]']) {
-    t.equal((await new Browser(app).post('/auth/local/login', { email: BOB.email, password })).json().error, 'invalid')
+    t.equal((await new Browser(app).post('/auth/local/login', { email: BOB.email, password })).json().code, 'invalid')
   }
 })
 
@@ -179,7 +179,7 @@ t.test('attack 55: a field that a form sends twice, or as a list, is refused', a
     const answer = await sendText(app, url, FORM_TYPE, form)
     // An e-mail that is there and empty is one that is not valid, or nobody's.
     const codes = form === 'email&password' ? ['invalid_email', 'invalid'] : ['invalid_request']
-    t.ok([400, 401].includes(answer.statusCode) && codes.includes(answer.json().error), `${url} ${form}: ${answer.body}`)
+    t.ok([400, 401].includes(answer.statusCode) && codes.includes(answer.json().code), `${url} ${form}: ${answer.body}`)
   }
   t.equal(writes(), before, 'nothing was written')
 })
@@ -347,17 +347,17 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       }
 
       for (const email of [text, `${text}@example.com`, `ada${text}@example.com`, `ada@${text}example.com`]) {
-        t.equal((await post('/auth/local/login', { email, password: ADA.password })).json().error, 'invalid', `${name}: nobody's e-mail`)
+        t.equal((await post('/auth/local/login', { email, password: ADA.password })).json().code, 'invalid', `${name}: nobody's e-mail`)
         const mine = await post('/auth/local/register', { email, password: BOB.password })
-        t.ok(mine.statusCode === 201 ? isStorable(text) : mine.json().error === 'invalid_email', `${name}: an e-mail: ${mine.body}`)
+        t.ok(mine.statusCode === 201 ? isStorable(text) : mine.json().code === 'invalid_email', `${name}: an e-mail: ${mine.body}`)
         if (mine.statusCode === 201) {
           const { userId, claims } = mine.json()
           t.strictSame((await app.auth.findUser({ email: claims.email }))?.userId, userId, `${name}: found under its e-mail`)
           await app.auth.deleteUser(userId)
         }
       }
-      t.equal((await post('/auth/local/login', { email: ADA.email, password: text })).json().error, 'invalid', `${name}: a wrong password`)
-      t.equal((await post('/auth/local/register', { email: `role-${people++}@example.com`, password: BOB.password, role: text })).json().error, 'claim_not_allowed', `${name}: a role`)
+      t.equal((await post('/auth/local/login', { email: ADA.email, password: text })).json().code, 'invalid', `${name}: a wrong password`)
+      t.equal((await post('/auth/local/register', { email: `role-${people++}@example.com`, password: BOB.password, role: text })).json().code, 'claim_not_allowed', `${name}: a role`)
 
       const person: Partial<Identity> = { subject: text, claims: { sub: text, note: text, [text]: text, list: [{ [text]: text }] } }
       const browser = new Browser(app)
@@ -374,7 +374,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
         t.strictSame(await app.auth.grant(userId, { [`c${text}`]: { [text]: [text] } }), { [`c${text}`]: { [text]: [text] } }, `${name}: a grant`)
         t.strictSame(await app.auth.withdraw(userId, [`c${text}`, text]), {}, `${name}: a withdrawal`)
       } else {
-        t.equal(back.json().error, 'provider_error', `${name}: a subject`)
+        t.equal(back.json().code, 'provider_error', `${name}: a subject`)
         t.equal((await browser.get('/me')).json().principal, null)
         t.equal(await app.auth.findUser({ provider: 'mine', subject: text }), null)
         await t.rejects(app.auth.grant(userId, { [text]: 1 }), { code: 'invalid_claims' })
@@ -568,7 +568,7 @@ t.test('attack 58: while a provider hangs with 200 callbacks, other providers an
   t.equal(settled, 0, 'all of that while the provider has answered nobody')
 
   mayAnswer.resolve()
-  t.strictSame([...new Set((await Promise.all(hung)).map(answer => answer.json().error))], ['provider_unavailable'])
+  t.strictSame([...new Set((await Promise.all(hung)).map(answer => answer.json().code))], ['provider_unavailable'])
   hanging.lies.clear()
   const [next] = await callbacksFor(app, '/auth/hanging/login', url => hanging.consent(url), 1)
   t.equal((await next?.())?.headers.location, '/', 'and afterwards it is as before')
@@ -582,7 +582,7 @@ t.test('attack 58: a provider that never answers is given up after its timeout',
 
   const answers = await Promise.all(warmUp.map(async callback => callback()))
 
-  t.strictSame([...new Set(answers.map(answer => `${answer.statusCode} ${answer.json().error}`))], ['503 provider_unavailable'])
+  t.strictSame([...new Set(answers.map(answer => `${answer.statusCode} ${answer.json().code}`))], ['503 provider_unavailable'])
   t.strictSame([...new Set(answers.map(({ headers }) => headers['set-cookie']))], [undefined])
 })
 

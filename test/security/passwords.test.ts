@@ -405,7 +405,7 @@ class Visitor {
 interface Answer {
   status: number
   location: string
-  body: { error?: string, userId?: string, principal?: { userId: string } | null }
+  body: { code?: string, userId?: string, principal?: { userId: string } | null }
 }
 
 /** What must come out of twenty requests at once, whichever of them is first. */
@@ -420,7 +420,7 @@ async function testRaces (t: Test, origins: readonly string[], store: AuthStore)
     const answers = await Promise.all(visitors.map(async (visitor, index) => visitor.post('/auth/local/register', { email: spellings[index % 3], password: passwordOf(index) })))
 
     const winner = answers.findIndex(({ status }) => status === 201)
-    t.strictSame(answers.map(({ status, body }) => [status, body.error]), answers.map((_, index) => index === winner ? [201, undefined] : [409, 'exists']))
+    t.strictSame(answers.map(({ status, body }) => [status, body.code]), answers.map((_, index) => index === winner ? [201, undefined] : [409, 'exists']))
     const userId = answers[winner]?.body.userId
     t.strictSame(await Promise.all(visitors.map(visitor => visitor.userId())), answers.map((_, index) => index === winner ? userId : undefined), 'one is signed in')
     t.match(await store.findUser({ email: 'ada@example.com' }), { userId })
@@ -465,7 +465,7 @@ async function testRaces (t: Test, origins: readonly string[], store: AuthStore)
 
       const user = await store.findUser({ email })
       const links = (await store.links(String(user?.userId))).map(({ provider }) => provider)
-      const all = [registered.status, registered.body.error, returned.status, returned.body.error, links, await registrant.userId(), await owner.userId()]
+      const all = [registered.status, registered.body.code, returned.status, returned.body.code, links, await registrant.userId(), await owner.userId()]
       t.strictSame(all, registered.status === 201
         ? [201, undefined, 409, 'account_exists', ['local'], user?.userId, undefined]
         : [409, 'exists', 302, undefined, ['mine'], undefined, user?.userId])

@@ -175,7 +175,7 @@ t.test('attack 26: a next that is no string or longer than 8 KiB is refused, and
       for (const route of ['login', 'register', 'revoke']) {
         const response = await browser.post(`/auth/local/${route}`, { ...ADA, email: 'bob@example.com', [field]: value }, { accept: 'text/html' })
         t.match(response, { statusCode: 400, headers: { location: undefined } }, `${route} ${field} ${JSON.stringify(value).slice(0, 100)}`)
-        t.equal(response.json().error, 'invalid_request')
+        t.equal(response.json().code, 'invalid_request')
       }
       t.equal(browser.cookies.size, 0)
     }
@@ -239,7 +239,7 @@ t.test('attack 27: a Referer is of this origin or none at all, and the error tak
     const response = await new Browser(app).submit('/auth/local/login', WRONG, { referer })
     if (expected === null) {
       t.match(response, { statusCode: 401, headers: { location: undefined } }, referer)
-      t.equal(response.json().error, 'invalid')
+      t.equal(response.json().code, 'invalid')
     } else t.match(response, { statusCode: 303, headers: { location: expected } }, referer)
     t.equal(response.headers['set-cookie'], undefined)
   }
@@ -252,7 +252,7 @@ t.test('attack 27: a script gets a status, whatever pages it names', async t => 
   for (const page of ['/here', '//evil.test']) {
     const response = await new Browser(app).post('/auth/local/login', { ...WRONG, error_next: page, next: page }, { referer: new URL(page, BASE_URL).href })
     t.match(response, { statusCode: 401, headers: { location: undefined } }, page)
-    t.equal(response.json().error, 'invalid')
+    t.equal(response.json().code, 'invalid')
   }
 })
 
@@ -285,7 +285,7 @@ t.test('attack 28: of what stands in a callback only a code of the list goes out
       if (page !== null && code !== 'invalid_state') t.match(response, { statusCode: 302, headers: { location: `/sign-in?lang=en&error=${code}#form` } }, message)
       else {
         t.match(response, { statusCode: status, headers: { location: undefined, 'content-type': /^application\/json/, 'x-content-type-options': 'nosniff' } }, message)
-        t.strictSame([Object.keys(response.json()), response.json().error], [['error', 'message'], code], message)
+        t.strictSame([Object.keys(response.json()), response.json().code], [['statusCode', 'code', 'error', 'message'], code], message)
       }
       t.notMatch(JSON.stringify([response.headers, response.body]), /reflected|alert|<|__proto__/i, message)
       t.equal(await principalIn(browser), null, message)
@@ -343,7 +343,7 @@ t.test('attack 29: a callback whose parameters come twice, or that is a success 
       const callback = new URL(await consent(login.headers.location ?? ''), BASE_URL)
       pollute(callback.searchParams)
       const response = await browser.get(callback.pathname + callback.search, { accept: 'application/json' })
-      t.equal(response.json().error, code, `${name}: ${message}`)
+      t.equal(response.json().code, code, `${name}: ${message}`)
       t.equal(response.headers['set-cookie'], undefined, `${name}: ${message}`)
       t.equal(await principalIn(browser), null, `${name}: ${message}`)
     }

@@ -180,7 +180,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
       const attacker = stolenFrom(victim)
       const { userId }: { userId: string } = (await victim.post('/auth/local/register', ADA)).json()
 
-      t.equal((await attacker().get(planted)).json().error, 'invalid_state', 'it is of the new session only')
+      t.equal((await attacker().get(planted)).json().code, 'invalid_state', 'it is of the new session only')
       t.equal(await userIdIn(attacker()), null)
       await victim.get(planted)
 
@@ -287,9 +287,9 @@ for (const [kind, createSessions] of SESSION_STORES) {
 
       t.match(await withToken(app, '/api', token), { statusCode: 401, headers: { 'www-authenticate': 'Bearer error="invalid_token"' } })
       t.match(await verify(app, token), { statusCode: 401, body: /invalid_token/ })
-      t.match((await browser.get(linking)).json(), { error: 'unauthenticated' })
-      t.match((await browser.get('/auth/b/login?link=true', { 'sec-fetch-site': 'same-origin' })).json(), { error: 'unauthenticated' })
-      t.equal((await browser.post('/auth/local/login', ADA)).json().error, 'invalid')
+      t.match((await browser.get(linking)).json(), { code: 'unauthenticated' })
+      t.match((await browser.get('/auth/b/login?link=true', { 'sec-fetch-site': 'same-origin' })).json(), { code: 'unauthenticated' })
+      t.equal((await browser.post('/auth/local/login', ADA)).json().code, 'invalid')
       t.equal(await app.auth.findUser({ provider: 'b', subject: 'ada-at-b' }), null)
     })
 
@@ -336,7 +336,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
       await linkAt(browser, 'b', { subject: 'ada-at-b' })
       await app.auth.unlink(userId, 'local')
 
-      t.equal((await new Browser(app).post('/auth/local/login', ADA)).json().error, 'invalid')
+      t.equal((await new Browser(app).post('/auth/local/login', ADA)).json().code, 'invalid')
       t.equal((await browser.post('/auth/local/token')).statusCode, 401)
       t.equal((await browser.get('/refreshed')).statusCode, 401)
       t.equal(await userIdIn(browser), null)
@@ -409,7 +409,7 @@ for (const [kind, create] of SLOW_APPS) {
         t.equal(await userIdIn(jar()), null)
         t.equal((await jar().get('/private')).statusCode, 401)
         t.equal((await jar().post('/auth/local/token')).statusCode, 401)
-        t.equal((await jar().get(callback)).json().error, 'invalid_state', 'pending sign-ins are dropped')
+        t.equal((await jar().get(callback)).json().code, 'invalid_state', 'pending sign-ins are dropped')
         t.equal((await jar().post('/auth/local/revoke')).statusCode, 204)
       }
       t.strictSame(revoked, [userId], 'one event')
@@ -587,7 +587,7 @@ t.test('whoever is no trusted proxy says nothing about scheme and host', async t
     const said = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'evil.example', forwarded: 'proto=https;host=evil.example' }
     const send = async (headers: object) => app.inject({ method: 'POST', url: '/auth/local/register', remoteAddress, headers: { accept: 'application/json', ...said, ...headers }, payload: ADA })
 
-    t.match((await send({ origin: 'https://evil.example' })).json(), { error: 'cross_origin' })
+    t.match((await send({ origin: 'https://evil.example' })).json(), { code: 'cross_origin' })
     const response = await send({ origin: 'http://localhost' })
     t.equal(response.statusCode, 201)
     t.notMatch(response.headers['set-cookie'], /Secure/, 'a cookie that this client would not send back')

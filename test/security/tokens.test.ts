@@ -276,7 +276,7 @@ t.test('attack 50: a body that is no token is an invalid request', async t => {
 
   for (const payload of bodies) {
     const response = await app.inject({ method: 'POST', url: '/auth/local/verify-token', headers: { 'content-type': 'application/json' }, payload })
-    t.strictSame([response.statusCode, response.json().error], [400, 'invalid_request'], payload.slice(0, 30))
+    t.strictSame([response.statusCode, response.json().code], [400, 'invalid_request'], payload.slice(0, 30))
   }
 })
 
@@ -424,7 +424,7 @@ for (const [name, createSessions] of SESSION_STORES) {
       const { token } = (await ada.post('/auth/local/token')).json()
       const refused = async (browser: Browser, what: string) => {
         const response = await browser.post('/auth/local/token', { sub: adaId })
-        t.strictSame([response.statusCode, response.json().error, response.headers['cache-control']], [401, 'unauthenticated', 'no-store'], what)
+        t.strictSame([response.statusCode, response.json().code, response.headers['cache-control']], [401, 'unauthenticated', 'no-store'], what)
       }
 
       await refused(new Browser(app), 'anonymous')
@@ -444,7 +444,7 @@ for (const [name, createSessions] of SESSION_STORES) {
 
       for (const headers of foreign) {
         const response = await ada.post('/auth/local/token', undefined, headers)
-        t.strictSame([response.statusCode, response.json().error], [403, 'cross_origin'], JSON.stringify(headers))
+        t.strictSame([response.statusCode, response.json().code], [403, 'cross_origin'], JSON.stringify(headers))
         t.notMatch(Object.keys(response.headers).join(), 'access-control-')
       }
       t.equal((await ada.get('/auth/local/token')).statusCode, 404)

@@ -142,7 +142,7 @@ t.test('of a sign-in that fails because the session store does, nothing is left'
   const response = await browser.post('/auth/local/login', USER)
 
   t.equal(response.statusCode, 503)
-  t.equal(response.json().error, 'unavailable')
+  t.equal(response.json().code, 'unavailable')
   t.notOk(response.body.includes('the store is down'))
   store.failure = null
   t.equal((await browser.get('/me')).json().principal, null)
@@ -157,7 +157,7 @@ t.test('a sign-out that the session store does not take is unavailable, and no s
   const readOnly: SessionStore = { get: store.get.bind(store), set: (_id, _session, done) => { done(new Error('read-only')) }, destroy: (_id, done) => { done(new Error('read-only')) } }
   const fresh = new Browser(await startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store: readOnly } }), browser.cookies)
 
-  t.equal((await fresh.post('/auth/local/revoke')).json().error, 'unavailable')
+  t.equal((await fresh.post('/auth/local/revoke')).json().code, 'unavailable')
   t.ok((await fresh.get('/me')).json().principal)
 })
 
@@ -204,7 +204,7 @@ t.test('attack 59: a sign-out whose answer gets lost is unavailable, and does no
   store.forgets = false
   const next = copy.post('/auth/local/revoke')
 
-  t.strictSame([(await lost).statusCode, (await lost).json().error], [503, 'unavailable'])
+  t.strictSame([(await lost).statusCode, (await lost).json().code], [503, 'unavailable'])
   t.equal((await next).statusCode, 204)
   t.equal((await copy.get('/me')).json().principal, null)
 })

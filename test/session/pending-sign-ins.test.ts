@@ -36,7 +36,7 @@ for (const [name, sessionOptions] of Object.entries(SESSIONS)) {
       for (const query of ['code=x', 'code=x&state=', 'code=x&state=guess', 'code=x&state=a&state=b', 'error=access_denied']) {
         const response = await browser.get(`/auth/fake/callback?${query}`)
         t.equal(response.statusCode, 400, query)
-        t.equal(response.json().error, 'invalid_state', query)
+        t.equal(response.json().code, 'invalid_state', query)
       }
       t.notOk(fake.requests.includes('POST /token'))
     })
@@ -46,7 +46,7 @@ for (const [name, sessionOptions] of Object.entries(SESSIONS)) {
       const browser = new Browser(app)
       const callback = fake.consent((await browser.get('/auth/fake/login')).headers.location ?? '')
       const state = new URL(callback, BASE_URL).searchParams.get('state')
-      t.equal((await browser.get(`${callback}&state=${state}`)).json().error, 'invalid_state')
+      t.equal((await browser.get(`${callback}&state=${state}`)).json().code, 'invalid_state')
     })
 
     t.test('a sign-in under way does not outlive the sign-out', async t => {
@@ -57,7 +57,7 @@ for (const [name, sessionOptions] of Object.entries(SESSIONS)) {
       const cookies = new Map(browser.cookies)
       await browser.submit('/auth/local/revoke', {})
       for (const [name, value] of cookies) browser.cookies.set(name, value)
-      t.equal((await browser.get(callback)).json().error, 'invalid_state')
+      t.equal((await browser.get(callback)).json().code, 'invalid_state')
     })
 
     t.test('the finished sign-in of somebody else is refused, and the own one still works', async t => {
@@ -66,10 +66,10 @@ for (const [name, sessionOptions] of Object.entries(SESSIONS)) {
       const attackersCallback = fake.consent((await attacker.get('/auth/fake/login')).headers.location ?? '')
       const callback = fake.consent((await victim.get('/auth/fake/login')).headers.location ?? '')
 
-      t.equal((await victim.get(attackersCallback)).json().error, 'invalid_state')
+      t.equal((await victim.get(attackersCallback)).json().code, 'invalid_state')
       t.equal((await victim.get(callback)).headers.location, '/')
       const before = (await victim.get('/me')).json()
-      t.equal((await victim.get(attackersCallback)).json().error, 'invalid_state')
+      t.equal((await victim.get(attackersCallback)).json().code, 'invalid_state')
       t.strictSame((await victim.get('/me')).json(), before)
     })
 
@@ -83,7 +83,7 @@ for (const [name, sessionOptions] of Object.entries(SESSIONS)) {
 
       t.strictSame(responses.map(({ statusCode }) => statusCode).sort(), [302, ...Array(9).fill(400)])
       t.equal(fake.requests.filter(request => request === 'POST /token').length, 1)
-      t.equal((await browser.get(callback)).json().error, 'invalid_state')
+      t.equal((await browser.get(callback)).json().code, 'invalid_state')
     })
 
     t.test('three tabs start at once and each of them finishes, with its own next', async t => {
@@ -106,7 +106,7 @@ for (const [name, sessionOptions] of Object.entries(SESSIONS)) {
       for (let tab = 0; tab < 9; tab++) callbacks.push(fake.consent((await browser.get('/auth/fake/login')).headers.location ?? ''))
 
       const [oldest = '', second = ''] = callbacks
-      t.equal((await browser.get(oldest)).json().error, 'invalid_state')
+      t.equal((await browser.get(oldest)).json().code, 'invalid_state')
       t.equal((await browser.get(second)).statusCode, 302)
     })
 
@@ -122,7 +122,7 @@ for (const [name, sessionOptions] of Object.entries(SESSIONS)) {
       fake.idTokenClaims = { iat: Math.floor(now / 1000), exp: Math.floor(now / 1000) + 3600 }
       t.equal((await browser.get(inTime)).statusCode, 302)
       t.intercept(Date, 'now', { value: () => now + 10 * 60_000 + 1000 })
-      t.equal((await browser.get(tooLate)).json().error, 'invalid_state')
+      t.equal((await browser.get(tooLate)).json().code, 'invalid_state')
     })
 
     t.test('the state of one provider is refused at another, and is spent', async t => {
@@ -130,8 +130,8 @@ for (const [name, sessionOptions] of Object.entries(SESSIONS)) {
       const browser = new Browser(app)
       const callback = fake.consent((await browser.get('/auth/fake/login')).headers.location ?? '')
 
-      t.equal((await browser.get(callback.replace('/fake/', '/other/'))).json().error, 'invalid_state')
-      t.equal((await browser.get(callback)).json().error, 'invalid_state')
+      t.equal((await browser.get(callback.replace('/fake/', '/other/'))).json().code, 'invalid_state')
+      t.equal((await browser.get(callback)).json().code, 'invalid_state')
       for (const { requests } of [fake, other]) t.notOk(requests.includes('POST /token'))
     })
   })

@@ -113,7 +113,7 @@ t.test('attack 35: a sign-in under way ends when somebody signs out meanwhile', 
   await browser.post('/auth/local/revoke')
   provider.answers.resolve()
 
-  t.equal((await landing).json().error, 'invalid_state')
+  t.equal((await landing).json().code, 'invalid_state')
   await assertNobody(t, sessions, tab, browser)
 })
 
@@ -143,7 +143,7 @@ t.test('attack 35: also when it is just about to write its session', async t => 
   await browser.post('/auth/local/revoke')
   sessions.answers.resolve()
 
-  t.equal((await login).json().error, 'invalid_state')
+  t.equal((await login).json().code, 'invalid_state')
   await assertNobody(t, sessions, tab, browser)
 })
 
@@ -189,7 +189,7 @@ t.test('attack 35: so does the linking of an identity', async t => {
   await browser.post('/auth/local/revoke')
   provider.answers.resolve()
 
-  t.equal((await landing).json().error, 'invalid_state')
+  t.equal((await landing).json().code, 'invalid_state')
   t.strictSame((await store.links(userId)).map(({ provider }) => provider), ['local'])
   t.equal(await app.auth.findUser({ provider: 'a', subject: 'ada-1' }), null)
 })
@@ -225,7 +225,7 @@ t.test('attack 35: a sign-in that is started while somebody signs out comes to n
   await browser.post('/auth/local/revoke')
   provider.answers.resolve()
 
-  t.equal((await tab.get(await starting)).json().error, 'invalid_state')
+  t.equal((await tab.get(await starting)).json().code, 'invalid_state')
   t.equal((await tab.get('/me')).json().principal, null)
 })
 

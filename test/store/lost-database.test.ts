@@ -37,7 +37,7 @@ t.test('an application outlives its Postgres', { buffered: true }, async t => {
   let refused = 0
   const isRefused = async (t: Test, answer: ReturnType<AppProcess['post']>): Promise<void> => {
     refused++
-    t.match(await answer, { status: 503, body: { error: 'unavailable' } })
+    t.match(await answer, { status: 503, body: { code: 'unavailable' } })
   }
 
   await t.test('it starts without one, and answers whatever needs none', async t => {
@@ -144,7 +144,7 @@ t.test('a Postgres that has gone deaf', { buffered: true }, async t => {
       t.match((await browser.get('/me')).json(), { principal: { claims: { email: ADA.email } } })
       t.ok(isWaiting)
 
-      for (const answer of await answers) t.strictSame([answer.statusCode, answer.json().error], [503, 'unavailable'])
+      for (const answer of await answers) t.strictSame([answer.statusCode, answer.json().code], [503, 'unavailable'])
       t.ok(Date.now() - since < AT_MOST_MS)
       const errors = errorsOf(logged.join(''))
       t.equal(errors.length, 4)
@@ -323,7 +323,7 @@ t.test('tables that are locked for too long make a sign-in unavailable', { buffe
 
   const refused = await new Browser(app).post('/auth/local/login', ADA)
 
-  t.strictSame([refused.statusCode, refused.json().error], [503, 'unavailable'])
+  t.strictSame([refused.statusCode, refused.json().code], [503, 'unavailable'])
   t.match(errorsOf(logged.join('')), [{ err: { message: /statement timeout; see what holds a lock|did not answer/ } }])
   await release()
   t.equal((await new Browser(app).post('/auth/local/login', ADA)).statusCode, 200)
@@ -405,7 +405,7 @@ t.test('an SQLite file that another process has to itself makes a sign-in unavai
   t.ok(isWaiting)
   const refused = await registration
 
-  t.strictSame([refused.statusCode, refused.json().error], [503, 'unavailable'])
+  t.strictSame([refused.statusCode, refused.json().code], [503, 'unavailable'])
   t.match(errorsOf(logged.join('')), [{ err: { message: /database is locked; another process holds the lock/ } }])
   other.exec('rollback')
   t.equal((await new Browser(app).post('/auth/local/register', ADA)).statusCode, 201)
