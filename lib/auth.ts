@@ -70,7 +70,7 @@ export class Auth extends Authorization {
    *
    * @param userId a UUID in lower case
    * @returns who is signed in from here on, in a session with a new id
-   * @throws SignInRefused; AuthError `unknown_user`, `invalid_state` when the person signs out meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`
+   * @throws what the hook throws; AuthError `unknown_user`, `invalid_state` when the person signs out meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`
    */
   async signIn (request: FastifyRequest, userId: string): Promise<Principal> {
     return signInUser(request, this.#settings, checkedUserId(userId))

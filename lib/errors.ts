@@ -54,8 +54,8 @@ export interface AuthErrorOptions {
 /** A refusal: what a flow, a guard or `app.auth` rejects with. */
 export class AuthError extends Error {
   override readonly name: string = 'AuthError'
-  /** Stays the same from version to version, where the message may not. */
-  readonly code: AuthErrorCode
+  /** Stays the same from version to version, unlike the message; of a {@link SignInRefused} it is the application's own. */
+  readonly code: AuthErrorCode | (string & {})
   /** The HTTP status of the answer. */
   readonly statusCode: number
   /** Seconds after which trying again makes sense; undefined where that is not known. */
@@ -72,19 +72,17 @@ export class AuthError extends Error {
 }
 
 /**
- * What a hook `onSignIn` throws to refuse a sign-in: the browser is told `error=<code>`.
+ * Refuses a sign-in with a code of the application's own, thrown by a hook `onSignIn`: the browser is told `error=<code>`.
  *
  * @example
  * ```ts
  * throw new SignInRefused('not_invited')
  * ```
  */
-export class SignInRefused extends Error {
+export class SignInRefused extends AuthError {
   override readonly name: string = 'SignInRefused'
   /** What the browser is told. */
-  readonly code: string
-  /** The HTTP status for JSON clients. */
-  readonly statusCode = 403
+  override readonly code: string
 
   /**
    * @param code lower-case letters, digits and `_`, at most 50
@@ -93,7 +91,7 @@ export class SignInRefused extends Error {
    */
   constructor (code: string, message = 'This application did not admit you.') {
     if (typeof code !== 'string' || !REFUSAL_CODE.test(code)) throw new OptionsError('the code of a SignInRefused must be 1 to 50 lower-case letters, digits and "_", such as not_invited')
-    super(message)
+    super('forbidden', { message })
     this.code = code
   }
 }

@@ -74,9 +74,10 @@ t.test('an OptionsError is a TypeError with a code', async t => {
   t.equal(String(error), 'OptionsError: prefix must be a path')
 })
 
-t.test('a SignInRefused has the code of the application, and a sentence', async t => {
+t.test('a SignInRefused is an AuthError with the code of the application, and a sentence', async t => {
   const refused = new SignInRefused('not_invited')
 
+  t.ok(refused instanceof AuthError)
   t.match(refused, { name: 'SignInRefused', code: 'not_invited', statusCode: 403, message: 'This application did not admit you.' })
   t.equal(new SignInRefused('not_invited', 'Ask for an invitation.').message, 'Ask for an invitation.')
 })

@@ -42,7 +42,7 @@ export async function pendingSignIn (request: FastifyRequest, provider: External
 /**
  * Finishes a sign-in: authorization response, token request, identity, user, session.
  *
- * @throws SignInRefused; AuthError `access_denied`, `provider_unavailable`, `provider_error`, `account_exists`, `unavailable`
+ * @throws what the hook throws; AuthError `access_denied`, `provider_unavailable`, `provider_error`, `account_exists`, `unavailable`
  */
 export async function finishSignIn (request: FastifyRequest, provider: ExternalProvider, rules: SignInRules, redirectUri: string, parameters: URLSearchParams, pending: PendingSignIn): Promise<void> {
   const { identity, tokens } = await authenticate(provider, redirectUri, parameters, pending)

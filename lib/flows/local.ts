@@ -23,7 +23,7 @@ export interface Registration {
 /**
  * Makes a user with a password and signs him in.
  *
- * @throws SignInRefused; AuthError `claim_not_allowed`, `invalid_email`, `weak_password`, `busy`, `exists`, `unavailable`
+ * @throws what the hook throws; AuthError `claim_not_allowed`, `invalid_email`, `weak_password`, `busy`, `exists`, `unavailable`
  */
 export async function register (request: FastifyRequest, local: LocalIdentityProvider, rules: SignInRules, registration: Registration): Promise<Principal> {
   const claims = initialClaims(local, registration)
@@ -59,7 +59,7 @@ export async function register (request: FastifyRequest, local: LocalIdentityPro
 /**
  * Signs a user in by e-mail and password.
  *
- * @throws SignInRefused; AuthError `invalid` for a wrong password and an unknown e-mail alike, `busy`, `unavailable`
+ * @throws what the hook throws; AuthError `invalid` for a wrong password and an unknown e-mail alike, `busy`, `unavailable`
  */
 export async function login (request: FastifyRequest, local: LocalIdentityProvider, rules: SignInRules, { email, password }: { email: string, password: string }): Promise<Principal> {
   // What is no e-mail is looked up too, as one that nobody has: that takes as long.

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { AuthError, SignInRefused } from '../errors.js'
+import { AuthError } from '../errors.js'
 import type { Identity, ProviderTokens } from '../providers/provider.js'
 import type { Principal } from '../session/principal.js'
 import type { AuthStore, User } from '../store/store.js'
@@ -37,8 +37,9 @@ export interface SignIn {
 }
 
 /**
- * An application's part in every sign-in, before the session is written. Claims that it grants are in the principal already.
- * `throw new SignInRefused('code')` refuses; a user whom the hook has never let in is then deleted again.
+ * The application's part in every sign-in, before the session is written. Claims that it grants are in the principal already.
+ * `throw new SignInRefused('code')`, or any {@link AuthError}, refuses with its code; a user whom the hook has never let in is then
+ * deleted again.
  */
 export type SignInHook = (signIn: SignIn) => void | Promise<void>
 
@@ -54,12 +55,17 @@ export function toBeAdmitted (hook: SignInHook | null): { isNew?: true } {
   return hook === null ? {} : { isNew: true }
 }
 
-/** What a function of the application throws is its refusal, a store that does not answer, or a mistake of its own, which is nobody else's business. */
+/**
+ * Asks a function of the application. An {@link AuthError} that it throws is its refusal and answers as itself; any other error is a
+ * mistake, which is for the log alone.
+ *
+ * @throws AuthError
+ */
 export async function answerOfApplication<T> (ask: () => T | Promise<T>): Promise<T> {
   try {
     return await ask()
   } catch (error) {
-    if (error instanceof SignInRefused || (error instanceof AuthError && error.statusCode >= 500)) throw error
+    if (error instanceof AuthError) throw error
     throw new AuthError('unavailable', { message: 'The sign-in could not be completed; try again later.', cause: error })
   }
 }

@@ -19,7 +19,7 @@ export interface Arrival extends UserOfIdentity {
 /**
  * Signs a user in: asks the application, writes the session, notes it.
  *
- * @throws SignInRefused; AuthError `unauthenticated` when the application's hook deleted the user, `invalid_state` when somebody signed out meanwhile, `unavailable`
+ * @throws what the hook throws; AuthError `unauthenticated` when the application's hook deleted the user, `invalid_state` when somebody signed out meanwhile, `unavailable`
  */
 export async function signIn (request: FastifyRequest, { store, onSignIn }: SignInRules, { user, isNew, identity, tokens }: Arrival, by: AuditEvents['sign-in']['by'] = 'provider'): Promise<Principal> {
   const { userId } = user

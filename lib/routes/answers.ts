@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { wantsHtml, wantsJson } from '../accept.js'
 import { auditEntry, publish } from '../audit.js'
-import { AuthError, SignInRefused } from '../errors.js'
+import { AuthError } from '../errors.js'
 import type { ResolvedOptions } from '../options.js'
 import { ownOrigin } from '../own-origin.js'
 import { ProviderFailure } from '../providers/failures.js'
@@ -44,7 +44,7 @@ export function answerFailure (request: FastifyRequest, reply: FastifyReply, fai
   const refusal = refusalOf(failure)
   const { code, statusCode } = refusal
   logFailure(request, refusal, signInAt)
-  if (refusal instanceof AuthError && refusal.retryAfter !== undefined) reply.header('Retry-After', refusal.retryAfter)
+  if (refusal.retryAfter !== undefined) reply.header('Retry-After', refusal.retryAfter)
   if (page !== null && !wantsJson(request)) {
     // After a POST 303, so that the page is fetched with GET (RFC 9110 section 15.4.4).
     return reply.redirect(withError(page, code), request.method === 'POST' ? 303 : 302)
@@ -67,8 +67,8 @@ export function failureBody (failure: unknown): ErrorBody {
 }
 
 /** A failure as a refusal with a code. What nobody foresaw is a store or a session that does not answer as it should: unavailable. */
-function refusalOf (failure: unknown): AuthError | SignInRefused {
-  if (failure instanceof AuthError || failure instanceof SignInRefused) return failure
+function refusalOf (failure: unknown): AuthError {
+  if (failure instanceof AuthError) return failure
   const { validation, statusCode, message } = failure as { validation?: unknown, statusCode?: number, message?: string }
   if (validation !== undefined) {
     return new AuthError('invalid_request', { message: `The request is not of the expected form: ${message}.`, cause: failure })
@@ -79,7 +79,7 @@ function refusalOf (failure: unknown): AuthError | SignInRefused {
 }
 
 /** A refusal is everyday; what only the operator can mend is an error, with its cause. */
-function logFailure (request: FastifyRequest, refusal: AuthError | SignInRefused, signInAt: string | undefined): void {
+function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: string | undefined): void {
   const { code, statusCode, message, cause } = refusal
   const entry = signInAt === undefined ? { code } : { ...auditEntry('failure'), provider: signInAt, code }
   const isEveryday = statusCode < 500 || code === 'busy'

@@ -152,6 +152,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
 
       await t.rejects(userOfIdentity(store, 'b', verified('2'), async () => { throw new Error('the directory is down') }), { code: 'unavailable', statusCode: 503, cause: { message: 'the directory is down' } })
       await t.rejects(userOfIdentity(store, 'b', verified('2'), async () => { throw new SignInRefused('not_ours') }), { name: 'SignInRefused', code: 'not_ours' })
+      await t.rejects(userOfIdentity(store, 'b', verified('2'), () => { throw new AuthError('forbidden') }), { code: 'forbidden', statusCode: 403 })
 
       t.equal((await store.links(ada.userId)).length, 1)
     })

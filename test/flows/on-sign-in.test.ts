@@ -198,10 +198,18 @@ t.test('what an error of the hook says of itself is not taken for the answer to 
   t.strictSame(response.json(), { statusCode: 503, code: 'unavailable', error: 'Service Unavailable', message: 'The sign-in could not be completed; try again later.' })
 })
 
-t.test('a mistake in the hook is not told to the person as his', async t => {
-  const { app, browser } = await withHook(t, async ({ principal }) => { await app.auth.grant(principal.userId, JSON.parse('{"email":"x"}')) })
+t.test('an AuthError of the hook is its refusal and answers as itself, and no user is left behind', async t => {
+  const { app, store, browser } = await withHook(t, async ({ identity, principal }) => {
+    if (identity.provider === 'a') throw new AuthError('forbidden', { message: 'The account is closed.' })
+    await app.auth.grant(principal.userId, JSON.parse('{"email":"x"}'))
+  })
 
-  t.strictSame((await browser.post('/auth/local/register', ADA)).json().code, 'unavailable')
+  t.equal((await signInAt(browser, 'a', { subject: '1', email: 'grace@example.com' })).headers.location, '/account?error=forbidden')
+  const response = await browser.post('/auth/local/register', ADA)
+  t.match(response.json(), { statusCode: 400, code: 'invalid_claims', message: /^"email" is an identity claim/ })
+  t.equal((await browser.get('/me')).json().principal, null)
+  t.equal(await store.findUser({ email: 'grace@example.com' }), null)
+  t.equal(await store.findUser({ email: ADA.email }), null)
 })
 
 t.test('a user whom no hook has let in yet is let in by an application without one, and no later hook deletes him', async t => {

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin, { LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
@@ -276,6 +277,44 @@ t.test('tokens', async t => {
 })
 
 t.test('revoke', async t => {
+  t.test('a listener that throws or rejects is logged, and stops neither the other listeners nor the answer', async t => {
+    const lines: string[] = []
+    const app = await startApp(t, { local: localProvider() }, { logger: { level: 'error', stream: { write: (line: string) => { lines.push(line) } } } })
+    const told: string[] = []
+    app.auth.channel.on('revoke', () => { throw new Error('threw at once') })
+    app.auth.channel.on('revoke', async () => { throw new Error('threw later') })
+    app.auth.channel.on('revoke', userId => { told.push(userId) })
+    const browser = new Browser(app)
+    const { userId } = (await browser.post('/auth/local/register', USER)).json()
+
+    t.equal((await browser.post('/auth/local/revoke')).statusCode, 204)
+
+    t.strictSame(told, [userId])
+    t.strictSame(lines.map(line => JSON.parse(line)).map(({ event, err }) => [event, err.message]), [['revoke', 'threw at once'], ['revoke', 'threw later']])
+  })
+
+  t.test('a listener gets the channel as this, and one of once is told once, whatever it does', async t => {
+    const browser = await startBrowser(t)
+    const { channel } = browser.app.auth
+    const heard: unknown[] = []
+    const listener = function (this: unknown, userId: string): void { heard.push([this === channel, userId]) }
+    channel.on('revoke', listener)
+    channel.once('revoke', async function (this: unknown, userId: string) {
+      heard.push([this === channel, `once ${userId}`])
+      channel.off('revoke', listener)
+      await Promise.reject(new Error('a listener'))
+    })
+    const next = once(channel, 'revoke')
+    const { userId } = (await browser.post('/auth/local/register', USER)).json()
+    await browser.post('/auth/local/revoke')
+    await browser.post('/auth/local/login', USER)
+    await browser.post('/auth/local/revoke')
+
+    t.strictSame(heard, [[true, userId], [true, `once ${userId}`]])
+    t.strictSame(await next, [userId])
+    t.equal(channel.listenerCount('revoke'), 0)
+  })
+
   t.test('tells the channel once, and only of a user', async t => {
     const browser = await startBrowser(t)
     const revoked: string[] = []

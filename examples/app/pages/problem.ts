@@ -1,4 +1,4 @@
-import type { AuthErrorCode, Principal } from 'fastify-svc-auth'
+import type { Principal } from 'fastify-svc-auth'
 import { errorSentence } from '../error-sentences.js'
 import { type Html, html } from '../html.js'
 import { page } from './frame.js'
@@ -11,7 +11,7 @@ const TITLES: ReadonlyMap<string | undefined, string> = new Map([
 ])
 
 /** What stopped a request, and what to do about it. */
-export function problemPage ({ code, principal, path }: { code: AuthErrorCode | 'not_found' | undefined, principal: Principal | null, path: string }): Html {
+export function problemPage ({ code, principal, path }: { code: string | undefined, principal: Principal | null, path: string }): Html {
   return page(TITLES.get(code) ?? 'Something went wrong', html`
     <p>${errorSentence(code)}</p>
     ${code === 'forbidden' && html`
