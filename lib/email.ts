@@ -1,37 +1,75 @@
-import { domainToASCII } from 'node:url'
+import { domainToASCII, domainToUnicode } from 'node:url'
 
 const MAX_LENGTH = 254
 
-/** Controls, separators, halves of surrogate pairs, private and unassigned code points, and all that is drawn as nothing (zero width, variation selectors, fillers). */
+/** Controls, separators, unassigned and private code points, and characters that are drawn as nothing. */
 const INVISIBLE = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u
 
-/** Characters that separate or quote addresses in a header (RFC 5322 section 3.4): one field holds one plain address. U+FFFD stands for what could not be decoded. */
+/**
+ * Characters that separate or quote addresses in a header (RFC 5322 section 3.4), because a field
+ * holds one plain address. U+FFFD stands for bytes that could not be decoded.
+ */
 const STRUCTURAL = /[,;:<>()[\]"\\\ufffd]/
 
-/** What would end a host name in a URL, or be decoded there: the conversion to ASCII would silently make another domain of it. */
+/**
+ * What mail software reads as more than a mailbox: an option on a command line, an encoded word
+ * (RFC 2047 section 2), a route to another host, or a command.
+ */
+const DANGEROUS_LOCAL_PART = /^-|=\?|[%|]/
+
+/** Characters that end a host name in a URL or are decoded there: the conversion would make another domain. */
 const NOT_IN_DOMAIN = /[/?#%]/
 
-/** What a URL takes for an IPv4 address; the conversion has turned its other spellings into this one. */
+/** A last label that a URL parser reads as part of an IPv4 address. */
 const NUMERIC_DOMAIN = /(^|\.)\d+$/
 
 /**
- * The canonical form of an e-mail address: trimmed, NFC, lower case, the domain in its ASCII form, so that one mailbox has one spelling.
+ * Returns the canonical form of an e-mail address, so that one mailbox has one spelling: trimmed,
+ * NFC, lower case, and the domain in its ASCII form.
  *
- * @returns null when it is not one plain address of at most 254 characters
+ * An address that Unicode normalisation would turn into another one is refused, not folded: the
+ * Kelvin sign is not a spelling of `k`, and U+FF20 is not a spelling of `@`.
+ *
+ * @returns null for anything but one plain address of at most 254 characters
+ *
+ * @example
+ * ```ts
+ * canonicalEmail(' Ada@Bücher.example ') // 'ada@xn--bcher-kva.example'
+ * ```
  */
 export function canonicalEmail (input: string): string | null {
   if (input.length > MAX_LENGTH * 4) return null
-  const email = input.trim().normalize('NFC').toLowerCase().normalize('NFC')
+  const trimmed = input.trim()
+  if (!Array.from(trimmed).every(isStable)) return null
+  const email = trimmed.normalize('NFC').toLowerCase().normalize('NFC')
   if (email.length > MAX_LENGTH || INVISIBLE.test(email) || STRUCTURAL.test(email)) return null
-  // Characters with a compatibility form (U+FF20 for @, ligatures) look like other addresses; they are refused, not folded.
-  if (email.normalize('NFKC') !== email) return null
 
   const [local, domain, ...more] = email.split('@')
   if (local === undefined || local === '' || domain === undefined || more.length > 0) return null
-  if (NOT_IN_DOMAIN.test(domain)) return null
-  const asciiDomain = domainToASCII(domain)
-  if (asciiDomain === '' || NUMERIC_DOMAIN.test(asciiDomain) || asciiDomain.split('.').includes('')) return null
+  if (DANGEROUS_LOCAL_PART.test(local)) return null
+  const asciiDomain = asciiOf(domain)
+  if (asciiDomain === null) return null
 
   const canonical = `${local}@${asciiDomain}`
   return canonical.length > MAX_LENGTH ? null : canonical
+}
+
+/** Whether normalisation leaves a code point as it is; composing it with its neighbours is allowed. */
+function isStable (codePoint: string): boolean {
+  return codePoint.normalize('NFKC') === codePoint
+}
+
+/** The ASCII form of a domain (UTS #46); null when it is not a host name. */
+function asciiOf (domain: string): string | null {
+  if (NOT_IN_DOMAIN.test(domain)) return null
+  const ascii = domainToASCII(domain)
+  if (ascii === '' || NUMERIC_DOMAIN.test(ascii)) return null
+  return ascii.split('.').every(isLabel) ? ascii : null
+}
+
+/** Node 24 and later leave `xn--` labels that encode nothing as they are, earlier ones refuse them. */
+function isLabel (label: string): boolean {
+  if (!label.startsWith('xn--')) return label !== ''
+  const unicode = domainToUnicode(label)
+  return unicode !== label && domainToASCII(unicode) === label
 }

@@ -4,6 +4,7 @@ import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import type { Sql } from 'postgres'
 import { OptionsError } from '../errors.js'
 import type { PostgresDatabase } from './postgres/prepare.js'
+import { incompatibility } from './sqlite/compatibility.js'
 
 export type SqliteTarget =
   | { dialect: 'sqlite', file: string }
@@ -26,8 +27,11 @@ const EXPECTED = 'an SQLite file, a sqlite:, file: or postgres: URL, :memory:, o
  */
 export function sqlTarget (target: unknown): SqlTarget {
   if (typeof target === 'string') return namedTarget(target)
-  if (isSqliteConnection(target)) return { dialect: 'sqlite', connection: target }
-  if (isDrizzleSqlite(target)) return { dialect: 'sqlite', db: target }
+  if (isSqliteConnection(target)) return { dialect: 'sqlite', connection: compatible(target) }
+  if (isDrizzleSqlite(target)) {
+    compatible(target.$client)
+    return { dialect: 'sqlite', db: target }
+  }
   if (isDrizzlePostgres(target)) return { dialect: 'postgres', db: target }
   if (isPostgresClient(target)) return { dialect: 'postgres', client: target }
   throw new OptionsError(`target must be ${EXPECTED}: a Drizzle database (better-sqlite3, or any Postgres driver), a better-sqlite3 connection or a client of the package postgres`)
@@ -81,11 +85,18 @@ function pathOf (target: string, scheme: 'sqlite' | 'file'): string {
   }
 }
 
+/** @throws OptionsError for a connection whose first query would end the process */
+function compatible (connection: Database): Database {
+  const problem = incompatibility(connection)
+  if (problem !== null) throw new OptionsError(`target cannot be used: ${problem}`)
+  return connection
+}
+
 function isSqliteConnection (target: unknown): target is Database {
   return typeof target === 'object' && hasMethods(target, 'pragma', 'prepare')
 }
 
-function isDrizzleSqlite (target: unknown): target is BetterSQLite3Database {
+function isDrizzleSqlite (target: unknown): target is BetterSQLite3Database & { $client: Database } {
   return typeof target === 'object' && target !== null && '$client' in target && isSqliteConnection(target.$client)
 }
 

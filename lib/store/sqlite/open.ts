@@ -2,6 +2,7 @@ import SqliteDatabase, { type Database } from 'better-sqlite3'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
 import type { AuthStore } from '../store.js'
 import type { SqliteTarget } from '../sql-target.js'
+import { incompatibility } from './compatibility.js'
 import { storeFailure } from './failures.js'
 import { LOCK_WAIT_MS, whileLocked } from './lock.js'
 import { SqliteStatements } from './statements.js'
@@ -18,6 +19,8 @@ export async function openSqlite (target: SqliteTarget, { createTables }: { crea
 
 /** Opens a database file, or makes it; `:memory:` is a database of its own. What is committed survives a crash of the machine. */
 async function openFile (file: string): Promise<Database> {
+  const problem = incompatibility(SqliteDatabase.prototype)
+  if (problem !== null) throw new Error(problem)
   let connection: Database | undefined
   try {
     // Waiting for a lock inside SQLite would block the whole process; a short wait here, the long one between attempts.
