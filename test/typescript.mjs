@@ -1,0 +1,14 @@
+// Lets Node.js run the sources as they are: `node --import ./test/typescript.mjs test/claims.test.ts`. Node strips the types itself;
+// what is left to say is that './claims.js' in a TypeScript file is './claims.ts', and that the name of this package is `lib/`.
+import { registerHooks } from 'node:module'
+
+const PACKAGE = /^fastify-svc-auth(?:\/(?<path>schema\/.+))?$/
+
+registerHooks({
+  resolve (specifier, context, nextResolve) {
+    const named = PACKAGE.exec(specifier)
+    if (named !== null) return nextResolve(new URL(`../lib/${named.groups.path ?? 'index'}.ts`, import.meta.url).href, context)
+    const isSource = specifier.startsWith('.') && context.parentURL?.endsWith('.ts')
+    return nextResolve(isSource ? specifier.replace(/\.js$/, '.ts') : specifier, context)
+  }
+})
