@@ -8,7 +8,7 @@ import { presentPrincipal } from './flows/refresh.js'
 import type { LocalIdentityProvider } from './local/identity-provider.js'
 import { type TokenClaims, type TokenUse, assertUse } from './local/token.js'
 import { isRead } from './own-origin.js'
-import { ANY_ORIGIN, sameOriginPath, withParameter } from './redirects.js'
+import { ANY_ORIGIN, publicPath, sameOriginPath, withParameter } from './redirects.js'
 import type { AuthStore } from './store/store.js'
 
 /** A `preHandler` that lets a request pass, sends a browser to the login page, or throws an AuthError, which the application's error handler answers. */
@@ -26,13 +26,15 @@ const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 export interface GuardSettings {
   readonly store: AuthStore
   readonly local: LocalIdentityProvider | null
+  /** As browsers see it. */
   readonly loginPage: string | null
+  readonly baseUrl: string | null
 }
 
 /** Lets signed-in users pass; others go to the login page or get 401 `unauthenticated`. */
-export function requireUser ({ store, loginPage }: GuardSettings): Guard {
+export function requireUser (settings: GuardSettings): Guard {
   return async (request, reply) => {
-    if (await presentPrincipal(request, store) === null) await askToSignIn(request, reply, loginPage)
+    if (await presentPrincipal(request, settings.store) === null) await askToSignIn(request, reply, settings)
   }
 }
 
@@ -42,12 +44,12 @@ export function requireUser ({ store, loginPage }: GuardSettings): Guard {
  * @param required every claim must equal the given value or, where the claim is an array, include it
  * @throws OptionsError for anything but an object
  */
-export function requireClaims (required: RequiredClaims, { store, loginPage }: GuardSettings): Guard {
+export function requireClaims (required: RequiredClaims, settings: GuardSettings): Guard {
   if (!isPlainObject(required)) throw new OptionsError("requireClaims takes an object of claims, such as { role: 'admin' }")
   const entries = Object.entries(required)
   return async (request, reply) => {
-    const principal = await presentPrincipal(request, store)
-    if (principal === null) await askToSignIn(request, reply, loginPage)
+    const principal = await presentPrincipal(request, settings.store)
+    if (principal === null) await askToSignIn(request, reply, settings)
     else if (!entries.every(([name, value]) => hasClaim(principal.claims, name, value))) throw new AuthError('forbidden')
   }
 }
@@ -92,17 +94,24 @@ function authorizationOf ({ raw, headers }: FastifyRequest): string {
 }
 
 /**
- * Sends somebody who is looking at pages to the login page and, when he reads there, back here afterwards. It is never done: a guard
- * that resolves lets the request go on to its handler, also while the redirect is being sent, and after a client that has gone away.
+ * Redirects a page request to the login page, with `next` set to the page if the request reads. The
+ * promise never resolves: once a guard resolves, Fastify runs the handler, even after a redirect was
+ * sent or the client has gone away.
  *
- * @throws AuthError `unauthenticated` for everybody else
+ * @throws AuthError `unauthenticated` for other requests
  */
-async function askToSignIn (request: FastifyRequest, reply: FastifyReply, loginPage: string | null): Promise<never> {
-  const here = sameOriginPath(request.url, ANY_ORIGIN)
+async function askToSignIn (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { loginPage, baseUrl }: GuardSettings
+): Promise<never> {
+  // `request.url` is what `rewriteUrl` made of the URL that the browser knows.
+  const path = sameOriginPath(request.originalUrl, ANY_ORIGIN)
+  const here = path === null ? null : publicPath(path, baseUrl)
   const isLoginPage = loginPage !== null && here !== null && pathnameOf(here) === pathnameOf(loginPage)
   if (loginPage === null || isLoginPage || !wantsHtml(request) || reply.sent) throw new AuthError('unauthenticated')
 
-  // What a form sent is lost, and where it was sent to is no page to go back to.
+  // The content of a form is lost, and the URL that it was sent to need not be a page.
   const page = here !== null && isRead(request) ? withParameter(loginPage, 'next', here) : loginPage
   reply.header('Cache-Control', 'no-store').redirect(page, isRead(request) ? 302 : 303)
   return new Promise(() => {})

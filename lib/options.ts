@@ -7,7 +7,7 @@ import { LocalIdentityProvider } from './local/identity-provider.js'
 import type { OriginRules } from './own-origin.js'
 import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
-import { ANY_ORIGIN, sameOriginPath } from './redirects.js'
+import { ANY_ORIGIN, publicPath, sameOriginPath } from './redirects.js'
 import { secretsOf } from './secrets.js'
 import { MemoryAuthStore } from './store/memory.js'
 import type { AuthStore } from './store/store.js'
@@ -79,7 +79,7 @@ export interface ResolvedOptions extends SignInRules, OriginRules {
   readonly session: FastifySessionOptions | null
   /** With that of the context in which the plugin is registered. */
   readonly prefix: string
-  /** A path of this application. */
+  /** A path of this application as browsers see it: under that of `baseUrl`. */
   readonly loginPage: string | null
   /** Null for no limits. */
   readonly rateLimit: ResolvedRateLimits | null
@@ -131,17 +131,20 @@ export function resolveOptions (options: AuthPluginOptions & RegisterOptions, ar
   }
   const providers = checkedProviders(options.providers ?? [])
   const prefix = checkedPrefix(options.prefix ?? DEFAULT_PREFIX, around.prefix ?? '')
+  const baseUrl = checkedBaseUrl(options.baseUrl, providers)
   return Object.freeze({
-    baseUrl: checkedBaseUrl(options.baseUrl, providers),
+    baseUrl,
     providers,
     local: checkedLocal(options.local),
     store: checkedStore(options.store ?? new MemoryAuthStore()),
-    session: checkedSession(options.session, around.session === true, prefix),
+    session: around.session === true
+      ? noSession(options.session)
+      : checkedSession(options.session, [prefix, publicPath(prefix, baseUrl)]),
     prefix,
     trustedOrigins: checkedTrustedOrigins(options.trustedOrigins ?? []),
     linking: checkedLinking(options.linking ?? 'verified-email'),
     onSignIn: checkedHook(options.onSignIn),
-    loginPage: checkedLoginPage(options.loginPage),
+    loginPage: checkedLoginPage(options.loginPage, baseUrl),
     rateLimit: checkedRateLimit(options.rateLimit ?? {}, around.rateLimit === true)
   })
 }
@@ -194,19 +197,22 @@ function checkedStore (store: unknown): AuthStore {
   return store
 }
 
-function checkedSession (session: unknown, hasSession: boolean, prefix: string): FastifySessionOptions | null {
-  if (hasSession) {
-    if (session !== undefined) throw new OptionsError('session must be absent: the application has registered @fastify/session itself, and that session is used')
-    return null
-  }
+function noSession (session: unknown): null {
+  if (session === undefined) return null
+  throw new OptionsError('session must be absent: the application has registered @fastify/session itself, and that session is used')
+}
+
+/** @param routes the path of the routes as the application sees it, and as browsers do */
+function checkedSession (session: unknown, routes: readonly string[]): FastifySessionOptions {
   const options = session ?? {}
   if (!isSessionOptions(options)) throw new OptionsError('session must be an object of options for @fastify/session')
   if (options.store !== undefined && !isSessionStore(options.store)) {
     throw new OptionsError('session.store must be a store for sessions, an object with get, set and destroy, such as new RedisStore({ client }); where users are kept is the option store')
   }
   const { path = '/' } = options.cookie ?? {}
-  if (!isPathAbove(path, prefix)) {
-    throw new OptionsError(`session.cookie.path must cover the routes under ${prefix}; leave it out for "/"`)
+  const uncovered = routes.find(prefix => !isPathAbove(path, prefix))
+  if (uncovered !== undefined) {
+    throw new OptionsError(`session.cookie.path must cover the routes under ${uncovered}; leave it out for "/"`)
   }
   return { ...options, secret: sessionSecret(options.secret) }
 }
@@ -247,11 +253,11 @@ function checkedHook (hook: unknown): SignInHook | null {
   return hook
 }
 
-function checkedLoginPage (page: unknown): string | null {
+function checkedLoginPage (page: unknown, baseUrl: string | null): string | null {
   if (page === undefined) return null
   const path = sameOriginPath(page, ANY_ORIGIN)
   if (path === null || path !== page) throw new OptionsError('loginPage must be a path of this application, such as /login')
-  return path
+  return publicPath(path, baseUrl)
 }
 
 function checkedRateLimit (rateLimit: unknown, hasRateLimit: boolean): ResolvedRateLimits | null {

@@ -28,6 +28,16 @@ export function sameOriginPath (target: unknown, origin: string): string | null 
   return path.length > MAX_LENGTH ? null : path
 }
 
+/**
+ * A path of the application as browsers see it: under the path of `baseUrl`, which a proxy in front
+ * may remove before the application sees it. A path that is under it already stays as it is.
+ */
+export function publicPath (path: string, baseUrl: string | null): string {
+  const base = baseUrl === null ? '' : new URL(baseUrl).pathname.replace(/\/$/, '')
+  const isPublic = path === base || ['/', '?', '#'].some(delimiter => path.startsWith(base + delimiter))
+  return isPublic ? path : base + path
+}
+
 /** Whether a path may lead to a login route with `link`, wherever it is mounted: after a redirect to it nobody can tell that the person followed no link. */
 export function startsLinking (path: string): boolean {
   // However a router is set to read it: escapes, letter case, trailing slashes, semicolons.

@@ -13,7 +13,7 @@ import { Browser } from './helpers/browser.js'
 
 const USER_ID = '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11'
 const store = new MemoryAuthStore()
-const settings = { store, local: null, loginPage: null }
+const settings = { store, local: null, loginPage: null, baseUrl: null }
 const requireUser = requireUserOf(settings)
 const requireClaims = (required: RequiredClaims) => requireClaimsOf(required, settings)
 

@@ -6,7 +6,7 @@ import { AuthError } from '../errors.js'
 import type { ResolvedOptions } from '../options.js'
 import { ownOrigin } from '../own-origin.js'
 import { ProviderFailure } from '../providers/failures.js'
-import { sameOriginPath, startsLinking, withError } from '../redirects.js'
+import { publicPath, sameOriginPath, startsLinking, withError } from '../redirects.js'
 
 /** How a failure is answered. */
 export interface FailureAnswer {
@@ -16,9 +16,9 @@ export interface FailureAnswer {
   signInAt?: string
 }
 
-/** Where a browser goes after a success: `next` if it stays on this origin, else `/`. */
+/** Where a browser goes after a success: `next` if it stays on this origin, else the root of the application. */
 export function nextPath (request: FastifyRequest, options: ResolvedOptions, next: unknown): string {
-  return redirectPath(request, options, next) ?? '/'
+  return redirectPath(request, options, next) ?? publicPath('/', options.baseUrl)
 }
 
 /** The page of this application that the request came from; a foreign one is none of our business. */
@@ -33,9 +33,9 @@ export function errorPage (request: FastifyRequest, options: ResolvedOptions): s
   return redirectPath(request, options, errorNext) ?? refererPage(request, options) ?? loginPage(request, options)
 }
 
-/** The application's login page, for somebody who is looking at pages. One that starts a sign-in itself shows no errors. */
-export function loginPage (request: FastifyRequest, { loginPage, providers, prefix }: ResolvedOptions): string | null {
-  const startsSignIn = providers.some(({ name }) => loginPage?.startsWith(`${prefix}/${name}/`))
+/** The application's login page, for a page request. A login page that starts a sign-in itself shows no errors. */
+export function loginPage (request: FastifyRequest, { loginPage, providers, prefix, baseUrl }: ResolvedOptions): string | null {
+  const startsSignIn = providers.some(({ name }) => loginPage?.startsWith(publicPath(`${prefix}/${name}/`, baseUrl)))
   return wantsHtml(request) && !startsSignIn ? loginPage : null
 }
 
