@@ -2,13 +2,14 @@ import { EventEmitter } from 'node:events'
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import { Authorization, checkedUserId } from './authorization.js'
 import type { AuthChannel, AuthEvents } from './channel.js'
+import { AuthError } from './errors.js'
 import { refreshPrincipal } from './flows/refresh.js'
 import { signInUser } from './flows/sign-in.js'
 import type { SignInRules } from './flows/sign-in-rules.js'
-import { type Guard, type GuardSettings, type RequiredClaims, requireBearer, requireBearerFor, requireClaims, requireUser } from './guards.js'
+import { type AnyRequest, type Bivariant, type Guard, type GuardSettings, type RequiredClaims, anyOf, requireBearer, requireBearerFor, requireClaims, requireUser } from './guards.js'
 import type { TokenUse } from './local/token.js'
 import { type OriginRules, refuseCrossOrigin } from './own-origin.js'
-import type { Principal } from './session/principal.js'
+import { type Principal, principalOf } from './session/principal.js'
 
 /** What `app.auth` knows of the application. */
 export interface AuthSettings extends SignInRules, OriginRules, GuardSettings {}
@@ -34,7 +35,7 @@ export class Auth extends Authorization {
     this.#settings = settings
     this.requireUser = requireUser(settings)
     this.requireBearer = requireBearer(settings)
-    this.refuseCrossOrigin = async request => { refuseCrossOrigin(request, settings) }
+    this.refuseCrossOrigin = async (request: FastifyRequest) => { refuseCrossOrigin(request, settings) }
   }
 
   /**
@@ -55,6 +56,30 @@ export class Auth extends Authorization {
   readonly requireBearerFor = (use: TokenUse): Guard => requireBearerFor(use, this.#settings)
 
   /**
+   * Makes a `preHandler`: lets a request pass that one of the guards lets pass. They are asked in turn, and the last one answers a request
+   * that all of them refuse.
+   *
+   * @example
+   * ```ts
+   * app.get('/reports', { preHandler: app.auth.anyOf(app.auth.requireBearer, app.auth.requireUser) }, handler)
+   * ```
+   * @throws OptionsError for anything but guards
+   */
+  readonly anyOf = (...guards: [Guard, ...Guard[]]): Guard => anyOf(...guards)
+
+  /**
+   * The principal of a request behind a guard that asks for a user: never null.
+   *
+   * @throws AuthError `unauthenticated` when no user is signed in
+   */
+  user (request: AnyRequest): Principal
+  user (request: FastifyRequest): Principal {
+    const principal = principalOf(request)
+    if (principal === null) throw new AuthError('unauthenticated')
+    return principal
+  }
+
+  /**
    * Brings `request.principal` up to date: claims that were granted or withdrawn meanwhile are seen from here on. Whoever was deleted
    * meanwhile, or came in by a link that he has no more, is signed out. It is a `preHandler` too, in front of a guard:
    * `preHandler: [app.auth.refresh, app.auth.requireUser]`.
@@ -62,7 +87,7 @@ export class Auth extends Authorization {
    * @returns the principal, or null when nobody is signed in any more
    * @throws AuthError `unavailable`
    */
-  readonly refresh = async (request: FastifyRequest): Promise<Principal | null> => refreshPrincipal(request, this.store)
+  readonly refresh: Bivariant<(request: AnyRequest) => Promise<Principal | null>> = async (request: FastifyRequest) => refreshPrincipal(request, this.store)
 
   /**
    * Signs a user in by other means than a provider, such as a link in a mail. That it is he, the caller has to be sure of. His identity
@@ -72,6 +97,7 @@ export class Auth extends Authorization {
    * @returns who is signed in from here on, in a session with a new id
    * @throws what the hook throws; AuthError `unknown_user`, `invalid_state` when the person signs out meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`
    */
+  signIn (request: AnyRequest, userId: string): Promise<Principal>
   async signIn (request: FastifyRequest, userId: string): Promise<Principal> {
     return signInUser(request, this.#settings, checkedUserId(userId))
   }

@@ -1,5 +1,5 @@
 import { type AuditSource, audit } from './audit.js'
-import { type AuthorizationClaims, type GrantableClaims, authorizationClaims, isPlainObject, isStorable, isText } from './claims.js'
+import { type AuthorizationClaimName, type AuthorizationClaims, type GrantableClaims, authorizationClaims, isPlainObject, isStorable, isText } from './claims.js'
 import { canonicalEmail } from './email.js'
 import { AuthError } from './errors.js'
 import { type AuthStore, type Link, type User, type UserQuery, isUserId } from './store/store.js'
@@ -52,7 +52,7 @@ export class Authorization {
    * @returns the authorization claims that are left
    * @throws AuthError `invalid_claims`, `unknown_user`, `unavailable`
    */
-  async withdraw (userId: string, names: readonly string[]): Promise<AuthorizationClaims> {
+  async withdraw (userId: string, names: readonly AuthorizationClaimName[]): Promise<AuthorizationClaims> {
     if (!Array.isArray(names) || !names.every(name => typeof name === 'string')) {
       throw new AuthError('invalid_claims', { message: 'names must be a list of the names of claims.' })
     }

@@ -39,8 +39,20 @@ export type Claims = IdentityClaims & AuthorizationClaims
 const IDENTITY_CLAIMS = ['sub', 'email', 'email_verified', 'name', 'picture'] as const
 const IDENTITY_CLAIM_NAMES: ReadonlySet<string> = new Set(IDENTITY_CLAIMS)
 
-/** What `grant` takes: claims of the application, and none that belong to the provider (`sub`, `email`, `email_verified`, `name`, `picture`). */
-export type GrantableClaims = AuthorizationClaims & { readonly [C in typeof IDENTITY_CLAIMS[number]]?: never }
+/** The names that an interface spells out, without those of its index signature. */
+type SpeltOut<T> = keyof { [C in keyof T as string extends C ? never : number extends C ? never : C]: never }
+
+/** Any name while the application declares no claims; then those that are spelt out, so that a misspelt name does not compile. */
+export type CheckedName<C> = [SpeltOut<AuthorizationClaims>] extends [never] ? C : C extends SpeltOut<Claims> ? C : never
+
+/** The names of authorization claims: those that the application declares, any while it declares none. */
+export type AuthorizationClaimName = keyof { [C in keyof AuthorizationClaims as CheckedName<C>]: never } & string
+
+/**
+ * What `grant` takes: claims of the application, and none that belong to the provider (`sub`, `email`, `email_verified`, `name`, `picture`).
+ * Once the application declares claims, no others.
+ */
+export type GrantableClaims = { [C in keyof AuthorizationClaims as CheckedName<C>]: AuthorizationClaims[C] } & { readonly [C in typeof IDENTITY_CLAIMS[number]]?: never }
 
 /** Names that would reach an object's prototype when copied carelessly. */
 const PROTOTYPE_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest, RawServerBase, RouteGenericInterface } from 'fastify'
 import { wantsHtml } from './accept.js'
-import { type AuthorizationClaims, type Claims, type IdentityClaims, isPlainObject } from './claims.js'
+import { type CheckedName, type Claims, isPlainObject } from './claims.js'
 import { AuthError, OptionsError } from './errors.js'
 import { verifyToken } from './flows/local.js'
 import { presentPrincipal } from './flows/refresh.js'
@@ -11,11 +11,23 @@ import { isRead } from './own-origin.js'
 import { ANY_ORIGIN, publicPath, sameOriginPath, withParameter } from './redirects.js'
 import type { AuthStore } from './store/store.js'
 
-/** A `preHandler` that lets a request pass, sends a browser to the login page, or throws an AuthError, which the application's error handler answers. */
-export type Guard = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+/** A request on any of Node's servers: HTTP/1, HTTPS, HTTP/2 with or without TLS. */
+export type AnyRequest = FastifyRequest<RouteGenericInterface, RawServerBase>
 
-/** The claims that a guard asks for; where a claim is an array, one of its members. */
-export type RequiredClaims = { readonly [C in keyof (IdentityClaims & AuthorizationClaims)]?: ValueOrMember<(IdentityClaims & AuthorizationClaims)[C]> }
+/** The reply to such a request. */
+export type AnyReply = FastifyReply<RouteGenericInterface, RawServerBase>
+
+/**
+ * A `preHandler` that lets a request pass, sends a browser to the login page, or throws an AuthError, which the application's error
+ * handler answers. It stands on an application on any server; one for requests of a single kind of server is a guard too.
+ */
+export type Guard = Bivariant<(request: AnyRequest, reply: AnyReply) => Promise<void>>
+
+/** TypeScript compares the parameters of a method in both directions, and those of a function in one. */
+export type Bivariant<F extends (...args: never[]) => unknown> = { method (...args: Parameters<F>): ReturnType<F> }['method']
+
+/** The claims that a guard asks for; where a claim is an array, one of its members. Once the application declares claims, no others. */
+export type RequiredClaims = { readonly [C in keyof Claims as CheckedName<C>]?: ValueOrMember<Claims[C]> }
 
 type ValueOrMember<V> = V | (V extends ReadonlyArray<infer Member> ? Member : never)
 
@@ -33,7 +45,7 @@ export interface GuardSettings {
 
 /** Lets signed-in users pass; others go to the login page or get 401 `unauthenticated`. */
 export function requireUser (settings: GuardSettings): Guard {
-  return async (request, reply) => {
+  return async (request: FastifyRequest, reply: FastifyReply) => {
     if (await presentPrincipal(request, settings.store) === null) await askToSignIn(request, reply, settings)
   }
 }
@@ -47,7 +59,7 @@ export function requireUser (settings: GuardSettings): Guard {
 export function requireClaims (required: RequiredClaims, settings: GuardSettings): Guard {
   if (!isPlainObject(required)) throw new OptionsError("requireClaims takes an object of claims, such as { role: 'admin' }")
   const entries = Object.entries(required)
-  return async (request, reply) => {
+  return async (request: FastifyRequest, reply: FastifyReply) => {
     const principal = await presentPrincipal(request, settings.store)
     if (principal === null) await askToSignIn(request, reply, settings)
     else if (!entries.every(([name, value]) => hasClaim(principal.claims, name, value))) throw new AuthError('forbidden')
@@ -73,8 +85,52 @@ export function requireBearerFor (use: TokenUse, { local }: GuardSettings): Guar
   return bearerGuard(local, async (local, token) => local.verifyIdToken(token, use))
 }
 
+/**
+ * Lets requests pass that one of several guards lets pass. They are asked in turn, and the last one answers a request that all of them
+ * refuse. A failure that is not a refusal, such as a store that does not answer, is thrown at once.
+ *
+ * @throws OptionsError for anything but guards
+ */
+export function anyOf (...guards: Guard[]): Guard {
+  if (guards.length === 0 || !guards.every(guard => typeof guard === 'function')) {
+    throw new OptionsError('anyOf takes guards, such as anyOf(app.auth.requireUser, app.auth.requireBearer)')
+  }
+  return guards.reduceRight((next, guard) => async (request: AnyRequest, reply: AnyReply) => {
+    if (!await passes(guard, request, reply)) await next(request, reply)
+  })
+}
+
+/** Requests whose guard is not the last one to be asked: it throws its refusal, and sends nothing. */
+const undecided = new WeakSet<object>()
+
+/** Asks a guard that is not the last one. A refusal leaves no trace on request and reply. */
+async function passes (guard: Guard, request: AnyRequest, reply: AnyReply): Promise<boolean> {
+  const { token } = request
+  const headers = reply.getHeaders()
+  const isInner = undecided.has(request)
+  undecided.add(request)
+  try {
+    await guard(request, reply)
+    return true
+  } catch (error) {
+    if (!isRefusal(error)) throw error
+    request.token = token
+    for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name)
+    reply.headers(headers)
+    return false
+  } finally {
+    if (!isInner) undecided.delete(request)
+  }
+}
+
+/** An application's own guard may throw errors of its own, such as those of http-errors. */
+function isRefusal (error: unknown): boolean {
+  const { statusCode }: { statusCode?: unknown } = Object(error)
+  return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500
+}
+
 function bearerGuard (local: LocalIdentityProvider | null, verify: (local: LocalIdentityProvider, token: string) => Promise<TokenClaims>): Guard {
-  return async (request, reply) => {
+  return async (request: FastifyRequest, reply: FastifyReply) => {
     try {
       const [, token] = BEARER.exec(authorizationOf(request)) ?? []
       if (token === undefined || local === null) throw new AuthError('invalid_token')
@@ -109,7 +165,8 @@ async function askToSignIn (
   const path = sameOriginPath(request.originalUrl, ANY_ORIGIN)
   const here = path === null ? null : publicPath(path, baseUrl)
   const isLoginPage = loginPage !== null && here !== null && pathnameOf(here) === pathnameOf(loginPage)
-  if (loginPage === null || isLoginPage || !wantsHtml(request) || reply.sent) throw new AuthError('unauthenticated')
+  const isAnswered = reply.sent || undecided.has(request)
+  if (loginPage === null || isLoginPage || !wantsHtml(request) || isAnswered) throw new AuthError('unauthenticated')
 
   // The content of a form is lost, and the URL that it was sent to need not be a page.
   const page = here !== null && isRead(request) ? withParameter(loginPage, 'next', here) : loginPage

@@ -33,7 +33,7 @@ declare module 'fastify' {
 
 async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Promise<void> {
   if (typeof app?.hasDecorator !== 'function') throw new OptionsError('fastify-svc-auth is not called but registered: await app.register(authPlugin, { ... })')
-  if (app.hasDecorator('auth')) throw new OptionsError('this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth"')
+  if (app.hasDecorator('auth')) throw new OptionsError('this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth": @fastify/auth does, so register that in another context, or use app.auth.anyOf in its place')
   const hasSession = app.hasPlugin('@fastify/session')
   if (!hasSession && app.hasRequestDecorator('session')) {
     throw new OptionsError('this application has request.session already, and not of @fastify/session; take away the plugin that decorates "session", such as @fastify/secure-session, or register it in another context')

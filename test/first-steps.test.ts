@@ -107,11 +107,11 @@ const MISTAKES: Mistake[] = [
 
   // Where and when it is registered
   ['registered twice', async app => { await app.register(authPlugin, { session }); await app.register(authPlugin, { session }) },
-    'OptionsError', 'this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth"'],
+    'OptionsError', 'this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth": @fastify/auth does, so register that in another context, or use app.auth.anyOf in its place'],
   ['registered twice, under two prefixes', async app => { await app.register(authPlugin, { session }); await app.register(authPlugin, { session, prefix: '/id' }) },
-    'OptionsError', 'this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth"'],
+    'OptionsError', 'this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth": @fastify/auth does, so register that in another context, or use app.auth.anyOf in its place'],
   ['registered again in a child context', async app => { await app.register(authPlugin, { session }); await app.register(async child => { await child.register(authPlugin, { session }) }) },
-    'OptionsError', 'this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth"'],
+    'OptionsError', 'this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth": @fastify/auth does, so register that in another context, or use app.auth.anyOf in its place'],
   ['registered in a context whose prefix has a parameter', async app => { await app.register(async child => { await child.register(authPlugin, { session }) }, { prefix: '/:tenant' }) },
     'OptionsError', 'prefix must be a path also with that of the context in front, and /:tenant/auth is none of letters, digits, ~ . _ and - only, without parameters; register fastify-svc-auth outside of that context'],
   ['called, as a plugin of another framework is', async app => app.register(authPlugin({ session } as never, {}) as never),

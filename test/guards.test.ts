@@ -6,7 +6,7 @@ import type { Claims } from '../lib/claims.js'
 import { AuthError } from '../lib/errors.js'
 import { verifyToken } from '../lib/flows/local.js'
 import { type Guard, type RequiredClaims, requireClaims as requireClaimsOf, requireUser as requireUserOf } from '../lib/guards.js'
-import authPlugin from '../lib/index.js'
+import authPlugin, { type AuthPluginOptions } from '../lib/index.js'
 import { MemoryAuthStore } from '../lib/store/memory.js'
 import { SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
@@ -143,4 +143,99 @@ t.test('what an application of its own keeps as the user of its session signs no
 
   t.equal((await browser.get('/guarded')).statusCode, 401)
   t.strictSame((await browser.get('/session')).json(), { id: 7 })
+})
+
+const HTML = { accept: 'text/html' }
+const CHALLENGE = 'Bearer error="invalid_token"'
+
+/** An application whose route `/` has this guard, a user of it who is a member, and a token of theirs. */
+async function startGuarded (t: Test, guardOf: (app: FastifyInstance) => Guard, options: AuthPluginOptions = {}) {
+  const local = localProvider()
+  const app = await startApp(t, { local, loginPage: '/login', ...options }, {}, app => {
+    app.addHook('onRequest', async (_request, reply) => { reply.header('x-kept', 'as it was').header('set-cookie', 'a=1') })
+    app.get('/', { preHandler: guardOf(app) }, async request => ({ user: request.principal?.userId ?? null, token: request.token?.sub ?? null }))
+  })
+  const member = new Browser(app)
+  const { userId } = (await member.post('/auth/local/register', { email: 'ada@example.com', password: 'correct horse' })).json()
+  await app.auth.grant(userId, { role: 'member' })
+  await member.post('/auth/local/login', { email: 'ada@example.com', password: 'correct horse' })
+  return { app, userId, member, visitor: new Browser(app), bearer: { authorization: `Bearer ${await local.issueIdToken(userId)}` } }
+}
+
+t.test('anyOf lets a request pass that one of its guards lets pass, whichever comes first', async t => {
+  const orders: Array<(app: FastifyInstance) => Guard> = [
+    ({ auth }) => auth.anyOf(auth.requireUser, auth.requireBearer),
+    ({ auth }) => auth.anyOf(auth.requireBearer, auth.requireUser),
+    ({ auth }) => auth.anyOf(auth.requireClaims({ role: 'admin' }), auth.requireClaims({ role: 'member' }), auth.requireBearer),
+    ({ auth }) => auth.anyOf(auth.anyOf(auth.requireClaims({ role: 'admin' }), auth.requireBearer), auth.requireClaims({ role: 'member' })),
+    ({ auth }) => auth.anyOf(auth.requireBearerFor({ purpose: 'export' }), auth.anyOf(auth.requireBearer, auth.requireUser))
+  ]
+  for (const [index, guardOf] of orders.entries()) {
+    const { member, visitor, userId, bearer } = await startGuarded(t, guardOf)
+
+    const byCookie = await member.get('/', HTML)
+    t.strictSame([byCookie.statusCode, byCookie.body], [200, JSON.stringify({ user: userId, token: null })], `cookie, ${index}`)
+    t.equal(byCookie.headers['www-authenticate'], undefined, 'a refused guard leaves no header')
+    const byToken = await visitor.get('/', { ...HTML, ...bearer })
+    t.strictSame([byToken.statusCode, byToken.body, byToken.headers.location], [200, JSON.stringify({ user: null, token: userId }), undefined], `token, ${index}`)
+    t.ok((await visitor.get('/', HTML)).statusCode >= 302, `nothing, ${index}`)
+  }
+})
+
+t.test('of anyOf the last guard answers, alone', async t => {
+  const first = await startGuarded(t, ({ auth }) => auth.anyOf(auth.requireUser, auth.requireBearer))
+  const refused = await first.visitor.get('/', HTML)
+  t.strictSame([refused.statusCode, refused.json().code, refused.headers['www-authenticate'], refused.headers.location], [401, 'invalid_token', CHALLENGE, undefined])
+
+  const second = await startGuarded(t, ({ auth }) => auth.anyOf(auth.requireBearer, auth.anyOf(auth.requireClaims({ role: 'admin' }), auth.requireUser)))
+  const redirected = await second.visitor.get('/', HTML)
+  t.strictSame([redirected.statusCode, redirected.headers.location, redirected.headers['www-authenticate']], [302, '/login?next=%2F', undefined])
+
+  const third = await startGuarded(t, ({ auth }) => auth.anyOf(auth.requireBearer, auth.requireClaims({ role: 'admin' })))
+  t.equal((await third.member.get('/', HTML)).json().code, 'forbidden')
+})
+
+t.test('a guard of the application that refuses in anyOf leaves no trace, also of the guards that it asks itself', async t => {
+  const { visitor, member, userId, bearer } = await startGuarded(t, app => app.auth.anyOf(
+    async (request, reply) => {
+      reply.headers({ 'x-kept': 'changed', 'x-trace': 'yes' }).header('set-cookie', 'b=2')
+      await app.auth.requireBearer(request, reply)
+      throw Object.assign(new Error('not this client'), { statusCode: 403 })
+    },
+    async (request, reply) => {
+      await app.auth.requireUser(request, reply)
+      throw Object.assign(new Error('not this user'), { statusCode: 403 })
+    },
+    async (request, reply) => {
+      t.strictSame([request.token, reply.getHeaders()], [null, { 'x-kept': 'as it was', 'set-cookie': 'a=1' }])
+    }
+  ))
+  t.strictSame((await visitor.get('/', { ...HTML, ...bearer })).json(), { user: null, token: null })
+  t.strictSame((await member.get('/', HTML)).json(), { user: userId, token: null })
+})
+
+t.test('a failure that is not a refusal ends anyOf', async t => {
+  const store = new MemoryAuthStore()
+  const { member } = await startGuarded(t, ({ auth }) => auth.anyOf(auth.requireUser, auth.requireBearer), { store })
+  store.findUser = async () => { throw new Error('connect ECONNREFUSED') }
+  t.equal((await member.get('/')).json().code, 'unavailable')
+})
+
+t.test('anyOf wants guards', async t => {
+  const { auth } = await startApp(t)
+  for (const guards of [[], [undefined], [auth.requireUser, 'requireBearer'], [[auth.requireUser]]]) {
+    t.throws(() => auth.anyOf(...guards as [Guard]), { name: 'OptionsError', message: /^anyOf takes guards/ })
+  }
+})
+
+t.test('user is the principal of a request, and unauthenticated where there is none', async t => {
+  const app = await startApp(t, { local: localProvider() }, {}, app => {
+    app.get('/user', async request => app.auth.user(request))
+  })
+  const browser = new Browser(app)
+  const anonymous = await browser.get('/user')
+  t.strictSame([anonymous.statusCode, anonymous.json().code], [401, 'unauthenticated'])
+
+  const principal = (await browser.post('/auth/local/register', { email: 'ada@example.com', password: 'correct horse' })).json()
+  t.strictSame((await browser.get('/user')).json(), principal)
 })

@@ -1,5 +1,5 @@
 import Fastify from 'fastify'
-import authPlugin, { type AuditEvents, type AuthorizationClaims, type AuthStore, type Claims, type JsonValue } from 'fastify-svc-auth'
+import authPlugin, { type AuditEvents, type AuthorizationClaimName, type AuthorizationClaims, type AuthStore, type Claims, type JsonValue } from 'fastify-svc-auth'
 import * as postgres from 'fastify-svc-auth/schema/postgres'
 import * as sqlite from 'fastify-svc-auth/schema/sqlite'
 import { describe, expect, test } from 'tstyche'
@@ -119,9 +119,16 @@ describe('beside the declared claims', () => {
     expect(auth.requireClaims).type.not.toBeCallableWith({ role: 'admin', email_verified: 'true' })
   })
 
-  test('others are JSON, as before', () => {
+  test('others are read as JSON, as before', () => {
     expect<Claims['plan']>().type.toBe<JsonValue | undefined>()
-    expect(auth.grant).type.toBeCallableWith('id', { role: 'admin', plan: 'gold' })
-    expect(auth.grant).type.not.toBeCallableWith('id', { role: 'admin', plan: new Date() })
+  })
+
+  test('no others are asked for, granted or withdrawn: a misspelt name does not compile', () => {
+    expect(() => auth.requireClaims({ rolle: 'admin' })).type.toRaiseError("'rolle' does not exist")
+    expect(() => auth.grant('id', { rolle: 'admin' })).type.toRaiseError("'rolle' does not exist")
+    expect(() => auth.withdraw('id', ['rolle'])).type.toRaiseError("'\"rolle\"' is not assignable to type")
+    expect(auth.withdraw).type.toBeCallableWith('id', ['role', 'teams'] as const)
+    expect<AuthorizationClaimName>().type.toBe<'role' | 'teams' | 'limits'>()
+    expect(auth.requireClaims).type.toBeCallableWith({ sub: '1', name: 'Ada', picture: 'https://id.example/ada.png' })
   })
 })

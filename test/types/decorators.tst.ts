@@ -83,7 +83,7 @@ describe('app.auth', () => {
     expect(auth.grant).type.not.toBeCallableWith('id')
     expect(auth.grant).type.not.toBeCallableWith(1, {})
     expect(auth.withdraw('id', [])).type.toBe<Promise<AuthorizationClaims>>()
-    expect(auth.withdraw).type.toBeCallableWith('id', ['role', 'plan'] as const)
+    expect(auth.withdraw).type.toBeCallableWith('id', ['role', 'teams'] as const)
     expect(auth.withdraw).type.not.toBeCallableWith('id', 'role')
     expect(auth.withdraw).type.not.toBeCallableWith('id', { role: 'admin' })
   })
@@ -94,6 +94,11 @@ describe('app.auth', () => {
     expect(auth.unlink).type.not.toBeCallableWith('id')
     expect(auth.deleteUser('id')).type.toBe<Promise<void>>()
     expect(auth.deleteUser).type.not.toBeCallableWith({ userId: 'id' })
+  })
+
+  test('has the principal of a request, never null', () => {
+    expect(auth.user(request)).type.toBe<Principal>()
+    expect(auth.user).type.not.toBeCallableWith(reply)
   })
 
   test('refreshes and signs in by a request', () => {

@@ -1,5 +1,5 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyPluginCallback, type FastifyReply, type FastifyRequest, type FastifyTypeProvider } from 'fastify'
-import type { Guard, Principal, RequiredClaims, TokenClaims, TokenUse } from 'fastify-svc-auth'
+import authPlugin, { type AnyReply, type AnyRequest, type Guard, type Principal, type RequiredClaims, type TokenClaims, type TokenUse } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 import { type Static, type TSchema, Type } from 'typebox'
 
@@ -9,7 +9,11 @@ const app = Fastify()
 const { auth } = app
 
 test('guards are asynchronous hooks', () => {
-  expect<Guard>().type.toBe<(request: FastifyRequest, reply: FastifyReply) => Promise<void>>()
+  expect<Guard>().type.toBeCallableWith({} as FastifyRequest, {} as FastifyReply)
+  expect<Guard>().type.toBeCallableWith({} as AnyRequest, {} as AnyReply)
+  expect<Guard>().type.toBeAssignableFrom<(request: FastifyRequest, reply: FastifyReply) => Promise<void>>()
+  expect<Guard>().type.not.toBeAssignableFrom<(request: FastifyRequest) => boolean>()
+  expect<Guard>().type.not.toBeAssignableFrom<(request: FastifyReply) => Promise<void>>()
   expect(auth.requireUser).type.toBe<Guard>()
   expect(auth.requireBearer).type.toBe<Guard>()
   expect(auth.refuseCrossOrigin).type.toBe<Guard>()
@@ -37,6 +41,14 @@ describe('what a guard is made for', () => {
     expect(auth.requireBearerFor).type.not.toBeCallableWith({ audience: ['billing'] })
     expect(auth.requireBearerFor).type.not.toBeCallableWith({ purpose: undefined })
     expect(auth.requireBearerFor).type.not.toBeCallableWith({ purpos: 'invitation' })
+  })
+
+  test('anyOf takes guards, of the application too', () => {
+    expect(auth.anyOf(auth.requireUser)).type.toBe<Guard>()
+    expect(auth.anyOf).type.toBeCallableWith(auth.requireBearer, auth.requireClaims({ role: 'admin' }), async (request: FastifyRequest) => { request.log.info('asked') })
+    expect(auth.anyOf).type.not.toBeCallableWith()
+    expect(auth.anyOf).type.not.toBeCallableWith(auth.requireClaims)
+    expect(auth.anyOf).type.not.toBeCallableWith([auth.requireUser])
   })
 
   test('a guard that is made by a function is not one itself', () => {
@@ -155,8 +167,27 @@ describe('guards stand on routes', () => {
 
   test('of an application with TLS', () => {
     const secure = Fastify({ https: {} })
+    secure.register(authPlugin, {})
     secure.addHook('onRequest', secure.auth.requireUser)
     secure.get('/', { preHandler: [secure.auth.refresh, secure.auth.requireUser] }, async request => secure.auth.signIn(request, 'id'))
+  })
+
+  test('of an application with HTTP/2', () => {
+    const plain = Fastify({ http2: true })
+    plain.register(authPlugin, {})
+    plain.addHook('onRequest', plain.auth.refuseCrossOrigin)
+    plain.addHook('preHandler', plain.auth.anyOf(plain.auth.requireUser, plain.auth.requireBearer))
+    plain.get('/', { preHandler: [plain.auth.refresh, plain.auth.requireUser] }, async request => plain.auth.signIn(request, 'id'))
+    plain.get('/', { preHandler: plain.auth.requireClaims({ role: 'admin' }) }, async request => plain.auth.user(request))
+  })
+
+  test('of an application with HTTP/2 and TLS', () => {
+    const secure = Fastify({ http2: true, https: {} })
+    secure.register(authPlugin, {})
+    secure.addHook('onRequest', secure.auth.refuseCrossOrigin)
+    secure.addHook('preHandler', secure.auth.anyOf(secure.auth.requireUser, secure.auth.requireBearer))
+    secure.get('/', { preHandler: [secure.auth.refresh, secure.auth.requireUser] }, async request => secure.auth.signIn(request, 'id'))
+    secure.get('/', { preHandler: secure.auth.requireClaims({ role: 'admin' }) }, async request => secure.auth.user(request))
   })
 })
 

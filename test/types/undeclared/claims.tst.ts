@@ -53,9 +53,15 @@ describe('any claim', () => {
     expect(auth.grant('id', {})).type.toBe<Promise<AuthorizationClaims>>()
   })
 
+  test('can be withdrawn', () => {
+    expect(auth.withdraw).type.toBeCallableWith('id', ['role', 'https://app.example/plan'])
+    expect(auth.withdraw).type.not.toBeCallableWith('id', [5])
+  })
+
   test('can be asked for by a guard', () => {
     expect<RequiredClaims['role']>().type.toBeAssignableFrom<JsonValue>()
     expect(auth.requireClaims).type.toBeCallableWith({ role: 'owner', level: 3, email_verified: true })
+    expect(auth.requireClaims).type.toBeCallableWith({ 'https://app.example/plan': 'gold' })
     expect(auth.requireClaims).type.not.toBeCallableWith({ since: new Date() })
     expect(auth.requireClaims).type.not.toBeCallableWith({ email_verified: 'true' })
   })
