@@ -13,7 +13,7 @@ const makers: Record<string, Make> = {
   async 'fastify-svc-auth' (database = 'memory') {
     const { userId, email, name, role } = ADA
     const store = database === 'memory' ? new MemoryAuthStore() : new SqlAuthStore(database)
-    await store.createUser({ userId, email, emailVerified: false, name, claims: { role }, link: { provider: 'local', subject: email, claims: { sub: userId, email, name } } })
+    await store.createUser({ userId, email, emailVerified: false, name, claims: { role }, link: { provider: 'dev', subject: userId, claims: { sub: userId, email, name } } })
 
     const app = Fastify()
     await app.register(authPlugin, { local: new LocalIdentityProvider({ secret: SECRET }), store, session: { secret: SECRET } })

@@ -15,7 +15,7 @@ const makers: Record<string, Make> = {
   async 'fastify-svc-auth' () {
     const app = Fastify()
     const store = new MemoryAuthStore()
-    await store.createUser({ userId: SUBJECT, email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'local', subject: randomUUID(), claims: { sub: SUBJECT } } })
+    await store.createUser({ userId: SUBJECT, email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'dev', subject: randomUUID(), claims: { sub: SUBJECT } } })
     await app.register(authPlugin, { local: new LocalIdentityProvider({ secret: SECRET }), store, session: SESSION })
     app.get('/bearer', { preHandler: app.auth.requireBearer }, async request => ({ sub: request.token?.sub }))
     return app

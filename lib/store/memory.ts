@@ -1,10 +1,13 @@
 import type { AuthorizationClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
-import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, linksWithout } from './store.js'
+import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, assertCanSignIn, linksWithout } from './store.js'
+import { type Vouching, vouchersAfter } from './vouchers.js'
 
 interface Account {
   user: User
   links: Link[]
+  /** The providers that vouch for the e-mail. */
+  vouchers: string[]
   passwordHash: string | undefined
 }
 
@@ -44,11 +47,13 @@ export class MemoryAuthStore implements AuthStore {
     return this.#noteIdentity(account, identity, earlier)
   }
 
-  async createUser ({ link, passwordHash, ...user }: NewUser): Promise<User | null> {
+  async createUser (newUser: NewUser): Promise<User | null> {
+    assertCanSignIn(newUser)
+    const { link, passwordHash, ...user } = newUser
     const emailIsTaken = user.email !== null && this.#byEmail.has(user.email)
     if (emailIsTaken || this.#byLink.has(linkKey(link.provider, link.subject))) return null
 
-    const account: Account = { user: copyOf(user), links: [], passwordHash }
+    const account: Account = { user: copyOf(user), links: [], vouchers: user.emailVerified ? [link.provider] : [], passwordHash }
     this.#byUserId.set(user.userId, account)
     if (user.email !== null) this.#byEmail.set(user.email, account)
     this.#setLink(account, { ...link, userId: user.userId })
@@ -56,7 +61,8 @@ export class MemoryAuthStore implements AuthStore {
   }
 
   async addLink (userId: string, identity: LinkedIdentity): Promise<User | null> {
-    const { provider, subject, claims } = identity
+    const { provider, subject, claims, verifiedEmail } = identity
+    assertCanSignIn({ email: verifiedEmail, link: identity })
     const account = this.#byUserId.get(userId)
     if (account === undefined || this.#byLink.has(linkKey(provider, subject))) return null
     if (account.links.some(link => link.provider === provider)) return null
@@ -69,6 +75,7 @@ export class MemoryAuthStore implements AuthStore {
     const account = this.#known(userId)
     for (const link of account.links.filter(link => link.provider === provider)) this.#byLink.delete(linkKey(link.provider, link.subject))
     account.links = copyOf(left)
+    noteVouching(account, { provider, vouches: false, isNewEmail: false })
     if (provider === 'local') account.passwordHash = undefined
     return left
   }
@@ -129,16 +136,18 @@ export class MemoryAuthStore implements AuthStore {
   }
 
   /** A link that is new has no earlier claims: nothing in them has changed. */
-  #noteIdentity (account: Account, { claims, verifiedEmail }: LinkedIdentity, earlier = claims): User {
+  #noteIdentity (account: Account, { provider, claims, verifiedEmail }: LinkedIdentity, earlier = claims): User {
     const { user } = account
+    const { email } = user
     if (claims.name !== undefined) user.name = claims.name
-    const isDue = user.email === null || user.email === verifiedEmail || earlier.email !== claims.email
-    if (verifiedEmail !== null && isDue && (this.#byEmail.get(verifiedEmail) ?? account) === account) {
-      if (user.email !== null) this.#byEmail.delete(user.email)
+    const isDue = email === null || email === verifiedEmail || earlier.email !== claims.email
+    const vouches = verifiedEmail !== null && isDue && (this.#byEmail.get(verifiedEmail) ?? account) === account
+    if (vouches) {
+      if (email !== null) this.#byEmail.delete(email)
       this.#byEmail.set(verifiedEmail, account)
       user.email = verifiedEmail
-      user.emailVerified = true
     }
+    noteVouching(account, { provider, vouches, isNewEmail: email !== user.email })
     return copyOf(user)
   }
 
@@ -147,6 +156,11 @@ export class MemoryAuthStore implements AuthStore {
     if (account === undefined) throw new AuthError('unknown_user')
     return account
   }
+}
+
+function noteVouching (account: Account, vouching: Vouching): void {
+  account.vouchers = vouchersAfter(account.vouchers, vouching)
+  account.user.emailVerified = account.vouchers.length > 0
 }
 
 function linkKey (provider: string, subject: string): string {

@@ -4,7 +4,7 @@ import { Once } from '../once.js'
 import { installed } from './driver.js'
 import type { SqlEngine } from './sql-engine.js'
 import { type SqlTarget, sqlTarget } from './sql-target.js'
-import type { AuthStore, Credential, Link, LinkedIdentity, NewUser, User, UserQuery } from './store.js'
+import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, assertCanSignIn } from './store.js'
 
 /** What {@link SqlAuthStore} takes besides the database. */
 export interface SqlAuthStoreOptions {
@@ -61,10 +61,12 @@ export class SqlAuthStore implements AuthStore {
   }
 
   async createUser (user: NewUser): Promise<User | null> {
+    assertCanSignIn(user)
     return (await this.#statements()).createUser(user)
   }
 
   async addLink (userId: string, identity: LinkedIdentity): Promise<User | null> {
+    assertCanSignIn({ email: identity.verifiedEmail, link: identity })
     return (await this.#statements()).addLink(userId, identity)
   }
 

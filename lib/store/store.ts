@@ -1,4 +1,5 @@
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
+import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { UUID } from '../uuid.js'
 
@@ -8,7 +9,7 @@ export interface User {
   userId: string
   /** Canonical; set from a verified e-mail or a local registration, null otherwise. At most one user has it. */
   email: string | null
-  /** Whether a provider vouched for `email`. */
+  /** Whether a provider vouches for `email`: the one of a link, as of its last sign-in. */
   emailVerified: boolean
   /** As the provider said at the last sign-in, or the registration form. */
   name: string | null
@@ -48,7 +49,7 @@ export interface NewUser {
   userId: string
   /** Canonical; null for an identity without a verified one. */
   email: string | null
-  /** Whether a provider vouched for `email`. */
+  /** Whether the provider of the link vouches for `email`. */
   emailVerified: boolean
   /** What the person is called, if that is known. */
   name: string | null
@@ -111,35 +112,42 @@ export interface AuthStore {
   findCredential (email: string): Promise<Credential | null>
 
   /**
-   * Notes a sign-in: the identity claims of the link, the user's name, and his verified e-mail unless another user has it.
-   * One that differs from the e-mail that he has is taken only when the claim `email` of this link has changed: with two
-   * ways in that have e-mails of their own, his does not depend on which he used last.
+   * Notes a sign-in: the identity claims of the link, the user's name, and their verified e-mail unless another user has it.
+   * One that differs from the user's e-mail is taken only when the claim `email` of this link has changed: with two
+   * links that have e-mails of their own, the user's does not depend on which was used last.
+   *
+   * The link vouches for the user's e-mail as long as it is the verified one that the provider reports. When no link vouches
+   * for it any more, `emailVerified` becomes false: the address may have another owner by now, who must not join the user.
    *
    * @returns the user, or null when nobody is linked to this subject
    */
   refreshIdentity (identity: LinkedIdentity): Promise<User | null>
 
   /**
-   * Makes a user with his first link and, for a local account, his password.
+   * Makes a user with a first link and, for a local account, a password.
    *
-   * @param user with an id that nobody has
+   * @param user with an id that no other user has
    * @returns the user, or null when another one has this e-mail or this link; then nothing was written
+   * @throws AuthError `invalid_email` when the e-mail is not canonical, `invalid_request` for a local account without a password
    */
   createUser (user: NewUser): Promise<User | null>
 
   /**
-   * Adds a way in to a user who has none at this provider yet, and notes the user's name, and his verified e-mail unless
-   * another user has it; one that differs from the e-mail that he has is not taken.
+   * Adds a link to a user who has none at this provider yet, and notes the user's name, and their verified e-mail unless
+   * another user has it; one that differs from the user's e-mail is not taken.
    *
-   * @returns the user, or null when he is gone, has another subject at this provider, or the link is somebody's; then nothing was written
+   * @returns the user, or null when the user is gone or has another subject at this provider, or when the link belongs to a user
+   *   already; then nothing was written
+   * @throws AuthError `invalid_email` when the verified e-mail is not canonical, `invalid_request` for a link at `local`
    */
   addLink (userId: string, identity: LinkedIdentity): Promise<User | null>
 
   /**
-   * Takes a way in away from a user; with the one at `local` his password goes too. A way in that he does not have is passed over.
+   * Removes a link from a user; the one at `local` with the password. A link that the user does not have is passed over.
+   * The link does not vouch for the user's e-mail any more.
    *
    * @returns the links that are left, ordered by provider
-   * @throws AuthError `unknown_user`, `last_link` when he would be left without a way in
+   * @throws AuthError `unknown_user`, `last_link` when no link would be left
    */
   removeLink (userId: string, provider: string): Promise<Link[]>
 
@@ -203,6 +211,22 @@ export async function answerOfStore<T> (ask: () => Promise<T>): Promise<T> {
 /** Whether a user can have this id: the ids are UUIDs in lower case, and are compared as they are. */
 export function isUserId (value: unknown): value is string {
   return typeof value === 'string' && UUID.test(value)
+}
+
+/**
+ * Refuses what would make a user who cannot sign in. Every store calls it first.
+ *
+ * @throws AuthError `invalid_email` when an e-mail is not canonical, `invalid_request` for a link at `local` without a password
+ */
+export function assertCanSignIn ({ email, link, passwordHash }: Pick<NewUser, 'email' | 'link' | 'passwordHash'>): void {
+  const isLocal = link.provider === 'local'
+  if (isLocal && passwordHash === undefined) {
+    throw new AuthError('invalid_request', { message: 'A link at "local" needs a password: make the user by createUser with a passwordHash.' })
+  }
+  const emails = isLocal ? [email, link.subject] : [email]
+  if (emails.some(email => email !== null && canonicalEmail(email) !== email)) {
+    throw new AuthError('invalid_email', { message: 'The store takes e-mails in the form that canonicalEmail returns; pass the e-mail through it.' })
+  }
 }
 
 /**

@@ -108,3 +108,52 @@ t.test('who registered with a password and is the owner links his identity himse
   await signInAt(elsewhere, 'b', { subject: 'victim-at-b', email: ADDRESS })
   t.equal(await userIdIn(elsewhere), userId, 'the address is proven now')
 })
+
+t.test('attack 21: the next owner of an address does not get the account of a user whose provider no longer vouches for it', async t => {
+  const reports: Record<string, Person> = {
+    'as unverified': { ...VICTIM, emailVerified: false },
+    'no more': { subject: 'victim-1' },
+    'no more, but that of another user': { ...VICTIM, email: 'taken@example.com' }
+  }
+  for (const [report, person] of Object.entries(reports)) {
+    for (const linking of ['verified-email', () => true] as const) {
+      const { app, attacker, victim } = await start(t, { linking })
+      await signInAt(new Browser(app), 'b', { subject: 'other-1', email: 'taken@example.com' })
+      await signInAt(victim, 'a', VICTIM)
+      const userId = await userIdIn(victim)
+
+      await signInAt(victim, 'a', person)
+      const heir = await signInAt(attacker, 'b', { subject: 'heir-1', email: ADDRESS })
+
+      t.equal(heir.headers.location, '/account?error=account_exists', `the address is reported ${report}`)
+      t.equal(await userIdIn(attacker), null)
+      t.match(await app.auth.findUser({ email: ADDRESS }), { userId, emailVerified: false })
+    }
+  }
+})
+
+t.test('attack 21: the next owner of an address does not get the account of a user who has unlinked the provider that vouched for it', async t => {
+  const { app, attacker, victim } = await start(t, {})
+  await victim.post('/auth/local/register', { email: ADDRESS, password: 'the owner knows it' })
+  await linkAt(victim, 'a', VICTIM)
+  const userId = await userIdIn(victim) ?? ''
+  t.match(await app.auth.findUser({ email: ADDRESS }), { emailVerified: true })
+
+  await app.auth.unlink(userId, 'a')
+
+  t.equal((await signInAt(attacker, 'b', { subject: 'heir-1', email: ADDRESS })).headers.location, '/account?error=account_exists')
+  t.match(await app.auth.findUser({ email: ADDRESS }), { userId, emailVerified: false })
+})
+
+t.test('a user whose second provider still vouches for the address is joined by a third one', async t => {
+  const { app, victim } = await start(t, {})
+  await signInAt(victim, 'a', VICTIM)
+  await signInAt(victim, 'b', { subject: 'victim-at-b', email: ADDRESS })
+  const userId = await userIdIn(victim) ?? ''
+
+  await app.auth.unlink(userId, 'a')
+
+  const elsewhere = new Browser(app)
+  await signInAt(elsewhere, 'lax', { subject: 'victim-at-lax', email: ADDRESS })
+  t.equal(await userIdIn(elsewhere), userId)
+})

@@ -60,24 +60,50 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
     t.strictSame(await twin.findCredential('bob@example.com'), { user, link: { ...link, userId: bob.userId }, passwordHash })
   })
 
-  t.test('only a local account with a password has a credential', async t => {
+  t.test('only a local account has a credential', async t => {
     const { store } = await open(t)
-    await store.createUser(newUser({ link: link('local', 'no-password@example.com') }))
     await store.createUser(newUser({ link: link('dev', 'not-local@example.com'), passwordHash: HASH }))
 
-    t.equal(await store.findCredential('no-password@example.com'), null)
     t.equal(await store.findCredential('not-local@example.com'), null)
+  })
+
+  t.test('a local account without a password is refused, and nothing of it is written', async t => {
+    const { store, twin } = await open(t)
+    const bob = newUser({ email: 'bob@example.com', link: link('local', 'bob@example.com') })
+    await store.createUser(ADA)
+
+    await t.rejects(store.createUser(bob), INVALID_REQUEST)
+    await t.rejects(store.addLink(ADA.userId, identity('local', 'ada@example.com')), INVALID_REQUEST)
+
+    t.equal(await twin.findUser({ userId: bob.userId }), null)
+    t.strictSame(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
+  })
+
+  t.test('an e-mail that is not canonical is refused, and nothing of the user or the link is written', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+
+    for (const email of ['Bob@example.com', ' bob@example.com', 'bob@exämple.com', 'bob', '']) {
+      const local = localUser(email)
+      const user = newUser({ email })
+      await t.rejects(store.createUser(local), INVALID_EMAIL, `"${email}"`)
+      await t.rejects(store.createUser({ ...local, email: 'bob@example.com' }), INVALID_EMAIL, 'in the link alone')
+      await t.rejects(store.createUser(user), INVALID_EMAIL)
+      await t.rejects(store.addLink(ADA.userId, identity('other', '1', verified(email))), INVALID_EMAIL)
+
+      for (const { userId } of [local, user]) t.equal(await twin.findUser({ userId }), null)
+    }
+    t.strictSame(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
   })
 
   t.test('the credential is that of the local link, whatever the other links say', async t => {
     const { store } = await open(t)
     const bob = localUser('bob@example.com')
-    const carol = { ...newUser({ link: link('dev', 'carol-1') }), passwordHash: 'the hash of Carol' }
-    await store.createUser(bob)
-    await store.addLink(bob.userId, identity('aaa', 'bob@example.com'))
-    await store.addLink(bob.userId, identity('zzz', 'bob@example.com'))
-    await store.createUser(carol)
-    await store.addLink(carol.userId, identity('local', 'carol@example.com'))
+    const carol = { ...localUser('carol@example.com'), passwordHash: 'the hash of Carol' }
+    for (const user of [bob, carol]) {
+      await store.createUser(user)
+      for (const provider of ['aaa', 'zzz']) await store.addLink(user.userId, identity(provider, user.link.subject))
+    }
 
     const ofBob = await store.findCredential('bob@example.com')
     const ofCarol = await store.findCredential('carol@example.com')
@@ -226,16 +252,14 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
     })
 
     t.test(`${way} leaves the e-mail as it is when the provider verified none`, async t => {
-      for (const emailVerified of [true, false]) {
-        const { store, twin } = await open(t)
-        await store.createUser({ ...ADA, emailVerified })
+      const { store, twin } = await open(t)
+      await store.createUser({ ...ADA, emailVerified: false })
 
-        const noted = await note(store, { claims: { sub: 'x', email: 'new@example.com', email_verified: true }, verifiedEmail: null })
+      const noted = await note(store, { claims: { sub: 'x', email: 'new@example.com', email_verified: true }, verifiedEmail: null })
 
-        t.hasStrict(noted, { email: 'ada@example.com', emailVerified })
-        t.hasStrict(await twin.findUser({ email: 'ada@example.com' }), { userId: ADA.userId, emailVerified })
-        t.equal(await twin.findUser({ email: 'new@example.com' }), null)
-      }
+      t.hasStrict(noted, { email: 'ada@example.com', emailVerified: false })
+      t.hasStrict(await twin.findUser({ email: 'ada@example.com' }), { userId: ADA.userId, emailVerified: false })
+      t.equal(await twin.findUser({ email: 'new@example.com' }), null)
     })
 
     t.test(`${way} does not take another user's e-mail, and is noted all the same`, async t => {
@@ -253,6 +277,76 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
       }
     })
   }
+
+  for (const [reported, news] of NO_LONGER_VOUCHED) {
+    t.test(`an e-mail is verified until the one link that vouches for it reports ${reported}`, async t => {
+      const { store, twin } = await open(t)
+      await store.createUser(ADA)
+      await store.createUser(newUser({ email: 'taken@example.com' }))
+
+      const noted = await store.refreshIdentity(identity('dev', 'ada-1', news))
+
+      t.hasStrict(noted, { email: 'ada@example.com', emailVerified: false })
+      t.strictSame(await twin.findUser({ email: 'ada@example.com' }), noted)
+      t.hasStrict(await store.refreshIdentity(identity('dev', 'ada-1', verified('ada@example.com'))), { email: 'ada@example.com', emailVerified: true }, 'until it vouches again')
+    })
+
+    t.test(`an e-mail that a second link vouches for stays verified when the first one reports ${reported}, and no longer`, async t => {
+      const { store, twin } = await open(t)
+      await store.createUser(ADA)
+      await store.createUser(newUser({ email: 'taken@example.com' }))
+      await store.addLink(ADA.userId, identity('other', 'ada-of-other', verified('ada@example.com')))
+
+      t.hasStrict(await store.refreshIdentity(identity('dev', 'ada-1', news)), { email: 'ada@example.com', emailVerified: true })
+      t.hasStrict(await twin.refreshIdentity(identity('other', 'ada-of-other', news)), { email: 'ada@example.com', emailVerified: false })
+    })
+
+    t.test(`a link that does not vouch for the e-mail changes nothing when it reports ${reported}`, async t => {
+      const { store, twin } = await open(t)
+      await store.createUser(ADA)
+      await store.createUser(newUser({ email: 'taken@example.com' }))
+
+      t.hasStrict(await store.addLink(ADA.userId, identity('other', 'ada-of-other', news)), { email: 'ada@example.com', emailVerified: true })
+      t.hasStrict(await twin.refreshIdentity(identity('other', 'ada-of-other', news)), { email: 'ada@example.com', emailVerified: true })
+    })
+  }
+
+  t.test('an e-mail is verified until the last link that vouches for it is removed', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+    await store.addLink(ADA.userId, identity('other', 'ada-of-other', verified('ada@example.com')))
+    await store.addLink(ADA.userId, identity('third', 'ada-of-third', verified('ada@third.example')))
+    const isVerified = async () => (await twin.findUser({ email: 'ada@example.com' }))?.emailVerified
+
+    await store.removeLink(ADA.userId, 'dev')
+    t.equal(await isVerified(), true)
+    await store.removeLink(ADA.userId, 'nothing')
+    t.equal(await isVerified(), true)
+    await store.removeLink(ADA.userId, 'other')
+    t.equal(await isVerified(), false)
+  })
+
+  t.test('who vouched for an e-mail does not vouch for the next one', async t => {
+    const { store } = await open(t)
+    await store.createUser(ADA)
+    await store.addLink(ADA.userId, identity('other', 'ada-of-other', verified('ada@example.com')))
+
+    await store.refreshIdentity(identity('other', 'ada-of-other', verified('new@example.com')))
+    await store.removeLink(ADA.userId, 'other')
+
+    t.hasStrict(await store.findUser({ email: 'new@example.com' }), { userId: ADA.userId, emailVerified: false })
+  })
+
+  t.test('of links that stop to vouch at once, the last one ends the verification', async t => {
+    const { store, twin } = await open(t)
+    await store.createUser(ADA)
+    const providers = ['dev', 'a', 'b', 'c']
+    for (const provider of providers) await store.addLink(ADA.userId, identity(provider, 'ada-1', verified('ada@example.com')))
+
+    await Promise.all(providers.map((provider, index) => (index % 2 === 0 ? store : twin).refreshIdentity(identity(provider, 'ada-1'))))
+
+    t.hasStrict(await store.findUser({ userId: ADA.userId }), { email: 'ada@example.com', emailVerified: false })
+  })
 
   t.test('a second way in with another e-mail leaves the one that the user has, verified or not', async t => {
     for (const emailVerified of [true, false]) {
@@ -313,7 +407,7 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
 
       const noted = await store.refreshIdentity({ ...ADA.link, claims: { sub: 'x', email_verified: true, ...email }, verifiedEmail: 'new@example.com' })
 
-      t.hasStrict(noted, { email: 'ada@example.com', emailVerified: true })
+      t.hasStrict(noted, { email: 'ada@example.com', emailVerified: false })
       t.strictSame(await twin.findUser({ email: 'ada@example.com' }), noted)
       t.equal(await twin.findUser({ email: 'new@example.com' }), null)
     }
@@ -425,22 +519,22 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
     await store.createUser(ADA)
     await store.createUser(newUser({ link: link('somebody-else', '1') }))
 
-    for (const provider of ['b', 'ab', 'local', 'a1', 'a-b', 'a']) await store.addLink(ADA.userId, identity(provider, '1'))
+    for (const provider of ['b', 'ab', 'later', 'a1', 'a-b', 'a']) await store.addLink(ADA.userId, identity(provider, '1'))
 
-    t.strictSame((await store.links(ADA.userId)).map(({ provider }) => provider), ['a', 'a-b', 'a1', 'ab', 'b', 'dev', 'local'])
+    t.strictSame((await store.links(ADA.userId)).map(({ provider }) => provider), ['a', 'a-b', 'a1', 'ab', 'b', 'dev', 'later'])
   })
 
   t.test('a way in can be taken away: the others are left, in order, and its subject signs nobody in', async t => {
     const { store, twin } = await open(t)
     await store.createUser(ADA)
-    for (const provider of ['other', 'a', 'local']) await store.addLink(ADA.userId, identity(provider, `ada of ${provider}`))
+    for (const provider of ['other', 'a', 'third']) await store.addLink(ADA.userId, identity(provider, `ada of ${provider}`))
 
     const left = await store.removeLink(ADA.userId, 'other')
 
     t.strictSame(left, [
       { ...link('a', 'ada of a'), userId: ADA.userId },
       { ...ADA.link, userId: ADA.userId },
-      { ...link('local', 'ada of local'), userId: ADA.userId }
+      { ...link('third', 'ada of third'), userId: ADA.userId }
     ])
     t.strictSame(await twin.links(ADA.userId), left)
     t.equal(await twin.findUser({ provider: 'other', subject: 'ada of other' }), null)
@@ -477,8 +571,6 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
 
     t.equal(await twin.findCredential('bob@example.com'), null)
     t.hasStrict(await twin.findCredential('carol@example.com'), { user: { userId: carol.userId }, passwordHash: HASH })
-    await twin.addLink(bob.userId, identity('local', 'bob@example.com'))
-    t.equal(await twin.findCredential('bob@example.com'), null, 'the old password does not come back')
   })
 
   t.test('without another way in the password stays', async t => {
@@ -501,8 +593,9 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
     await store.removeLink(ADA.userId, 'other')
 
     t.strictSame(before, { userId: ADA.userId, email: 'ada@other.example', emailVerified: true, name: 'Ada Lovelace', claims: { role: 'admin' } })
-    t.strictSame(await twin.findUser({ userId: ADA.userId }), before)
-    t.strictSame(await twin.findUser({ email: 'ada@other.example' }), before)
+    const after = { ...before, emailVerified: false }
+    t.strictSame(await twin.findUser({ userId: ADA.userId }), after)
+    t.strictSame(await twin.findUser({ email: 'ada@other.example' }), after)
   })
 
   t.test('a way in that the user does not have is passed over', async t => {
@@ -694,7 +787,7 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
     const bob = localUser('bob@example.com')
     t.strictSame(await store.createUser({ ...ADA, isNew: true }), { ...ada, isNew: true })
     await store.createUser({ ...bob, isNew: true })
-    for (const user of [await twin.findUser({ userId: ADA.userId }), await twin.refreshIdentity(identity('dev', 'ada-1')), await twin.addLink(ADA.userId, identity('other', 'ada-2'))]) t.hasStrict(user, { isNew: true })
+    for (const user of [await twin.findUser({ userId: ADA.userId }), await twin.refreshIdentity(identity('dev', 'ada-1', verified('ada@example.com', { name: 'Ada' }))), await twin.addLink(ADA.userId, identity('other', 'ada-2'))]) t.hasStrict(user, { isNew: true })
     t.hasStrict((await twin.findCredential('bob@example.com'))?.user, { isNew: true })
 
     t.equal(await store.admitUser(ADA.userId), true)
@@ -809,10 +902,12 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
     t.hasStrict(await store.findCredential('carol@example.com'), { passwordHash: HASH })
   })
 
-  t.test('no password hash is made for a user who has none', async t => {
+  t.test('no password hash is made for a user who has none any more', async t => {
     const { store } = await open(t)
-    const bob = newUser({ link: link('local', 'bob@example.com') })
+    const bob = localUser('bob@example.com')
     await store.createUser(bob)
+    await store.addLink(bob.userId, identity('dev', 'bob-1'))
+    await store.removeLink(bob.userId, 'local')
 
     await store.replacePasswordHash(bob.userId, HASH, 'another hash')
 
@@ -962,14 +1057,13 @@ export function testAuthStore (t: Test, open: (t: Test) => Stores | Promise<Stor
   t.test('any text is kept as it is', async t => {
     for (const text of ODD_TEXTS) {
       const { store, twin } = await open(t)
-      const user = newUser({ email: text, name: text, claims: { text }, link: link('dev', text, { text }) })
+      const user = newUser({ name: text, claims: { text }, link: link('dev', text, { text }) })
 
       await store.createUser(user)
-      const noted = await store.refreshIdentity({ ...user.link, claims: { ...user.link.claims, name: text }, verifiedEmail: text })
-      await store.addLink(user.userId, identity('local', text))
+      const noted = await store.refreshIdentity({ ...user.link, claims: { ...user.link.claims, name: text }, verifiedEmail: null })
+      await store.addLink(user.userId, identity('other', text))
 
-      t.hasStrict(noted, { email: text, name: text, claims: { text } })
-      t.strictSame(await twin.findUser({ email: text }), noted)
+      t.hasStrict(noted, { name: text, claims: { text } })
       t.strictSame(await twin.findUser({ provider: 'dev', subject: text }), noted)
       t.strictSame((await twin.links(user.userId)).map(({ subject }) => subject), [text, text])
     }
@@ -1100,6 +1194,7 @@ const ADA = {
 
 const UNKNOWN_USER = { name: 'AuthError', code: 'unknown_user', statusCode: 404 }
 const LAST_LINK = { name: 'AuthError', code: 'last_link', statusCode: 409 }
+const INVALID_EMAIL = { name: 'AuthError', code: 'invalid_email', statusCode: 400 }
 const INVALID_REQUEST = { name: 'AuthError', code: 'invalid_request', statusCode: 400 }
 
 const BEFORE_NUL = 'before'
@@ -1143,6 +1238,14 @@ const CHANGES_OF_EMAIL = [
   ['from one to none', { email: 'new@example.com' }, {}],
   ['from one spelling to another', { email: 'new@example.com' }, { email: 'New@example.com' }]
 ] as const
+
+/** What a link reports that does not vouch for ada@example.com; another user has taken@example.com. */
+const NO_LONGER_VOUCHED: ReadonlyArray<readonly [string, Pick<LinkedIdentity, 'claims' | 'verifiedEmail'>]> = [
+  ['it as unverified', { claims: { sub: 'x', email: 'ada@example.com', email_verified: false }, verifiedEmail: null }],
+  ['it in the claims alone', { claims: { sub: 'x', email: 'ada@example.com', email_verified: true }, verifiedEmail: null }],
+  ['no e-mail', { claims: { sub: 'x' }, verifiedEmail: null }],
+  ['the e-mail of another user', verified('taken@example.com')]
+]
 
 const JSON_OF_EVERY_KIND: Record<string, JsonValue> = {
   string: 'text',

@@ -143,7 +143,6 @@ for (const [name, emptyPlace] of Object.entries(ENGINES)) {
       const before = await contents(run)
       const attempts: Record<string, () => Promise<unknown>> = {
         'NUL in a name': () => store.createUser(newUser({ name: 'Bob\0' })),
-        'NUL in an e-mail': () => store.createUser(newUser({ email: 'bob\0@example.com' })),
         'NUL in a subject': () => store.createUser(newUser({ link: { provider: 'dev', subject: 'bob\0', claims: { sub: 'bob' } } })),
         'NUL in a claim': () => store.createUser(newUser({ claims: { role: ['a\0'] } })),
         'NUL in an identity claim': () => store.createUser(newUser({ link: { provider: 'dev', subject: 'bob', claims: { sub: 'bob\0' } } })),
@@ -213,6 +212,30 @@ for (const [name, emptyPlace] of Object.entries(ENGINES)) {
     })
   })
 }
+
+t.test('an e-mail that version 0.1.0 noted as verified stays so until a link is used or removed that does not vouch for it', async t => {
+  const url = await emptyDatabase(t)
+  const [store, client] = [open(t, url), clientOf(t, url)]
+  const isVerified = async (userId: string) => (await store.findUser({ userId }))?.emailVerified
+  const user = async () => {
+    const ada = newUser({ email: `${randomUUID()}@example.com` })
+    await store.createUser(ada)
+    await store.addLink(ada.userId, identity('other', ada.userId))
+    await client`update svc_auth_users set extras = '{"email_verified": true, "note": 1}' where user_id = ${ada.userId}`
+    return ada
+  }
+  const [used, other, removed] = [await user(), await user(), await user()]
+  t.strictSame(await Promise.all([used, other, removed].map(({ userId }) => isVerified(userId))), [true, true, true])
+
+  await store.refreshIdentity({ ...used.link, verifiedEmail: used.email })
+  await store.refreshIdentity(identity('other', other.userId))
+  await store.removeLink(removed.userId, 'other')
+
+  t.strictSame(await Promise.all([used, other, removed].map(({ userId }) => isVerified(userId))), [true, false, false])
+  t.strictSame([...await client`select extras from svc_auth_users where user_id = ${used.userId}`], [{ extras: { email_verified: true, email_verified_by: ['dev'], note: 1 } }])
+  await store.refreshIdentity({ ...other.link, verifiedEmail: other.email })
+  t.equal(await isVerified(other.userId), true, 'the link that vouches says so at its next sign-in')
+})
 
 t.test('the tables', async t => {
   t.test('are three and the journal of their migrations, and nothing else is made', async t => {

@@ -349,7 +349,33 @@ t.test('a verified e-mail leaves the other notes about a user alone', async t =>
 
   await store.refreshIdentity({ ...ada.link, verifiedEmail: 'ada@example.com' })
 
-  t.strictSame(JSON.parse(String(connection.prepare('select extras from svc_auth_users').pluck().get())), { note: ['kept'], email_verified: true })
+  t.strictSame(JSON.parse(String(connection.prepare('select extras from svc_auth_users').pluck().get())), { note: ['kept'], email_verified: true, email_verified_by: ['dev'] })
+})
+
+t.test('an e-mail that version 0.1.0 noted as verified stays so until a link is used or removed that does not vouch for it', async t => {
+  const connection = connect(t)
+  const store = open(t, connection)
+  const isVerified = async () => (await store.findUser({ email: 'ada@example.com' }))?.emailVerified
+  const ada = newUser({ email: 'ada@example.com' })
+  const other = { provider: 'other', subject: '1', claims: { sub: '1' }, verifiedEmail: null }
+  await store.createUser(ada)
+  await store.addLink(ada.userId, other)
+  const asBefore = connection.prepare('update svc_auth_users set extras = ?')
+
+  asBefore.run('{"email_verified":true}')
+  t.equal(await isVerified(), true)
+  await store.refreshIdentity({ ...ada.link, verifiedEmail: 'ada@example.com' })
+  t.equal(await isVerified(), true)
+
+  asBefore.run('{"email_verified":true}')
+  await store.refreshIdentity(other)
+  t.equal(await isVerified(), false)
+  await store.refreshIdentity({ ...ada.link, verifiedEmail: 'ada@example.com' })
+  t.equal(await isVerified(), true, 'the link that vouches says so at its next sign-in')
+
+  asBefore.run('{"email_verified":true}')
+  await store.removeLink(ada.userId, 'other')
+  t.equal(await isVerified(), false)
 })
 
 t.test('damaged data makes a query unavailable; what is wrong is in the cause only', async t => {

@@ -14,6 +14,9 @@ const isUser = eq(users.userId, given('userId'))
 const isNewUser = and(isUser, sql`${users.extras} -> 'is_new' is not null`)
 const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))
 
+const VOUCHER = sql`jsonb_build_array(${given('provider')}::text)`
+const OTHER_VOUCHERS = sql`coalesce(${users.extras} -> 'email_verified_by', '[]') - ${given('provider')}::text`
+
 export type Prepared = ReturnType<typeof prepare>
 
 /** The statements, built once: Drizzle takes longer for that than the server to run one. */
@@ -119,7 +122,10 @@ function removeLink (db: PostgresDatabase) {
       eq(credentials.userId, given('userId')),
       sql`exists (${db.select({ one: sql`1` }).from(removed).where(eq(removed.provider, 'local'))})`
     )))
-  return db.with(owner, before, removed, password).select().from(before).orderBy(byCodePoints(before.provider)).prepare(UNNAMED)
+  const voucher = db.$with('voucher').as(db.update(users)
+    .set({ extras: vouchedBy(OTHER_VOUCHERS) })
+    .where(and(isUser, sql`exists (${db.select({ one: sql`1` }).from(removed)})`)))
+  return db.with(owner, before, removed, password, voucher).select().from(before).orderBy(byCodePoints(before.provider)).prepare(UNNAMED)
 }
 
 /** An identity's verified e-mail if the user has none, has this one or it is new at the provider, and no other user has it; else null. */
@@ -130,13 +136,23 @@ function newEmail (db: PostgresDatabase, hasChanged: SQL = sql`false`): SQL.Alia
   return sql`case when ${and(isFree, isDue)} then ${given('verifiedEmail')}::text end`.as('new_email')
 }
 
-/** What an identity changes about a user: null changes nothing. */
+/** What an identity changes about a user. Without a name and without `newEmail`, which is null, both stay as they are. */
 function noted (newEmail: SQLWrapper) {
+  const vouchers = sql`case
+    when ${newEmail} is null then ${OTHER_VOUCHERS}
+    when ${newEmail} = ${users.email} then ${OTHER_VOUCHERS} || ${VOUCHER}
+    else ${VOUCHER}
+  end`
   return {
     name: sql`coalesce(${given('name')}, ${users.name})`,
     email: sql`coalesce(${newEmail}, ${users.email})`,
-    extras: sql`case when ${newEmail} is null then ${users.extras} else ${users.extras} || '{"email_verified":true}' end`
+    extras: vouchedBy(vouchers)
   }
+}
+
+/** The notes about a user whose e-mail these providers vouch for: the rule is that of `vouchersAfter`. */
+function vouchedBy (vouchers: SQL): SQL {
+  return sql`${users.extras} || jsonb_build_object('email_verified', ${vouchers} <> '[]', 'email_verified_by', ${vouchers})`
 }
 
 /** JSON goes over as text: each driver has ideas of its own about parameters of the type jsonb. */

@@ -64,7 +64,7 @@ export class PostgresStatements implements AuthStore {
   }
 
   async createUser ({ userId, email, emailVerified, name, claims, isNew, link: { provider, subject, claims: linkClaims }, passwordHash }: NewUser): Promise<User | null> {
-    const extras = { email_verified: emailVerified, is_new: isNew }
+    const extras = { email_verified: emailVerified, email_verified_by: emailVerified ? [provider] : [], is_new: isNew }
     return this.#run(async ({ createUser }) => {
       try {
         const [row] = await createUser.execute({ userId, email, name, claims, extras, provider, subject, linkClaims, passwordHash: passwordHash ?? null })

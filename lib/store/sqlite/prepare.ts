@@ -42,12 +42,12 @@ export function prepare (db: BetterSQLite3Database) {
       .prepare(),
     insertCredential: db.insert(credentials).values({ userId: given('userId'), pwHash: given('passwordHash') }).prepare(),
 
-    // Null changes nothing.
+    // A name and an e-mail that are null change nothing.
     setIdentity: db.update(users)
       .set({
         name: sql`coalesce(${given('name')}, ${users.name})`,
         email: sql`coalesce(${given('newEmail')}, ${users.email})`,
-        extras: sql`iif(${given('newEmail')} is null, ${users.extras}, json_set(${users.extras}, '$.email_verified', json('true')))`
+        extras: sql`${sql.param(given('extras'), users.extras)}`
       })
       .where(isUser)
       .returning()
@@ -56,6 +56,7 @@ export function prepare (db: BetterSQLite3Database) {
       .set({ extras: sql`json_remove(${users.extras}, '$.is_new')` })
       .where(and(isUser, sql`json_type(${users.extras}, '$.is_new') is not null`))
       .prepare(),
+    setExtras: db.update(users).set({ extras: sql`${sql.param(given('extras'), users.extras)}` }).where(isUser).prepare(),
     setClaims: db.update(users).set({ claims: sql`${sql.param(given('claims'), users.claims)}` }).where(isUser).prepare(),
     setLinkClaims: db.update(providerLinks).set({ claims: sql`${sql.param(given('claims'), providerLinks.claims)}` }).where(isLink).prepare(),
     replacePasswordHash: db.update(credentials)

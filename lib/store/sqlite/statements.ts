@@ -7,6 +7,7 @@ import { whileLocked } from './lock.js'
 import { type Prepared, prepare } from './prepare.js'
 import { createSqliteTables } from './tables.js'
 import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, linksWithout } from '../store.js'
+import { type Vouching, vouchersAfter } from '../vouchers.js'
 
 type Row = typeof users.$inferSelect
 
@@ -59,7 +60,8 @@ export class SqliteStatements implements AuthStore {
     return this.#transaction(({ userByEmail, link: linked, insertUser, insertLink, insertCredential }) => {
       const isTaken = email !== null && userByEmail.get({ email }) !== undefined
       if (isTaken || linked.get({ ...link }) !== undefined) return null
-      const row = insertUser.get({ userId, email, name, claims, extras: { email_verified: emailVerified, is_new: isNew } })
+      const extras = { email_verified: emailVerified, email_verified_by: emailVerified ? [link.provider] : [], is_new: isNew }
+      const row = insertUser.get({ userId, email, name, claims, extras })
       insertLink.run({ ...link, userId })
       if (passwordHash !== undefined) insertCredential.run({ userId, passwordHash })
       return userOf(row)
@@ -78,9 +80,12 @@ export class SqliteStatements implements AuthStore {
   }
 
   async removeLink (userId: string, provider: string): Promise<Link[]> {
-    return this.#transaction(({ links, deleteLink, deleteCredential }) => {
+    return this.#transaction(({ userById, links, setExtras, deleteLink, deleteCredential }) => {
+      const user = userById.get({ userId })
+      if (user === undefined) throw new AuthError('unknown_user')
       const left = linksWithout(links.all({ userId }), provider)
-      deleteLink.run({ userId, provider })
+      const { changes } = deleteLink.run({ userId, provider })
+      if (changes > 0) setExtras.run({ userId, extras: extrasAfter(user, { provider, vouches: false, isNewEmail: false }) })
       if (provider === 'local') deleteCredential.run({ userId })
       return left
     })
@@ -157,10 +162,17 @@ export class SqliteStatements implements AuthStore {
 }
 
 /** A link that is new has no earlier claims: nothing in them has changed. */
-function noteIdentity ({ userByEmail, setIdentity }: Prepared, { userId, email }: Row, { claims, verifiedEmail }: LinkedIdentity, earlier = claims): User | null {
+function noteIdentity ({ userByEmail, setIdentity }: Prepared, user: Row, { provider, claims, verifiedEmail }: LinkedIdentity, earlier = claims): User | null {
+  const { userId, email } = user
   const isDue = email === null || earlier.email !== claims.email
   const takesEmail = verifiedEmail !== null && (email === verifiedEmail || (isDue && userByEmail.get({ email: verifiedEmail }) === undefined))
-  return userOf(setIdentity.get({ userId, name: claims.name ?? null, newEmail: takesEmail ? verifiedEmail : null }))
+  const extras = extrasAfter(user, { provider, vouches: takesEmail, isNewEmail: takesEmail && email !== verifiedEmail })
+  return userOf(setIdentity.get({ userId, name: claims.name ?? null, newEmail: takesEmail ? verifiedEmail : null, extras }))
+}
+
+function extrasAfter ({ extras }: Row, vouching: Vouching): Row['extras'] {
+  const vouchers = vouchersAfter(extras.email_verified_by, vouching)
+  return { ...extras, email_verified: vouchers.length > 0, email_verified_by: vouchers }
 }
 
 function userOf (row: Row | undefined): User | null {
