@@ -2,7 +2,7 @@ import type { FastifySessionOptions } from '@fastify/session'
 import type { RegisterOptions } from 'fastify'
 import { isPlainObject } from './claims.js'
 import { OptionsError } from './errors.js'
-import type { LinkingPolicy, LinkingRule, SignInHook, SignInRules } from './flows/sign-in-rules.js'
+import type { LinkHook, LinkingPolicy, LinkingRule, SignInHook, SignInRules } from './flows/sign-in-rules.js'
 import { LocalIdentityProvider } from './local/identity-provider.js'
 import type { OriginRules } from './own-origin.js'
 import { assertProviderName } from './providers/provider-options.js'
@@ -33,6 +33,8 @@ export interface AuthPluginOptions {
   linking?: LinkingPolicy | undefined
   /** Called before each sign-in is written into the session; may grant claims, and refuse. */
   onSignIn?: SignInHook | undefined
+  /** Called before an identity is added to the account of a signed-in user who asked for it; may refuse. */
+  onLink?: LinkHook | undefined
   /** The application's own page for signing in, such as `/login`: browsers are sent there by guards (with `next`) and with errors that have no other page. */
   loginPage?: string | undefined
   /** Origins besides the application's own whose pages may send POST requests, such as `https://admin.app.example`. */
@@ -96,7 +98,7 @@ export interface Surroundings {
 }
 
 /** Fastify itself takes the last two. */
-const KNOWN_OPTIONS = ['baseUrl', 'providers', 'local', 'store', 'session', 'prefix', 'trustedOrigins', 'linking', 'onSignIn', 'loginPage', 'rateLimit', 'logLevel', 'logSerializers']
+const KNOWN_OPTIONS = ['baseUrl', 'providers', 'local', 'store', 'session', 'prefix', 'trustedOrigins', 'linking', 'onSignIn', 'onLink', 'loginPage', 'rateLimit', 'logLevel', 'logSerializers']
 
 const OF_A_PROVIDER = 'it is one of a provider, such as providers: [new GoogleProvider({ clientId, clientSecret })]'
 
@@ -143,7 +145,8 @@ export function resolveOptions (options: AuthPluginOptions & RegisterOptions, ar
     prefix,
     trustedOrigins: checkedTrustedOrigins(options.trustedOrigins ?? []),
     linking: checkedLinking(options.linking ?? 'verified-email'),
-    onSignIn: checkedHook(options.onSignIn),
+    onSignIn: checkedHook<SignInHook>(options.onSignIn, 'onSignIn must be a function ({ request, principal, identity, tokens, created }) => void'),
+    onLink: checkedHook<LinkHook>(options.onLink, 'onLink must be a function ({ request, userId, identity, tokens }) => void'),
     loginPage: checkedLoginPage(options.loginPage, baseUrl),
     rateLimit: checkedRateLimit(options.rateLimit ?? {}, around.rateLimit === true)
   })
@@ -247,9 +250,9 @@ function checkedLinking (linking: unknown): LinkingPolicy {
   throw new OptionsError("linking must be 'verified-email', 'never' or a function (existing, identity) => boolean")
 }
 
-function checkedHook (hook: unknown): SignInHook | null {
+function checkedHook<Hook extends (...args: never[]) => unknown> (hook: unknown, expected: string): Hook | null {
   if (hook === undefined) return null
-  if (!isFunction<SignInHook>(hook)) throw new OptionsError('onSignIn must be a function ({ request, principal, identity, tokens, created }) => void')
+  if (!isFunction<Hook>(hook)) throw new OptionsError(expected)
   return hook
 }
 

@@ -16,7 +16,7 @@ t.beforeEach(() => { delete process.env.SVC_SESSION_SECRET })
 t.test('what is not given has a default', async t => {
   const resolved = resolveOptions({ session })
 
-  t.strictSame({ ...resolved, store: null }, { baseUrl: null, providers: [], local: null, store: null, session: { secret: [SECRET] }, prefix: '/auth', trustedOrigins: new Set(), linking: 'verified-email', onSignIn: null, loginPage: null, rateLimit: { timeWindow: 900_000, login: 300, account: 20, register: 60, callback: 300 } })
+  t.strictSame({ ...resolved, store: null }, { baseUrl: null, providers: [], local: null, store: null, session: { secret: [SECRET] }, prefix: '/auth', trustedOrigins: new Set(), linking: 'verified-email', onSignIn: null, onLink: null, loginPage: null, rateLimit: { timeWindow: 900_000, login: 300, account: 20, register: 60, callback: 300 } })
   t.ok(resolved.store instanceof MemoryAuthStore)
   t.not(resolved.store, resolveOptions({ session }).store, 'each application has a store of its own')
 })
@@ -142,6 +142,7 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   ...['https://admin.app.example', {}, new Set(), ['admin.app.example'], ['https://admin.app.example/'], ['https://admin.app.example/path'], ['https://Admin.app.example'], ['https://admin.app.example:443'], ['*'], ['null'], [''], [null], [1], ['https://user@admin.app.example'], ['javascript:1'], ['https://fine.example', 'fine.example']]
     .map((trustedOrigins): [string, object, RegExp] => [`trustedOrigins ${String(trustedOrigins)}`, { trustedOrigins }, /^trustedOrigins must be a list of origins/]),
   ...['always', 'verified_email', '', true, {}, []].map((linking): [string, object, RegExp] => [`linking ${JSON.stringify(linking)}`, { linking }, /^linking must be 'verified-email', 'never' or a function/]),
+  ...[null, 'hook', true, {}].map((onLink): [string, object, RegExp] => [`onLink ${JSON.stringify(onLink)}`, { onLink }, /^onLink must be a function/]),
   ...[null, 'hook', true, {}].map((onSignIn): [string, object, RegExp] => [`onSignIn ${JSON.stringify(onSignIn)}`, { onSignIn }, /^onSignIn must be a function/]),
   ...['', 'login', '//login', '/\\login', 'https://app.example/login', '/a/../login', '/log in', '/ü', 1, null, ['/login']].map((loginPage): [string, object, RegExp] => [`loginPage ${JSON.stringify(loginPage)}`, { loginPage }, /^loginPage must be a path of this application/]),
   ...[true, 5, [], { login: 0 }, { account: 1.5 }, { register: '5' }, { callback: Infinity }, { timeWindow: -1 }, { login: undefined }, { logins: 5 }, { store: {} }, { store: () => {} }, { store: class { incr () {} } }, { store: class { child () {} } }, { toString: 5 }]

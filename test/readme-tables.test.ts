@@ -49,7 +49,7 @@ t.test('the options that README has beside the name of a class are those of the 
 })
 
 t.test('the defaults that README has in tables are those of the code', async t => {
-  const { baseUrl, local, onSignIn, loginPage, providers, store, prefix, linking, rateLimit, trustedOrigins } = resolveOptions({ session: { secret: SESSION_SECRET } })
+  const { baseUrl, local, onSignIn, onLink, loginPage, providers, store, prefix, linking, rateLimit, trustedOrigins } = resolveOptions({ session: { secret: SESSION_SECRET } })
   const { issuer, ttl, registration } = new LocalIdentityProvider({ secret: LOCAL_SECRET })
   const { authorizationParams, timeout, fetch } = checkedProviderOptions({ name: 'any', ...CLIENT }, [])
   const oidc = (name: string) => initializerIn('lib/providers/oidc.ts', name)
@@ -67,6 +67,7 @@ t.test('the defaults that README has in tables are those of the code', async t =
       loginPage: loginPage ?? nothing,
       linking,
       onSignIn: onSignIn ?? nothing,
+      onLink: onLink ?? nothing,
       rateLimit,
       trustedOrigins: [...trustedOrigins]
     }],

@@ -7,10 +7,10 @@ import { checkedIdentity } from '../providers/identity.js'
 import type { ExternalProvider, ProviderTokens } from '../providers/provider.js'
 import { type PendingSignIn, addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
 import { assertSessionGoesOn, principalOf } from '../session/principal.js'
-import { linkIdentity, userOfIdentity } from './linking.js'
+import { assertLinkable, linkIdentity, userOfIdentity } from './linking.js'
 import { confirmedPrincipal } from './refresh.js'
 import { signIn } from './sign-in.js'
-import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
+import { type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
 /**
  * Starts a sign-in at a provider.
@@ -54,15 +54,20 @@ export async function finishSignIn (request: FastifyRequest, provider: ExternalP
  * Finishes the linking of another identity: authorization response, token request, identity, link. It is good for the user who started
  * it and is still signed in; his session stays what it is.
  *
- * @throws AuthError `invalid_state`, `already_linked`, `access_denied`, `provider_unavailable`, `provider_error`, `unauthenticated`, `unavailable`
+ * @throws what the hook throws; AuthError `invalid_state`, `already_linked`, `access_denied`, `provider_unavailable`, `provider_error`, `unauthenticated`, `unavailable`
  */
-export async function finishLinking (request: FastifyRequest, provider: ExternalProvider, rules: SignInRules, redirectUri: string, parameters: URLSearchParams, pending: PendingSignIn): Promise<void> {
+export async function finishLinking (request: FastifyRequest, provider: ExternalProvider, { store, onLink }: SignInRules, redirectUri: string, parameters: URLSearchParams, pending: PendingSignIn): Promise<void> {
   if (principalOf(request)?.userId !== pending.linkTo) throw new AuthError('invalid_state')
-  const { identity } = await authenticate(provider, redirectUri, parameters, pending)
+  const { identity, tokens } = await authenticate(provider, redirectUri, parameters, pending)
   await assertSessionGoesOn(request)
   // Who was deleted meanwhile, or whose way in was taken away, adds none.
-  const { userId } = await confirmedPrincipal(request, rules.store)
-  const isNew = await linkIdentity(rules.store, userId, identity)
+  const { userId } = await confirmedPrincipal(request, store)
+  if (onLink !== null) {
+    await assertLinkable(store, userId, identity)
+    await answerOfApplication(() => onLink({ request, userId, identity, tokens }))
+    await assertSessionGoesOn(request)
+  }
+  const isNew = await linkIdentity(store, userId, identity)
   if (isNew) audit('link', { userId, provider: provider.name, by: 'request' }, request)
 }
 

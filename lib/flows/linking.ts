@@ -23,7 +23,7 @@ const MAX_ATTEMPTS = 10
  *
  * @throws AuthError `account_exists` when the e-mail is somebody's and it is not certain that it is the same person, `unavailable`
  */
-export async function userOfIdentity ({ store, linking, onSignIn }: SignInRules, identity: ProviderIdentity): Promise<UserOfIdentity> {
+export async function userOfIdentity ({ store, linking, onSignIn }: Omit<SignInRules, 'onLink'>, identity: ProviderIdentity): Promise<UserOfIdentity> {
   const email = emailOf(identity.claims)
   const link = linkOf(identity, email)
 
@@ -64,6 +64,17 @@ export async function linkIdentity (store: AuthStore, userId: string, identity: 
   }
   await store.refreshIdentity(link)
   return false
+}
+
+/**
+ * Refuses an identity that cannot be added to a user.
+ *
+ * @throws AuthError `already_linked`, `unavailable`
+ */
+export async function assertLinkable (store: AuthStore, userId: string, { provider, subject }: ProviderIdentity): Promise<void> {
+  const [owner, links] = await Promise.all([store.findUser({ provider, subject }), store.links(userId)])
+  const mayHave = owner === null ? !links.some(link => link.provider === provider) : owner.userId === userId
+  if (!mayHave) throw new AuthError('already_linked')
 }
 
 /** Whoever registered an address that is not his waits for its owner: only an e-mail that a provider vouched for says who the user is. */

@@ -43,11 +43,30 @@ export interface SignIn {
  */
 export type SignInHook = (signIn: SignIn) => void | Promise<void>
 
+/** An identity that a signed-in user is about to add to their account, as the hook `onLink` sees it. */
+export interface Linking {
+  /** The callback of the provider. */
+  request: FastifyRequest
+  /** The user who asked for the link and is signed in. */
+  userId: string
+  /** The identity, according to the provider. It may be linked to this user already. */
+  identity: ProviderIdentity
+  /** What the provider issued, for this hook alone: it is stored nowhere. */
+  tokens: ProviderTokens
+}
+
+/**
+ * The application's part in every explicit linking, before the link is written. `throw new SignInRefused('code')`, or any
+ * {@link AuthError}, refuses with its code.
+ */
+export type LinkHook = (linking: Linking) => void | Promise<void>
+
 /** What an application has decided about sign-ins. */
 export interface SignInRules {
   readonly store: AuthStore
   readonly linking: LinkingPolicy
   readonly onSignIn: SignInHook | null
+  readonly onLink: LinkHook | null
 }
 
 /** What a new user is marked with when there is a hook to ask. */

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { type AuthPluginOptions, MemoryAuthStore } from '../../lib/index.js'
+import { type AuthPluginOptions, AuthError, type Linking, MemoryAuthStore, SignInRefused } from '../../lib/index.js'
 import { SESSION_SECRET, localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { FROM_OWN_PAGE, OwnProvider, type Person, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
@@ -238,4 +238,53 @@ t.test('what was linked is unlinked, until one way in is left', async t => {
   t.strictSame(await waysIn(), ['a ada-1'])
   t.match((await new Browser(app).post('/auth/local/login', ADA)).json(), { code: 'invalid' }, 'the password went with it')
   await t.rejects(app.auth.unlink(userId, 'a'), { code: 'last_link' })
+})
+
+t.test('the hook onLink is told who links what, with the tokens of the provider, each time', async t => {
+  const told: Linking[] = []
+  const { browser, userId, waysIn } = await withAda(t, { onLink: async linking => { told.push(linking) } })
+
+  await linkAt(browser, 'a', ADA_AT_A)
+  await linkAt(browser, 'a', ADA_AT_A)
+
+  const tokens = { accessToken: 'the-access-token', refreshToken: 'the-refresh-token', idToken: 'the.id.token', expiresIn: 60, scope: 'openid' }
+  const identity = { provider: 'a', subject: 'ada-1', claims: { sub: 'ada-1', email: 'ada@elsewhere.example' }, emailVerified: true }
+  t.strictSame(told.map(({ request: _, ...rest }) => rest), [{ userId, identity, tokens }, { userId, identity, tokens }])
+  t.match(told[0]?.request.url, /^\/auth\/a\/callback/)
+  t.strictSame(await waysIn(), ['a ada-1', 'local ada@example.com'])
+})
+
+t.test('the hook onLink refuses with its code, a mistake in it is unavailable, and nothing is linked', async t => {
+  const failures = [['not_ours', new SignInRefused('not_ours')], ['forbidden', new AuthError('forbidden')], ['unavailable', new Error('the directory is down')]] as const
+  for (const [code, failure] of failures) {
+    const { browser, userId, waysIn } = await withAda(t, { onLink: () => { throw failure } })
+
+    t.equal((await linkAt(browser, 'a', ADA_AT_A)).headers.location, `/account?error=${code}`)
+
+    t.strictSame(await waysIn(), ['local ada@example.com'])
+    t.equal(await userIdIn(browser), userId, 'the session stays')
+  }
+})
+
+t.test('the hook onLink is not asked about an identity that cannot be linked', async t => {
+  const told: Linking[] = []
+  const { app, browser, waysIn } = await withAda(t, { onLink: linking => { told.push(linking) } })
+  await signInAt(new Browser(app), 'a', { subject: 'bob-1' })
+
+  t.equal((await linkAt(browser, 'a', { subject: 'bob-1' })).headers.location, '/account?error=already_linked')
+  await linkAt(browser, 'a', ADA_AT_A)
+  t.equal((await linkAt(browser, 'a', { subject: 'ada-2' })).headers.location, '/account?error=already_linked')
+
+  t.strictSame(told.map(({ identity }) => identity.subject), ['ada-1'])
+  t.strictSame(await waysIn(), ['a ada-1', 'local ada@example.com'])
+})
+
+t.test('attack 23: a user who signs out while the hook onLink thinks adds no identity', async t => {
+  const { browser, waysIn } = await withAda(t, {
+    onLink: async () => { await new Browser(browser.app, browser.cookies).post('/auth/local/revoke') }
+  })
+
+  t.equal((await linkAt(browser, 'a', ADA_AT_A)).headers.location, '/account?error=invalid_state')
+
+  t.strictSame(await waysIn(), ['local ada@example.com'])
 })

@@ -1,7 +1,7 @@
 import fastifySession from '@fastify/session'
 import Fastify, { type FastifyRequest } from 'fastify'
 import authPlugin, {
-  authPlugin as namedPlugin, type AuthPluginOptions, type AuthStore, type ExternalProvider, GoogleProvider, type LinkingPolicy, type LinkingRule, LocalIdentityProvider, MemoryAuthStore,
+  authPlugin as namedPlugin, type AuthPluginOptions, type AuthStore, type ExternalProvider, GoogleProvider, type LinkHook, type Linking, type LinkingPolicy, type LinkingRule, LocalIdentityProvider, MemoryAuthStore,
   type Principal, type ProviderIdentity, type ProviderTokens, type RateLimitOptions, type SessionOptions, type SignIn, type SignInHook, SignInRefused, SqlAuthStore, type User
 } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
@@ -145,6 +145,20 @@ describe('the option linking', () => {
     expect<LinkingRule>().type.not.toBeAssignableFrom<() => string | undefined>()
     expect<LinkingRule>().type.not.toBeAssignableFrom<(email: string) => boolean>()
   })
+})
+
+test('the option onLink is given the linking, with the tokens of the provider', () => {
+  app.register(authPlugin, {
+    async onLink ({ request, userId, identity, tokens }) {
+      expect(request).type.toBe<FastifyRequest>()
+      expect(userId).type.toBe<string>()
+      expect(identity).type.toBe<ProviderIdentity>()
+      expect(tokens).type.toBe<ProviderTokens>()
+      if (!identity.emailVerified) throw new SignInRefused('unverified')
+    }
+  })
+  expect<LinkHook>().type.toBe<(linking: Linking) => void | Promise<void>>()
+  expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ onLink: string }>()
 })
 
 describe('the option onSignIn', () => {
