@@ -6,10 +6,13 @@ import { OptionsError } from '../errors.js'
 import type { PostgresDatabase } from './postgres/prepare.js'
 import { incompatibility } from './sqlite/compatibility.js'
 
+/** A Drizzle database on better-sqlite3, with the connection that it was given. */
+type DrizzleDatabase = BetterSQLite3Database & { $client: Database }
+
 export type SqliteTarget =
   | { dialect: 'sqlite', file: string }
   | { dialect: 'sqlite', connection: Database }
-  | { dialect: 'sqlite', db: BetterSQLite3Database }
+  | { dialect: 'sqlite', db: DrizzleDatabase }
 
 export type PostgresTarget =
   | { dialect: 'postgres', url: string }
@@ -96,7 +99,7 @@ function isSqliteConnection (target: unknown): target is Database {
   return typeof target === 'object' && hasMethods(target, 'pragma', 'prepare')
 }
 
-function isDrizzleSqlite (target: unknown): target is BetterSQLite3Database & { $client: Database } {
+function isDrizzleSqlite (target: unknown): target is DrizzleDatabase {
   return typeof target === 'object' && target !== null && '$client' in target && isSqliteConnection(target.$client)
 }
 

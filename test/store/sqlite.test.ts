@@ -21,6 +21,13 @@ const UNAVAILABLE = { name: 'AuthError', code: 'unavailable', statusCode: 503, m
 const LOADED_BEFORE = ['--import', new URL('../../lib/store/sqlite/open.ts', import.meta.url).href]
 const DDL = /\b(create|alter|drop)\b/i
 
+/** Stores on a file, by what they are opened with. */
+const ENGINES_ON_A_FILE: Record<string, (t: Test, file: string) => SqlAuthStore> = {
+  'a file': (t, file) => open(t, file),
+  "the application's connection, with a busy timeout of five seconds": (t, file) => open(t, walConnection(t, file)),
+  "the application's Drizzle database": (t, file) => open(t, drizzle(walConnection(t, file)))
+}
+
 t.setTimeout(300_000) // Many processes take long to start where there are few cores.
 
 t.test('SqlAuthStore in memory', async t => {
@@ -419,6 +426,70 @@ t.test('while another process holds the lock', async t => {
     t.strictSame(await granted, { role: 'admin' })
   })
 
+  for (const [engine, storeOn] of Object.entries(ENGINES_ON_A_FILE)) {
+    t.test(`fifty writes wait, the process is idle meanwhile, and all are done when the lock is gone: on ${engine}`, async t => {
+      const file = join(t.testdir(), 'users.db')
+      const store = storeOn(t, file)
+      const ada = newUser()
+      await store.createUser(ada)
+      const names = Array.from({ length: 50 }, (_, index) => `claim-${index}`)
+      const other = connect(t, file)
+
+      other.exec('begin immediate')
+      const granted = Promise.all(names.map(name => store.grant(ada.userId, { [name]: 1 })))
+      const before = performance.eventLoopUtilization()
+      for await (const tick of countedTicks()) if (tick === 20) break
+      const { utilization } = performance.eventLoopUtilization(before)
+      other.exec('commit')
+      await granted
+
+      t.ok(utilization < 0.7, `the process was busy for ${utilization} of the time`)
+      t.strictSame(Object.keys((await store.findUser({ userId: ada.userId }))?.claims ?? {}).sort(), names.sort())
+    })
+  }
+
+  t.test('one of the writes of a process tries', async t => {
+    const file = join(t.testdir(), 'users.db')
+    const statements: string[] = []
+    const store = open(t, connect(t, file, statements))
+    const ada = newUser()
+    await store.createUser(ada)
+    const other = connect(t, file)
+    const attempts = () => statements.filter(statement => /^begin/i.test(statement)).length
+
+    other.exec('begin immediate')
+    statements.length = 0
+    const since = performance.now()
+    const granted = Promise.all(Array.from({ length: 50 }, (_, index) => store.grant(ada.userId, { [`claim-${index}`]: 1 })))
+    for await (const tick of countedTicks()) if (tick === 10) break
+
+    t.ok(attempts() > 0)
+    t.ok(attempts() <= 2 + (performance.now() - since) / 4, 'one, again and again, with pauses of five milliseconds')
+    other.exec('commit')
+    await granted
+  })
+
+  t.test('a connection of the application keeps its busy timeout, whether a write is done, waits or fails', async t => {
+    const file = join(t.testdir(), 'users.db')
+    const connection = connect(t, file)
+    connection.pragma('busy_timeout = 1234')
+    const store = open(t, connection)
+    const ada = newUser()
+    const timeout = () => connection.pragma('busy_timeout', { simple: true })
+    await store.createUser(ada)
+    t.equal(timeout(), 1234)
+    const other = connect(t, file)
+
+    other.exec('begin immediate')
+    const granted = store.grant(ada.userId, { role: 'admin' })
+    t.equal(timeout(), 1234)
+    other.exec('commit')
+    await granted
+    await t.rejects(store.grant(randomUUID(), {}), { code: 'unknown_user' })
+
+    t.equal(timeout(), 1234)
+  })
+
   t.test('reading goes on', async t => {
     const file = join(t.testdir(), 'users.db')
     const store = open(t, file)
@@ -695,6 +766,12 @@ function open (t: Test, target: string | SqlEngine, options: SqlAuthStoreOptions
 function connect (t: Test, file = ':memory:', statements: string[] = []): Database {
   const connection = new SqliteDatabase(file, { verbose: statement => { statements.push(String(statement)) } })
   t.teardown(() => { connection.close() })
+  return connection
+}
+
+function walConnection (t: Test, file: string): Database {
+  const connection = connect(t, file)
+  connection.pragma('journal_mode = WAL')
   return connection
 }
 

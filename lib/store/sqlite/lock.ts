@@ -1,16 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Database } from 'better-sqlite3'
 import { sqliteCode } from './failures.js'
-
-/** How long SQLite itself waits for a lock: it blocks the whole process meanwhile. */
-export const LOCK_WAIT_MS = 50
 
 /** How long work is tried again, in all, while another process holds the lock. */
 const PATIENCE_MS = 5000
-const PAUSE_MS = 20
+const PAUSE_MS = 5
 
-/** Tries work on an SQLite database until no other process holds the lock that it needs, without blocking this one, for five seconds. */
-export async function whileLocked<T> (work: () => T): Promise<T> {
-  const deadline = Date.now() + PATIENCE_MS
+/** Tries work on an SQLite database for five seconds, until no other process holds the lock that it needs. */
+export async function whileLocked<T> (work: () => T, deadline = Date.now() + PATIENCE_MS): Promise<T> {
   for (;;) {
     try {
       return work()
@@ -18,6 +15,48 @@ export async function whileLocked<T> (work: () => T): Promise<T> {
       if (!isLocked(error) || Date.now() > deadline) throw error
     }
     await wait(PAUSE_MS)
+  }
+}
+
+/** Lets the writers of this process take turns when another process holds the lock: one of them tries, the others wait for it. */
+export class WriteLock {
+  readonly #waiting: Array<() => void> = []
+  #isTried = false
+
+  /** Does work at once if the lock is free, else when it becomes free, within five seconds. */
+  async run<T> (work: () => T): Promise<T> {
+    const deadline = Date.now() + PATIENCE_MS
+    if (this.#isTried) await new Promise<void>(resolve => { this.#waiting.push(resolve) })
+    else {
+      try {
+        return work()
+      } catch (error) {
+        if (!isLocked(error)) throw error
+      }
+      this.#isTried = true
+    }
+    try {
+      return await whileLocked(work, deadline)
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#isTried = false
+      else setImmediate(next)
+    }
+  }
+}
+
+/**
+ * Runs work without waiting for a lock inside SQLite, which would block the whole process. The busy timeout of the connection
+ * is the application's, and is what it was when the work is done.
+ */
+export function withoutWaiting<T> (connection: Database, work: () => T): T {
+  const timeout = Number(connection.pragma('busy_timeout', { simple: true }))
+  if (timeout === 0) return work()
+  connection.pragma('busy_timeout = 0')
+  try {
+    return work()
+  } finally {
+    connection.pragma(`busy_timeout = ${timeout}`)
   }
 }
 

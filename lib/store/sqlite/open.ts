@@ -4,7 +4,7 @@ import type { AuthStore } from '../store.js'
 import type { SqliteTarget } from '../sql-target.js'
 import { incompatibility } from './compatibility.js'
 import { storeFailure } from './failures.js'
-import { LOCK_WAIT_MS, whileLocked } from './lock.js'
+import { whileLocked, withoutWaiting } from './lock.js'
 import { SqliteStatements } from './statements.js'
 
 /** A store on an SQLite file, or on an application's connection, which stays the application's to close. */
@@ -14,7 +14,7 @@ export async function openSqlite (target: SqliteTarget, { createTables }: { crea
     return new SqliteStatements(drizzle({ client: connection }), { createTables, close: () => { connection.close() } })
   }
   const db = 'db' in target ? target.db : drizzle({ client: target.connection })
-  return new SqliteStatements(db, { createTables, close: () => {} })
+  return new SqliteStatements(db, { createTables, attempt: work => withoutWaiting(db.$client, work) })
 }
 
 /** Opens a database file, or makes it; `:memory:` is a database of its own. What is committed survives a crash of the machine. */
@@ -23,8 +23,8 @@ async function openFile (file: string): Promise<Database> {
   if (problem !== null) throw new Error(problem)
   let connection: Database | undefined
   try {
-    // Waiting for a lock inside SQLite would block the whole process; a short wait here, the long one between attempts.
-    const opened = connection = new SqliteDatabase(file, { timeout: LOCK_WAIT_MS })
+    // Waiting for a lock inside SQLite would block the whole process.
+    const opened = connection = new SqliteDatabase(file, { timeout: 0 })
     await whileLocked(() => opened.pragma('journal_mode = WAL'))
     opened.pragma('synchronous = FULL')
     opened.pragma('foreign_keys = ON')

@@ -3,13 +3,20 @@ import type { AuthorizationClaims } from '../../claims.js'
 import { AuthError } from '../../errors.js'
 import type { users } from '../../schema/sqlite.js'
 import { isForeignKeyViolation, storeFailure } from './failures.js'
-import { whileLocked } from './lock.js'
+import { WriteLock, whileLocked } from './lock.js'
 import { type Prepared, prepare } from './prepare.js'
 import { createSqliteTables } from './tables.js'
 import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, linksWithout } from '../store.js'
 import { type Vouching, vouchersAfter } from '../vouchers.js'
 
 type Row = typeof users.$inferSelect
+
+interface SqliteOptions {
+  createTables: boolean
+  /** Runs work on the connection, with no wait for a lock inside SQLite. */
+  attempt?: <T>(work: () => T) => T
+  close?: () => void
+}
 
 /**
  * SqlAuthStore on SQLite. better-sqlite3 runs statements without a pause; what must be atomic between processes too runs in
@@ -18,28 +25,31 @@ type Row = typeof users.$inferSelect
 export class SqliteStatements implements AuthStore {
   readonly #db: BetterSQLite3Database
   readonly #createTables: boolean
+  readonly #attempt: <T>(work: () => T) => T
   readonly #close: () => void
+  readonly #writeLock = new WriteLock()
   #prepared: Prepared | undefined
 
-  constructor (db: BetterSQLite3Database, { createTables, close }: { createTables: boolean, close: () => void }) {
+  constructor (db: BetterSQLite3Database, { createTables, attempt = work => work(), close = () => {} }: SqliteOptions) {
     this.#db = db
     this.#createTables = createTables
+    this.#attempt = attempt
     this.#close = close
   }
 
   async findUser (query: UserQuery): Promise<User | null> {
-    return this.#run(({ userById, userByEmail, userByLink }) => {
+    return this.#read(({ userById, userByEmail, userByLink }) => {
       if ('userId' in query) return userOf(userById.get(query))
       return userOf('email' in query ? userByEmail.get(query) : userByLink.get(query))
     })
   }
 
   async links (userId: string): Promise<Link[]> {
-    return this.#run(({ links }) => links.all({ userId }))
+    return this.#read(({ links }) => links.all({ userId }))
   }
 
   async findCredential (email: string): Promise<Credential | null> {
-    return this.#run(({ credential }) => {
+    return this.#read(({ credential }) => {
       const row = credential.get({ provider: 'local', subject: email })
       const user = userOf(row?.user)
       return row === undefined || user === null ? null : { ...row, user }
@@ -99,7 +109,7 @@ export class SqliteStatements implements AuthStore {
   }
 
   async admitUser (userId: string): Promise<boolean> {
-    return this.#run(({ admitUser }) => admitUser.run({ userId }).changes > 0)
+    return this.#write(({ admitUser }) => admitUser.run({ userId }).changes > 0)
   }
 
   async deleteNewUser (userId: string): Promise<void> {
@@ -107,7 +117,7 @@ export class SqliteStatements implements AuthStore {
   }
 
   async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
-    await this.#run(({ replacePasswordHash }) => replacePasswordHash.run({ userId, current, next }))
+    await this.#write(({ replacePasswordHash }) => replacePasswordHash.run({ userId, current, next }))
   }
 
   async grant (userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> {
@@ -143,12 +153,20 @@ export class SqliteStatements implements AuthStore {
   }
 
   #transaction<T> (work: (prepared: Prepared) => T, failure?: (error: unknown) => AuthError): Promise<T> {
-    return this.#run(prepared => this.#db.transaction(() => work(prepared), { behavior: 'immediate' }), failure)
+    return this.#write(prepared => this.#db.transaction(() => work(prepared), { behavior: 'immediate' }), failure)
   }
 
-  async #run<T> (work: (prepared: Prepared) => T, failure = storeFailure): Promise<T> {
+  #write<T> (work: (prepared: Prepared) => T, failure?: (error: unknown) => AuthError): Promise<T> {
+    return this.#run(attempt => this.#writeLock.run(attempt), work, failure)
+  }
+
+  #read<T> (work: (prepared: Prepared) => T): Promise<T> {
+    return this.#run(attempt => whileLocked(attempt), work)
+  }
+
+  async #run<T> (inTurn: (attempt: () => T) => Promise<T>, work: (prepared: Prepared) => T, failure = storeFailure): Promise<T> {
     try {
-      return await whileLocked(() => work(this.#prepared ??= this.#prepare()))
+      return await inTurn(() => this.#attempt(() => work(this.#prepared ??= this.#prepare())))
     } catch (error) {
       throw error instanceof AuthError ? error : failure(error)
     }
