@@ -1,7 +1,9 @@
+import { setImmediate } from 'node:timers/promises'
 import fp from 'fastify-plugin'
 import type { FastifyInstance } from 'fastify'
 import { Auth } from './auth.js'
 import { OptionsError } from './errors.js'
+import { hashing } from './local/hashing.js'
 import type { LocalIdentityProvider } from './local/identity-provider.js'
 import type { TokenClaims } from './local/token.js'
 import { type AuthPluginOptions, DEFAULT_PREFIX, resolveOptions } from './options.js'
@@ -12,6 +14,7 @@ import { setUpRateLimits } from './routes/rate-limits.js'
 import { setUpScope } from './routes/scope.js'
 import { type Principal, principalOf } from './session/principal.js'
 import { registerSession } from './session/register.js'
+import { SqlAuthStore } from './store/sql.js'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -52,14 +55,35 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   app.decorateRequest('token', null)
 
   await app.register(async scope => {
-    await setUpScope(scope, options)
+    const compilations = await setUpScope(scope, options)
     documentRoutes(scope)
     const limits = await setUpRateLimits(scope, options.rateLimit)
     for (const provider of providers) mountExternalRoutes(scope, provider, options, limits)
-    if (local !== null) mountLocalRoutes(scope, local, auth.channel, options, limits)
+    if (local === null) return
+    mountLocalRoutes(scope, local, auth.channel, options, limits)
+    afterReady(scope, () => [() => hashing.preload(), () => store instanceof SqlAuthStore && store.preload(), ...compilations])
   }, { prefix: given.prefix ?? DEFAULT_PREFIX })
 
   app.addHook('onClose', async () => { await store.close() })
+}
+
+/**
+ * Does in the background, when the application is ready, what its first registration or login would
+ * otherwise wait for.
+ */
+function afterReady (app: FastifyInstance, steps: () => ReadonlyArray<() => unknown>): void {
+  const work = async (): Promise<void> => {
+    for (const step of steps()) {
+      // First the start itself and the requests that came meanwhile.
+      await setImmediate()
+      try {
+        await step()
+      } catch {
+        // The request that needs it meets the failure too, and answers.
+      }
+    }
+  }
+  app.addHook('onReady', async () => { work() })
 }
 
 /** Nothing but a warning: a network of one's own may be one that is trusted. */

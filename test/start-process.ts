@@ -1,12 +1,15 @@
 import { register } from 'node:module'
+import { setImmediate } from 'node:timers/promises'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 
 /** The packages that a process has loaded so far. */
 export interface Loaded {
   whenReady: string[]
+  /** When nothing more is loaded, before the first request. */
+  behindReady: string[]
   /** After a sign-in was started at a provider. */
   afterLogin: string[]
-  /** After somebody registered with a password. */
+  /** After a user registered with a password. */
   afterRegistration: string[]
 }
 
@@ -18,10 +21,12 @@ const packages = new Set<string>()
 
 const { default: Fastify } = await import('fastify')
 const { default: authPlugin, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider, OidcProvider, SqlAuthStore } = await import('../lib/index.js')
+const { hashing } = await import('../lib/local/hashing.js')
 const { SESSION_SECRET, localProvider } = await import('./helpers/app.js')
 const { Browser } = await import('./helpers/browser.js')
 
 const client = { clientId: 'the-id', clientSecret: 'the-secret' }
+const store = new SqlAuthStore(process.argv[2])
 const app = Fastify()
 await app.register(authPlugin, {
   baseUrl: 'https://app.example',
@@ -33,19 +38,23 @@ await app.register(authPlugin, {
     new OidcProvider({ name: 'keycloak', discoveryUrl: 'https://id.example/realms/main/.well-known/openid-configuration', ...client })
   ],
   local: localProvider(),
-  store: new SqlAuthStore(process.argv[2]),
+  store,
   session: { secret: SESSION_SECRET }
 })
 await app.ready()
 const browser = new Browser(app)
 
 const whenReady = loaded()
-await answered(302, browser.get('/auth/github/login'))
-const afterLogin = loaded()
+while (!['@node-rs/argon2', 'better-sqlite3', 'drizzle-orm'].every(name => loaded().includes(name))) await setImmediate()
+await hashing.preload()
+await store.preload()
+const behindReady = loaded()
 await answered(201, browser.post('/auth/local/register', { email: 'ada@example.com', password: 'a good password' }))
 const afterRegistration = loaded()
+await answered(302, browser.get('/auth/github/login'))
+const afterLogin = loaded()
 await app.close()
-process.send?.({ whenReady, afterLogin, afterRegistration } satisfies Loaded)
+process.send?.({ whenReady, behindReady, afterLogin, afterRegistration } satisfies Loaded)
 
 function loaded (): string[] {
   for (let told = receiveMessageOnPort(loadings); told !== undefined; told = receiveMessageOnPort(loadings)) {

@@ -3,7 +3,7 @@ import type { IdentityClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { AuthStore, LinkedIdentity, NewUser, User } from '../store/store.js'
-import { type LinkingPolicy, type ProviderIdentity, type SignInRules, answerOfApplication, toBeAdmitted } from './sign-in-rules.js'
+import { type LinkingPolicy, type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
 /** A user, and whether the identity or even he himself was unknown until now. */
 export interface UserOfIdentity {
@@ -23,7 +23,7 @@ const MAX_ATTEMPTS = 10
  *
  * @throws AuthError `account_exists` when the e-mail is somebody's and it is not certain that it is the same person, `unavailable`
  */
-export async function userOfIdentity ({ store, linking, onSignIn }: Omit<SignInRules, 'onLink'>, identity: ProviderIdentity): Promise<UserOfIdentity> {
+export async function userOfIdentity ({ store, linking }: Omit<SignInRules, 'onLink'>, identity: ProviderIdentity): Promise<UserOfIdentity> {
   const email = emailOf(identity.claims)
   const link = linkOf(identity, email)
 
@@ -33,7 +33,7 @@ export async function userOfIdentity ({ store, linking, onSignIn }: Omit<SignInR
 
     const existing = email === null ? null : await store.findUser({ email })
     if (existing === null) {
-      const created = await store.createUser({ ...newUser(link), ...toBeAdmitted(onSignIn) })
+      const created = await store.createUser({ ...newUser(link), isNew: true })
       if (created !== null) return { user: created, isNew: 'user' }
     } else if (await mayJoin(linking, existing, identity)) {
       const linked = await store.addLink(existing.userId, link)

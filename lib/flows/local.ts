@@ -3,13 +3,14 @@ import type { FastifyRequest } from 'fastify'
 import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, isText } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
+import type { Caller } from '../local/fair-queue.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { type TokenClaims, withoutReservedClaims } from '../local/token.js'
 import type { Principal } from '../session/principal.js'
-import { type AuthStore, type User, answerOfStore, isUserId } from '../store/store.js'
+import { type AuthStore, answerOfStore, isUserId } from '../store/store.js'
 import { confirmedPrincipal } from './refresh.js'
 import { signIn } from './sign-in.js'
-import { type ProviderIdentity, type SignInRules, toBeAdmitted } from './sign-in-rules.js'
+import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
 
 /** What the registration form says, cleaned of empty fields. */
 export interface Registration {
@@ -18,10 +19,18 @@ export interface Registration {
   name: string | undefined
   role: string | undefined
   emailVerified: boolean
+  caller: Caller
+}
+
+/** What the login form says. */
+export interface Login {
+  email: string
+  password: string
+  caller: Caller
 }
 
 /**
- * Makes a user with a password and signs him in.
+ * Makes a user with a password and signs them in.
  *
  * @throws what the hook throws; AuthError `claim_not_allowed`, `invalid_email`, `weak_password`, `busy`, `exists`, `unavailable`
  */
@@ -32,7 +41,7 @@ export async function register (request: FastifyRequest, local: LocalIdentityPro
   }
   const email = canonicalEmail(registration.email)
   if (email === null) throw new AuthError('invalid_email')
-  const passwordHash = await local.hashPassword(registration.password, { email })
+  const passwordHash = await local.hashPassword(registration.password, { email }, registration.caller)
 
   const userId = randomUUID()
   const identity: IdentityClaims = {
@@ -48,7 +57,7 @@ export async function register (request: FastifyRequest, local: LocalIdentityPro
     emailVerified: false,
     name: registration.name ?? null,
     claims,
-    ...toBeAdmitted(rules.onSignIn),
+    isNew: true,
     link: { provider: 'local', subject: email, claims: identity },
     passwordHash
   })
@@ -61,14 +70,14 @@ export async function register (request: FastifyRequest, local: LocalIdentityPro
  *
  * @throws what the hook throws; AuthError `invalid` for a wrong password and an unknown e-mail alike, `busy`, `unavailable`
  */
-export async function login (request: FastifyRequest, local: LocalIdentityProvider, rules: SignInRules, { email, password }: { email: string, password: string }): Promise<Principal> {
-  // What is no e-mail is looked up too, as one that nobody has: that takes as long.
+export async function login (request: FastifyRequest, local: LocalIdentityProvider, rules: SignInRules, { email, password, caller }: Login): Promise<Principal> {
+  // What is not an e-mail is looked up too, as one that no user has: that takes as long.
   const credential = await rules.store.findCredential(canonicalEmail(email) ?? '')
-  const { matches, outdated } = await local.verifyPassword(credential?.passwordHash ?? null, password)
+  const { matches, outdated } = await local.verifyPassword(credential?.passwordHash ?? null, password, caller)
   if (credential === null || !matches) throw new AuthError('invalid')
 
   const { user, link, passwordHash } = credential
-  if (outdated) await rehash(request, local, rules.store, user, passwordHash, password)
+  if (outdated) await rehash(request, rules.store, { userId: user.userId, current: passwordHash }, () => local.rehashPassword(password, caller))
   return signIn(request, rules, { user, isNew: false, identity: localIdentity(link.subject, link.claims), tokens: null })
 }
 
@@ -104,9 +113,9 @@ function initialClaims ({ registration: policy }: LocalIdentityProvider, { role,
 }
 
 /** The password is right, so a new hash can be made of it. A sign-in does not fail for want of that. */
-async function rehash (request: FastifyRequest, local: LocalIdentityProvider, store: AuthStore, { userId }: User, current: string, password: string): Promise<void> {
+async function rehash (request: FastifyRequest, store: AuthStore, { userId, current }: { userId: string, current: string }, renew: () => Promise<string>): Promise<void> {
   try {
-    await store.replacePasswordHash(userId, current, await local.rehashPassword(password))
+    await store.replacePasswordHash(userId, current, await renew())
   } catch (error) {
     request.log.warn({ err: error, userId }, 'the password hash could not be renewed')
   }

@@ -39,7 +39,7 @@ export interface SignIn {
 /**
  * The application's part in every sign-in, before the session is written. Claims that it grants are in the principal already.
  * `throw new SignInRefused('code')`, or any {@link AuthError}, refuses with its code; a user whom the hook has never let in is then
- * deleted again.
+ * deleted again. So is a user who was made for this sign-in, when the session cannot be written afterwards.
  */
 export type SignInHook = (signIn: SignIn) => void | Promise<void>
 
@@ -67,11 +67,6 @@ export interface SignInRules {
   readonly linking: LinkingPolicy
   readonly onSignIn: SignInHook | null
   readonly onLink: LinkHook | null
-}
-
-/** What a new user is marked with when there is a hook to ask. */
-export function toBeAdmitted (hook: SignInHook | null): { isNew?: true } {
-  return hook === null ? {} : { isNew: true }
 }
 
 /**

@@ -17,7 +17,8 @@ export interface Arrival extends UserOfIdentity {
 }
 
 /**
- * Signs a user in: asks the application, writes the session, notes it.
+ * Signs a user in: asks the application, writes the session, notes it. A user who was made for this
+ * sign-in is new until then; when it fails, they are deleted.
  *
  * @throws what the hook throws; AuthError `unauthenticated` when the application's hook deleted the user, `invalid_state` when somebody signed out meanwhile, `unavailable`
  */
@@ -30,15 +31,21 @@ export async function signIn (request: FastifyRequest, { store, onSignIn }: Sign
   const created = user.isNew === true
   if (onSignIn !== null) await askHook(store, onSignIn, { request, principal: arriving, identity, tokens, created })
 
-  const isRegistered = created ? await store.admitUser(userId) : isNew === 'user'
-  if (isRegistered) audit('registration', { userId, provider }, request)
-  // Read again, for the hook may have granted claims.
-  const principal = onSignIn === null ? arriving : await currentPrincipal(store, arriving)
-  if (principal === null) throw new AuthError('unauthenticated')
+  try {
+    // Read again, for the hook may have granted claims.
+    const principal = onSignIn === null ? arriving : await currentPrincipal(store, arriving)
+    if (principal === null) throw new AuthError('unauthenticated')
 
-  await writePrincipal(request, principal)
-  audit('sign-in', { userId, provider, by }, request)
-  return principal
+    await writePrincipal(request, principal, async () => {
+      if (created && await store.admitUser(userId)) audit('registration', { userId, provider }, request)
+    })
+    audit('sign-in', { userId, provider, by }, request)
+    return principal
+  } catch (error) {
+    // Otherwise the user would be told that the registration failed, and at the next try that the e-mail is taken.
+    if (isNew === 'user') await takeBack(request, store, userId)
+    throw error
+  }
 }
 
 /**
@@ -56,7 +63,7 @@ export async function signInUser (request: FastifyRequest, rules: SignInRules, u
   return signIn(request, rules, { user, isNew: false, identity: { provider, subject, claims, emailVerified }, tokens: null }, 'application')
 }
 
-/** Asks the application. Who is new to it stays so until it lets him in, or is gone. */
+/** Asks the application. A new user whom it refuses is deleted. */
 async function askHook (store: AuthStore, onSignIn: SignInHook, signIn: SignIn): Promise<void> {
   try {
     await answerOfApplication(() => onSignIn(signIn))
@@ -66,11 +73,11 @@ async function askHook (store: AuthStore, onSignIn: SignInHook, signIn: SignIn):
   }
 }
 
-/** Leaves nothing behind of somebody who was not let in, unless another sign-in of his was. */
+/** Deletes a new user who was not signed in. A user whom another request has signed in meanwhile is not new and stays. */
 async function takeBack (request: FastifyRequest, store: AuthStore, userId: string): Promise<void> {
   try {
     await store.deleteNewUser(userId)
   } catch (error) {
-    request.log.warn({ err: error, userId }, 'a user whom the application did not let in could not be deleted')
+    request.log.warn({ err: error, userId }, 'a new user who was not signed in could not be deleted')
   }
 }

@@ -2,6 +2,7 @@ import { inspect } from 'node:util'
 import { isPlainObject } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { secretsOf } from '../secrets.js'
+import type { Caller } from './fair-queue.js'
 import { type Argon2Cost, type Argon2Options, DEFAULT_ARGON2_COST, HIGHEST_ARGON2_COST, PasswordHasher, type PasswordVerdict } from './password.js'
 import { type ExtraClaims, type TokenClaims, TokenIssuer, type TokenUse } from './token.js'
 
@@ -113,34 +114,38 @@ export class LocalIdentityProvider {
    *
    * @param password 8 to 1024 bytes in NFKC
    * @param context what the rule is told besides: the e-mail in its canonical form
+   * @param caller for whom: with an `address` requests of other addresses keep their turn, and when `signal`
+   * aborts, the password no longer waits for its turn
    * @returns an Argon2id PHC string
-   * @throws AuthError `weak_password`, `busy` when too many passwords are waiting, `unavailable` when none can be hashed
+   * @throws AuthError `weak_password`, `busy` when too many passwords wait; the reason of `signal`
    * @see RFC 9106, RFC 8265 section 4
    */
-  async hashPassword (password: string, context: { email: string }): Promise<string> {
+  async hashPassword (password: string, context: { email: string }, caller?: Caller): Promise<string> {
     const verdict = await this.#check(password, context)
     if (verdict !== true) throw new AuthError('weak_password', typeof verdict === 'string' ? { message: verdict } : {})
-    return this.#passwords.hash(password)
+    return this.#passwords.hash(password, caller)
   }
 
   /**
    * Hashes a password that is in use already, with today's cost; the application's rule for new passwords is not asked.
    *
+   * @param caller as of {@link hashPassword}
    * @returns an Argon2id PHC string
-   * @throws AuthError `weak_password` when it is not 8 to 1024 bytes long, `busy`, `unavailable`
+   * @throws AuthError `weak_password` when it is not 8 to 1024 bytes long, `busy`; the reason of `signal`
    */
-  async rehashPassword (password: string): Promise<string> {
-    return this.#passwords.hash(password)
+  async rehashPassword (password: string, caller?: Caller): Promise<string> {
+    return this.#passwords.hash(password, caller)
   }
 
   /**
    * Compares a password with a stored hash; takes the same time when there is none.
    *
    * @param passwordHash an Argon2id PHC string, or null
-   * @throws AuthError `busy`, `unavailable`
+   * @param caller as of {@link hashPassword}
+   * @throws AuthError `busy`; the reason of `signal`
    */
-  async verifyPassword (passwordHash: string | null, password: string): Promise<PasswordVerdict> {
-    return this.#passwords.verify(passwordHash, password)
+  async verifyPassword (passwordHash: string | null, password: string, caller?: Caller): Promise<PasswordVerdict> {
+    return this.#passwords.verify(passwordHash, password, caller)
   }
 
   /** What logs print of it: never the secret. */

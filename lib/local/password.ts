@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import type * as argon2 from '@node-rs/argon2'
+import type { ParsedHashOptions } from '@node-rs/argon2'
 import { AuthError } from '../errors.js'
 import { Once } from '../once.js'
-import { hashThreads } from './hash-threads.js'
+import type { Caller } from './fair-queue.js'
+import { hashing } from './hashing.js'
 
 /** Cost of a password hash (Argon2id, RFC 9106). */
 export interface Argon2Options {
@@ -43,8 +44,8 @@ export interface PasswordVerdict {
 /** Argon2id hashes as PHC strings. */
 export class PasswordHasher {
   readonly #cost: Argon2Cost
-  /** The hash of a password that nobody has. */
-  readonly #decoy = new Once(() => hashThreads.hash({ password: randomBytes(16).toString('hex'), cost: this.#cost }))
+  /** The hash of a password that no user has. */
+  readonly #decoy = new Once(() => hashing.hash({ password: randomBytes(16).toString('hex'), cost: this.#cost }))
 
   constructor (cost: Argon2Cost) {
     this.#cost = cost
@@ -52,36 +53,36 @@ export class PasswordHasher {
 
   /**
    * @returns a PHC string
-   * @throws AuthError `weak_password` when the length is not 8 to 1024 bytes, `busy` when too many hashes are waiting, `unavailable` when none can be computed
+   * @throws AuthError `weak_password` when the length is not 8 to 1024 bytes, `busy` when too many hashes wait
    */
-  async hash (password: string): Promise<string> {
+  async hash (password: string, caller?: Caller): Promise<string> {
     const normalized = normalizePassword(password)
     if (normalized === null) throw new AuthError('weak_password')
-    return hashThreads.hash({ password: normalized, cost: this.#cost })
+    return hashing.hash({ password: normalized, cost: this.#cost }, caller)
   }
 
   /**
-   * Compares a password with a stored hash. Without a hash, with an unreadable one and with a password that nobody can have, it takes
-   * as long as with a good one: time must not tell which e-mails have an account. A very long password is refused at once, whoever's it
-   * would be, for it would wait for its turn in memory.
+   * Compares a password with a stored hash. Without a hash, with an unreadable one and with a password
+   * that cannot be chosen, it takes as long as with a good one: time must not tell which e-mails have
+   * an account. A very long password is refused at once for every e-mail, so that it does not wait for
+   * its turn in memory.
    *
-   * @throws AuthError `busy` when too many hashes are waiting, `unavailable` when none can be computed
+   * @throws AuthError `busy` when too many hashes wait
    */
-  async verify (hash: string | null, password: string): Promise<PasswordVerdict> {
+  async verify (hash: string | null, password: string, caller?: Caller): Promise<PasswordVerdict> {
     if (password.length > LONGEST) return { matches: false, outdated: false }
-    const { parseOptions } = await native.done()
     const normalized = normalizePassword(password)
-    const parameters = hash === null || normalized === null ? null : affordableParameters(parseOptions, hash)
+    const parameters = hash === null || normalized === null ? null : await affordableParameters(hash)
 
     if (hash === null || normalized === null || parameters === null) {
-      await hashThreads.verify({ password: 'not the password', hash: await this.#decoy.done() })
+      await hashing.verify({ password: 'not the password', hash: await this.#decoy.done() }, caller)
       return { matches: false, outdated: false }
     }
-    const matches = await hashThreads.verify({ password: normalized, hash })
+    const matches = await hashing.verify({ password: normalized, hash }, caller)
     return { matches, outdated: !this.#isCurrent(parameters) }
   }
 
-  #isCurrent ({ algorithm, version, memoryCost, timeCost, parallelism }: argon2.ParsedHashOptions): boolean {
+  #isCurrent ({ algorithm, version, memoryCost, timeCost, parallelism }: ParsedHashOptions): boolean {
     const cost = this.#cost
     return algorithm === ARGON2ID && version === VERSION_1_3 &&
       memoryCost === cost.memoryCost && timeCost === cost.timeCost && parallelism === cost.parallelism
@@ -103,9 +104,9 @@ export function normalizePassword (password: string): string | null {
 }
 
 /** @returns null for a hash that cannot be read, or that it would be too costly to verify */
-function affordableParameters (parseOptions: typeof argon2.parseOptions, hash: string): argon2.ParsedHashOptions | null {
+async function affordableParameters (hash: string): Promise<ParsedHashOptions | null> {
   try {
-    const parameters = parseOptions(hash)
+    const parameters = await hashing.parametersOf(hash)
     const { memoryCost, timeCost, parallelism } = parameters
     const isAffordable = memoryCost <= HIGHEST_ARGON2_COST.memoryCost && timeCost <= HIGHEST_ARGON2_COST.timeCost && parallelism <= HIGHEST_ARGON2_COST.parallelism
     return isAffordable ? parameters : null
@@ -113,6 +114,3 @@ function affordableParameters (parseOptions: typeof argon2.parseOptions, hash: s
     return null
   }
 }
-
-/** The native module is loaded with the first password, not with the application. */
-const native = new Once<typeof argon2>(() => import('@node-rs/argon2'))

@@ -1,13 +1,20 @@
+import { setTimeout } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { wantsJson } from '../accept.js'
 import { type AuthChannel, announceRevoke } from '../channel.js'
+import { AuthError } from '../errors.js'
 import { issueToken, login, register, verifyToken } from '../flows/local.js'
+import type { Caller } from '../local/fair-queue.js'
+import { hashing } from '../local/hashing.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { ResolvedOptions } from '../options.js'
 import { endSession } from '../session/principal.js'
 import { answerFailure, errorPage, nextPath } from './answers.js'
-import type { RateLimits } from './rate-limits.js'
+import { type RateLimits, addressOf } from './rate-limits.js'
 import * as schemas from './schemas.js'
+
+/** How long a client waits for `busy`. One that tries again at once takes the time of the logins that are under way. */
+const PAUSE_MS = 1000
 
 /** The routes of the local identity provider. */
 export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityProvider, channel: AuthChannel, options: ResolvedOptions, limits: RateLimits): void {
@@ -17,22 +24,24 @@ export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityPr
   const answerWithStatus: ErrorHandler = (error, request, reply) => answerFailure(request, reply, error, { page: null })
 
   if (local.registration !== null) {
-    routes.post('/local/register', { schema: schemas.registerUser, onRequest: limits.register, errorHandler: answerOnPage }, async (request, reply) => {
+    routes.post('/local/register', { schema: schemas.registerUser, onRequest: [refuseWhenBusy, limits.register], errorHandler: answerOnPage }, async (request, reply) => {
       const { email, password, name, role, email_verified: emailVerified, next } = request.body
       const principal = await register(request, local, options, {
         email,
         password,
         name: filledIn(name?.trim()),
         role: filledIn(role),
-        emailVerified: isChecked(emailVerified)
+        emailVerified: isChecked(emailVerified),
+        caller: callerOf(request, reply)
       })
       return wantsJson(request) ? reply.code(201).send(principal) : goTo(request, reply, next)
     })
   }
 
-  routes.post('/local/login', { schema: schemas.loginUser, onRequest: limits.login, preHandler: limits.account, errorHandler: answerOnPage }, async (request, reply) => {
-    const principal = await login(request, local, options, request.body)
-    return wantsJson(request) ? principal : goTo(request, reply, request.body.next)
+  routes.post('/local/login', { schema: schemas.loginUser, onRequest: [refuseWhenBusy, limits.login], preHandler: limits.account, errorHandler: answerOnPage }, async (request, reply) => {
+    const { email, password, next } = request.body
+    const principal = await login(request, local, options, { email, password, caller: callerOf(request, reply) })
+    return wantsJson(request) ? principal : goTo(request, reply, next)
   })
 
   routes.post('/local/token', { schema: schemas.issueToken, errorHandler: answerWithStatus }, async request => {
@@ -54,6 +63,23 @@ export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityPr
 }
 
 type ErrorHandler = (error: Error, request: FastifyRequest, reply: FastifyReply) => FastifyReply
+
+/** Before the body is read and the store is asked: many refusals must cost little. */
+async function refuseWhenBusy (request: FastifyRequest): Promise<void> {
+  const refusal = hashing.refusalFor(addressOf(request))
+  if (refusal === null) return
+  await setTimeout(PAUSE_MS)
+  throw refusal
+}
+
+/** Takes a password out of the queue when the connection closes. Fastify's `request.signal` aborts as soon as the body was read. */
+function callerOf (request: FastifyRequest, { raw }: FastifyReply): Caller {
+  const closed = new AbortController()
+  raw.once('close', () => {
+    closed.abort(new AuthError('busy', { message: 'The client closed the connection before its turn came.' }))
+  })
+  return { address: addressOf(request), signal: closed.signal }
+}
 
 /** A form sends what is not filled in as an empty string. */
 function filledIn (field: string | undefined): string | undefined {

@@ -57,8 +57,8 @@ export async function setUpRateLimits (scope: FastifyInstance, options: Resolved
 
 async function unlimited (): Promise<void> {}
 
-/** Some proxies add the port. What is no address, as on a Unix socket, is one for all. */
-function addressOf ({ ip }: FastifyRequest): string {
+/** The client's address, under which its requests count. Some proxies add the port; what is not an address, as on a Unix socket, counts as one. */
+export function addressOf ({ ip }: FastifyRequest): string {
   const [, bracketed, plain] = /^\[([^\]]+)\](?::\d+)?$|^([^:]+):\d+$/.exec(ip) ?? []
   const address = bracketed ?? plain ?? ip
   return isIP(address) === 0 ? 'unknown' : normalizeIP(address)

@@ -14,17 +14,23 @@ const HEADERS = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer',
 /**
  * Sets up the encapsulated context of our routes: parsers, validation, headers, log and errors of their own. Nothing of the application's
  * settings weakens them, and nothing of them reaches the application.
+ *
+ * @returns what compiles the schemas of the routes that are mounted afterwards, each once the application is ready
  */
-export async function setUpScope (scope: FastifyInstance, options: ResolvedOptions): Promise<void> {
+export async function setUpScope (scope: FastifyInstance, options: ResolvedOptions): Promise<ReadonlyArray<() => unknown>> {
   await setUpParsers(scope)
 
   // Fastify's own validator turns `true` into "true" and ["a"] into "a": here a wrong type is a wrong type. Our schemas need no check of their own.
   const ajv = new Ajv({ strict: false, coerceTypes: false, useDefaults: false, removeAdditional: false, validateFormats: false, meta: false, validateSchema: false })
-  // Compiled with the first request that it is for, not with the application; ajv keeps what it has compiled.
-  scope.setValidatorCompiler(({ schema }) => data => {
-    const validate = ajv.compile(schema)
-    validate(data)
-    return validate.errors ? { error: validate.errors } : true
+  // Not while the application starts; ajv keeps what it has compiled.
+  const compilations: Array<() => unknown> = []
+  scope.setValidatorCompiler(({ schema }) => {
+    compilations.push(() => ajv.compile(schema))
+    return data => {
+      const validate = ajv.compile(schema)
+      validate(data)
+      return validate.errors ? { error: validate.errors } : true
+    }
   })
   // An error is serialised where no handler is asked any more: when the session cannot be saved while an answer is sent.
   scope.setSerializerCompiler(() => data => JSON.stringify(data instanceof Error ? failureBody(data) : data))
@@ -43,6 +49,7 @@ export async function setUpScope (scope: FastifyInstance, options: ResolvedOptio
   // A request without a body is one without fields: what is required is then missing, what is not is not.
   scope.addHook('preValidation', async request => { request.body ??= {} })
   scope.setErrorHandler((error, request, reply) => answerFailure(request, reply, error, { page: errorPage(request, options) }))
+  return compilations
 }
 
 /** What the log says of a request: the query of a callback is a credential, so no query at all. */

@@ -33,10 +33,11 @@ export function principalOf (request: FastifyRequest): Principal | null {
  * Signs a principal in. The session gets a new id and nothing of the old one, so that whoever knew or prepared the session
  * before the sign-in has nothing of the one after it; only sign-ins that other tabs have under way go along.
  *
- * @throws AuthError `invalid_state` when somebody signed out meanwhile, `unavailable`
+ * @param confirm what follows when the session is written; when it fails, the sign-in fails
+ * @throws AuthError `invalid_state` when the user signed out meanwhile, `unavailable`; what `confirm` throws
  * @see OWASP ASVS 7.2.4
  */
-export async function writePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
+export async function writePrincipal (request: FastifyRequest, principal: Principal, confirm: () => Promise<void>): Promise<void> {
   keepEnded(request.sessionStore)
   const before = request.session.sessionId
   try {
@@ -46,6 +47,7 @@ export async function writePrincipal (request: FastifyRequest, principal: Princi
     await request.session.save()
     // Another sign-in may have replaced the session meanwhile, as when a form is sent twice; a sign-out is the person's last word.
     if (await hasSignedOut(request.sessionStore, before)) throw new AuthError('invalid_state')
+    await confirm()
   } catch (error) {
     // Who is told that the sign-in failed is not signed in: whatever the store has of the session, its id is not sent.
     await request.session.regenerate().catch(() => {})

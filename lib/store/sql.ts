@@ -98,6 +98,11 @@ export class SqlAuthStore implements AuthStore {
     return (await this.#statements()).withdraw(userId, names)
   }
 
+  /** Loads the driver and Drizzle; the database is opened by the first query. */
+  async preload (): Promise<void> {
+    await (this.#target.dialect === 'postgres' ? Promise.all([import('./postgres/open.js'), import('postgres')]) : import('./sqlite/open.js'))
+  }
+
   /** Closes the database if the store opened it; an engine that was passed in stays open. */
   async close (): Promise<void> {
     if (this.#isClosed) return

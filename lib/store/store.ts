@@ -15,7 +15,7 @@ export interface User {
   name: string | null
   /** The authorization claims. */
   claims: AuthorizationClaims
-  /** Only there as long as the application's hook `onSignIn` has not let him in. */
+  /** Only there until the user's first sign-in is complete: `onSignIn` let them in, and the session is written. */
   isNew?: true
 }
 

@@ -1,11 +1,11 @@
 import { hash as argon2Hash } from '@node-rs/argon2'
 import t from 'tap'
-import { hashThreads } from '../../lib/local/hash-threads.js'
+import { hashing } from '../../lib/local/hashing.js'
 import { DEFAULT_ARGON2_COST, HIGHEST_ARGON2_COST, PasswordHasher, normalizePassword } from '../../lib/local/password.js'
-import { CAPACITY } from '../helpers/hash-threads.js'
+import { CAPACITY } from '../helpers/hashing.js'
 
-const verifications = t.capture(hashThreads, 'verify', hashThreads.verify)
-const hashings = t.capture(hashThreads, 'hash', hashThreads.hash)
+const verifications = t.capture(hashing, 'verify', hashing.verify)
+const hashings = t.capture(hashing, 'hash', hashing.hash)
 
 // The enums of @node-rs/argon2 exist in its types only.
 const ARGON2D = 0

@@ -1,11 +1,11 @@
 import t, { type Test } from 'tap'
-import { THREADS } from '../helpers/hash-threads.js'
+import { RUNNING } from '../../lib/local/hashing.js'
 import { type Answer, type AppUnderLoad, type Credentials, startAppUnderLoad } from './load-process.js'
 
 const MIB = 2 ** 20
 
 /** What may come on top of an idle application: 19 MiB for each hash that is computed, and what the requests need. */
-const MOST_MEMORY = (THREADS * 19 + 96) * MIB
+const MOST_MEMORY = (RUNNING * 19 + 96) * MIB
 
 const ADA = { email: 'ada@example.com', password: 'the right password' }
 
@@ -53,7 +53,7 @@ async function start (t: Test): Promise<{ app: AppUnderLoad, idle: number }> {
   const app = await startAppUnderLoad()
   t.teardown(() => app.end())
   await app.register(ADA)
-  await Promise.all(Array.from({ length: THREADS * 32 }, async () => app.logIn(ADA)))
+  await Promise.all(Array.from({ length: RUNNING * 32 }, async () => app.logIn(ADA)))
   const { now: idle } = await app.memory()
   return { app, idle }
 }

@@ -4,13 +4,13 @@ import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, type AuthStore, MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
-import { hashThreads } from '../../lib/local/hash-threads.js'
+import { hashing } from '../../lib/local/hashing.js'
 import { DEFAULT_ARGON2_COST } from '../../lib/local/password.js'
 import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { deferred } from '../helpers/deferred.js'
-import { CAPACITY } from '../helpers/hash-threads.js'
+import { CAPACITY } from '../helpers/hashing.js'
 import { OwnProvider, type Person, identityOf, leaveFor, signInAt } from '../helpers/own-provider.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { SESSION_STORES } from '../helpers/session-stores.js'
@@ -20,14 +20,14 @@ import { forkAccountsApp, startAccountsApp } from './accounts-process.js'
 
 t.setTimeout(300_000)
 
-const { hash, verify } = hashThreads
+const { hash, verify } = hashing
 /** What happens just before a password is compared or hashed. */
 let before: () => Promise<void> | void = () => {}
-const verifications = t.capture(hashThreads, 'verify', async (...args: Parameters<typeof verify>) => {
+const verifications = t.capture(hashing, 'verify', async (...args: Parameters<typeof verify>) => {
   await before()
   return verify(...args)
 })
-const hashings = t.capture(hashThreads, 'hash', async (...args: Parameters<typeof hash>) => {
+const hashings = t.capture(hashing, 'hash', async (...args: Parameters<typeof hash>) => {
   await before()
   return hash(...args)
 })

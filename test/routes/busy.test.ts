@@ -1,0 +1,89 @@
+import { once } from 'node:events'
+import { Agent, request } from 'node:http'
+import t, { type Test } from 'tap'
+import { MemoryAuthStore } from '../../lib/index.js'
+import { hashing } from '../../lib/local/hashing.js'
+import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
+import { deferred } from '../helpers/deferred.js'
+import { CAPACITY } from '../helpers/hashing.js'
+
+const ADA = { email: 'ada@example.com', password: 'correct horse' }
+const ADDRESS = '192.0.2.1'
+
+/** A hash takes milliseconds: the crowd is there for some time, and not for long. */
+const COST = { memoryCost: 8192, timeCost: 1, parallelism: 1 }
+
+/** An application in which Ada has an account, and how often its store was asked for a password. */
+async function start (t: Test) {
+  const store = new MemoryAuthStore()
+  const wasLogged = deferred()
+  const stream = {
+    write (line: string) {
+      if (line.includes('closed the connection')) wasLogged.resolve()
+    }
+  }
+  const app = await startApp(t, { local: localProvider(), store, session: { secret: SESSION_SECRET }, rateLimit: false }, { logger: { level: 'info', stream } })
+  const send = async (route: string, { from = ADDRESS, body = ADA }: { from?: string, body?: object | string } = {}) =>
+    app.inject({ method: 'POST', url: `/auth/local/${route}`, remoteAddress: from, headers: { accept: 'application/json', 'content-type': 'application/json' }, payload: body })
+  t.equal((await send('register')).statusCode, 201)
+  return { app, send, wasLogged: wasLogged.promise, lookUps: t.capture(store, 'findCredential', store.findCredential) }
+}
+
+/** Passwords of one address that run or wait. */
+function crowd (size: number) {
+  let isOver = false
+  const hashes = Array.from({ length: size }, async () => hashing.hash({ password: 'of another user', cost: COST }, { address: ADDRESS }).catch(() => {}))
+  const over = Promise.all(hashes).then(() => { isOver = true })
+  return { over, isOver: () => isOver }
+}
+
+t.test('while no place is left, logins and registrations of the address are refused before their body is read and the store is asked', async t => {
+  const { send, lookUps } = await start(t)
+  const { over } = crowd(CAPACITY + 100)
+  // Places that become free meanwhile are taken at once.
+  const refill = setInterval(() => { crowd(50) }, 5)
+  t.teardown(() => { clearInterval(refill) })
+  await new Promise(resolve => setImmediate(resolve))
+
+  for (const route of ['login', 'register']) {
+    const response = await send(route, { body: 'not JSON' })
+    t.strictSame([response.statusCode, response.json().code, response.headers['retry-after']], [503, 'busy', '3'], route)
+  }
+  t.strictSame(lookUps(), [])
+  clearInterval(refill)
+  await over
+})
+
+t.test('while one address takes all places, a login from another has its turn', async t => {
+  const { send } = await start(t)
+  const { over, isOver } = crowd(CAPACITY)
+  await new Promise(resolve => setImmediate(resolve))
+
+  t.equal((await send('login', { from: '192.0.2.2' })).statusCode, 200)
+  t.notOk(isOver())
+  await over
+})
+
+t.test('a password does not wait when its client has closed the connection', async t => {
+  const { app, wasLogged } = await start(t)
+  const origin = await app.listen({ host: '127.0.0.1', port: 0 })
+  const { over, isOver } = crowd(CAPACITY)
+  await new Promise(resolve => setImmediate(resolve))
+  const verifying = deferred()
+  const { verify } = hashing
+  t.capture(hashing, 'verify', async (...args: Parameters<typeof verify>) => {
+    setImmediate(verifying.resolve)
+    return verify(...args)
+  })
+  const client = request(`${origin}/auth/local/login`, { agent: new Agent(), method: 'POST', headers: { 'content-type': 'application/json' } })
+  const failed = once(client, 'error')
+  client.end(JSON.stringify(ADA))
+  await verifying.promise
+
+  client.destroy(new Error('the user left'))
+
+  await failed
+  await wasLogged
+  t.notOk(isOver(), 'the passwords in front of it are still waiting')
+  await over
+})
