@@ -3,7 +3,7 @@ import formbody from '@fastify/formbody'
 import fastifySession from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
-import authPlugin, { MemoryAuthStore, OidcProvider } from '../lib/index.js'
+import authPlugin, { MemoryAuthStore, OidcProvider, SqlAuthStore } from '../lib/index.js'
 import { SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
 import { SlowSessionStore } from './helpers/slow-session-store.js'
@@ -337,4 +337,14 @@ t.test('closing the application closes the store', async t => {
   const app = await startApp(t, { store: new Store() })
   await app.close()
   t.equal(closed, 1)
+})
+
+t.test('a store that cannot load its driver in the background does not keep the application from starting', async t => {
+  const store = new SqlAuthStore(':memory:')
+  const preloads = t.capture(store, 'preload', async () => { throw new Error('the driver is not installed') })
+  const app = await startApp(t, { local: localProvider(), store })
+
+  while (preloads().length === 0) await new Promise(resolve => setImmediate(resolve))
+
+  t.equal((await new Browser(app).post('/auth/local/register', USER)).statusCode, 201)
 })

@@ -16,6 +16,9 @@ import * as schemas from './schemas.js'
 /** How long a client waits for `busy`. One that tries again at once takes the time of the logins that are under way. */
 const PAUSE_MS = 1000
 
+/** Each takes memory; what comes on top is refused at once. */
+const MAX_PAUSED = 1024
+
 /** The routes of the local identity provider. */
 export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityProvider, channel: AuthChannel, options: ResolvedOptions, limits: RateLimits): void {
   const routes = scope.withTypeProvider<schemas.SchemaTypes>()
@@ -68,9 +71,15 @@ type ErrorHandler = (error: Error, request: FastifyRequest, reply: FastifyReply)
 async function refuseWhenBusy (request: FastifyRequest): Promise<void> {
   const refusal = hashing.refusalFor(addressOf(request))
   if (refusal === null) return
-  await setTimeout(PAUSE_MS)
+  if (paused < MAX_PAUSED) {
+    paused++
+    await setTimeout(PAUSE_MS)
+    paused--
+  }
   throw refusal
 }
+
+let paused = 0
 
 /** Takes a password out of the queue when the connection closes. Fastify's `request.signal` aborts as soon as the body was read. */
 function callerOf (request: FastifyRequest, { raw }: FastifyReply): Caller {

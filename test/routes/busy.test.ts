@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import t, { type Test } from 'tap'
-import { MemoryAuthStore } from '../../lib/index.js'
+import { AuthError, MemoryAuthStore } from '../../lib/index.js'
 import { hashing } from '../../lib/local/hashing.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { deferred } from '../helpers/deferred.js'
@@ -30,28 +30,42 @@ async function start (t: Test) {
 }
 
 /** Passwords of one address that run or wait. */
-function crowd (size: number) {
+function crowd (size: number, address = ADDRESS) {
   let isOver = false
-  const hashes = Array.from({ length: size }, async () => hashing.hash({ password: 'of another user', cost: COST }, { address: ADDRESS }).catch(() => {}))
+  const hashes = Array.from({ length: size }, async () => hashing.hash({ password: 'of another user', cost: COST }, { address }).catch(() => {}))
   const over = Promise.all(hashes).then(() => { isOver = true })
   return { over, isOver: () => isOver }
 }
 
-t.test('while no place is left, logins and registrations of the address are refused before their body is read and the store is asked', async t => {
+/** Makes the queue as full as it can be, without the time that it takes. */
+function fill (t: Test): void {
+  t.intercept(hashing, 'refusalFor', { value: () => new AuthError('busy', { retryAfter: 3 }) })
+}
+
+t.test('while no place is left, logins and registrations are refused before their body is read and the store is asked', async t => {
   const { send, lookUps } = await start(t)
-  const { over } = crowd(CAPACITY + 100)
-  // Places that become free meanwhile are taken at once.
-  const refill = setInterval(() => { crowd(50) }, 5)
-  t.teardown(() => { clearInterval(refill) })
-  await new Promise(resolve => setImmediate(resolve))
+  fill(t)
 
   for (const route of ['login', 'register']) {
     const response = await send(route, { body: 'not JSON' })
     t.strictSame([response.statusCode, response.json().code, response.headers['retry-after']], [503, 'busy', '3'], route)
   }
   t.strictSame(lookUps(), [])
-  clearInterval(refill)
-  await over
+})
+
+t.test('refusals wait a second, so that clients do not try again at once; of more than 1024 those on top do not wait', async t => {
+  const { send } = await start(t)
+  fill(t)
+  const order: number[] = []
+
+  const statuses = await Promise.all(Array.from({ length: 1030 }, async (_, index) => {
+    const { statusCode } = await send('login')
+    order.push(index)
+    return statusCode
+  }))
+
+  t.strictSame(new Set(statuses), new Set([503]))
+  t.strictSame(order.slice(0, 6).toSorted(), [1024, 1025, 1026, 1027, 1028, 1029])
 })
 
 t.test('while one address takes all places, a login from another has its turn', async t => {
@@ -67,7 +81,7 @@ t.test('while one address takes all places, a login from another has its turn', 
 t.test('a password does not wait when its client has closed the connection', async t => {
   const { app, wasLogged } = await start(t)
   const origin = await app.listen({ host: '127.0.0.1', port: 0 })
-  const { over, isOver } = crowd(CAPACITY)
+  const { over, isOver } = crowd(CAPACITY - 10, '127.0.0.1')
   await new Promise(resolve => setImmediate(resolve))
   const verifying = deferred()
   const { verify } = hashing

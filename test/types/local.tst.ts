@@ -1,4 +1,4 @@
-import { type Argon2Options, type JsonValue, LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck, type RegistrationPolicy, type TokenClaims, type TokenUse } from 'fastify-svc-auth'
+import { type Argon2Options, type Caller, type JsonValue, LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck, type RegistrationPolicy, type TokenClaims, type TokenUse } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 
 const local = new LocalIdentityProvider()
@@ -44,6 +44,14 @@ describe('LocalIdentityProvider', () => {
     expect<PasswordCheck>().type.not.toBeAssignableFrom<(password: string) => void>()
     expect<PasswordCheck>().type.not.toBeAssignableFrom<(password: string) => number>()
     expect<PasswordCheck>().type.not.toBeAssignableFrom<(password: Buffer) => boolean>()
+  })
+
+  test('takes for whom a password is hashed', () => {
+    const caller: Caller = { address: '192.0.2.1', signal: AbortSignal.timeout(1000) }
+    expect(local.hashPassword('password', { email: 'ada@example.com' }, caller)).type.toBe<Promise<string>>()
+    expect(local.rehashPassword).type.toBeCallableWith('password', { signal: caller.signal })
+    expect(local.verifyPassword).type.toBeCallableWith(null, 'password', {})
+    expect(local.verifyPassword).type.not.toBeCallableWith(null, 'password', { ip: '192.0.2.1' })
   })
 
   test('has a registration that is limited or off, never simply on', () => {
