@@ -1,12 +1,16 @@
 import type { FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
 
-/** A JSON client is one whose Accept prefers application/json to text/html (RFC 9110 section 12.5.1). */
+/**
+ * Whether a request comes from a JSON client: its Accept prefers application/json to text/html
+ * (RFC 9110 section 12.5.1), or prefers neither and its body is JSON.
+ */
 export function wantsJson (request: FastifyRequest): boolean {
-  return new Negotiator(request).mediaType(['text/html', 'application/json']) === 'application/json'
+  const prefersJson = new Negotiator(request).mediaType(['text/html', 'application/json']) === 'application/json'
+  return prefersJson || (!wantsHtml(request) && /^application\/json *(?:;|$)/i.test(request.headers['content-type'] ?? ''))
 }
 
-/** Whether somebody is looking at a page: only browsers prefer text/html, and scripts and sockets, which take anything, do not. */
+/** Whether a request is one for a page: browsers prefer text/html there, scripts and sockets, which accept anything, do not. */
 export function wantsHtml (request: FastifyRequest): boolean {
   return new Negotiator(request).mediaType(['application/json', 'text/html']) === 'text/html'
 }

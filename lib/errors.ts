@@ -24,6 +24,7 @@ export const ERRORS = {
   forbidden: [403, 'The signed-in user may not do this.'],
   last_link: [409, 'This is the only way in to the account; add another one first.'],
   user_in_use: [409, 'Data of this application still refers to the user; delete that first.'],
+  not_found: [404, 'There is nothing at this path; check its spelling and the method of the request.'],
   unknown_user: [404, 'No user has this id.'],
   invalid_claims: [400, 'The claims must be a plain JSON object without reserved names.'],
   invalid_ttl: [400, 'ttl must be a number of seconds from 1 to 2592000 (30 days).']

@@ -43,14 +43,18 @@ export interface AuthPluginOptions {
   rateLimit?: false | RateLimitOptions | undefined
 }
 
-/** How often something may be tried. Of an IPv6 address only the /64 counts, for whoever has one has all of them. */
+/** How often something may be tried. Of an IPv6 address the /64 counts as the address, for its owner has all of it. */
 export interface RateLimitOptions {
   /** Milliseconds in which attempts are counted; default 900000 (15 minutes). */
   timeWindow?: number
-  /** Sign-ins from one address: by password, and starts at a provider; default 300. */
+  /** How many times the limits of one address an IPv6 network (/48) has; default 10. */
+  network?: number
+  /** Sign-ins by password from one address; default 300. */
   login?: number
   /** Sign-ins by password from one address with one e-mail; default 20. Other addresses have counts of their own, so nobody locks the owner out. */
   account?: number
+  /** Sign-ins started at a provider from one address; default 300. They have a count of their own: pages of other sites can start them. */
+  start?: number
   /** Registrations from one address; default 60. */
   register?: number
   /** Returns from a provider from one address; default 300. */
@@ -67,9 +71,9 @@ export interface RateLimitStore {
   child (options: object): RateLimitStore
 }
 
-export type Limited = 'login' | 'account' | 'register' | 'callback'
+export type Limited = 'login' | 'account' | 'start' | 'register' | 'callback'
 
-export type ResolvedRateLimits = Readonly<Record<Limited | 'timeWindow', number> & Pick<RateLimitOptions, 'store'>>
+export type ResolvedRateLimits = Readonly<Record<Limited | 'timeWindow' | 'network', number> & Pick<RateLimitOptions, 'store'>>
 
 /** The options after the check: nothing is missing. */
 export interface ResolvedOptions extends SignInRules, OriginRules {
@@ -115,7 +119,7 @@ const ELSEWHERE: ReadonlyMap<string, string> = new Map([
 export const DEFAULT_PREFIX = '/auth'
 
 const MINUTE_MS = 60_000
-const DEFAULT_RATE_LIMITS = { timeWindow: 15 * MINUTE_MS, login: 300, account: 20, register: 60, callback: 300 }
+const DEFAULT_RATE_LIMITS = { timeWindow: 15 * MINUTE_MS, network: 10, login: 300, account: 20, start: 300, register: 60, callback: 300 }
 
 const PREFIX = /^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_~.-]+)+$/
 
@@ -266,7 +270,7 @@ function checkedLoginPage (page: unknown, baseUrl: string | null): string | null
 function checkedRateLimit (rateLimit: unknown, hasRateLimit: boolean): ResolvedRateLimits | null {
   if (rateLimit === false) return null
   if (!isRateLimit(rateLimit)) {
-    throw new OptionsError('rateLimit must be false or { timeWindow: milliseconds, login, account, register, callback: whole numbers from 1, store: a class with incr and child }')
+    throw new OptionsError('rateLimit must be false or { timeWindow: milliseconds, network, login, account, start, register, callback: whole numbers from 1, store: a class with incr and child }')
   }
   if (hasRateLimit && rateLimit.store !== undefined) {
     throw new OptionsError('rateLimit.store must be absent: the application has registered @fastify/rate-limit itself, and its store is used')

@@ -10,6 +10,10 @@ export interface OriginRules {
   readonly trustedOrigins: ReadonlySet<string>
 }
 
+/** Over plain http browsers send no Fetch Metadata, and with this policy neither Origin nor Referer says anything. */
+const HIDDEN_PAGE = 'The browser does not say which page the request came from, as with Referrer-Policy: no-referrer over http:; ' +
+  'send the pages of this application with Referrer-Policy: same-origin.'
+
 /** Whether a request changes nothing (RFC 9110 section 9.2.1). */
 export function isRead ({ method }: FastifyRequest): boolean {
   return ['GET', 'HEAD', 'OPTIONS', 'TRACE'].includes(method)
@@ -35,6 +39,7 @@ export function refuseCrossOrigin (request: FastifyRequest, { baseUrl, trustedOr
   if (origin !== undefined && trustedOrigins.has(origin)) return
 
   const site = request.headers['sec-fetch-site']
+  if (site === undefined && origin === 'null') throw new AuthError('cross_origin', { message: HIDDEN_PAGE })
   const isOwn = site === undefined
     ? origin === undefined || origin === ownOrigin(request, baseUrl)
     : site === 'same-origin' || site === 'none'
@@ -64,7 +69,8 @@ export function refuseForeignResource (request: FastifyRequest): void {
  * @see Fetch Metadata (W3C) section 2
  */
 export function refuseForeignNavigation (request: FastifyRequest, { baseUrl }: OriginRules): void {
-  const { 'sec-fetch-site': site, 'sec-fetch-dest': destination = 'document', 'sec-purpose': purpose } = request.headers
+  const { 'sec-fetch-site': site, 'sec-fetch-dest': destination = 'document', 'sec-purpose': purpose, referer } = request.headers
+  if (site === undefined && referer === undefined) throw new AuthError('cross_origin', { message: HIDDEN_PAGE })
   const isOwn = site === undefined ? saysItIsFromHere(request, baseUrl) : site === 'same-origin'
   const isNavigation = destination === 'document' && purpose === undefined
   if (!isOwn || !isNavigation) throw new AuthError('cross_origin')

@@ -11,7 +11,7 @@ import { mountExternalRoutes } from './routes/external.js'
 import { mountLocalRoutes } from './routes/local.js'
 import { documentRoutes } from './routes/openapi.js'
 import { setUpRateLimits } from './routes/rate-limits.js'
-import { setUpScope } from './routes/scope.js'
+import { mountNotFound, setUpScope } from './routes/scope.js'
 import { type Principal, principalOf } from './session/principal.js'
 import { registerSession } from './session/register.js'
 import { SqlAuthStore } from './store/sql.js'
@@ -59,6 +59,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     documentRoutes(scope)
     const limits = await setUpRateLimits(scope, options.rateLimit)
     for (const provider of providers) mountExternalRoutes(scope, provider, options, limits)
+    mountNotFound(scope)
     if (local === null) return
     mountLocalRoutes(scope, local, auth.channel, options, limits)
     afterReady(scope, () => [() => hashing.preload(), () => store instanceof SqlAuthStore && store.preload(), ...compilations])

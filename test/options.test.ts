@@ -16,7 +16,7 @@ t.beforeEach(() => { delete process.env.SVC_SESSION_SECRET })
 t.test('what is not given has a default', async t => {
   const resolved = resolveOptions({ session })
 
-  t.strictSame({ ...resolved, store: null }, { baseUrl: null, providers: [], local: null, store: null, session: { secret: [SECRET] }, prefix: '/auth', trustedOrigins: new Set(), linking: 'verified-email', onSignIn: null, onLink: null, loginPage: null, rateLimit: { timeWindow: 900_000, login: 300, account: 20, register: 60, callback: 300 } })
+  t.strictSame({ ...resolved, store: null }, { baseUrl: null, providers: [], local: null, store: null, session: { secret: [SECRET] }, prefix: '/auth', trustedOrigins: new Set(), linking: 'verified-email', onSignIn: null, onLink: null, loginPage: null, rateLimit: { timeWindow: 900_000, network: 10, login: 300, account: 20, start: 300, register: 60, callback: 300 } })
   t.ok(resolved.store instanceof MemoryAuthStore)
   t.not(resolved.store, resolveOptions({ session }).store, 'each application has a store of its own')
 })
@@ -107,7 +107,7 @@ t.test('of the rate limits some may be given, or none wanted', async t => {
   const store = class { incr () {} child () { return this } }
   const { rateLimit } = resolveOptions({ session, rateLimit: { login: 5, timeWindow: 1000, store } })
 
-  t.strictSame(rateLimit, { timeWindow: 1000, login: 5, account: 20, register: 60, callback: 300, store })
+  t.strictSame(rateLimit, { timeWindow: 1000, network: 10, login: 5, account: 20, start: 300, register: 60, callback: 300, store })
   t.equal(resolveOptions({ session, rateLimit: false }).rateLimit, null)
   t.throws(() => resolveOptions({ session, rateLimit: { store } }, { rateLimit: true }), { name: 'OptionsError', message: /^rateLimit\.store must be absent: the application has registered @fastify\/rate-limit itself/ })
   t.match(resolveOptions({ session, rateLimit: { login: 5 } }, { rateLimit: true }).rateLimit, { login: 5 })
@@ -145,8 +145,8 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   ...[null, 'hook', true, {}].map((onLink): [string, object, RegExp] => [`onLink ${JSON.stringify(onLink)}`, { onLink }, /^onLink must be a function/]),
   ...[null, 'hook', true, {}].map((onSignIn): [string, object, RegExp] => [`onSignIn ${JSON.stringify(onSignIn)}`, { onSignIn }, /^onSignIn must be a function/]),
   ...['', 'login', '//login', '/\\login', 'https://app.example/login', '/a/../login', '/log in', '/ü', 1, null, ['/login']].map((loginPage): [string, object, RegExp] => [`loginPage ${JSON.stringify(loginPage)}`, { loginPage }, /^loginPage must be a path of this application/]),
-  ...[true, 5, [], { login: 0 }, { account: 1.5 }, { register: '5' }, { callback: Infinity }, { timeWindow: -1 }, { login: undefined }, { logins: 5 }, { store: {} }, { store: () => {} }, { store: class { incr () {} } }, { store: class { child () {} } }, { toString: 5 }]
-    .map((rateLimit): [string, object, RegExp] => [`rateLimit ${JSON.stringify(rateLimit)}`, { rateLimit }, /^rateLimit must be false or \{ timeWindow: milliseconds, login, account/])
+  ...[true, 5, [], { login: 0 }, { account: 1.5 }, { register: '5' }, { callback: Infinity }, { network: 0 }, { start: 0 }, { timeWindow: -1 }, { login: undefined }, { logins: 5 }, { store: {} }, { store: () => {} }, { store: class { incr () {} } }, { store: class { child () {} } }, { toString: 5 }]
+    .map((rateLimit): [string, object, RegExp] => [`rateLimit ${JSON.stringify(rateLimit)}`, { rateLimit }, /^rateLimit must be false or \{ timeWindow: milliseconds, network, login, account/])
 ]
 
 for (const [what, options, message] of MISTAKES) {

@@ -35,6 +35,7 @@ export interface Login {
  * @throws what the hook throws; AuthError `claim_not_allowed`, `invalid_email`, `weak_password`, `busy`, `exists`, `unavailable`
  */
 export async function register (request: FastifyRequest, local: LocalIdentityProvider, rules: SignInRules, registration: Registration): Promise<Principal> {
+  assertText(registration.password)
   const claims = initialClaims(local, registration)
   if (registration.name !== undefined && !isText(registration.name)) {
     throw new AuthError('invalid_request', { message: 'The name holds characters that cannot be stored.' })
@@ -71,6 +72,7 @@ export async function register (request: FastifyRequest, local: LocalIdentityPro
  * @throws what the hook throws; AuthError `invalid` for a wrong password and an unknown e-mail alike, `busy`, `unavailable`
  */
 export async function login (request: FastifyRequest, local: LocalIdentityProvider, rules: SignInRules, { email, password, caller }: Login): Promise<Principal> {
+  assertText(password)
   // What is not an e-mail is looked up too, as one that no user has: that takes as long.
   const credential = await rules.store.findCredential(canonicalEmail(email) ?? '')
   const { matches, outdated } = await local.verifyPassword(credential?.passwordHash ?? null, password, caller)
@@ -102,6 +104,12 @@ export async function verifyToken (local: LocalIdentityProvider, store: AuthStor
   const { sub } = claims
   if (isUserId(sub) && await answerOfStore(() => store.findUser({ userId: sub })) === null) throw new AuthError('invalid_token')
   return claims
+}
+
+/** Bytes that are not text decode to U+FFFD, so that different passwords would become one. */
+function assertText (password: string): void {
+  if (password.isWellFormed() && !password.includes('\ufffd')) return
+  throw new AuthError('invalid_request', { message: 'The password is not text; send it as UTF-8, without the character U+FFFD.' })
 }
 
 /** The claims that the form asks for, as far as the application hands them out: anyone can post that form. */

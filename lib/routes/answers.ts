@@ -21,16 +21,14 @@ export function nextPath (request: FastifyRequest, options: ResolvedOptions, nex
   return redirectPath(request, options, next) ?? publicPath('/', options.baseUrl)
 }
 
-/** The page of this application that the request came from; a foreign one is none of our business. */
-export function refererPage (request: FastifyRequest, options: ResolvedOptions): string | null {
-  return redirectPath(request, options, request.headers.referer)
+/** Where a browser is shown an error: the page that `error_next` names, the page that the request came from, or the login page. */
+export function errorPage (request: FastifyRequest, options: ResolvedOptions, errorNext?: unknown): string | null {
+  return startPage(request, options, errorNext) ?? loginPage(request, options)
 }
 
-/** Where a browser is shown an error: the page that a form names, the page that the request came from, or the login page. */
-export function errorPage (request: FastifyRequest, options: ResolvedOptions): string | null {
-  const { body } = request
-  const errorNext = typeof body === 'object' && body !== null && 'error_next' in body ? body.error_next : undefined
-  return redirectPath(request, options, errorNext) ?? refererPage(request, options) ?? loginPage(request, options)
+/** Where an error is shown of a sign-in that was started by this request: the page that `error_next` names, or the page that it came from. */
+export function startPage (request: FastifyRequest, options: ResolvedOptions, errorNext: unknown): string | null {
+  return redirectPath(request, options, errorNext) ?? redirectPath(request, options, request.headers.referer)
 }
 
 /** The application's login page, for a page request. A login page that starts a sign-in itself shows no errors. */
@@ -49,7 +47,8 @@ export function answerFailure (request: FastifyRequest, reply: FastifyReply, fai
     // After a POST 303, so that the page is fetched with GET (RFC 9110 section 15.4.4).
     return reply.redirect(withError(page, code), request.method === 'POST' ? 303 : 302)
   }
-  return reply.code(statusCode).send(failureBody(refusal))
+  // As a string, which neither a serializer nor a hook of the application changes: Fastify's own errors are sent so too.
+  return reply.code(statusCode).type('application/json; charset=utf-8').send(JSON.stringify(failureBody(refusal)))
 }
 
 /** The body of an error in the shape of Fastify's own error responses: `error` holds the words of the status. */

@@ -5,10 +5,9 @@ import { confirmedPrincipal } from '../flows/refresh.js'
 import type { ResolvedOptions } from '../options.js'
 import { refuseForeignNavigation, refuseForeignResource } from '../own-origin.js'
 import type { ExternalProvider } from '../providers/provider.js'
-import { answerFailure, errorPage, failureBody, loginPage, nextPath, refererPage } from './answers.js'
+import { answerFailure, errorPage, loginPage, nextPath, startPage } from './answers.js'
 import type { RateLimits } from './rate-limits.js'
 import { type SchemaTypes, externalCallback, externalLogin, undocumented } from './schemas.js'
-import { logSerializers } from './scope.js'
 
 /** The two routes of an external provider. */
 export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalProvider, options: ResolvedOptions, limits: RateLimits): void {
@@ -20,16 +19,23 @@ export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalP
   const settings: RouteSettings = {
     // HEAD must not start or use up anything, and Fastify would answer it with the GET handler.
     exposeHeadRoute: false,
-    logSerializers,
     errorHandler: (error, request, reply) => answerFailure(request, reply, error, { page: errorPage(request, options), signInAt: name })
   }
 
   const refuseForeign = async (request: FastifyRequest) => { refuseForeignResource(request) }
 
-  routes.get(`/${name}/login`, { ...settings, onRequest: [refuseForeign, limits.login], schema: externalLogin(name) }, async (request, reply) => {
+  const login: RouteSettings = {
+    ...settings,
+    errorHandler: (error, request, reply) => answerFailure(request, reply, error, {
+      page: errorPage(request, options, Object(request.query).error_next),
+      signInAt: name
+    })
+  }
+
+  routes.get(`/${name}/login`, { ...login, onRequest: [refuseForeign, limits.start], schema: externalLogin(name) }, async (request, reply) => {
     const url = await startSignIn(request, provider, redirectUri, {
       next: nextPath(request, options, request.query.next),
-      startedOn: refererPage(request, options),
+      startedOn: startPage(request, options, request.query.error_next),
       linkTo: request.query.link === 'true' ? await linkTo(request, options) : null
     })
     return reply.redirect(url.href, 302)
@@ -47,18 +53,19 @@ export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalP
     return reply.redirect(pending.next, 302)
   })
 
-  // The application's own answer to another method would have the URL, and with it the code, in the log.
   routes.route({
     ...settings,
     method: scope.supportedMethods.filter(method => method !== 'GET'),
     url: `/${name}/callback`,
     schema: undocumented,
-    handler: async (_request, reply) => reply.code(405).header('Allow', 'GET')
-      .send(failureBody(new AuthError('invalid_request', { statusCode: 405, message: 'A callback is a GET request.' })))
+    handler: async (_request, reply) => {
+      reply.header('Allow', 'GET')
+      throw new AuthError('invalid_request', { statusCode: 405, message: 'A callback is a GET request.' })
+    }
   })
 }
 
-type RouteSettings = Pick<Parameters<FastifyInstance['route']>[0], 'exposeHeadRoute' | 'logSerializers' | 'errorHandler'>
+type RouteSettings = Pick<Parameters<FastifyInstance['route']>[0], 'exposeHeadRoute' | 'errorHandler'>
 
 /** To whom an identity will be added: to him who asks for it himself, by a click on a page of this application. */
 async function linkTo (request: FastifyRequest, options: ResolvedOptions): Promise<string> {

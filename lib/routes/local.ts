@@ -23,7 +23,10 @@ const MAX_PAUSED = 1024
 export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityProvider, channel: AuthChannel, options: ResolvedOptions, limits: RateLimits): void {
   const routes = scope.withTypeProvider<schemas.SchemaTypes>()
 
-  const answerOnPage: ErrorHandler = (error, request, reply) => answerFailure(request, reply, error, { page: errorPage(request, options), signInAt: 'local' })
+  const answerOnPage: ErrorHandler = (error, request, reply) => answerFailure(request, reply, error, {
+    page: errorPage(request, options, Object(request.body).error_next),
+    signInAt: 'local'
+  })
   const answerWithStatus: ErrorHandler = (error, request, reply) => answerFailure(request, reply, error, { page: null })
 
   if (local.registration !== null) {

@@ -53,7 +53,7 @@ export const externalLogin = (provider: string) => ({
   summary: `Start a sign-in at ${provider}`,
   operationId: operationId('login', provider),
   security: SESSION_OR_NOTHING,
-  querystring: { type: 'object', properties: { next, link } },
+  querystring: { type: 'object', properties: { next, error_next: errorNext, link } },
   response: {
     302: redirect,
     ...refusals('invalid_request', 'unauthenticated', 'cross_origin', 'rate_limited', 'provider_error', 'provider_unavailable', 'unavailable')

@@ -1,12 +1,14 @@
-import formbody from '@fastify/formbody'
+import { isUtf8 } from 'node:buffer'
+import { parse as parseForm } from 'node:querystring'
 import { Ajv } from 'ajv'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
 import type { ResolvedOptions } from '../options.js'
 import { refuseCrossOrigin } from '../own-origin.js'
 import { warnOfPlainHttp } from '../session/cookie.js'
 import { keepEnded } from '../session/ended-sessions.js'
 import { answerFailure, errorPage, failureBody } from './answers.js'
+import { undocumented } from './schemas.js'
 
 /** Of every answer: each may carry who somebody is, or a code in the URL that it leads away from. */
 const HEADERS = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer', 'X-Content-Type-Options': 'nosniff' }
@@ -18,7 +20,8 @@ const HEADERS = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer',
  * @returns what compiles the schemas of the routes that are mounted afterwards, each once the application is ready
  */
 export async function setUpScope (scope: FastifyInstance, options: ResolvedOptions): Promise<ReadonlyArray<() => unknown>> {
-  await setUpParsers(scope)
+  setUpParsers(scope)
+  keepQueriesOutOfLog(scope)
 
   // Fastify's own validator turns `true` into "true" and ["a"] into "a": here a wrong type is a wrong type. Our schemas need no check of their own.
   const ajv = new Ajv({ strict: false, coerceTypes: false, useDefaults: false, removeAdditional: false, validateFormats: false, meta: false, validateSchema: false })
@@ -48,29 +51,66 @@ export async function setUpScope (scope: FastifyInstance, options: ResolvedOptio
   })
   // A request without a body is one without fields: what is required is then missing, what is not is not.
   scope.addHook('preValidation', async request => { request.body ??= {} })
-  scope.setErrorHandler((error, request, reply) => answerFailure(request, reply, error, { page: errorPage(request, options) }))
+  scope.setErrorHandler((error, request, reply) => answerFailure(request, reply, error, {
+    page: errorPage(request, options, Object(request.body).error_next)
+  }))
   return compilations
 }
 
-/** What the log says of a request: the query of a callback is a credential, so no query at all. */
-export const logSerializers = {
-  req: (request: FastifyRequest) => ({
+/** Paths and methods that no route has, of the application neither: 404, and not the page of a failure. */
+export function mountNotFound (scope: FastifyInstance): void {
+  const notFound = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    return answerFailure(request, reply, new AuthError('not_found'), { page: null })
+  }
+  // As a route, so that it comes before a wildcard of the application's and reads paths as its router
+  // does; it answers before any body is parsed.
+  scope.route({
+    method: scope.supportedMethods.filter(method => !scope.hasRoute({ method, url: `${scope.prefix}/*` })),
+    url: '/*',
+    schema: undocumented,
+    onRequest: notFound,
+    handler: notFound
+  })
+  // Methods that the router does not know, and the prefix itself.
+  scope.setNotFoundHandler(notFound)
+}
+
+/**
+ * What the log says of a request: no query, for that of a callback is a credential. However it is
+ * spelt, and wherever: the path ends with the first character that no path of a route has.
+ */
+function keepQueriesOutOfLog (scope: FastifyInstance): void {
+  const req = (request: FastifyRequest): object => ({
     method: request.method,
-    url: request.url.split(/[?;]/, 1)[0],
+    url: /^[\w.~:/-]*/.exec(request.url)?.[0],
     host: request.host,
     remoteAddress: request.ip,
     remotePort: request.socket.remotePort
   })
+  const { childLoggerFactory } = scope
+  scope.setChildLoggerFactory(function (logger, bindings, options, rawRequest) {
+    const serializers = Object.assign(Object.create(options.serializers ?? null), { req })
+    return childLoggerFactory.call(this, logger, bindings, { ...options, serializers }, rawRequest)
+  })
 }
 
-/** JSON and forms, strictly; any other type is 415. */
-async function setUpParsers (scope: FastifyInstance): Promise<void> {
+/** JSON and forms in UTF-8, strictly; any other type is 415. */
+function setUpParsers (scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers()
   const parseJson = scope.getDefaultJsonParser('error', 'error')
-  scope.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+  scope.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
+    if (!isUtf8(body)) done(notUtf8())
     // Clients that always name a content type send it with an empty body too.
-    if (body === '') done(null)
+    else if (body.length === 0) done(null)
     else parseJson(request, body.toString(), done)
   })
-  await scope.register(formbody)
+  scope.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer' }, (_request, body: Buffer, done) => {
+    const unescaped = body.toString('latin1').replace(/%([0-9a-f]{2})/gi, (_escape, hex: string) => String.fromCharCode(parseInt(hex, 16)))
+    if (isUtf8(Buffer.from(unescaped, 'latin1'))) done(null, parseForm(body.toString()))
+    else done(notUtf8())
+  })
+}
+
+function notUtf8 (): AuthError {
+  return new AuthError('invalid_request', { message: 'The body is not UTF-8.' })
 }

@@ -12,7 +12,7 @@ export interface PendingSignIn {
   codeVerifier: string
   /** Where to go after the sign-in: a path of this origin. */
   next: string
-  /** The page on which the sign-in was started: where an error is shown. A path of this origin. */
+  /** Where an error is shown: the page that `error_next` named, or on which the sign-in was started. A path of this origin. */
   startedOn: string | null
   /** The id of the user who asked for this identity to be added to his account; null for a sign-in. */
   linkTo: string | null

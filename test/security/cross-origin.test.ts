@@ -283,8 +283,20 @@ for (const [kind, createSessions] of SESSION_STORES) {
   })
 }
 
+t.test('over plain http a browser that hides the page it comes from is refused, and told what to set', async t => {
+  const app = await startApp(t, { local: localProvider(), baseUrl: 'http://app.test', providers: [new OwnProvider('a')] })
+  const hidden = await app.inject({ method: 'POST', url: '/auth/local/revoke', headers: { origin: 'null' } })
+  const link = await app.inject({ url: '/auth/a/login?link=true', headers: { accept: 'text/html' } })
+
+  for (const response of [hidden, link]) t.match([response.statusCode, response.json()], [403, { code: 'cross_origin', message: 'Referrer-Policy: same-origin' }])
+  const known = await app.inject({ method: 'POST', url: '/auth/local/revoke', headers: { origin: 'null', 'sec-fetch-site': 'same-origin' } })
+  t.equal(known.statusCode, 303, 'over https: Fetch Metadata says it')
+  const foreign = await app.inject({ method: 'POST', url: '/auth/local/revoke', headers: { origin: 'null', 'sec-fetch-site': 'cross-site' } })
+  t.notMatch(foreign.json().message, 'Referrer-Policy')
+})
+
 t.test('nor what is answered to one attempt too many', async t => {
-  const { app } = await start(t, undefined, { rateLimit: { login: 1, register: 2, callback: 1 } })
+  const { app } = await start(t, undefined, { rateLimit: { login: 1, start: 1, register: 2, callback: 1 } })
   const browser = new Browser(app)
   for (const send of [
     () => browser.get('/auth/a/login'),

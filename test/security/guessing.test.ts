@@ -147,7 +147,7 @@ t.test('attack 41: a page of another origin does not use up the tries of the one
 })
 
 t.test('attack 32: nor does one that loads our routes as images, frames or ahead of time', async t => {
-  const app = await start(t, { rateLimit: { login: 1, callback: 1 } })
+  const app = await start(t, { rateLimit: { login: 1, start: 1, callback: 1 } })
   for (const site of ['cross-site', 'same-site']) {
     for (const more of [{ 'sec-fetch-dest': 'image' }, { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' }, ...(site === 'cross-site' ? [{ 'sec-fetch-dest': 'iframe' }] : []), { 'sec-fetch-dest': 'document', 'sec-purpose': 'prefetch' }]) {
       for (const url of ['/auth/mine/login', '/auth/mine/callback?code=a&state=b']) {
@@ -169,6 +169,32 @@ t.test('attack 39: who asks which addresses are registered is stopped after sixt
 
   t.equal(await countAdmitted(100, index => register(`somebody-${index}@example.com`)), 60)
   t.match((await register(ADA.email)).json(), { code: 'rate_limited' }, 'not even whether Ada is')
+})
+
+t.test('attack 32: starts at a provider, which pages of other sites can cause, use up no tries of a password', async t => {
+  const app = await start(t, { rateLimit: { start: 2 } })
+  const headers = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' }
+  const navigate = async () => app.inject({ url: '/auth/mine/login', remoteAddress: ATTACKER, headers })
+
+  t.equal(await countAdmitted(400, navigate), 2)
+  t.equal((await tryToLogIn(app, ADA)).statusCode, 200)
+})
+
+t.test('attack 41: the /64 networks of an IPv6 /48 share a limit, `network` times that of one of them', async t => {
+  const app = await start(t, { rateLimit: { account: 2, login: 5, network: 3 } })
+  const from = (network: number, email = ADA.email) => tryToLogIn(app, { from: `2001:db8:1:${network.toString(16)}::1`, email })
+
+  t.equal(await countAdmitted(8, index => from(index)), 6, 'of one account')
+  t.equal(await countAdmitted(20, index => from(100 + index, `somebody-${index}@example.com`)), 7, 'of all accounts, with the eight before')
+  t.equal((await tryToLogIn(app, { ...ADA, from: '2001:db8:2::1' })).statusCode, 200, 'another /48 has tries of its own')
+  t.equal((await tryToLogIn(app, { ...ADA, from: ADAS_HOME })).statusCode, 200, 'and so has IPv4')
+})
+
+t.test('attack 41: what one /64 tries in vain leaves tries to the others of its /48', async t => {
+  const app = await start(t, { rateLimit: { account: 2, network: 2 } })
+  await countAdmitted(50, () => tryToLogIn(app, { from: '2001:db8:1:1::1' }))
+
+  t.equal((await tryToLogIn(app, { ...ADA, from: '2001:db8:1:2::1' })).statusCode, 200)
 })
 
 t.test('attack 32: starts and callbacks of one address are limited, also without a cookie', async t => {
