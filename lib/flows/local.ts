@@ -108,7 +108,7 @@ export async function verifyToken (local: LocalIdentityProvider, store: AuthStor
 
 /** Bytes that are not text decode to U+FFFD, so that different passwords would become one. */
 function assertText (password: string): void {
-  if (password.isWellFormed() && !password.includes('\ufffd')) return
+  if (!password.includes('\ufffd')) return
   throw new AuthError('invalid_request', { message: 'The password is not text; send it as UTF-8, without the character U+FFFD.' })
 }
 

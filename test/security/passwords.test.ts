@@ -76,7 +76,7 @@ const WAYS: Record<string, [send: (browser: Browser, login: Record<string, strin
   'a form of nowhere': [async (browser, login) => browser.submit('/auth/local/login', login), { statusCode: 401, body: JSON.stringify(INVALID) }]
 }
 
-const PASSWORDS_OF_NOBODY = ['wrong horse', '', 'short', 'a'.repeat(1025), 'a'.repeat(100_000), 'correct horse\0', 'correct\0horse', 'half \ud800 a pair']
+const PASSWORDS_OF_NOBODY = ['wrong horse', '', 'short', 'a'.repeat(1025), 'a'.repeat(100_000), 'correct horse\0', 'correct\0horse']
 
 /** An application, and the e-mails of people with an account and without, by what they are. */
 async function startTown (t: Test, options: AuthPluginOptions = {}, sessions?: SessionStore): Promise<{ app: FastifyInstance, emails: Record<string, string> }> {
