@@ -38,6 +38,9 @@ function blocksOf (markdown: Markdown): Block[] {
   })
 }
 
+/** The files that the blocks import. */
+const parsed = new Map<string, ts.SourceFile | undefined>()
+
 /** Compiles blocks as an application of its own in this folder would be, with the settings of this repository; the mistakes, by block. */
 function mistakesIn (blocks: Block[]): string[] {
   const options = compilerOptions()
@@ -45,14 +48,20 @@ function mistakesIn (blocks: Block[]): string[] {
   const files = new Map(blocks.map(({ name, code }) => [join(folder, name), code]))
 
   const host = ts.createCompilerHost(options)
-  const { fileExists, readFile, directoryExists } = host
+  const { fileExists, readFile, directoryExists, getSourceFile } = host
   host.fileExists = path => files.has(path) || fileExists(path)
   host.readFile = path => files.get(path) ?? readFile(path)
+  host.getSourceFile = (path, ...others) => {
+    if (files.has(path)) return getSourceFile(path, ...others)
+    if (!parsed.has(path)) parsed.set(path, getSourceFile(path, ...others))
+    return parsed.get(path)
+  }
   host.directoryExists = path => path === folder || (directoryExists?.(path) ?? true)
 
   // Examples name what they get, for the reader.
   const program = ts.createProgram([...files.keys()], { ...options, noUnusedLocals: false, noUnusedParameters: false }, host)
-  return ts.getPreEmitDiagnostics(program).map(({ file, start = 0, messageText }) => {
+  const mistakes = [...files.keys()].flatMap(path => ts.getPreEmitDiagnostics(program, program.getSourceFile(path)))
+  return mistakes.map(({ file, start = 0, messageText }) => {
     const place = file === undefined ? '' : `${file.fileName.replace(`${dirname(folder)}/`, '')}:${file.getLineAndCharacterOfPosition(start).line + 1} `
     return place + ts.flattenDiagnosticMessageText(messageText, '\n')
   })
@@ -94,9 +103,10 @@ async function start (t: Test, code: string): Promise<string> {
   const program = join(folder, 'app.mjs')
   await writeFile(program, code.replaceAll('3000', port))
   const secret = 'a secret for the programs of README'
-  const settings = { TSX_TSCONFIG_PATH: join(ROOT, 'tsconfig.json'), SVC_SESSION_SECRET: secret, LOCAL_IDP_SECRET: secret }
+  const typescript = new URL('typescript.mjs', import.meta.url).href
+  const settings = { SVC_SESSION_SECRET: secret, LOCAL_IDP_SECRET: secret }
   // env -i, not the option env: tap adds its loaders to that.
-  const child = spawn('env', ['-i', ...Object.entries(settings).map(([name, value]) => `${name}=${value}`), process.execPath, '--import', 'tsx', program], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn('env', ['-i', ...Object.entries(settings).map(([name, value]) => `${name}=${value}`), process.execPath, '--import', typescript, program], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => { child.kill('SIGKILL') })
   for await (const line of createInterface(child.stdout)) {
     if (line.includes('Server listening')) return `http://localhost:${port}`

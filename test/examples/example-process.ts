@@ -15,9 +15,9 @@ export class ExampleProcess {
   output = ''
 
   constructor (t: Test, [script, ...args]: [string, ...string[]], settings: Settings) {
-    // env -i, not the option env: tap would add its loaders to that, and then counts every line of a process under tsx as covered.
+    // env -i, not the option env: tap would add its loaders to that, with which a process takes longer to start.
     const environment = Object.entries(settings).map(([name, value]) => `${name}=${value}`)
-    this.#child = spawn('env', ['-i', ...environment, process.execPath, '--import', 'tsx', join('examples', script), ...args], { cwd: ROOT })
+    this.#child = spawn('env', ['-i', ...environment, process.execPath, '--import', './test/typescript.mjs', join('examples', script), ...args], { cwd: ROOT })
     this.#ended = once(this.#child, 'close')
     this.#onOutput(chunk => { this.output += chunk })
     t.teardown(() => this.kill())

@@ -13,6 +13,7 @@ import { Browser } from '../helpers/browser.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
 import { foreignTargets, ownTargets } from '../helpers/redirect-targets.js'
 import { SESSION_STORES } from '../helpers/session-stores.js'
+import { isThorough } from '../helpers/thorough.js'
 
 const BASE_URL = 'https://app.example'
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
@@ -531,9 +532,10 @@ const NOT_FOUND = [400, 404]
 const LOCAL_ROUTES = ['register', 'login', 'token', 'verify-token', 'revoke']
 const NAVIGATION = { 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'document' }
 
-for (const [name, routerOptions, known] of ROUTERS) {
+// The router with all of the settings takes most spellings.
+for (const [name, routerOptions, known] of isThorough ? ROUTERS : ROUTERS.slice(-1)) {
   // The second is what no host can be called.
-  for (const prefix of ['/auth', '/v1.0/Id~x']) {
+  for (const prefix of isThorough ? ['/auth', '/v1.0/Id~x'] : ['/auth']) {
     t.test(`attack 31: with the router's settings ${name} and the prefix ${prefix} every spelling that reaches a handler meets the same checks`, async t => {
       const app = await start(t, undefined, { prefix, providers: [new OwnProvider('a')] }, { routerOptions }, app => {
         app.post('/account', { onRequest: app.auth.refuseCrossOrigin }, async () => 'changed')
@@ -599,7 +601,9 @@ for (const [name, routerOptions, known] of ROUTERS) {
       t.strictSame(wrong, [], 'linking is started by pages of its own, and by no redirect')
     })
   }
+}
 
+for (const [name, routerOptions, known] of ROUTERS) {
   t.test(`attack 31: with the router's settings ${name} every spelling counts for the same limit`, async t => {
     const app = await start(t, undefined, { rateLimit: { login: known.length } }, { routerOptions })
     await app.listen({ host: '127.0.0.1', port: 0 })

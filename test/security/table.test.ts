@@ -15,7 +15,7 @@ for (const { number, tests } of rows) {
   t.test(`the tests that SECURITY.md names for attack ${number} are there`, async t => {
     const files = Array.from(tests.matchAll(/\]\(([^)]+)\)/g), ([, path = '']) => new URL(path, ROOT))
     t.ok(files.length > 0)
-    for (const file of files.filter(({ pathname }) => pathname.endsWith('.test.ts'))) {
+    for (const file of files.filter(({ pathname }) => /\.(?:test|long)\.ts$/.test(pathname))) {
       t.match(await readFile(file, 'utf8'), new RegExp(`attack ${number}\\b`), fileURLToPath(file).slice(fileURLToPath(ROOT).length))
     }
   })

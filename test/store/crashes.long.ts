@@ -9,6 +9,7 @@ import { emptyDatabase, startPostgres } from '../helpers/postgres.js'
 import { WRITERS, newUser, secondIdentity } from './crash-process.js'
 import { HALF_MADE, type TestDatabase, postgresDatabase, sqliteDatabase } from './database.js'
 
+const TYPESCRIPT = new URL('../typescript.mjs', import.meta.url).href
 const PROGRAM = fileURLToPath(new URL('crash-process.ts', import.meta.url))
 const ROUNDS = 20
 const MOST_WRITES = 150
@@ -86,7 +87,7 @@ interface Writing {
 
 function startWriting (t: Test, target: string): Writing {
   // env -i keeps tap's loaders out, with which each of the many processes takes seconds to start; one that is killed reports no coverage anyway.
-  const child = spawn('env', ['-i', process.execPath, '--import', 'tsx', PROGRAM, target], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn('env', ['-i', process.execPath, '--import', TYPESCRIPT, PROGRAM, target], { stdio: ['ignore', 'pipe', 'inherit'] })
   const lines: string[] = []
   const reader = createInterface(child.stdout).on('line', line => { lines.push(line) })
   const end: Promise<unknown[][]> = Promise.all([once(child, 'exit'), once(reader, 'close')])
