@@ -42,7 +42,7 @@ function fill (t: Test): void {
   t.intercept(hashing, 'refusalFor', { value: () => new AuthError('busy', { retryAfter: 3 }) })
 }
 
-t.test('while no place is left, logins and registrations are refused before their body is read and the store is asked', async t => {
+t.test('attack 42: while no place is left, logins and registrations are refused before their body is read and the store is asked', async t => {
   const { send, lookUps } = await start(t)
   fill(t)
 
@@ -68,7 +68,7 @@ t.test('refusals wait a second, so that clients do not try again at once; of mor
   t.strictSame(order.slice(0, 6).toSorted(), [1024, 1025, 1026, 1027, 1028, 1029])
 })
 
-t.test('while one address takes all places, a login from another has its turn', async t => {
+t.test('attack 42: while one address takes all places, a login from another has its turn', async t => {
   const { send } = await start(t)
   const { over, isOver } = crowd(CAPACITY)
   await new Promise(resolve => setImmediate(resolve))
