@@ -19,19 +19,17 @@ export interface BackChannelOptions {
 
 export type BackChannel = ReturnType<typeof backChannel>
 
-type Request = oauth.CustomFetchOptions<string, oauth.ProtectedResourceRequestBody>
+type Request = Pick<oauth.CustomFetchOptions<string, unknown>, 'method' | 'headers'> & { body?: oauth.ProtectedResourceRequestBody }
 
 /** How requests to a provider are made: each with a clock of its own, an answer that is read up to a limit, and no redirect followed. */
 export function backChannel ({ timeout, fetch, allowInsecureRequests, conform }: BackChannelOptions) {
-  // Who makes another answer of it may read it in any way.
-  const Answer = conform === undefined ? WholeAnswer : Response
   return {
     // GitHub answers no request without a User-Agent.
     headers: { 'user-agent': 'fastify-svc-auth' },
     [oauth.allowInsecureRequests]: allowInsecureRequests,
     [oauth.customFetch]: async (url: string, { method, headers, body = null }: Request) => {
       const clock = AbortSignal.timeout(timeout)
-      const answer = async () => wholeAnswer(await fetch(url, { method, headers, body, signal: clock, redirect: 'manual' }), Answer)
+      const answer = async () => wholeAnswer(await fetch(url, { method, headers, body, signal: clock, redirect: 'manual' }))
       const whole = await inTime(answer(), clock)
       return conform === undefined ? whole : conform(whole)
     }
@@ -69,27 +67,12 @@ async function inTime (answer: Promise<Response>, clock: AbortSignal): Promise<R
 }
 
 /** The answer with its body read, so that its connection is free again whatever becomes of it. */
-async function wholeAnswer ({ status, headers, body }: Response, Answer: typeof WholeAnswer | typeof Response): Promise<Response> {
+async function wholeAnswer ({ status, headers, body }: Response): Promise<Response> {
   const content = await contentOf(body)
-  const answer = new Answer(content === '' ? null : content, { status, headers })
+  const answer = new Response(content === '' ? null : content, { status, headers })
   // Of a challenge oauth4webapi would read nothing else, but the error code is in the body (RFC 6749 section 5.2).
   answer.headers.delete('www-authenticate')
   return answer
-}
-
-/** For oauth4webapi, which reads text or JSON: a body that is here already needs no stream, which would take longer than all that is read of it. */
-class WholeAnswer extends Response {
-  override readonly text: Response['text']
-  override readonly json: Response['json']
-  override readonly clone: Response['clone']
-
-  constructor (body: string | null, init: ResponseInit) {
-    super(null, init)
-    const content = body ?? ''
-    this.text = async () => content
-    this.json = async () => JSON.parse(content)
-    this.clone = () => new WholeAnswer(body, this)
-  }
 }
 
 /** By iteration, which bodies of other implementations of fetch know too. */
