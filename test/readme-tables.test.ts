@@ -73,7 +73,7 @@ t.test('the defaults that README has in tables are those of the code', async t =
     }],
     [README.section('Options').table('`new LocalIdentityProvider(options)`'), { secret: 'LOCAL_IDP_SECRET', issuer, ttl, argon2: DEFAULT_ARGON2_COST, 'password.check': nothing, registration }],
     [README.section('Providers').table('`http://localhost:3000/auth/{name}/callback`'), { clientId: nothing, clientSecret: nothing, scopes: 'see below', authorizationParams, timeout, fetch: fetch === globalThis.fetch ? 'the global one' : nothing }],
-    [README.section('Any OpenID Connect provider').table(), { name: nothing, discoveryUrl: nothing, issuer: 'what precedes /.well-known', userinfo: oidc('userinfo'), allowInsecureRequests: oidc('allowInsecureRequests') }],
+    [README.section('Any OpenID Connect provider').table(), { name: nothing, discoveryUrl: nothing, issuer: 'what precedes /.well-known', clientAuthentication: nothing, userinfo: oidc('userinfo'), allowInsecureRequests: oidc('allowInsecureRequests') }],
     [README.section('A provider of your own').table(), { name: nothing, authorizationEndpoint: nothing, tokenEndpoint: nothing, clientAuthentication: oauth2('clientAuthentication'), issuer: 'origin of authorizationEndpoint', conform: nothing, allowInsecureRequests: oauth2('allowInsecureRequests') }]
   ]
   for (const [rows, defaults] of tables) {

@@ -1,13 +1,11 @@
-import { OidcProvider, type OidcProfile } from './oidc.js'
+import { OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
 import { checkedOrigin, withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** What {@link Auth0Provider} takes. */
-export interface Auth0ProviderOptions extends ProviderOptions {
+export interface Auth0ProviderOptions extends ProviderOptions, Pick<OidcProviderOptions, 'clientAuthentication' | 'allowInsecureRequests'> {
   /** The host of the tenant, such as `tenant.eu.auth0.com`, or its custom domain. */
   domain: string
-  /** Permits plain http, for development servers on this machine only; default false. */
-  allowInsecureRequests?: boolean
 }
 
 /** Claims about the ID token itself, not about the person. */
@@ -19,13 +17,13 @@ export class Auth0Provider extends OidcProvider {
    * @param options `clientId`, `clientSecret` and `domain` of the application at Auth0
    * @throws OptionsError naming the option
    */
-  constructor ({ domain, ...options }: Auth0ProviderOptions) {
+  constructor ({ domain, clientAuthentication = 'client_secret_post', ...options }: Auth0ProviderOptions) {
     super(withFixed({
       name: 'auth0',
       discoveryUrl: `${originOf(domain, options.allowInsecureRequests)}/.well-known/openid-configuration`,
       // What the scopes ask for is in the ID token; userinfo is rate limited and says the same.
       userinfo: false
-    }, options))
+    }, { ...options, clientAuthentication }))
   }
 
   protected override identityOf (profile: OidcProfile, idToken: OidcProfile): UncheckedIdentity {

@@ -1,31 +1,41 @@
 import { createHash } from 'node:crypto'
 import * as oauth from 'oauth4webapi'
 import { type BackChannel, type BackChannelOptions, backChannel } from './back-channel.js'
+import { ClientCredentials } from './client-authentication.js'
 import { unacceptable } from './failures.js'
-import type { AuthorizationRequest, AuthorizationResponse, ProviderOptions, ProviderTokens } from './provider.js'
+import type { AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ProviderOptions, ProviderTokens } from './provider.js'
 
 /** Seconds by which the provider's clock may be off. */
 export const CLOCK_TOLERANCE = 30
 
-/** The authorization code flow (RFC 6749 section 4.1) with PKCE (RFC 7636): what OpenID Connect and plain OAuth 2.0 have in common. */
+export interface AuthorizationCodeFlowOptions extends Required<ProviderOptions>, BackChannelOptions {
+  /** The only method to use; undefined leaves the choice to the metadata and to what works. */
+  clientAuthentication: ClientAuthentication | undefined
+}
+
+/**
+ * The authorization code flow (RFC 6749 section 4.1) with PKCE (RFC 7636): what OpenID Connect and
+ * plain OAuth 2.0 have in common.
+ */
 export class AuthorizationCodeFlow {
   readonly client: oauth.Client
   readonly http: BackChannel
   readonly scopes: readonly string[]
-  readonly #clientSecret: string
+  readonly #credentials: ClientCredentials
   readonly #authorizationParams: Readonly<Record<string, string>>
 
-  constructor ({ clientId, clientSecret, scopes, authorizationParams, ...transport }: Required<ProviderOptions> & BackChannelOptions) {
+  constructor (options: AuthorizationCodeFlowOptions) {
+    const { clientId, clientSecret, clientAuthentication, scopes, authorizationParams, ...transport } = options
     this.client = { client_id: clientId, [oauth.clockTolerance]: CLOCK_TOLERANCE }
     this.http = backChannel(transport)
     this.scopes = scopes
-    this.#clientSecret = clientSecret
+    this.#credentials = new ClientCredentials(clientId, clientSecret, clientAuthentication)
     this.#authorizationParams = authorizationParams
   }
 
   /** What is sent to the provider and must not come back into the log. */
   secretsOf ({ parameters, codeVerifier }: AuthorizationResponse): string[] {
-    return [this.#clientSecret, codeVerifier, ...parameters.getAll('code')]
+    return [...this.#credentials.secrets, codeVerifier, ...parameters.getAll('code')]
   }
 
   /** The authorization request (RFC 6749 section 4.1.1). */
@@ -47,18 +57,20 @@ export class AuthorizationCodeFlow {
     return url
   }
 
-  /** The authorization response with its checks, and the token request for its code (RFC 6749 section 4.1.3). */
+  /** Checks the authorization response and sends the token request for its code (RFC 6749 section 4.1.3). */
   async redeem (server: oauth.AuthorizationServer, response: AuthorizationResponse): Promise<Response> {
-    const parameters = validatedResponse(server, this.client, response)
-    const { redirectUri, codeVerifier } = response
-    const authentication = clientAuthentication(server, this.#clientSecret)
-    return oauth.authorizationCodeGrantRequest(server, this.client, authentication, parameters, redirectUri, codeVerifier, this.http)
+    const { parameters, state, redirectUri, codeVerifier } = response
+    // oauth4webapi passes over an empty one where the metadata announce none.
+    if (parameters.get('iss') === '') throw unacceptable('the authorization response has an empty iss')
+    const validated = oauth.validateAuthResponse(server, this.client, parameters, state)
+    return this.#credentials.authenticate(server, async authentication =>
+      oauth.authorizationCodeGrantRequest(server, this.client, authentication, validated, redirectUri, codeVerifier, this.http))
   }
 }
 
 /** Types of access tokens that oauth4webapi takes and that cannot be used as Bearer tokens (RFC 6749 section 7.1). */
 export const RECOGNIZED_TOKEN_TYPES: oauth.RecognizedTokenTypes = {
-  dpop: () => { throw unacceptable('the access token is bound to a key (DPoP), which nobody asked for') }
+  dpop: () => { throw unacceptable('the access token is bound to a key (DPoP), which was not asked for') }
 }
 
 export function tokensOf (response: oauth.TokenEndpointResponse): ProviderTokens {
@@ -70,19 +82,4 @@ export function tokensOf (response: oauth.TokenEndpointResponse): ProviderTokens
     ...(expiresIn !== undefined && { expiresIn }),
     ...(scope !== undefined && { scope })
   }
-}
-
-/** State, `iss` (RFC 9207), error. */
-function validatedResponse (server: oauth.AuthorizationServer, client: oauth.Client, { parameters, state }: AuthorizationResponse): URLSearchParams {
-  if (parameters.has('iss') && parameters.get('iss') === '') throw unacceptable('the authorization response has an empty iss')
-  // An error response without iss carries no code that could leak; some providers leave it out there.
-  const isPlainError = parameters.has('error') && !parameters.has('iss')
-  const expected = isPlainError ? { ...server, authorization_response_iss_parameter_supported: false } : server
-  return oauth.validateAuthResponse(expected, client, parameters, state)
-}
-
-/** In the body where the provider takes it: RFC 6749 encodes a Basic id and secret in a way that some servers do not undo. */
-function clientAuthentication (server: oauth.AuthorizationServer, secret: string): oauth.ClientAuth {
-  const takesPost = server.token_endpoint_auth_methods_supported?.includes('client_secret_post') === true
-  return takesPost ? oauth.ClientSecretPost(secret) : oauth.ClientSecretBasic(secret)
 }

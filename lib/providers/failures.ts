@@ -24,19 +24,28 @@ export class ApiError extends Error {
   }
 }
 
-const CHECK_CLIENT = 'check clientId and clientSecret; of the secret it is the value that counts, and it may have expired'
+const CHECK_SECRET = 'check clientId and clientSecret (the value, not its id; it may have expired)'
+const CHECK_CLIENT = `${CHECK_SECRET}, and clientAuthentication, the method that the client is registered with`
 
-/** What the operator can mend, by error code. */
+/** What the operator can do, by error code. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['invalid_client', CHECK_CLIENT],
-  ['unauthorized_client', CHECK_CLIENT],
-  ['incorrect_client_credentials', CHECK_CLIENT],
-  // To a token request Auth0 says so of a wrong secret; people are asked, and say no, elsewhere.
+  ['unauthorized_client', CHECK_SECRET],
+  ['incorrect_client_credentials', CHECK_SECRET],
+  // Auth0 says so of a wrong secret in answer to a token request; users are asked, and say no, elsewhere.
   ['access_denied', CHECK_CLIENT],
   ['redirect_uri_mismatch', 'register the callback URL {baseUrl}/auth/{name}/callback with the provider, to the letter']
 ])
 
-/** A code that was used or is too old, as after the browser's back button; an address that the person has yet to confirm. */
+/**
+ * The user's no, or the provider's on their behalf: RFC 6749 section 4.1.2.1, OpenID Connect Core
+ * 3.1.2.6, and `unauthorized`, by which Auth0 says that a rule denied the sign-in.
+ */
+const DENIALS: ReadonlySet<string> = new Set([
+  'access_denied', 'consent_required', 'login_required', 'interaction_required', 'account_selection_required', 'unauthorized'
+])
+
+/** A code that was used or is too old, as after the browser's back button; an address that the user has yet to confirm. */
 const EVERYDAY: ReadonlySet<string> = new Set(['invalid_grant', 'bad_verification_code', 'unverified_user_email'])
 
 /**
@@ -59,6 +68,15 @@ export function providerFailure (error: unknown, sent: readonly string[] = []): 
 /** What the provider says is well-formed, and cannot be accepted all the same. */
 export function unacceptable (reason: string): AuthError {
   return new AuthError('provider_error', { cause: new ProviderFailure(reason) })
+}
+
+/** The same failure, with the URL that was requested in front of its message. */
+export function failureAt (url: URL, error: unknown): AuthError {
+  const { code, cause } = providerFailure(error)
+  const { message }: { message?: string } = Object(cause)
+  return new AuthError(code === 'provider_unavailable' ? 'provider_unavailable' : 'provider_error', {
+    cause: new ProviderFailure(`${url.href}: ${message}`)
+  })
 }
 
 /** The request did not arrive, or the answer did not come in time. */
@@ -84,9 +102,9 @@ function isAuthorizationResponseError (error: unknown): error is oauth.Authoriza
   return codeOf(error) === ('OAUTH_AUTHORIZATION_RESPONSE_ERROR' satisfies typeof oauth.AUTHORIZATION_RESPONSE_ERROR)
 }
 
-/** The error response of RFC 6749 section 4.1.2.1; `unauthorized` is how Auth0 says that a rule denied the sign-in. */
+/** The error response of RFC 6749 section 4.1.2.1. */
 function authorizationFailure (error: oauth.AuthorizationResponseError, sent: readonly string[]): AuthError {
-  const isDenial = error.error === 'access_denied' || error.error === 'unauthorized'
+  const isDenial = DENIALS.has(error.error)
   const isTransient = error.error === 'temporarily_unavailable' || error.error === 'server_error'
   const code = isDenial ? 'access_denied' : isTransient ? 'provider_unavailable' : 'provider_error'
   const message = isDenial ? descriptionOf(error) : advised(error.error, descriptionOf(error))

@@ -55,17 +55,13 @@ function apiOf (origin: string): string {
   return host === 'github.com' || host.endsWith('.ghe.com') ? `https://api.${host}` : `${origin}/api/v3`
 }
 
-/**
- * GitHub refuses a token request with status 200, where RFC 6749 section 5.2 says 400, and says of too many requests 403 as well as 429, not
- * always with a header that tells so.
- */
+/** GitHub says of too many requests 403 as well as 429, not always with a header that tells so. */
 async function conform (answer: Response): Promise<Response> {
   const { status, headers } = answer
-  if (status !== 200 && status !== 403) return answer
+  if (status !== 403) return answer
   const text = await answer.text()
   const body = parsedJson(text)
-  const { error, message } = isPlainObject(body) ? body : {}
-  if (status === 200) return new Response(text, { status: isText(error) ? 400 : 200, headers })
-  const isRateLimit = headers.has('retry-after') || headers.get('x-ratelimit-remaining') === '0' || /rate limit|abuse/i.test(String(message))
+  const isRateLimit = headers.has('retry-after') || headers.get('x-ratelimit-remaining') === '0' ||
+    (isPlainObject(body) && /rate limit|abuse/i.test(String(body.message)))
   return new Response(text, { status: isRateLimit ? 429 : 403, headers })
 }

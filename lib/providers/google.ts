@@ -1,12 +1,12 @@
 import { isText } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { ProviderFailure } from './failures.js'
-import { OidcProvider, type OidcProfile } from './oidc.js'
+import { OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
 import { withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** What {@link GoogleProvider} takes. */
-export interface GoogleProviderOptions extends ProviderOptions {
+export interface GoogleProviderOptions extends ProviderOptions, Pick<OidcProviderOptions, 'clientAuthentication'> {
   /** Admits only accounts of this Google Workspace domain, such as `example.com`; `*` admits those of any. */
   hostedDomain?: string
 }
@@ -19,7 +19,7 @@ export class GoogleProvider extends OidcProvider {
    * @param options `clientId` and `clientSecret` of the client at Google, and perhaps `hostedDomain`
    * @throws OptionsError naming the option
    */
-  constructor ({ hostedDomain, ...options }: GoogleProviderOptions) {
+  constructor ({ hostedDomain, clientAuthentication = 'client_secret_post', ...options }: GoogleProviderOptions) {
     if (hostedDomain !== undefined && !isDomain(hostedDomain)) throw new OptionsError('google: hostedDomain must be a domain such as example.com, or *')
     if (options.authorizationParams !== undefined && 'hd' in options.authorizationParams) {
       throw new OptionsError('google: authorizationParams must not contain "hd", which would only be a hint; set hostedDomain')
@@ -29,6 +29,7 @@ export class GoogleProvider extends OidcProvider {
       discoveryUrl: 'https://accounts.google.com/.well-known/openid-configuration'
     }, {
       ...options,
+      clientAuthentication,
       ...(hostedDomain !== undefined && { authorizationParams: { ...options.authorizationParams, hd: hostedDomain } })
     }))
     this.#hostedDomain = hostedDomain?.toLowerCase()

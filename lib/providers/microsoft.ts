@@ -2,12 +2,12 @@ import { isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { UUID } from '../uuid.js'
 import { unacceptable } from './failures.js'
-import { OidcProvider, type OidcProfile } from './oidc.js'
+import { OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
 import { checkedOrigin, withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** What {@link MicrosoftProvider} takes. */
-export interface MicrosoftProviderOptions extends ProviderOptions {
+export interface MicrosoftProviderOptions extends ProviderOptions, Pick<OidcProviderOptions, 'clientAuthentication'> {
   /** `common` (work, school and personal accounts; the default), `organizations` (no personal accounts), or the GUID of one tenant. */
   tenant?: string
   /** The sign-in host of a national cloud, such as `https://login.microsoftonline.us`; default `https://login.microsoftonline.com`. */
@@ -29,7 +29,8 @@ export class MicrosoftProvider extends OidcProvider {
    * @param options `clientId` and `clientSecret` of the app registration, and perhaps `tenant`
    * @throws OptionsError naming the option
    */
-  constructor ({ tenant = 'common', baseUrl = 'https://login.microsoftonline.com', ...options }: MicrosoftProviderOptions) {
+  constructor ({ tenant = 'common', baseUrl = 'https://login.microsoftonline.com', ...others }: MicrosoftProviderOptions) {
+    const { clientAuthentication = 'client_secret_post', ...options } = others
     const checkedTenant = tenantOf(tenant)
     const authority = checkedOrigin(baseUrl, 'microsoft: baseUrl', 'a sign-in host such as https://login.microsoftonline.us')
     super(withFixed({
@@ -38,7 +39,7 @@ export class MicrosoftProvider extends OidcProvider {
       issuer: `${authority}/${UUID.test(checkedTenant) ? checkedTenant : '{tenantid}'}/v2.0`,
       // Userinfo knows neither tid nor oid, and Microsoft says to use the ID token.
       userinfo: false
-    }, options))
+    }, { ...options, clientAuthentication }))
     if (options.scopes?.includes('profile') === false) throw new OptionsError('microsoft: scopes must contain "profile": without it there is no oid')
     this.#tenant = checkedTenant
   }

@@ -1,14 +1,13 @@
 import * as oauth from 'oauth4webapi'
 import { isPlainObject, isText } from '../claims.js'
-import { AuthorizationCodeFlow, RECOGNIZED_TOKEN_TYPES, tokensOf } from './authorization-code.js'
-import type { BackChannelOptions } from './back-channel.js'
+import { AuthorizationCodeFlow, type AuthorizationCodeFlowOptions, RECOGNIZED_TOKEN_TYPES, tokensOf } from './authorization-code.js'
 import { ApiError, providerFailure, unacceptable } from './failures.js'
 import { checkedIdentity } from './identity.js'
 import type { ProviderApi } from './oauth2.js'
 import { parsedJson } from './parsed-json.js'
-import type { Authentication, AuthorizationRequest, AuthorizationResponse, ProviderOptions, UncheckedIdentity } from './provider.js'
+import type { Authentication, AuthorizationRequest, AuthorizationResponse, UncheckedIdentity } from './provider.js'
 
-export interface OAuth2FlowOptions extends Required<ProviderOptions>, BackChannelOptions {
+export interface OAuth2FlowOptions extends AuthorizationCodeFlowOptions {
   server: oauth.AuthorizationServer
 }
 

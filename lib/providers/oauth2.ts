@@ -1,8 +1,7 @@
-import { OptionsError } from '../errors.js'
 import { Once } from '../once.js'
 import type { OAuth2Flow } from './oauth2-flow.js'
-import type { Authentication, AuthorizationRequest, AuthorizationResponse, ExternalProvider, ProviderOptions, UncheckedIdentity } from './provider.js'
-import { assertSecureUrl, checkedProviderOptions } from './provider-options.js'
+import type { Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, ProviderOptions, UncheckedIdentity } from './provider.js'
+import { assertClientAuthentication, assertSecureUrl, checkedProviderOptions } from './provider-options.js'
 
 /** What {@link OAuth2Provider} takes. */
 export interface OAuth2ProviderOptions extends ProviderOptions {
@@ -16,8 +15,8 @@ export interface OAuth2ProviderOptions extends ProviderOptions {
   issuer?: string
   /** Makes an answer of the provider that is not as RFC 6749 says into one that is. */
   conform?: (answer: Response) => Response | Promise<Response>
-  /** How the token endpoint wants to know who asks (RFC 6749 section 2.3.1): with the secret in the body, or in the Authorization header; default `client_secret_post`. */
-  clientAuthentication?: 'client_secret_post' | 'client_secret_basic'
+  /** How the client authenticates at the token endpoint; default `client_secret_post`. */
+  clientAuthentication?: ClientAuthentication
   /** Permits plain http, for development servers on this machine only; default false. */
   allowInsecureRequests?: boolean
 }
@@ -29,8 +28,6 @@ export interface ProviderApi {
   /** @returns the JSON array at a URL, or null when the token may not read it (status 403 or 404), as without the scope for it */
   getList (url: string, headers?: Record<string, string>): Promise<unknown[] | null>
 }
-
-const CLIENT_AUTHENTICATION: readonly string[] = ['client_secret_post', 'client_secret_basic']
 
 /**
  * A provider with plain OAuth 2.0: authorization code flow with PKCE and state, and an API that tells who the access token speaks for.
@@ -46,22 +43,23 @@ export abstract class OAuth2Provider implements ExternalProvider {
    * @throws OptionsError naming the option
    */
   constructor (options: OAuth2ProviderOptions) {
-    const { authorizationEndpoint, tokenEndpoint, issuer, conform, clientAuthentication = 'client_secret_post', allowInsecureRequests = false, ...common } = options
+    const { authorizationEndpoint, tokenEndpoint, issuer, conform, ...others } = options
+    const { clientAuthentication = 'client_secret_post', allowInsecureRequests = false, ...common } = others
     const checked = checkedProviderOptions(common, [])
     this.name = checked.name
     assertSecureUrl(authorizationEndpoint, allowInsecureRequests, `${this.name}: authorizationEndpoint`)
     assertSecureUrl(tokenEndpoint, allowInsecureRequests, `${this.name}: tokenEndpoint`)
-    if (!CLIENT_AUTHENTICATION.includes(clientAuthentication)) throw new OptionsError(`${this.name}: clientAuthentication must be ${CLIENT_AUTHENTICATION.join(' or ')}`)
+    assertClientAuthentication(clientAuthentication, this.name)
     const server = {
       issuer: issuer ?? new URL(authorizationEndpoint).origin,
       authorization_endpoint: authorizationEndpoint,
-      token_endpoint: tokenEndpoint,
-      token_endpoint_auth_methods_supported: [clientAuthentication]
+      token_endpoint: tokenEndpoint
     }
     // The protocol is loaded with the first sign-in, not with the application.
     this.#flow = new Once(async () => {
       const { OAuth2Flow } = await import('./oauth2-flow.js')
-      return new OAuth2Flow({ ...checked, server, allowInsecureRequests, ...(conform !== undefined && { conform }) })
+      const transport = { allowInsecureRequests, ...(conform !== undefined && { conform }) }
+      return new OAuth2Flow({ ...checked, ...transport, clientAuthentication, server })
     })
   }
 

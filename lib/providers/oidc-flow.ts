@@ -1,19 +1,18 @@
 import * as oauth from 'oauth4webapi'
-import { AuthorizationCodeFlow, RECOGNIZED_TOKEN_TYPES, tokensOf } from './authorization-code.js'
+import { AuthorizationCodeFlow, type AuthorizationCodeFlowOptions, RECOGNIZED_TOKEN_TYPES, tokensOf } from './authorization-code.js'
 import { type BackChannel, deduplicated } from './back-channel.js'
-import { Discovery, type DiscoveryUrls } from './discovery.js'
+import { Discovery, type DiscoveryOptions } from './discovery.js'
 import { providerFailure } from './failures.js'
 import { acceptedIdToken } from './id-token.js'
 import { checkedIdentity, presentClaims } from './identity.js'
 import { assertKeyOfIssuer, issuerOfAnswer } from './issuer-template.js'
 import type { OidcProfile } from './oidc.js'
-import type { Authentication, AuthorizationRequest, AuthorizationResponse, ProviderOptions, UncheckedIdentity } from './provider.js'
+import type { Authentication, AuthorizationRequest, AuthorizationResponse, UncheckedIdentity } from './provider.js'
 
-export interface OidcFlowOptions extends Required<ProviderOptions> {
-  discovery: DiscoveryUrls
+export interface OidcFlowOptions extends AuthorizationCodeFlowOptions {
+  discovery: DiscoveryOptions
   /** Whether to ask the userinfo endpoint for what the scopes ask for and the ID token lacks. */
   userinfo: boolean
-  allowInsecureRequests: boolean
 }
 
 /** Who the claims of ID token and userinfo, and of the ID token alone, describe. */
@@ -27,6 +26,7 @@ export class OidcFlow {
   readonly #flow: AuthorizationCodeFlow
   readonly #discovery: Discovery
   readonly #usesUserinfo: boolean
+  readonly #maxAge: number | typeof oauth.skipAuthTimeCheck
   readonly #keysHttp: BackChannel
   #keys: oauth.ExportedJWKSCache = { jwks: { keys: [] }, uat: 0 }
 
@@ -34,6 +34,8 @@ export class OidcFlow {
     this.#flow = new AuthorizationCodeFlow(options)
     this.#discovery = new Discovery(discovery, this.#flow.http)
     this.#usesUserinfo = userinfo
+    const { max_age: maxAge } = options.authorizationParams
+    this.#maxAge = maxAge === undefined ? oauth.skipAuthTimeCheck : Number(maxAge)
     this.#keysHttp = deduplicated(this.#flow.http)
   }
 
@@ -65,7 +67,12 @@ export class OidcFlow {
   async #tokens (server: oauth.AuthorizationServer, authorizationResponse: AuthorizationResponse): Promise<oauth.TokenEndpointResponse> {
     const response = await this.#flow.redeem(server, authorizationResponse)
     const issuer = await issuerOfAnswer(server, response)
-    const tokens = await oauth.processAuthorizationCodeResponse(issuer, this.#flow.client, response, { expectedNonce: authorizationResponse.nonce, requireIdToken: true, recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES })
+    const tokens = await oauth.processAuthorizationCodeResponse(issuer, this.#flow.client, response, {
+      expectedNonce: authorizationResponse.nonce,
+      maxAge: this.#maxAge,
+      requireIdToken: true,
+      recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES
+    })
     const keys = await this.#verifySignature(issuer, response)
     assertKeyOfIssuer(server, issuer, String(tokens.id_token), keys)
     return tokens

@@ -1,22 +1,32 @@
 import { isVerified } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { Once } from '../once.js'
-import type { DiscoveryUrls } from './discovery.js'
+import type { DiscoveryOptions } from './discovery.js'
 import type { OidcFlow } from './oidc-flow.js'
-import type { Authentication, AuthorizationRequest, AuthorizationResponse, ExternalProvider, ProviderOptions, UncheckedIdentity } from './provider.js'
-import { assertSecureUrl, checkedProviderOptions } from './provider-options.js'
+import type { Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, ProviderOptions, UncheckedIdentity } from './provider.js'
+import { assertClientAuthentication, assertSecureUrl, checkedProviderOptions } from './provider-options.js'
 
 /** What {@link OidcProvider} takes. */
 export interface OidcProviderOptions extends ProviderOptions {
   /** The URL segment of the provider's routes. */
   name: string
-  /** The URL of the provider's `/.well-known/openid-configuration` document. */
+  /**
+   * The URL of the provider's `/.well-known/openid-configuration` document, requested exactly as
+   * given, with its query and a slash at its end.
+   */
   discoveryUrl: string
   /**
-   * The issuer that the document must name, where it is not what precedes `/.well-known/` in its URL. `{tenantid}` in it stands for the
-   * `tid` of each ID token, as in the documents that Microsoft Entra has for many tenants.
+   * The issuer that the document must name, where it is not what precedes `/.well-known/` in its URL,
+   * with or without a slash at its end. `{tenantid}` in it stands for the `tid` of each ID token, as in
+   * the documents that Microsoft Entra has for many tenants.
    */
   issuer?: string
+  /**
+   * How the client is registered to authenticate at the token endpoint. Default: the method that the
+   * metadata leave as the only one, else `client_secret_basic`, with one retry by `client_secret_post`
+   * after `invalid_client`; the method that worked is remembered.
+   */
+  clientAuthentication?: ClientAuthentication
   /** Whether to ask the userinfo endpoint for what the scopes ask for and the ID token lacks; default true. */
   userinfo?: boolean
   /** Permits plain http, for development servers on this machine only; default false. */
@@ -47,20 +57,31 @@ export class OidcProvider implements ExternalProvider {
    * @throws OptionsError naming the option
    */
   constructor (options: OidcProviderOptions) {
-    const { discoveryUrl, issuer, userinfo = true, allowInsecureRequests = false, ...common } = options
+    const { discoveryUrl, issuer, clientAuthentication, ...others } = options
+    const { userinfo = true, allowInsecureRequests = false, ...common } = others
     const checked = checkedProviderOptions(common, ['openid', 'email', 'profile'])
-    const { name, scopes } = checked
+    const { name, scopes, authorizationParams: { max_age: maxAge } } = checked
     if (!scopes.includes('openid')) throw new OptionsError(`${name}: scopes must contain "openid"`)
     if (typeof userinfo !== 'boolean') throw new OptionsError(`${name}: userinfo must be true or false`)
     if (typeof allowInsecureRequests !== 'boolean') throw new OptionsError(`${name}: allowInsecureRequests must be true or false`)
 
-    const discovery = discoveryUrls(name, discoveryUrl, issuer, allowInsecureRequests)
+    if (clientAuthentication !== undefined) assertClientAuthentication(clientAuthentication, name)
+    if (maxAge !== undefined && !/^\d{1,10}$/.test(maxAge)) {
+      throw new OptionsError(`${name}: max_age in authorizationParams must be a whole number of seconds, such as "3600"`)
+    }
+    assertSecureUrl(discoveryUrl, allowInsecureRequests, `${name}: discoveryUrl`)
+    if (issuer !== undefined) assertSecureUrl(issuer, allowInsecureRequests, `${name}: issuer`)
+    const url = new URL(discoveryUrl)
+    if (!WELL_KNOWN.test(url.pathname)) {
+      throw new OptionsError(`${name}: discoveryUrl must end in /.well-known/openid-configuration`)
+    }
+    const discovery: DiscoveryOptions = { url, issuers: issuer === undefined ? issuersOf(url) : [new URL(issuer)] }
 
     this.name = name
     // The protocol is loaded with the first sign-in, not with the application.
     this.#flow = new Once(async () => {
       const { OidcFlow } = await import('./oidc-flow.js')
-      return new OidcFlow({ ...checked, discovery, userinfo, allowInsecureRequests })
+      return new OidcFlow({ ...checked, discovery, userinfo, clientAuthentication, allowInsecureRequests })
     })
   }
 
@@ -88,19 +109,12 @@ export class OidcProvider implements ExternalProvider {
 
 const WELL_KNOWN = /\/\.well-known\/openid-configuration\/?$/
 
-/** @throws OptionsError naming the option */
-function discoveryUrls (name: string, discoveryUrl: string, issuer: string | undefined, allowInsecureRequests: boolean): DiscoveryUrls {
-  assertSecureUrl(discoveryUrl, allowInsecureRequests, `${name}: discoveryUrl`)
-  const target = new URL(discoveryUrl)
-  if (!WELL_KNOWN.test(target.pathname)) throw new OptionsError(`${name}: discoveryUrl must end in /.well-known/openid-configuration`)
-  target.pathname = target.pathname.replace(WELL_KNOWN, '')
-  if (issuer !== undefined) assertSecureUrl(issuer, allowInsecureRequests, `${name}: issuer`)
-  return { target, issuer: issuer === undefined ? withoutQuery(target) : new URL(issuer) }
-}
-
-/** The issuer is what precedes the well-known path (OpenID Connect Discovery 1.0 section 4). */
-function withoutQuery (url: URL): URL {
-  const issuer = new URL(url)
-  issuer.search = ''
-  return issuer
+/**
+ * The issuer is what precedes the well-known path (OpenID Connect Discovery 1.0 section 4), with or
+ * without a slash: section 4.1 removes the one at the end of an issuer with a path.
+ */
+function issuersOf (url: URL): [URL, URL] {
+  const path = url.pathname.replace(WELL_KNOWN, '').replace(/\/$/, '')
+  const at = (pathname: string): URL => Object.assign(new URL(url), { pathname, search: '' })
+  return [at(path), at(`${path}/`)]
 }

@@ -1,6 +1,6 @@
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
-import type { ProviderOptions } from './provider.js'
+import type { ClientAuthentication, ProviderOptions } from './provider.js'
 
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/
 const DEFAULT_TIMEOUT_MS = 5000
@@ -48,6 +48,14 @@ export function withFixed<Fixed extends { name: string }, Chosen extends object>
   const clash = Object.keys(chosen).find(option => option in fixed)
   if (clash !== undefined) throw new OptionsError(`${fixed.name}: there is no option "${clash}"; the class sets it`)
   return { ...fixed, ...chosen }
+}
+
+const CLIENT_AUTHENTICATION: readonly ClientAuthentication[] = ['client_secret_basic', 'client_secret_post']
+
+/** @throws OptionsError naming the option, unless it is one of the methods */
+export function assertClientAuthentication (value: ClientAuthentication, name: string): void {
+  if (CLIENT_AUTHENTICATION.includes(value)) return
+  throw new OptionsError(`${name}: clientAuthentication must be ${CLIENT_AUTHENTICATION.join(' or ')}`)
 }
 
 /** @throws OptionsError naming the option, unless it is an https: URL, or an http: one where that is permitted, without user info and hash */

@@ -80,6 +80,12 @@ export interface ExternalProvider {
   authenticate (response: AuthorizationResponse): Promise<Authentication>
 }
 
+/**
+ * How the client authenticates at the token endpoint (RFC 6749 section 2.3.1): with its secret in the
+ * Authorization header, or in the body.
+ */
+export type ClientAuthentication = 'client_secret_basic' | 'client_secret_post'
+
 /** What every provider class takes. */
 export interface ProviderOptions {
   /** As the provider gave it to the application. */

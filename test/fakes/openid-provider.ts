@@ -1,7 +1,7 @@
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
 import { type CryptoKey, type JWK, type JWTPayload, SignJWT } from 'jose'
 import type { Test } from 'tap'
-import { OidcProvider, type OidcProviderOptions } from '../../lib/index.js'
+import { type ClientAuthentication, OidcProvider, type OidcProviderOptions } from '../../lib/index.js'
 import { listen } from '../helpers/loopback.js'
 import { AuthorizationCodes, formOf } from './authorization-codes.js'
 import { type Lie, json } from './lies.js'
@@ -27,6 +27,10 @@ export class FakeOpenIdProvider {
   idTokenClaims: Record<string, unknown> = {}
   /** Makes the ID token in place of the provider. */
   forgeIdToken: ((payload: JWTPayload) => string | Promise<string>) | null = null
+  /** The method that the client is registered with; null takes both. */
+  registeredWith: ClientAuthentication | null = null
+  /** The client authentication of each token request. */
+  readonly authentications: ClientAuthentication[] = []
   /** Lies by path. */
   readonly lies = new Map<string, Lie>()
   readonly #codes = new AuthorizationCodes()
@@ -111,6 +115,11 @@ export class FakeOpenIdProvider {
 
   async #token (request: IncomingMessage): Promise<[status: number, body: unknown]> {
     const { method = '', headers } = request
+    const authentication = headers.authorization === undefined ? 'client_secret_post' : 'client_secret_basic'
+    this.authentications.push(authentication)
+    if (this.registeredWith !== null && authentication !== this.registeredWith) {
+      return [401, { error: 'invalid_client', error_description: `the client is registered with ${this.registeredWith}` }]
+    }
     const authorization = this.#codes.redeem({ method, headers, form: await formOf(request) }, this)
     if (authorization === 'unknown client' || authorization === 'no secret' || authorization === 'wrong secret') {
       return [401, { error: 'invalid_client', error_description: 'wrong client id or secret' }]

@@ -13,7 +13,7 @@ const CLAIMS = { sub: 'ada', email: 'ada@example.com', email_verified: true, nam
 t.test('with a real OpenID provider', async t => {
   for (const conformIdTokenClaims of [true, false]) {
     t.test(`a person signs in, the claims are ${conformIdTokenClaims ? 'at userinfo' : 'in the ID token'}`, async t => {
-      const idp = await startOpenIdProvider(t, { redirectUris: [CALLBACK], conformIdTokenClaims })
+      const idp = await startOpenIdProvider(t, { redirectUris: [CALLBACK], configuration: { conformIdTokenClaims } })
       const app = await startApp(t, { baseUrl: BASE_URL, providers: [idp.provider()] })
       const browser = new Browser(app)
 

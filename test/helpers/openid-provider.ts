@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type IncomingMessage, createServer, get } from 'node:http'
 import { createServer as createSecureServer, get as getSecurely } from 'node:https'
-import Provider from 'oidc-provider'
+import Provider, { type ClientMetadata, type Configuration } from 'oidc-provider'
 import type { Test } from 'tap'
 import { OidcProvider, type OidcProviderOptions } from '../../lib/index.js'
 import { listen } from './loopback.js'
@@ -67,18 +67,33 @@ export class OpenIdProvider {
   }
 }
 
-export async function startOpenIdProvider (t: Test, { redirectUris, conformIdTokenClaims = true, tls }: { redirectUris: string[], conformIdTokenClaims?: boolean, tls?: { key: string, cert: string } }): Promise<OpenIdProvider> {
+interface OpenIdProviderOptions {
+  redirectUris: string[]
+  /** Changes the registration of the client. */
+  client?: Partial<ClientMetadata>
+  /** Changes the configuration of the provider. */
+  configuration?: Configuration
+  tls?: { key: string, cert: string }
+}
+
+export async function startOpenIdProvider (t: Test, { redirectUris, client, configuration, tls }: OpenIdProviderOptions): Promise<OpenIdProvider> {
   const server = tls === undefined ? createServer() : createSecureServer(tls)
   const port = await listen(t, server)
   const idp = new OpenIdProvider(`${tls === undefined ? 'http://127.0.0.1' : 'https://localhost'}:${port}`, tls?.cert)
 
   const oidc = new Provider(idp.issuer, {
-    clients: [{ client_id: idp.clientId, client_secret: idp.clientSecret, redirect_uris: redirectUris, token_endpoint_auth_method: 'client_secret_post' }],
+    clients: [{
+      client_id: idp.clientId,
+      client_secret: idp.clientSecret,
+      redirect_uris: redirectUris,
+      token_endpoint_auth_method: 'client_secret_post',
+      ...client
+    }],
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name', 'picture'] },
-    conformIdTokenClaims,
     features: { devInteractions: { enabled: false } },
     interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
-    findAccount: (_context, accountId) => ({ accountId, claims: () => ({ ...idp.account, sub: accountId }) })
+    findAccount: (_context, accountId) => ({ accountId, claims: () => ({ ...idp.account, sub: accountId }) }),
+    ...configuration
   })
   const handle = oidc.callback()
   server.on('request', (request, response) => {

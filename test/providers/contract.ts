@@ -179,12 +179,15 @@ export function providerContract<S extends StandIn> (t: Test, { start, provider,
   t.test('what the provider says of a failure reaches the log and nobody else', async t => {
     const standIn = await start(t)
     const { name } = provider(standIn)
+    standIn.consents = false
     const { browser, lines } = await appWith(t, provider(standIn))
     const answers = []
     for (const error of ['access_denied', 'server_said_no']) {
       const login = await browser.get(`/auth/${name}/login`, { referer: PAGE })
-      const state = new URL(login.headers.location ?? '').searchParams.get('state')
-      answers.push(await browser.get(`/auth/${name}/callback?${new URLSearchParams({ error, error_description: `said <b>of ${error}</b>\r\nhere`, state: state ?? '' })}`))
+      const callback = new URL(await standIn.authorize(login.headers.location ?? ''), BASE_URL)
+      callback.searchParams.set('error', error)
+      callback.searchParams.set('error_description', `said <b>of ${error}</b>\r\nhere`)
+      answers.push(await browser.get(callback.pathname + callback.search))
     }
     t.match(answers.map(({ headers }) => headers.location), [failurePage('access_denied'), failurePage('provider_error')])
     t.notMatch(JSON.stringify(answers.map(({ headers, body }) => [headers, body])), /said/)

@@ -142,11 +142,11 @@ t.test('with or without the announcement of iss', async t => {
     })
 
     for (const issOnErrors of [true, false]) {
-      t.test(`${announced}: a denial ${issOnErrors ? 'with' : 'without'} iss is a denial`, async t => {
+      t.test(`${announced}: a denial ${issOnErrors ? 'with' : 'without'} iss is ${announcesIss && !issOnErrors ? 'refused (RFC 9207 section 2.4)' : 'a denial'}`, async t => {
         const google = await start(t)
         Object.assign(google, { announcesIss, issOnErrors, consents: false })
         const { browser } = await appWith(t, provider(google))
-        t.equal((await signIn(browser, google, 'google')).headers.location, failurePage('access_denied'))
+        t.equal((await signIn(browser, google, 'google')).headers.location, failurePage(announcesIss && !issOnErrors ? 'provider_error' : 'access_denied'))
       })
     }
 

@@ -1,4 +1,4 @@
-/** The generic provider against a second real server besides oidc-provider: it announces no client authentication and no userinfo claims. */
+/** The generic provider against a second real server besides oidc-provider: it announces public clients alone and no userinfo claims. */
 import { OAuth2Server } from 'oauth2-mock-server'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -47,9 +47,11 @@ t.test('a token for another audience, and one that a foreign key signed, sign no
   const { server, provider } = await startMockServer(t)
   const app = await startApp(t, { baseUrl: 'https://app.example', providers: [provider] })
   const browser = new Browser(app)
+  let aud = 'another-app'
+  server.service.on('beforeTokenSigning', token => { Object.assign(token.payload, { aud }) })
   t.equal(await signIn(browser), undefined)
 
-  server.service.on('beforeTokenSigning', token => { Object.assign(token.payload, { aud: 'the-app' }) })
+  aud = 'the-app'
   t.equal(await signIn(browser), '/account')
 
   const { server: { issuer: stranger } } = await startMockServer(t)

@@ -6,6 +6,7 @@ import { FAILURES, json } from '../fakes/lies.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { advanceClock } from '../helpers/clock.js'
 import { freePort } from '../helpers/loopback.js'
+import { startOpenIdProvider } from '../helpers/openid-provider.js'
 
 const CHECKS = { redirectUri: 'https://app.example/auth/fake/callback', state: 'the-state', nonce: 'the-nonce', codeVerifier: 'a'.repeat(43) }
 
@@ -221,20 +222,94 @@ t.test('an ID token is refused', async t => {
   })
 
   t.test('but not when its hash is that of the access token, whatever the algorithm', async t => {
-    const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'ES256', 'ES384', 'EdDSA']
-    const hashes: Record<string, string> = { 256: 'sha256', 384: 'sha384', 512: 'sha512', DSA: 'sha512' }
-    for (const alg of algorithms) {
+    for (const alg of ['RS256', 'RS384', 'RS512', 'PS256', 'ES256', 'ES384']) {
       const fake = await startFakeOpenIdProvider(t)
       const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true })
       fake.metadata.id_token_signing_alg_values_supported = [alg]
       fake.lies.set('/jwks', async () => json(200, { keys: [{ ...await exportJWK(publicKey), kid: 'key-1' }] }))
-      const digest = createHash(hashes[alg.slice(-3)] ?? '').update('the-access-token').digest()
+      const digest = createHash(`sha${alg.slice(-3)}`).update('the-access-token').digest()
       fake.idTokenClaims = { at_hash: digest.subarray(0, digest.length / 2).toString('base64url') }
       fake.forgeIdToken = async payload => new SignJWT(payload).setProtectedHeader({ alg, kid: 'key-1' }).sign(privateKey)
       t.equal((await signIn(fake)).identity.subject, 'ada', alg)
 
       fake.idTokenClaims = { at_hash: digest.toString('base64url') }
       t.equal((await refusal(t, signIn(fake))).code, 'provider_error', alg)
+    }
+  })
+
+  t.test('but not for its at_hash by an algorithm for which OpenID Connect Core defines no hash', async t => {
+    for (const alg of ['EdDSA', 'Ed25519']) {
+      const fake = await startFakeOpenIdProvider(t)
+      const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true })
+      fake.metadata.id_token_signing_alg_values_supported = ['RS256', alg]
+      fake.lies.set('/jwks', async () => json(200, { keys: [{ ...await exportJWK(publicKey), kid: 'key-1' }] }))
+      fake.forgeIdToken = async payload => new SignJWT(payload).setProtectedHeader({ alg, kid: 'key-1' }).sign(privateKey)
+      for (const hash of ['sha256', 'sha512']) {
+        const digest = createHash(hash).update('the-access-token').digest()
+        fake.idTokenClaims = { at_hash: digest.subarray(0, digest.length / 2).toString('base64url') }
+        t.equal((await signIn(fake)).identity.subject, 'ada', `${alg}, ${hash}`)
+      }
+    }
+  })
+})
+
+t.test('an ID token of oidc-provider that is signed by EdDSA signs in', async t => {
+  for (const alg of ['EdDSA', 'Ed25519'] as const) {
+    const { privateKey } = await generateKeyPair('EdDSA', { extractable: true })
+    const idp = await startOpenIdProvider(t, {
+      redirectUris: [CHECKS.redirectUri],
+      client: { id_token_signed_response_alg: alg },
+      configuration: { jwks: { keys: [{ ...await exportJWK(privateKey), use: 'sig' }] } }
+    })
+    const provider = idp.provider()
+    const { searchParams: parameters } = await idp.authorize((await provider.authorizationUrl(CHECKS)).href)
+    t.equal((await provider.authenticate({ ...CHECKS, parameters })).identity.subject, 'ada', alg)
+  }
+})
+
+t.test('max_age in authorizationParams', async t => {
+  const seconds = (ago: number) => Math.floor(Date.now() / 1000) - ago
+
+  t.test('is checked against the auth_time of the ID token', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    const provider = fake.provider({ authorizationParams: { max_age: '600' } })
+    t.equal((await provider.authorizationUrl(CHECKS)).searchParams.get('max_age'), '600')
+    for (const ago of [0, 600]) {
+      fake.idTokenClaims = { auth_time: seconds(ago) }
+      t.equal((await signIn(fake, { provider })).identity.subject, 'ada', `${ago} seconds ago`)
+    }
+    for (const authTime of [undefined, seconds(660), String(seconds(0)), null, -1]) {
+      fake.idTokenClaims = { auth_time: authTime }
+      t.equal((await refusal(t, signIn(fake, { provider }))).code, 'provider_error', JSON.stringify(authTime) ?? 'absent')
+    }
+    fake.idTokenClaims = {}
+    t.equal((await signIn(fake)).identity.subject, 'ada', 'no auth_time is needed without it')
+  })
+
+  t.test('is answered by oidc-provider with an auth_time', async t => {
+    const idp = await startOpenIdProvider(t, { redirectUris: [CHECKS.redirectUri] })
+    const provider = idp.provider({ authorizationParams: { max_age: '0' } })
+    const { searchParams: parameters } = await idp.authorize((await provider.authorizationUrl(CHECKS)).href)
+    t.equal((await provider.authenticate({ ...CHECKS, parameters })).identity.subject, 'ada')
+  })
+})
+
+t.test('a token answer with an error', async t => {
+  t.test('is refused beside tokens too, whatever its status', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    for (const status of [200, 201, 400]) {
+      fake.lies.set('/token', answer => json(status, { ...JSON.parse(answer.body), error: 'server_says_no', error_description: 'not you' }))
+      t.equal((await refusal(t, signIn(fake))).code, 'provider_error', String(status))
+    }
+    fake.lies.set('/token', answer => json(200, { ...JSON.parse(answer.body), error: 'server_says_no', error_description: 'not you' }))
+    t.match(await refusal(t, signIn(fake)), { cause: { message: 'server_says_no: not you' } })
+  })
+
+  t.test('that is null or empty is not one', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    for (const error of [null, '']) {
+      fake.lies.set('/token', answer => json(200, { ...JSON.parse(answer.body), error }))
+      t.equal((await signIn(fake)).identity.subject, 'ada', JSON.stringify(error))
     }
   })
 })
@@ -248,7 +323,8 @@ t.test('an authorization response is refused', async t => {
     'with another state': [{ state: 'another' }, 'provider_error'],
     'with a code that the provider does not know': [{ code: 'guessed' }, 'provider_error'],
     'when the person said no': [{ code: null, error: 'access_denied' }, 'access_denied'],
-    'when the person said no, even without iss': [{ code: null, iss: null, error: 'access_denied' }, 'access_denied'],
+    'when the person said no without iss, where the provider announces it': [{ code: null, iss: null, error: 'access_denied' }, 'provider_error'],
+    ...Object.fromEntries(['consent_required', 'login_required', 'interaction_required', 'account_selection_required'].map(error => [`with ${error}`, [{ code: null, error }, 'access_denied']])),
     'when a rule of the provider said no': [{ code: null, error: 'unauthorized' }, 'access_denied'],
     'when the provider is overloaded': [{ code: null, error: 'temporarily_unavailable' }, 'provider_unavailable'],
     'with any other error': [{ code: null, error: '<script>', error_description: 'line\r\nbreak' }, 'provider_error']
@@ -347,7 +423,7 @@ t.test('discovery', async t => {
     fake.metadata.issuer = 'https://evil.example'
     const { code, cause } = await refusal(t, signIn(fake))
     t.equal(code, 'provider_error')
-    t.match(cause, { message: `the issuer is "https://evil.example", expected "${fake.issuer}/"; if that is right, set the option issuer` })
+    t.match(cause, { message: `(the issuer is "https://evil.example", expected "${fake.issuer}/"; if that is right, set the option issuer to it)` })
   })
 
   t.test('that no sign-in can be built on is refused before anybody is sent anywhere, and not kept', async t => {
@@ -388,12 +464,70 @@ t.test('discovery', async t => {
     t.throws(() => fake.provider({ allowInsecureRequests: false }), /discoveryUrl must be an https: URL/)
   })
 
-  t.test('keeps a query, and a slash behind the well-known path does no harm', async t => {
+  t.test('asks for the URL that was given, with its query and the slash at its end', async t => {
     const fake = await startFakeOpenIdProvider(t)
-    for (const suffix of ['?appid=1', '/']) {
-      const provider = fake.provider({ discoveryUrl: `${fake.issuer}/.well-known/openid-configuration${suffix}` })
-      t.ok(await provider.authorizationUrl(CHECKS))
+    const asked: string[] = []
+    const noting: typeof fetch = async url => { asked.push(String(url)); return Response.json(fake.metadata) }
+    const urls = ['', '/', '?appid=1', '/?appid=1&b=%20'].map(suffix => `${fake.issuer}/.well-known/openid-configuration${suffix}`)
+    for (const discoveryUrl of urls) t.ok(await fake.provider({ discoveryUrl, fetch: noting }).authorizationUrl(CHECKS))
+    t.strictSame(asked, urls)
+  })
+
+  t.test('of a provider that redirects from the URL without a slash works with the slash, and the log names the URL', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    const document = `${fake.issuer}/.well-known/openid-configuration`
+    fake.lies.set('/.well-known/openid-configuration', () => ({ status: 301, headers: { location: `${document}/` }, body: '' }))
+    fake.lies.set('/.well-known/openid-configuration/', () => json(200, fake.metadata))
+    t.equal((await signIn(fake, { provider: fake.provider({ discoveryUrl: `${document}/` }) })).identity.subject, 'ada')
+    const { code, cause } = await refusal(t, signIn(fake))
+    t.equal(code, 'provider_error')
+    t.match(String(cause), new RegExp(`: ${document}: .*status 301`))
+  })
+
+  t.test('that fails names the URL in the log, whatever the failure', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    const discoveryUrl = `${fake.issuer}/.well-known/openid-configuration?appid=1`
+    for (const [name, [code, lie]] of Object.entries(FAILURES)) {
+      fake.lies.set('/.well-known/openid-configuration', lie)
+      const failure = await refusal(t, signIn(fake, { provider: fake.provider({ discoveryUrl, timeout: 400 }) }))
+      t.equal(failure.code, code, name)
+      t.ok(String(failure.cause).startsWith(`ProviderFailure: ${discoveryUrl}: `), `${name}: ${String(failure.cause)}`)
     }
+  })
+
+  t.test('may name an issuer that differs from the URL by the slash at its end, and the ID token must name that one', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    const path = `${fake.issuer}/application/o/app`
+    for (const [issuer, discovery] of [[`${path}/`, path], [path, `${path}/`], [`${fake.issuer}/`, fake.issuer], [path, path]]) {
+      fake.metadata.issuer = issuer
+      fake.lies.set(`${new URL(String(discovery)).pathname.replace(/^\/$/, '')}/.well-known/openid-configuration`, () => json(200, fake.metadata))
+      const provider = fake.provider({ discoveryUrl: `${discovery}/.well-known/openid-configuration` })
+      fake.idTokenClaims = { iss: issuer }
+      const callback = { iss: String(issuer) }
+      t.equal((await signIn(fake, { provider, callback })).identity.subject, 'ada', String(issuer))
+
+      const almost = String(issuer).endsWith('/') ? String(issuer).slice(0, -1) : `${issuer}/`
+      t.equal((await refusal(t, signIn(fake, { provider, callback: { iss: almost } }))).code, 'provider_error', 'iss of the response')
+      fake.idTokenClaims = { iss: almost }
+      t.equal((await refusal(t, signIn(fake, { provider, callback }))).code, 'provider_error', 'iss of the ID token')
+    }
+  })
+
+  t.test('may name no issuer that differs by more than a slash, nor by one from the option issuer', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    const issuer = `${fake.issuer}/a`
+    fake.lies.set('/a/.well-known/openid-configuration', () => json(200, fake.metadata))
+    const discoveryUrl = `${issuer}/.well-known/openid-configuration`
+    for (const other of [`${issuer}//`, `${issuer}/b`, `${issuer}/?`, `${issuer}?`, `${issuer}#`, `${issuer}/#`, `${fake.issuer}/A`, fake.issuer, `${issuer}%2F`, `${issuer}/;`]) {
+      fake.metadata.issuer = other
+      t.equal((await refusal(t, fake.provider({ discoveryUrl }).authorizationUrl(CHECKS))).code, 'provider_error', other)
+    }
+    for (const other of ['nonsense', 7, ['x'], null]) {
+      fake.metadata.issuer = other
+      t.equal((await refusal(t, fake.provider({ discoveryUrl }).authorizationUrl(CHECKS))).code, 'provider_error', JSON.stringify(other))
+    }
+    fake.metadata.issuer = `${issuer}/`
+    t.equal((await refusal(t, fake.provider({ discoveryUrl, issuer }).authorizationUrl(CHECKS))).code, 'provider_error')
   })
 })
 
@@ -484,16 +618,6 @@ t.test('a mistake in a class is not taken for a network that is down, and keeps 
   t.match(cause, { cause: { name: 'TypeError', stack: /identityOf/ } })
 })
 
-t.test('the client is authenticated the way the provider takes it', async t => {
-  for (const methods of [['client_secret_basic'], ['client_secret_post'], undefined]) {
-    const fake = await startFakeOpenIdProvider(t)
-    fake.metadata.token_endpoint_auth_methods_supported = methods
-    t.equal((await signIn(fake)).identity.subject, 'ada', String(methods))
-  }
-  const fake = await startFakeOpenIdProvider(t)
-  t.equal((await refusal(t, signIn(fake, { provider: fake.provider({ clientSecret: 'wrong' }) }))).code, 'provider_error')
-})
-
 t.test('requests go through the fetch that was given', async t => {
   const fake = await startFakeOpenIdProvider(t)
   const seen: string[] = []
@@ -514,7 +638,8 @@ t.test('options are checked at construction', async t => {
     [{ discoveryUrl: 'https://id.example/.well-known/openid-configuration#x' }, /a: discoveryUrl must be .*hash/],
     [{ issuer: 'id.example' }, /a: issuer must be an https: URL/],
     [{ issuer: 'http://id.example' }, /a: issuer must be an https: URL/],
-    [{ allowInsecureRequests: 'yes' }, /a: allowInsecureRequests/]
+    [{ allowInsecureRequests: 'yes' }, /a: allowInsecureRequests/],
+    ...['', '-1', '1.5', '1e3', 'soon', ' 1'].map((maxAge): [object, RegExp] => [{ authorizationParams: { max_age: maxAge } }, /a: (max_age in authorizationParams must be a whole number of seconds|authorizationParams must be an object of strings)/])
   ]
   for (const [change, message] of wrong) {
     t.throws(() => new OidcProvider({ ...options, ...change } as never), { code: 'invalid_options', message })

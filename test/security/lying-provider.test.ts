@@ -125,6 +125,9 @@ for (const path of ENDPOINTS) {
 type Change = Record<string, unknown>
 
 const TOKEN_ANSWERS: Record<string, Change> = {
+  'an error beside the tokens': { error: 'access_denied' },
+  'an error that is an object': { error: { message: 'no' } },
+  'an error that is true': { error: true },
   'no access token': { access_token: undefined },
   'an empty access token': { access_token: '' },
   'a number for an access token': { access_token: 7 },
@@ -208,10 +211,10 @@ withEverySessionStore(t, 'attack 13: parameters in an authorization endpoint rep
 
 /** The authorization response of an error, and what the browser is told. */
 const ERRORS: Array<[error: string, code: RefusalCode]> = [
-  ['access_denied', 'access_denied'],
+  ...['access_denied', 'interaction_required', 'login_required', 'consent_required', 'account_selection_required'].map((error): [string, RefusalCode] => [error, 'access_denied']),
   ['server_error', 'provider_unavailable'],
   ['temporarily_unavailable', 'provider_unavailable'],
-  ...['invalid_request', 'unauthorized_client', 'unsupported_response_type', 'invalid_scope', 'interaction_required', 'login_required', 'consent_required', 'registration_not_supported', 'account_exists', 'made_up', 'ACCESS_DENIED', 'access_denied ', 'access_denied\r\nx-evil: 1', '<script>alert(1)</script>', '__proto__', 'constructor', 'x'.repeat(4000), '\0'].map((error): [string, RefusalCode] => [error, 'provider_error'])
+  ...['invalid_request', 'unauthorized_client', 'unsupported_response_type', 'invalid_scope', 'registration_not_supported', 'account_exists', 'made_up', 'ACCESS_DENIED', 'access_denied ', 'access_denied\r\nx-evil: 1', '<script>alert(1)</script>', '__proto__', 'constructor', 'x'.repeat(4000), '\0'].map((error): [string, RefusalCode] => [error, 'provider_error'])
 ]
 withEverySessionStore(t, 'RFC 9700: of an error of the authorization endpoint no more than a code of ours is told, and no code is redeemed', async (t, start) => {
   const fake = await startFake(t)
@@ -227,11 +230,12 @@ withEverySessionStore(t, 'RFC 9700: of an error of the authorization endpoint no
   t.equal(askedFor(fake, 'POST /token'), 0)
 })
 
-withEverySessionStore(t, 'RFC 9700: an error with the iss of another, with a state that was not sent, or with another error is not believed', async (t, start) => {
+withEverySessionStore(t, 'RFC 9207 2.4: an error without an announced iss, with the iss of another, with a state that was not sent, or with another error is not believed', async (t, start) => {
   const fake = await startFake(t)
   const target = await start(fake.provider())
   const denial = { code: null, error: 'access_denied' }
-  await assertRefused(t, target, 'fake', 'access_denied', consent(fake, { ...denial, iss: null }))
+  await assertRefused(t, target, 'fake', 'access_denied', consent(fake, denial))
+  await assertRefused(t, target, 'fake', 'provider_error', consent(fake, { ...denial, iss: null }))
   await assertRefused(t, target, 'fake', 'provider_error', consent(fake, { ...denial, iss: 'https://evil.example' }))
   await assertRefused(t, target, 'fake', 'invalid_state', consent(fake, { ...denial, state: 'guess' }))
   await assertRefused(t, target, 'fake', 'provider_error', url => `${fake.consent(url, denial)}&error=server_error`)

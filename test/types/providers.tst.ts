@@ -1,6 +1,6 @@
 import Fastify from 'fastify'
 import authPlugin, {
-  Auth0Provider, type Auth0ProviderOptions, AuthError, type AuthorizationRequest, type AuthorizationResponse, type ExternalProvider, FacebookProvider, type FacebookProviderOptions, GitHubProvider, type GitHubProviderOptions,
+  Auth0Provider, type Auth0ProviderOptions, AuthError, type AuthorizationRequest, type AuthorizationResponse, type ClientAuthentication, type ExternalProvider, FacebookProvider, type FacebookProviderOptions, GitHubProvider, type GitHubProviderOptions,
   GoogleProvider, type GoogleProviderOptions, type Identity, MicrosoftProvider, type MicrosoftProviderOptions, OAuth2Provider, type OAuth2ProviderOptions, OidcProvider, type OidcProfile, type OidcProviderOptions,
   type ProviderApi, type ProviderOptions, type ProviderTokens, providersFromEnv, type UncheckedIdentity
 } from 'fastify-svc-auth'
@@ -197,6 +197,9 @@ describe('a subclass of OAuth2Provider', () => {
 
   test('chooses among the ways to authenticate that there are', () => {
     expect<OAuth2ProviderOptions['clientAuthentication']>().type.toBe<'client_secret_post' | 'client_secret_basic' | undefined>()
+    expect<OidcProviderOptions['clientAuthentication']>().type.toBe<ClientAuthentication | undefined>()
+    expect(Auth0Provider).type.toBeConstructableWith({ ...client, domain: 'tenant.eu.auth0.com', clientAuthentication: 'client_secret_basic' })
+    expect(GoogleProvider).type.not.toBeConstructableWith({ ...client, clientAuthentication: 'none' })
     expect<OAuth2ProviderOptions>().type.not.toBeAssignableFrom<typeof oauth2 & { clientAuthentication: 'none' }>()
     expect<OAuth2ProviderOptions>().type.not.toBeAssignableFrom<typeof oauth2 & { conform: (answer: Response) => string }>()
     expect<OAuth2ProviderOptions>().type.toBeAssignableFrom<typeof oauth2 & { conform: (answer: Response) => Promise<Response> }>()
