@@ -3,6 +3,7 @@ import type { RegisterOptions } from 'fastify'
 import { isPlainObject } from './claims.js'
 import { OptionsError } from './errors.js'
 import type { LinkHook, LinkingPolicy, LinkingRule, SignInHook, SignInRules } from './flows/sign-in-rules.js'
+import { SignedRequests } from './flows/signed-requests.js'
 import { LocalIdentityProvider } from './local/identity-provider.js'
 import type { OriginRules } from './own-origin.js'
 import { assertProviderName } from './providers/provider-options.js'
@@ -87,6 +88,8 @@ export interface ResolvedOptions extends SignInRules, OriginRules {
   readonly prefix: string
   /** A path of this application as browsers see it: under that of `baseUrl`. */
   readonly loginPage: string | null
+  /** Signs what `app.auth.signInUrl` asks of a provider. */
+  readonly signedRequests: SignedRequests
   /** Null for no limits. */
   readonly rateLimit: ResolvedRateLimits | null
 }
@@ -138,14 +141,16 @@ export function resolveOptions (options: AuthPluginOptions & RegisterOptions, ar
   const providers = checkedProviders(options.providers ?? [])
   const prefix = checkedPrefix(options.prefix ?? DEFAULT_PREFIX, around.prefix ?? '')
   const baseUrl = checkedBaseUrl(options.baseUrl, providers)
+  const session = around.session === true
+    ? noSession(options.session)
+    : checkedSession(options.session, [prefix, publicPath(prefix, baseUrl)])
   return Object.freeze({
     baseUrl,
     providers,
     local: checkedLocal(options.local),
     store: checkedStore(options.store ?? new MemoryAuthStore()),
-    session: around.session === true
-      ? noSession(options.session)
-      : checkedSession(options.session, [prefix, publicPath(prefix, baseUrl)]),
+    session,
+    signedRequests: new SignedRequests(session?.secret),
     prefix,
     trustedOrigins: checkedTrustedOrigins(options.trustedOrigins ?? []),
     linking: checkedLinking(options.linking ?? 'verified-email'),

@@ -16,7 +16,7 @@ t.beforeEach(() => { delete process.env.SVC_SESSION_SECRET })
 t.test('what is not given has a default', async t => {
   const resolved = resolveOptions({ session })
 
-  t.strictSame({ ...resolved, store: null }, { baseUrl: null, providers: [], local: null, store: null, session: { secret: [SECRET] }, prefix: '/auth', trustedOrigins: new Set(), linking: 'verified-email', onSignIn: null, onLink: null, loginPage: null, rateLimit: { timeWindow: 900_000, network: 10, login: 300, account: 20, start: 300, register: 60, callback: 300 } })
+  t.strictSame({ ...resolved, store: null, signedRequests: null }, { baseUrl: null, providers: [], local: null, store: null, signedRequests: null, session: { secret: [SECRET] }, prefix: '/auth', trustedOrigins: new Set(), linking: 'verified-email', onSignIn: null, onLink: null, loginPage: null, rateLimit: { timeWindow: 900_000, network: 10, login: 300, account: 20, start: 300, register: 60, callback: 300 } })
   t.ok(resolved.store instanceof MemoryAuthStore)
   t.not(resolved.store, resolveOptions({ session }).store, 'each application has a store of its own')
 })

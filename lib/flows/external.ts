@@ -18,9 +18,9 @@ import { type ProviderIdentity, type SignInRules, answerOfApplication } from './
  * @returns the URL of the authorization request (RFC 6749 section 4.1.1)
  * @throws AuthError `provider_unavailable`, `provider_error`, `unavailable`
  */
-export async function startSignIn (request: FastifyRequest, provider: ExternalProvider, redirectUri: string, start: Pick<PendingSignIn, 'next' | 'startedOn' | 'linkTo'>): Promise<URL> {
+export async function startSignIn (request: FastifyRequest, provider: ExternalProvider, redirectUri: string, start: Pick<PendingSignIn, 'next' | 'startedOn' | 'linkTo' | 'asked'>): Promise<URL> {
   const checks = { state: randomToken(), nonce: randomToken(), codeVerifier: randomToken() }
-  const url = await answerOf(() => provider.authorizationUrl({ ...checks, redirectUri }))
+  const url = await answerOf(() => provider.authorizationUrl({ ...start.asked, ...checks, redirectUri }))
   await addPendingSignIn(request, { ...checks, ...start, provider: provider.name, startedAt: Date.now() })
   return url
 }
@@ -71,9 +71,9 @@ export async function finishLinking (request: FastifyRequest, provider: External
   if (isNew) audit('link', { userId, provider: provider.name, by: 'request' }, request)
 }
 
-async function authenticate (provider: ExternalProvider, redirectUri: string, parameters: URLSearchParams, { state, nonce, codeVerifier }: PendingSignIn): Promise<{ identity: ProviderIdentity, tokens: ProviderTokens }> {
+async function authenticate (provider: ExternalProvider, redirectUri: string, parameters: URLSearchParams, { asked, state, nonce, codeVerifier }: PendingSignIn): Promise<{ identity: ProviderIdentity, tokens: ProviderTokens }> {
   return answerOf(async () => {
-    const { identity, tokens } = await provider.authenticate({ parameters, redirectUri, state, nonce, codeVerifier })
+    const { identity, tokens } = await provider.authenticate({ ...asked, parameters, redirectUri, state, nonce, codeVerifier })
     return { identity: { provider: provider.name, ...checkedIdentity(identity) }, tokens }
   })
 }

@@ -39,15 +39,20 @@ export class AuthorizationCodeFlow {
   }
 
   /** The authorization request (RFC 6749 section 4.1.1). */
-  authorizationUrl (server: oauth.AuthorizationServer, { redirectUri, state, codeVerifier }: AuthorizationRequest, extra: Record<string, string> = {}): URL {
+  authorizationUrl (server: oauth.AuthorizationServer, request: AuthorizationRequest, extra: Record<string, string> = {}): URL {
+    const { redirectUri, state, codeVerifier, loginHint, prompt, maxAge, scopes = [] } = request
     const url = new URL(String(server.authorization_endpoint))
+    const scope = [...new Set([...this.scopes, ...scopes])].join(' ')
     const parameters = {
       ...this.#authorizationParams,
+      ...(loginHint !== undefined && { login_hint: loginHint }),
+      ...(prompt !== undefined && { prompt }),
+      ...(maxAge !== undefined && { max_age: String(maxAge) }),
       ...extra,
       client_id: this.client.client_id,
       redirect_uri: redirectUri,
       response_type: 'code',
-      ...(this.scopes.length > 0 && { scope: this.scopes.join(' ') }),
+      ...(scope !== '' && { scope }),
       state,
       // RFC 7636 section 4.2; whatever the metadata say: a server that does not know PKCE ignores it.
       code_challenge: createHash('sha256').update(codeVerifier).digest('base64url'),

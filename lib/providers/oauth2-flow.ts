@@ -25,6 +25,7 @@ export class OAuth2Flow {
   }
 
   async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
+    if (request.maxAge !== undefined) throw unacceptable('maxAge of signInUrl cannot be checked: the provider has no ID tokens')
     return this.#flow.authorizationUrl(this.#server, request)
   }
 

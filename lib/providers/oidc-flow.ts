@@ -69,7 +69,7 @@ export class OidcFlow {
     const issuer = await issuerOfAnswer(server, response)
     const tokens = await oauth.processAuthorizationCodeResponse(issuer, this.#flow.client, response, {
       expectedNonce: authorizationResponse.nonce,
-      maxAge: this.#maxAge,
+      maxAge: authorizationResponse.maxAge ?? this.#maxAge,
       requireIdToken: true,
       recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES
     })

@@ -1,7 +1,19 @@
 import type { IdentityClaims } from '../claims.js'
 
+/** What one sign-in asks of its provider, by `app.auth.signInUrl`. */
+export interface SignInParameters {
+  /** The user whom the application expects (`login_hint`, OpenID Connect Core 3.1.2.1). */
+  loginHint?: string
+  /** What the provider must or must not ask the user (`prompt`), such as `select_account`. */
+  prompt?: string
+  /** Seconds since the user proved to the provider who they are, at most (`max_age`). The provider class has to check it. */
+  maxAge?: number
+  /** Scopes besides those of the provider class. */
+  scopes?: readonly string[]
+}
+
 /** What ties an authorization response to the request that asked for it. New random values for each sign-in. */
-export interface AuthorizationRequest {
+export interface AuthorizationRequest extends SignInParameters {
   /** `{baseUrl}{prefix}/{name}/callback`, as registered with the provider. */
   redirectUri: string
   /** RFC 6749 section 10.12. */

@@ -35,6 +35,7 @@ export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalP
   routes.get(`/${name}/login`, { ...login, onRequest: [refuseForeign, limits.start], schema: externalLogin(name) }, async (request, reply) => {
     const url = await startSignIn(request, provider, redirectUri, {
       next: nextPath(request, options, request.query.next),
+      asked: request.query.signed === undefined ? {} : options.signedRequests.verify(name, request.query.signed),
       startedOn: startPage(request, options, request.query.error_next),
       linkTo: request.query.link === 'true' ? await linkTo(request, options) : null
     })

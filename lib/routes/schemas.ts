@@ -26,6 +26,7 @@ const SESSION_OR_NOTHING = [{}, { session: [] }] as const
 const next = { type: 'string', maxLength: 8192, description: 'Where to go afterwards: a path of this application, anything else is ignored' } as const
 const email = { type: 'string', maxLength: 65_536, description: 'At most 254 characters when it is trimmed' } as const
 const link = { type: 'string', enum: ['true', 'false'], description: '`true`: adds the identity to the account of the signed-in user; from pages of this application only' } as const
+const signed = { type: 'string', maxLength: 8192, description: 'What the application asks of the provider, as `app.auth.signInUrl` signed it' } as const
 const errorNext = { type: 'string', maxLength: 8192, description: 'Where to go on failure, with `?error=<code>`: a path of this application, anything else is ignored' } as const
 
 const { AuthError: error, Principal: principal } = openapiComponents.schemas
@@ -53,10 +54,10 @@ export const externalLogin = (provider: string) => ({
   summary: `Start a sign-in at ${provider}`,
   operationId: operationId('login', provider),
   security: SESSION_OR_NOTHING,
-  querystring: { type: 'object', properties: { next, error_next: errorNext, link } },
+  querystring: { type: 'object', properties: { next, error_next: errorNext, link, signed } },
   response: {
     302: redirect,
-    ...refusals('invalid_request', 'unauthenticated', 'cross_origin', 'rate_limited', 'provider_error', 'provider_unavailable', 'unavailable')
+    ...refusals('invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'rate_limited', 'provider_error', 'provider_unavailable', 'unavailable')
   }
 }) as const
 

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import type { SignInParameters } from '../providers/provider.js'
 import { sessionCookieName } from './cookie.js'
 import { type CallbackStore, entryId, readEntry, removeEntry, sessionsUnavailable, writeEntry } from './session-store.js'
 import { Turns } from './turns.js'
@@ -16,6 +17,8 @@ export interface PendingSignIn {
   startedOn: string | null
   /** The id of the user who asked for this identity to be added to his account; null for a sign-in. */
   linkTo: string | null
+  /** What this sign-in asks of its provider. */
+  asked: SignInParameters
   /** Milliseconds since the epoch. */
   startedAt: number
 }

@@ -101,6 +101,14 @@ describe('app.auth', () => {
     expect(auth.user).type.not.toBeCallableWith(reply)
   })
 
+  test('makes the path of a login', () => {
+    expect(auth.signInUrl('google')).type.toBe<string>()
+    expect(auth.signInUrl).type.toBeCallableWith('google', { next: '/', loginHint: 'ada@example.com', prompt: 'consent', maxAge: 60, scopes: ['calendar'] as const })
+    expect(auth.signInUrl).type.toBeCallableWith('google', { loginHint: undefined })
+    expect(auth.signInUrl).type.not.toBeCallableWith('google', { hint: 'ada@example.com' })
+    expect(auth.signInUrl).type.not.toBeCallableWith('google', { maxAge: '60' })
+  })
+
   test('refreshes and signs in by a request', () => {
     expect(auth.refresh(request)).type.toBe<Promise<Principal | null>>()
     expect(auth.refresh).type.not.toBeCallableWith()
