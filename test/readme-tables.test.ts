@@ -12,6 +12,7 @@ import { checkedProviderOptions } from '../lib/providers/provider-options.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider } from './helpers/app.js'
 import { compilerOptions } from './helpers/compiler-options.js'
 import { Markdown } from './helpers/markdown.js'
+import { ecKey } from './helpers/signing-key.js'
 
 const ROOT = join(import.meta.dirname, '..')
 const README = await Markdown.read('README.md')
@@ -25,6 +26,7 @@ t.test('the options that README has in tables are those of the types, and of the
   const tables: Array<[type: string, rows: string[][]]> = [
     ['AuthPluginOptions', README.section('Options').table()],
     ['LocalIdentityProviderOptions', README.section('Options').table('`new LocalIdentityProvider(options)`')],
+    ['TokenVerifierOptions', README.section('A service that only verifies tokens').table()],
     ['ProviderOptions', common],
     ['OidcProviderOptions', [...common, ...README.section('Any OpenID Connect provider').table()]],
     ['OAuth2ProviderOptions', [...common, ...README.section('A provider of your own').table()]]
@@ -71,7 +73,7 @@ t.test('the defaults that README has in tables are those of the code', async t =
       rateLimit,
       trustedOrigins: [...trustedOrigins]
     }],
-    [README.section('Options').table('`new LocalIdentityProvider(options)`'), { secret: 'LOCAL_IDP_SECRET', issuer, ttl, argon2: DEFAULT_ARGON2_COST, 'password.check': nothing, registration }],
+    [README.section('Options').table('`new LocalIdentityProvider(options)`'), { secret: 'LOCAL_IDP_SECRET', signingKey: nothing, issuer, ttl, argon2: DEFAULT_ARGON2_COST, 'password.check': nothing, registration }],
     [README.section('Providers').table('`http://localhost:3000/auth/{name}/callback`'), { clientId: nothing, clientSecret: nothing, scopes: 'see below', authorizationParams, timeout, fetch: fetch === globalThis.fetch ? 'the global one' : nothing }],
     [README.section('Any OpenID Connect provider').table(), { name: nothing, discoveryUrl: nothing, issuer: 'what precedes /.well-known', clientAuthentication: nothing, userinfo: oidc('userinfo'), allowInsecureRequests: oidc('allowInsecureRequests') }],
     [README.section('A provider of your own').table(), { name: nothing, authorizationEndpoint: nothing, tokenEndpoint: nothing, clientAuthentication: oauth2('clientAuthentication'), issuer: 'origin of authorizationEndpoint', conform: nothing, allowInsecureRequests: oauth2('allowInsecureRequests') }]
@@ -101,7 +103,7 @@ t.test('the routes of README are those that are mounted', async t => {
     // What is there only to answer another method than GET is documented nowhere.
     for (const name of [method].flat()) if (schema?.hide !== true) mounted.add(`${name} ${url.replace('/github/', '/{provider}/')}`)
   })
-  await app.register(authPlugin, { session: { secret: SESSION_SECRET }, baseUrl: 'https://app.example', providers: [new GitHubProvider(CLIENT)], local: localProvider() })
+  await app.register(authPlugin, { session: { secret: SESSION_SECRET }, baseUrl: 'https://app.example', providers: [new GitHubProvider(CLIENT)], local: localProvider({ secret: undefined, signingKey: ecKey() }) })
   await app.ready()
 
   const documented = README.section('Routes').table().map(([route = '']) => route.replaceAll('`', '').replace(/\?.*/, ''))

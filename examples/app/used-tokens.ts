@@ -23,6 +23,6 @@ export class UsedTokens {
   use ({ jti, exp }: TokenClaims): void {
     // A minute late, for a process whose clock is behind.
     this.#forget.run(Math.floor(Date.now() / 1000) - 60)
-    if (this.#insert.run(jti, exp).changes === 0) throw new AuthError('invalid_token')
+    if (jti === undefined || this.#insert.run(jti, exp).changes === 0) throw new AuthError('invalid_token')
   }
 }

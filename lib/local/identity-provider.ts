@@ -4,7 +4,9 @@ import { AuthError, OptionsError } from '../errors.js'
 import { secretsOf } from '../secrets.js'
 import type { Caller } from './fair-queue.js'
 import { type Argon2Cost, type Argon2Options, DEFAULT_ARGON2_COST, HIGHEST_ARGON2_COST, PasswordHasher, type PasswordVerdict } from './password.js'
-import { type ExtraClaims, type TokenClaims, TokenIssuer, type TokenUse } from './token.js'
+import { type ExtraClaims, TokenIssuer } from './token.js'
+import type { TokenClaims, TokenUse } from './token-claims.js'
+import { type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningKey } from './token-keys.js'
 
 /** What visitors may claim for themselves at registration: anyone can post that form. */
 export interface RegistrationPolicy {
@@ -21,6 +23,12 @@ export type PasswordCheck = (password: string, context: { email: string }) => bo
 export interface LocalIdentityProviderOptions {
   /** At least 32 characters; default the setting LOCAL_IDP_SECRET. Of an array the first signs and all verify. */
   secret?: string | readonly string[] | undefined
+  /**
+   * In place of `secret`: a private JWK (ES256 or EdDSA) or several, of which the first signs and all
+   * verify. The public keys are published at `GET /auth/local/jwks.json`, so that services can verify
+   * tokens with a {@link TokenVerifier} and make none.
+   */
+  signingKey?: Jwk | readonly Jwk[] | undefined
   /** The `iss` of tokens; default `svc-auth-local`. */
   issuer?: string | undefined
   /** Seconds a token lives unless said otherwise; default 900. */
@@ -36,7 +44,7 @@ export interface LocalIdentityProviderOptions {
   registration?: false | RegistrationPolicy | undefined
 }
 
-const KNOWN_OPTIONS = ['secret', 'issuer', 'ttl', 'argon2', 'password', 'registration']
+const KNOWN_OPTIONS = ['secret', 'signingKey', 'issuer', 'ttl', 'argon2', 'password', 'registration']
 
 /**
  * The built-in identity provider: passwords and tokens. It needs no server, so command line tools and workers use it too.
@@ -55,12 +63,14 @@ export class LocalIdentityProvider {
   readonly ttl: number
   /** What the registration form may ask for, or null when there is none. */
   readonly registration: Required<RegistrationPolicy> | null
+  /** The public keys of `signingKey`, as they are published (RFC 7517 section 5); null with a secret. */
+  readonly jwks: { readonly keys: readonly PublicJwk[] } | null
   readonly #passwords: PasswordHasher
   readonly #tokens: TokenIssuer
   readonly #check: PasswordCheck
 
   /**
-   * Reads the secret from the setting LOCAL_IDP_SECRET unless given.
+   * Reads the secret from the setting LOCAL_IDP_SECRET unless it or a signing key is given.
    *
    * @throws OptionsError naming the option
    */
@@ -78,18 +88,21 @@ export class LocalIdentityProvider {
     this.registration = registrationPolicy(registration)
     this.#check = passwordCheck(password)
     this.#passwords = new PasswordHasher(argon2Cost(argon2))
-    this.#tokens = new TokenIssuer(issuer, secretsOf(options.secret, 'secret', 'LOCAL_IDP_SECRET'))
+    const keys = tokenKeys(options)
+    this.jwks = keys.published === null ? null : Object.freeze({ keys: keys.published })
+    this.#tokens = new TokenIssuer(issuer, keys)
   }
 
   /**
-   * Issues a signed JWT (HS256) for a user.
+   * Issues a signed JWT for a user: HS256 with a secret, ES256 or EdDSA with a signing key.
    *
    * @param userId the `sub` of the token: the id of a user, or another non-empty string, such as the name of a program
-   * @param claims extra claims: a plain JSON object without `iss`, `sub`, `iat`, `exp`, `jti`, `nbf`, `aud`, `purpose`
+   * @param claims extra claims: a plain JSON object without `iss`, `iat`, `exp`, `jti`, `nbf`, `aud`,
+   *   `purpose`, and without a `sub` that differs from `userId`
    * @param ttl seconds, 1 to 2592000 (30 days)
    * @param use makes a token for one use only, which {@link verifyIdToken} accepts only when it is told the same
    * @returns the JWT in the compact serialization, at most 16384 characters
-   * @throws AuthError `invalid_claims`, `invalid_ttl`; OptionsError for a use that is none
+   * @throws AuthError `invalid_claims`, `invalid_ttl`; OptionsError for a use that is not one
    * @see RFC 7519 section 7.1
    */
   async issueIdToken (userId: string, claims: ExtraClaims = {}, ttl: number = this.ttl, use: TokenUse = {}): Promise<string> {
@@ -97,12 +110,14 @@ export class LocalIdentityProvider {
   }
 
   /**
-   * Verifies a JWT: signature, issuer, times (no leeway) and use.
+   * Verifies a JWT: signature, issuer, times and use. A token of another library with the same key and
+   * issuer is good too, if it has `sub`, `iat` and `exp`. `iat` and `nbf` may be five seconds ahead of the
+   * clock, `exp` has no leeway.
    *
    * @param token in the compact serialization, at most 16384 characters
    * @param use what the token must have been issued for, to the letter; without one, a token for one use is refused
    * @returns the decoded claims
-   * @throws AuthError `invalid_token`, whatever is wrong with the token; OptionsError for a use that is none
+   * @throws AuthError `invalid_token`, whatever is wrong with the token; OptionsError for a use that is not one
    * @see RFC 7519 section 7.2, RFC 8725 section 3
    */
   async verifyIdToken (token: string, use: TokenUse = {}): Promise<TokenClaims> {
@@ -157,6 +172,12 @@ export class LocalIdentityProvider {
   [inspect.custom] (): string {
     return `LocalIdentityProvider ${inspect(this.toJSON())}`
   }
+}
+
+function tokenKeys ({ secret, signingKey }: LocalIdentityProviderOptions): TokenKeys {
+  if (signingKey === undefined) return keysOfSecrets(secretsOf(secret, 'secret', 'LOCAL_IDP_SECRET'))
+  if (secret !== undefined) throw new OptionsError('signingKey stands in place of secret: give one of them')
+  return keysOfSigningKey(signingKey)
 }
 
 function registrationPolicy (registration: unknown): Required<RegistrationPolicy> | null {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { BoundedMap } from '../bounded-map.js'
-import type { TokenClaims } from './token.js'
+import type { TokenClaims } from './token-claims.js'
 
 const MAX_REMEMBERED = 1000
 

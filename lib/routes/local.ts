@@ -57,6 +57,12 @@ export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityPr
 
   routes.post('/local/verify-token', { schema: schemas.verifyToken, errorHandler: answerWithStatus }, async request => verifyToken(local, options.store, request.body.token))
 
+  const { jwks } = local
+  if (jwks !== null) {
+    const options = { schema: schemas.publicKeys, onSend: letCachesKeep, exposeHeadRoute: false }
+    routes.get('/local/jwks.json', options, async () => jwks)
+  }
+
   routes.post('/local/revoke', { schema: schemas.revokeSession }, async (request, reply) => {
     const principal = await endSession(request, reply)
     if (principal !== null) announceRevoke(channel, principal, request)
@@ -91,6 +97,11 @@ function callerOf (request: FastifyRequest, { raw }: FastifyReply): Caller {
     closed.abort(new AuthError('busy', { message: 'The client closed the connection before its turn came.' }))
   })
   return { address: addressOf(request), signal: closed.signal }
+}
+
+/** Lets caches keep the public keys, but no error and no answer that carries the cookie of a session. */
+async function letCachesKeep (_request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  if (reply.statusCode === 200 && !reply.hasHeader('Set-Cookie')) reply.header('Cache-Control', 'public, max-age=300')
 }
 
 /** A form sends what is not filled in as an empty string. */

@@ -159,6 +159,33 @@ export const verifyToken = {
   }
 } as const
 
+export const publicKeys = {
+  tags,
+  summary: 'The public keys that verify tokens',
+  description: 'A JWK Set (RFC 7517 section 5), for a `TokenVerifier` or any other library.',
+  operationId: 'authLocalJwks',
+  security: NOTHING,
+  response: {
+    200: {
+      type: 'object',
+      description: 'The public keys',
+      required: ['keys'],
+      properties: {
+        keys: {
+          type: 'array',
+          items: {
+            type: 'object',
+            required: ['kty', 'crv', 'x', 'alg', 'use', 'kid'],
+            properties: Object.fromEntries(['kty', 'crv', 'x', 'y', 'alg', 'use', 'kid'].map(name => [name, { type: 'string' }]))
+          }
+        }
+      },
+      headers: { 'Cache-Control': { type: 'string', description: 'Keys may be kept for five minutes' } }
+    },
+    ...refusals('unavailable')
+  }
+} as const
+
 export const revokeSession = {
   tags,
   summary: 'Sign out',

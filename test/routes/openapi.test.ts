@@ -7,6 +7,7 @@ import authPlugin, { type AuthPluginOptions, MemoryAuthStore, OidcProvider, open
 import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider, leaveFor, signInAt } from '../helpers/own-provider.js'
+import { ecKey } from '../helpers/signing-key.js'
 
 interface Answer {
   description: string
@@ -38,7 +39,8 @@ function unreachable (name: string): OidcProvider {
   return new OidcProvider({ name, discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b', fetch })
 }
 
-const everything = (): AuthPluginOptions => ({ local: localProvider(), baseUrl: BASE_URL, providers: [unreachable('first'), unreachable('my-second')] })
+const withSigningKey = () => localProvider({ secret: undefined, signingKey: ecKey() })
+const everything = (): AuthPluginOptions => ({ local: withSigningKey(), baseUrl: BASE_URL, providers: [unreachable('first'), unreachable('my-second')] })
 
 /** An application that is documented, with the options of @fastify/swagger given. */
 async function startDocumented (t: Test, swagger: FastifyDynamicSwaggerOptions, options: AuthPluginOptions = everything(), extend: (app: FastifyInstance) => void = () => {}): Promise<FastifyInstance> {
@@ -79,6 +81,7 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
     ['post /auth/local/login', 'authLocalLogin', '200 303 400 401 403 429 503 4XX 5XX'],
     ['post /auth/local/token', 'authLocalToken', '200 400 401 403 503 4XX 5XX'],
     ['post /auth/local/verify-token', 'authLocalVerifyToken', '200 400 401 403 503 4XX 5XX'],
+    ['get /auth/local/jwks.json', 'authLocalJwks', '200 503 4XX 5XX'],
     ['post /auth/local/revoke', 'authLocalRevoke', '204 303 400 403 503 4XX 5XX']
   ])
   for (const [route, { summary, tags, responses }] of operations) {
@@ -133,7 +136,7 @@ t.test('routes say what they ask for, once the application declares the security
     const app = await startDocumented(t, { openapi: { info: INFO, ...(components && { components }) } }, { ...everything(), providers: [unreachable('first')] })
     return Object.fromEntries(operationsOf(documentOf(app)).map(([route, { security }]) => [route, security]))
   }
-  const open = { 'post /auth/local/register': [], 'post /auth/local/login': [], 'post /auth/local/verify-token': [] }
+  const open = { 'post /auth/local/register': [], 'post /auth/local/login': [], 'post /auth/local/verify-token': [], 'get /auth/local/jwks.json': [] }
 
   t.strictSame(await securityWith({ securitySchemes: openapiComponents.securitySchemes }), {
     ...open,
@@ -200,7 +203,7 @@ t.test('an application leaves the routes out by their tag', async t => {
 t.test('in Swagger 2.0 the routes are documented without security', async t => {
   const operations = operationsOf(documentOf(await startDocumented(t, { swagger: { info: INFO } })))
 
-  t.equal(operations.length, 9)
+  t.equal(operations.length, 10)
   t.ok(operations.every(([, { security = [] }]) => security.length === 0))
 })
 
@@ -209,7 +212,7 @@ t.test('the document says the truth', async t => {
     override async findCredential (): Promise<never> { throw new Error('down') }
   }
   const providers = [new OwnProvider('own'), unreachable('away')]
-  const options: AuthPluginOptions = { local: localProvider(), baseUrl: BASE_URL, providers }
+  const options: AuthPluginOptions = { local: withSigningKey(), baseUrl: BASE_URL, providers }
   const openapi = { openapi: '3.1.0', info: INFO, components: openapiComponents }
   const app = await startDocumented(t, { openapi }, options)
   const [down, limited] = [
@@ -269,6 +272,7 @@ t.test('the document says the truth', async t => {
     ['post /auth/local/verify-token', 200, async () => ada.submit('/auth/local/verify-token', { token: await app.localIdp?.issueIdToken('a program') ?? '' })],
     ['post /auth/local/verify-token', 401, () => ada.post('/auth/local/verify-token', { token: 'none' })],
     ['post /auth/local/verify-token', 400, () => ada.post('/auth/local/verify-token', {})],
+    ['get /auth/local/jwks.json', 200, () => somebody().get('/auth/local/jwks.json')],
     ['get /auth/own/login', 302, () => somebody().get('/auth/own/login?next=/welcome')],
     ['get /auth/own/login', 401, () => somebody().get('/auth/own/login?link=true', { ...json, 'sec-fetch-site': 'same-origin' })],
     ['get /auth/own/login', 400, () => somebody().get('/auth/own/login?link=maybe', json)],

@@ -1,8 +1,14 @@
-import { type Argon2Options, type Caller, type JsonValue, LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck, type RegistrationPolicy, type TokenClaims, type TokenUse } from 'fastify-svc-auth'
+import type { JsonWebKey } from 'node:crypto'
+import { type Argon2Options, type Caller, type JsonValue, type Jwk, LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck, type Principal, type PublicJwk, type RegistrationPolicy, type TokenClaims, type TokenUse, TokenVerifier } from 'fastify-svc-auth'
+import type { JWK } from 'jose'
 import { describe, expect, test } from 'tstyche'
 
 const local = new LocalIdentityProvider()
 declare const claims: TokenClaims
+declare const jwk: Jwk
+declare const joseJwk: JWK
+declare const webJwk: JsonWebKey
+declare const principal: Principal
 
 describe('LocalIdentityProvider', () => {
   test('needs no options', () => {
@@ -20,6 +26,8 @@ describe('LocalIdentityProvider', () => {
       registration: { roles: ['member'], emailVerified: true }
     })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ secret: ['new', 'old'] as const })
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ signingKey: jwk })
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ signingKey: [jwk, joseJwk, webJwk] })
   })
 
   test('checks their types', () => {
@@ -81,7 +89,9 @@ describe('tokens', () => {
     expect(local.issueIdToken).type.toBeCallableWith('id', undefined, undefined, { purpose: 'invitation' })
     expect(local.issueIdToken).type.not.toBeCallableWith()
     expect(local.issueIdToken).type.not.toBeCallableWith({ userId: 'id' })
-    expect(local.issueIdToken).type.not.toBeCallableWith('id', { sub: 'ada' })
+    expect(local.issueIdToken).type.toBeCallableWith('id', principal.claims)
+    expect(local.issueIdToken).type.not.toBeCallableWith('id', { sub: 5, iss: 'mine' })
+    expect(local.issueIdToken).type.not.toBeCallableWith('id', { exp: 5 })
     expect(local.issueIdToken).type.not.toBeCallableWith('id', { purpose: 'invitation' })
     expect(local.issueIdToken).type.not.toBeCallableWith('id', { since: new Date() })
     expect(local.issueIdToken).type.not.toBeCallableWith('id', 'reports')
@@ -101,13 +111,25 @@ describe('tokens', () => {
   test('have the claims of the issuer, a use perhaps, and others that are JSON', () => {
     expect(claims.iss).type.toBe<string>()
     expect(claims.sub).type.toBe<string>()
-    expect(claims.jti).type.toBe<string>()
+    expect(claims.jti).type.toBe<string | undefined>()
     expect(claims.iat).type.toBe<number>()
     expect(claims.exp).type.toBe<number>()
     expect(claims.aud).type.toBe<string | undefined>()
     expect(claims.purpose).type.toBe<string | undefined>()
     expect(claims.scope).type.toBe<JsonValue | undefined>()
   })
+})
+
+test('a service verifies tokens by published or given keys, and issues none', () => {
+  const jwksUrl = 'https://app.example/auth/local/jwks.json'
+  expect(TokenVerifier).type.toBeConstructableWith({ issuer: 'app', jwksUrl, audience: 'reports' })
+  expect(TokenVerifier).type.toBeConstructableWith({ issuer: 'app', keys: local.jwks?.keys })
+  expect(TokenVerifier).type.toBeConstructableWith({ issuer: 'app', keys: [joseJwk] })
+  expect(TokenVerifier).type.not.toBeConstructableWith({ jwksUrl })
+  expect(TokenVerifier).type.not.toBeConstructableWith({ issuer: 'app', jwksUrl, secret: 'secret' })
+  expect(new TokenVerifier({ issuer: 'app', jwksUrl }).verify('token')).type.toBe<Promise<TokenClaims>>()
+  expect(local.jwks).type.toBe<{ readonly keys: readonly PublicJwk[] } | null>()
+  expect<PublicJwk>().type.not.toHaveProperty('d')
 })
 
 test('passwords are hashed for an e-mail, and verified against a hash or none', () => {

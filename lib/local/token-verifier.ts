@@ -1,0 +1,91 @@
+import { isPlainObject, isText } from '../claims.js'
+import { OptionsError } from '../errors.js'
+import { Once } from '../once.js'
+import { assertSecureUrl } from '../providers/provider-options.js'
+import { type TokenClaims, type TokenUse, assertUsable } from './token-claims.js'
+import { type Jwk, KEY_PAIR_ALGORITHMS, verifyingKeysOf } from './token-keys.js'
+
+/** What {@link TokenVerifier} takes: either `jwksUrl` or `keys`. */
+export interface TokenVerifierOptions {
+  /** The `iss` of the tokens: the option `issuer` of the application that issues them. */
+  issuer: string
+  /** The URL of the application's `/auth/local/jwks.json`. */
+  jwksUrl?: string | undefined
+  /** The public keys themselves, where the service cannot reach the application. */
+  keys?: readonly Jwk[] | undefined
+  /** The audience that tokens must have been made for; without it, only tokens without an audience are good. */
+  audience?: string | undefined
+  /** Permits plain http for `jwksUrl`, for development servers on this machine only; default false. */
+  allowInsecureRequests?: boolean | undefined
+}
+
+const KNOWN_OPTIONS = ['issuer', 'jwksUrl', 'keys', 'audience', 'allowInsecureRequests']
+
+/**
+ * Verifies the tokens of a {@link LocalIdentityProvider} with a `signingKey`, in a service that cannot
+ * make any: it has public keys only, and needs no session, no store and no Fastify.
+ *
+ * @example
+ * ```ts
+ * const jwksUrl = 'https://app.example/auth/local/jwks.json'
+ * const verifier = new TokenVerifier({ issuer: 'https://app.example', jwksUrl, audience: 'reports' })
+ * const { sub } = await verifier.verify(token)
+ * ```
+ */
+export class TokenVerifier {
+  readonly #use: TokenUse
+  readonly #claimsOf: Once<(token: string) => Promise<TokenClaims>>
+
+  /**
+   * Fetches nothing yet: the keys are fetched with the first token.
+   *
+   * @throws OptionsError naming the option
+   */
+  constructor (options: TokenVerifierOptions) {
+    if (!isPlainObject(options)) {
+      throw new OptionsError('TokenVerifier takes an object of options, such as { issuer, jwksUrl }')
+    }
+    const { issuer, jwksUrl, keys, audience, allowInsecureRequests = false } = options
+    const unknown = Object.keys(options).find(name => !KNOWN_OPTIONS.includes(name))
+    if (unknown !== undefined) {
+      throw new OptionsError(`TokenVerifier has no option "${unknown}"; it has ${KNOWN_OPTIONS.join(', ')}`)
+    }
+    if (!isText(issuer)) throw new OptionsError('issuer must be the issuer of the tokens, a non-empty string')
+    if (audience !== undefined && !isText(audience)) {
+      throw new OptionsError('audience must be a non-empty string, or left out')
+    }
+    if (typeof allowInsecureRequests !== 'boolean') {
+      throw new OptionsError('allowInsecureRequests must be true or false')
+    }
+    if ((jwksUrl === undefined) === (keys === undefined)) {
+      throw new OptionsError('TokenVerifier takes either jwksUrl, such as https://app.example/auth/local/jwks.json, ' +
+        'or keys')
+    }
+    if (keys === undefined) assertSecureUrl(jwksUrl, allowInsecureRequests, 'jwksUrl')
+    const given = keys === undefined ? null : verifyingKeysOf(keys)
+
+    this.#use = audience === undefined ? {} : { audience }
+    this.#claimsOf = new Once(async () => {
+      const { publishedKeys, verifiedClaims } = await import('./jwt.js')
+      const verifying = given ?? [publishedKeys(new URL(String(jwksUrl)))]
+      return token => verifiedClaims(token, { issuer, algorithms: KEY_PAIR_ALGORITHMS, keys: verifying })
+    })
+  }
+
+  /**
+   * Verifies a JWT: signature (ES256 or EdDSA), issuer, times and audience. A token that was made for a
+   * purpose is refused.
+   *
+   * @param token in the compact serialization, at most 16384 characters
+   * @returns the decoded claims
+   * @throws AuthError `invalid_token`, whatever is wrong with the token; `unavailable` when the keys
+   *   cannot be fetched
+   * @see RFC 7519 section 7.2, RFC 8725 section 3
+   */
+  async verify (token: string): Promise<TokenClaims> {
+    const claimsOf = await this.#claimsOf.done()
+    const claims = await claimsOf(token)
+    assertUsable(claims, this.#use)
+    return claims
+  }
+}
