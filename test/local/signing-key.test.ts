@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { inspect } from 'node:util'
-import { SignJWT, calculateJwkThumbprint, createLocalJWKSet, exportJWK, generateKeyPair, importJWK, jwtVerify } from 'jose'
+import { SignJWT, UnsecuredJWT, calculateJwkThumbprint, createLocalJWKSet, exportJWK, generateKeyPair, importJWK, jwtVerify } from 'jose'
 import t from 'tap'
 import { type Jwk, LocalIdentityProvider, type LocalIdentityProviderOptions } from '../../lib/index.js'
 import { ecKey, edKey } from '../helpers/signing-key.js'
@@ -70,7 +70,7 @@ t.test('of several keys the first signs and all verify, until one is taken out',
   t.strictSame(during.jwks?.keys.map(({ alg }) => alg), ['EdDSA', 'ES256'])
 })
 
-t.test('attack 47: with a signing key no token is good that its public key signed as if it were a secret', async t => {
+t.test('attack 46, attack 47: with a signing key no token is good without a signature or signed by its public key as if that were a secret', async t => {
   const key = ecKey()
   const local = provider(key)
   const { d, ...publicKey } = key
@@ -80,6 +80,8 @@ t.test('attack 47: with a signing key no token is good that its public key signe
   for (const secret of [JSON.stringify(publicKey), JSON.stringify(local.jwks), publicKey.x ?? '', SECRET]) {
     await t.rejects(local.verifyIdToken(await hs256(Buffer.from(secret))), INVALID)
   }
+  const unsecured = new UnsecuredJWT({ role: 'admin' }).setIssuer(ISSUER).setSubject('ada').setIssuedAt().setExpirationTime('1m')
+  await t.rejects(local.verifyIdToken(unsecured.encode()), INVALID)
   await t.rejects(local.verifyIdToken(await new LocalIdentityProvider({ secret: SECRET }).issueIdToken('ada')), INVALID)
   await t.rejects(new LocalIdentityProvider({ secret: SECRET }).verifyIdToken(await local.issueIdToken('ada')), INVALID)
 })

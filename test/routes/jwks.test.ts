@@ -26,7 +26,7 @@ t.test('with a signing key the public keys are served to everyone, and caches ma
   t.equal((await app.inject({ url: URL, headers: { 'sec-fetch-site': 'cross-site' } })).statusCode, 200)
 })
 
-t.test('no private member of a key is served', async t => {
+t.test('attack 47: no private member of a key is served', async t => {
   for (const key of [ecKey(), edKey()]) {
     const app = await startApp(t, { local: localProvider({ secret: undefined, signingKey: { ...key, alg: undefined, kid: 'mine' } }) })
     const { body } = await app.inject(URL)
