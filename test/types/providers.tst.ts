@@ -2,7 +2,7 @@ import Fastify from 'fastify'
 import authPlugin, {
   Auth0Provider, type Auth0ProviderOptions, AuthError, type AuthorizationRequest, type AuthorizationResponse, type ClientAuthentication, type ExternalProvider, FacebookProvider, type FacebookProviderOptions, GitHubProvider, type GitHubProviderOptions,
   GoogleProvider, type GoogleProviderOptions, type Identity, MicrosoftProvider, type MicrosoftProviderOptions, OAuth2Provider, type OAuth2ProviderOptions, OidcProvider, type OidcProfile, type OidcProviderOptions,
-  type ProviderApi, type ProviderOptions, type ProviderTokens, providersFromEnv, type UncheckedIdentity
+  type ProviderApi, type ProviderOptions, type ProviderTokens, providersFromEnv, type SignInParameters, type UncheckedIdentity
 } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 
@@ -239,9 +239,10 @@ describe('a provider of one\'s own', () => {
     expect(provider).type.toBe<ExternalProvider>()
   })
 
-  test('is given what ties an answer to its request', () => {
-    expect<AuthorizationRequest>().type.toBe<{ redirectUri: string, state: string, nonce: string, codeVerifier: string }>()
-    expect<AuthorizationResponse>().type.toBe<{ redirectUri: string, state: string, nonce: string, codeVerifier: string, parameters: URLSearchParams }>()
+  test('is given what ties an answer to its request, and what the application asks of it', () => {
+    expect<SignInParameters>().type.toBe<{ loginHint?: string, prompt?: string, maxAge?: number, scopes?: readonly string[] }>()
+    expect<AuthorizationRequest>().type.toBe<SignInParameters & { redirectUri: string, state: string, nonce: string, codeVerifier: string }>()
+    expect<AuthorizationResponse>().type.toBe<AuthorizationRequest & { parameters: URLSearchParams }>()
   })
 
   test('has all three members, and an identity with all of its own', () => {
