@@ -241,8 +241,8 @@ describe('a provider of one\'s own', () => {
 
   test('is given what ties an answer to its request, and what the application asks of it', () => {
     expect<SignInParameters>().type.toBe<{ loginHint?: string, prompt?: string, maxAge?: number, scopes?: readonly string[] }>()
-    expect<AuthorizationRequest>().type.toBe<SignInParameters & { redirectUri: string, state: string, nonce: string, codeVerifier: string }>()
-    expect<AuthorizationResponse>().type.toBe<AuthorizationRequest & { parameters: URLSearchParams }>()
+    expect<AuthorizationRequest>().type.toBe<Flat<SignInParameters & { redirectUri: string, state: string, nonce: string, codeVerifier: string }>>()
+    expect<AuthorizationResponse>().type.toBe<Flat<AuthorizationRequest & { parameters: URLSearchParams }>>()
   })
 
   test('has all three members, and an identity with all of its own', () => {
@@ -269,3 +269,6 @@ describe('providersFromEnv', () => {
     expect(Fastify().register).type.toBeCallableWith(authPlugin, { providers: [...providersFromEnv(), new OidcProvider(oidc)] })
   })
 })
+
+/** The members of an intersection, in one object. */
+type Flat<T> = { [Member in keyof T]: T[Member] }
