@@ -11,7 +11,7 @@ import { mountExternalRoutes } from './routes/external.js'
 import { mountLocalRoutes } from './routes/local.js'
 import { documentRoutes } from './routes/openapi.js'
 import { setUpRateLimits } from './routes/rate-limits.js'
-import { mountNotFound, setUpScope } from './routes/scope.js'
+import { checkRequests, mountNotFound, setUpScope } from './routes/scope.js'
 import { type Principal, principalOf } from './session/principal.js'
 import { registerSession } from './session/register.js'
 import { SqlAuthStore } from './store/sql.js'
@@ -55,13 +55,16 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   app.decorateRequest('token', null)
 
   await app.register(async scope => {
-    const compilations = await setUpScope(scope, options)
+    const compilations = setUpScope(scope, options)
     documentRoutes(scope)
-    const limits = await setUpRateLimits(scope, options.rateLimit)
-    for (const provider of providers) mountExternalRoutes(scope, provider, options, limits)
     mountNotFound(scope)
+    await scope.register(async routes => {
+      checkRequests(routes, options)
+      const limits = await setUpRateLimits(routes, options.rateLimit)
+      for (const provider of providers) mountExternalRoutes(routes, provider, options, limits)
+      if (local !== null) mountLocalRoutes(routes, local, auth.channel, options, limits)
+    })
     if (local === null) return
-    mountLocalRoutes(scope, local, auth.channel, options, limits)
     afterReady(scope, () => [() => hashing.preload(), () => store instanceof SqlAuthStore && store.preload(), ...compilations])
   }, { prefix: given.prefix ?? DEFAULT_PREFIX })
 

@@ -19,7 +19,7 @@ const HEADERS = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer',
  *
  * @returns what compiles the schemas of the routes that are mounted afterwards, each once the application is ready
  */
-export async function setUpScope (scope: FastifyInstance, options: ResolvedOptions): Promise<ReadonlyArray<() => unknown>> {
+export function setUpScope (scope: FastifyInstance, options: ResolvedOptions): ReadonlyArray<() => unknown> {
   setUpParsers(scope)
   keepQueriesOutOfLog(scope)
 
@@ -40,8 +40,16 @@ export async function setUpScope (scope: FastifyInstance, options: ResolvedOptio
 
   // Twice, for the session can fail in front of our first hook, and behind our last.
   scope.addHook('onSend', async (_request, reply) => { reply.headers(HEADERS) })
-  scope.addHook('onRequest', async (request, reply) => {
-    reply.headers(HEADERS)
+  scope.addHook('onRequest', async (_request, reply) => { reply.headers(HEADERS) })
+  scope.setErrorHandler((error, request, reply) => answerFailure(request, reply, error, {
+    page: errorPage(request, options, Object(request.body).error_next)
+  }))
+  return compilations
+}
+
+/** Checks the requests for the routes of a scope, before each of them is asked. */
+export function checkRequests (scope: FastifyInstance, options: ResolvedOptions): void {
+  scope.addHook('onRequest', async request => {
     refuseCrossOrigin(request, options)
     // @fastify/session takes a path that is spelt in another way for one outside that of its cookie.
     if (request.session.sessionId === undefined) throw new AuthError('invalid_request')
@@ -51,10 +59,6 @@ export async function setUpScope (scope: FastifyInstance, options: ResolvedOptio
   })
   // A request without a body is one without fields: what is required is then missing, what is not is not.
   scope.addHook('preValidation', async request => { request.body ??= {} })
-  scope.setErrorHandler((error, request, reply) => answerFailure(request, reply, error, {
-    page: errorPage(request, options, Object(request.body).error_next)
-  }))
-  return compilations
 }
 
 /** Paths and methods that no route has, of the application neither: 404, and not the page of a failure. */

@@ -23,7 +23,7 @@ t.test('unknown paths and methods under the prefix are 404 from the plugin, for 
   const requests = [['GET', '/auth'], ['GET', '/auth/'], ['GET', '/auth/nowhere'], ['POST', '/auth/nowhere'], ['GET', '/auth/local/login'], ['POST', '/auth/a/login'], ['HEAD', '/auth/a/login'], ['GET', '/auth/a/callback/'], ['GET', '/auth//a/login'], ['PURGE', '/auth/nowhere']] as const
   for (const [method, url] of requests) {
     for (const accept of ['text/html', '*/*']) {
-      const { statusCode, headers, body } = await app.inject({ method: method as 'GET', url, headers: { accept, 'content-type': 'text/plain' }, ...(method === 'POST' && { payload: 'x' }) })
+      const { statusCode, headers, body } = await app.inject({ method: method as 'GET', url, headers: { accept, 'content-type': 'text/plain', origin: 'https://evil.example' }, ...(method === 'POST' && { payload: 'x' }) })
       t.equal(statusCode, 404, `${method} ${url}`)
       if (method !== 'HEAD') t.strictSame(JSON.parse(body), NOT_FOUND, `${method} ${url}`)
       t.match(headers, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' })

@@ -264,7 +264,7 @@ t.test('attack 56: a body is parsed and validated, or it is 415', async t => {
       if (readAs === type) t.strictSame([right.statusCode, wrong.statusCode], [200, 400], name)
       // Not understood, or understood as something that has no e-mail.
       else t.ok([right, wrong].every(({ statusCode }) => statusCode === (readAs === null ? 415 : 400)), `${name} with a body of ${type}: ${right.statusCode}, ${wrong.statusCode}`)
-      t.ok([right, wrong].every(({ statusCode, body }) => statusCode === 200 || /"error":"invalid_request"/.test(body)), `${name}: the code`)
+      t.ok([right, wrong].every(({ statusCode, body }) => statusCode === 200 || /"code":"invalid_request"/.test(body)), `${name}: the code`)
     }
   }
 })
