@@ -67,13 +67,13 @@ const MISTAKES: Mistake[] = [
   ['provider', register({ session, provider: google() }),
     'OptionsError', 'there is no option "provider"; it is called providers'],
   ['an option that is not there', register({ session, redirectUri: baseUrl }),
-    'OptionsError', 'there is no option "redirectUri"; expected one of baseUrl, providers, local, store, session, prefix, trustedOrigins, linking, onSignIn, loginPage, rateLimit, logLevel, logSerializers'],
+    'OptionsError', 'there is no option "redirectUri"; expected one of baseUrl, providers, local, store, session, prefix, trustedOrigins, linking, onSignIn, onLink, loginPage, rateLimit, logLevel, logSerializers'],
   ['an option of a provider that is not there', make(given => new GoogleProvider(given({ client_id: 'an-id', clientSecret: SECRET }))),
     'OptionsError', 'google: there is no option "client_id"; expected clientId, clientSecret, scopes, authorizationParams, timeout, fetch or one that only this provider has'],
   ['an option that the class of a provider sets', make(given => new GoogleProvider(given({ name: 'work', clientId: 'an-id', clientSecret: SECRET }))),
     'OptionsError', 'google: there is no option "name"; the class sets it'],
   ['an option of the local provider that is not there', make(given => new LocalIdentityProvider(given({ secrets: SECRET }))),
-    'OptionsError', 'LocalIdentityProvider has no option "secrets"; it has secret, issuer, ttl, argon2, password, registration'],
+    'OptionsError', 'LocalIdentityProvider has no option "secrets"; it has secret, signingKey, issuer, ttl, argon2, password, registration'],
 
   // Something else than what an option wants
   ['one provider', register({ session, baseUrl, providers: google() }),

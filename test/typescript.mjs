@@ -1,5 +1,5 @@
 // Lets Node.js run the sources as they are: `node --import ./test/typescript.mjs test/claims.test.ts`. Node strips the types itself;
-// what is left to say is that './claims.js' in a TypeScript file is './claims.ts', and that the name of this package is `lib/`.
+// what is left to say is that './claims.js' outside node_modules is './claims.ts', and that the name of this package is `lib/`.
 import { enableCompileCache, registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
@@ -9,7 +9,8 @@ registerHooks({
   resolve (specifier, context, nextResolve) {
     const named = PACKAGE.exec(specifier)
     if (named !== null) return nextResolve(new URL(`../lib/${named.groups.path ?? 'index'}.ts`, import.meta.url).href, context)
-    const isSource = specifier.startsWith('.') && context.parentURL?.endsWith('.ts')
+    const isFile = /^(?:\.|\/|file:)/.test(specifier)
+    const isSource = isFile && !new URL(specifier, context.parentURL).pathname.includes('/node_modules/')
     return nextResolve(isSource ? specifier.replace(/\.js$/, '.ts') : specifier, context)
   }
 })

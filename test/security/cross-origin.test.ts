@@ -319,7 +319,7 @@ t.test('nor what is answered when sessions cannot be reached', async t => {
     for (const browser of [new Browser(app), ada]) {
       const response = await browser.send({ method, url, headers: { accept: 'application/json' }, ...(payload !== undefined && { payload }) })
       if (response.statusCode < 400) continue
-      t.match(response.json(), { error: /^(unavailable|invalid_state|invalid|unauthenticated|invalid_token)$/ }, `${method} ${url}`)
+      t.match(response.json(), { code: /^(unavailable|invalid_state|invalid|unauthenticated|invalid_token)$/ }, `${method} ${url}`)
       t.match(response.headers, CACHED_NOWHERE, `${method} ${url}: ${response.statusCode}`)
     }
   }

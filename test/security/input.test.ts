@@ -359,7 +359,10 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       t.equal((await post('/auth/local/login', { email: ADA.email, password: text })).json().code, 'invalid', `${name}: a wrong password`)
       t.equal((await post('/auth/local/register', { email: `role-${people++}@example.com`, password: BOB.password, role: text })).json().code, 'claim_not_allowed', `${name}: a role`)
 
-      const person: Partial<Identity> = { subject: text, claims: { sub: text, note: text, [text]: text, list: [{ [text]: text }] } }
+      // V8 since 13 confuses a name that begins with an escape with the name \ of an earlier object of the same shape, so that
+      // each object here has a shape of its own.
+      const own = { [`shape of ${name}`]: true }
+      const person: Partial<Identity> = { subject: text, claims: { sub: text, note: text, ...own, [text]: text, list: [{ ...own, [text]: text }] } }
       const browser = new Browser(app)
       const callback = new URL(await leaveFor(browser, '/auth/mine/login', { subject: 'x' }), BASE_URL)
       callback.searchParams.set('code', JSON.stringify(person))
@@ -371,7 +374,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
         t.strictSame(principal?.claims, person.claims, `${name}: claims`)
         t.equal((await app.auth.findUser({ provider: 'mine', subject: text }))?.userId, principal?.userId, `${name}: found by its subject`)
         t.strictSame((await app.auth.links(principal.userId))[0]?.claims, person.claims, `${name}: claims in the store`)
-        t.strictSame(await app.auth.grant(userId, { [`c${text}`]: { [text]: [text] } }), { [`c${text}`]: { [text]: [text] } }, `${name}: a grant`)
+        t.strictSame(await app.auth.grant(userId, { [`c${text}`]: { ...own, [text]: [text] } }), { [`c${text}`]: { ...own, [text]: [text] } }, `${name}: a grant`)
         t.strictSame(await app.auth.withdraw(userId, [`c${text}`, text]), {}, `${name}: a withdrawal`)
       } else {
         t.equal(back.json().code, 'provider_error', `${name}: a subject`)

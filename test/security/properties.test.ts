@@ -117,7 +117,7 @@ const STACK = /\n\s+at |node:internal|node_modules|file:\/\/|\.[cm]?[jt]s:\d+/
 
 /** What is wrong with an answer, if anything. */
 function faultOf ({ statusCode, headers, body }: LightMyRequestResponse, mayBlameProvider: boolean): string | null {
-  const code = /"error":"([a-z_]+)"/.exec(body)?.[1] ?? ''
+  const code = /"code":"([a-z_]+)"/.exec(body)?.[1] ?? ''
   const isProviders = mayBlameProvider && ((statusCode === 502 && code === 'provider_error') || (statusCode === 503 && code === 'provider_unavailable'))
   if (statusCode >= 500 && !isProviders) return `${statusCode} ${body}`
   const said = `${JSON.stringify(headers)}\n${body}`

@@ -36,8 +36,8 @@ export async function startRacer (target: string): Promise<Racer> {
       case 'register': {
         const { email, password } = move
         const response = await app.inject({ method: 'POST', url: '/auth/local/register', headers: { accept: 'application/json' }, payload: { email, password } })
-        const { userId, error }: Record<string, unknown> = response.json()
-        if (response.statusCode !== 201) throw new Refusal(String(error))
+        const { userId, code }: Record<string, unknown> = response.json()
+        if (response.statusCode !== 201) throw new Refusal(String(code))
         return String(userId)
       }
       case 'grant':
