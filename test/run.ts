@@ -17,9 +17,10 @@ import { startEmbeddedPostgres } from './helpers/embedded-postgres.js'
 const { values: { all }, positionals } = parseArgs({ options: { all: { type: 'boolean', default: false } }, allowPositionals: true })
 const files = positionals.length > 0 ? positionals : [`test/**/*.${all ? '{test,long,browser}' : 'test'}.ts`]
 
-process.exitCode = process.env.TEST_POSTGRES_URL === undefined
+const code = process.env.TEST_POSTGRES_URL === undefined
   ? await withPostgres(url => runTests({ TEST_POSTGRES_URL: url }))
   : await runTests({})
+process.exit(code) // embedded-postgres ends a process with code 0, whatever exitCode is.
 
 async function withPostgres<T> (run: (url: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-auth-tests-'))
