@@ -4,11 +4,18 @@ import { TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
 import { listening } from './loopback.js'
 
-/** What becomes of a connection: it works, it is closed at once, its client hears nothing, or nothing any more once Postgres is ready. */
-type Fate = 'works' | 'is closed' | 'is silent' | 'falls silent when ready'
+/**
+ * What becomes of a connection: it works, it is closed at once (with TLS, after the handshake), its client is refused if it asks for a
+ * time limit, as by a pooler, hears nothing, or nothing any more once Postgres is ready.
+ */
+type Fate = 'works' | 'is closed' | 'takes no time limit' | 'is silent' | 'falls silent when ready'
 
 /** With this Postgres lets a client in: ReadyForQuery, no transaction. */
 const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49])
+
+/** What PgBouncer answers to a startup parameter that it does not know (Protocol, message formats: ErrorResponse). */
+const REFUSAL = Buffer.concat([Buffer.from('E\0\0\0\0'), Buffer.from('SFATAL\0VFATAL\0C08P01\0Munsupported startup parameter: statement_timeout\0\0')])
+REFUSAL.writeInt32BE(REFUSAL.length - 1, 1)
 
 /** A network in front of a Postgres server, which can fail. */
 export interface TcpProxy {
@@ -43,6 +50,7 @@ export async function startProxy (t: Test, target: string, certificate?: { key: 
     client.on('error', () => {})
       .on('data', data => {
         proxy.hear(data)
+        if (fate === 'takes no time limit' && data.includes('statement_timeout')) return client.end(REFUSAL)
         if (!line.isSilent) server.write(data)
       })
       .once('end', () => { if (!line.isSilent) server.end() })
@@ -53,7 +61,9 @@ export async function startProxy (t: Test, target: string, certificate?: { key: 
         line.isSilent ||= fate === 'falls silent when ready' && data.includes(READY)
       })
       .once('close', () => { if (!line.isSilent) client.destroy() })
-    if (fate === 'is closed') client.end(() => { client.destroy() })
+    const close = () => { client.end(() => { client.destroy() }) }
+    if (fate === 'is closed' && client === socket) close()
+    else if (fate === 'is closed') client.once('secure', close)
   })
   /** Grants what every client asks for that wants TLS. */
   const secured = async (socket: Socket): Promise<Socket> => {

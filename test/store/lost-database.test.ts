@@ -252,6 +252,73 @@ t.test('a server that closes connections at once is tried once a call', { buffer
   t.equal(await store.findUser(ADA), null)
 })
 
+t.test('a server that closes connections after the TLS handshake is tried once a call', { buffered: true }, async t => {
+  const proxy = await startProxy(t, await emptyDatabase(t), await selfSigned('localhost'))
+  const store = open(t, changed(proxy.url, { hostname: 'localhost', search: 'sslmode=require' }))
+  proxy.fate = 'is closed'
+
+  for (let calls = 1; calls <= 3; calls++) {
+    await t.rejects(store.findUser(ADA), UNAVAILABLE)
+    t.equal(proxy.connections, calls)
+  }
+
+  proxy.fate = 'works'
+  t.equal(await store.findUser(ADA), null)
+})
+
+t.test('of several hosts, each is tried once a call', { buffered: true }, async t => {
+  const url = await emptyDatabase(t)
+  const proxies = [await startProxy(t, url), await startProxy(t, url)]
+  const [one, two] = proxies.map(({ url }) => new URL(url).host)
+  const store = open(t, url.replace(new URL(url).host, `${one},${two}`))
+  for (const proxy of proxies) proxy.fate = 'is closed'
+  const since = Date.now()
+
+  await t.rejects(store.findUser(ADA), { ...UNAVAILABLE, cause: { message: 'Postgres closed the connection' } })
+  t.strictSame(proxies.map(({ connections }) => connections), [1, 1])
+  t.ok(Date.now() - since < 4000, 'the call does not wait for its time to be over')
+
+  for (const proxy of proxies) proxy.fate = 'works'
+  t.equal(await store.findUser(ADA), null)
+})
+
+t.test('a pooler that refuses a time limit gets connections without one', { buffered: true }, async t => {
+  const { admin, proxy, store } = await startStore(t)
+  proxy.fate = 'takes no time limit'
+
+  await warmUp(store)
+  t.strictSame(await outcomesOf(50, () => store.findUser(ADA)), { found: 50 })
+  const { connections } = proxy
+  t.ok(connections <= 20, 'a second connection for each that was refused')
+  await store.createUser(BOB)
+  t.equal(proxy.connections, connections)
+  t.ok((await activityOf(admin)).length > 0)
+})
+
+t.test('a pooler that refuses a time limit in the URL is told of in the cause', { buffered: true }, async t => {
+  const proxy = await startProxy(t, await emptyDatabase(t))
+  proxy.fate = 'takes no time limit'
+  const store = open(t, changed(proxy.url, { search: 'statement_timeout=1000' }))
+
+  await t.rejects(store.findUser(ADA), { ...UNAVAILABLE, cause: { message: /unsupported startup parameter: statement_timeout; take the parameter that a pooler refuses out of the URL/ } })
+})
+
+t.test('an IPv6 address is the host of a URL, alone and among others', { buffered: true }, async t => {
+  const url = await emptyDatabase(t)
+  const { port } = new URL(url)
+  const listener = createServer(client => { client.pipe(connect(Number(port), '127.0.0.1')).pipe(client) })
+  const listens = await new Promise<boolean>(resolve => { listener.once('error', () => resolve(false)).listen(0, '::1', () => resolve(true)) })
+  if (!listens) return t.pass('this machine has no IPv6')
+  t.teardown(() => { listener.close() })
+  const address = listener.address()
+  const ipv6Port = typeof address === 'object' && address !== null ? address.port : 0
+  const hosts = (hosts: string) => url.replace(new URL(url).host, hosts)
+
+  t.equal(await open(t, hosts(`[::1]:${ipv6Port}`)).findUser(ADA), null)
+  t.equal(await open(t, hosts(`127.0.0.1:1,[::1]:${ipv6Port}`)).findUser(ADA), null)
+  await t.rejects(open(t, hosts('[::1]')).findUser(ADA), { ...UNAVAILABLE, cause: { message: /ECONNREFUSED ::1:5432/ } }, 'the port of Postgres, where the URL names none')
+})
+
 t.test('connections that are reset fail what is in flight on them, and nothing else', { buffered: true }, async t => {
   const { proxy, store } = await startStore(t)
   await warmUp(store)

@@ -4,6 +4,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { PGlite } from '@electric-sql/pglite'
+import SqliteDatabase from 'better-sqlite3'
+import { drizzle as drizzleSqlite } from 'drizzle-orm/better-sqlite3'
 import { drizzle as drizzleNodePostgres } from 'drizzle-orm/node-postgres'
 import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import { drizzle as drizzlePgProxy } from 'drizzle-orm/pg-proxy'
@@ -365,6 +367,22 @@ t.test('the tables', async t => {
     })
   }
 
+  t.test('of a schema that is not the first of the search path are not taken for those of the first', async t => {
+    const { url, run } = await database(t)
+    await run('create schema auth')
+    await open(t, url).createUser(newUser({ email: 'ada@example.com' }))
+    const both = `${url}?search_path=auth,public`
+
+    await t.rejects(open(t, both).findUser({ email: 'ada@example.com' }), {
+      ...UNAVAILABLE,
+      cause: { message: /^Postgres: svc_auth_users is in the schema public, but tables would be made in auth; let search_path begin with the schema of the tables/ }
+    })
+    t.strictSame(await tables(run, 'auth'), [])
+    t.ok(await open(t, both, { createTables: false }).findUser({ email: 'ada@example.com' }))
+    t.ok(await open(t, `${url}?search_path=public,auth`).findUser({ email: 'ada@example.com' }))
+    await t.rejects(open(t, `${url}?search_path=missing`).findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: { message: /; let search_path begin with the schema of the tables/ } })
+  })
+
   t.test('of two schemas do not refer to each other', async t => {
     const { url, run } = await database(t)
     await run('create schema auth')
@@ -494,6 +512,16 @@ t.test('what fails says in the cause what to do, and prints no password', async 
     const error: unknown = await store.createUser(newUser()).catch((error: unknown) => error)
     t.match(error, { ...UNAVAILABLE, cause: { message: advice } }, what)
     t.notMatch(inspect(error, { depth: 10 }), PASSWORD, what)
+  }
+})
+
+t.test('a Drizzle database that does not escape names, as before 0.45.2, is refused', async t => {
+  const sqlite = new SqliteDatabase(':memory:')
+  t.teardown(() => { sqlite.close() })
+
+  for (const db of [drizzlePgProxy(async () => ({ rows: [] })), drizzleSqlite(sqlite)]) {
+    Object.assign(Reflect.get(db, 'dialect'), { escapeName: (name: string) => `"${name}"` })
+    await t.rejects(open(t, db).links(randomUUID()), { ...UNAVAILABLE, cause: { name: 'OptionsError', message: /^target is a database of a drizzle-orm before 0\.45\.2/ } })
   }
 })
 

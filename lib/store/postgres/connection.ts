@@ -4,16 +4,22 @@ import type postgres from 'postgres'
 const OPTIONS = {
   max: 1,
   connect_timeout: 4,
-  // Whoever signs in is waiting.
+  // A user who signs in is waiting.
   backoff: () => 0,
   // Its timer would go on when the connection is given up, and keep the process from ending.
   max_lifetime: null,
-  // We have no use for array types, and nobody could catch a failure to fetch them.
+  // Array types are not used, and a failure to fetch them could not be caught.
   fetch_types: false,
-  onnotice: () => {},
-  // Parameters of the URL go before these. The server gives up before the store does, so that nothing goes on there for nobody.
-  connection: { application_name: 'fastify-svc-auth', statement_timeout: 4000 }
+  onnotice: () => {}
 }
+
+/** Parameters of the URL go before this one. */
+const APPLICATION_NAME = 'fastify-svc-auth'
+
+/** The server gives up before the store does, so that it does not work on when the caller was told of a failure. */
+const STATEMENT_TIMEOUT_MS = 4000
+
+const CLOSED = 'Postgres closed the connection'
 
 /** Where the driver is to connect to; `path` is that of a Unix socket. */
 interface Address {
@@ -29,19 +35,36 @@ interface Address {
  * @see https://github.com/porsager/postgres/issues/1223 and the pull request 1209
  */
 export class Connection {
-  readonly client: postgres.Sql
+  /** Whether the server is asked to limit the time of statements. */
+  readonly hasTimeLimit: boolean
+  readonly #client: postgres.Sql
+  readonly #addresses: Pick<Address, 'host' | 'port'> | undefined
   readonly #dropped = new AbortController()
   #socket: Socket | undefined
   #attempts = 0
+  #failure: Error | undefined
+  #giveUp: (reason: Error) => void = () => {}
 
-  constructor (driver: typeof postgres, url: string) {
-    const options = { ...OPTIONS, socket: (address: Address) => this.#connect(address) }
-    this.client = driver(url, options)
+  constructor (driver: typeof postgres, url: string, { hasTimeLimit }: { hasTimeLimit: boolean }) {
+    this.hasTimeLimit = hasTimeLimit
+    this.#addresses = addressesIn(url)
+    const connection = { application_name: APPLICATION_NAME, ...(hasTimeLimit && { statement_timeout: STATEMENT_TIMEOUT_MS }) }
+    const options = { ...OPTIONS, connection, socket: (address: Address) => this.#connect(address) }
+    this.#client = driver(url, options)
+  }
+
+  /** Runs a statement. If there is no connection, each host of the URL is tried once. */
+  async run<T> (statement: (client: postgres.Sql) => Promise<T>): Promise<T> {
+    this.#attempts = 0
+    this.#failure = undefined
+    const { promise, reject } = Promise.withResolvers<never>()
+    this.#giveUp = reject
+    return Promise.race([statement(this.#client), promise])
   }
 
   /** Ends it in order, when the statement on it is through; in a few seconds at most. */
   async close (): Promise<void> {
-    await this.client.end({ timeout: 5 })
+    await this.#client.end({ timeout: 5 })
     this.drop()
   }
 
@@ -49,17 +72,37 @@ export class Connection {
   drop (): void {
     this.#dropped.abort(new Error('the connection is given up'))
     this.#socket?.unref()
-    Promise.allSettled([this.client.end({ timeout: 0 })])
+    Promise.allSettled([this.#client.end({ timeout: 0 })])
   }
 
-  #connect ({ host, port, path }: Address): Socket {
+  #connect ({ path, ...parsed }: Address): Socket {
     this.#dropped.signal.throwIfAborted()
-    // Of several hosts, each has its turn.
-    const turn = this.#attempts++ % host.length
+    const { host, port } = this.#addresses ?? parsed
+    // Of several hosts, each has its turn. The driver would go round and round, and would not tell the statement of the last failure.
+    const turn = this.#attempts++
+    if (turn >= host.length) {
+      const failure = this.#failure ?? new Error(CLOSED)
+      this.#giveUp(failure)
+      throw failure
+    }
     const address = { host: host[turn], port: Number(port[turn]) }
     const socket = this.#socket = path === false ? connect(address) : connect(path)
+    socket.once('error', error => { this.#failure = error })
     // An end without an error is, to the driver, no reason not to connect again at once, and again (its issue 1193).
-    socket.once('end', () => { socket.destroy(new Error('Postgres closed the connection')) })
+    socket.once('end', () => { socket.destroy(new Error(CLOSED)) })
     return Object.assign(socket, address)
+  }
+}
+
+/** Hosts and ports of a URL with an IPv6 address, which the driver would take apart at its first colon. */
+function addressesIn (url: string): Pick<Address, 'host' | 'port'> | undefined {
+  const [, authority = ''] = /^[a-z]+:\/\/([^/?#]*)/i.exec(url) ?? []
+  const hosts = authority.slice(authority.lastIndexOf('@') + 1)
+  if (!hosts.includes('[')) return undefined
+  // The port is what follows the last colon outside of brackets.
+  const addresses = hosts.split(',').map(host => host.split(/:(?=\d*$)(?!.*\])/))
+  return {
+    host: addresses.map(([host = '']) => host.replace(/^\[|\]$/g, '')),
+    port: addresses.map(([, port = 5432]) => Number(port))
   }
 }

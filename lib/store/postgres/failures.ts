@@ -9,10 +9,12 @@ const ADVICE: Record<string, string> = {
   ECONNREFUSED: 'start the server, or correct host and port',
   ENOTFOUND: 'correct the host',
   CONNECT_TIMEOUT: 'see whether the server is up and can be reached',
+  '08P01': 'take the parameter that a pooler refuses out of the URL, or let the pooler ignore it (PgBouncer: ignore_startup_parameters)',
   '28P01': 'correct user and password',
   28000: 'let this user in (pg_hba.conf), or name another one',
   '3D000': 'create the database first: createdb',
   '42P01': 'run the migrations that make the tables, or leave createTables at true',
+  '3F000': 'let search_path begin with the schema of the tables, such as ?search_path=app in the URL; createTables: false takes the tables that are found',
   42501: 'grant this role what is missing, or make the tables with a role that may and set createTables to false',
   57014: 'see what holds a lock, or keeps the server busy (pg_stat_activity)',
   53300: 'lower the sizes of the connection pools or raise max_connections'
@@ -28,6 +30,11 @@ export function sqlState (error: unknown): unknown {
 export function isAnswer (error: unknown): boolean {
   const reason = reasonOf(error)
   return typeof reason === 'object' && reason !== null && 'severity' in reason && reason.severity === 'ERROR'
+}
+
+/** Whether a connection was refused for its parameter `statement_timeout`, as poolers like PgBouncer do. */
+export function refusesTimeLimit (error: unknown): boolean {
+  return sqlState(error) === '08P01' && String(error).includes('startup parameter: statement_timeout')
 }
 
 /** What a failed statement is for whoever called the store: the cause says what to do, for the log. */

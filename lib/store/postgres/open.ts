@@ -1,5 +1,6 @@
 import { drizzle } from 'drizzle-orm/pg-proxy'
 import type { Sql } from 'postgres'
+import { ODD_NAME, assertEscapes } from '../drizzle.js'
 import { installed } from '../driver.js'
 import type { PostgresTarget } from '../sql-target.js'
 import type { AuthStore } from '../store.js'
@@ -12,7 +13,10 @@ const UNKNOWN = 705
 
 /** A store on a pool of connections to a URL, or on an application's engine, which stays the application's to close and to look after. */
 export async function openPostgres (target: PostgresTarget, options: { createTables: boolean }): Promise<AuthStore> {
-  if ('db' in target) return new PostgresStatements(target.db, options)
+  if ('db' in target) {
+    assertEscapes(target.db.select().from(ODD_NAME).toSQL().sql)
+    return new PostgresStatements(target.db, options)
+  }
   if ('client' in target) return new PostgresStatements(databaseOn(statement => statement(target.client)), options)
 
   const { default: driver } = await installed('postgres', import('postgres'))

@@ -1,7 +1,7 @@
 import type postgres from 'postgres'
 import { PATIENCE_MS, SilenceError, inTime } from '../../in-time.js'
 import { Connection } from './connection.js'
-import { isAnswer } from './failures.js'
+import { isAnswer, refusesTimeLimit } from './failures.js'
 
 /** How long the server may take to answer: less than a call may take, so that the next one finds the pool mended. */
 const ANSWER_MS = 4500
@@ -14,12 +14,14 @@ export class Pool {
   #idle: Connection[] = []
   readonly #waiting: Array<() => void> = []
   #used = 0
+  /** A pooler may refuse a connection that asks for it. */
+  #hasTimeLimit = true
   #isClosed = false
 
   /** There are ten at most, or as many as the parameter `max` of the URL says. */
   constructor (driver: typeof postgres, url: string) {
     this.#size = Number(driver(url).options.max) || 10
-    this.#open = () => new Connection(driver, url)
+    this.#open = () => new Connection(driver, url, { hasTimeLimit: this.#hasTimeLimit })
   }
 
   /** Runs a statement when it is its turn. */
@@ -46,13 +48,15 @@ export class Pool {
 
   async #runOn<T> (connection: Connection, statement: (client: postgres.Sql) => Promise<T>): Promise<T> {
     try {
-      const result = await inTime(ANSWER_MS, statement(connection.client), 'Postgres')
+      const result = await inTime(ANSWER_MS, connection.run(statement), 'Postgres')
       this.#idle.push(connection)
       return result
     } catch (error) {
       if (isAnswer(error)) this.#idle.push(connection)
       else this.#lose(connection)
-      throw error
+      if (!connection.hasTimeLimit || !refusesTimeLimit(error)) throw error
+      this.#hasTimeLimit = false
+      return await this.#runOn(this.#connection(), statement)
     }
   }
 

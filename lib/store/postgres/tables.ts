@@ -16,6 +16,10 @@ export async function createPostgresTables (db: PostgresDatabase): Promise<void>
   const migrations = readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER })
   await db.execute(sql.raw(`do $svc_auth$ begin
     perform pg_advisory_xact_lock(${LOCK});
+    if (select relnamespace from pg_class where oid = to_regclass('svc_auth_users')) <> current_schema()::regnamespace then
+      raise invalid_schema_name using message = format('svc_auth_users is in the schema %s, but tables would be made in %s',
+        (select relnamespace::regnamespace from pg_class where oid = to_regclass('svc_auth_users')), current_schema());
+    end if;
     if to_regclass('svc_auth_migrations') is null then
       if to_regclass('svc_auth_users') is not null then return; end if;
       create table svc_auth_migrations (hash text primary key, created_at bigint not null);

@@ -1,5 +1,6 @@
 import SqliteDatabase, { type Database } from 'better-sqlite3'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
+import { ODD_NAME, assertEscapes } from '../drizzle.js'
 import type { AuthStore } from '../store.js'
 import type { SqliteTarget } from '../sql-target.js'
 import { incompatibility } from './compatibility.js'
@@ -14,6 +15,7 @@ export async function openSqlite (target: SqliteTarget, { createTables }: { crea
     return new SqliteStatements(drizzle({ client: connection }), { createTables, close: () => { connection.close() } })
   }
   const db = 'db' in target ? target.db : drizzle({ client: target.connection })
+  assertEscapes(db.select().from(ODD_NAME).toSQL().sql)
   return new SqliteStatements(db, { createTables, attempt: work => withoutWaiting(db.$client, work) })
 }
 

@@ -1,0 +1,19 @@
+import { sql } from 'drizzle-orm'
+import { OptionsError } from '../errors.js'
+
+/** How names are written since drizzle-orm 0.45.2; before, a quotation mark in a name was left as it is. */
+const ESCAPED = '""""'
+
+/**
+ * Refuses a Drizzle database of the application whose drizzle-orm is too old. Its version cannot be read from it.
+ *
+ * @param statement what the database makes of {@link ODD_NAME}
+ * @throws OptionsError
+ */
+export function assertEscapes (statement: string): void {
+  if (statement.includes(ESCAPED)) return
+  throw new OptionsError('target is a database of a drizzle-orm before 0.45.2, which does not escape names; install a later one: npm install drizzle-orm@^0.45.2')
+}
+
+/** A table whose name is a quotation mark. */
+export const ODD_NAME = sql`${sql.identifier('"')}`
