@@ -1,12 +1,16 @@
 /**
- * Drivers are installed by whoever uses them.
+ * Says what happened when a driver could not be loaded. Drivers are optional peer dependencies.
  *
- * @throws Error saying what to install
+ * @param driver the name of its package
+ * @returns a function for the `catch` of an import, by which bundlers know that the package may be missing
  */
-export async function installed<T> (driver: string, loading: Promise<T>): Promise<T> {
-  try {
-    return await loading
-  } catch (error) {
-    throw new Error(`The store needs the package ${driver}; install it: npm install ${driver}`, { cause: error })
+export function notLoaded (driver: string): (error: unknown) => never {
+  return cause => {
+    const said = String(cause)
+    const isMissing = said.includes(`Cannot find package '${driver}'`) || said.includes(`Cannot find module '${driver}'`)
+    const advice = isMissing
+      ? `The store needs the package ${driver}; install it: npm install ${driver}`
+      : `The package ${driver} could not be loaded: ${said}; install it again, and leave it out of a bundle (esbuild: --external:${driver})`
+    throw new Error(advice, { cause })
   }
 }

@@ -1,7 +1,7 @@
 import type { AuthorizationClaims } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { Once } from '../once.js'
-import { installed } from './driver.js'
+import { notLoaded } from './driver.js'
 import type { SqlEngine } from './sql-engine.js'
 import { type SqlTarget, sqlTarget } from './sql-target.js'
 import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, assertCanSignIn } from './store.js'
@@ -126,7 +126,7 @@ export class SqlAuthStore implements AuthStore {
       const { openPostgres } = await import('./postgres/open.js')
       return openPostgres(this.#target, options)
     }
-    const { openSqlite } = await installed('better-sqlite3', import('./sqlite/open.js'))
+    const { openSqlite } = await import('./sqlite/open.js').catch(notLoaded('better-sqlite3'))
     return openSqlite(this.#target, options)
   }
 }

@@ -8,17 +8,27 @@ import SqliteDatabase, { type Database } from 'better-sqlite3'
 import { getTableName } from 'drizzle-orm'
 import { drizzle as drizzleSqlite } from 'drizzle-orm/better-sqlite3'
 import { migrate as migrateSqlite } from 'drizzle-orm/better-sqlite3/migrator'
+import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { getTableConfig as postgresConfig } from 'drizzle-orm/pg-core'
 import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator'
 import { getTableConfig as sqliteConfig } from 'drizzle-orm/sqlite-core'
 import t, { type Test } from 'tap'
+import { MIGRATIONS as POSTGRES_MIGRATIONS } from '../../lib/store/postgres/migrations.js'
+import { MIGRATIONS as SQLITE_MIGRATIONS } from '../../lib/store/sqlite/migrations.js'
 import * as postgresSchema from '../../lib/schema/postgres.js'
 import * as sqliteSchema from '../../lib/schema/sqlite.js'
 import { SqlAuthStore } from '../../lib/store/sql.js'
 
 /** What columns, keys and indexes a table has, as sentences of SQL, by the table's name. */
 type Tables = Record<string, string[]>
+
+for (const [dialect, constants] of [['postgres', POSTGRES_MIGRATIONS], ['sqlite', SQLITE_MIGRATIONS]] as const) {
+  t.test(`the constants that the store runs are the migrations in drizzle/${dialect}`, async t => {
+    const files = readMigrationFiles({ migrationsFolder: migrations(dialect) })
+    t.strictSame(constants, files.map(({ hash, folderMillis, sql }) => ({ hash, folderMillis, sql })), 'if not: npm run migrations')
+  })
+}
 
 t.test('the migrations for Postgres make the tables of the schema', async t => {
   const client = await pglite(t)

@@ -567,7 +567,7 @@ t.test('without the package postgres the cause says what to install', async t =>
   const { url } = await database(t)
   const hidden = `data:text/javascript,${encodeURIComponent(`
     export async function resolve (specifier, context, next) {
-      if (specifier === 'postgres') throw Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' })
+      if (specifier === 'postgres') throw Object.assign(new Error("Cannot find package 'postgres' imported from app.js"), { code: 'ERR_MODULE_NOT_FOUND' })
       return next(specifier, context)
     }`)}`
   const hide = `data:text/javascript,${encodeURIComponent(`import { register } from 'node:module'; register(${JSON.stringify(hidden)})`)}`

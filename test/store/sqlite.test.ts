@@ -659,7 +659,7 @@ t.test('a failed attempt to open a database leaves no connection behind', async 
 t.test('without the package better-sqlite3 the cause says what to install', async t => {
   const hidden = `data:text/javascript,${encodeURIComponent(`
     export async function resolve (specifier, context, next) {
-      if (specifier === 'better-sqlite3') throw Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' })
+      if (specifier === 'better-sqlite3') throw Object.assign(new Error("Cannot find package 'better-sqlite3' imported from app.js"), { code: 'ERR_MODULE_NOT_FOUND' })
       return next(specifier, context)
     }`)}`
   const hide = `data:text/javascript,${encodeURIComponent(`import { register } from 'node:module'; register(${JSON.stringify(hidden)})`)}`
@@ -667,6 +667,19 @@ t.test('without the package better-sqlite3 the cause says what to install', asyn
   const call = await startProcess(t, ':memory:', ['--import', hide])
 
   t.match(await call(['findUser', { email: 'ada@example.com' }]), { error: { code: 'unavailable', cause: /The store needs the package better-sqlite3; install it: npm install better-sqlite3/ } })
+})
+
+t.test('a package better-sqlite3 that fails to load is not said to be missing', async t => {
+  const broken = `data:text/javascript,${encodeURIComponent(`
+    export async function resolve (specifier, context, next) {
+      if (specifier === 'better-sqlite3') throw new Error('Could not locate the bindings file')
+      return next(specifier, context)
+    }`)}`
+  const replace = `data:text/javascript,${encodeURIComponent(`import { register } from 'node:module'; register(${JSON.stringify(broken)})`)}`
+
+  const call = await startProcess(t, ':memory:', ['--import', replace])
+
+  t.match(await call(['findUser', { email: 'ada@example.com' }]), { error: { code: 'unavailable', cause: /The package better-sqlite3 could not be loaded: Error: Could not locate the bindings file; install it again, and leave it out of a bundle \(esbuild: --external:better-sqlite3\)/ } })
 })
 
 t.test('a closed store', async t => {

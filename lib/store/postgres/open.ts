@@ -1,7 +1,7 @@
 import { drizzle } from 'drizzle-orm/pg-proxy'
 import type { Sql } from 'postgres'
 import { ODD_NAME, assertEscapes } from '../drizzle.js'
-import { installed } from '../driver.js'
+import { notLoaded } from '../driver.js'
 import type { PostgresTarget } from '../sql-target.js'
 import type { AuthStore } from '../store.js'
 import { Pool } from './pool.js'
@@ -19,7 +19,7 @@ export async function openPostgres (target: PostgresTarget, options: { createTab
   }
   if ('client' in target) return new PostgresStatements(databaseOn(statement => statement(target.client)), options)
 
-  const { default: driver } = await installed('postgres', import('postgres'))
+  const { default: driver } = await import('postgres').catch(notLoaded('postgres'))
   const pool = new Pool(driver, target.url)
   return new PostgresStatements(databaseOn(statement => pool.run(statement)), { ...options, close: () => pool.close() })
 }

@@ -1,9 +1,6 @@
-import { fileURLToPath } from 'node:url'
 import { sql } from 'drizzle-orm'
-import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator'
+import { MIGRATIONS } from './migrations.js'
 import type { PostgresDatabase } from './prepare.js'
-
-const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../../drizzle/postgres', import.meta.url))
 
 /** Any number that other software is unlikely to lock. */
 const LOCK = 7_320_118_454
@@ -13,7 +10,6 @@ const LOCK = 7_320_118_454
  * processes that start together take turns at its lock. Tables that the application's own migrations made are left as they are.
  */
 export async function createPostgresTables (db: PostgresDatabase): Promise<void> {
-  const migrations = readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER })
   await db.execute(sql.raw(`do $svc_auth$ begin
     perform pg_advisory_xact_lock(${LOCK});
     if (select relnamespace from pg_class where oid = to_regclass('svc_auth_users')) <> current_schema()::regnamespace then
@@ -24,11 +20,11 @@ export async function createPostgresTables (db: PostgresDatabase): Promise<void>
       if to_regclass('svc_auth_users') is not null then return; end if;
       create table svc_auth_migrations (hash text primary key, created_at bigint not null);
     end if;
-    ${migrations.map(applied).join('\n')}
+    ${MIGRATIONS.map(applied).join('\n')}
   end $svc_auth$`))
 }
 
-function applied ({ hash, folderMillis, sql: statements }: MigrationMeta): string {
+function applied ({ hash, folderMillis, sql: statements }: typeof MIGRATIONS[number]): string {
   return `if not exists (select from svc_auth_migrations where hash = '${hash}') then
     ${statements.map(inSearchPath).join('\n')}
     insert into svc_auth_migrations values ('${hash}', ${folderMillis});

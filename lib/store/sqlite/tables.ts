@@ -1,9 +1,7 @@
-import { fileURLToPath } from 'node:url'
 import { sql } from 'drizzle-orm'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
-import { readMigrationFiles } from 'drizzle-orm/migrator'
+import { MIGRATIONS } from './migrations.js'
 
-const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../../drizzle/sqlite', import.meta.url))
 const JOURNAL = sql.identifier('svc_auth_migrations')
 
 /**
@@ -14,7 +12,7 @@ export function createSqliteTables (db: BetterSQLite3Database): void {
   db.transaction(tx => {
     if (tableExists(tx, 'svc_auth_users') && !tableExists(tx, 'svc_auth_migrations')) return
     tx.run(sql`create table if not exists ${JOURNAL} (hash text primary key, created_at integer not null)`)
-    for (const migration of readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER })) {
+    for (const migration of MIGRATIONS) {
       if (tx.get(sql`select 1 from ${JOURNAL} where hash = ${migration.hash}`) !== undefined) continue
       for (const statement of migration.sql) tx.run(sql.raw(statement))
       tx.run(sql`insert into ${JOURNAL} values (${migration.hash}, ${migration.folderMillis})`)

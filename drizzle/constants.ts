@@ -1,0 +1,26 @@
+/** Writes the migrations of each dialect as constants for lib/, which reads no files: an application may be bundled. */
+import { writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { readMigrationFiles } from 'drizzle-orm/migrator'
+
+for (const dialect of ['postgres', 'sqlite']) {
+  const migrations = readMigrationFiles({ migrationsFolder: fileURLToPath(new URL(dialect, import.meta.url)) })
+  const module = `// Written by \`npm run migrations\` from drizzle/${dialect}.
+
+/** The migrations in their order. */
+export const MIGRATIONS = [
+${migrations.map(({ hash, folderMillis, sql }) => `  {
+    hash: '${hash}',
+    folderMillis: ${folderMillis},
+    sql: [
+${sql.map(statement => `      [\n${linesOf(statement)}\n      ].join('\\n')`).join(',\n')}
+    ]
+  }`).join(',\n')}
+]
+`
+  writeFileSync(new URL(`../lib/store/${dialect}/migrations.ts`, import.meta.url), module)
+}
+
+function linesOf (statement: string): string {
+  return statement.split('\n').map(line => `        '${line.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\t', '\\t')}'`).join(',\n')
+}

@@ -1,0 +1,50 @@
+// Written by `npm run migrations` from drizzle/sqlite.
+
+/** The migrations in their order. */
+export const MIGRATIONS = [
+  {
+    hash: 'a5e0d1c34c29db3711b6d1cf17d4e46d61dfb9fd80e9055020c416356c9c5eca',
+    folderMillis: 1795249427205,
+    sql: [
+      [
+        'CREATE TABLE `svc_auth_credentials` (',
+        '\t`user_id` text PRIMARY KEY NOT NULL,',
+        '\t`pw_hash` text NOT NULL,',
+        '\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade',
+        ');',
+        ''
+      ].join('\n'),
+      [
+        '',
+        'CREATE TABLE `svc_auth_provider_links` (',
+        '\t`provider` text NOT NULL,',
+        '\t`subject` text NOT NULL,',
+        '\t`user_id` text NOT NULL,',
+        '\t`claims` text NOT NULL,',
+        '\tPRIMARY KEY(`provider`, `subject`),',
+        '\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade',
+        ');',
+        ''
+      ].join('\n'),
+      [
+        '',
+        'CREATE UNIQUE INDEX `svc_auth_provider_links_user_provider_unique` ON `svc_auth_provider_links` (`user_id`,`provider`);'
+      ].join('\n'),
+      [
+        '',
+        'CREATE TABLE `svc_auth_users` (',
+        '\t`user_id` text PRIMARY KEY NOT NULL,',
+        '\t`email` text,',
+        '\t`name` text,',
+        '\t`claims` text NOT NULL,',
+        '\t`extras` text NOT NULL',
+        ');',
+        ''
+      ].join('\n'),
+      [
+        '',
+        'CREATE UNIQUE INDEX `svc_auth_users_email_unique` ON `svc_auth_users` (`email`);'
+      ].join('\n')
+    ]
+  }
+]
