@@ -1,17 +1,18 @@
 import { EventEmitter } from 'node:events'
-import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { Authorization, checkedUserId } from './authorization.js'
 import type { AuthChannel, AuthEvents } from './channel.js'
 import { AuthError, OptionsError } from './errors.js'
 import { refreshPrincipal } from './flows/refresh.js'
 import { signInUser } from './flows/sign-in.js'
+import { signOut } from './flows/sign-out.js'
 import type { SignInRules } from './flows/sign-in-rules.js'
 import { type SignInUrlOptions, type SignedRequests, signInParameters } from './flows/signed-requests.js'
-import { type AnyRequest, type Bivariant, type Guard, type GuardSettings, type RequiredClaims, anyOf, requireBearer, requireBearerFor, requireClaims, requireUser } from './guards.js'
+import { type AnyReply, type AnyRequest, type Bivariant, type Guard, type GuardSettings, type RequiredClaims, anyOf, requireBearer, requireBearerFor, requireClaims, requireUser } from './guards.js'
 import type { TokenUse } from './local/token-claims.js'
 import { type OriginRules, refuseCrossOrigin } from './own-origin.js'
 import type { ExternalProvider } from './providers/provider.js'
-import { type Principal, principalOf } from './session/principal.js'
+import { type Principal, principalOf } from './session/record.js'
 
 /** What `app.auth` knows of the application. */
 export interface AuthSettings extends SignInRules, OriginRules, GuardSettings {
@@ -121,6 +122,18 @@ export class Auth extends Authorization {
    * @throws AuthError `unavailable`
    */
   readonly refresh: Bivariant<(request: AnyRequest) => Promise<Principal | null>> = async (request: FastifyRequest) => refreshPrincipal(request, this.store)
+
+  /**
+   * Signs the user of a request out, as `POST /auth/logout` does: the session ends for good, its cookie
+   * is cleared, and `revoke` is emitted. In a route of the application, {@link refuseCrossOrigin} keeps
+   * other sites from signing users out.
+   *
+   * @throws AuthError `unavailable`
+   */
+  async signOut (request: AnyRequest, reply: AnyReply): Promise<void>
+  async signOut (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    await signOut(request, reply, this.channel)
+  }
 
   /**
    * Signs a user in by other means than a provider, such as a link in a mail. That it is he, the caller has to be sure of. His identity

@@ -1,7 +1,6 @@
 import type { EventEmitter } from 'node:events'
 import type { FastifyRequest } from 'fastify'
 import { audit } from './audit.js'
-import type { Principal } from './session/principal.js'
 
 /** The events that the application can listen to. A listener that throws, or rejects, is logged and breaks nothing. */
 export interface AuthEvents {
@@ -13,7 +12,7 @@ export interface AuthEvents {
 export type AuthChannel = EventEmitter<AuthEvents>
 
 /** Notes that a user signed out, and tells the listeners; one that throws or rejects stops neither the others nor the request. */
-export function announceRevoke (channel: AuthChannel, { userId }: Principal, request: FastifyRequest): void {
+export function announceRevoke (channel: AuthChannel, userId: string, request: FastifyRequest): void {
   audit('revoke', { userId }, request)
   // An emitter stops at the first listener that throws, and a promise that rejects unheard ends the process.
   for (const listener of channel.rawListeners('revoke')) {

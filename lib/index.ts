@@ -35,7 +35,7 @@ export { MicrosoftProvider, type MicrosoftProviderOptions } from './providers/mi
 export { OAuth2Provider, type OAuth2ProviderOptions, type ProviderApi } from './providers/oauth2.js'
 export { OidcProvider, type OidcProfile, type OidcProviderOptions } from './providers/oidc.js'
 export { type OpenapiComponents, openapiComponents } from './routes/openapi.js'
-export type { Principal } from './session/principal.js'
+export type { Principal } from './session/record.js'
 export { MemoryAuthStore } from './store/memory.js'
 export { SqlAuthStore, type SqlAuthStoreOptions } from './store/sql.js'
 export type { DrizzlePostgres, DrizzleSqlite, PostgresClient, SqlEngine, SqliteConnection } from './store/sql-engine.js'

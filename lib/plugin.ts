@@ -12,7 +12,8 @@ import { mountLocalRoutes } from './routes/local.js'
 import { documentRoutes } from './routes/openapi.js'
 import { setUpRateLimits } from './routes/rate-limits.js'
 import { checkRequests, mountNotFound, setUpScope } from './routes/scope.js'
-import { type Principal, principalOf } from './session/principal.js'
+import { mountSessionRoutes } from './routes/session.js'
+import { type Principal, principalOf } from './session/record.js'
 import { registerSession } from './session/register.js'
 import { SqlAuthStore } from './store/sql.js'
 
@@ -62,7 +63,8 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
       checkRequests(routes, options)
       const limits = await setUpRateLimits(routes, options.rateLimit)
       for (const provider of providers) mountExternalRoutes(routes, provider, options, limits)
-      if (local !== null) mountLocalRoutes(routes, local, auth.channel, options, limits)
+      if (local !== null) mountLocalRoutes(routes, local, options, limits)
+      mountSessionRoutes(routes, auth.channel, options)
     })
     if (local === null) return
     afterReady(scope, () => [() => hashing.preload(), () => store instanceof SqlAuthStore && store.preload(), ...compilations])

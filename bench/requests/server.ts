@@ -30,10 +30,10 @@ const makers: Record<string, Make> = {
     await app.register(fastifySession, SAME_SESSION)
     app.post('/sign-in', async request => {
       await request.session.regenerate()
-      request.session.user = { userId, provider: 'local', claims: { sub: userId, email, name, role } }
-      return request.session.user
+      request.session.svcAuth = { principal: { userId, provider: 'local', claims: { sub: userId, email, name, role } } }
+      return request.session.svcAuth.principal
     })
-    app.get('/me', async (request, reply) => request.session.user ?? reply.code(401).send())
+    app.get('/me', async (request, reply) => request.session.svcAuth?.principal ?? reply.code(401).send())
     app.get('/public', async () => ({ isOpen: true }))
     return app
   }

@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import type { FastifyRequest } from 'fastify'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
-import { type Principal, leaveSession, principalOf, updatePrincipal } from '../session/principal.js'
+import { leaveSession, updatePrincipal } from '../session/principal.js'
+import { type Principal, principalOf } from '../session/record.js'
 import { type AuthStore, answerOfStore } from '../store/store.js'
 
 /**

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
 import type { Identity, ProviderTokens } from '../providers/provider.js'
-import type { Principal } from '../session/principal.js'
+import type { Principal } from '../session/record.js'
 import type { AuthStore, User } from '../store/store.js'
 
 /** Who somebody is, and according to whom. */

@@ -3,13 +3,14 @@ import { type AuditEvents, audit } from '../audit.js'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import type { ProviderTokens } from '../providers/provider.js'
-import { type Principal, writePrincipal } from '../session/principal.js'
+import { writePrincipal } from '../session/principal.js'
+import type { Principal } from '../session/record.js'
 import type { AuthStore } from '../store/store.js'
 import { type UserOfIdentity, emailOf } from './linking.js'
 import { currentPrincipal } from './refresh.js'
 import { type ProviderIdentity, type SignIn, type SignInHook, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
-/** Who has proven to be whom. */
+/** A user who has proven an identity. */
 export interface Arrival extends UserOfIdentity {
   identity: ProviderIdentity
   /** Null without an external provider. */
@@ -17,40 +18,58 @@ export interface Arrival extends UserOfIdentity {
 }
 
 /**
- * Signs a user in: asks the application, writes the session, notes it. A user who was made for this
- * sign-in is new until then; when it fails, they are deleted.
+ * Signs a user in: admits them, then enters them into the session.
  *
- * @throws what the hook throws; AuthError `unauthenticated` when the application's hook deleted the user, `invalid_state` when somebody signed out meanwhile, `unavailable`
+ * @throws what the hook throws; AuthError `unauthenticated` when the hook deleted the user,
+ * `invalid_state` when the user signed out meanwhile, `unavailable`
  */
-export async function signIn (request: FastifyRequest, { store, onSignIn }: SignInRules, { user, isNew, identity, tokens }: Arrival, by: AuditEvents['sign-in']['by'] = 'provider'): Promise<Principal> {
+export async function signIn (request: FastifyRequest, rules: SignInRules, arrival: Arrival, by: AuditEvents['sign-in']['by'] = 'provider'): Promise<Principal> {
+  const person = await admit(request, rules, arrival)
+  await enter(request, rules.store, person, by)
+  return person.principal
+}
+
+/** A user who may sign in. */
+interface Person {
+  principal: Principal
+  /** Whether the user stays new until they are signed in. */
+  isNew: boolean
+  /** Whether this sign-in made the user. */
+  isMade: boolean
+}
+
+/** Asks the application whether the user may sign in, and with which claims. */
+async function admit (request: FastifyRequest, { store, onSignIn }: SignInRules, { user, isNew, identity, tokens }: Arrival): Promise<Person> {
   const { userId } = user
   const { provider } = identity
   if (isNew === 'link') audit('link', { userId, provider, by: 'email' }, request)
 
   const arriving = { userId, provider, claims: mergeClaims(identity.claims, user.claims) }
-  const created = user.isNew === true
-  if (onSignIn !== null) await askHook(store, onSignIn, { request, principal: arriving, identity, tokens, created })
+  const person = { principal: arriving, isNew: user.isNew === true, isMade: isNew === 'user' }
+  if (onSignIn === null) return person
+  await askHook(store, onSignIn, { request, principal: arriving, identity, tokens, created: person.isNew })
 
-  try {
+  return takingBack(request, store, person, async () => {
     // Read again, for the hook may have granted claims.
-    const principal = onSignIn === null ? arriving : await currentPrincipal(store, arriving)
+    const principal = await currentPrincipal(store, arriving)
     if (principal === null) throw new AuthError('unauthenticated')
+    return { ...person, principal }
+  })
+}
 
-    await writePrincipal(request, principal, async () => {
-      if (created && await store.admitUser(userId)) audit('registration', { userId, provider }, request)
-    })
-    audit('sign-in', { userId, provider, by }, request)
-    return principal
-  } catch (error) {
-    // Otherwise the user would be told that the registration failed, and at the next try that the e-mail is taken.
-    if (isNew === 'user') await takeBack(request, store, userId)
-    throw error
-  }
+/** Writes the session. A user who was made for this sign-in is new until then. */
+async function enter (request: FastifyRequest, store: AuthStore, person: Person, by: AuditEvents['sign-in']['by']): Promise<void> {
+  const { principal, isNew } = person
+  const { userId, provider } = principal
+  await takingBack(request, store, person, () => writePrincipal(request, principal, async () => {
+    if (isNew && await store.admitUser(userId)) audit('registration', { userId, provider }, request)
+  }))
+  audit('sign-in', { userId, provider, by }, request)
 }
 
 /**
- * Signs in a user of whom the application is sure. His identity claims are those of his link `local`, else of his first by the
- * provider's name.
+ * Signs in a user whom the application has authenticated. The identity claims are those of the user's
+ * link `local`, else of their first link by the provider's name.
  *
  * @throws AuthError `unknown_user`, and what {@link signIn} throws
  */
@@ -69,6 +88,19 @@ async function askHook (store: AuthStore, onSignIn: SignInHook, signIn: SignIn):
     await answerOfApplication(() => onSignIn(signIn))
   } catch (error) {
     if (signIn.created) await takeBack(signIn.request, store, signIn.principal.userId)
+    throw error
+  }
+}
+
+/**
+ * Runs a step of a sign-in; when it fails, a user who was made for the sign-in is deleted. Otherwise
+ * they would be told that the registration failed, and at the next try that the e-mail is taken.
+ */
+async function takingBack<T> (request: FastifyRequest, store: AuthStore, { principal, isMade }: Person, step: () => Promise<T>): Promise<T> {
+  try {
+    return await step()
+  } catch (error) {
+    if (isMade) await takeBack(request, store, principal.userId)
     throw error
   }
 }

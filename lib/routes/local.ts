@@ -1,14 +1,12 @@
 import { setTimeout } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { wantsJson } from '../accept.js'
-import { type AuthChannel, announceRevoke } from '../channel.js'
 import { AuthError } from '../errors.js'
 import { issueToken, login, register, verifyToken } from '../flows/local.js'
 import type { Caller } from '../local/fair-queue.js'
 import { hashing } from '../local/hashing.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { ResolvedOptions } from '../options.js'
-import { endSession } from '../session/principal.js'
 import { answerFailure, errorPage, nextPath } from './answers.js'
 import { type RateLimits, addressOf } from './rate-limits.js'
 import * as schemas from './schemas.js'
@@ -20,7 +18,7 @@ const PAUSE_MS = 1000
 const MAX_PAUSED = 1024
 
 /** The routes of the local identity provider. */
-export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityProvider, channel: AuthChannel, options: ResolvedOptions, limits: RateLimits): void {
+export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityProvider, options: ResolvedOptions, limits: RateLimits): void {
   const routes = scope.withTypeProvider<schemas.SchemaTypes>()
 
   const answerOnPage: ErrorHandler = (error, request, reply) => answerFailure(request, reply, error, {
@@ -62,12 +60,6 @@ export function mountLocalRoutes (scope: FastifyInstance, local: LocalIdentityPr
     const options = { schema: schemas.publicKeys, onSend: letCachesKeep, exposeHeadRoute: false }
     routes.get('/local/jwks.json', options, async () => jwks)
   }
-
-  routes.post('/local/revoke', { schema: schemas.revokeSession }, async (request, reply) => {
-    const principal = await endSession(request, reply)
-    if (principal !== null) announceRevoke(channel, principal, request)
-    return wantsJson(request) ? reply.code(204).send() : goTo(request, reply, request.body.next)
-  })
 
   function goTo (request: FastifyRequest, reply: FastifyReply, next: unknown): FastifyReply {
     return reply.redirect(nextPath(request, options, next), 303)

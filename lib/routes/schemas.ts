@@ -186,10 +186,9 @@ export const publicKeys = {
   }
 } as const
 
-export const revokeSession = {
+const endOfSession = {
   tags,
   summary: 'Sign out',
-  operationId: 'authLocalRevoke',
   security: SESSION_OR_NOTHING,
   consumes: FORM_OR_JSON,
   body: { type: 'object', properties: { next, error_next: errorNext } },
@@ -199,6 +198,10 @@ export const revokeSession = {
     ...refusals('invalid_request', 'cross_origin', 'unavailable')
   }
 } as const
+
+export const signOut = { ...endOfSession, operationId: 'authLogout' } as const
+
+export const revokeSession = { ...endOfSession, operationId: 'authLocalRevoke' } as const
 
 /** The answers that say no, by status, with the codes that each may carry and their sentences. */
 function refusals (...codes: readonly AuthErrorCode[]) {

@@ -26,7 +26,7 @@ export class MemorySessionStore implements SessionStore {
   set (id: string, session: Session, callback: (error?: unknown) => void): void {
     this.#sweep()
     const expires = session.cookie.expires ? new Date(session.cookie.expires).getTime() : Infinity
-    const isAnonymous = session.user === undefined && !this.#isOfMember(id)
+    const isAnonymous = session.svcAuth === undefined && !this.#isOfMember(id)
     this.#entries.set(id, { json: JSON.stringify(session), expires })
     this.#anonymous.delete(id)
     if (isAnonymous) this.#limitAnonymous(id)

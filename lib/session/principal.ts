@@ -1,37 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Claims } from '../claims.js'
 import { AuthError } from '../errors.js'
-import { isUserId } from '../store/store.js'
 import { sessionCookieName } from './cookie.js'
 import { hasEnded, hasSignedOut, keepEnded, withSignOutNoted } from './ended-sessions.js'
 import { movePendingSignIns } from './pending-sign-ins.js'
+import { type Principal, principalOf } from './record.js'
 import { sessionsUnavailable } from './session-store.js'
 
-/** Who is signed in, as the session knows it. */
-export interface Principal {
-  /** The UUID of the user in the store. */
-  userId: string
-  /** How he signed in: `local` or the name of an external provider. */
-  provider: string
-  /** Identity claims with the authorization claims over them, as of the sign-in. */
-  claims: Claims
-}
-
-declare module 'fastify' {
-  interface Session {
-    user?: Principal
-  }
-}
-
-export function principalOf (request: FastifyRequest): Principal | null {
-  // The session is null once it was destroyed, and empty outside the path of its cookie. In one that the application registered, `user` may be its own.
-  const user = request.session?.user
-  return isUserId(user?.userId) ? user : null
-}
-
 /**
- * Signs a principal in. The session gets a new id and nothing of the old one, so that whoever knew or prepared the session
- * before the sign-in has nothing of the one after it; only sign-ins that other tabs have under way go along.
+ * Writes a principal into a session with a new id and nothing of the old one, so that an attacker
+ * who knew or prepared the session before the sign-in has nothing of the one after it. Sign-ins that
+ * other tabs have under way go along.
  *
  * @param confirm what follows when the session is written; when it fails, the sign-in fails
  * @throws AuthError `invalid_state` when the user signed out meanwhile, `unavailable`; what `confirm` throws
@@ -42,14 +20,14 @@ export async function writePrincipal (request: FastifyRequest, principal: Princi
   const before = request.session.sessionId
   try {
     await request.session.regenerate()
-    request.session.user = principal
+    request.session.svcAuth = { principal }
     // Saved here and not when the response is sent: a store that fails must fail the sign-in, not follow it.
     await request.session.save()
-    // Another sign-in may have replaced the session meanwhile, as when a form is sent twice; a sign-out is the person's last word.
+    // Another sign-in may have replaced the session meanwhile, as when a form is sent twice; a sign-out is the user's last word.
     if (await hasSignedOut(request.sessionStore, before)) throw new AuthError('invalid_state')
     await confirm()
   } catch (error) {
-    // Who is told that the sign-in failed is not signed in: whatever the store has of the session, its id is not sent.
+    // A sign-in that is reported as failed must have failed: the id of the session is not sent.
     await request.session.regenerate().catch(() => {})
     throw error
   }
@@ -69,18 +47,18 @@ export async function assertSessionGoesOn (request: FastifyRequest): Promise<voi
   if (await hasEnded(request.sessionStore, request.session.sessionId)) throw new AuthError('invalid_state')
 }
 
-/** Replaces what the session knows of the one who is signed in; its id and its other content stay. */
+/** Replaces the principal in the session; the session's id and its other content stay. */
 export async function updatePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
   keepEnded(request.sessionStore)
   try {
-    request.session.user = principal
+    request.session.svcAuth = { ...request.session.svcAuth, principal }
     await request.session.save()
   } catch (error) {
     throw sessionsUnavailable(error)
   }
 }
 
-/** Ends the session and goes on with an empty one: the rest of the request is that of somebody who is not signed in. */
+/** Ends the session and goes on with an empty one: nobody is signed in for the rest of the request. */
 export async function leaveSession (request: FastifyRequest): Promise<void> {
   keepEnded(request.sessionStore)
   try {
@@ -91,16 +69,21 @@ export async function leaveSession (request: FastifyRequest): Promise<void> {
 }
 
 /**
- * Ends the session for good, whatever other request of it is under way, and clears its cookie.
+ * Ends the session for good and clears its cookie. Other requests of the session that are under way
+ * cannot bring it back.
  *
- * @returns who has signed out by that; null for nobody, and when another request has done it
+ * @returns the principal whom this call signed out; null without one, and when another request was first
+ * @throws AuthError `unavailable`
  */
 export async function endSession (request: FastifyRequest, reply: FastifyReply): Promise<Principal | null> {
   const { session } = request
+  // A destroyed session is null, and outside the path of its cookie there is none.
+  if (session?.sessionId === undefined) return null
   const principal = principalOf(request)
   const cookieName = sessionCookieName(request)
   if (cookieName === undefined && principal === null) return null
 
+  keepEnded(request.sessionStore)
   const { path = '/', domain, httpOnly = true, secure, sameSite } = session.cookie
   let isEnded: boolean
   try {
@@ -109,8 +92,9 @@ export async function endSession (request: FastifyRequest, reply: FastifyReply):
     throw sessionsUnavailable(error)
   }
   if (cookieName !== undefined) {
-    // @fastify/session has null for what is not set, which @fastify/cookie would take for its own default.
-    reply.clearCookie(cookieName, { path, httpOnly, secure: secure === true, sameSite: sameSite ?? false, ...(domain && { domain }) })
+    // @fastify/session has null for what is not set, which @fastify/cookie would take for its default.
+    const flags = { httpOnly, secure: secure === true, sameSite: sameSite ?? false }
+    reply.clearCookie(cookieName, { path, ...flags, ...(domain && { domain }) })
   }
   return isEnded ? principal : null
 }

@@ -1,7 +1,6 @@
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import { UUID } from '../uuid.js'
 
 /** A person's account. */
 export interface User {
@@ -206,11 +205,6 @@ export async function answerOfStore<T> (ask: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw error instanceof AuthError ? error : new AuthError('unavailable', { cause: error })
   }
-}
-
-/** Whether a user can have this id: the ids are UUIDs in lower case, and are compared as they are. */
-export function isUserId (value: unknown): value is string {
-  return typeof value === 'string' && UUID.test(value)
 }
 
 /**

@@ -247,7 +247,7 @@ class FailingSessionStore extends SlowSessionStore {
   }
 
   override set (id: string, session: Session, callback: (error?: unknown) => void): void {
-    const fails = this.failing.includes('set') || (session.user !== undefined && this.failing.includes('set of somebody'))
+    const fails = this.failing.includes('set') || (session.svcAuth !== undefined && this.failing.includes('set of somebody'))
     fails ? callback(new Error(WORDS)) : super.set(id, session, callback)
   }
 

@@ -324,7 +324,7 @@ t.test('attack 35: a refresh ends a session for good, also when another request 
   await app.register(authPlugin, { store })
   const [asked, saves] = [deferred(), deferred()]
   // As somebody who signed in through another process of the application: this one has not seen the store yet.
-  app.get('/sign-in', async request => { request.session.user = { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'a', claims: { sub: '1' } } })
+  app.get('/sign-in', async request => { request.session.svcAuth = { principal: { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'a', claims: { sub: '1' } } } })
   app.get('/slow', async request => {
     asked.resolve()
     await saves.promise

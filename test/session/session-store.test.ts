@@ -9,17 +9,17 @@ import { Turns } from '../../lib/session/turns.js'
 import { deferred } from '../helpers/deferred.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
-const session = (user: string): Session => ({ cookie: { originalMaxAge: null }, user: { userId: user, provider: 'local', claims: { sub: user } } })
+const session = (user: string): Session => ({ cookie: { originalMaxAge: null }, svcAuth: { principal: { userId: user, provider: 'local', claims: { sub: user } } } })
 
 t.test('the session store of one process', async t => {
   t.test('hands out copies', async t => {
     const store = new MemorySessionStore()
     const stored = session('ada')
     store.set('1', stored, () => {})
-    delete stored.user
+    delete stored.svcAuth
     const first = await readEntry(store, '1')
-    delete first?.user
-    t.equal((await readEntry(store, '1'))?.user?.userId, 'ada')
+    delete first?.svcAuth
+    t.equal((await readEntry(store, '1'))?.svcAuth?.principal.userId, 'ada')
   })
 
   t.test('lets entries end with their cookie, and forgets them', async t => {

@@ -25,7 +25,7 @@ describe('a declared claim has its type', () => {
       expect(principal?.claims.role).type.toBe<Role>()
       expect(principal?.claims.teams).type.toBe<string[] | undefined>()
       expect(principal?.claims.limits).type.toBe<{ seats: number } | undefined>()
-      expect(session.user?.claims.role).type.toBe<Role>()
+      expect(session.svcAuth?.principal.claims.role).type.toBe<Role>()
       expect(() => principal?.claims.role === 'owner').type.toRaiseError('no overlap')
     })
   })

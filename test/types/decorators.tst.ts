@@ -7,6 +7,12 @@ const app = Fastify()
 declare const request: FastifyRequest
 declare const reply: FastifyReply
 
+declare module 'fastify' {
+  interface Session {
+    user?: { name: string }
+  }
+}
+
 describe('the application', () => {
   test('has app.auth, which cannot be told from the exported class', () => {
     expect(app.auth).type.toBe<Auth>()
@@ -50,8 +56,10 @@ describe('a request', () => {
     expect(request.token?.sub).type.toBe<string | undefined>()
   })
 
-  test('has the principal in its session too, once somebody has signed in', () => {
-    expect(request.session.user).type.toBe<Principal | undefined>()
+  test('leaves session.user to the application', () => {
+    request.session.user = { name: 'max' }
+    expect(request.session.user).type.toBe<{ name: string } | undefined>()
+    expect(request.session.svcAuth?.principal).type.toBe<Principal | undefined>()
   })
 
   test('of a route with types of its own has the same', () => {
