@@ -82,6 +82,7 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
     ['post /auth/local/token', 'authLocalToken', '200 400 401 403 503 4XX 5XX'],
     ['post /auth/local/verify-token', 'authLocalVerifyToken', '200 400 401 403 503 4XX 5XX'],
     ['get /auth/local/jwks.json', 'authLocalJwks', '200 503 4XX 5XX'],
+    ['post /auth/logout', 'authLogout', '204 303 400 403 503 4XX 5XX'],
     ['post /auth/local/revoke', 'authLocalRevoke', '204 303 400 403 503 4XX 5XX']
   ])
   for (const [route, { summary, tags, responses }] of operations) {
@@ -96,7 +97,7 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
 
   const bodies = operations.flatMap(([route, { requestBody }]) => requestBody === undefined ? [] : [[route, ...Object.keys(requestBody.content)]])
   const formOrJson = ['application/x-www-form-urlencoded', 'application/json']
-  t.strictSame(bodies, ['register', 'login', 'verify-token', 'revoke'].map(name => [`post /auth/local/${name}`, ...formOrJson]))
+  t.strictSame(bodies, ['local/register', 'local/login', 'local/verify-token', 'logout', 'local/revoke'].map(path => [`post /auth/${path}`, ...formOrJson]))
   const registration = operations.find(([route]) => route === 'post /auth/local/register')?.[1].requestBody
   t.strictSame(Object.keys(registration?.content['application/json']?.schema.properties ?? {}), ['email', 'password', 'name', 'role', 'email_verified', 'next', 'error_next'])
 })
@@ -140,6 +141,7 @@ t.test('routes say what they ask for, once the application declares the security
 
   t.strictSame(await securityWith({ securitySchemes: openapiComponents.securitySchemes }), {
     ...open,
+    'post /auth/logout': [{}, { session: [] }],
     'get /auth/first/login': [{}, { session: [] }],
     'get /auth/first/callback': [{ session: [] }],
     'post /auth/local/token': [{ session: [] }],
@@ -288,6 +290,8 @@ t.test('the document says the truth', async t => {
       const browser = somebody()
       return browser.get((await leaveFor(browser, '/auth/own/login', { subject: 'grace' })).replace(/code=.*/, 'code=nonsense'), json)
     }],
+    ['post /auth/logout', 204, () => somebody().post('/auth/logout')],
+    ['post /auth/logout', 303, () => somebody().submit('/auth/logout', {})],
     ['post /auth/local/revoke', 403, () => ada.post('/auth/local/revoke', undefined, { 'sec-fetch-site': 'cross-site' })],
     ['post /auth/local/revoke', 204, () => ada.post('/auth/local/revoke')],
     ['post /auth/local/revoke', 303, () => ada.submit('/auth/local/revoke', { next: '/bye' })]

@@ -169,7 +169,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
         await signIn(victim)
 
         t.strictSame((await victim.get('/cart')).json(), { cart: null, csrf: null })
-        t.strictSame(Object.keys({ ...await stored(sessions, sessionIdOf(victim)) }).sort(), ['cookie', 'user'])
+        t.strictSame(Object.keys({ ...await stored(sessions, sessionIdOf(victim)) }).sort(), ['cookie', 'svcAuth'])
       })
     }
 

@@ -1,5 +1,5 @@
 import type { EventEmitter } from 'node:events'
-import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import Fastify, { type FastifyReply, type FastifyRequest, type Session } from 'fastify'
 import { type Auth, type AuthEvents, Authorization, type AuthorizationClaims, type AuthStore, type Claims, type Link, type LocalIdentityProvider, MemoryAuthStore, type Principal, type TokenClaims, type User } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 
@@ -58,7 +58,7 @@ describe('a request', () => {
 
   test('leaves session.user to the application', () => {
     request.session.user = { name: 'max' }
-    expect(request.session.user).type.toBe<{ name: string } | undefined>()
+    expect<Session['user']>().type.toBe<{ name: string } | undefined>()
     expect(request.session.svcAuth?.principal).type.toBe<Principal | undefined>()
   })
 
