@@ -205,7 +205,7 @@ t.test('an application leaves the routes out by their tag', async t => {
 t.test('in Swagger 2.0 the routes are documented without security', async t => {
   const operations = operationsOf(documentOf(await startDocumented(t, { swagger: { info: INFO } })))
 
-  t.equal(operations.length, 10)
+  t.equal(operations.length, 11)
   t.ok(operations.every(([, { security = [] }]) => security.length === 0))
 })
 
