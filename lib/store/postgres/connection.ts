@@ -43,7 +43,7 @@ export class Connection {
   #socket: Socket | undefined
   #attempts = 0
   #failure: Error | undefined
-  #giveUp: (reason: Error) => void = () => {}
+  #givenUp = Promise.withResolvers<never>()
 
   constructor (driver: typeof postgres, url: string, { hasTimeLimit }: { hasTimeLimit: boolean }) {
     this.hasTimeLimit = hasTimeLimit
@@ -57,9 +57,8 @@ export class Connection {
   async run<T> (statement: (client: postgres.Sql) => Promise<T>): Promise<T> {
     this.#attempts = 0
     this.#failure = undefined
-    const { promise, reject } = Promise.withResolvers<never>()
-    this.#giveUp = reject
-    return Promise.race([statement(this.#client), promise])
+    this.#givenUp = Promise.withResolvers<never>()
+    return Promise.race([statement(this.#client), this.#givenUp.promise])
   }
 
   /** Ends it in order, when the statement on it is through; in a few seconds at most. */
@@ -82,7 +81,7 @@ export class Connection {
     const turn = this.#attempts++
     if (turn >= host.length) {
       const failure = this.#failure ?? new Error(CLOSED)
-      this.#giveUp(failure)
+      this.#givenUp.reject(failure)
       throw failure
     }
     const address = { host: host[turn], port: Number(port[turn]) }
@@ -96,7 +95,7 @@ export class Connection {
 
 /** Hosts and ports of a URL with an IPv6 address, which the driver would take apart at its first colon. */
 function addressesIn (url: string): Pick<Address, 'host' | 'port'> | undefined {
-  const [, authority = ''] = /^[a-z]+:\/\/([^/?#]*)/i.exec(url) ?? []
+  const [,, authority = ''] = url.split(/[/?#]/)
   const hosts = authority.slice(authority.lastIndexOf('@') + 1)
   if (!hosts.includes('[')) return undefined
   // The port is what follows the last colon outside of brackets.

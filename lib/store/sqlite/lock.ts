@@ -51,7 +51,6 @@ export class WriteLock {
  */
 export function withoutWaiting<T> (connection: Database, work: () => T): T {
   const timeout = Number(connection.pragma('busy_timeout', { simple: true }))
-  if (timeout === 0) return work()
   connection.pragma('busy_timeout = 0')
   try {
     return work()
