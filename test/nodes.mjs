@@ -13,7 +13,7 @@ const VERSIONS = ['22', '26']
 /** Native modules, processes, Unicode, URLs and HTTP. */
 const RUNTIME = [
   'test/email.test.ts',
-  'test/redirects.test.ts',
+  'test/http/redirects.test.ts',
   'test/start.test.ts',
   'test/local/*.test.ts',
   'test/providers/oidc.test.ts',

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import type * as argon2 from '@node-rs/argon2'
 import type { AuthError } from '../errors.js'
-import { Once } from '../once.js'
+import { Once } from '../base/once.js'
 import { type Caller, FairQueue } from './fair-queue.js'
 import type { Argon2Cost } from './password.js'
 

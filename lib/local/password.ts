@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { ParsedHashOptions } from '@node-rs/argon2'
 import { AuthError } from '../errors.js'
-import { Once } from '../once.js'
+import { Once } from '../base/once.js'
 import type { Caller } from './fair-queue.js'
 import { hashing } from './hashing.js'
 

@@ -1,6 +1,6 @@
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
-import { Once } from '../once.js'
+import { Once } from '../base/once.js'
 import { assertSecureUrl } from '../providers/provider-options.js'
 import { type TokenClaims, type TokenUse, assertUsable } from './token-claims.js'
 import { type Jwk, KEY_PAIR_ALGORITHMS, verifyingKeysOf } from './token-keys.js'

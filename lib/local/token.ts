@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type JsonValue, plainJsonObject } from '../claims.js'
 import { AuthError } from '../errors.js'
-import { Once } from '../once.js'
+import { Once } from '../base/once.js'
 import {
   MAX_TOKEN_LENGTH, type TokenClaims, type TokenUse, assertTokenText, assertUsable, assertUse
 } from './token-claims.js'

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { BoundedMap } from '../bounded-map.js'
+import { BoundedMap } from '../base/bounded-map.js'
 import type { TokenClaims } from './token-claims.js'
 
 const MAX_REMEMBERED = 1000

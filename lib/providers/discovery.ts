@@ -1,5 +1,5 @@
 import * as oauth from 'oauth4webapi'
-import { Once } from '../once.js'
+import { Once } from '../base/once.js'
 import type { BackChannel } from './back-channel.js'
 import { failureAt, unacceptable } from './failures.js'
 import { parsedJson } from './parsed-json.js'

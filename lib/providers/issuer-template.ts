@@ -5,7 +5,7 @@
 import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import { decodeJwt } from 'jose/jwt/decode'
 import type * as oauth from 'oauth4webapi'
-import { UUID } from '../uuid.js'
+import { UUID } from '../base/uuid.js'
 import { unacceptable } from './failures.js'
 
 const PLACEHOLDER = '{tenantid}'

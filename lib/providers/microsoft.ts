@@ -1,6 +1,6 @@
 import { isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
-import { UUID } from '../uuid.js'
+import { UUID } from '../base/uuid.js'
 import { unacceptable } from './failures.js'
 import { OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
 import { checkedOrigin, withFixed } from './provider-options.js'

@@ -1,4 +1,4 @@
-import { Once } from '../once.js'
+import { Once } from '../base/once.js'
 import type { OAuth2Flow } from './oauth2-flow.js'
 import type { Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, ProviderOptions, UncheckedIdentity } from './provider.js'
 import { assertClientAuthentication, assertSecureUrl, checkedProviderOptions } from './provider-options.js'

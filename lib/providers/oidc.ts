@@ -1,6 +1,6 @@
 import { isVerified } from '../claims.js'
 import { OptionsError } from '../errors.js'
-import { Once } from '../once.js'
+import { Once } from '../base/once.js'
 import type { DiscoveryOptions } from './discovery.js'
 import type { OidcFlow } from './oidc-flow.js'
 import type { Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, ProviderOptions, UncheckedIdentity } from './provider.js'

@@ -1,12 +1,12 @@
 import { STATUS_CODES } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { wantsHtml, wantsJson } from '../accept.js'
+import { wantsHtml, wantsJson } from '../http/accept.js'
 import { auditEntry, publish } from '../audit.js'
 import { AuthError } from '../errors.js'
 import type { ResolvedOptions } from '../options.js'
-import { ownOrigin } from '../own-origin.js'
+import { ownOrigin } from '../http/own-origin.js'
 import { ProviderFailure } from '../providers/failures.js'
-import { publicPath, sameOriginPath, startsLinking, withError } from '../redirects.js'
+import { publicPath, sameOriginPath, startsLinking, withError } from '../http/redirects.js'
 
 /** How a failure is answered. */
 export interface FailureAnswer {

@@ -3,10 +3,10 @@ import { AuthError } from '../errors.js'
 import { finishLinking, finishSignIn, pendingSignIn, startSignIn } from '../flows/external.js'
 import { confirmedPrincipal } from '../flows/refresh.js'
 import type { ResolvedOptions } from '../options.js'
-import { refuseForeignNavigation, refuseForeignResource } from '../own-origin.js'
+import { refuseForeignNavigation, refuseForeignResource } from '../http/own-origin.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import { answerFailure, errorPage, loginPage, nextPath, startPage } from './answers.js'
-import type { RateLimits } from './rate-limits.js'
+import type { RateLimits } from './limits.js'
 import { type SchemaTypes, externalCallback, externalLogin, undocumented } from './schemas.js'
 
 /** The two routes of an external provider. */

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { wantsJson } from '../accept.js'
+import { wantsJson } from '../http/accept.js'
 import { AuthError } from '../errors.js'
 import { issueToken, login, register, verifyToken } from '../flows/local.js'
 import type { Caller } from '../local/fair-queue.js'
@@ -8,7 +8,7 @@ import { hashing } from '../local/hashing.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { ResolvedOptions } from '../options.js'
 import { answerFailure, errorPage, nextPath } from './answers.js'
-import { type RateLimits, addressOf } from './rate-limits.js'
+import { type RateLimits, addressOf } from './limits.js'
 import * as schemas from './schemas.js'
 
 /** How long a client waits for `busy`. One that tries again at once takes the time of the logins that are under way. */

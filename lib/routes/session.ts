@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { wantsJson } from '../accept.js'
+import { wantsJson } from '../http/accept.js'
 import type { AuthChannel } from '../channel.js'
 import { signOut } from '../flows/sign-out.js'
 import type { ResolvedOptions } from '../options.js'

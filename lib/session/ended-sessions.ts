@@ -1,7 +1,7 @@
 import type { Session } from 'fastify'
 import { MemorySessionStore } from './memory-session-store.js'
 import { type CallbackStore, entryId, isEntryId, readEntry, removeEntry, writeEntry, writeSession } from './session-store.js'
-import { Turns } from './turns.js'
+import { Turns } from '../base/turns.js'
 
 type Done<T = void> = (error: unknown, answer?: T) => void
 

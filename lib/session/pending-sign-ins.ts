@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import type { SignInParameters } from '../providers/provider.js'
 import { sessionCookieName } from './cookie.js'
 import { type CallbackStore, entryId, readEntry, removeEntry, sessionsUnavailable, writeEntry } from './session-store.js'
-import { Turns } from './turns.js'
+import { Turns } from '../base/turns.js'
 
 /** A sign-in that was started at a provider and has not come back. */
 export interface PendingSignIn {

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { Claims } from '../claims.js'
-import { isUserId } from '../uuid.js'
+import { isUserId } from '../base/uuid.js'
 
 /** The signed-in user, as the session knows them. */
 export interface Principal {

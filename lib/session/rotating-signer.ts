@@ -1,5 +1,5 @@
 import { Signer } from '@fastify/cookie'
-import { BoundedMap } from '../bounded-map.js'
+import { BoundedMap } from '../base/bounded-map.js'
 
 /** Sessions with requests under way, at most: the signature of one more is computed twice, and after a rotation it has to sign in again. */
 const MAX_REMEMBERED = 10_000

@@ -1,7 +1,7 @@
 import type { SessionStore } from '@fastify/session'
 import type { Session } from 'fastify'
 import { AuthError } from '../errors.js'
-import { PATIENCE_MS, inTime } from '../in-time.js'
+import { PATIENCE_MS, inTime } from '../base/in-time.js'
 
 /** The part of an express-session compatible store that is used here. */
 export type CallbackStore = Pick<SessionStore, 'get' | 'set' | 'destroy'>

@@ -1,6 +1,6 @@
 import type { AuthorizationClaims } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
-import { Once } from '../once.js'
+import { Once } from '../base/once.js'
 import { notLoaded } from './driver.js'
 import type { SqlEngine } from './sql-engine.js'
 import { type SqlTarget, sqlTarget } from './sql-target.js'

@@ -5,7 +5,7 @@ import { hasSignedOut, keepEnded, withSignOutNoted } from '../../lib/session/end
 import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { RotatingSigner } from '../../lib/session/rotating-signer.js'
 import { type CallbackStore, entryId, readEntry, removeEntry, writeEntry } from '../../lib/session/session-store.js'
-import { Turns } from '../../lib/session/turns.js'
+import { Turns } from '../../lib/base/turns.js'
 import { deferred } from '../helpers/deferred.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 

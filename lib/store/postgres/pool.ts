@@ -1,5 +1,5 @@
 import type postgres from 'postgres'
-import { PATIENCE_MS, SilenceError, inTime } from '../../in-time.js'
+import { PATIENCE_MS, SilenceError, inTime } from '../../base/in-time.js'
 import { Connection } from './connection.js'
 import { isAnswer, refusesTimeLimit } from './failures.js'
 

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { sameOriginPath, startsLinking, withError } from '../lib/redirects.js'
-import { foreignTargets, ownTargets } from './helpers/redirect-targets.js'
+import { sameOriginPath, startsLinking, withError } from '../../lib/http/redirects.js'
+import { foreignTargets, ownTargets } from '../helpers/redirect-targets.js'
 
 const ORIGINS = ['https://app.example', 'http://app.example', 'http://localhost:3000']
 

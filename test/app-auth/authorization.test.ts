@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { Authorization } from '../lib/authorization.js'
-import type { AuthorizationClaims } from '../lib/claims.js'
-import { MemoryAuthStore } from '../lib/store/memory.js'
-import { SqlAuthStore } from '../lib/store/sql.js'
-import type { AuthStore, User } from '../lib/store/store.js'
-import { STORES } from './helpers/stores.js'
+import { Authorization } from '../../lib/app-auth/authorization.js'
+import type { AuthorizationClaims } from '../../lib/claims.js'
+import { MemoryAuthStore } from '../../lib/store/memory.js'
+import { SqlAuthStore } from '../../lib/store/sql.js'
+import type { AuthStore, User } from '../../lib/store/store.js'
+import { STORES } from '../helpers/stores.js'
 
 /** As somebody without types passes them in. */
 const NO_STRINGS = [null, undefined, 1, [randomUUID()], {}] as unknown[] as string[]

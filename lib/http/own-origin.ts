@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { AuthError } from './errors.js'
+import { AuthError } from '../errors.js'
 import { sameOriginPath } from './redirects.js'
 
 /** Which pages may send requests that change something. */

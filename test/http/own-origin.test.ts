@@ -1,5 +1,5 @@
 import t from 'tap'
-import { startApp } from './helpers/app.js'
+import { startApp } from '../helpers/app.js'
 
 const CHANGING = ['POST', 'PUT', 'PATCH', 'DELETE'] as const
 const READING = ['GET', 'HEAD', 'OPTIONS'] as const

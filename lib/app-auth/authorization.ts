@@ -1,9 +1,9 @@
-import { type AuditSource, audit } from './audit.js'
-import { type AuthorizationClaimName, type AuthorizationClaims, type GrantableClaims, authorizationClaims, isPlainObject, isStorable, isText } from './claims.js'
-import { canonicalEmail } from './email.js'
-import { AuthError } from './errors.js'
-import { type AuthStore, type Link, type User, type UserQuery } from './store/store.js'
-import { isUserId } from './uuid.js'
+import { type AuditSource, audit } from '../audit.js'
+import { type AuthorizationClaimName, type AuthorizationClaims, type GrantableClaims, authorizationClaims, isPlainObject, isStorable, isText } from '../claims.js'
+import { canonicalEmail } from '../email.js'
+import { AuthError } from '../errors.js'
+import { type AuthStore, type Link, type User, type UserQuery } from '../store/store.js'
+import { isUserId } from '../base/uuid.js'
 
 /**
  * Who the users are and what they may do. It needs no server, so scripts use it on a store of their own.

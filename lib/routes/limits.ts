@@ -3,7 +3,7 @@ import fastifyRateLimit, { type RateLimitOptions, normalizeIP } from '@fastify/r
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import { PATIENCE_MS, inTime } from '../in-time.js'
+import { PATIENCE_MS, inTime } from '../base/in-time.js'
 import type { Limited, ResolvedRateLimits } from '../options.js'
 
 /** A limit is an `onRequest` hook; that of an account looks at the body, so it is a `preHandler`. */
