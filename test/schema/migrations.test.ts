@@ -3,22 +3,23 @@
  * one was edited by hand.
  */
 import { fileURLToPath } from 'node:url'
-import { PGlite } from '@electric-sql/pglite'
 import SqliteDatabase, { type Database } from 'better-sqlite3'
 import { getTableName } from 'drizzle-orm'
 import { drizzle as drizzleSqlite } from 'drizzle-orm/better-sqlite3'
 import { migrate as migrateSqlite } from 'drizzle-orm/better-sqlite3/migrator'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { getTableConfig as postgresConfig } from 'drizzle-orm/pg-core'
-import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
-import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator'
+import { drizzle as drizzlePostgres } from 'drizzle-orm/postgres-js'
+import { migrate as migratePostgres } from 'drizzle-orm/postgres-js/migrator'
 import { getTableConfig as sqliteConfig } from 'drizzle-orm/sqlite-core'
+import postgres, { type Sql } from 'postgres'
 import t, { type Test } from 'tap'
 import { MIGRATIONS as POSTGRES_MIGRATIONS } from '../../lib/store/postgres/migrations.js'
 import { MIGRATIONS as SQLITE_MIGRATIONS } from '../../lib/store/sqlite/migrations.js'
 import * as postgresSchema from '../../lib/schema/postgres.js'
 import * as sqliteSchema from '../../lib/schema/sqlite.js'
 import { SqlAuthStore } from '../../lib/store/sql.js'
+import { emptyDatabase } from '../helpers/postgres.js'
 
 /** What columns, keys and indexes a table has, as sentences of SQL, by the table's name. */
 type Tables = Record<string, string[]>
@@ -31,13 +32,13 @@ for (const [dialect, constants] of [['postgres', POSTGRES_MIGRATIONS], ['sqlite'
 }
 
 t.test('the migrations for Postgres make the tables of the schema', async t => {
-  const client = await pglite(t)
-  await migratePglite(drizzlePglite(client), { migrationsFolder: migrations('postgres') })
+  const client = await onPostgres(t)
+  await migratePostgres(drizzlePostgres(client), { migrationsFolder: migrations('postgres') })
   t.strictSame(await postgresTables(client), declaredForPostgres())
 })
 t.test('the store on Postgres makes the tables of the schema, and one journal', async t => {
-  const client = await pglite(t)
-  await new SqlAuthStore(drizzlePglite(client)).findUser({ email: 'nobody@example.com' })
+  const client = await onPostgres(t)
+  await new SqlAuthStore(client).findUser({ email: 'nobody@example.com' })
   const { svc_auth_migrations: journal, ...tables } = await postgresTables(client)
   t.strictSame(tables, declaredForPostgres())
   t.ok(journal)
@@ -60,9 +61,9 @@ t.test('the store on SQLite makes the tables of the schema, and one journal', as
 function migrations (dialect: 'postgres' | 'sqlite'): string {
   return fileURLToPath(new URL(`../../drizzle/${dialect}`, import.meta.url))
 }
-async function pglite (t: Test): Promise<PGlite> {
-  const client = await PGlite.create()
-  t.teardown(() => client.close())
+async function onPostgres (t: Test): Promise<Sql> {
+  const client = postgres(await emptyDatabase(t), { max: 1, onnotice: () => {} })
+  t.teardown(() => client.end())
   return client
 }
 function inMemory (t: Test): Database {
@@ -107,8 +108,8 @@ function namesOf (columns: object[]): string {
   return columns.map(column => 'name' in column ? String(column.name) : 'an expression').join(', ')
 }
 
-async function postgresTables (client: PGlite): Promise<Tables> {
-  const { rows } = await client.query<Row>(`
+async function postgresTables (client: Sql): Promise<Tables> {
+  return byTable(await client.unsafe<Row[]>(`
     with tables as (select oid, relname as "table" from pg_class where relnamespace = 'public'::regnamespace and relkind not in ('i', 'c'))
     select "table", concat(attname, ' ', format_type(atttypid, atttypmod), case when attnotnull then ' NOT NULL' end, case when atthasdef then ' DEFAULT' end, ' COLLATE ' || nullif(collname, 'default')) as sentence
       from tables join pg_attribute on attrelid = tables.oid and attnum > 0 and not attisdropped left join pg_collation on pg_collation.oid = attcollation
@@ -119,8 +120,7 @@ async function postgresTables (client: PGlite): Promise<Tables> {
       where not exists (select from pg_constraint where conindid = indexrelid and contype in ('p', 'u', 'x'))
     union all
     select "table", pg_get_triggerdef(pg_trigger.oid) from tables join pg_trigger on tgrelid = tables.oid where not tgisinternal
-  `)
-  return byTable(rows)
+  `))
 }
 
 function sqliteTables (connection: Database): Tables {
