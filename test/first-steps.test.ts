@@ -5,13 +5,13 @@ import t from 'tap'
 import authPlugin, { Auth0Provider, GitHubProvider, GoogleProvider, LocalIdentityProvider, MemoryAuthStore, OidcProvider, SqlAuthStore, providersFromEnv } from '../lib/index.js'
 import * as wholeModule from '../lib/index.js'
 import { SESSION_SECRET, localProvider } from './helpers/app.js'
-import { Markdown } from './helpers/markdown.js'
+import { Documentation } from './helpers/markdown.js'
 
 /** What must be in no sentence. */
 const SECRET = 'hunter2'
 
-/** Of errors that are not ours README says what they mean. */
-const README = (await Markdown.read('README.md')).section('First sign-in')
+/** Of errors that are not ours the documentation says what they mean. */
+const MESSAGES = (await Documentation.read()).section('Messages of the first steps')
 
 const session = { secret: SESSION_SECRET }
 const baseUrl = 'https://app.example'
@@ -148,7 +148,7 @@ for (const [what, make, name, sentence] of MISTAKES) {
     t.match(failure, { name })
     t.ok(failure instanceof Error && failure.message === sentence, String(failure))
     t.notMatch(String(failure), SECRET)
-    if (name !== 'OptionsError') t.ok(README.table().some(([error]) => error === `\`${sentence}\``), 'README says what it means')
+    if (name !== 'OptionsError') t.ok(MESSAGES.table().some(([error]) => error === `\`${sentence}\``), 'the documentation says what it means')
   })
 }
 

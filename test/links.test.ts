@@ -1,10 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
-import { Markdown } from './helpers/markdown.js'
+import { Documentation, Markdown } from './helpers/markdown.js'
 
 const ROOT = join(import.meta.dirname, '..')
-const DOCUMENTS = ['README.md', 'SECURITY.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'bench/README.md']
+const { pages } = await Documentation.read()
+const DOCUMENTS = [...pages.keys(), 'SECURITY.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'bench/README.md']
 
 for (const path of DOCUMENTS) {
   t.test(`${path}: links lead to files and headings that there are`, async t => {

@@ -31,8 +31,8 @@ providerContract(t, {
   endpoints: ['POST discord.com/api/oauth2/token', 'GET discord.com/api/users/@me']
 })
 
-t.test('README shows this very provider, of about 30 lines', async t => {
-  const readme = await readFile(join(ROOT, 'README.md'), 'utf8')
-  t.ok(readme.includes(`\`\`\`ts\n${source}\`\`\``))
+t.test('the documentation shows this very provider, of about 30 lines', async t => {
+  const page = await readFile(join(ROOT, 'docs/own-provider.md'), 'utf8')
+  t.ok(page.includes(`\`\`\`ts\n${source}\`\`\``))
   t.ok(source.split('\n').length <= 32)
 })

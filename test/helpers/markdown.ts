@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -56,5 +56,38 @@ export class Markdown {
   targets (): string[] {
     const prose = this.prose().replaceAll(/`[^`\n]*`/g, '')
     return [...prose.matchAll(/\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"/g)].map(([, link, attribute]) => link ?? attribute ?? '')
+  }
+}
+
+/** The documentation: README.md and the pages of docs/. */
+export class Documentation {
+  /** By path, such as `docs/guards.md`. */
+  readonly pages: ReadonlyMap<string, Markdown>
+
+  constructor (pages: ReadonlyMap<string, Markdown>) {
+    this.pages = pages
+  }
+
+  static async read (): Promise<Documentation> {
+    const paths = ['README.md', ...(await readdir(join(ROOT, 'docs'))).filter(name => name.endsWith('.md')).sort().map(name => `docs/${name}`)]
+    return new Documentation(new Map(await Promise.all(paths.map(async (path): Promise<[string, Markdown]> => [path, await Markdown.read(path)]))))
+  }
+
+  get texts (): Markdown[] {
+    return [...this.pages.values()]
+  }
+
+  page (path: string): Markdown {
+    const page = this.pages.get(path)
+    if (page === undefined) throw new Error(`there is no page ${path}`)
+    return page
+  }
+
+  /** What is under a heading of docs/, on the page that has it: a table or a rule is on one page. */
+  section (heading: string): Markdown {
+    const found = [...this.pages].filter(([path, page]) => path.startsWith('docs/') && page.text.split('\n').some(line => /^#+ /.test(line) && line.replace(/^#+ /, '') === heading))
+    const [page, ...others] = found
+    if (page === undefined || others.length > 0) throw new Error(`there are ${found.length} sections ${heading}`)
+    return page[1].section(heading)
   }
 }

@@ -1,18 +1,19 @@
 import { spawn } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import ts from 'typescript'
 import { compilerOptions } from './helpers/compiler-options.js'
 import { freePort } from './helpers/loopback.js'
-import { Markdown } from './helpers/markdown.js'
+import { Documentation, Markdown } from './helpers/markdown.js'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const README = await Markdown.read('README.md')
+const DOCS = await Documentation.read()
+const README = DOCS.page('README.md')
 
-/** What the code of README takes as given. */
+/** What the code of the documentation takes as given. */
 const GIVEN = `
 import type { FastifyInstance } from 'fastify'
 import 'fastify-svc-auth'
@@ -30,13 +31,15 @@ interface Block {
   code: string
 }
 
-/** The TypeScript blocks of a Markdown document; a first line such as `// schema.ts` names the file. */
-function blocksOf (markdown: Markdown): Block[] {
+/** The TypeScript blocks of a page; a first line such as `// schema.ts` names the file. */
+function blocksOf (markdown: Markdown, page = 'block'): Block[] {
   return markdown.blocks('ts').map((code, index) => {
-    const [, name = `block-${index + 1}.ts`] = /^\/\/ (\S+\.ts)\n/.exec(code) ?? []
+    const [, name = `${page}-${index + 1}.ts`] = /^\/\/ (\S+\.ts)\n/.exec(code) ?? []
     return { name, code: /^(import|export) /m.test(code) ? code : `${code}\nexport {}\n` }
   })
 }
+
+const BLOCKS = [...DOCS.pages].flatMap(([path, page]) => blocksOf(page, basename(path, '.md')))
 
 /** The files that the blocks import. */
 const parsed = new Map<string, ts.SourceFile | undefined>()
@@ -44,7 +47,7 @@ const parsed = new Map<string, ts.SourceFile | undefined>()
 /** Compiles blocks as an application of its own in this folder would be, with the settings of this repository; the mistakes, by block. */
 function mistakesIn (blocks: Block[]): string[] {
   const options = compilerOptions()
-  const folder = join(ROOT, 'readme')
+  const folder = join(ROOT, 'documented')
   const files = new Map(blocks.map(({ name, code }) => [join(folder, name), code]))
 
   const host = ts.createCompilerHost(options)
@@ -67,20 +70,17 @@ function mistakesIn (blocks: Block[]): string[] {
   })
 }
 
-t.test('the code in README compiles', async t => {
-  const blocks = blocksOf(README)
-
-  for (const section of ['Protecting routes', 'Granting claims', 'Linking accounts', 'Tokens for machines']) {
-    t.ok(blocksOf(README.section(section)).length > 0, `${section} has code`)
-  }
-  t.equal(blocks.length, README.text.match(/^ *```ts$/gm)?.length, 'no block is passed over')
-  t.strictSame(mistakesIn([{ name: 'given.ts', code: GIVEN }, ...blocks]), [])
+t.test('the code of the documentation compiles', async t => {
+  const names = BLOCKS.map(({ name }) => name)
+  t.equal(BLOCKS.length, DOCS.texts.flatMap(({ text }) => text.match(/^ *```(ts|js|typescript|javascript)\b/gm) ?? []).length, 'no block is passed over')
+  t.equal(new Set(names).size, names.length, 'no two files have one name')
+  t.strictSame(mistakesIn([{ name: 'given.ts', code: GIVEN }, ...BLOCKS]), [])
 })
 
 t.test('code that does not compile is found', async t => {
   const wrong = blocksOf(new Markdown(['```ts', "await app.auth.grant(userId, 'admin')", '```', '   ```ts', '   // named.ts', '   const claims: string = app.authProviders', '   ```', ''].join('\n')))
 
-  t.match(mistakesIn([{ name: 'given.ts', code: GIVEN }, ...wrong]), [/^readme\/block-1\.ts:1 .*not assignable/, /^readme\/named\.ts:2 .*not assignable/])
+  t.match(mistakesIn([{ name: 'given.ts', code: GIVEN }, ...wrong]), [/^documented\/block-1\.ts:1 .*not assignable/, /^documented\/named\.ts:2 .*not assignable/])
 })
 
 t.test('the first sign-in of README works, as it is written', async t => {
@@ -119,10 +119,10 @@ t.test('the settings that README names in its first commands are those that the 
   t.strictSame(Array.from(command.matchAll(/(\w+)=/g), ([, name]) => name), ['SVC_SESSION_SECRET', 'LOCAL_IDP_SECRET'])
 })
 
-t.test('the pages of README post to routes that there are, with fields that they take', async t => {
-  const pages = README.blocks('html').join('')
-  const routes = README.section('Routes').table().map(([route = '', fields = '']) => ({ path: /`([^`?]+)/.exec(route)?.[1], fields: new Markdown(fields).code() }))
-  const routeOf = (target: string) => routes.find(({ path }) => path === target.replace(/\?.*/, '').replace(/^\/auth\/(?!local\/)[a-z]+/, '/auth/{provider}'))
+t.test('the HTML of the documentation posts to routes that there are, with fields that they take', async t => {
+  const pages = DOCS.texts.flatMap(page => page.blocks('html')).join('')
+  const routes = DOCS.section('Routes').table().map(([route = '', fields = '']) => ({ path: /`\w+ ([^`?]+)|`([^`?]+)/.exec(route)?.slice(1).find(path => path !== undefined), fields: new Markdown(fields).code() }))
+  const routeOf = (target: string) => routes.find(({ path }) => path === target.replace(/\?.*/, '').replace(/^\/auth\/(?!local\/|logout)[a-z]+/, '/auth/{provider}'))
 
   const forms = Array.from(pages.matchAll(/<form method="post" action="([^"]+)">(.*?)<\/form>/gs))
   t.ok(forms.length > 0)
@@ -134,4 +134,13 @@ t.test('the pages of README post to routes that there are, with fields that they
   const links = Array.from(pages.matchAll(/<a href="([^"]+)"/g), ([, link = '']) => link)
   t.ok(links.length > 0)
   for (const link of links) t.ok(routeOf(link), link)
+})
+
+t.test('README is a door of at most 12 KB', async t => {
+  t.ok(Buffer.byteLength(README.text) <= 12 * 1024)
+})
+
+t.test('the index leads to each page of docs/', async t => {
+  const targets = DOCS.page('docs/README.md').targets()
+  t.strictSame([...DOCS.pages.keys()].filter(path => path.startsWith('docs/') && path !== 'docs/README.md' && !targets.includes(basename(path))), [])
 })

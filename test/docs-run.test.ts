@@ -1,0 +1,239 @@
+import { spawn } from 'node:child_process'
+import { createHash, randomBytes, randomUUID, scryptSync } from 'node:crypto'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { pathToFileURL } from 'node:url'
+import Sqlite from 'better-sqlite3'
+import { drizzle as drizzleSqlite } from 'drizzle-orm/better-sqlite3'
+import { type PostgresJsDatabase, drizzle } from 'drizzle-orm/postgres-js'
+import Fastify, { type FastifyInstance } from 'fastify'
+import postgres from 'postgres'
+import t from 'tap'
+import authPlugin, { type AuthPluginOptions, LocalIdentityProvider, MemoryAuthStore, type NewUser, SqlAuthStore } from '../lib/index.js'
+import { CHEAP_ARGON2, LOCAL_SECRET, SESSION_SECRET, localProvider, userIdIn } from './helpers/app.js'
+import { Browser } from './helpers/browser.js'
+import { Documentation } from './helpers/markdown.js'
+import { OwnProvider, signInAt } from './helpers/own-provider.js'
+import { emptyDatabase } from './helpers/postgres.js'
+
+const ROOT = join(import.meta.dirname, '..')
+const TYPESCRIPT = pathToFileURL(join(ROOT, 'test/typescript.mjs')).href
+const BASE_URL = 'http://localhost:3000'
+
+/** The files that blocks of code are, by a first line such as `// schema.ts`. */
+const FILES = new Map((await Documentation.read()).texts.flatMap(page => page.blocks('ts')).flatMap((code): Array<[string, string]> => {
+  const [, name] = /^\/\/ (\S+\.ts)\n/.exec(code) ?? []
+  return name === undefined ? [] : [[name, code]]
+}))
+
+const FOLDER = t.testdir()
+await Promise.all([...FILES].map(([name, code]) => writeFile(join(FOLDER, name), code)))
+
+/** What a file of the documentation exports. */
+async function load (name: string): Promise<Record<string, any>> {
+  return import(pathToFileURL(join(FOLDER, name)).href)
+}
+
+t.test('the tests of the page on testing pass', async t => {
+  const tests = [...FILES.keys()].filter(name => name.endsWith('.test.ts'))
+  t.equal(tests.length, 2)
+  for (const name of tests) t.match(await run(name), / pass 1\n/)
+})
+
+const PASSWORD = 'correct horse'
+
+/** Starts an application on a file of the documentation. */
+async function start (options: AuthPluginOptions, extend: (app: FastifyInstance) => void | Promise<void> = () => {}): Promise<FastifyInstance> {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(authPlugin, { baseUrl: BASE_URL, session: { secret: SESSION_SECRET }, ...options })
+  app.get('/me', async request => ({ principal: request.principal }))
+  await extend(app)
+  return app
+}
+
+t.test('a password with a hash of another library signs in, and is hashed anew', async t => {
+  const { ImportingProvider } = await load('importing-provider.ts')
+  const { importUser } = await load('import-user.ts')
+  const store = new MemoryAuthStore()
+  const local: LocalIdentityProvider = new ImportingProvider({ secret: LOCAL_SECRET, argon2: CHEAP_ARGON2 })
+  const app = await start({ store, local })
+  const salt = randomBytes(16).toString('hex')
+  const key = scryptSync(PASSWORD, salt, 64, { N: 16_384, r: 16, p: 1, maxmem: 64 * 1024 * 1024 }).toString('hex')
+  const old = { email: 'Ada@Example.com', emailVerified: true, name: 'Ada', passwordHash: `${salt}:${key}`, accounts: [{ provider: 'github', subject: '583231' }] }
+
+  const userId = await importUser(store, old)
+  t.equal(await importUser(store, old), null, 'the second time nothing is imported')
+  const wrong = await new Browser(app).post('/auth/local/login', { email: 'ada@example.com', password: 'another horse' })
+  const login = () => new Browser(app).post('/auth/local/login', { email: 'ada@example.com', password: PASSWORD })
+  const first = await login()
+  const credential = await store.findCredential('ada@example.com')
+  const second = await login()
+
+  t.equal(wrong.json().code, 'invalid')
+  t.match([first.json(), second.json()], [{ userId }, { userId }])
+  t.match(credential?.passwordHash, /^\$argon2id\$/)
+  t.match(await store.links(userId), [{ provider: 'github', subject: '583231' }, { provider: 'local' }])
+  t.match(await store.findUser({ email: 'ada@example.com' }), { emailVerified: true })
+})
+
+t.test('a script makes a user with a password', async t => {
+  const { makeUser } = await load('make-user.ts')
+  const store = new MemoryAuthStore()
+  const local = localProvider()
+  const app = await start({ store, local })
+
+  const user = await makeUser(store, local, { email: 'Ada@Example.com', name: 'Ada', password: PASSWORD })
+  const { statusCode } = await new Browser(app).post('/auth/local/login', { email: 'ada@example.com', password: PASSWORD })
+
+  t.match(user, { email: 'ada@example.com', claims: { role: 'member' } })
+  t.equal(statusCode, 200)
+  t.equal(await makeUser(store, local, { email: 'not an address', name: 'Ada', password: PASSWORD }), null)
+})
+
+t.test('an invitation lets a user in who comes through a provider, and others stay out', async t => {
+  const { setUpInvitations } = await load('invitations.ts')
+  const local = localProvider()
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await setUpInvitations(app, local, { baseUrl: BASE_URL, session: { secret: SESSION_SECRET }, providers: [new OwnProvider('google')] })
+  app.get('/me', async request => ({ principal: request.principal }))
+  const invitation = await local.issueIdToken('an administrator', {}, 60, { purpose: 'invitation' })
+  const [invited, stranger] = [new Browser(app), new Browser(app)]
+
+  await invited.get(`/invitation?token=${invitation}`, { accept: 'text/html' })
+  await signInAt(invited, 'google', { subject: '1' })
+  const refused = await signInAt(stranger, 'google', { subject: '2' })
+
+  const userId = await userIdIn(invited)
+  t.ok(userId)
+  t.match(await app.auth.findUser({ userId: userId ?? '' }), { claims: { role: 'member' } })
+  t.match(refused.headers.location ?? refused.body, 'not_invited')
+  t.equal(await app.auth.findUser({ provider: 'google', subject: '2' }), null)
+})
+
+t.test('a link in an e-mail signs in once, and tells nobody which addresses have accounts', async t => {
+  const { mountMagicLinks } = await load('magic-link.ts')
+  const mails: Array<[to: string, text: string]> = []
+  const used = new Set<string>()
+  const local = localProvider()
+  const app = await start({ local }, app => {
+    mountMagicLinks(app, {
+      baseUrl: BASE_URL,
+      local,
+      sendMail: async (to: string, text: string) => { mails.push([to, text]) },
+      useOnce: async (id: string) => used.size < used.add(id).size
+    })
+  })
+  await new Browser(app).post('/auth/local/register', { email: 'ada@example.com', password: PASSWORD })
+  const browser = new Browser(app)
+
+  const known = await browser.post('/magic-link', { email: 'ada@example.com' })
+  const unknown = await browser.post('/magic-link', { email: 'bob@example.com' })
+  const [[to, mail] = ['', '']] = mails
+  const { hash } = new URL(mail.replace('Sign in: ', ''))
+  const first = await browser.post('/magic-link/use', { token: hash.slice(1) })
+  const again = await new Browser(app).post('/magic-link/use', { token: hash.slice(1) })
+
+  t.equal(known.body, unknown.body)
+  t.equal(mails.length, 1)
+  t.equal(to, 'ada@example.com')
+  t.equal(first.json().userId, await userIdIn(browser))
+  t.equal(again.json().code, 'invalid_token')
+})
+
+t.test('a mobile application gets a session with code and verifier', async t => {
+  const { mountPhoneRoutes } = await load('phone.ts')
+  const local = localProvider()
+  const app = await start({ local }, app => { mountPhoneRoutes(app, local) })
+  const [browser, phone] = [new Browser(app), new Browser(app)]
+  await browser.post('/auth/local/register', { email: 'ada@example.com', password: PASSWORD })
+  const verifier = randomBytes(32).toString('base64url')
+
+  const { headers: { location = '' } } = await browser.get(`/phone?challenge=${createHash('sha256').update(verifier).digest('base64url')}`)
+  const code = new URL(location).searchParams.get('code')
+  const stolen = await new Browser(app).post('/phone/session', { code, verifier: 'guessed' })
+  await phone.post('/phone/session', { code, verifier })
+
+  t.equal(stolen.json().code, 'invalid_token')
+  t.equal(await userIdIn(phone), await userIdIn(browser))
+})
+
+t.test('users change in a transaction of the application: with its own tables, or not at all', async t => {
+  process.env.DATABASE_URL = await emptyDatabase(t)
+  const { db, foundTeam, teams } = await load('teams.ts')
+  t.teardown(() => db.$client.end())
+  const store = new SqlAuthStore(db)
+  const [userId, unknown] = [randomUUID(), randomUUID()]
+  await store.createUser({ userId, email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'github', subject: '1', claims: { sub: '1' } } })
+  await db.execute('create table teams (id integer primary key generated always as identity, name text not null, owner uuid not null)')
+
+  await foundTeam('a team', userId)
+  await t.rejects(foundTeam('a team of a user who does not exist', unknown), { code: 'unknown_user' })
+
+  t.match(await db.select().from(teams), [{ name: 'a team', owner: userId }])
+  t.match(await store.findUser({ userId }), { claims: { role: 'admin' } })
+})
+
+t.test('a transaction goes on after a user who exists already, behind a savepoint', async t => {
+  const db = drizzle({ client: postgres(await emptyDatabase(t), { onnotice: () => {} }) })
+  t.teardown(() => db.$client.end())
+  const user = (subject: string): NewUser => ({ userId: randomUUID(), email: 'ada@example.com', emailVerified: true, name: null, claims: {}, link: { provider: 'github', subject, claims: { sub: subject } } })
+  const createIn = async (db: PostgresJsDatabase) => new SqlAuthStore(db, { createTables: false }).createUser(user('2'))
+  await new SqlAuthStore(db).createUser(user('1'))
+
+  await t.rejects(db.transaction(async tx => {
+    t.equal(await createIn(tx), null)
+    await tx.execute('select 1')
+  }), 'without a savepoint every further statement is refused')
+  await db.transaction(async tx => {
+    await t.rejects(tx.transaction(async inner => await createIn(inner) ?? inner.rollback()))
+    t.ok(await tx.execute('select 1'))
+  })
+})
+
+t.test('a store takes no transaction of another kind', async t => {
+  const sqlite = drizzleSqlite({ client: new Sqlite(':memory:') })
+  t.teardown(() => { sqlite.$client.close() })
+  const client = postgres(await emptyDatabase(t))
+  t.teardown(() => client.end())
+
+  // @ts-expect-error The types refuse it, too.
+  t.throws(() => sqlite.transaction(tx => new SqlAuthStore(tx)), { code: 'invalid_options' })
+  // @ts-expect-error The types refuse it, too.
+  await t.rejects(client.begin(async sql => new SqlAuthStore(sql)), { code: 'invalid_options' })
+})
+
+t.test('the script that makes an administrator leaves an unverified address alone', async t => {
+  const file = join(t.testdir(), 'users.db')
+  const store = new SqlAuthStore(file)
+  const make = async (emailVerified: boolean) => {
+    const userId = randomUUID()
+    await store.createUser({ userId, email: 'ada@example.com', emailVerified, name: null, claims: {}, link: { provider: 'github', subject: userId, claims: { sub: userId } } })
+    await run('grant.ts', { LOCAL_AUTH_DB: file })
+    const user = await store.findUser({ userId })
+    await store.deleteUser(userId)
+    return user?.claims
+  }
+
+  t.strictSame(await make(false), {})
+  t.strictSame(await make(true), { role: 'admin' })
+  await store.close()
+})
+
+t.test('the key that the page on tokens makes signs tokens', async t => {
+  const signingKey = JSON.parse(await run('make-key.ts'))
+  const local = new LocalIdentityProvider({ issuer: BASE_URL, signingKey })
+  t.match(await local.verifyIdToken(await local.issueIdToken('a program')), { sub: 'a program' })
+})
+
+/** Runs a program of the documentation to its end; what it prints. */
+async function run (name: string, settings: Record<string, string> = {}): Promise<string> {
+  // env -i, not the option env: tap adds its loaders to that.
+  const child = spawn('env', ['-i', ...Object.entries(settings).map(([name, value]) => `${name}=${value}`), process.execPath, '--import', TYPESCRIPT, join(FOLDER, name)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  if (code !== 0) throw new Error(`${name} ended with ${code}: ${output}`)
+  return output
+}
