@@ -45,7 +45,7 @@ function openIdProvider (url: string, client: { id: string, secret: string, redi
     adapter: MemoryAdapter,
     clients: [{ client_id: client.id, client_secret: client.secret, redirect_uris: [client.redirectUri] }],
     jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256' }] },
-    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name', 'picture'] },
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
     features: { devInteractions: { enabled: false }, rpInitiatedLogout: { enabled: false } },
     interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
     // The cookie of the provider's own session belongs to a path that no page has: every sign-in asks anew who one is.
@@ -55,7 +55,7 @@ function openIdProvider (url: string, client: { id: string, secret: string, redi
     async findAccount (_context, sub) {
       const person = people.get(sub)
       if (person === undefined) return undefined
-      return { accountId: sub, claims: async () => ({ sub, ...person, email_verified: true, picture: pictureOf(person.name) }) }
+      return { accountId: sub, claims: async () => ({ sub, ...person, email_verified: true }) }
     },
 
     // "Continue" on the sign-in page is the consent too.
@@ -129,13 +129,6 @@ function signInPage (path: string) {
       <button>Continue</button>
       <button class="quiet" formaction="${path}/cancel" formnovalidate>Cancel</button>
     </form>`)
-}
-
-/** An initial on a coloured square, as a data: URL, so that nothing is loaded from elsewhere. */
-function pictureOf (name: string): string {
-  const [initial = '?'] = name
-  const svg = html`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><rect width="8" height="8" fill="#46c"/><text x="4" y="6" font-size="5" text-anchor="middle" fill="#fff">${initial}</text></svg>`
-  return `data:image/svg+xml,${encodeURIComponent(svg.toString())}`
 }
 
 /** What oidc-provider keeps, in memory; its own memory adapter warns about itself at every start. */

@@ -22,7 +22,7 @@ const FILES = {
 export function setUpSite (app: FastifyInstance, formTargets: readonly string[] = []): void {
   const formAction = ["'self'", ...formTargets].join(' ')
   const headers = {
-    'Content-Security-Policy': `default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data: https:; form-action ${formAction}; base-uri 'none'; frame-ancestors 'none'`,
+    'Content-Security-Policy': `default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' https:; form-action ${formAction}; base-uri 'none'; frame-ancestors 'none'`,
     // Our own pages must be named to us: that is where the plugin sends people back to when a sign-in fails.
     'Referrer-Policy': 'same-origin',
     'X-Content-Type-Options': 'nosniff'

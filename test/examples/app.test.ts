@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { selfSigned } from '../helpers/certificate.js'
 import { startOpenIdProvider } from '../helpers/openid-provider.js'
+import { isThorough } from '../helpers/thorough.js'
 import { ExampleProcess, free, occupy, portOf, settingsFor, startExample } from './example-process.js'
 import { Visitor, userIdOn } from './visitor.js'
 
@@ -79,7 +80,7 @@ t.test('the development provider signs in whoever one wants to be', async t => {
   t.match(question.text, 'Who do you want to be?')
   const grace = await visitor.press('Continue', { email: 'Grace@Example.com', name: 'Grace Hopper' })
   t.equal(grace.url.pathname, '/')
-  for (const part of ['grace@example.com', 'Grace Hopper', '<dt>email_verified</dt><dd>true</dd>', '<img src="data:image/svg+xml,']) t.match(grace.text, part)
+  for (const part of ['grace@example.com', 'Grace Hopper', '<dt>email_verified</dt><dd>true</dd>']) t.match(grace.text, part)
 
   await visitor.press('Sign out')
   await visitor.follow('Continue with dev')
@@ -244,7 +245,7 @@ t.test('what keeps the example from starting is one sentence that says what to s
     [{ EXAMPLE_DB: '/nowhere/example.db' }, 'EXAMPLE_DB must name a file that can be written'],
     [{ GOOGLE_CLIENT_ID: 'x' }, 'GOOGLE_CLIENT_SECRET is not set, but GOOGLE_CLIENT_ID is']
   ]
-  for (const [mistake, sentence] of mistakes) {
+  for (const [mistake, sentence] of isThorough ? mistakes : mistakes.slice(0, 2)) {
     const example = new ExampleProcess(t, ['app/server.ts'], { ...settings, ...mistake })
     t.equal(await example.end(), 1)
     t.match(example.output, sentence)

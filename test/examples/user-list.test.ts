@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
 import { emptyDatabase } from '../helpers/postgres.js'
+import { isThorough } from '../helpers/thorough.js'
 import { ExampleProcess, settingsFor, startExample } from './example-process.js'
 import { Visitor } from './visitor.js'
 
@@ -12,7 +13,8 @@ const TARGETS: Record<string, (t: Test) => Promise<string>> = {
   Postgres: emptyDatabase
 }
 
-for (const [name, targetOf] of Object.entries(TARGETS)) {
+// The store's own tests open all of them.
+for (const [name, targetOf] of Object.entries(TARGETS).filter(([name]) => isThorough || ['an SQLite file', 'Postgres'].includes(name))) {
   t.test(`the admin page lists the users in ${name} by e-mail`, async t => {
     const settings = { ...await settingsFor(t), LOCAL_AUTH_DB: await targetOf(t) }
     const url = `http://localhost:${settings.PORT}`

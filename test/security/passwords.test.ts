@@ -368,7 +368,7 @@ const NO_ADDRESSES = [
   '"a@evil x"@y', '"ada"@example.com', '<b>@x', '<script>@example.com', 'Ada <ada@example.com>', 'ada@example.com (Ada)', 'mailto:ada@example.com', 'a@x\r\nBcc:b', 'a@x\nBcc: b@y', 'ada@example.com\r\nx: y', 'a b@example.com', 'a\u00a0b@example.com',
   'ada@example.com.', 'ada@.example.com', 'ada@example..com', 'ada@example.com/evil', 'ada@example.com#evil', 'ada@example.com?evil', 'ada@example.com:25', 'ada@[127.0.0.1]',
   'ada\u200b@example.com', 'ada@example\u200b.com', 'ada@example.com\u200b', 'a\u200dda@example.com', 'a\u00adda@example.com', '\u202eada@example.com', 'ada\u0000@example.com', 'ada@example.com\u0000', 'ada\ud800@example.com',
-  'ﬁ@example.com', 'ａda@example.com', 'ada@ｅxample.com', 'ada@example.com'.padStart(255, 'a'), 'a'.repeat(60_000), `${'a'.repeat(60_000)}@example.com`
+  'ﬁ@example.com', '\u212aay@example.com', 'ａda@example.com', 'ada@ｅxample.com', 'ada@example.com'.padStart(255, 'a'), 'a'.repeat(60_000), `${'a'.repeat(60_000)}@example.com`
 ]
 
 t.test('attack 44: what is no plain address is refused at registration, unknown at login, and nothing is written', async t => {
@@ -393,7 +393,6 @@ t.test('attack 44: what is no plain address is refused at registration, unknown 
 const SPELLINGS = [
   ['ada@example.com', 'Ada@Example.COM', ' ada@example.com ', '\tada@example.com\r\n', '\u00a0ada@example.com'],
   ['jos\u00e9@example.com', 'jose\u0301@example.com', 'JOSE\u0301@EXAMPLE.COM'],
-  ['kay@example.com', '\u212aay@example.com'],
   ['ada@bücher.example', 'ada@xn--bcher-kva.example', 'ADA@BÜCHER.EXAMPLE', 'ada@bu\u0308cher.example']
 ]
 
