@@ -1,7 +1,7 @@
 import type { FastifySessionOptions } from '@fastify/session'
 import type { RegisterOptions } from 'fastify'
 import { isPlainObject } from './claims.js'
-import { OptionsError } from './errors.js'
+import { OptionsError, unknownOption } from './errors.js'
 import type { LinkHook, LinkingPolicy, LinkingRule, SignInHook, SignInRules } from './flows/sign-in-rules.js'
 import { SignedRequests } from './flows/signed-requests.js'
 import { LocalIdentityProvider } from './local/identity-provider.js'
@@ -136,7 +136,7 @@ const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity',
  */
 export function resolveOptions (options: AuthPluginOptions & RegisterOptions, around: Surroundings = {}): ResolvedOptions {
   for (const name of Object.keys(options)) {
-    if (!KNOWN_OPTIONS.includes(name)) throw new OptionsError(`there is no option "${name}"; ${whereIs(name)}`)
+    if (!KNOWN_OPTIONS.includes(name)) throw unknownOption('fastify-svc-auth', name, whereIs(name))
   }
   const providers = checkedProviders(options.providers ?? [])
   const prefix = checkedPrefix(options.prefix ?? DEFAULT_PREFIX, around.prefix ?? '')

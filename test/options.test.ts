@@ -120,7 +120,7 @@ const storeWithout = (method: string) => Object.assign(new MemoryAuthStore(), { 
 const providerLike = { name: 'mine', authorizationUrl: async () => new URL('https://id.example'), authenticate: async () => { throw new Error('not called') } }
 
 const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
-  ['an unknown option', { prefx: '/id' }, /^there is no option "prefx"; expected one of baseUrl, providers, local, store, session, prefix, trustedOrigins/],
+  ['an unknown option', { prefx: '/id' }, /^fastify-svc-auth has no option "prefx"; expected one of baseUrl, providers, local, store, session, prefix, trustedOrigins/],
   ['no baseUrl with a provider', { providers: [provider('a')] }, /^baseUrl is required once a provider is registered/],
   ...[null, '', 'app.example', '/app', 1, {}, new URL('https://app.example'), 'ftp://app.example', 'javascript:1', 'file:///app', 'https://user@app.example', 'https://:password@app.example', 'https://app.example?a=b', 'https://app.example/#a', 'https://']
     .map((baseUrl): [string, object, RegExp] => [`baseUrl ${String(baseUrl)}`, { baseUrl }, /^baseUrl must be the public http: or https: URL of the application/]),

@@ -46,7 +46,7 @@ t.test('a wrong option rejects register with its name', async t => {
     [{ session: { secret: [SESSION_SECRET, secret] } }, /session\.secret must be at least 32 characters, each of them/],
     [{ session, providers: [provider('a')] }, /baseUrl is required/],
     [{ session, baseUrl: 'https://app.example', providers: [provider('a'), provider('a')] }, /providers must have different names/],
-    [{ session, prefx: '/id' }, /there is no option "prefx"/]
+    [{ session, prefx: '/id' }, /fastify-svc-auth has no option "prefx"/]
   ]
   for (const [options, message] of wrong) {
     const app = Fastify()

@@ -1,7 +1,7 @@
 import { hkdfSync } from 'node:crypto'
 import { Signer } from '@fastify/cookie'
 import { isPlainObject, isText } from '../claims.js'
-import { AuthError, OptionsError } from '../errors.js'
+import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import type { SignInParameters } from '../providers/provider.js'
 import { secretsOf } from '../secrets.js'
 
@@ -67,8 +67,7 @@ export class SignedRequests {
 export function signInParameters (options: SignInUrlOptions): SignInParameters {
   const given: unknown = options
   if (!isPlainObject(given)) throw new OptionsError('signInUrl takes a provider and an object of options, such as { loginHint }')
-  const unknown = Object.keys(given).find(name => !NAMES.includes(name))
-  if (unknown !== undefined) throw new OptionsError(`signInUrl has no option "${unknown}"; expected one of ${NAMES.join(', ')}`)
+  assertKnownOptions('signInUrl', given, NAMES)
   const { next, loginHint, prompt, maxAge, scopes } = options
   if (next !== undefined && typeof next !== 'string') throw new OptionsError('next of signInUrl must be a path of this application')
   if (loginHint !== undefined && typeof loginHint !== 'string') throw new OptionsError('loginHint of signInUrl must be a string')

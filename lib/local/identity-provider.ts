@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { isPlainObject } from '../claims.js'
-import { AuthError, OptionsError } from '../errors.js'
+import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { secretsOf } from '../secrets.js'
 import type { Caller } from './fair-queue.js'
 import { type Argon2Cost, type Argon2Options, DEFAULT_ARGON2_COST, HIGHEST_ARGON2_COST, PasswordHasher, type PasswordVerdict } from './password.js'
@@ -76,9 +76,7 @@ export class LocalIdentityProvider {
    */
   constructor (options: LocalIdentityProviderOptions = {}) {
     assertObject(options)
-    for (const name of Object.keys(options)) {
-      if (!KNOWN_OPTIONS.includes(name)) throw new OptionsError(`LocalIdentityProvider has no option "${name}"; it has ${KNOWN_OPTIONS.join(', ')}`)
-    }
+    assertKnownOptions('LocalIdentityProvider', options, KNOWN_OPTIONS)
     const { issuer = 'svc-auth-local', ttl = 900, registration = {}, password = {}, argon2 = {} } = options
     if (typeof issuer !== 'string' || issuer === '') throw new OptionsError('issuer must be a non-empty string')
     if (!Number.isInteger(ttl) || ttl < 1 || ttl > 2_592_000) throw new OptionsError('ttl must be a whole number of seconds from 1 to 2592000 (30 days)')

@@ -1,5 +1,5 @@
 import { isPlainObject, isText } from '../claims.js'
-import { OptionsError } from '../errors.js'
+import { OptionsError, assertKnownOptions } from '../errors.js'
 import { Once } from '../base/once.js'
 import { assertSecureUrl } from '../providers/provider-options.js'
 import { type TokenClaims, type TokenUse, assertUsable } from './token-claims.js'
@@ -45,11 +45,8 @@ export class TokenVerifier {
     if (!isPlainObject(options)) {
       throw new OptionsError('TokenVerifier takes an object of options, such as { issuer, jwksUrl }')
     }
+    assertKnownOptions('TokenVerifier', options, KNOWN_OPTIONS)
     const { issuer, jwksUrl, keys, audience, allowInsecureRequests = false } = options
-    const unknown = Object.keys(options).find(name => !KNOWN_OPTIONS.includes(name))
-    if (unknown !== undefined) {
-      throw new OptionsError(`TokenVerifier has no option "${unknown}"; it has ${KNOWN_OPTIONS.join(', ')}`)
-    }
     if (!isText(issuer)) throw new OptionsError('issuer must be the issuer of the tokens, a non-empty string')
     if (audience !== undefined && !isText(audience)) {
       throw new OptionsError('audience must be a non-empty string, or left out')

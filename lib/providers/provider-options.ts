@@ -1,5 +1,5 @@
 import { isPlainObject, isText } from '../claims.js'
-import { OptionsError } from '../errors.js'
+import { OptionsError, unknownOption } from '../errors.js'
 import type { ClientAuthentication, ProviderOptions } from './provider.js'
 
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/
@@ -21,8 +21,10 @@ const FLOW_PARAMETERS = ['client_id', 'redirect_uri', 'response_type', 'response
 export function checkedProviderOptions (options: ProviderOptions & { name: string }, defaultScopes: readonly string[]): Required<ProviderOptions> & { name: string } {
   const { name, clientId, clientSecret, scopes = defaultScopes, authorizationParams = {}, timeout = DEFAULT_TIMEOUT_MS, fetch = globalThis.fetch, ...unknown } = options
   assertProviderName(name)
-  const [unknownOption] = Object.keys(unknown)
-  if (unknownOption !== undefined) throw new OptionsError(`${name}: there is no option "${unknownOption}"; expected ${COMMON_OPTIONS.join(', ')} or one that only this provider has`)
+  const [other] = Object.keys(unknown)
+  if (other !== undefined) {
+    throw unknownOption(name, other, `expected one of ${COMMON_OPTIONS.join(', ')}, or one that only this provider has`)
+  }
   if (!isText(clientId)) throw new OptionsError(`${name}: clientId must be the client id that the provider gave you${howToSet(clientId)}`)
   if (!isText(clientSecret)) throw new OptionsError(`${name}: clientSecret must be the client secret that the provider gave you${howToSet(clientSecret)}`)
   if (!Array.isArray(scopes) || !scopes.every(isText)) throw new OptionsError(`${name}: scopes must be a list of strings`)
@@ -46,7 +48,7 @@ function howToSet (value: unknown): string {
  */
 export function withFixed<Fixed extends { name: string }, Chosen extends object> (fixed: Fixed, chosen: Chosen): Fixed & Chosen {
   const clash = Object.keys(chosen).find(option => option in fixed)
-  if (clash !== undefined) throw new OptionsError(`${fixed.name}: there is no option "${clash}"; the class sets it`)
+  if (clash !== undefined) throw unknownOption(fixed.name, clash, 'the class sets it')
   return { ...fixed, ...chosen }
 }
 

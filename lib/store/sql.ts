@@ -1,5 +1,5 @@
 import type { AuthorizationClaims } from '../claims.js'
-import { AuthError, OptionsError } from '../errors.js'
+import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { Once } from '../base/once.js'
 import { notLoaded } from './driver.js'
 import type { SqlEngine } from './sql-engine.js'
@@ -36,10 +36,10 @@ export class SqlAuthStore implements AuthStore {
    * @param options whether the store makes its tables
    * @throws OptionsError naming the option
    */
-  constructor (target: string | SqlEngine = process.env.LOCAL_AUTH_DB ?? './local-auth.db', { createTables = true, ...unknown }: SqlAuthStoreOptions = {}) {
+  constructor (target: string | SqlEngine = process.env.LOCAL_AUTH_DB ?? './local-auth.db', options: SqlAuthStoreOptions = {}) {
+    assertKnownOptions('SqlAuthStore', options, ['createTables'])
+    const { createTables = true } = options
     if (typeof createTables !== 'boolean') throw new OptionsError('createTables must be true or false')
-    const [unknownOption] = Object.keys(unknown)
-    if (unknownOption !== undefined) throw new OptionsError(`SqlAuthStore has no option "${unknownOption}"; it has createTables`)
     this.#target = sqlTarget(target)
     this.#createTables = createTables
   }

@@ -92,7 +92,7 @@ t.test('attack 60: neither inspect nor JSON shows the secret', async t => {
 })
 
 const MISTAKES: Array<[options: object, message: RegExp]> = [
-  [{ secrets: [SECRET] }, /^LocalIdentityProvider has no option "secrets"; it has secret, signingKey, issuer, ttl, argon2, password, registration$/],
+  [{ secrets: [SECRET] }, /^LocalIdentityProvider has no option "secrets"; expected one of secret, signingKey, issuer, ttl, argon2, password, registration$/],
   ...['', null, 1, {}, ['svc-auth-local']].map((issuer): [object, RegExp] => [{ issuer }, /^issuer must be a non-empty string$/]),
   ...[0, -1, 0.5, 1.5, 2_592_001, NaN, Infinity, '900', null, 900n].map((ttl): [object, RegExp] => [{ ttl }, /^ttl must be a whole number of seconds from 1 to 2592000/]),
   ...[null, true, 'check', { check: true }, { check: 'long' }, { check: null }, { check: {} }, { chek: () => false }].map((password): [object, RegExp] => [{ password }, /^password/]),

@@ -149,7 +149,7 @@ const MISTAKES: Array<[what: string, options: unknown, message: RegExp]> = [
   ['something else than a URL', { issuer: ISSUER, jwksUrl: 'jwks.json' }, /^jwksUrl must be an https: URL/],
   ['an empty audience', { issuer: ISSUER, jwksUrl: JWKS_URL, audience: '' }, /^audience must be a non-empty string, or left out$/],
   ['a list of audiences', { issuer: ISSUER, jwksUrl: JWKS_URL, audience: ['reports'] }, /^audience must be/],
-  ['a secret', { issuer: ISSUER, secret: 'the secret of the issuer, 32 and more' }, /^TokenVerifier has no option "secret"; it has issuer, jwksUrl, keys, audience, allowInsecureRequests$/],
+  ['a secret', { issuer: ISSUER, secret: 'the secret of the issuer, 32 and more' }, /^TokenVerifier has no option "secret"; expected one of issuer, jwksUrl, keys, audience, allowInsecureRequests$/],
   ['a permission that is a text', { issuer: ISSUER, jwksUrl: JWKS_URL, allowInsecureRequests: 'yes' }, /^allowInsecureRequests must be true or false$/],
   ['no key', { issuer: ISSUER, keys: [] }, /^keys must be a list of public JWKs/],
   ['a JWK Set', { issuer: ISSUER, keys: { keys: KEYS } }, /^keys must be a list of public JWKs/],

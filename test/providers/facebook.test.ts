@@ -395,7 +395,7 @@ t.test('options are checked at construction', async t => {
     [{ scopes: 'email' }, /^facebook: scopes/],
     [{ authorizationParams: { redirect_uri: 'x' } }, /^facebook: authorizationParams/],
     [{ timeout: 0 }, /^facebook: timeout/],
-    [{ version: 'v23.0' }, /^facebook: there is no option "version"/]
+    [{ version: 'v23.0' }, /^facebook has no option "version"/]
   ]
   for (const [change, message] of wrong) {
     t.throws(() => new FacebookProvider({ clientId: 'a', clientSecret: 'the-secret', ...change } as never), { code: 'invalid_options', message })

@@ -504,7 +504,7 @@ t.test('options are checked at construction', async t => {
     [{ scopes: 'user' }, /^github: scopes/],
     [{ authorizationParams: { state: 'x' } }, /^github: authorizationParams/],
     [{ timeout: 0 }, /^github: timeout/],
-    [{ host: 'github.contoso.example' }, /^github: there is no option "host"/]
+    [{ host: 'github.contoso.example' }, /^github has no option "host"/]
   ]
   for (const [change, message] of wrong) {
     t.throws(() => new GitHubProvider({ clientId: 'a', clientSecret: 'the-secret', ...change } as never), { code: 'invalid_options', message })

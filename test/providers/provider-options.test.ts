@@ -20,8 +20,8 @@ t.test('what is given is taken', async t => {
 
 t.test('a mistake names the provider and the option, and prints no secret', async t => {
   const mistakes: Array<[object, RegExp]> = [
-    [{ clientID: 'a' }, /^dev: there is no option "clientID"; expected clientId, clientSecret, scopes, authorizationParams, timeout, fetch or one that only this provider has$/],
-    [{ scope: 'openid' }, /^dev: there is no option "scope"; expected clientId/],
+    [{ clientID: 'a' }, /^dev has no option "clientID"; expected one of clientId, clientSecret, scopes, authorizationParams, timeout, fetch, or one that only this provider has$/],
+    [{ scope: 'openid' }, /^dev has no option "scope"; expected one of clientId/],
     ...[undefined, '', null, 1, {}, 'a\u0000'].map((clientId): [object, RegExp] => [{ clientId }, /^dev: clientId must be/]),
     ...[undefined, '', null, 1, {}, 'a\ud800'].map((clientSecret): [object, RegExp] => [{ clientSecret }, /^dev: clientSecret must be/]),
     ...['openid', null, {}, [''], ['openid', 1], [null], new Set(['openid'])].map((scopes): [object, RegExp] => [{ scopes }, /^dev: scopes must be a list of strings$/]),
@@ -78,13 +78,13 @@ t.test('what is changed in the lists that were given changes nothing any more', 
 t.test('what a built-in class fixes cannot be chosen', async t => {
   const client = { clientId: 'a', clientSecret: 'b' }
   const wrong: Array<[() => unknown, RegExp]> = [
-    [() => new GoogleProvider({ ...client, name: 'other' } as never), /google: there is no option "name"/],
-    [() => new GoogleProvider({ ...client, discoveryUrl: 'https://evil.example/.well-known/openid-configuration' } as never), /google: there is no option "discoveryUrl"/],
+    [() => new GoogleProvider({ ...client, name: 'other' } as never), /google has no option "name"/],
+    [() => new GoogleProvider({ ...client, discoveryUrl: 'https://evil.example/.well-known/openid-configuration' } as never), /google has no option "discoveryUrl"/],
     [() => new GoogleProvider({ ...client, authorizationParams: { hd: 'example.com' } }), /google: authorizationParams must not contain "hd".*set hostedDomain/],
-    [() => new GitHubProvider({ ...client, tokenEndpoint: 'https://evil.example' } as never), /github: there is no option "tokenEndpoint"/],
-    [() => new MicrosoftProvider({ ...client, issuer: 'https://evil.example' } as never), /microsoft: there is no option "issuer"/],
-    [() => new FacebookProvider({ ...client, name: 'other' } as never), /facebook: there is no option "name"/],
-    [() => new Auth0Provider({ ...client, domain: 'tenant.eu.auth0.com', userinfo: true } as never), /auth0: there is no option "userinfo"/]
+    [() => new GitHubProvider({ ...client, tokenEndpoint: 'https://evil.example' } as never), /github has no option "tokenEndpoint"/],
+    [() => new MicrosoftProvider({ ...client, issuer: 'https://evil.example' } as never), /microsoft has no option "issuer"/],
+    [() => new FacebookProvider({ ...client, name: 'other' } as never), /facebook has no option "name"/],
+    [() => new Auth0Provider({ ...client, domain: 'tenant.eu.auth0.com', userinfo: true } as never), /auth0 has no option "userinfo"/]
   ]
   for (const [construct, message] of wrong) t.throws(construct, { code: 'invalid_options', message })
 })
