@@ -56,7 +56,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   app.decorateRequest('token', null)
 
   await app.register(async scope => {
-    const compilations = setUpScope(scope, options)
+    const compilations = await setUpScope(scope, options)
     documentRoutes(scope)
     mountNotFound(scope)
     await scope.register(async routes => {

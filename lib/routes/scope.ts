@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { parse as parseForm } from 'node:querystring'
+import { parse } from 'node:querystring'
+import formbody from '@fastify/formbody'
 import { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
@@ -19,8 +20,11 @@ const HEADERS = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer',
  *
  * @returns what compiles the schemas of the routes that are mounted afterwards, each once the application is ready
  */
-export function setUpScope (scope: FastifyInstance, options: ResolvedOptions): ReadonlyArray<() => unknown> {
-  setUpParsers(scope)
+export async function setUpScope (
+  scope: FastifyInstance,
+  options: ResolvedOptions
+): Promise<ReadonlyArray<() => unknown>> {
+  await setUpParsers(scope)
   keepQueriesOutOfLog(scope)
 
   // Fastify's own validator turns `true` into "true" and ["a"] into "a": here a wrong type is a wrong type. Our schemas need no check of their own.
@@ -98,8 +102,8 @@ function keepQueriesOutOfLog (scope: FastifyInstance): void {
   })
 }
 
-/** JSON and forms in UTF-8, strictly; any other type is 415. */
-function setUpParsers (scope: FastifyInstance): void {
+/** Parses JSON and forms, and refuses bodies that are not UTF-8. Any other content type is answered 415. */
+async function setUpParsers (scope: FastifyInstance): Promise<void> {
   scope.removeAllContentTypeParsers()
   const parseJson = scope.getDefaultJsonParser('error', 'error')
   scope.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
@@ -108,11 +112,20 @@ function setUpParsers (scope: FastifyInstance): void {
     else if (body.length === 0) done(null)
     else parseJson(request, body.toString(), done)
   })
-  scope.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer' }, (_request, body: Buffer, done) => {
-    const unescaped = body.toString('latin1').replace(/%([0-9a-f]{2})/gi, (_escape, hex: string) => String.fromCharCode(parseInt(hex, 16)))
-    if (isUtf8(Buffer.from(unescaped, 'latin1'))) done(null, parseForm(body.toString()))
-    else done(notUtf8())
-  })
+  await scope.register(formbody, { parser: parseForm })
+  scope.addHook('preValidation', async ({ body }) => { if (body === NOT_UTF8) throw notUtf8() })
+}
+
+/** Stands for the fields of a form that is not UTF-8: an error thrown by the parser ends the process with Fastify 5.8. */
+const NOT_UTF8 = Object.freeze({})
+
+/** Bytes that ASCII does not have: several adjacent ones are one character or more in UTF-8. */
+const ESCAPED_BYTES = /(?:%[89a-f][0-9a-f])+/gi
+
+function parseForm (text: string): Record<string, unknown> {
+  // Decoding bytes that are not UTF-8 makes U+FFFD of them; the parser makes it of escapes.
+  const escapes = (text.match(ESCAPED_BYTES) ?? []).join('%20').replaceAll('%', '')
+  return text.includes('\ufffd') || !isUtf8(Buffer.from(escapes, 'hex')) ? NOT_UTF8 : parse(text)
 }
 
 function notUtf8 (): AuthError {

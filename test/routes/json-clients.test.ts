@@ -71,7 +71,8 @@ t.test('attack 42: a body that is not UTF-8 is refused, where different password
     [JSON_TYPE, bytes('{"email":"ada@example.com","password":"12345678\xc3"}')],
     [FORM_TYPE, bytes('email=ada@example.com&password=12345678\xff')],
     [FORM_TYPE, bytes('email=ada@example.com&password=12345678%ff')],
-    [FORM_TYPE, bytes('email=ada@example.com&password=12345678%C3&name=%A4')]
+    [FORM_TYPE, bytes('email=ada@example.com&password=12345678%C3&name=%A4')],
+    [FORM_TYPE, bytes('email=ada@example.com&password=12345678\xc3%a4')]
   ]
   for (const [type, payload] of bodies) {
     for (const url of ['/auth/local/register', '/auth/local/login']) {
