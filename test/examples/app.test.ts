@@ -19,7 +19,7 @@ t.test('pages come with a strict policy, and their style sheet and script with t
   const page = await new Visitor().open(url)
 
   t.equal(page.url.pathname, '/login', 'who is not signed in is sent to the sign-in page')
-  t.equal(page.headers.get('content-security-policy'), "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data: https:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+  t.equal(page.headers.get('content-security-policy'), "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' https:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
   t.notMatch(page.text, / style=| on[a-z]+=|<style|<script>/, 'nothing is inline')
   t.match(page.text, 'href="/auth/dev/login?next=/"')
 

@@ -368,7 +368,7 @@ const NO_ADDRESSES = [
   '"a@evil x"@y', '"ada"@example.com', '<b>@x', '<script>@example.com', 'Ada <ada@example.com>', 'ada@example.com (Ada)', 'mailto:ada@example.com', 'a@x\r\nBcc:b', 'a@x\nBcc: b@y', 'ada@example.com\r\nx: y', 'a b@example.com', 'a\u00a0b@example.com',
   'ada@example.com.', 'ada@.example.com', 'ada@example..com', 'ada@example.com/evil', 'ada@example.com#evil', 'ada@example.com?evil', 'ada@example.com:25', 'ada@[127.0.0.1]',
   'ada\u200b@example.com', 'ada@example\u200b.com', 'ada@example.com\u200b', 'a\u200dda@example.com', 'a\u00adda@example.com', '\u202eada@example.com', 'ada\u0000@example.com', 'ada@example.com\u0000', 'ada\ud800@example.com',
-  'ﬁ@example.com', '\u212aay@example.com', 'ａda@example.com', 'ada@ｅxample.com', 'ada@example.com'.padStart(255, 'a'), 'a'.repeat(60_000), `${'a'.repeat(60_000)}@example.com`
+  'ﬁ@example.com', '\u212aay@example.com', 'a%@example.com', '%@example.com', 'ａda@example.com', 'ada@ｅxample.com', 'ada@example.com'.padStart(255, 'a'), 'a'.repeat(60_000), `${'a'.repeat(60_000)}@example.com`
 ]
 
 t.test('attack 44: what is no plain address is refused at registration, unknown at login, and nothing is written', async t => {
@@ -399,7 +399,7 @@ const SPELLINGS = [
 /** Addresses that look or sound alike, and are different mailboxes. */
 const DIFFERENT = [
   'i@example.com', 'İ@example.com', 'ı@example.com', 'ß@example.com', 'ss@example.com', 'straße@example.com', 'strasse@example.com', 'а@example.com', 'a@example.com', 'a@straße.example', 'a@strasse.example', 'a@bucher.example', 'a@bücher.example',
-  'e@example.com', 'é@example.com', 'a.b@example.com', 'ab@example.com', 'a+b@example.com', 'a%@example.com', 'a_@example.com', 'ax@example.com', '%@example.com', '_@example.com', "'@example.com", 'x'.repeat(242) + '@example.com', 'x'.repeat(241) + '@example.com'
+  'e@example.com', 'é@example.com', 'a.b@example.com', 'ab@example.com', 'a+b@example.com', 'a_@example.com', 'ax@example.com', '_@example.com', "'@example.com", 'x'.repeat(242) + '@example.com', 'x'.repeat(241) + '@example.com'
 ]
 
 for (const [kind, create] of Object.entries(STORES)) {
