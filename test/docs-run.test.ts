@@ -98,7 +98,7 @@ t.test('an invitation lets a user in who comes through a provider, and others st
   const local = localProvider()
   const app = Fastify()
   t.teardown(() => app.close())
-  await setUpInvitations(app, local, { baseUrl: BASE_URL, session: { secret: SESSION_SECRET }, providers: [new OwnProvider('google')] })
+  await setUpInvitations(app, { local, baseUrl: BASE_URL, session: { secret: SESSION_SECRET }, providers: [new OwnProvider('google')] })
   app.get('/me', async request => ({ principal: request.principal }))
   const invitation = await local.issueIdToken('an administrator', {}, 60, { purpose: 'invitation' })
   const [invited, stranger] = [new Browser(app), new Browser(app)]

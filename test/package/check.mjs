@@ -1,6 +1,6 @@
 /**
  * What a user gets: packs the library, lets two linters look at the tarball, installs it in an empty TypeScript project, compiles a small
- * strict application without skipLibCheck, and runs it as ES module and as CommonJS; then does there what README says about
+ * strict application without skipLibCheck, and runs it as ES module and as CommonJS; then does there what docs/migrations.md says about
  * migrations, on both databases.
  */
 import assert from 'node:assert/strict'
