@@ -4,9 +4,9 @@
  */
 import { parseArgs } from 'node:util'
 import { AuthError, Authorization, LocalIdentityProvider, OptionsError, SqlAuthStore } from 'fastify-svc-auth'
-import { openDatabase } from './app/database.js'
-import { keptSecret } from './app/kept-secret.js'
-import { PRE_AUTH } from './app/pre-auth.js'
+import { openDatabase } from './demo/database.js'
+import { keptSecret } from './demo/kept-secret.js'
+import { PRE_AUTH } from './demo/pre-auth.js'
 
 const USAGE = 'Usage: npx tsx examples/pre-auth-link.ts <e-mail> [--minutes <1 to 60>]'
 

@@ -29,7 +29,7 @@ const make = (construct: (given: (options?: object) => never) => unknown) => asy
 
 type Mistake = [what: string, make: (app: FastifyInstance) => Promise<unknown>, name: string, sentence: string]
 
-/** What newcomers get wrong, and the sentence that they read. Of a driver that is not installed test/store tells, of a port in use test/examples/app.test.ts. */
+/** What newcomers get wrong, and the sentence that they read. Of a driver that is not installed test/store tells, of a port in use test/examples/demo.test.ts. */
 const MISTAKES: Mistake[] = [
   // Settings
   ['no secret for sessions', register(),

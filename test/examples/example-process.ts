@@ -60,7 +60,7 @@ export async function settingsFor (t: Test): Promise<{ PORT: string, DEV_PROVIDE
 
 /** Starts the example and waits until it is ready. */
 export async function startExample (t: Test, settings: Settings): Promise<ExampleProcess> {
-  const example = new ExampleProcess(t, ['app/server.ts'], settings)
+  const example = new ExampleProcess(t, ['demo/server.ts'], settings)
   await example.says('Ready: ')
   return example
 }

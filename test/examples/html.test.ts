@@ -1,6 +1,6 @@
 import t from 'tap'
-import { errorSentence } from '../../examples/app/error-sentences.js'
-import { html } from '../../examples/app/html.js'
+import { errorSentence } from '../../examples/demo/error-sentences.js'
+import { html } from '../../examples/demo/html.js'
 
 t.test('text is escaped, markup is taken as it is', async t => {
   const name = '<b title="x">Tom & Jerry\'s</b>'

@@ -11,7 +11,7 @@ export function page (title: string, content: Html, { principal, path }: { princ
       ${pageLink('/docs', 'API', path)}
       ${principal === null
         ? pageLink('/login', 'Sign in', path)
-        : html`<form method="post" action="/auth/local/revoke"><button class="quiet">Sign out</button></form>`}
+        : html`<form method="post" action="/auth/logout"><button class="quiet">Sign out</button></form>`}
     </nav>`)
 }
 

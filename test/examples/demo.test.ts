@@ -246,7 +246,7 @@ t.test('what keeps the example from starting is one sentence that says what to s
     [{ GOOGLE_CLIENT_ID: 'x' }, 'GOOGLE_CLIENT_SECRET is not set, but GOOGLE_CLIENT_ID is']
   ]
   for (const [mistake, sentence] of isThorough ? mistakes : mistakes.slice(0, 2)) {
-    const example = new ExampleProcess(t, ['app/server.ts'], { ...settings, ...mistake })
+    const example = new ExampleProcess(t, ['demo/server.ts'], { ...settings, ...mistake })
     t.equal(await example.end(), 1)
     t.match(example.output, sentence)
     t.notMatch(example.output, /^ +at |pass\/word/m, 'no stack, no secret')
