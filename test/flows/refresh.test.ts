@@ -153,7 +153,7 @@ t.test('what else the session holds stays, and its id too', async t => {
   await browser.get('/refreshed')
 
   t.strictSame([...browser.cookies], cookies)
-  t.match(sessions.sessions.map(text => JSON.parse(text)), [{ cart: 'full', user: { claims: { role: 'admin' } } }])
+  t.match(sessions.sessions.map(text => JSON.parse(text)), [{ cart: 'full', svcAuth: { principal: { claims: { role: 'admin' } } } }])
 })
 
 t.test('attack 35: a session that ends while it is refreshed stays ended', async t => {
