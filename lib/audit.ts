@@ -2,58 +2,64 @@ import { channel } from 'node:diagnostics_channel'
 import type { AuthorizationClaims } from './claims.js'
 
 /**
- * What is noted of people's accounts, by event; no secrets, no e-mail addresses. They are the payloads of the diagnostics channels: that of
- * `fastify-svc-auth.sign-in` is `AuditEvents['sign-in']`.
+ * The payloads of the audit events by name, without secrets and e-mail addresses. The diagnostics
+ * channel `fastify-svc-auth.sign-in` publishes `AuditEvents['sign-in']`, and so on.
  */
 export interface AuditEvents {
-  /** A user was made, and let in by the hook `onSignIn` if there is one: by the registration form, or by the first sign-in of an identity. */
+  /**
+   * A user was created, by the registration form or by the first sign-in of an identity, and the
+   * hook `onSignIn` admitted them.
+   */
   registration: AuditedUser & AuditedProvider
-  /** Somebody signed in. */
+  /** A user signed in. */
   'sign-in': AuditedUser & AuditedProvider & {
-    /** `application`: signed in by `app.auth.signIn`; the provider had no part in it. */
+    /** `application`: signed in by `app.auth.signIn`, without the provider. */
     by: 'provider' | 'application'
   }
   /** A sign-in, a registration or a linking failed. */
   failure: AuditedProvider & {
-    /** What the browser is told: an {@link AuthErrorCode}, or the code of a {@link SignInRefused}. */
+    /** The code that the browser receives: an {@link AuthErrorCode} or a code of the application. */
     code: string
   }
   /** An identity was added to a user. */
   link: AuditedUser & AuditedProvider & {
-    /** `email`: at a sign-in, because its e-mail was his; `request`: because he asked for it. */
+    /**
+     * `email`: at a sign-in, because the user has its e-mail; `request`: because the user asked for
+     * it.
+     */
     by: 'email' | 'request'
   }
-  /** A way in was taken away from a user. */
+  /** A link was removed from a user. */
   unlink: AuditedUser & AuditedProvider
-  /** A user was given authorization claims. */
+  /** Authorization claims were granted to a user. */
   grant: AuditedUser & {
-    /** Those that were granted, not all that the user has. */
+    /** The claims that were granted, not all that the user has. */
     claims: AuthorizationClaims
   }
-  /** Authorization claims were taken away from a user. */
+  /** Authorization claims were withdrawn from a user. */
   withdraw: AuditedUser & {
-    /** The names of the claims, whether or not he had them. */
+    /** The names that were asked for, whether or not the user had these claims. */
     names: readonly string[]
   }
   /** A user was deleted. */
   deletion: AuditedUser
-  /** Somebody signed out. */
+  /** A user signed out. */
   revoke: AuditedUser
 }
 
-/** The user whom an event is about. */
+/** The user that an event is about. */
 export interface AuditedUser extends AuditOrigin {
   /** A UUID. */
   userId: string
 }
 
-/** The provider that had a part in an event. */
+/** The provider that an event is about. */
 export interface AuditedProvider extends AuditOrigin {
   /** `local` or the name of an external provider. */
   provider: string
 }
 
-/** The request that brought an event about; absent where the application called `app.auth` by itself. */
+/** The request that caused an event; absent where the application called `app.auth` without one. */
 export interface AuditOrigin {
   /** Fastify's `request.id`. */
   requestId?: string
@@ -63,7 +69,7 @@ export interface AuditOrigin {
 
 type AuditContent<E extends keyof AuditEvents> = Omit<AuditEvents[E], keyof AuditOrigin>
 
-/** A request, an application, or a script's logger. */
+/** The source of an event: a request, an application, or the logger of a script. */
 export interface AuditSource {
   log: { info: (entry: object, message: string) => void }
   id?: string
@@ -71,20 +77,29 @@ export interface AuditSource {
 }
 
 /** Writes an event to the log and publishes it. */
-export function audit<E extends keyof AuditEvents> (event: E, content: AuditContent<E>, source: AuditSource | null): void {
+export function audit<E extends keyof AuditEvents> (
+  event: E,
+  content: AuditContent<E>,
+  source: AuditSource | null
+): void {
   source?.log.info({ ...auditEntry(event), ...content }, event)
   publish(event, content, source)
 }
 
-/** What marks a line of the log as an event. */
+/** The member that marks a log entry as an event. */
 export function auditEntry (event: keyof AuditEvents): { event: string } {
   return { event: channelName(event) }
 }
 
 /** Publishes an event that is in the log already. */
-export function publish<E extends keyof AuditEvents> (event: E, content: AuditContent<E>, source: AuditSource | null): void {
+export function publish<E extends keyof AuditEvents> (
+  event: E,
+  content: AuditContent<E>,
+  source: AuditSource | null
+): void {
   const { id, ip } = source ?? {}
-  channel(channelName(event)).publish({ ...content, ...(id !== undefined && { requestId: id }), ...(ip !== undefined && { ip }) })
+  const origin: AuditOrigin = { ...(id !== undefined && { requestId: id }), ...(ip !== undefined && { ip }) }
+  channel(channelName(event)).publish({ ...content, ...origin })
 }
 
 function channelName (event: keyof AuditEvents): string {

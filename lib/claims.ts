@@ -1,25 +1,36 @@
 import { AuthError } from './errors.js'
 
-/** What JSON can say. */
+/** A value that JSON can represent. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }
 
-/** Who somebody is, according to the provider; refreshed at every sign-in (OpenID Connect Core 5.1). */
+/**
+ * Identity claims: who the user is, according to the provider. Refreshed at every sign-in.
+ *
+ * @see OpenID Connect Core 1.0 section 5.1
+ */
 export interface IdentityClaims {
-  /** The provider's identifier of the person, 1 to 255 characters; for `local` the user id. */
+  /** The provider's identifier of the user, 1 to 255 characters; for `local` the user id. */
   sub: string
-  /** As the provider writes it; for `local` in the canonical form. Not always verified. */
+  /**
+   * The e-mail address as the provider writes it; for `local` in its canonical form. Not always
+   * verified.
+   */
   email?: string
-  /** What the provider says, or the registration form where {@link RegistrationPolicy} lets it. Accounts are linked on {@link Identity.emailVerified}, never on this. */
+  /**
+   * Set by the provider, or by the registration form where {@link RegistrationPolicy} allows it.
+   * Accounts are linked on {@link Identity.emailVerified}, never on this claim.
+   */
   email_verified?: boolean
-  /** The full name, in the form in which the person is called. */
+  /** The full name for display. */
   name?: string
-  /** The URL of a picture of the person. */
+  /** The URL of a picture of the user. */
   picture?: string
   [claim: string]: JsonValue | undefined
 }
 
 /**
- * What somebody may do, according to this application; kept in the store and changed by `grant` and `withdraw`.
+ * Authorization claims: what a user may do in this application. The store keeps them; `grant` and
+ * `withdraw` change them.
  *
  * @example
  * ```ts
@@ -35,34 +46,44 @@ export interface AuthorizationClaims {
 /** The claims of a principal: identity claims with the authorization claims over them. */
 export type Claims = IdentityClaims & AuthorizationClaims
 
-/** Claims that belong to the provider and can never be granted. */
+/** Claims that belong to the provider and cannot be granted. */
 const IDENTITY_CLAIMS = ['sub', 'email', 'email_verified', 'name', 'picture'] as const
 const IDENTITY_CLAIM_NAMES: ReadonlySet<string> = new Set(IDENTITY_CLAIMS)
 
-/** The names that an interface spells out, without those of its index signature. */
+/** The names that an interface declares, without its index signature. */
 type SpeltOut<T> = keyof { [C in keyof T as string extends C ? never : number extends C ? never : C]: never }
 
-/** Any name while the application declares no claims; then those that are spelt out, so that a misspelt name does not compile. */
-export type CheckedName<C> = [SpeltOut<AuthorizationClaims>] extends [never] ? C : C extends SpeltOut<Claims> ? C : never
+/**
+ * Accepts any name until the application declares claims, then only declared names, so that a
+ * misspelt name does not compile.
+ */
+export type CheckedName<C> =
+  [SpeltOut<AuthorizationClaims>] extends [never] ? C : C extends SpeltOut<Claims> ? C : never
 
-/** The names of authorization claims: those that the application declares, any while it declares none. */
+/**
+ * The names of authorization claims: those that the application declares, or any if it declares
+ * none.
+ */
 export type AuthorizationClaimName = keyof { [C in keyof AuthorizationClaims as CheckedName<C>]: never } & string
 
 /**
- * What `grant` takes: claims of the application, and none that belong to the provider (`sub`, `email`, `email_verified`, `name`, `picture`).
- * Once the application declares claims, no others.
+ * The claims that `grant` takes: authorization claims, without the identity claims of the provider
+ * (`sub`, `email`, `email_verified`, `name`, `picture`). Once the application declares claims, only
+ * these.
  */
-export type GrantableClaims = { [C in keyof AuthorizationClaims as CheckedName<C>]: AuthorizationClaims[C] } & { readonly [C in typeof IDENTITY_CLAIMS[number]]?: never }
+export type GrantableClaims =
+  { [C in keyof AuthorizationClaims as CheckedName<C>]: AuthorizationClaims[C] } &
+  { readonly [C in typeof IDENTITY_CLAIMS[number]]?: never }
 
-/** Names that would reach an object's prototype when copied carelessly. */
+/** Names through which an assignment reaches the prototype of an object (prototype pollution). */
 const PROTOTYPE_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
 const MAX_DEPTH = 32
 
 /**
- * Checks claims that the application wants to grant: a plain JSON object without identity claims.
+ * Checks claims to be granted: a plain JSON object without identity claims.
  *
- * @returns a copy that shares nothing with what was passed in
+ * @returns a deep copy
  * @throws AuthError `invalid_claims`, naming the claim
  */
 export function authorizationClaims (claims: unknown): AuthorizationClaims {
@@ -76,7 +97,8 @@ export function authorizationClaims (claims: unknown): AuthorizationClaims {
 }
 
 /**
- * Checks that claims are plain JSON data: no functions, dates, bigints, `NaN`, cycles or names that reach a prototype.
+ * Checks that claims are plain JSON data: no functions, dates, bigints, `NaN`, cycles or names that
+ * reach a prototype.
  *
  * @returns a deep copy
  * @throws AuthError `invalid_claims`, naming the claim
@@ -86,7 +108,10 @@ export function plainJsonObject (value: unknown): Record<string, JsonValue> {
   return copyObject(value, 'claims', 0)
 }
 
-/** The plain JSON data in something foreign; whatever is not JSON, or reaches a prototype, is left out. */
+/**
+ * Copies the plain JSON data of a provider's response. Values that are not JSON, and names that
+ * reach a prototype, are left out.
+ */
 export function jsonDataOf (value: Record<string, unknown>): Record<string, JsonValue> {
   const data: Record<string, JsonValue> = {}
   for (const [name, member] of Object.entries(value)) {
@@ -94,18 +119,21 @@ export function jsonDataOf (value: Record<string, unknown>): Record<string, Json
     try {
       data[name] = copyJson(member, name, 0)
     } catch {
-      // One odd claim of a provider is no reason to turn its user away.
+      // One invalid claim of a provider must not prevent the sign-in.
     }
   }
   return data
 }
 
-/** Identity claims with the authorization claims over them. */
+/** Merges identity claims and authorization claims; authorization claims take precedence. */
 export function mergeClaims (identity: IdentityClaims, authorization: AuthorizationClaims): Claims {
   return { ...identity, ...authorization }
 }
 
-/** `email_verified` as providers send it: JSON `true`, or the string `"true"` of Amazon Cognito and others. Nothing else counts. */
+/**
+ * Whether `email_verified` is true: JSON `true`, or the string `"true"` that Amazon Cognito and
+ * others send.
+ */
 export function isVerified (value: unknown): boolean {
   return value === true || value === 'true'
 }
@@ -116,12 +144,14 @@ export function isPlainObject (value: unknown): value is Record<string, unknown>
   return prototype === Object.prototype || prototype === null
 }
 
-/** A string that says something and that every store can keep. */
+/** Whether a value is a non-empty string that every store can keep. */
 export function isText (value: unknown): value is string {
   return typeof value === 'string' && value !== '' && isStorable(value)
 }
 
-/** Whether every store can keep a text: Postgres takes neither NUL nor half a surrogate pair. */
+/**
+ * Whether every store can keep a string: Postgres accepts neither NUL nor half a surrogate pair.
+ */
 export function isStorable (text: string): boolean {
   return !text.includes('\0') && text.isWellFormed()
 }
@@ -136,7 +166,9 @@ function copyJson (value: unknown, path: string, depth: number): JsonValue {
   if (depth >= MAX_DEPTH) throw invalidClaims(`${path} is nested deeper than ${MAX_DEPTH} levels or contains itself`)
   if (Array.isArray(value)) return Array.from(value, (item, index) => copyJson(item, `${path}[${index}]`, depth + 1))
   if (isPlainObject(value)) return copyObject(value, path, depth + 1)
-  throw invalidClaims(`${path} is not JSON: a string, a finite number, a boolean, null, an array or a plain object is expected`)
+  throw invalidClaims(
+    `${path} is not JSON: a string, a finite number, a boolean, null, an array or a plain object is expected`
+  )
 }
 
 function copyObject (value: Record<string, unknown>, path: string, depth: number): Record<string, JsonValue> {

@@ -2,22 +2,25 @@ import { domainToASCII, domainToUnicode } from 'node:url'
 
 const MAX_LENGTH = 254
 
-/** Controls, separators, unassigned and private code points, and characters that are drawn as nothing. */
+/** Control characters, separators, unassigned and private code points, and invisible characters. */
 const INVISIBLE = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u
 
 /**
- * Characters that separate or quote addresses in a header (RFC 5322 section 3.4), because a field
- * holds one plain address. U+FFFD stands for bytes that could not be decoded.
+ * Characters that separate or quote addresses in a header (RFC 5322 section 3.4): the input must be
+ * one plain address. U+FFFD stands for bytes that could not be decoded.
  */
 const STRUCTURAL = /[,;:<>()[\]"\\\ufffd]/
 
 /**
- * What mail software reads as more than a mailbox: an option on a command line, an encoded word
- * (RFC 2047 section 2), a route to another host, or a command.
+ * Local parts that mail software interprets: as an option of a command line, an encoded word (RFC
+ * 2047 section 2), a route to another host, or a command.
  */
 const DANGEROUS_LOCAL_PART = /^-|=\?|[%|]/
 
-/** Characters that end a host name in a URL or are decoded there: the conversion would make another domain. */
+/**
+ * Characters that end a host name in a URL or are decoded there: the conversion would yield another
+ * domain.
+ */
 const NOT_IN_DOMAIN = /[/?#%]/
 
 /** A last label that a URL parser reads as part of an IPv4 address. */
@@ -27,8 +30,8 @@ const NUMERIC_DOMAIN = /(^|\.)\d+$/
  * Returns the canonical form of an e-mail address, so that one mailbox has one spelling: trimmed,
  * NFC, lower case, and the domain in its ASCII form.
  *
- * An address that Unicode normalisation would turn into another one is refused, not folded: the
- * Kelvin sign is not a spelling of `k`, and U+FF20 is not a spelling of `@`.
+ * Refuses an address that Unicode normalisation would change into another one: the Kelvin sign is
+ * not a spelling of `k`, and U+FF20 is not a spelling of `@`.
  *
  * @returns null for anything but one plain address of at most 254 characters
  *
@@ -54,7 +57,9 @@ export function canonicalEmail (input: string): string | null {
   return canonical.length > MAX_LENGTH ? null : canonical
 }
 
-/** Whether normalisation leaves a code point as it is; composing it with its neighbours is allowed. */
+/**
+ * Whether normalisation leaves a code point as it is; composing it with its neighbours is allowed.
+ */
 function isStable (codePoint: string): boolean {
   return codePoint.normalize('NFKC') === codePoint
 }
@@ -67,7 +72,10 @@ function asciiOf (domain: string): string | null {
   return ascii.split('.').every(isLabel) ? ascii : null
 }
 
-/** Node 24 and later leave `xn--` labels that encode nothing as they are, earlier ones refuse them. */
+/**
+ * Whether a label is valid. Node.js before 24 refuses `xn--` labels that encode nothing, later
+ * versions do not.
+ */
 function isLabel (label: string): boolean {
   if (!label.startsWith('xn--')) return label !== ''
   const unicode = domainToUnicode(label)

@@ -1,13 +1,13 @@
 /**
- * Every error of the library: one list of codes with their HTTP status and the sentence a person reads.
- * What a provider or a database says never becomes a message; it stays in `cause`, for the log.
+ * Every error code of the library with its HTTP status and its sentence for the user. The text of a
+ * provider or a database never becomes a message; it stays in `cause`, for the log.
  */
 export const ERRORS = {
   invalid: [401, 'The e-mail or the password is wrong.'],
   exists: [409, 'An account with this e-mail exists already; sign in instead.'],
   invalid_email: [400, 'This is not a valid e-mail address.'],
   weak_password: [400, 'The password must be 8 to 1024 bytes long; choose another one.'],
-  claim_not_allowed: [403, 'The registration form asks for a claim that this application does not hand out.'],
+  claim_not_allowed: [403, 'The registration form asks for a claim that this application does not grant.'],
   invalid_request: [400, 'The request is not of the expected form.'],
   cross_origin: [403, 'The request came from another origin; send it from a page of this application.'],
   rate_limited: [429, 'There were too many attempts; wait a moment and try again.'],
@@ -15,15 +15,15 @@ export const ERRORS = {
   unavailable: [503, 'Accounts cannot be reached at the moment; try again later.'],
   invalid_state: [400, 'This sign-in was not started here, was used already or is too old; start it again.'],
   access_denied: [403, 'The sign-in was declined at the provider.'],
-  provider_error: [502, 'The provider gave an answer that cannot be accepted; start the sign-in again.'],
+  provider_error: [502, 'The answer of the provider cannot be accepted; start the sign-in again.'],
   provider_unavailable: [503, 'The provider cannot be reached at the moment; try again later.'],
   account_exists: [409, 'An account with this e-mail exists already; sign in to it the way you did before.'],
   already_linked: [409, 'This identity belongs to another account.'],
   invalid_token: [401, 'The token is missing, expired or not valid.'],
   unauthenticated: [401, 'Sign in first.'],
   forbidden: [403, 'The signed-in user may not do this.'],
-  last_link: [409, 'This is the only way in to the account; add another one first.'],
-  user_in_use: [409, 'Data of this application still refers to the user; delete that first.'],
+  last_link: [409, 'This is the only sign-in method of the account; add another one first.'],
+  user_in_use: [409, 'Data of this application still refers to the user; delete that data first.'],
   not_found: [404, 'There is nothing at this path; check its spelling and the method of the request.'],
   unknown_user: [404, 'No user has this id.'],
   invalid_claims: [400, 'The claims must be a plain JSON object without reserved names.'],
@@ -31,38 +31,45 @@ export const ERRORS = {
 } as const satisfies Record<string, readonly [number, string]>
 
 /**
- * The stable code of an {@link AuthError}: what pages and tests compare, and what `?error=` carries.
+ * The stable code of an {@link AuthError}: the value that pages and tests compare, and that
+ * `?error=` carries.
  *
  * @useDeclaredType
  */
 export type AuthErrorCode = keyof typeof ERRORS
 
-/** It goes into URLs and pages. */
+/** The code of a refusal becomes part of URLs and pages. */
 const REFUSAL_CODE = /^[a-z0-9_]{1,50}$/
 
-/** What is other than the code has it. */
+/** Values that replace those of the code. */
 export interface AuthErrorOptions {
-  /** A sentence in place of the code's own. It reaches the client: no secret, no text of a provider. */
+  /**
+   * A sentence in place of the code's own. It reaches the client, so it holds no secret and no text
+   * of a provider.
+   */
   message?: string
   /** The HTTP status in place of the code's own. */
   statusCode?: number
-  /** What happened underneath; for the log only. */
+  /** The error that caused this one; for the log only. */
   cause?: unknown
-  /** Seconds after which trying again makes sense; sent as `Retry-After`. */
+  /** Seconds after which the client may try again; sent as `Retry-After`. */
   retryAfter?: number
 }
 
-/** A refusal: what a flow, a guard or `app.auth` rejects with. */
+/** The error with which a flow, a guard or `app.auth` refuses. */
 export class AuthError extends Error {
   override readonly name: string = 'AuthError'
-  /** Stays the same from version to version, unlike the message; of a {@link SignInRefused} it is the application's own. */
+  /**
+   * Stays the same from version to version, unlike the message. A {@link SignInRefused} has a code
+   * of the application.
+   */
   readonly code: AuthErrorCode | (string & {})
   /** The HTTP status of the answer. */
   readonly statusCode: number
-  /** Seconds after which trying again makes sense; undefined where that is not known. */
+  /** Seconds after which the client may try again; undefined where that is not known. */
   readonly retryAfter: number | undefined
 
-  /** With the status and the sentence of the code, unless the options have others. */
+  /** Takes the status and the sentence from the code, unless the options have others. */
   constructor (code: AuthErrorCode, options: AuthErrorOptions = {}) {
     const [statusCode, sentence] = ERRORS[code]
     super(options.message ?? sentence, 'cause' in options ? { cause: options.cause } : undefined)
@@ -73,7 +80,8 @@ export class AuthError extends Error {
 }
 
 /**
- * Refuses a sign-in with a code of the application's own, thrown by a hook `onSignIn`: the browser is told `error=<code>`.
+ * Refuses a sign-in with a code of the application; thrown by the hooks `onSignIn` and `onLink`.
+ * The browser is sent to the error page with `error=<code>`.
  *
  * @example
  * ```ts
@@ -82,25 +90,31 @@ export class AuthError extends Error {
  */
 export class SignInRefused extends AuthError {
   override readonly name: string = 'SignInRefused'
-  /** What the browser is told. */
+  /** The code of the application. */
   override readonly code: string
 
   /**
    * @param code lower-case letters, digits and `_`, at most 50
-   * @param message a sentence for people, sent to JSON clients
+   * @param message a sentence for the user, sent to JSON clients
    * @throws OptionsError for a code of another form
    */
-  constructor (code: string, message = 'This application did not admit you.') {
-    if (typeof code !== 'string' || !REFUSAL_CODE.test(code)) throw new OptionsError('the code of a SignInRefused must be 1 to 50 lower-case letters, digits and "_", such as not_invited')
+  constructor (code: string, message = 'This application refused the sign-in.') {
+    if (typeof code !== 'string' || !REFUSAL_CODE.test(code)) {
+      throw new OptionsError('the code of a SignInRefused must be 1 to 50 lower-case letters, digits and "_", ' +
+        'such as not_invited')
+    }
     super('forbidden', { message })
     this.code = code
   }
 }
 
-/** A mistake of the programmer: an option that is missing, unknown or of the wrong form. Thrown at once, naming the option. */
+/**
+ * A mistake of the programmer: an option that is missing, unknown or of the wrong form. It is
+ * thrown at once and names the option.
+ */
 export class OptionsError extends TypeError {
   override readonly name: string = 'OptionsError'
-  /** One for all of them: the message says which option. */
+  /** The same for every option: the message names the option. */
   readonly code = 'invalid_options'
 }
 

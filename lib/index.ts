@@ -1,8 +1,10 @@
 /**
- * Sign-in for Fastify: register {@link authPlugin}, then use what it decorates, `app.auth` ({@link Auth}), `app.authProviders`, `app.localIdp`,
- * `request.principal` ({@link Principal}) and `request.token` ({@link TokenClaims}).
+ * Sign-in for Fastify. Register {@link authPlugin}, then use its decorators: `app.auth` ({@link
+ * Auth}), `app.authProviders`, `app.localIdp`, `request.principal` ({@link Principal}) and
+ * `request.token` ({@link TokenClaims}).
  *
- * What is refused rejects with an {@link AuthError}, whose `code` the entries below name; a mistake in options throws an {@link OptionsError}.
+ * A refusal is an {@link AuthError} with a stable `code`, which the entries below name. A mistake
+ * in options is an {@link OptionsError}.
  *
  * @module fastify-svc-auth
  */
@@ -12,20 +14,29 @@ export type { Auth } from './app-auth/auth.js'
 export type { AuditEvents, AuditedProvider, AuditedUser, AuditOrigin } from './audit.js'
 export { Authorization } from './app-auth/authorization.js'
 export type { AuthChannel, AuthEvents } from './channel.js'
-export type { LinkHook, Linking, LinkingPolicy, LinkingRule, ProviderIdentity, SignIn, SignInHook } from './flows/sign-in-rules.js'
+export type {
+  LinkHook, Linking, LinkingPolicy, LinkingRule, ProviderIdentity, SignIn, SignInHook
+} from './flows/sign-in-rules.js'
 export type { SignInUrlOptions } from './flows/signed-requests.js'
 export type { AnyReply, AnyRequest, Guard, RequiredClaims } from './app-auth/guards.js'
-export type { AuthorizationClaimName, AuthorizationClaims, Claims, GrantableClaims, IdentityClaims, JsonValue } from './claims.js'
+export type {
+  AuthorizationClaimName, AuthorizationClaims, Claims, GrantableClaims, IdentityClaims, JsonValue
+} from './claims.js'
 export { canonicalEmail } from './email.js'
 export { AuthError, type AuthErrorCode, type AuthErrorOptions, OptionsError, SignInRefused } from './errors.js'
 export type { Caller } from './local/fair-queue.js'
-export { LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck, type RegistrationPolicy } from './local/identity-provider.js'
+export {
+  LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck, type RegistrationPolicy
+} from './local/identity-provider.js'
 export type { Argon2Options, PasswordVerdict } from './local/password.js'
 export type { ExtraClaims } from './local/token.js'
 export type { TokenClaims, TokenUse } from './local/token-claims.js'
 export type { Jwk, PublicJwk } from './local/token-keys.js'
 export { TokenVerifier, type TokenVerifierOptions } from './local/token-verifier.js'
-export type { Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, Identity, ProviderOptions, ProviderTokens, SignInParameters, UncheckedIdentity } from './providers/provider.js'
+export type {
+  Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, Identity,
+  ProviderOptions, ProviderTokens, SignInParameters, UncheckedIdentity
+} from './providers/provider.js'
 export { Auth0Provider, type Auth0ProviderOptions } from './providers/auth0.js'
 export { FacebookProvider, type FacebookProviderOptions } from './providers/facebook.js'
 export { providersFromEnv } from './providers/from-env.js'

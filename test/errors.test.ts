@@ -79,7 +79,7 @@ t.test('a SignInRefused is an AuthError with the code of the application, and a 
   const refused = new SignInRefused('not_invited')
 
   t.ok(refused instanceof AuthError)
-  t.match(refused, { name: 'SignInRefused', code: 'not_invited', statusCode: 403, message: 'This application did not admit you.' })
+  t.match(refused, { name: 'SignInRefused', code: 'not_invited', statusCode: 403, message: 'This application refused the sign-in.' })
   t.equal(new SignInRefused('not_invited', 'Ask for an invitation.').message, 'Ask for an invitation.')
 })
 

@@ -8,13 +8,16 @@ import { signInUser } from '../flows/sign-in.js'
 import { signOut } from '../flows/sign-out.js'
 import type { SignInRules } from '../flows/sign-in-rules.js'
 import { type SignInUrlOptions, type SignedRequests, signInParameters } from '../flows/signed-requests.js'
-import { type AnyReply, type AnyRequest, type Bivariant, type Guard, type GuardSettings, type RequiredClaims, anyOf, requireBearer, requireBearerFor, requireClaims, requireUser } from './guards.js'
+import {
+  type AnyReply, type AnyRequest, type Bivariant, type Guard, type GuardSettings, type RequiredClaims,
+  anyOf, requireBearer, requireBearerFor, requireClaims, requireUser
+} from './guards.js'
 import type { TokenUse } from '../local/token-claims.js'
 import { type OriginRules, refuseCrossOrigin } from '../http/own-origin.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import { type Principal, principalOf } from '../session/record.js'
 
-/** What `app.auth` knows of the application. */
+/** The options of the plugin that `app.auth` uses. */
 export interface AuthSettings extends SignInRules, OriginRules, GuardSettings {
   readonly baseUrl: string | null
   readonly prefix: string
@@ -22,18 +25,30 @@ export interface AuthSettings extends SignInRules, OriginRules, GuardSettings {
   readonly signedRequests: SignedRequests
 }
 
-/** What `app.auth` is: users and their claims, guards, sessions, events. */
+/** The type of `app.auth`: users and their claims, guards, sessions, events. */
 export class Auth extends Authorization {
-  /** `auth.channel.on('revoke', userId => { ... })` */
+  /** Emits `revoke` when a user signs out: `app.auth.channel.on('revoke', userId => { ... })`. */
   readonly channel: AuthChannel = new EventEmitter<AuthEvents>()
 
-  /** A `preHandler`: lets signed-in users pass; sends others who look at pages to the option `loginPage`, else answers 401 `unauthenticated`; 503 `unavailable` when the store does not answer. */
+  /**
+   * A `preHandler` that lets signed-in users pass. Redirects other page requests to the option
+   * `loginPage`; answers 401 `unauthenticated` without one and to other requests, and 503
+   * `unavailable` when the store does not answer.
+   */
   readonly requireUser: Guard
 
-  /** An `onRequest` hook or `preHandler` for routes of your own that change something: 403 `cross_origin` for a POST, PUT and the like from a page of another origin. */
+  /**
+   * An `onRequest` hook or `preHandler` for routes of the application that change something.
+   * Answers 403 `cross_origin` to a POST, PUT or similar request from a page of another origin.
+   */
   readonly refuseCrossOrigin: Guard
 
-  /** A `preHandler`: 401 `invalid_token` without a valid local JWT in `Authorization: Bearer` (RFC 6750 section 2.1); with one, `request.token` holds its claims. */
+  /**
+   * A `preHandler` that lets requests with a valid local JWT in `Authorization: Bearer` pass and
+   * sets `request.token` to its claims. Answers 401 `invalid_token` to others.
+   *
+   * @see RFC 6750 section 2.1
+   */
   readonly requireBearer: Guard
 
   readonly #settings: AuthSettings
@@ -47,36 +62,40 @@ export class Auth extends Authorization {
   }
 
   /**
-   * Makes a `preHandler`: like {@link requireUser}, and 403 unless every claim equals the given value or is an array that includes it.
+   * Returns a `preHandler` like {@link requireUser} that also requires claims. Answers 403
+   * `forbidden` unless every claim equals the given value or is an array that includes it.
    *
-   * @param required such as `{ role: 'admin' }`; an empty object asks for no more than a user
-   * @throws OptionsError for anything but an object of claims
+   * @param required such as `{ role: 'admin' }`; an empty object requires a signed-in user only
+   * @throws OptionsError when `required` is not an object of claims
    */
   readonly requireClaims = (required: RequiredClaims): Guard => requireClaims(required, this.#settings)
 
   /**
-   * Makes a `preHandler`: like {@link requireBearer}, for tokens of one purpose or audience and no others.
+   * Returns a `preHandler` like {@link requireBearer} that accepts only tokens of one purpose or
+   * audience.
    *
-   * @param use `{ purpose }`, `{ audience }` or both, to the letter as the token was issued for
-   * @throws OptionsError when neither is given: such tokens would be anybody's
+   * @param use `{ purpose }`, `{ audience }` or both, exactly as the token was issued
+   * @throws OptionsError when neither is given
    * @see RFC 8725 section 3.9
    */
   readonly requireBearerFor = (use: TokenUse): Guard => requireBearerFor(use, this.#settings)
 
   /**
-   * Makes a `preHandler`: lets a request pass that one of the guards lets pass. They are asked in turn, and the last one answers a request
-   * that all of them refuse.
+   * Returns a `preHandler` that lets a request pass if one of the guards does. The guards run in
+   * order, and the last one answers a request that all of them refuse.
    *
    * @example
    * ```ts
-   * app.get('/reports', { preHandler: app.auth.anyOf(app.auth.requireBearer, app.auth.requireUser) }, handler)
+   * const { anyOf, requireBearer, requireUser } = app.auth
+   * app.get('/reports', { preHandler: anyOf(requireBearer, requireUser) }, handler)
    * ```
-   * @throws OptionsError for anything but guards
+   * @throws OptionsError when an argument is not a guard
    */
   readonly anyOf = (...guards: [Guard, ...Guard[]]): Guard => anyOf(...guards)
 
   /**
-   * The principal of a request behind a guard that asks for a user: never null.
+   * Returns the principal of a request, never null; for handlers behind a guard that requires a
+   * user.
    *
    * @throws AuthError `unauthenticated` when no user is signed in
    */
@@ -88,22 +107,25 @@ export class Auth extends Authorization {
   }
 
   /**
-   * Makes the path of a login that asks something of its provider, for a link or a redirect of the application's. It is signed, and good
-   * for ten minutes.
+   * Returns the path of a login with parameters for its authorization request, for a link or a
+   * redirect. The parameters are signed and valid for ten minutes.
    *
    * @param provider the name of an external provider
-   * @throws OptionsError for an unknown provider, for options of the wrong form, and with a session of the application's own unless the
-   * setting SVC_SESSION_SECRET is there to sign with
+   * @throws OptionsError for an unknown provider and for invalid options; also without the setting
+   * SVC_SESSION_SECRET when the application registered @fastify/session itself
    *
    * @example
    * ```ts
-   * return reply.redirect(app.auth.signInUrl('google', { next: '/calendar', loginHint: email, scopes: ['https://www.googleapis.com/auth/calendar.readonly'] }))
+   * const scopes = ['https://www.googleapis.com/auth/calendar.readonly']
+   * const url = app.auth.signInUrl('google', { next: '/calendar', loginHint: email, scopes })
+   * return reply.redirect(url)
    * ```
    */
   signInUrl (provider: string, options: SignInUrlOptions = {}): string {
     const { providers, prefix, baseUrl, signedRequests } = this.#settings
     if (!providers.some(({ name }) => name === provider)) {
-      throw new OptionsError(`signInUrl knows no provider "${provider}"; expected one of ${providers.map(({ name }) => name).join(', ')}`)
+      const names = providers.map(({ name }) => name).join(', ')
+      throw new OptionsError(`signInUrl knows no provider "${provider}"; expected one of ${names}`)
     }
     const asked = signInParameters(options)
     const loginUrl = `${baseUrl}${prefix}/${provider}/login`
@@ -114,19 +136,20 @@ export class Auth extends Authorization {
   }
 
   /**
-   * Brings `request.principal` up to date: claims that were granted or withdrawn meanwhile are seen from here on. Whoever was deleted
-   * meanwhile, or came in by a link that he has no more, is signed out. It is a `preHandler` too, in front of a guard:
-   * `preHandler: [app.auth.refresh, app.auth.requireUser]`.
+   * Updates `request.principal` and the session with the claims that the store has now. Signs the
+   * user out when the user, or the link by which they signed in, no longer exists. Also a
+   * `preHandler`, before a guard: `preHandler: [app.auth.refresh, app.auth.requireUser]`.
    *
-   * @returns the principal, or null when nobody is signed in any more
+   * @returns the principal, or null when no user is signed in
    * @throws AuthError `unavailable`
    */
-  readonly refresh: Bivariant<(request: AnyRequest) => Promise<Principal | null>> = async (request: FastifyRequest) => refreshPrincipal(request, this.store)
+  readonly refresh: Bivariant<(request: AnyRequest) => Promise<Principal | null>> =
+    async (request: FastifyRequest) => refreshPrincipal(request, this.store)
 
   /**
-   * Signs the user of a request out, as `POST /auth/logout` does: the session ends for good, its cookie
-   * is cleared, and `revoke` is emitted. In a route of the application, {@link refuseCrossOrigin} keeps
-   * other sites from signing users out.
+   * Signs the user of a request out, as `POST /auth/logout` does: ends the session, clears its
+   * cookie and emits `revoke`. In a route of the application, {@link refuseCrossOrigin} keeps other
+   * sites from signing users out.
    *
    * @throws AuthError `unavailable`
    */
@@ -136,12 +159,14 @@ export class Auth extends Authorization {
   }
 
   /**
-   * Signs a user in by other means than a provider, such as a link in a mail. That it is he, the caller has to be sure of. His identity
-   * claims are those of his link `local`, else of his first by the provider's name.
+   * Signs a user in without a provider, for example from an e-mailed link. The caller must have
+   * verified the user's identity. The identity claims are those of the user's link `local`, else of
+   * their first link by the provider's name. The session gets a new id.
    *
    * @param userId a UUID in lower case
-   * @returns who is signed in from here on, in a session with a new id
-   * @throws what the hook throws; AuthError `unknown_user`, `invalid_state` when the person signs out meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`
+   * @returns the principal of the user
+   * @throws what the hook throws; AuthError `unknown_user`, `invalid_state` when the user signs out
+   * meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`
    */
   signIn (request: AnyRequest, userId: string): Promise<Principal>
   async signIn (request: FastifyRequest, userId: string): Promise<Principal> {

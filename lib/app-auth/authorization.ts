@@ -1,12 +1,16 @@
 import { type AuditSource, audit } from '../audit.js'
-import { type AuthorizationClaimName, type AuthorizationClaims, type GrantableClaims, authorizationClaims, isPlainObject, isStorable, isText } from '../claims.js'
+import {
+  type AuthorizationClaimName, type AuthorizationClaims, type GrantableClaims,
+  authorizationClaims, isPlainObject, isStorable, isText
+} from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { type AuthStore, type Link, type User, type UserQuery } from '../store/store.js'
 import { isUserId } from '../base/uuid.js'
 
 /**
- * Who the users are and what they may do. It needs no server, so scripts use it on a store of their own.
+ * Users, links and authorization claims of a store, without a server; for scripts. `app.auth`
+ * extends it.
  *
  * @example
  * ```ts
@@ -16,14 +20,15 @@ import { isUserId } from '../base/uuid.js'
  * ```
  */
 export class Authorization {
-  /** Where users, links and claims are kept. */
+  /** The store of users, links and claims. */
   readonly store: AuthStore
   readonly #source: AuditSource | null
 
   /**
-   * Takes a store as it is; the caller closes it.
+   * Uses a store; the caller closes it.
    *
-   * @param log where changes are noted, such as `console` or `app.log`; they are published on `node:diagnostics_channel` in any case
+   * @param log the logger of audit events, such as `console` or `app.log`; they are published on
+   * `node:diagnostics_channel` in any case
    */
   constructor (store: AuthStore, log?: AuditSource['log']) {
     this.store = store
@@ -31,12 +36,13 @@ export class Authorization {
   }
 
   /**
-   * Gives a user authorization claims: merged over those he has, name by name, atomically.
-   * Sessions that are open see them at the next refresh or sign-in.
+   * Grants authorization claims to a user: merges them by name into the claims that the user has,
+   * atomically. Open sessions see them at the next refresh or sign-in.
    *
    * @param userId a UUID in lower case
-   * @param claims a plain JSON object without identity claims (`sub`, `email`, `email_verified`, `name`, `picture`), at most 32 levels deep
-   * @returns all the user's authorization claims
+   * @param claims a plain JSON object without identity claims (`sub`, `email`, `email_verified`,
+   * `name`, `picture`), at most 32 levels deep
+   * @returns all authorization claims of the user
    * @throws AuthError `invalid_claims`, `unknown_user`, `unavailable`
    */
   async grant (userId: string, claims: GrantableClaims): Promise<AuthorizationClaims> {
@@ -47,10 +53,11 @@ export class Authorization {
   }
 
   /**
-   * Takes authorization claims away, by name; names that the user does not have are passed over.
+   * Withdraws authorization claims from a user by name. Names that the user does not have are
+   * ignored.
    *
    * @param names such as `['role']`
-   * @returns the authorization claims that are left
+   * @returns the remaining authorization claims
    * @throws AuthError `invalid_claims`, `unknown_user`, `unavailable`
    */
   async withdraw (userId: string, names: readonly AuthorizationClaimName[]): Promise<AuthorizationClaims> {
@@ -63,12 +70,11 @@ export class Authorization {
   }
 
   /**
-   * Looks a user up by id, by e-mail (any spelling) or by a link.
+   * Finds a user by id, by e-mail (in any spelling) or by a link. Check `emailVerified` before you
+   * grant claims to the user of an address: a client can register an address that it does not own.
    *
-   * Whoever registered with an e-mail need not be its owner: look at `emailVerified` before you grant anything to the user of an address.
-   *
-   * @returns null when there is none
-   * @throws AuthError `invalid_request` for anything but one of these queries, `unavailable`
+   * @returns null without such a user
+   * @throws AuthError `invalid_request` for any other query, `unavailable`
    */
   async findUser (query: UserQuery): Promise<User | null> {
     if (isQuery(query, 'userId')) return isUserId(query.userId) ? this.store.findUser(query) : null
@@ -76,12 +82,17 @@ export class Authorization {
       const email = canonicalEmail(query.email)
       return email === null ? null : this.store.findUser({ email })
     }
-    if (isQuery(query, 'provider', 'subject')) return isText(query.provider) && isText(query.subject) ? this.store.findUser(query) : null
-    throw new AuthError('invalid_request', { message: 'A user is looked up by { userId }, { email } or { provider, subject }, all of them strings.' })
+    if (isQuery(query, 'provider', 'subject')) {
+      return isText(query.provider) && isText(query.subject) ? this.store.findUser(query) : null
+    }
+    throw new AuthError('invalid_request', {
+      message: 'A user is found by { userId }, { email } or { provider, subject }, all of them strings.'
+    })
   }
 
   /**
-   * The ways in that a user has, ordered by provider: at most one at each.
+   * Returns the links of a user, ordered by provider. A user has at most one link for each
+   * provider.
    *
    * @throws AuthError `unknown_user`, `unavailable`
    */
@@ -92,15 +103,18 @@ export class Authorization {
   }
 
   /**
-   * Takes a way in away from a user; with `local` his password goes too. One that he does not have is passed over.
-   * Sessions that came in by it end at the next refresh.
+   * Removes a link from a user; with `local`, also the password. A link that the user does not have
+   * is ignored. Sessions that were started through the link end at the next refresh.
    *
    * @param provider `local` or the name of an external provider
-   * @returns the links that are left
-   * @throws AuthError `invalid_request` for a provider that is no text, `unknown_user`, `last_link` when he would be left without a way in, `unavailable`
+   * @returns the remaining links
+   * @throws AuthError `invalid_request` when `provider` is not a string, `unknown_user`,
+   * `last_link` for the only link of the user, `unavailable`
    */
   async unlink (userId: string, provider: string): Promise<Link[]> {
-    if (!isText(provider)) throw new AuthError('invalid_request', { message: 'provider must be the name of a provider, or "local".' })
+    if (!isText(provider)) {
+      throw new AuthError('invalid_request', { message: 'provider must be the name of a provider, or "local".' })
+    }
     const before = await this.links(userId)
     if (!before.some(link => link.provider === provider)) return before
     const left = await this.store.removeLink(userId, provider)
@@ -109,10 +123,11 @@ export class Authorization {
   }
 
   /**
-   * Deletes a user with his links, his claims and his password. From then on no guard lets his sessions and his tokens pass; a token
-   * that was made for one purpose or audience is good until it expires.
+   * Deletes a user with their links, claims and password. Guards refuse the user's sessions and
+   * tokens from then on. A token for one purpose or audience stays valid until it expires.
    *
-   * @throws AuthError `unknown_user`, `user_in_use` when a table of the application refers to him and does not let him go, `unavailable`
+   * @throws AuthError `unknown_user`, `user_in_use` when a foreign key of the application prevents
+   * it, `unavailable`
    */
   async deleteUser (userId: string): Promise<void> {
     await this.store.deleteUser(checkedUserId(userId))
@@ -120,13 +135,19 @@ export class Authorization {
   }
 }
 
-/** @throws AuthError `unknown_user` for what cannot be the id of a user */
+/**
+ * Checks that a value has the form of a user id.
+ *
+ * @throws AuthError `unknown_user`
+ */
 export function checkedUserId (userId: unknown): string {
   if (!isUserId(userId)) throw new AuthError('unknown_user')
   return userId
 }
 
-/** Whether an object has these names and no others, with strings for values. */
+/** Whether an object has exactly these names, with strings as values. */
 function isQuery<N extends string> (query: object, ...names: N[]): query is Record<N, string> {
-  return isPlainObject(query) && Object.keys(query).length === names.length && names.every(name => typeof query[name] === 'string')
+  return isPlainObject(query) &&
+    Object.keys(query).length === names.length &&
+    names.every(name => typeof query[name] === 'string')
 }

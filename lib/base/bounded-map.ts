@@ -1,4 +1,7 @@
-/** A map of so many entries at most: those that were set longest ago go first. */
+/**
+ * A map with a maximum number of entries. An entry above it replaces the one that was set longest
+ * ago.
+ */
 export class BoundedMap<V> extends Map<string, V> {
   readonly #max: number
 

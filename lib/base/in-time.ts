@@ -1,18 +1,24 @@
-/** How long a call of something outside of this process takes at most, with everything it waits for: a connection, a lock, the server. */
+/**
+ * The longest time that a call outside this process may take, waits for a connection or a lock
+ * included.
+ */
 export const PATIENCE_MS = 5000
 
-/** A server that says nothing is a server that is down. */
+/** The error of a server that did not answer in time. */
 export class SilenceError extends Error {}
 
 /**
- * What a promise resolves to, unless that takes longer.
+ * Waits for an answer for a limited time.
  *
- * @param who is asked, for the log
- * @throws SilenceError
+ * @param server the name of the server, for the log
+ * @throws SilenceError when the time is over
  */
-export function inTime<T> (milliseconds: number, answer: Promise<T>, who: string): Promise<T> {
+export function inTime<T> (milliseconds: number, answer: Promise<T>, server: string): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => { reject(new SilenceError(`${who} did not answer within ${milliseconds / 1000} seconds; see whether the server is up and can be reached`)) }, milliseconds)
+    const timer = setTimeout(() => {
+      reject(new SilenceError(`${server} did not answer within ${milliseconds / 1000} seconds; ` +
+        'see whether the server is up and can be reached'))
+    }, milliseconds)
     answer.then(resolve, reject).then(() => { clearTimeout(timer) })
   })
 }

@@ -1,4 +1,7 @@
-/** Work that is done when it is first asked for, and whose result is kept. A failed attempt is not kept: the next call tries again. */
+/**
+ * Does work at the first call and keeps the result. A failed attempt is not kept: the next call
+ * tries again.
+ */
 export class Once<T> {
   readonly #work: () => Promise<T>
   #attempt: Promise<T> | undefined
@@ -7,11 +10,12 @@ export class Once<T> {
     this.#work = work
   }
 
-  /** What is under way or was done; undefined when there is nothing. */
+  /** The attempt that is under way or succeeded; undefined without one. */
   get attempt (): Promise<T> | undefined {
     return this.#attempt
   }
 
+  /** The result; the first call starts the work. */
   done (): Promise<T> {
     this.#attempt ??= this.#work().catch((error: unknown) => {
       this.#attempt = undefined

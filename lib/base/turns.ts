@@ -1,12 +1,13 @@
-/** Lets pieces of work on one key take turns, within this process. */
+/** Runs work on the same key one after the other, within this process. */
 export class Turns {
   readonly #last = new Map<string, Promise<unknown>>()
 
-  /** How many keys are being worked on. */
+  /** The number of keys with work under way. */
   get size (): number {
     return this.#last.size
   }
 
+  /** Runs the work when all earlier work on the key is done, failed or not. */
   async take<T> (key: string, work: () => Promise<T>): Promise<T> {
     const turn = (this.#last.get(key) ?? Promise.resolve()).then(work)
     const settled = turn.catch(() => {}).then(() => {

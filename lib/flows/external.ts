@@ -13,13 +13,31 @@ import { confirmedPrincipal } from './refresh.js'
 import { signIn } from './sign-in.js'
 import { type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
+/** What a request to the login route asks for. */
+export type SignInStart = Pick<PendingSignIn, 'next' | 'startedOn' | 'linkTo' | 'asked'>
+
+/** An authorization response (RFC 6749 section 4.1.2) and the sign-in that it belongs to. */
+export interface Callback {
+  provider: ExternalProvider
+  /** The redirect URI of the authorization request. */
+  redirectUri: string
+  /** The parameters of the authorization response. */
+  parameters: URLSearchParams
+  pending: PendingSignIn
+}
+
 /**
  * Starts a sign-in at a provider.
  *
  * @returns the URL of the authorization request (RFC 6749 section 4.1.1)
  * @throws AuthError `provider_unavailable`, `provider_error`, `unavailable`
  */
-export async function startSignIn (request: FastifyRequest, provider: ExternalProvider, redirectUri: string, start: Pick<PendingSignIn, 'next' | 'startedOn' | 'linkTo' | 'asked'>): Promise<URL> {
+export async function startSignIn (
+  request: FastifyRequest,
+  provider: ExternalProvider,
+  redirectUri: string,
+  start: SignInStart
+): Promise<URL> {
   const checks = { state: randomToken(), nonce: randomToken(), codeVerifier: randomToken() }
   const url = await answerOf(() => provider.authorizationUrl({ ...start.asked, ...checks, redirectUri }))
   await addPendingSignIn(request, { ...checks, ...start, provider: provider.name, startedAt: Date.now() })
@@ -27,12 +45,16 @@ export async function startSignIn (request: FastifyRequest, provider: ExternalPr
 }
 
 /**
- * Finds the sign-in that an authorization response belongs to. It is taken out of the session before anything else happens: an
- * authorization response is good for one try.
+ * Takes the sign-in that an authorization response belongs to out of the session. This happens
+ * before anything else, because an authorization response may be used once.
  *
  * @throws AuthError `invalid_state`
  */
-export async function pendingSignIn (request: FastifyRequest, provider: ExternalProvider, parameters: URLSearchParams): Promise<PendingSignIn> {
+export async function pendingSignIn (
+  request: FastifyRequest,
+  provider: ExternalProvider,
+  parameters: URLSearchParams
+): Promise<PendingSignIn> {
   const [state, ...others] = parameters.getAll('state')
   if (state === undefined || state === '' || others.length > 0) throw new AuthError('invalid_state')
   const pending = await takePendingSignIn(request, provider.name, state)
@@ -43,25 +65,31 @@ export async function pendingSignIn (request: FastifyRequest, provider: External
 /**
  * Finishes a sign-in: authorization response, token request, identity, user, session.
  *
- * @throws what the hook throws; AuthError `access_denied`, `provider_unavailable`, `provider_error`, `account_exists`, `unavailable`
+ * @throws what the hook throws; AuthError `access_denied`, `provider_unavailable`,
+ * `provider_error`, `account_exists`, and what {@link signIn} throws
  */
-export async function finishSignIn (request: FastifyRequest, provider: ExternalProvider, rules: SignInRules, redirectUri: string, parameters: URLSearchParams, pending: PendingSignIn): Promise<void> {
-  const { identity, tokens } = await authenticate(provider, redirectUri, parameters, pending)
+export async function finishSignIn (request: FastifyRequest, rules: SignInRules, callback: Callback): Promise<void> {
+  const { identity, tokens } = await authenticate(callback)
   const arrival = { ...await userOfIdentity(rules, identity), identity, tokens }
   await signIn(request, rules, arrival)
 }
 
 /**
- * Finishes the linking of another identity: authorization response, token request, identity, link. It is good for the user who started
- * it and is still signed in; his session stays what it is.
+ * Finishes the linking of another identity: authorization response, token request, identity, link.
+ * The user who started it must still be signed in; the session does not change.
  *
- * @throws what the hook throws; AuthError `invalid_state`, `already_linked`, `access_denied`, `provider_unavailable`, `provider_error`, `unauthenticated`, `unavailable`
+ * @throws what the hook throws; AuthError `invalid_state`, `already_linked`, `access_denied`,
+ * `provider_unavailable`, `provider_error`, `unauthenticated`, `unavailable`
  */
-export async function finishLinking (request: FastifyRequest, provider: ExternalProvider, { store, onLink }: SignInRules, redirectUri: string, parameters: URLSearchParams, pending: PendingSignIn): Promise<void> {
-  if (principalOf(request)?.userId !== pending.linkTo) throw new AuthError('invalid_state')
-  const { identity, tokens } = await authenticate(provider, redirectUri, parameters, pending)
+export async function finishLinking (
+  request: FastifyRequest,
+  { store, onLink }: SignInRules,
+  callback: Callback
+): Promise<void> {
+  if (principalOf(request)?.userId !== callback.pending.linkTo) throw new AuthError('invalid_state')
+  const { identity, tokens } = await authenticate(callback)
   await assertSessionGoesOn(request)
-  // Who was deleted meanwhile, or whose way in was taken away, adds none.
+  // The user may have been deleted meanwhile, or the link of the session removed.
   const { userId } = await confirmedPrincipal(request, store)
   if (onLink !== null) {
     await assertLinkable(store, userId, identity)
@@ -69,17 +97,25 @@ export async function finishLinking (request: FastifyRequest, provider: External
     await assertSessionGoesOn(request)
   }
   const isNew = await linkIdentity(store, userId, identity)
-  if (isNew) audit('link', { userId, provider: provider.name, by: 'request' }, request)
+  if (isNew) audit('link', { userId, provider: identity.provider, by: 'request' }, request)
 }
 
-async function authenticate (provider: ExternalProvider, redirectUri: string, parameters: URLSearchParams, { asked, state, nonce, codeVerifier }: PendingSignIn): Promise<{ identity: ProviderIdentity, tokens: ProviderTokens }> {
+async function authenticate (
+  { provider, redirectUri, parameters, pending }: Callback
+): Promise<{ identity: ProviderIdentity, tokens: ProviderTokens }> {
+  const { asked, state, nonce, codeVerifier } = pending
   return answerOf(async () => {
-    const { identity, tokens } = await provider.authenticate({ ...asked, parameters, redirectUri, state, nonce, codeVerifier })
+    const { identity, tokens } = await provider.authenticate({
+      ...asked, parameters, redirectUri, state, nonce, codeVerifier
+    })
     return { identity: { provider: provider.name, ...checkedIdentity(identity) }, tokens }
   })
 }
 
-/** What a provider of the application's own throws, or answers, is a failure of that provider, whatever it looks like. */
+/**
+ * Turns every error of a provider into a failure of that provider, those of an application's
+ * provider included.
+ */
 async function answerOf<T> (ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()
@@ -88,7 +124,10 @@ async function answerOf<T> (ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** 256 bits, and with 43 characters a valid code verifier too (RFC 7636 section 4.1). */
+/**
+ * Returns 256 random bits as 43 characters, which is a valid code verifier too (RFC 7636 section
+ * 4.1).
+ */
 function randomToken (): string {
   return randomBytes(32).toString('base64url')
 }

@@ -5,25 +5,31 @@ import { AuthError } from '../errors.js'
 import type { AuthStore, LinkedIdentity, NewUser, User } from '../store/store.js'
 import { type LinkingPolicy, type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
-/** A user, and whether the identity or even he himself was unknown until now. */
+/** The user of an identity. */
 export interface UserOfIdentity {
   user: User
+  /** Whether this sign-in created the user, or the link alone. */
   isNew: 'user' | 'link' | false
 }
 
-/** How often a race with another sign-in of the same person is started over before giving up. */
+/** The number of attempts when other sign-ins of the same user interfere. */
 const MAX_ATTEMPTS = 10
 
 /**
- * Finds the user whom an identity at a provider belongs to, links it to the user who has its e-mail if the policy says so, or makes a
- * new user.
+ * Finds the user of an identity, links the identity to the user with its e-mail if the policy
+ * allows it, or creates a user.
  *
- * Every write that another request got ahead of is refused by the store and looked at afresh: simultaneous first sign-ins of one
- * identity, or of two identities with one verified e-mail, end as one user.
+ * The store refuses a write that another request was ahead of, and the next attempt reads again.
+ * Simultaneous first sign-ins of one identity, or of two identities with one verified e-mail,
+ * therefore end as one user.
  *
- * @throws AuthError `account_exists` when the e-mail is somebody's and it is not certain that it is the same person, `unavailable`
+ * @throws AuthError `account_exists` when a user has the e-mail and the identity may not join them,
+ * `unavailable`
  */
-export async function userOfIdentity ({ store, linking }: Omit<SignInRules, 'onLink'>, identity: ProviderIdentity): Promise<UserOfIdentity> {
+export async function userOfIdentity (
+  { store, linking }: Omit<SignInRules, 'onLink'>,
+  identity: ProviderIdentity
+): Promise<UserOfIdentity> {
   const email = emailOf(identity.claims)
   const link = linkOf(identity, email)
 
@@ -43,14 +49,16 @@ export async function userOfIdentity ({ store, linking }: Omit<SignInRules, 'onL
       throw new AuthError('account_exists')
     }
   }
-  throw new AuthError('unavailable', { cause: new Error(`the account was changed by ${MAX_ATTEMPTS} other sign-ins meanwhile`) })
+  const cause = new Error(`the account was changed by ${MAX_ATTEMPTS} other sign-ins meanwhile`)
+  throw new AuthError('unavailable', { cause })
 }
 
 /**
- * Adds an identity to a user who asked for it.
+ * Links an identity to a user who asked for it.
  *
- * @returns whether it is new; false when it was his already
- * @throws AuthError `already_linked` when it is somebody else's or he has another one at this provider, `unavailable`
+ * @returns whether the link is new; false when the user had it already
+ * @throws AuthError `already_linked` when the identity belongs to another user or the user has
+ * another one at this provider, `unavailable`
  */
 export async function linkIdentity (store: AuthStore, userId: string, identity: ProviderIdentity): Promise<boolean> {
   const link = linkOf(identity, emailOf(identity.claims))
@@ -60,31 +68,50 @@ export async function linkIdentity (store: AuthStore, userId: string, identity: 
   const present = links.find(({ provider }) => provider === identity.provider)
   if (present === undefined) throw new AuthError('already_linked')
   if (present.subject !== identity.subject) {
-    throw new AuthError('already_linked', { message: 'Your account has another identity at this provider; unlink that one first.' })
+    throw new AuthError('already_linked', {
+      message: 'Your account has another identity at this provider; unlink that one first.'
+    })
   }
   await store.refreshIdentity(link)
   return false
 }
 
 /**
- * Refuses an identity that cannot be added to a user.
+ * Refuses an identity that cannot be linked to a user.
  *
  * @throws AuthError `already_linked`, `unavailable`
  */
-export async function assertLinkable (store: AuthStore, userId: string, { provider, subject }: ProviderIdentity): Promise<void> {
+export async function assertLinkable (
+  store: AuthStore,
+  userId: string,
+  { provider, subject }: ProviderIdentity
+): Promise<void> {
   const [owner, links] = await Promise.all([store.findUser({ provider, subject }), store.links(userId)])
   const mayHave = owner === null ? !links.some(link => link.provider === provider) : owner.userId === userId
   if (!mayHave) throw new AuthError('already_linked')
 }
 
-/** Whoever registered an address that is not his waits for its owner: only an e-mail that a provider vouched for says who the user is. */
+/**
+ * Links by e-mail only when the e-mail of the user is verified. Otherwise an attacker could
+ * register a victim's address and wait for the victim's first external sign-in (account
+ * pre-hijacking).
+ */
 async function mayJoin (linking: LinkingPolicy, existing: User, identity: ProviderIdentity): Promise<boolean> {
-  const isApproved = typeof linking === 'function' ? await answerOfApplication(() => linking(existing, identity)) : linking === 'verified-email' && identity.emailVerified
+  const isApproved = typeof linking === 'function'
+    ? await answerOfApplication(() => linking(existing, identity))
+    : linking === 'verified-email' && identity.emailVerified
   return isApproved === true && existing.emailVerified
 }
 
-/** A second subject at one provider with the same e-mail may be a new owner of a recycled address. */
-async function hasOtherSubject (store: AuthStore, { userId }: User, { provider, subject }: LinkedIdentity): Promise<boolean> {
+/**
+ * Whether a user has another subject at the provider of an identity. A second subject with the same
+ * e-mail may be a new owner of a recycled address.
+ */
+async function hasOtherSubject (
+  store: AuthStore,
+  { userId }: User,
+  { provider, subject }: LinkedIdentity
+): Promise<boolean> {
   const links = await store.links(userId)
   return links.some(link => link.provider === provider && link.subject !== subject)
 }
@@ -104,7 +131,7 @@ function linkOf ({ provider, subject, claims, emailVerified }: ProviderIdentity,
   return { provider, subject, claims, verifiedEmail: emailVerified ? email : null }
 }
 
-/** Canonical. */
+/** Returns the canonical form of the claim `email`; null without a valid one. */
 export function emailOf ({ email }: IdentityClaims): string | null {
   return email === undefined ? null : canonicalEmail(email)
 }

@@ -14,7 +14,7 @@ import { confirmedPrincipal } from './refresh.js'
 import { signIn } from './sign-in.js'
 import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
 
-/** What the registration form says, cleaned of empty fields. */
+/** The fields of the registration form, without empty ones. */
 export interface Registration {
   email: string
   password: string
@@ -24,7 +24,7 @@ export interface Registration {
   caller: Caller
 }
 
-/** What the login form says. */
+/** The fields of the login form. */
 export interface Login {
   email: string
   password: string
@@ -32,11 +32,17 @@ export interface Login {
 }
 
 /**
- * Makes a user with a password and signs them in.
+ * Creates a user with a password and signs them in.
  *
- * @throws what the hook throws; AuthError `claim_not_allowed`, `invalid_email`, `weak_password`, `busy`, `exists`, `unavailable`
+ * @throws what the hook throws; AuthError `claim_not_allowed`, `invalid_email`, `weak_password`,
+ * `busy`, `exists`, `unavailable`
  */
-export async function register (request: FastifyRequest, local: LocalIdentityProvider, rules: SignInRules, registration: Registration): Promise<Principal> {
+export async function register (
+  request: FastifyRequest,
+  local: LocalIdentityProvider,
+  rules: SignInRules,
+  registration: Registration
+): Promise<Principal> {
   assertText(registration.password)
   const claims = initialClaims(local, registration)
   if (registration.name !== undefined && !isText(registration.name)) {
@@ -56,7 +62,7 @@ export async function register (request: FastifyRequest, local: LocalIdentityPro
   const user = await rules.store.createUser({
     userId,
     email,
-    // The form's word for it is no proof: accounts are never linked on it.
+    // The form proves nothing: accounts are never linked on what it says.
     emailVerified: false,
     name: registration.name ?? null,
     claims,
@@ -71,67 +77,102 @@ export async function register (request: FastifyRequest, local: LocalIdentityPro
 /**
  * Signs a user in by e-mail and password.
  *
- * @throws what the hook throws; AuthError `invalid` for a wrong password and an unknown e-mail alike, `busy`, `unavailable`
+ * @throws what the hook throws; AuthError `invalid` for a wrong password and an unknown e-mail
+ * alike, `busy`, `unavailable`
  */
-export async function login (request: FastifyRequest, local: LocalIdentityProvider, rules: SignInRules, { email, password, caller }: Login): Promise<Principal> {
+export async function login (
+  request: FastifyRequest,
+  local: LocalIdentityProvider,
+  rules: SignInRules,
+  { email, password, caller }: Login
+): Promise<Principal> {
   assertText(password)
-  // What is not an e-mail is looked up too, as one that no user has: that takes as long.
+  // An invalid e-mail is looked up too, as one that no user has, so that the answer takes the same
+  // time.
   const credential = await rules.store.findCredential(canonicalEmail(email) ?? '')
   const { matches, outdated } = await local.verifyPassword(credential?.passwordHash ?? null, password, caller)
   if (credential === null || !matches) throw new AuthError('invalid')
 
   const { user, link, passwordHash } = credential
-  if (outdated) await rehash(request, rules.store, { userId: user.userId, current: passwordHash }, () => local.rehashPassword(password, caller))
-  return signIn(request, rules, { user, isNew: false, identity: localIdentity(link.subject, link.claims), tokens: null })
+  if (outdated) {
+    const current = { userId: user.userId, passwordHash }
+    await rehash(request, rules.store, current, () => local.rehashPassword(password, caller))
+  }
+  const identity = localIdentity(link.subject, link.claims)
+  return signIn(request, rules, { user, isNew: false, identity, tokens: null })
 }
 
 /**
- * Issues a token for the signed-in user, with the claims that he has now.
+ * Issues a token for the signed-in user, with the claims that the store has now.
  *
- * @throws AuthError `unauthenticated` for an anonymous session and for one that a refresh would end, `unavailable`
+ * @throws AuthError `unauthenticated` for an anonymous session and for one that a refresh would
+ * end, `unavailable`
  */
-export async function issueToken (request: FastifyRequest, local: LocalIdentityProvider, store: AuthStore): Promise<string> {
+export async function issueToken (
+  request: FastifyRequest,
+  local: LocalIdentityProvider,
+  store: AuthStore
+): Promise<string> {
   const { userId, claims } = await confirmedPrincipal(request, store)
   return local.issueIdToken(userId, withoutReservedClaims(claims))
 }
 
 /**
- * Verifies a token that is good for everything: one of a user who was deleted is not. A subject that is no user's id, such as the name
- * of a program, is not looked up.
+ * Verifies a token without a purpose or audience and refuses that of a deleted user. A subject that
+ * is not a user id, such as the name of a program, is not looked up.
  *
  * @throws AuthError `invalid_token`, `unavailable`
  */
-export async function verifyToken (local: LocalIdentityProvider, store: AuthStore, token: string): Promise<TokenClaims> {
+export async function verifyToken (
+  local: LocalIdentityProvider,
+  store: AuthStore,
+  token: string
+): Promise<TokenClaims> {
   const claims = await local.verifyIdToken(token)
   const { sub } = claims
-  if (isUserId(sub) && await answerOfStore(() => store.findUser({ userId: sub })) === null) throw new AuthError('invalid_token')
+  if (isUserId(sub) && await answerOfStore(() => store.findUser({ userId: sub })) === null) {
+    throw new AuthError('invalid_token')
+  }
   return claims
 }
 
-/** Bytes that are not text decode to U+FFFD, so that different passwords would become one. */
+/** Refuses U+FFFD, to which invalid bytes decode: different passwords would become the same. */
 function assertText (password: string): void {
   if (!password.includes('\ufffd')) return
-  throw new AuthError('invalid_request', { message: 'The password is not text; send it as UTF-8, without the character U+FFFD.' })
+  throw new AuthError('invalid_request', {
+    message: 'The password is not text; send it as UTF-8, without the character U+FFFD.'
+  })
 }
 
-/** The claims that the form asks for, as far as the application hands them out: anyone can post that form. */
-function initialClaims ({ registration: policy }: LocalIdentityProvider, { role, emailVerified }: Registration): AuthorizationClaims {
+/**
+ * Returns the claims that the form asks for. The application must allow them, because any client
+ * can post the form.
+ */
+function initialClaims (
+  { registration: policy }: LocalIdentityProvider,
+  { role, emailVerified }: Registration
+): AuthorizationClaims {
   if (emailVerified && policy?.emailVerified !== true) throw new AuthError('claim_not_allowed')
   if (role === undefined) return {}
   if (policy?.roles.includes(role) !== true) throw new AuthError('claim_not_allowed')
   return authorizationClaims({ role })
 }
 
-/** The password is right, so a new hash can be made of it. A sign-in does not fail for want of that. */
-async function rehash (request: FastifyRequest, store: AuthStore, { userId, current }: { userId: string, current: string }, renew: () => Promise<string>): Promise<void> {
+/** Replaces an outdated hash of a correct password. A failure does not fail the sign-in. */
+async function rehash (
+  request: FastifyRequest,
+  store: AuthStore,
+  { userId, passwordHash }: { userId: string, passwordHash: string },
+  renew: () => Promise<string>
+): Promise<void> {
   try {
-    await store.replacePasswordHash(userId, current, await renew())
+    await store.replacePasswordHash(userId, passwordHash, await renew())
   } catch (error) {
     request.log.warn({ err: error, userId }, 'the password hash could not be renewed')
   }
 }
 
-/** Nobody but the person vouches for an address that was typed into a form. */
+/** Returns a local identity. Its e-mail counts as unverified, because only the user asserts it. */
 function localIdentity (email: string, claims: IdentityClaims): ProviderIdentity {
   return { provider: 'local', subject: email, claims, emailVerified: false }
 }

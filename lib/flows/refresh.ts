@@ -7,8 +7,8 @@ import { type Principal, principalOf } from '../session/record.js'
 import { type AuthStore, answerOfStore } from '../store/store.js'
 
 /**
- * Brings the principal of a session up to date with the store. Whoever is gone from there, or has come in by a link that is gone, is
- * signed out.
+ * Updates the principal of a session from the store. Signs the user out when the user, or the link
+ * by which they signed in, no longer exists.
  *
  * @throws AuthError `unavailable`
  */
@@ -22,8 +22,8 @@ export async function refreshPrincipal (request: FastifyRequest, store: AuthStor
 }
 
 /**
- * The principal of a session, for as long as his account exists; whoever was deleted is signed out. What he may do is what the session
- * says.
+ * Returns the principal of a session if the user still exists, else signs the user out. The claims
+ * are those of the session.
  *
  * @throws AuthError `unavailable`
  */
@@ -36,9 +36,10 @@ export async function presentPrincipal (request: FastifyRequest, store: AuthStor
 }
 
 /**
- * The principal of a session, as the store knows it now: where the session's word is not enough.
+ * Returns the principal of a session with the claims that the store has now.
  *
- * @throws AuthError `unauthenticated` for an anonymous session and for one that a refresh would end, `unavailable`
+ * @throws AuthError `unauthenticated` for an anonymous session and for one that a refresh would
+ * end, `unavailable`
  */
 export async function confirmedPrincipal (request: FastifyRequest, store: AuthStore): Promise<Principal> {
   const inSession = principalOf(request)
@@ -47,9 +48,16 @@ export async function confirmedPrincipal (request: FastifyRequest, store: AuthSt
   return principal
 }
 
-/** A principal as the store knows it now; null when the user is gone, or the link by which he came in. */
-export async function currentPrincipal (store: AuthStore, { userId, provider }: Principal): Promise<Principal | null> {
+/**
+ * Returns a principal with the claims that the store has now; null when the user, or the link by
+ * which they signed in, no longer exists.
+ */
+export async function currentPrincipal (
+  store: AuthStore,
+  { userId, provider }: Principal
+): Promise<Principal | null> {
   const [user, links] = await answerOfStore(() => Promise.all([store.findUser({ userId }), store.links(userId)]))
   const link = links.find(link => link.provider === provider)
-  return user === null || link === undefined ? null : { userId, provider, claims: mergeClaims(link.claims, user.claims) }
+  if (user === null || link === undefined) return null
+  return { userId, provider, claims: mergeClaims(link.claims, user.claims) }
 }

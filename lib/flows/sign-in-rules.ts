@@ -4,64 +4,78 @@ import type { Identity, ProviderTokens } from '../providers/provider.js'
 import type { Principal } from '../session/record.js'
 import type { AuthStore, User } from '../store/store.js'
 
-/** Who somebody is, and according to whom. */
+/** An identity and the provider that asserts it. */
 export interface ProviderIdentity extends Identity {
   /** The name of the provider, or `local`. */
   provider: string
 }
 
 /**
- * An application's own rule: whether an unknown identity is the same person as the user who has its e-mail.
+ * Decides whether an unknown identity may be linked to the user with the same e-mail.
  *
- * Look at `identity.emailVerified` and at who the provider is: whoever is admitted has the account. A user whose e-mail nobody has
- * verified is never joined, whatever the rule says, for anybody can register any address; to make room for its owner the rule may
- * delete that user.
+ * Check `identity.emailVerified` and `identity.provider`: an identity that is linked has full
+ * access to the account. A user whose e-mail is not verified is never linked, whatever the rule
+ * returns, because an attacker can register any address. The rule may delete such a user to make
+ * room for the owner of the address.
  */
 export type LinkingRule = (existing: User, identity: ProviderIdentity) => boolean | Promise<boolean>
 
-/** When an unknown identity joins the user who has its e-mail: when both sides have it verified, never, or when the application says so. */
+/**
+ * When an unknown identity is linked to the user with the same e-mail: if it is verified on both
+ * sides, never, or if a rule of the application allows it.
+ */
 export type LinkingPolicy = 'verified-email' | 'never' | LinkingRule
 
-/** A sign-in that is about to happen, as the hook `onSignIn` sees it. */
+/** The argument of the hook `onSignIn`: a sign-in before the session is written. */
 export interface SignIn {
-  /** The one that signs in: the form, or the callback of the provider. */
+  /**
+   * The request that signs in: the login form, the callback of the provider, or one of the
+   * application.
+   */
   request: FastifyRequest
-  /** Who will be signed in. */
+  /** The user to be signed in. */
   principal: Principal
-  /** What the provider says of him now; for a sign-in without an external provider, what the store has. */
+  /** The identity according to the provider; without an external provider, as the store has it. */
   identity: ProviderIdentity
-  /** What the provider issued, for this hook alone: it is stored nowhere. Null for a sign-in without an external provider. */
+  /**
+   * The tokens of the provider. They are not stored. Null for a sign-in without an external
+   * provider.
+   */
   tokens: ProviderTokens | null
-  /** Whether the hook has not let this user in yet: at his first sign-in, and again until it has. */
+  /**
+   * Whether the hook has not admitted this user before: at the first sign-in, and until it admits
+   * them.
+   */
   created: boolean
 }
 
 /**
- * The application's part in every sign-in, before the session is written. Claims that it grants are in the principal already.
- * `throw new SignInRefused('code')`, or any {@link AuthError}, refuses with its code; a user whom the hook has never let in is then
- * deleted again. So is a user who was made for this sign-in, when the session cannot be written afterwards.
+ * Called at every sign-in before the session is written. The principal of the session has the
+ * claims that the hook grants. `throw new SignInRefused('code')`, or any {@link AuthError}, refuses
+ * the sign-in with its code, and a user that the hook has never admitted is deleted again. A user
+ * who was created for this sign-in is deleted too when the session cannot be written afterwards.
  */
 export type SignInHook = (signIn: SignIn) => void | Promise<void>
 
-/** An identity that a signed-in user is about to add to their account, as the hook `onLink` sees it. */
+/** The argument of the hook `onLink`: an identity that a signed-in user adds to their account. */
 export interface Linking {
   /** The callback of the provider. */
   request: FastifyRequest
   /** The user who asked for the link and is signed in. */
   userId: string
-  /** The identity, according to the provider. It may be linked to this user already. */
+  /** The identity according to the provider. It may be linked to this user already. */
   identity: ProviderIdentity
-  /** What the provider issued, for this hook alone: it is stored nowhere. */
+  /** The tokens of the provider. They are not stored. */
   tokens: ProviderTokens
 }
 
 /**
- * The application's part in every explicit linking, before the link is written. `throw new SignInRefused('code')`, or any
- * {@link AuthError}, refuses with its code.
+ * Called at every explicit linking before the link is written. `throw new SignInRefused('code')`,
+ * or any {@link AuthError}, refuses the link with its code.
  */
 export type LinkHook = (linking: Linking) => void | Promise<void>
 
-/** What an application has decided about sign-ins. */
+/** The store and the application's rules for sign-ins. */
 export interface SignInRules {
   readonly store: AuthStore
   readonly linking: LinkingPolicy
@@ -70,8 +84,8 @@ export interface SignInRules {
 }
 
 /**
- * Asks a function of the application. An {@link AuthError} that it throws is its refusal and answers as itself; any other error is a
- * mistake, which is for the log alone.
+ * Calls a function of the application. An {@link AuthError} that it throws is a refusal and reaches
+ * the client; any other error is a mistake and reaches the log alone.
  *
  * @throws AuthError
  */
@@ -80,6 +94,7 @@ export async function answerOfApplication<T> (ask: () => T | Promise<T>): Promis
     return await ask()
   } catch (error) {
     if (error instanceof AuthError) throw error
-    throw new AuthError('unavailable', { message: 'The sign-in could not be completed; try again later.', cause: error })
+    const message = 'The sign-in could not be completed; try again later.'
+    throw new AuthError('unavailable', { message, cause: error })
   }
 }

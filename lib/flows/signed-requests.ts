@@ -5,15 +5,24 @@ import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import type { SignInParameters } from '../providers/provider.js'
 import { secretsOf } from '../secrets.js'
 
-/** What `app.auth.signInUrl` takes: what one login asks of its provider, and where it leads. */
+/**
+ * The options of `app.auth.signInUrl`: parameters of one authorization request, and the page that
+ * follows.
+ */
 export interface SignInUrlOptions {
-  /** Where to go after the sign-in: a path of the application. */
+  /** The page after the sign-in: a path of the application. */
   next?: string | undefined
-  /** The e-mail address or name that the provider fills in. One that is empty or longer than 1000 characters is left out. */
+  /**
+   * The e-mail address or name that the provider fills in. A hint that is empty or longer than 1000
+   * characters is left out.
+   */
   loginHint?: string | undefined
-  /** Such as `select_account`, `consent`, `login` or `none`. */
+  /** The prompt, such as `select_account`, `consent`, `login` or `none`. */
   prompt?: string | undefined
-  /** Seconds since the user proved to the provider who they are, at most; checked against `auth_time` of the ID token. */
+  /**
+   * The maximum age of the user's authentication at the provider in seconds, checked against
+   * `auth_time`.
+   */
   maxAge?: number | undefined
   /** Scopes besides those of the provider. */
   scopes?: readonly string[] | undefined
@@ -21,35 +30,50 @@ export interface SignInUrlOptions {
 
 const LIFETIME_MS = 10 * 60 * 1000
 const MAX_HINT = 1000
-const NAMES: readonly string[] = ['next', 'loginHint', 'prompt', 'maxAge', 'scopes'] satisfies Array<keyof SignInUrlOptions>
+const NAMES: readonly string[] =
+  ['next', 'loginHint', 'prompt', 'maxAge', 'scopes'] satisfies Array<keyof SignInUrlOptions>
 
-/** A scope-token of RFC 6749 section 3.3; the values of prompt are of the same form. */
+/** Matches a scope-token of RFC 6749 section 3.3; values of `prompt` have the same form. */
 const TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 
 /**
- * Signs what a login asks of its provider, so that nobody but the application can ask for it. The key is derived from the secret of the
- * session, which all processes share, and serves nothing else.
+ * Signs parameters of an authorization request, so that only the application can set them. The key
+ * is derived from the secret of the session, which all processes share, and has no other use.
  */
 export class SignedRequests {
   readonly #signer: Signer | null
 
   /**
-   * @param secret the option `session.secret`; where it is not a list of strings, the setting SVC_SESSION_SECRET is used if there is one
+   * @param secret the option `session.secret`; if it is not a list of strings, the setting
+   * SVC_SESSION_SECRET is used, if present
    * @throws OptionsError for a setting that is too short
    */
   constructor (secret: unknown) {
     const given = Array.isArray(secret) ? secret : process.env.SVC_SESSION_SECRET
-    this.#signer = given === undefined ? null : new Signer(secretsOf(given, 'the secret of signInUrl', 'SVC_SESSION_SECRET').map(derivedKey))
+    this.#signer = given === undefined
+      ? null
+      : new Signer(secretsOf(given, 'the secret of signInUrl', 'SVC_SESSION_SECRET').map(derivedKey))
   }
 
-  /** @throws OptionsError for options of the wrong form, and where there is no secret */
+  /**
+   * Signs parameters for ten minutes.
+   *
+   * @throws OptionsError without a secret
+   */
   sign (provider: string, asked: SignInParameters): string {
-    if (this.#signer === null) throw new OptionsError('signInUrl has no secret to sign with; set SVC_SESSION_SECRET, for example to the output of: openssl rand -hex 32')
+    if (this.#signer === null) {
+      throw new OptionsError('signInUrl has no secret to sign with; ' +
+        'set SVC_SESSION_SECRET, for example to the output of: openssl rand -hex 32')
+    }
     const content = JSON.stringify({ ...asked, provider, expires: Date.now() + LIFETIME_MS })
     return this.#signer.sign(Buffer.from(content).toString('base64url'))
   }
 
-  /** @throws AuthError `invalid_state` for what was not signed here, for this provider, in the last ten minutes */
+  /**
+   * Verifies and returns signed parameters.
+   *
+   * @throws AuthError `invalid_state` for a wrong signature, another provider, or after ten minutes
+   */
   verify (provider: string, signed: string): SignInParameters {
     const { valid, value } = this.#signer?.unsign(signed) ?? { valid: false, value: null }
     if (!valid || value === null) throw new AuthError('invalid_state')
@@ -60,20 +84,32 @@ export class SignedRequests {
 }
 
 /**
- * What the options of `signInUrl` ask of a provider.
+ * Checks the options of `signInUrl` and returns the parameters of the authorization request.
  *
  * @throws OptionsError naming the option
  */
 export function signInParameters (options: SignInUrlOptions): SignInParameters {
   const given: unknown = options
-  if (!isPlainObject(given)) throw new OptionsError('signInUrl takes a provider and an object of options, such as { loginHint }')
+  if (!isPlainObject(given)) {
+    throw new OptionsError('signInUrl takes a provider and an object of options, such as { loginHint }')
+  }
   assertKnownOptions('signInUrl', given, NAMES)
   const { next, loginHint, prompt, maxAge, scopes } = options
-  if (next !== undefined && typeof next !== 'string') throw new OptionsError('next of signInUrl must be a path of this application')
-  if (loginHint !== undefined && typeof loginHint !== 'string') throw new OptionsError('loginHint of signInUrl must be a string')
-  if (prompt !== undefined && !(typeof prompt === 'string' && prompt.split(' ').every(isToken))) throw new OptionsError('prompt of signInUrl must be a value such as select_account, or several separated by blanks')
-  if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge >= 0)) throw new OptionsError('maxAge of signInUrl must be a whole number of seconds')
-  if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every(isToken))) throw new OptionsError('scopes of signInUrl must be a list of scopes without blanks')
+  if (next !== undefined && typeof next !== 'string') {
+    throw new OptionsError('next of signInUrl must be a path of this application')
+  }
+  if (loginHint !== undefined && typeof loginHint !== 'string') {
+    throw new OptionsError('loginHint of signInUrl must be a string')
+  }
+  if (prompt !== undefined && !(typeof prompt === 'string' && prompt.split(' ').every(isToken))) {
+    throw new OptionsError('prompt of signInUrl must be a value such as select_account, or several separated by blanks')
+  }
+  if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge >= 0)) {
+    throw new OptionsError('maxAge of signInUrl must be a whole number of seconds')
+  }
+  if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every(isToken))) {
+    throw new OptionsError('scopes of signInUrl must be a list of scopes without blanks')
+  }
   return {
     ...(isText(loginHint) && loginHint.length <= MAX_HINT && { loginHint }),
     ...(prompt !== undefined && { prompt }),
@@ -86,7 +122,7 @@ function isToken (value: unknown): boolean {
   return typeof value === 'string' && TOKEN.test(value)
 }
 
-/** @see RFC 5869 */
+/** Derives the signing key from a secret (HKDF, RFC 5869). */
 function derivedKey (secret: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, '', 'fastify-svc-auth sign-in request', 32))
 }

@@ -7,10 +7,14 @@ import Negotiator from 'negotiator'
  */
 export function wantsJson (request: FastifyRequest): boolean {
   const prefersJson = new Negotiator(request).mediaType(['text/html', 'application/json']) === 'application/json'
-  return prefersJson || (!wantsHtml(request) && /^application\/json *(?:;|$)/i.test(request.headers['content-type'] ?? ''))
+  const sendsJson = /^application\/json *(?:;|$)/i.test(request.headers['content-type'] ?? '')
+  return prefersJson || (!wantsHtml(request) && sendsJson)
 }
 
-/** Whether a request is one for a page: browsers prefer text/html there, scripts and sockets, which accept anything, do not. */
+/**
+ * Whether a request asks for a page: browsers then prefer text/html, while scripts and sockets
+ * accept anything.
+ */
 export function wantsHtml (request: FastifyRequest): boolean {
   return new Negotiator(request).mediaType(['application/json', 'text/html']) === 'text/html'
 }

@@ -1,36 +1,42 @@
 const MAX_LENGTH = 2048
 
-/** Stands for this application where only a path matters. */
+/** Stands for the origin of this application where only a path matters. */
 export const ANY_ORIGIN = 'http://own.invalid'
 
-/** Backslashes and control characters: browsers read them as `/` or leave them out, the URL parser of the next hop may not. */
+/**
+ * Backslashes and control characters: browsers read them as `/` or drop them, and another URL
+ * parser may not.
+ */
 // eslint-disable-next-line no-control-regex
 const AMBIGUOUS = /[\\\u0000-\u001f\u007f]/
 
 /**
- * The path, query and fragment of a redirect target, when it stays on `origin`; the only check that decides where a browser is sent.
+ * Returns the path, query and fragment of a redirect target that stays on `origin`. Every redirect
+ * of the plugin to a requested target passes this check and no other.
  *
- * @param target what the client asked for: anything
+ * @param target the value that the client sent, of any type
  * @param origin the application's own origin, such as `https://app.example`
- * @returns a reference that starts with a single `/`, or null when the target leaves the origin or is not a target at all
+ * @returns a reference that starts with a single `/`, or null when the target leaves the origin or
+ * is not a URL
  * @see RFC 9700 section 4.11 (open redirection)
  */
 export function sameOriginPath (target: unknown, origin: string): string | null {
-  if (typeof target !== 'string' || target === '' || target.length > MAX_LENGTH || AMBIGUOUS.test(target)) return null
-  if (!URL.canParse(target, origin)) return null
+  if (typeof target !== 'string' || target === '' || target.length > MAX_LENGTH) return null
+  if (AMBIGUOUS.test(target) || !URL.canParse(target, origin)) return null
 
   const url = new URL(target, origin)
-  if (!url.protocol.startsWith('http') || url.origin !== origin || url.username !== '' || url.password !== '') return null
+  if (!url.protocol.startsWith('http') || url.origin !== origin) return null
+  if (url.username !== '' || url.password !== '') return null
   // `/..//evil` resolves to `//evil`, which a browser would read as another host.
   if (url.pathname.startsWith('//')) return null
-  // Escaped it may be longer than any header.
+  // Escapes can make it longer than a header may be.
   const path = url.pathname + url.search + url.hash
   return path.length > MAX_LENGTH ? null : path
 }
 
 /**
- * A path of the application as browsers see it: under the path of `baseUrl`, which a proxy in front
- * may remove before the application sees it. A path that is under it already stays as it is.
+ * Returns a path of the application as browsers see it: under the path of `baseUrl`, which a proxy
+ * may remove before the application sees it. A path that is already under it is returned unchanged.
  */
 export function publicPath (path: string, baseUrl: string | null): string {
   const base = baseUrl === null ? '' : new URL(baseUrl).pathname.replace(/\/$/, '')
@@ -38,19 +44,24 @@ export function publicPath (path: string, baseUrl: string | null): string {
   return isPublic ? path : base + path
 }
 
-/** Whether a path may lead to a login route with `link`, wherever it is mounted: after a redirect to it nobody can tell that the person followed no link. */
+/**
+ * Whether a path may lead to a login route with `link`, under any prefix. A redirect to such a path
+ * is not allowed: to the login route it would look as if the user had clicked a link of the
+ * application.
+ */
 export function startsLinking (path: string): boolean {
-  // However a router is set to read it: escapes, letter case, trailing slashes, semicolons.
-  const plain = path.replace(/%[0-9a-f]{2}/gi, escape => String.fromCharCode(parseInt(escape.slice(1), 16))).toLowerCase()
-  return /\/login\/*[?;](.*[?;&])?link=/.test(plain)
+  // In every form that a router may be configured to accept: escapes, case, trailing slashes,
+  // semicolons.
+  const plain = path.replace(/%[0-9a-f]{2}/gi, escape => String.fromCharCode(parseInt(escape.slice(1), 16)))
+  return /\/login\/*[?;](.*[?;&])?link=/i.test(plain)
 }
 
-/** The same path with the query parameter `error` set once, in front of any fragment. */
+/** Returns the path with the query parameter `error` set once, before any fragment. */
 export function withError (path: string, code: string): string {
   return withParameter(path, 'error', code)
 }
 
-/** The same path with a query parameter set once, in front of any fragment. */
+/** Returns the path with a query parameter set once, before any fragment. */
 export function withParameter (path: string, name: string, value: string): string {
   const url = new URL(path, ANY_ORIGIN)
   url.searchParams.set(name, value)

@@ -47,7 +47,7 @@ export function mountExternalRoutes (scope: FastifyInstance, provider: ExternalP
     const pending = await pendingSignIn(request, provider, parameters)
     const finish = pending.linkTo === null ? finishSignIn : finishLinking
     try {
-      await finish(request, provider, options, redirectUri, parameters, pending)
+      await finish(request, options, { provider, redirectUri, parameters, pending })
     } catch (error) {
       return answerFailure(request, reply, error, { page: pending.startedOn ?? loginPage(request, options), signInAt: name })
     }

@@ -1,10 +1,10 @@
 import type { FastifyRequest } from 'fastify'
 
 /**
- * The name of the cookie by which a request found its session. The application may have named it itself, and given it a prefix, so it
- * is the one whose value ends with what the signer makes of the session's id.
+ * Returns the name of the session cookie of a request. The application may have configured the name
+ * and a prefix of the value, so the cookie is the one whose value ends with the signed session id.
  *
- * @returns undefined when the session is a new one
+ * @returns undefined for a new session
  */
 export function sessionCookieName (request: FastifyRequest): string | undefined {
   const { encryptedSessionId } = request.session
@@ -14,12 +14,14 @@ export function sessionCookieName (request: FastifyRequest): string | undefined 
 const warned = new WeakSet<object>()
 
 /**
- * Warns, once, when the cookie of the session is for https: and requests seem to come over http:. @fastify/session then saves nothing of
- * what the application puts into a session.
+ * Warns once when the session cookie is for https: but requests appear to come over http:. Then
+ * @fastify/session does not save what the application writes into a session.
  */
 export function warnOfPlainHttp (request: FastifyRequest): void {
   const { session, sessionStore, protocol } = request
   if (session?.cookie.secure !== true || protocol === 'https' || warned.has(sessionStore)) return
   warned.add(sessionStore)
-  request.log.warn('The session cookie is for https:, but this request came over http:; if a proxy in front ends TLS, set the option trustProxy of Fastify to its addresses, else what the application writes into sessions is lost, and all visitors count as one address.')
+  request.log.warn('The session cookie is for https:, but this request came over http:. ' +
+    'If a proxy terminates TLS, set the option trustProxy of Fastify to its addresses; ' +
+    'otherwise what the application writes into sessions is lost, and all clients count as one address.')
 }

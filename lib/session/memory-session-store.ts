@@ -4,7 +4,7 @@ import { sessionIdOf } from './session-store.js'
 
 const SWEEP_INTERVAL_MS = 60_000
 
-/** Entries in which nobody is signed in, about a kilobyte each: anybody can cause them. */
+/** The maximum number of anonymous entries, about a kilobyte each: any client can cause them. */
 const MAX_ANONYMOUS = 50_000
 
 interface Entry {
@@ -14,9 +14,10 @@ interface Entry {
 }
 
 /**
- * The session store for one process: entries end when their cookie does. They are kept as text, so that sessions behave as they will in
- * Redis or a database: a request sees the session as it was when it came in, and nothing of what others do to it. A flood of visitors
- * drops the oldest entries in which nobody is signed in.
+ * A session store in the memory of one process. Entries expire with their cookie. They are
+ * serialised, so that sessions behave as in Redis or a database: a request sees its session as of
+ * its start, without the changes of other requests. Above the maximum, the oldest anonymous entries
+ * are removed.
  */
 export class MemorySessionStore implements SessionStore {
   readonly #entries = new Map<string, Entry>()
@@ -44,10 +45,13 @@ export class MemorySessionStore implements SessionStore {
     callback()
   }
 
-  /** The mark that ends a member's session must outlast any flood, or a late request of the session would bring it back. */
+  /**
+   * Whether an entry belongs to the session of a signed-in user. The mark that ends such a session
+   * must not be removed, or a late request of the session would restore it.
+   */
   #isOfMember (id: string): boolean {
     const sessionId = sessionIdOf(id)
-    // The mark itself too: it may be written again when the session is gone.
+    // The mark itself counts too: it may be written again after the session was removed.
     return sessionId !== null && [sessionId, id].some(id => this.#entries.has(id) && !this.#anonymous.has(id))
   }
 

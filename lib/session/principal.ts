@@ -7,39 +7,45 @@ import { type Principal, principalOf } from './record.js'
 import { sessionsUnavailable } from './session-store.js'
 
 /**
- * Writes a principal into a session with a new id and nothing of the old one, so that an attacker
- * who knew or prepared the session before the sign-in has nothing of the one after it. Sign-ins that
- * other tabs have under way go along.
+ * Writes a principal into a new session with a new id, so that an attacker who knew or prepared the
+ * old session has no access to the new one. Only the sign-ins that other tabs have started are
+ * kept.
  *
- * @param confirm what follows when the session is written; when it fails, the sign-in fails
- * @throws AuthError `invalid_state` when the user signed out meanwhile, `unavailable`; what `confirm` throws
+ * @param confirm runs after the session is written; when it fails, the sign-in fails
+ * @throws AuthError `invalid_state` when the user signed out meanwhile, `unavailable`; what
+ * `confirm` throws
  * @see OWASP ASVS 7.2.4
  */
-export async function writePrincipal (request: FastifyRequest, principal: Principal, confirm: () => Promise<void>): Promise<void> {
+export async function writePrincipal (
+  request: FastifyRequest,
+  principal: Principal,
+  confirm: () => Promise<void>
+): Promise<void> {
   keepEnded(request.sessionStore)
   const before = request.session.sessionId
   try {
     await request.session.regenerate()
     request.session.svcAuth = { principal }
-    // Saved here and not when the response is sent: a store that fails must fail the sign-in, not follow it.
+    // Saved now and not when the response is sent: a failure of the store must fail the sign-in.
     await request.session.save()
-    // Another sign-in may have replaced the session meanwhile, as when a form is sent twice; a sign-out is the user's last word.
+    // Another sign-in may replace the session meanwhile, as when a form is sent twice; a sign-out
+    // wins.
     if (await hasSignedOut(request.sessionStore, before)) throw new AuthError('invalid_state')
     await confirm()
   } catch (error) {
-    // A sign-in that is reported as failed must have failed: the id of the session is not sent.
+    // After a failed sign-in, the id of the written session must not reach the browser.
     await request.session.regenerate().catch(() => {})
     throw error
   }
   try {
     await movePendingSignIns(request, before, request.session.sessionId)
   } catch (error) {
-    request.log.warn({ err: error }, 'sign-ins that other tabs have under way are lost')
+    request.log.warn({ err: error }, 'sign-ins that other tabs have started are lost')
   }
 }
 
 /**
- * Refuses to go on with a session that has ended since the request came in.
+ * Refuses a session that ended while the request was under way.
  *
  * @throws AuthError `invalid_state`, `unavailable`
  */
@@ -47,7 +53,7 @@ export async function assertSessionGoesOn (request: FastifyRequest): Promise<voi
   if (await hasEnded(request.sessionStore, request.session.sessionId)) throw new AuthError('invalid_state')
 }
 
-/** Replaces the principal in the session; the session's id and its other content stay. */
+/** Replaces the principal in the session. The id and the other content of the session stay. */
 export async function updatePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
   keepEnded(request.sessionStore)
   try {
@@ -58,7 +64,7 @@ export async function updatePrincipal (request: FastifyRequest, principal: Princ
   }
 }
 
-/** Ends the session and goes on with an empty one: nobody is signed in for the rest of the request. */
+/** Ends the session and continues the request with an empty one, in which no user is signed in. */
 export async function leaveSession (request: FastifyRequest): Promise<void> {
   keepEnded(request.sessionStore)
   try {
@@ -69,15 +75,16 @@ export async function leaveSession (request: FastifyRequest): Promise<void> {
 }
 
 /**
- * Ends the session for good and clears its cookie. Other requests of the session that are under way
- * cannot bring it back.
+ * Ends the session and clears its cookie. Other requests of the session that are under way cannot
+ * restore it.
  *
- * @returns the principal whom this call signed out; null without one, and when another request was first
+ * @returns the principal that this call signed out; null without one, and when another request did
+ * so first
  * @throws AuthError `unavailable`
  */
 export async function endSession (request: FastifyRequest, reply: FastifyReply): Promise<Principal | null> {
   const { session } = request
-  // A destroyed session is null, and outside the path of its cookie there is none.
+  // A destroyed session is null, and outside the path of its cookie it has no id.
   if (session?.sessionId === undefined) return null
   const principal = principalOf(request)
   const cookieName = sessionCookieName(request)
@@ -92,7 +99,7 @@ export async function endSession (request: FastifyRequest, reply: FastifyReply):
     throw sessionsUnavailable(error)
   }
   if (cookieName !== undefined) {
-    // @fastify/session has null for what is not set, which @fastify/cookie would take for its default.
+    // @fastify/session uses null for an absent flag; @fastify/cookie would apply its default then.
     const flags = { httpOnly, secure: secure === true, sameSite: sameSite ?? false }
     reply.clearCookie(cookieName, { path, ...flags, ...(domain && { domain }) })
   }

@@ -7,8 +7,14 @@ import { RotatingSigner } from './rotating-signer.js'
 
 const SEVEN_DAYS_MS = 7 * 24 * 60 * 60 * 1000
 
-/** Registers @fastify/session, and @fastify/cookie unless the application has it, with defaults that are safe. */
-export async function registerSession (app: FastifyInstance, options: FastifySessionOptions, secure: boolean | 'auto'): Promise<void> {
+/**
+ * Registers @fastify/session with safe defaults, and @fastify/cookie unless the application has it.
+ */
+export async function registerSession (
+  app: FastifyInstance,
+  options: FastifySessionOptions,
+  secure: boolean | 'auto'
+): Promise<void> {
   if (!app.hasPlugin('@fastify/cookie')) await app.register(fastifyCookie)
 
   const { secret, algorithm } = options
@@ -27,7 +33,9 @@ export async function registerSession (app: FastifyInstance, options: FastifySes
 
 function memoryStore (app: FastifyInstance): MemorySessionStore {
   if (process.env.NODE_ENV === 'production') {
-    app.log.warn('Sessions are kept in the memory of this process: a restart signs everybody out, and other processes do not know them. Set session.store to a store that they share, such as one for Redis.')
+    app.log.warn('Sessions are kept in the memory of this process: ' +
+      'a restart signs all users out, and other processes do not see the sessions. ' +
+      'Set session.store to a store that all processes share, such as one for Redis.')
   }
   return new MemorySessionStore()
 }

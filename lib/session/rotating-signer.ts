@@ -1,15 +1,19 @@
 import { Signer } from '@fastify/cookie'
 import { BoundedMap } from '../base/bounded-map.js'
 
-/** Sessions with requests under way, at most: the signature of one more is computed twice, and after a rotation it has to sign in again. */
+/**
+ * The maximum number of remembered cookies. For a session that is not remembered the signature is
+ * computed twice, and after a rotation its user signs in again.
+ */
 const MAX_REMEMBERED = 10_000
 
 /**
- * Signs session cookies with the first secret and knows those signed with any of them.
+ * Signs session cookies with the first secret and accepts those signed with any of the secrets.
  *
- * @fastify/session compares the cookie of a request with a new signature of its id, and clears the cookie when they differ: after a
- * rotation the first page view would sign everybody out. So a session keeps the signature that its cookie came with, until a sign-in
- * gives it a new id. That one is verified with each request, and need not be computed once more.
+ * @fastify/session compares the cookie of a request with a new signature of its id and clears the
+ * cookie when they differ, so a rotation of secrets would sign all users out. Therefore a session
+ * keeps the signature of its cookie until a sign-in gives it a new id. Each request verifies that
+ * signature, so it need not be computed again.
  */
 export class RotatingSigner {
   readonly #signer: Signer
@@ -25,7 +29,8 @@ export class RotatingSigner {
 
   unsign (cookie: string): ReturnType<Signer['unsign']> {
     const unsigned = this.#signer.unsign(cookie)
-    if (unsigned.valid && (unsigned.renew || !this.#cookieById.has(unsigned.value))) this.#cookieById.set(unsigned.value, cookie)
+    const { valid, renew, value } = unsigned
+    if (valid && (renew || !this.#cookieById.has(value))) this.#cookieById.set(value, cookie)
     return unsigned
   }
 }

@@ -77,7 +77,7 @@ t.test('a refusal ends with its code, on the page, as JSON, by every way in', as
   t.equal((await browser.submit('/auth/local/register', ADA, PAGE)).headers.location, '/sign-in?error=not_invited')
   const response = await browser.post('/auth/local/register', ADA)
   t.equal(response.statusCode, 403)
-  t.strictSame(response.json(), { statusCode: 403, code: 'not_invited', error: 'Forbidden', message: 'This application did not admit you.' })
+  t.strictSame(response.json(), { statusCode: 403, code: 'not_invited', error: 'Forbidden', message: 'This application refused the sign-in.' })
   t.equal((await browser.get('/me')).json().principal, null)
 })
 
