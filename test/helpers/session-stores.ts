@@ -9,5 +9,5 @@ export const SESSION_STORES: ReadonlyArray<readonly [name: string, create: () =>
   ['a session store that serialises', () => new SlowSessionStore()]
 ]
 
-/** For what hardly depends on the session store: both of them, or the one that finds more mistakes. */
+/** Both of them in `test:all`. `npm test` runs on the one that finds more mistakes, where sessions are not what is tested. */
 export const SOME_SESSION_STORES = isThorough ? SESSION_STORES : SESSION_STORES.slice(1)

@@ -15,7 +15,7 @@ import { SESSION_SECRET, localProvider, principalIn, startApp } from '../helpers
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
-import { SESSION_STORES } from '../helpers/session-stores.js'
+import { SOME_SESSION_STORES } from '../helpers/session-stores.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
 const BASE_URL = 'https://app.example'
@@ -94,7 +94,7 @@ async function assertRefused (t: Test, browser: Browser, callback: string, [stat
 const INVALID_STATE = [400, 'invalid_state'] as const
 const PROVIDER_ERROR = [502, 'provider_error'] as const
 
-for (const [storeName, createSessionStore] of SESSION_STORES) {
+for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
   t.test(`with ${storeName}`, async t => {
     async function startWithKinds (t: Test) {
       const wire = new Wire()
