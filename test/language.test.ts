@@ -1,0 +1,55 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+
+const ROOT = join(import.meta.dirname, '..')
+
+/** The texts that are held to the language of CONTRIBUTING.md. */
+const TEXTS = [
+  'lib', 'SECURITY.md', 'CONTRIBUTING.md', 'CHANGELOG.md',
+  ':!lib/options.ts', ':!lib/plugin.ts',
+  ...['local', 'providers', 'routes', 'schema', 'store'].map(room => `:!lib/${room}`)
+]
+
+/** Words that hide who acts, instead of the nouns that CONTRIBUTING.md names. */
+const VAGUE = [
+  /\b(?:he|him|his|himself|she|her|hers|whoever|whomever|whom)\b/gi,
+  /\b(?:somebody|someone|nobody|anybody|everybody)\b/gi,
+  /\b(?:of ours|of his|of theirs|ways? in|what is none|(?:is|are) no (?!longer|more))\b/gi,
+  /\b(?:takes? away|taken away|took away)\b/gi
+]
+
+/** Text around a word of the list that is kept: names of persons, code that people copy. */
+const EXCEPTIONS: readonly RegExp[] = []
+
+const LISTED = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--', ...TEXTS], {
+  cwd: ROOT,
+  encoding: 'utf8'
+})
+const FILES = LISTED.split('\n').filter(file => /\.(?:ts|js|md)$/.test(file))
+
+/** Returns the vague words of a text, each with the number of its line. */
+function vagueWords (text: string): string[] {
+  return text.split('\n').flatMap((line, index) => {
+    const kept = EXCEPTIONS.reduce((rest, exception) => rest.replace(exception, ''), line)
+    const words = VAGUE.flatMap(pattern => Array.from(kept.matchAll(pattern), ([word]) => word))
+    return words.map(word => `${index + 1}: ${word.trim()}`)
+  })
+}
+
+t.test('the texts of the library name who acts', async t => {
+  t.ok(FILES.includes('SECURITY.md') && FILES.includes('lib/errors.ts'))
+
+  const vague = FILES.flatMap(file => {
+    return vagueWords(readFileSync(join(ROOT, file), 'utf8')).map(found => `${file}:${found}`)
+  })
+
+  t.strictSame(vague, [])
+})
+
+t.test('words that hide who acts are found, with their line', async t => {
+  const text = 'Whoever has no link\nis signed out by the plugin,\nand this is no way in. It is no longer one of his.'
+
+  t.strictSame(vagueWords(text), ['1: Whoever', '3: his', '3: is no', '3: way in', '3: of his'])
+})
