@@ -28,7 +28,8 @@ export type { Caller } from './local/fair-queue.js'
 export {
   LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck, type RegistrationPolicy
 } from './local/identity-provider.js'
-export type { Argon2Options, PasswordVerdict } from './local/password.js'
+export type { Argon2Options } from './local/argon2-cost.js'
+export type { PasswordVerdict } from './local/password.js'
 export type { ExtraClaims } from './local/token.js'
 export type { TokenClaims, TokenUse } from './local/token-claims.js'
 export type { Jwk, PublicJwk } from './local/token-keys.js'

@@ -1,10 +1,16 @@
 import { AuthError } from '../errors.js'
 
-/** For whom work is done, so that many requests of one client leave others their turn. */
+/**
+ * The caller that work is done for. Callers take turns, so that one client cannot keep the others
+ * waiting.
+ */
 export interface Caller {
-  /** The client's address; callers without one share a line. */
+  /** The address of the client; callers without an address share one line. */
   address?: string | undefined
-  /** Takes work that has not begun out of the queue when it aborts; the promise rejects with its reason. */
+  /**
+   * Removes work that has not begun from the queue when it aborts; the promise rejects with its
+   * reason.
+   */
   signal?: AbortSignal | undefined
 }
 
@@ -13,7 +19,7 @@ export interface FairQueueLimits {
   running: number
   /** Pieces of work that wait for their turn. */
   waiting: number
-  /** Seconds after which a caller that was refused should try again. */
+  /** Seconds after which a refused caller should try again. */
   retryAfter: number
 }
 
@@ -23,30 +29,36 @@ interface Turn {
 }
 
 /**
- * Runs a bounded number of pieces of work at a time and lets a bounded number wait. Each address has a line of its own and
- * the lines take turns. When no place is left, a caller with a shorter line takes the last place of the longest line.
+ * Runs a bounded number of pieces of work at a time and lets a bounded number wait. Each address
+ * has its own line, and the lines take turns. When no place is left, a caller with a shorter line
+ * takes the last place of the longest line.
  */
 export class FairQueue {
   readonly #limits: FairQueueLimits
   #running = 0
   #waiting = 0
-  /** The line that comes first has the next turn, and goes to the end then. */
+  /** Lines by address. The first line has the next turn and then moves to the end. */
   readonly #lines = new Map<string, Set<Turn>>()
 
   constructor (limits: FairQueueLimits) {
     this.#limits = limits
   }
 
-  /** The refusal `busy` of work that would not be taken in now; null when there is room. */
+  /**
+   * @returns the error `busy` when a caller at this address would get no place now; null when there
+   *   is one
+   */
   refusalFor (address = ''): AuthError | null {
-    const hasRoom = this.#waiting < this.#limits.waiting || this.#longestLine().size > (this.#lines.get(address)?.size ?? 0) + 1
+    const ownLength = this.#lines.get(address)?.size ?? 0
+    const hasRoom = this.#waiting < this.#limits.waiting || this.#longestLine().size > ownLength + 1
     return hasRoom ? null : this.#busy()
   }
 
   /**
-   * Runs the work when its turn has come.
+   * Waits for a turn and runs the work.
    *
-   * @throws AuthError `busy` when no place is left, or a caller with a shorter line takes it; the reason of `signal`
+   * @throws AuthError `busy` when no place is left, or a caller with a shorter line takes it; the
+   *   reason of `signal`
    */
   async run<T> (work: () => Promise<T>, caller: Caller = {}): Promise<T> {
     await this.#turn(caller)
@@ -87,7 +99,7 @@ export class FairQueue {
     })
   }
 
-  /** Gives the place of finished work to the next turn. */
+  /** Gives the place of finished work to the next turn in line. */
   #handOn (): void {
     const [first] = this.#lines
     if (first === undefined) {

@@ -2,16 +2,22 @@ import { availableParallelism } from 'node:os'
 import type * as argon2 from '@node-rs/argon2'
 import type { AuthError } from '../errors.js'
 import { Once } from '../base/once.js'
+import type { Argon2Cost } from './argon2-cost.js'
 import { type Caller, FairQueue } from './fair-queue.js'
-import type { Argon2Cost } from './password.js'
 
-/** What Node.js has unless the environment says otherwise; libuv takes what is not a number for 1. */
+/**
+ * Threads of Node.js's pool: four by default, and one for a setting that is not a number, as libuv
+ * reads it.
+ */
 const POOL_THREADS = Number.parseInt(process.env.UV_THREADPOOL_SIZE ?? '4', 10) || 1
 
-/** One thread of the pool stays free for files, names and keys. More hashes than cores finish no sooner, and each takes 19 MiB. */
+/**
+ * Hashes that run at a time. One thread of the pool stays free for files, DNS and keys. More hashes
+ * than cores do not finish sooner, and each takes 19 MiB.
+ */
 export const RUNNING = Math.max(1, Math.min(POOL_THREADS - 1, availableParallelism(), 8))
 
-/** At 20 ms a hash and two cores the last one waits 2.5 s. */
+/** Hashes that wait. At 20 ms per hash and two cores the last one waits 2.5 s. */
 export const WAITING = 256
 
 const queue = new FairQueue({ running: RUNNING, waiting: WAITING, retryAfter: 3 })
@@ -20,12 +26,13 @@ const queue = new FairQueue({ running: RUNNING, waiting: WAITING, retryAfter: 3 
 const native = new Once<typeof argon2>(() => import('@node-rs/argon2'))
 
 /**
- * Computes the password hashes of this process in the thread pool of Node.js, few at a time.
+ * Computes the password hashes of this process in the thread pool of Node.js, a few at a time.
  *
- * Both throw AuthError `busy` when too many hashes wait, and the reason of `signal` when it aborts before the turn has come.
+ * `hash` and `verify` throw AuthError `busy` when too many hashes wait, and the reason of `signal`
+ * when it aborts before the hash has begun.
  */
 export const hashing = {
-  /** Loads the native module, which the first password would otherwise wait for. */
+  /** Loads the native module, so that the first password does not wait for it. */
   async preload (): Promise<void> {
     await native.done()
   },
@@ -40,13 +47,16 @@ export const hashing = {
     return queue.run(async () => verify(hash, password), caller)
   },
 
-  /** Reads the parameters of a PHC string; throws for another string. */
+  /** Reads the parameters of a PHC string; throws for any other string. */
   async parametersOf (hash: string): Promise<argon2.ParsedHashOptions> {
     const { parseOptions } = await native.done()
     return parseOptions(hash)
   },
 
-  /** The refusal `busy` of a hash that would not be taken in now; null when there is room. */
+  /**
+   * @returns the error `busy` when the queue has no place for a caller at this address; null when
+   *   it has one
+   */
   refusalFor (address: string): AuthError | null {
     return queue.refusalFor(address)
   }

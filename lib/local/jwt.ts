@@ -1,4 +1,7 @@
-/** What needs jose, and is loaded with the first token. */
+/**
+ * The part that needs jose. It is loaded with the first token, to keep the start of an application
+ * fast.
+ */
 import type { webcrypto } from 'node:crypto'
 import { createRemoteJWKSet } from 'jose/jwks/remote'
 import type { JWTHeaderParameters } from 'jose'
@@ -9,32 +12,33 @@ import { AuthError } from '../errors.js'
 import { CLOCK_TOLERANCE, type TokenClaims, assertTokenText, isTokenClaims } from './token-claims.js'
 import type { TokenKeys } from './token-keys.js'
 
-/** Whose tokens are good, and by which keys. */
+/** The issuer whose tokens are accepted, with its algorithms and keys. */
 export interface Trust {
   readonly issuer: string
   readonly algorithms: readonly string[]
-  /** Any of them, whatever `kid` a token names. */
+  /** Each key is tried, whatever `kid` the token names. */
   readonly keys: ReadonlyArray<webcrypto.CryptoKey | JWTVerifyGetKey>
 }
 
 const JWT_TYPE = /^(?:application\/)?jwt$/i
 
-/** The strings of a JSON text; one with a colon behind it is a name. */
+/** Matches the strings of a JSON text; a string before a colon is a name. */
 const STRING = /"(?:[^"\\]|\\.)*"(\s*:)?/g
 
-/** A JWT in the compact serialization. */
+/** @returns a JWT in the compact serialization */
 export async function signedToken (claims: TokenClaims, { key, header }: TokenKeys['signing']): Promise<string> {
   return new SignJWT(claims).setProtectedHeader(header).sign(key)
 }
 
 /**
- * Checks all of a token that stays as it is: spelling, signature, header, issuer and the form of its claims.
+ * Checks everything about a token that cannot change: encoding, signature, header, issuer and the
+ * form of its claims.
  *
  * @throws AuthError `invalid_token`; `unavailable` when the keys cannot be fetched
  */
 export async function verifiedClaims (token: unknown, { keys, ...trust }: Trust): Promise<TokenClaims> {
   assertTokenText(token)
-  for (const key of isSpeltAsUsual(token) ? keys : []) {
+  for (const key of isCanonical(token) ? keys : []) {
     const claims = await claimsBy(key, token, trust)
     if (claims !== null) return claims
   }
@@ -42,8 +46,8 @@ export async function verifiedClaims (token: unknown, { keys, ...trust }: Trust)
 }
 
 /**
- * The keys that an issuer publishes. They are fetched when first needed, kept for ten minutes, and fetched
- * again for a key that is not among them, at most every thirty seconds.
+ * Returns a function that finds a key in the JWK Set at a URL. The set is fetched on first use,
+ * kept for ten minutes, and fetched again for an unknown key, at most every thirty seconds.
  */
 export function publishedKeys (url: URL): JWTVerifyGetKey {
   const keySet = createRemoteJWKSet(url)
@@ -58,7 +62,10 @@ export function publishedKeys (url: URL): JWTVerifyGetKey {
   }
 }
 
-/** Null for a token that another key signed, or that has something wrong: what it is, is not told. */
+/**
+ * @returns null for a token that another key signed or that is invalid: the error must not say
+ *   which
+ */
 async function claimsBy (
   key: Trust['keys'][number], token: string, { issuer, algorithms }: Omit<Trust, 'keys'>
 ): Promise<TokenClaims | null> {
@@ -69,7 +76,7 @@ async function claimsBy (
       requiredClaims: ['exp', 'iat', 'sub'],
       clockTolerance: CLOCK_TOLERANCE
     })
-    return isUsualHeader(protectedHeader) && isTokenClaims(payload) && hasUniqueNames(token, payload) ? payload : null
+    return isPlainHeader(protectedHeader) && isTokenClaims(payload) && hasUniqueNames(token, payload) ? payload : null
   } catch (error) {
     if (error instanceof AuthError) throw error
     return null
@@ -77,19 +84,25 @@ async function claimsBy (
 }
 
 /**
- * Another parameter could say something about the token that is not looked at, another type that the token
- * is not for this (RFC 8725 section 3.11).
+ * Whether the header has only the parameters `alg`, `typ` and `kid`, and the type JWT. Another
+ * parameter could change the meaning of the token, and another type means another kind of token
+ * (RFC 8725 section 3.11).
  */
-function isUsualHeader ({ alg, typ = 'JWT', kid = '', ...others }: JWTHeaderParameters): boolean {
+function isPlainHeader ({ alg, typ = 'JWT', kid = '', ...others }: JWTHeaderParameters): boolean {
   return Object.keys(others).length === 0 && typeof typ === 'string' && JWT_TYPE.test(typ) && typeof kid === 'string'
 }
 
-/** jose passes over padding, and Base64 over the last bits: of one token there would be several texts. */
-function isSpeltAsUsual (token: string): boolean {
+/**
+ * Whether the parts have the one correct encoding. Base64 decoders ignore padding and the last
+ * bits.
+ */
+function isCanonical (token: string): boolean {
   return token.split('.').every(part => Buffer.from(part, 'base64url').toString('base64url') === part)
 }
 
-/** A text that names a claim twice can be read in two ways (RFC 7519 section 4). */
+/**
+ * Whether no claim name appears twice: parsers differ in which one they read (RFC 7519 section 4).
+ */
 function hasUniqueNames (token: string, claims: TokenClaims): boolean {
   const [, payload = ''] = token.split('.')
   const strings = Array.from(Buffer.from(payload, 'base64url').toString().matchAll(STRING))

@@ -1,11 +1,14 @@
 import { type JsonValue, isPlainObject } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 
-/** What a token is for, when it is not a user's general credential. Both must be named again to verify it. */
+/**
+ * Restricts a token to one use. The same purpose and audience must be named again to verify the
+ * token.
+ */
 export interface TokenUse {
-  /** For example `invitation` or `pre-auth`. */
+  /** What the token is for, such as `invitation` or `pre-auth`. */
   purpose?: string
-  /** For example the name of the service that is called (RFC 7519 section 4.1.3). */
+  /** The recipient, such as the name of the service that is called (RFC 7519 section 4.1.3). */
   audience?: string
 }
 
@@ -13,35 +16,38 @@ export interface TokenUse {
 export interface TokenClaims {
   /** The option `issuer` of the provider. */
   iss: string
-  /** The user id, or what else the token was issued for. */
+  /** The user id, or another subject that the token was issued for. */
   sub: string
-  /** When it was issued: seconds since the epoch. */
+  /** The time of issue: seconds since the epoch. */
   iat: number
-  /** When it expires: seconds since the epoch. */
+  /** The time of expiry: seconds since the epoch. */
   exp: number
-  /** A UUID of its own for each token that `issueIdToken` makes; tokens of another library may lack it. */
+  /** A UUID, unique to each token of `issueIdToken`; tokens of another library may lack it. */
   jti?: string
-  /** The audience of its {@link TokenUse}. */
+  /** The `audience` of the {@link TokenUse}. */
   aud?: string
-  /** The purpose of its {@link TokenUse}. */
+  /** The `purpose` of the {@link TokenUse}. */
   purpose?: string
   [claim: string]: JsonValue | undefined
 }
 
-/** As much as a server takes for all headers together; a longer token is neither issued nor verified. */
+/**
+ * Characters of a token. Node.js accepts no more for all headers together, so no longer token is
+ * issued or verified.
+ */
 export const MAX_TOKEN_LENGTH = 16_384
 
-/** Seconds by which the clock of the machine that issued a token may be ahead. */
+/** Seconds by which the issuer's clock may be ahead. */
 export const CLOCK_TOLERANCE = 5
 
-/** @throws AuthError `invalid_token` for anything but a text of at most 16384 characters */
+/** @throws AuthError `invalid_token` unless the token is a string of at most 16384 characters */
 export function assertTokenText (token: unknown): asserts token is string {
   if (typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH) throw new AuthError('invalid_token')
 }
 
 /**
- * Refuses a use that is not one: a purpose that is undefined by mistake would make, or accept, a token
- * that is good for everything.
+ * Checks the form of a use. A purpose that is undefined by mistake would issue, or accept, a token
+ * without any restriction.
  *
  * @throws OptionsError
  */
@@ -58,14 +64,14 @@ export function assertUse (use: unknown): void {
   }
 }
 
-/** Whether claims have the form of RFC 7519 section 4.1, and include those that are checked. */
+/** Whether the claims have the form of RFC 7519 section 4.1 and include the required ones. */
 export function isTokenClaims (claims: unknown): claims is TokenClaims {
   return isPlainObject(claims) && isNonEmpty(claims.sub) && isTime(claims.iat) && isTime(claims.exp) &&
     (claims.jti === undefined || typeof claims.jti === 'string')
 }
 
 /**
- * Checks what can change between two uses of a token: its times, and what it is used for.
+ * Checks the times and the use of a token, which may differ each time that the token is presented.
  *
  * @throws AuthError `invalid_token`
  */

@@ -3,8 +3,8 @@ import { isPlainObject, isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
 
 /**
- * A JSON Web Key (RFC 7517) for ES256 (`kty` EC, `crv` P-256) or EdDSA (`kty` OKP, `crv` Ed25519), such
- * as `exportJWK` of jose makes.
+ * A JSON Web Key (RFC 7517) for ES256 (`kty` EC, `crv` P-256) or EdDSA (`kty` OKP, `crv` Ed25519),
+ * as exported by `exportJWK` of jose.
  */
 export interface Jwk {
   /** `EC` or `OKP`. */
@@ -17,15 +17,15 @@ export interface Jwk {
   y?: string | undefined
   /** The private key. */
   d?: string | undefined
-  /** `ES256` or `EdDSA`; default what `crv` says. */
+  /** `ES256` or `EdDSA`; default the algorithm of `crv`. */
   alg?: string | undefined
   /** `sig`, or absent. */
   use?: string | undefined
-  /** The name of the key; default its thumbprint (RFC 7638). */
+  /** The id of the key; default its thumbprint (RFC 7638). */
   kid?: string | undefined
 }
 
-/** A public key as it is published: never with a private member. */
+/** A published public key, without any private member. */
 export interface PublicJwk {
   /** `EC` or `OKP`. */
   readonly kty: string
@@ -37,9 +37,9 @@ export interface PublicJwk {
   readonly y?: string
   /** `ES256` or `EdDSA`. */
   readonly alg: string
-  /** Nothing but signatures. */
+  /** For signatures only. */
   readonly use: 'sig'
-  /** What the header of a token names its key by. */
+  /** The id of the key, which the header of a token names. */
   readonly kid: string
 }
 
@@ -48,14 +48,17 @@ export interface TokenKeys {
   readonly algorithms: readonly string[]
   readonly signing: { readonly key: webcrypto.CryptoKey, readonly header: { alg: string, typ: 'JWT', kid?: string } }
   readonly verifying: readonly webcrypto.CryptoKey[]
-  /** What verifies tokens and can be told to everyone; null for secrets. */
+  /** The public keys to publish; null with secrets. */
   readonly published: readonly PublicJwk[] | null
 }
 
-/** What tokens of a key pair may be signed with (RFC 7518 section 3.1, RFC 8037). */
+/** The signature algorithms of key pairs (RFC 7518 section 3.1, RFC 8037). */
 export const KEY_PAIR_ALGORITHMS = ['ES256', 'EdDSA']
 
-/** With the names that JWKs give the algorithm: Web Crypto says `Ed25519` for EdDSA. */
+/**
+ * The supported kinds of keys. `names` are the values of `alg` in a JWK: Web Crypto writes
+ * `Ed25519` for EdDSA.
+ */
 const KINDS = [
   { kty: 'EC', crv: 'P-256', alg: 'ES256', names: ['ES256'], algorithm: { name: 'ECDSA', namedCurve: 'P-256' } },
   { kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', names: ['EdDSA', 'Ed25519'], algorithm: { name: 'Ed25519' } }
@@ -67,7 +70,7 @@ type NamedKey = JsonWebKey & { kid?: string }
 const EXPECTED = 'for ES256 (kty EC, crv P-256) or EdDSA (kty OKP, crv Ed25519); ' +
   'its kid, if it has one, must be a non-empty string and its use "sig"'
 
-/** @param secrets the first signs, all verify */
+/** Imports secrets for HS256: the first one signs, all verify. */
 export function keysOfSecrets ([secret, ...olderSecrets]: readonly [string, ...string[]]): TokenKeys {
   const key = keyOfSecret(secret)
   return {
@@ -79,18 +82,19 @@ export function keysOfSecrets ([secret, ...olderSecrets]: readonly [string, ...s
 }
 
 /**
- * @param signingKey a private JWK or several: the first signs, all verify
- * @throws OptionsError naming the option and never the key
+ * Imports one or several private JWKs: the first one signs, all verify.
+ *
+ * @throws OptionsError naming the option, never showing the key
  */
 export function keysOfSigningKey (signingKey: unknown): TokenKeys {
   const pairs = Array.isArray(signingKey)
     ? signingKey.map((jwk: unknown, index) => keyPairOf(jwk, `signingKey[${index}]`))
     : [keyPairOf(signingKey, 'signingKey')]
   const [first] = pairs
-  if (first === undefined) throw new OptionsError('signingKey must hold at least one private JWK')
+  if (first === undefined) throw new OptionsError('signingKey must contain at least one private JWK')
   const published = Object.freeze(pairs.map(({ jwk }) => jwk))
   if (new Set(published.map(({ kid }) => kid)).size < published.length) {
-    throw new OptionsError('signingKey must hold different keys, each with a kid of its own')
+    throw new OptionsError('signingKey must contain different keys, each with its own kid')
   }
   return {
     algorithms: KEY_PAIR_ALGORITHMS,
@@ -101,7 +105,8 @@ export function keysOfSigningKey (signingKey: unknown): TokenKeys {
 }
 
 /**
- * @param keys public JWKs, of which each verifies
+ * Imports public JWKs, which only verify.
+ *
  * @throws OptionsError naming the option
  */
 export function verifyingKeysOf (keys: unknown): readonly webcrypto.CryptoKey[] {
@@ -110,7 +115,7 @@ export function verifyingKeysOf (keys: unknown): readonly webcrypto.CryptoKey[] 
   }
   return keys.map((jwk: unknown, index) => {
     if (isPlainObject(jwk) && 'd' in jwk) {
-      throw new OptionsError(`keys[${index}] is a private key, which only the issuer may have; leave out its member d`)
+      throw new OptionsError(`keys[${index}] is a private key, which only the issuer may have; remove its member d`)
     }
     return imported(jwk, `keys[${index}] must be a public JWK`, (key, { algorithm }) =>
       createPublicKey({ key, format: 'jwk' }).toCryptoKey(algorithm, true, ['verify']))
@@ -130,10 +135,11 @@ interface KeyPair {
 function keyPairOf (jwk: unknown, option: string): KeyPair {
   return imported(jwk, `${option} must be a private JWK`, (key, { kty, crv, alg, algorithm }) => {
     const privateKey = createPrivateKey({ key, format: 'jwk' })
-    // Made from the private key and not copied from its JWK: nothing private can be among its members.
+    // Derived from the private key instead of copied from its JWK, so that no private member can be
+    // published.
     const publicKey = createPublicKey(privateKey)
     const { x = '', y } = publicKey.export({ format: 'jwk' })
-    // In the order of the thumbprint (RFC 7638 section 3.2).
+    // The order of members that the thumbprint prescribes (RFC 7638 section 3.2).
     const point = { crv, kty, x, ...(y !== undefined && { y }) }
     const { kid = hash('sha256', JSON.stringify(point), 'base64url') } = key
     return {
@@ -145,7 +151,8 @@ function keyPairOf (jwk: unknown, option: string): KeyPair {
 }
 
 /**
- * What `importKey` makes of a JWK. The error does not say what is wrong with it, for that could be a part of the key.
+ * Imports a JWK with `importKey`. The error does not say what is wrong with the JWK: that could
+ * reveal a part of the key.
  *
  * @throws OptionsError
  */

@@ -1,29 +1,35 @@
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError, assertKnownOptions } from '../errors.js'
 import { Once } from '../base/once.js'
-import { assertSecureUrl } from '../providers/provider-options.js'
+import { assertSecureUrl } from '../http/secure-url.js'
 import { type TokenClaims, type TokenUse, assertUsable } from './token-claims.js'
 import { type Jwk, KEY_PAIR_ALGORITHMS, verifyingKeysOf } from './token-keys.js'
 
-/** What {@link TokenVerifier} takes: either `jwksUrl` or `keys`. */
+/** Options of a {@link TokenVerifier}: either `jwksUrl` or `keys` is required. */
 export interface TokenVerifierOptions {
   /** The `iss` of the tokens: the option `issuer` of the application that issues them. */
   issuer: string
   /** The URL of the application's `/auth/local/jwks.json`. */
   jwksUrl?: string | undefined
-  /** The public keys themselves, where the service cannot reach the application. */
+  /** The public keys themselves, for a service that cannot reach the application. */
   keys?: readonly Jwk[] | undefined
-  /** The audience that tokens must have been made for; without it, only tokens without an audience are good. */
+  /**
+   * The audience that tokens must be issued for; without it, only tokens without an audience are
+   * accepted.
+   */
   audience?: string | undefined
-  /** Permits plain http for `jwksUrl`, for development servers on this machine only; default false. */
+  /**
+   * Permits plain http for `jwksUrl`, for development servers on this machine only; default false.
+   */
   allowInsecureRequests?: boolean | undefined
 }
 
 const KNOWN_OPTIONS = ['issuer', 'jwksUrl', 'keys', 'audience', 'allowInsecureRequests']
 
 /**
- * Verifies the tokens of a {@link LocalIdentityProvider} with a `signingKey`, in a service that cannot
- * make any: it has public keys only, and needs no session, no store and no Fastify.
+ * Verifies the tokens of a {@link LocalIdentityProvider} that has a `signingKey`. Meant for
+ * services that verify tokens but must not issue them: needs only public keys, and no session,
+ * store or Fastify.
  *
  * @example
  * ```ts
@@ -37,7 +43,7 @@ export class TokenVerifier {
   readonly #claimsOf: Once<(token: string) => Promise<TokenClaims>>
 
   /**
-   * Fetches nothing yet: the keys are fetched with the first token.
+   * Checks the options. The keys are fetched with the first token.
    *
    * @throws OptionsError naming the option
    */
@@ -55,8 +61,8 @@ export class TokenVerifier {
       throw new OptionsError('allowInsecureRequests must be true or false')
     }
     if ((jwksUrl === undefined) === (keys === undefined)) {
-      throw new OptionsError('TokenVerifier takes either jwksUrl, such as https://app.example/auth/local/jwks.json, ' +
-        'or keys')
+      throw new OptionsError(
+        'TokenVerifier takes either jwksUrl, such as https://app.example/auth/local/jwks.json, or keys')
     }
     if (keys === undefined) assertSecureUrl(jwksUrl, allowInsecureRequests, 'jwksUrl')
     const given = keys === undefined ? null : verifyingKeysOf(keys)
@@ -70,13 +76,13 @@ export class TokenVerifier {
   }
 
   /**
-   * Verifies a JWT: signature (ES256 or EdDSA), issuer, times and audience. A token that was made for a
-   * purpose is refused.
+   * Verifies a JWT: signature (ES256 or EdDSA), issuer, times and audience. Refuses a token that
+   * was issued for a purpose.
    *
    * @param token in the compact serialization, at most 16384 characters
    * @returns the decoded claims
-   * @throws AuthError `invalid_token`, whatever is wrong with the token; `unavailable` when the keys
-   *   cannot be fetched
+   * @throws AuthError `invalid_token` for every invalid token; `unavailable` when the keys cannot
+   *   be fetched
    * @see RFC 7519 section 7.2, RFC 8725 section 3
    */
   async verify (token: string): Promise<TokenClaims> {

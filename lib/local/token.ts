@@ -8,25 +8,25 @@ import {
 import type { TokenKeys } from './token-keys.js'
 import { VerifiedTokens } from './verified-tokens.js'
 
-/** Claims that the issuer sets (RFC 7519 section 4.1) or that decide what a token is good for. */
+/** Claims that the issuer sets (RFC 7519 section 4.1) or that restrict the use of a token. */
 const RESERVED = ['iss', 'sub', 'iat', 'exp', 'jti', 'nbf', 'aud', 'purpose'] as const
 const RESERVED_CLAIMS: ReadonlySet<string> = new Set(RESERVED)
 
 /**
- * What a token may say besides: plain JSON data, under names that are not the issuer's (`iss`, `iat`,
- * `exp`, `jti`, `nbf`, `aud`, `purpose`). A `sub`, which the claims of a principal have, must be the user
- * id that the token is issued for.
+ * Extra claims of a token: plain JSON data, without the names that the issuer sets (`iss`, `iat`,
+ * `exp`, `jti`, `nbf`, `aud`, `purpose`). A `sub`, as in the claims of a principal, must equal the
+ * user id that the token is issued for.
  */
 export type ExtraClaims = { readonly [claim: string]: JsonValue | undefined } &
   { readonly [C in Exclude<typeof RESERVED[number], 'sub'>]?: never }
 
 const SUB_ADVICE = ' The sub of a token is its userId; ' +
-  'of a principal pass the other claims: const { sub, ...claims } = principal.claims.'
+  'pass the other claims of a principal: const { sub, ...claims } = principal.claims.'
 
 const MIN_TTL = 1
 const MAX_TTL = 30 * 24 * 60 * 60
 
-/** An application that starts issues no token, so it does not load what makes one. */
+/** Loaded with the first token, because an application that starts issues none. */
 const jwt = new Once(() => import('./jwt.js'))
 
 /** Issues and verifies the JWTs of one issuer. */
@@ -41,8 +41,10 @@ export class TokenIssuer {
   }
 
   /**
+   * Issues a token.
+   *
    * @param ttl seconds, 1 to 2592000
-   * @throws AuthError `invalid_claims`, `invalid_ttl`; OptionsError for a use that is not one
+   * @throws AuthError `invalid_claims`, `invalid_ttl`; OptionsError for an invalid `use`
    */
   async issue (userId: string, claims: ExtraClaims, ttl: number, use: TokenUse): Promise<string> {
     if (typeof userId !== 'string' || userId === '') {
@@ -64,13 +66,17 @@ export class TokenIssuer {
     }, this.#keys.signing)
     if (token.length > MAX_TOKEN_LENGTH) {
       throw new AuthError('invalid_claims', {
-        message: `The claims make a token of more than ${MAX_TOKEN_LENGTH} characters, which no header could carry.`
+        message: `The claims make a token of more than ${MAX_TOKEN_LENGTH} characters, too long for a header.`
       })
     }
     return token
   }
 
-  /** @throws AuthError `invalid_token`, whatever is wrong with the token; OptionsError for a use that is not one */
+  /**
+   * Verifies a token and returns its claims.
+   *
+   * @throws AuthError `invalid_token` for every invalid token; OptionsError for an invalid `use`
+   */
   async verify (token: unknown, use: TokenUse): Promise<TokenClaims> {
     assertUse(use)
     assertTokenText(token)
@@ -88,7 +94,10 @@ export class TokenIssuer {
   }
 }
 
-/** A token's claims without those that only its issuer may set: what of a principal can go into a token. */
+/**
+ * Removes the claims that only the issuer may set, so that a principal's claims can go into a
+ * token.
+ */
 export function withoutReservedClaims (claims: Record<string, JsonValue | undefined>): ExtraClaims {
   const isExtra = ([name, value]: [string, unknown]) => value !== undefined && !RESERVED_CLAIMS.has(name)
   return Object.fromEntries(Object.entries(claims).filter(isExtra))

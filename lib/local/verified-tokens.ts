@@ -5,10 +5,12 @@ import type { TokenClaims } from './token-claims.js'
 const MAX_REMEMBERED = 1000
 
 /**
- * Tokens that were verified, with what they say: machines send theirs again and again. Whether a token is current, and good for a use, is
- * for whoever asks; what is remembered here is forgotten with the secrets that it was verified with, for each issuer has a memory of its own.
+ * Remembers the claims of verified tokens, because machines send the same token again and again.
+ * The caller still checks times and use. Each issuer has its own memory, so that no token outlives
+ * the secrets that verified it.
  *
- * Nobody finds tokens here: the keys are their hashes. Those that were used longest ago go first.
+ * Keeps hashes instead of tokens, so that a dump of the memory contains no tokens. Forgets the
+ * least recently used token first.
  */
 export class VerifiedTokens {
   readonly #claimsByHash = new BoundedMap<string>(MAX_REMEMBERED)
@@ -19,7 +21,7 @@ export class VerifiedTokens {
     const json = this.#claimsByHash.get(key)
     if (json === undefined) return undefined
     this.#claimsByHash.set(key, json)
-    // Each time anew, for the claims are the application's to change.
+    // A new object for each call, because the application may change it.
     return JSON.parse(json)
   }
 

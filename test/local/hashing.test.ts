@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { DEFAULT_ARGON2_COST } from '../../lib/local/password.js'
+import { DEFAULT_ARGON2_COST } from '../../lib/local/argon2-cost.js'
 import { hashing } from '../../lib/local/hashing.js'
 import { CAPACITY } from '../helpers/hashing.js'
 

@@ -99,10 +99,10 @@ t.test('a secret publishes nothing', async t => {
 const good = ecKey()
 const { d: _d, ...withoutPrivate } = good
 const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
-  ['a secret beside a signing key', { secret: SECRET, signingKey: good }, /^signingKey stands in place of secret: give one of them$/],
-  ['no key in the list', { signingKey: [] }, /^signingKey must hold at least one private JWK$/],
-  ['one key twice', { signingKey: [good, good] }, /^signingKey must hold different keys, each with a kid of its own$/],
-  ['one kid twice', { signingKey: [{ ...good, kid: '1' }, { ...edKey(), kid: '1' }] }, /^signingKey must hold different keys/],
+  ['a secret beside a signing key', { secret: SECRET, signingKey: good }, /^signingKey replaces secret: set only one of them$/],
+  ['no key in the list', { signingKey: [] }, /^signingKey must contain at least one private JWK$/],
+  ['one key twice', { signingKey: [good, good] }, /^signingKey must contain different keys, each with its own kid$/],
+  ['one kid twice', { signingKey: [{ ...good, kid: '1' }, { ...edKey(), kid: '1' }] }, /^signingKey must contain different keys/],
   ['a wrong key in a list', { signingKey: [good, withoutPrivate] }, /^signingKey\[1\] must be a private JWK for ES256/],
   ...Object.entries({
     'a public key': withoutPrivate,

@@ -153,7 +153,7 @@ const MISTAKES: Array<[what: string, options: unknown, message: RegExp]> = [
   ['a permission that is a text', { issuer: ISSUER, jwksUrl: JWKS_URL, allowInsecureRequests: 'yes' }, /^allowInsecureRequests must be true or false$/],
   ['no key', { issuer: ISSUER, keys: [] }, /^keys must be a list of public JWKs/],
   ['a JWK Set', { issuer: ISSUER, keys: { keys: KEYS } }, /^keys must be a list of public JWKs/],
-  ['a private key', { issuer: ISSUER, keys: [...KEYS, ecKey()] }, /^keys\[1\] is a private key, which only the issuer may have; leave out its member d$/],
+  ['a private key', { issuer: ISSUER, keys: [...KEYS, ecKey()] }, /^keys\[1\] is a private key, which only the issuer may have; remove its member d$/],
   ['a key on another curve', { issuer: ISSUER, keys: [{ ...ecKey('P-384'), d: undefined }].map(({ d, ...key }) => key) }, /^keys\[0\] must be a public JWK for ES256/],
   ['a point that is not on the curve', { issuer: ISSUER, keys: [{ ...KEYS[0], y: KEYS[0]?.x }] }, /^keys\[0\] must be a public JWK for ES256/],
   ['null for a key', { issuer: ISSUER, keys: [null] }, /^keys\[0\] must be a public JWK for ES256/]

@@ -293,7 +293,7 @@ t.test("the claims of a principal make a token when their sub is the user id, an
 
   t.match(await issuer.verify(await issuer.issue('ada', claims, 900, {}), {}), { sub: 'ada', email: 'ada@example.com', role: 'admin' })
   for (const sub of ['google-123', '', 'Ada']) {
-    await t.rejects(issuer.issue('ada', { ...claims, sub }, 900, {}), { code: 'invalid_claims', message: 'of a principal pass the other claims: const { sub, ...claims } = principal.claims.' })
+    await t.rejects(issuer.issue('ada', { ...claims, sub }, 900, {}), { code: 'invalid_claims', message: 'pass the other claims of a principal: const { sub, ...claims } = principal.claims.' })
   }
 })
 
