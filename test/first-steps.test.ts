@@ -45,7 +45,7 @@ const MISTAKES: Mistake[] = [
   ['a client id that is no text', make(given => new GitHubProvider(given({ clientId: 42, clientSecret: SECRET }))),
     'OptionsError', 'github: clientId must be the client id that the provider gave you'],
   ['half of the settings of a provider', make(() => providersFromEnv({ GOOGLE_CLIENT_SECRET: SECRET })),
-    'OptionsError', 'GOOGLE_CLIENT_ID is not set, but GOOGLE_CLIENT_SECRET is; set GOOGLE_CLIENT_ID too, or take GOOGLE_CLIENT_SECRET away to go without this provider'],
+    'OptionsError', 'GOOGLE_CLIENT_ID is not set, but GOOGLE_CLIENT_SECRET is; set GOOGLE_CLIENT_ID too, or unset GOOGLE_CLIENT_SECRET to leave out this provider'],
 
   // baseUrl
   ['no baseUrl', register({ session, providers: [google()] }),
@@ -103,7 +103,7 @@ const MISTAKES: Mistake[] = [
   ['an issuer as discovery URL', make(() => new OidcProvider({ name: 'id', discoveryUrl: 'https://id.example', clientId: 'an-id', clientSecret: SECRET })),
     'OptionsError', 'id: discoveryUrl must end in /.well-known/openid-configuration'],
   ['a tenant of Auth0 with a path', make(() => new Auth0Provider({ domain: 'https://tenant.eu.auth0.com/login', clientId: 'an-id', clientSecret: SECRET })),
-    'OptionsError', 'auth0: domain must be the https: URL of the tenant, or its host, such as tenant.eu.auth0.com (http: for a development server on this machine, with allowInsecureRequests), with no more than a host and a port'],
+    'OptionsError', 'auth0: domain must be the https: URL of the tenant, or its host, such as tenant.eu.auth0.com (http: for a development server on this machine, with allowInsecureRequests), with nothing but a host and a port'],
 
   // Where and when it is registered
   ['registered twice', async app => { await app.register(authPlugin, { session }); await app.register(authPlugin, { session }) },

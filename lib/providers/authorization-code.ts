@@ -3,19 +3,21 @@ import * as oauth from 'oauth4webapi'
 import { type BackChannel, type BackChannelOptions, backChannel } from './back-channel.js'
 import { ClientCredentials } from './client-authentication.js'
 import { unacceptable } from './failures.js'
-import type { AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ProviderOptions, ProviderTokens } from './provider.js'
+import type {
+  AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ProviderOptions, ProviderTokens
+} from './provider.js'
 
-/** Seconds by which the provider's clock may be off. */
+/** Seconds by which the provider's clock may differ. */
 export const CLOCK_TOLERANCE = 30
 
 export interface AuthorizationCodeFlowOptions extends Required<ProviderOptions>, BackChannelOptions {
-  /** The only method to use; undefined leaves the choice to the metadata and to what works. */
+  /** The only method to use; undefined to choose by the metadata, with a retry. */
   clientAuthentication: ClientAuthentication | undefined
 }
 
 /**
- * The authorization code flow (RFC 6749 section 4.1) with PKCE (RFC 7636): what OpenID Connect and
- * plain OAuth 2.0 have in common.
+ * Runs the part of the authorization code flow (RFC 6749 section 4.1) with PKCE (RFC 7636) that
+ * OpenID Connect and plain OAuth 2.0 have in common.
  */
 export class AuthorizationCodeFlow {
   readonly client: oauth.Client
@@ -33,13 +35,18 @@ export class AuthorizationCodeFlow {
     this.#authorizationParams = authorizationParams
   }
 
-  /** What is sent to the provider and must not come back into the log. */
+  /**
+   * @returns secrets of the token request, which a provider may quote in an error and the log must
+   *   not show
+   */
   secretsOf ({ parameters, codeVerifier }: AuthorizationResponse): string[] {
     return [...this.#credentials.secrets, codeVerifier, ...parameters.getAll('code')]
   }
 
-  /** The authorization request (RFC 6749 section 4.1.1). */
-  authorizationUrl (server: oauth.AuthorizationServer, request: AuthorizationRequest, extra: Record<string, string> = {}): URL {
+  /** Builds the authorization request (RFC 6749 section 4.1.1). */
+  authorizationUrl (
+    server: oauth.AuthorizationServer, request: AuthorizationRequest, extra: Record<string, string> = {}
+  ): URL {
     const { redirectUri, state, codeVerifier, loginHint, prompt, maxAge, scopes = [] } = request
     const url = new URL(String(server.authorization_endpoint))
     const scope = [...new Set([...this.scopes, ...scopes])].join(' ')
@@ -54,7 +61,8 @@ export class AuthorizationCodeFlow {
       response_type: 'code',
       ...(scope !== '' && { scope }),
       state,
-      // RFC 7636 section 4.2; whatever the metadata say: a server that does not know PKCE ignores it.
+      // Sent whatever the metadata say: a server that does not support PKCE ignores it (RFC 7636
+      // section 4.2).
       code_challenge: createHash('sha256').update(codeVerifier).digest('base64url'),
       code_challenge_method: 'S256'
     }
@@ -62,24 +70,29 @@ export class AuthorizationCodeFlow {
     return url
   }
 
-  /** Checks the authorization response and sends the token request for its code (RFC 6749 section 4.1.3). */
+  /** Validates the authorization response and sends the token request (RFC 6749 section 4.1.3). */
   async redeem (server: oauth.AuthorizationServer, response: AuthorizationResponse): Promise<Response> {
     const { parameters, state, redirectUri, codeVerifier } = response
-    // oauth4webapi passes over an empty one where the metadata announce none.
+    // oauth4webapi ignores an empty iss when the metadata do not announce one.
     if (parameters.get('iss') === '') throw unacceptable('the authorization response has an empty iss')
     const validated = oauth.validateAuthResponse(server, this.client, parameters, state)
-    return this.#credentials.authenticate(server, async authentication =>
-      oauth.authorizationCodeGrantRequest(server, this.client, authentication, validated, redirectUri, codeVerifier, this.http))
+    return this.#credentials.authenticate(server, async authentication => oauth.authorizationCodeGrantRequest(
+      server, this.client, authentication, validated, redirectUri, codeVerifier, this.http))
   }
 }
 
-/** Types of access tokens that oauth4webapi takes and that cannot be used as Bearer tokens (RFC 6749 section 7.1). */
+/**
+ * Refuses the token types that oauth4webapi accepts but that are not Bearer tokens (RFC 6749
+ * section 7.1).
+ */
 export const RECOGNIZED_TOKEN_TYPES: oauth.RecognizedTokenTypes = {
-  dpop: () => { throw unacceptable('the access token is bound to a key (DPoP), which was not asked for') }
+  dpop: () => { throw unacceptable('the access token is bound to a key (DPoP), which was not requested') }
 }
 
+/** Names the parameters of a token response as {@link ProviderTokens} does. */
 export function tokensOf (response: oauth.TokenEndpointResponse): ProviderTokens {
-  const { access_token: accessToken, refresh_token: refreshToken, id_token: idToken, expires_in: expiresIn, scope } = response
+  const { access_token: accessToken, refresh_token: refreshToken, id_token: idToken } = response
+  const { expires_in: expiresIn, scope } = response
   return {
     accessToken,
     ...(refreshToken !== undefined && { refreshToken }),

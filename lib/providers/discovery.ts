@@ -1,18 +1,21 @@
 import * as oauth from 'oauth4webapi'
 import { Once } from '../base/once.js'
+import { isSecureUrl } from '../http/secure-url.js'
 import type { BackChannel } from './back-channel.js'
 import { failureAt, unacceptable } from './failures.js'
 import { parsedJson } from './parsed-json.js'
-import { isSecureUrl } from './provider-options.js'
 
 export interface DiscoveryOptions {
   /** The URL of the document. */
   url: URL
-  /** The issuers that the document may name; the first is the one to expect. */
+  /** The issuers that the document may name; an error names the first one as expected. */
   issuers: readonly [URL, ...URL[]]
 }
 
-/** The metadata of an OpenID provider (OpenID Connect Discovery 1.0), fetched on first use and kept. */
+/**
+ * Fetches the metadata of an OpenID provider (OpenID Connect Discovery 1.0) on first use and keeps
+ * them.
+ */
 export class Discovery {
   readonly #options: DiscoveryOptions
   readonly #http: BackChannel
@@ -23,7 +26,10 @@ export class Discovery {
     this.#http = http
   }
 
-  /** Resolves to one object, always the same: oauth4webapi keeps the provider's keys by it. */
+  /**
+   * Resolves to the same object each time, because oauth4webapi caches the provider's keys by this
+   * object.
+   */
   metadata (): Promise<oauth.AuthorizationServer> {
     return this.#document.done()
   }
@@ -32,7 +38,8 @@ export class Discovery {
     const { url, issuers } = this.#options
     const { headers, [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: allowInsecureRequests } = this.#http
     try {
-      // oauth4webapi would build a URL from an issuer, and not every provider answers at that one.
+      // oauth4webapi would derive the URL from an issuer, but some providers have their document
+      // elsewhere.
       const response = await fetch(url.href, { method: 'GET', headers: { ...headers, accept: 'application/json' } })
       const issuer = await expectedIssuer(issuers, response)
       return usable(await oauth.processDiscoveryResponse(issuer, response), allowInsecureRequests)
@@ -42,17 +49,20 @@ export class Discovery {
   }
 }
 
-/** The issuer that the document names, if it is one of those expected, else the one to compare it with. */
+/**
+ * @returns the accepted issuer that the document names, else the first one, for the comparison to
+ *   fail
+ */
 async function expectedIssuer (issuers: DiscoveryOptions['issuers'], response: Response): Promise<URL> {
   const { issuer }: { issuer?: unknown } = Object(parsedJson(await response.clone().text()))
   const named = URL.parse(String(issuer))
   return issuers.find(({ href }) => href === named?.href) ?? issuers[0]
 }
 
-/** What requests and browsers are sent to; the last one only some providers have. */
+/** The URLs of the document that are used. The last one is optional. */
 const ENDPOINTS = ['authorization_endpoint', 'token_endpoint', 'jwks_uri', 'userinfo_endpoint'] as const
 
-/** The document, if a sign-in can be built on it. */
+/** Checks the parts of the document that a sign-in uses. */
 function usable (server: oauth.AuthorizationServer, allowInsecureRequests: boolean): oauth.AuthorizationServer {
   for (const name of ENDPOINTS) {
     const isAbsent = name === 'userinfo_endpoint' && server[name] === undefined
@@ -65,14 +75,14 @@ function usable (server: oauth.AuthorizationServer, allowInsecureRequests: boole
     token_endpoint_auth_methods_supported: methods = []
   } = server
   if (!Array.isArray(algorithms) || !Array.isArray(methods)) {
-    throw unacceptable('the discovery document has something else where a list of algorithms or methods should be')
+    throw unacceptable('the discovery document has algorithms or methods that are not a list')
   }
   return { ...server, id_token_signing_alg_values_supported: algorithms.filter(isAsymmetric) }
 }
 
 /**
- * Whether only the provider has the key: whatever the document offers, an ID token is signed, and
- * not by an HMAC with the client secret.
+ * Whether an algorithm is a signature with a private key. Unsigned ID tokens and those with an HMAC
+ * of the client secret are refused, even if the document offers them.
  */
 function isAsymmetric (algorithm: unknown): boolean {
   return typeof algorithm === 'string' && algorithm !== 'none' && !algorithm.startsWith('HS')

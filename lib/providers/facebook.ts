@@ -6,7 +6,7 @@ import { parsedJson } from './parsed-json.js'
 import { withFixed } from './provider-options.js'
 import type { Authentication, AuthorizationResponse, ProviderOptions, UncheckedIdentity } from './provider.js'
 
-/** What {@link FacebookProvider} takes. */
+/** Options of a {@link FacebookProvider}. */
 export interface FacebookProviderOptions extends ProviderOptions {
   /** The version of the Graph API; default `v24.0`. */
   graphVersion?: string
@@ -14,17 +14,23 @@ export interface FacebookProviderOptions extends ProviderOptions {
 
 const FIELDS = 'id,name,email,picture.width(200).height(200)'
 
-/** Facebook Login. The e-mail address is there only if the person granted it, and never a verified one: Facebook does not say. */
+/**
+ * Signs users in with Facebook Login. The e-mail address is absent unless the user granted it, and
+ * never counts as verified, because Facebook does not say whether it is.
+ */
 export class FacebookProvider extends OAuth2Provider {
   readonly #me: string
   readonly #clientSecret: string
 
   /**
-   * @param options id and secret of the app as `clientId` and `clientSecret`, and perhaps `graphVersion`
+   * @param options `clientId` and `clientSecret` (id and secret of the app), optionally
+   *   `graphVersion`
    * @throws OptionsError naming the option
    */
   constructor ({ graphVersion = 'v24.0', ...options }: FacebookProviderOptions) {
-    if (!/^v\d{1,3}\.\d$/.test(graphVersion)) throw new OptionsError('facebook: graphVersion must be a version such as v24.0')
+    if (!/^v\d{1,3}\.\d$/.test(graphVersion)) {
+      throw new OptionsError('facebook: graphVersion must be a version such as v24.0')
+    }
     super(withFixed({
       name: 'facebook',
       authorizationEndpoint: `https://www.facebook.com/${graphVersion}/dialog/oauth`,
@@ -43,9 +49,10 @@ export class FacebookProvider extends OAuth2Provider {
   }
 
   protected override async identify (api: ProviderApi, accessToken: string): Promise<UncheckedIdentity> {
-    // Shows that the request comes from who has the secret; applications can demand it.
+    // Proves that the sender has the secret; the settings of an app can require it.
     const proof = createHmac('sha256', this.#clientSecret).update(accessToken).digest('hex')
-    const { id: subject, name, email, picture } = await api.get(`${this.#me}?${new URLSearchParams({ fields: FIELDS, appsecret_proof: proof })}`)
+    const query = new URLSearchParams({ fields: FIELDS, appsecret_proof: proof })
+    const { id: subject, name, email, picture } = await api.get(`${this.#me}?${query}`)
     return { subject, claims: { name, email, picture: pictureUrl(picture) }, emailVerified: false }
   }
 }
@@ -54,7 +61,7 @@ function pictureUrl (picture: unknown): unknown {
   return isPlainObject(picture) && isPlainObject(picture.data) ? picture.data.url : undefined
 }
 
-/** Some failures come back with `error_code` and `error_message`, and without `error`. */
+/** Adds the parameter `error`: some failures have only `error_code` and `error_message`. */
 function withErrorParameter (parameters: URLSearchParams): URLSearchParams {
   const code = parameters.get('error_code')
   if (code === null || parameters.has('error')) return parameters
@@ -64,7 +71,7 @@ function withErrorParameter (parameters: URLSearchParams): URLSearchParams {
   return completed
 }
 
-/** The error codes of RFC 6749 section 5.2 for those of the Graph API that have one, by `code` and `error_subcode`. */
+/** Error codes of RFC 6749 section 5.2 by `code` and `error_subcode` of the Graph API. */
 const ERRORS: ReadonlyMap<string, string> = new Map([
   ['1', 'invalid_client'],
   ['100/36007', 'invalid_grant'],
@@ -72,14 +79,17 @@ const ERRORS: ReadonlyMap<string, string> = new Map([
   ['100/36009', 'invalid_grant']
 ])
 
-/** "Application request limit reached" and the like. */
+/** Codes of the Graph API such as "Application request limit reached". */
 const RATE_LIMITS: readonly unknown[] = [4, 17, 32]
 
-/** In an error of the Graph API `error` is an object. Its message can quote the token, so it goes no further. */
-async function conform (answer: Response): Promise<Response> {
-  const { status, headers } = answer
-  if (status < 400 || status >= 500) return answer
-  const text = await answer.text()
+/**
+ * Rewrites an error of the Graph API, in which `error` is an object. Drops its message, which can
+ * contain the access token.
+ */
+async function conform (response: Response): Promise<Response> {
+  const { status, headers } = response
+  if (status < 400 || status >= 500) return response
+  const text = await response.text()
   const body = parsedJson(text)
   if (!isPlainObject(body) || !isPlainObject(body.error)) return new Response(text, { status, headers })
   const { type, code, error_subcode: subcode } = body.error

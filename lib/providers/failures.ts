@@ -2,10 +2,16 @@ import type * as oauth from 'oauth4webapi'
 import { isPlainObject, isText } from '../claims.js'
 import { AuthError } from '../errors.js'
 
-/** What went wrong with a provider, in its words, as one line for the log. */
+/**
+ * The cause of an {@link AuthError} about a provider: one line for the log, often in the words of
+ * the provider.
+ */
 export class ProviderFailure extends Error {
   override readonly name = 'ProviderFailure'
-  /** Everyday, and over with the next sign-in; anything else wants the operator's eyes. */
+  /**
+   * Whether the failure is common and the next sign-in can succeed; the operator must look at any
+   * other failure.
+   */
   readonly isEveryday: boolean
 
   constructor (message: string, { isEveryday = false, ...options }: { isEveryday?: boolean, cause?: unknown } = {}) {
@@ -14,7 +20,7 @@ export class ProviderFailure extends Error {
   }
 }
 
-/** An answer of a provider's API that is no success. */
+/** A response of a provider's API with a status other than 200. */
 export class ApiError extends Error {
   readonly response: Response
 
@@ -27,50 +33,59 @@ export class ApiError extends Error {
 const CHECK_SECRET = 'check clientId and clientSecret (the value, not its id; it may have expired)'
 const CHECK_CLIENT = `${CHECK_SECRET}, and clientAuthentication, the method that the client is registered with`
 
-/** What the operator can do, by error code. */
+/** Advice for the operator by error code. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['invalid_client', CHECK_CLIENT],
   ['unauthorized_client', CHECK_SECRET],
   ['incorrect_client_credentials', CHECK_SECRET],
-  // Auth0 says so of a wrong secret in answer to a token request; users are asked, and say no, elsewhere.
+  // Auth0 answers a token request with a wrong secret this way. A user's refusal is an
+  // authorization response.
   ['access_denied', CHECK_CLIENT],
   ['redirect_uri_mismatch', 'register the callback URL {baseUrl}/auth/{name}/callback with the provider, to the letter']
 ])
 
 /**
- * The user's no, or the provider's on their behalf: RFC 6749 section 4.1.2.1, OpenID Connect Core
- * 3.1.2.6, and `unauthorized`, by which Auth0 says that a rule denied the sign-in.
+ * Error codes with which the user, or the provider, refuses the sign-in: RFC 6749 section 4.1.2.1,
+ * OpenID Connect Core 3.1.2.6, and `unauthorized`, with which a rule of Auth0 refuses it.
  */
 const DENIALS: ReadonlySet<string> = new Set([
-  'access_denied', 'consent_required', 'login_required', 'interaction_required', 'account_selection_required', 'unauthorized'
+  'access_denied', 'consent_required', 'login_required', 'interaction_required', 'account_selection_required',
+  'unauthorized'
 ])
 
-/** A code that was used or is too old, as after the browser's back button; an address that the user has yet to confirm. */
+/**
+ * Error codes of a used or expired code, as after the browser's back button, and of an unconfirmed
+ * address.
+ */
 const EVERYDAY: ReadonlySet<string> = new Set(['invalid_grant', 'bad_verification_code', 'unverified_user_email'])
 
 /**
- * What goes wrong with a provider, as one of our codes.
+ * Converts an error of a request to a provider into an {@link AuthError}.
  *
- * @param sent secrets that the provider knows: some quote what they got, and the log must not
+ * @param sent secrets that were sent: some providers quote them in errors, and the log must not
+ *   show them
  */
 export function providerFailure (error: unknown, sent: readonly string[] = []): AuthError {
   if (error instanceof AuthError) return error
   if (isAuthorizationResponseError(error)) return authorizationFailure(error, sent)
   const isKnown = error instanceof ApiError || isProtocolError(error)
-  // What nobody foresaw is a mistake in a provider class: its stack says where.
-  if (!isKnown) return new AuthError('provider_error', { cause: new ProviderFailure(descriptionOf(error), { cause: error }) })
+  if (!isKnown) {
+    // A mistake in a provider class: the log shows its stack.
+    return new AuthError('provider_error', { cause: new ProviderFailure(descriptionOf(error), { cause: error }) })
+  }
 
   const code = isResponseBodyError(error) ? error.error : ''
-  const cause = new ProviderFailure(redacted(advised(code, descriptionOf(error)), sent), { isEveryday: EVERYDAY.has(code) })
+  const message = redacted(advised(code, descriptionOf(error)), sent)
+  const cause = new ProviderFailure(message, { isEveryday: EVERYDAY.has(code) })
   return new AuthError(isFromOverload(error) ? 'provider_unavailable' : 'provider_error', { cause })
 }
 
-/** What the provider says is well-formed, and cannot be accepted all the same. */
+/** @returns the error for a response that is well-formed but must not be accepted */
 export function unacceptable (reason: string): AuthError {
   return new AuthError('provider_error', { cause: new ProviderFailure(reason) })
 }
 
-/** The same failure, with the URL that was requested in front of its message. */
+/** @returns the same failure with the requested URL in front of its message */
 export function failureAt (url: URL, error: unknown): AuthError {
   const { code, cause } = providerFailure(error)
   const { message }: { message?: string } = Object(cause)
@@ -79,17 +94,20 @@ export function failureAt (url: URL, error: unknown): AuthError {
   })
 }
 
-/** The request did not arrive, or the answer did not come in time. */
+/** @returns the error for a request that failed or had no response in time */
 export function unreachable (error: unknown): AuthError {
   return new AuthError('provider_unavailable', { cause: new ProviderFailure(descriptionOf(error)) })
 }
 
-/** Errors of oauth4webapi are known by their codes: for their classes it would have to be loaded, and that is done with the first sign-in. */
+/**
+ * Recognizes errors of oauth4webapi by code: their classes would load the package before the first
+ * sign-in.
+ */
 function codeOf (error: unknown): string {
   return error instanceof Error && 'code' in error && isText(error.code) ? error.code : ''
 }
 
-/** One of them has no code: that of a signed answer without announced algorithms. */
+/** The error about a signed response without announced algorithms has no code. */
 function isProtocolError (error: unknown): boolean {
   return codeOf(error).startsWith('OAUTH_') || (error instanceof Error && error.name === 'OperationProcessingError')
 }
@@ -102,7 +120,7 @@ function isAuthorizationResponseError (error: unknown): error is oauth.Authoriza
   return codeOf(error) === ('OAUTH_AUTHORIZATION_RESPONSE_ERROR' satisfies typeof oauth.AUTHORIZATION_RESPONSE_ERROR)
 }
 
-/** The error response of RFC 6749 section 4.1.2.1. */
+/** Converts an error response of the authorization endpoint (RFC 6749 section 4.1.2.1). */
 function authorizationFailure (error: oauth.AuthorizationResponseError, sent: readonly string[]): AuthError {
   const isDenial = DENIALS.has(error.error)
   const isTransient = error.error === 'temporarily_unavailable' || error.error === 'server_error'
@@ -111,7 +129,7 @@ function authorizationFailure (error: oauth.AuthorizationResponseError, sent: re
   return new AuthError(code, { cause: new ProviderFailure(redacted(message, sent), { isEveryday: isDenial }) })
 }
 
-/** Too many requests, or a failing server. */
+/** Whether the status is one of an overloaded or failing server. */
 function isFromOverload (error: unknown): boolean {
   const { cause, response = cause }: { cause?: unknown, response?: unknown } = Object(error)
   return response instanceof Response && (response.status >= 500 || response.status === 429)
@@ -129,24 +147,35 @@ function descriptionOf (error: unknown): string {
   return error instanceof Error ? `${error.message}${detailOf(error.cause)}` : 'unknown failure'
 }
 
-/** What oauth4webapi, or fetch, has in the cause of an error: never whole, for it holds codes, tokens and claims. */
+/**
+ * Describes the cause of an error of oauth4webapi or fetch, without the codes, tokens and claims in
+ * it.
+ */
 function detailOf (cause: unknown): string {
   if (cause instanceof Response) return ` (status ${cause.status})`
-  // A parser quotes what it could not read, and that may be a token.
+  // The message of a SyntaxError quotes the text, which may be a token.
   if (cause instanceof Error) return cause instanceof SyntaxError ? '' : ` (${cause.message})`
   if (!isPlainObject(cause)) return ''
   const { header, attribute, expected, body } = cause
-  if (isPlainObject(header) && 'alg' in header && expected !== undefined) return ` (${header.alg}: set the signature algorithm of this application at the provider to RS256)`
-  if (attribute === 'issuer' && isPlainObject(body)) return ` (the issuer is "${body.issuer}", expected "${expected}"; if that is right, set the option issuer to it)`
+  if (isPlainObject(header) && 'alg' in header && expected !== undefined) {
+    return ` (${header.alg}: set the signature algorithm of this application at the provider to RS256)`
+  }
+  if (attribute === 'issuer' && isPlainObject(body)) {
+    return ` (the issuer is "${body.issuer}", expected "${expected}"; if that is right, set the option issuer to it)`
+  }
   return ''
 }
 
-/** Too short a secret would turn up everywhere. */
+/** Skips secrets of less than eight characters, which would match parts of ordinary words. */
 function redacted (text: string, secrets: readonly string[]): string {
-  return secrets.filter(secret => secret.length >= 8).reduce((text, secret) => text.replaceAll(secret, '[redacted]'), text)
+  const long = secrets.filter(secret => secret.length >= 8)
+  return long.reduce((text, secret) => text.replaceAll(secret, '[redacted]'), text)
 }
 
-/** Providers and their users write these texts: no line breaks or controls, and not too much of it. */
+/**
+ * Replaces line breaks and control characters, and limits the length: providers and users write
+ * these texts.
+ */
 function oneLine (text: string): string {
   return text.replace(/[\p{C}\p{Z}]+/gu, ' ').slice(0, 300)
 }

@@ -6,22 +6,29 @@ import { parsedJson } from './parsed-json.js'
 import { checkedOrigin, withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
-/** What {@link GitHubProvider} takes. */
+/** Options of a {@link GitHubProvider}. */
 export interface GitHubProviderOptions extends ProviderOptions {
-  /** The URL of an Enterprise Server, or of an enterprise with data residency (`https://octocorp.ghe.com`); default `https://github.com`. */
+  /**
+   * The URL of a GitHub Enterprise Server, or of an enterprise with data residency such as
+   * `https://octocorp.ghe.com`; default `https://github.com`.
+   */
   baseUrl?: string
 }
 
-/** GitHub; claims also `login`. The e-mail address is the primary one, if GitHub has verified it. */
+/**
+ * Signs users in with GitHub. Adds the claim `login`. The e-mail address is the primary one, if
+ * GitHub has verified it.
+ */
 export class GitHubProvider extends OAuth2Provider {
   readonly #api: string
 
   /**
-   * @param options `clientId` and `clientSecret` of the OAuth app, and perhaps `baseUrl`
+   * @param options `clientId` and `clientSecret` of the OAuth app, optionally `baseUrl`
    * @throws OptionsError naming the option
    */
   constructor ({ baseUrl = 'https://github.com', ...options }: GitHubProviderOptions) {
-    const origin = checkedOrigin(baseUrl, 'github: baseUrl', 'a GitHub Enterprise Server such as https://github.example.com')
+    const expected = 'a GitHub Enterprise Server such as https://github.example.com'
+    const origin = checkedOrigin(baseUrl, 'github: baseUrl', expected)
     super(withFixed({
       name: 'github',
       authorizationEndpoint: `${origin}/login/oauth/authorize`,
@@ -38,16 +45,19 @@ export class GitHubProvider extends OAuth2Provider {
   protected override async identify (api: ProviderApi): Promise<UncheckedIdentity> {
     const headers = { accept: 'application/vnd.github+json' }
     const { id, login, name, avatar_url: picture } = await api.get(`${this.#api}/user`, headers)
-    // A login can be given up and taken over by somebody else; the id stays.
-    if (!Number.isSafeInteger(id) || Number(id) < 1) throw unacceptable('the id of the user is not a number as GitHub has them')
-    // The address of the public profile is whatever the person typed there.
+    // The id, because a user can release a login and another user can take it.
+    if (!Number.isSafeInteger(id) || Number(id) < 1) throw unacceptable('the id of the user is not a positive integer')
+    // From the list of addresses, because the one in the public profile is unverified.
     const email = primaryEmail(await api.getList(`${this.#api}/user/emails?per_page=100`, headers) ?? [])
-    return { subject: String(id), claims: textClaims({ login, name, email, picture }), emailVerified: email !== undefined }
+    const claims = textClaims({ login, name, email, picture })
+    return { subject: String(id), claims, emailVerified: email !== undefined }
   }
 }
 
 function primaryEmail (emails: unknown[]): unknown {
-  return emails.filter(isPlainObject).find(({ primary, verified, email }) => primary === true && verified === true && isText(email))?.email
+  const primary = emails.filter(isPlainObject).find(({ primary, verified, email }) =>
+    primary === true && verified === true && isText(email))
+  return primary?.email
 }
 
 function apiOf (origin: string): string {
@@ -55,11 +65,13 @@ function apiOf (origin: string): string {
   return host === 'github.com' || host.endsWith('.ghe.com') ? `https://api.${host}` : `${origin}/api/v3`
 }
 
-/** GitHub says of too many requests 403 as well as 429, not always with a header that tells so. */
-async function conform (answer: Response): Promise<Response> {
-  const { status, headers } = answer
-  if (status !== 403) return answer
-  const text = await answer.text()
+/**
+ * Gives rate limits the status 429: GitHub also sends 403, not always with a header that says so.
+ */
+async function conform (response: Response): Promise<Response> {
+  const { status, headers } = response
+  if (status !== 403) return response
+  const text = await response.text()
   const body = parsedJson(text)
   const isRateLimit = headers.has('retry-after') || headers.get('x-ratelimit-remaining') === '0' ||
     (isPlainObject(body) && /rate limit|abuse/i.test(String(body.message)))

@@ -5,24 +5,33 @@ import { OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc
 import { withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
-/** What {@link GoogleProvider} takes. */
+/** Options of a {@link GoogleProvider}. */
 export interface GoogleProviderOptions extends ProviderOptions, Pick<OidcProviderOptions, 'clientAuthentication'> {
-  /** Admits only accounts of this Google Workspace domain, such as `example.com`; `*` admits those of any. */
+  /**
+   * Admits only accounts of this Google Workspace domain, such as `example.com`; `*` admits those
+   * of any domain.
+   */
   hostedDomain?: string
 }
 
-/** Google, with personal and Workspace accounts; claims also `hd`, the Workspace domain of the account. */
+/**
+ * Signs users in with personal and Workspace accounts of Google. Adds the claim `hd`, the Workspace
+ * domain of the account.
+ */
 export class GoogleProvider extends OidcProvider {
   readonly #hostedDomain: string | undefined
 
   /**
-   * @param options `clientId` and `clientSecret` of the client at Google, and perhaps `hostedDomain`
+   * @param options `clientId` and `clientSecret` of the client at Google, optionally `hostedDomain`
    * @throws OptionsError naming the option
    */
   constructor ({ hostedDomain, clientAuthentication = 'client_secret_post', ...options }: GoogleProviderOptions) {
-    if (hostedDomain !== undefined && !isDomain(hostedDomain)) throw new OptionsError('google: hostedDomain must be a domain such as example.com, or *')
+    if (hostedDomain !== undefined && !isDomain(hostedDomain)) {
+      throw new OptionsError('google: hostedDomain must be a domain such as example.com, or *')
+    }
     if (options.authorizationParams !== undefined && 'hd' in options.authorizationParams) {
-      throw new OptionsError('google: authorizationParams must not contain "hd", which would only be a hint; set hostedDomain')
+      throw new OptionsError(
+        'google: authorizationParams must not contain "hd", which would only be a hint; set hostedDomain')
     }
     super(withFixed({
       name: 'google',
@@ -30,7 +39,9 @@ export class GoogleProvider extends OidcProvider {
     }, {
       ...options,
       clientAuthentication,
-      ...(hostedDomain !== undefined && { authorizationParams: { ...options.authorizationParams, hd: hostedDomain } })
+      ...(hostedDomain !== undefined && {
+        authorizationParams: { ...options.authorizationParams, hd: hostedDomain }
+      })
     }))
     this.#hostedDomain = hostedDomain?.toLowerCase()
   }
@@ -38,9 +49,11 @@ export class GoogleProvider extends OidcProvider {
   protected override identityOf (profile: OidcProfile, idToken: OidcProfile): UncheckedIdentity {
     const identity = super.identityOf(profile, idToken)
     const hd = isText(idToken.hd) ? idToken.hd : undefined
-    // The parameter hd only filters Google's list of accounts, and anyone can change it; the claim is signed.
+    // The claim is signed. The parameter hd only filters Google's list of accounts, and the user
+    // can change it.
     if (this.#hostedDomain !== undefined && !isAdmitted(hd, this.#hostedDomain)) {
-      throw new AuthError('access_denied', { cause: new ProviderFailure(`the account is not one of the Workspace domain ${this.#hostedDomain}`, { isEveryday: true }) })
+      const message = `the account does not belong to the Workspace domain ${this.#hostedDomain}`
+      throw new AuthError('access_denied', { cause: new ProviderFailure(message, { isEveryday: true }) })
     }
     return { ...identity, claims: { ...identity.claims, hd } }
   }

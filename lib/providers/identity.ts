@@ -5,23 +5,24 @@ import type { Identity, UncheckedIdentity } from './provider.js'
 
 const MAX_SUBJECT_LENGTH = 255
 
-/** Characters of JSON. Claims are kept in the store and in every session of the user. */
+/** Characters of JSON. Claims are stored with the user and in each session. */
 const MAX_CLAIMS_LENGTH = 16_384
 
-/** Claims that pages show as a name (OpenID Connect Core 5.1). */
+/** Claims that pages show as names (OpenID Connect Core 5.1). */
 const NAMES = ['name', 'given_name', 'family_name', 'middle_name', 'nickname', 'preferred_username']
 
-/** Line breaks, other controls, and characters that turn the direction of the text around them. */
+/** Line breaks, other control characters, and characters that change the direction of text. */
 const NOT_IN_NAMES = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
 
 /**
- * Checks what a provider, perhaps one that the application wrote, says of a user, before anything is
- * stored under it.
+ * Checks the identity that a provider class returns, before it is stored. Applications can write
+ * provider classes.
  *
- * @returns a copy whose claims are plain JSON data, with the subject as `sub` where they have none, a
- * `picture` only if it is an https: URL, and names without control and bidirectional characters; an
- * e-mail that is not one plain address is never a verified one
- * @throws AuthError `provider_error` without a subject of 1 to 255 characters that every store can keep, and for claims of more than 16384 characters
+ * @returns a copy whose claims are plain JSON data: `sub` is the subject unless given, `picture` is
+ *   an https: URL or absent, names have no control or bidirectional characters; an e-mail that is
+ *   not one plain address never counts as verified
+ * @throws AuthError `provider_error` unless the subject is 1 to 255 characters that every store can
+ *   keep, and for claims of more than 16384 characters
  */
 export function checkedIdentity ({ subject, claims, emailVerified }: UncheckedIdentity): Identity {
   const sub = claims.sub ?? subject
@@ -36,28 +37,34 @@ export function checkedIdentity ({ subject, claims, emailVerified }: UncheckedId
     sub
   }
   if (JSON.stringify(accepted).length > MAX_CLAIMS_LENGTH) {
-    throw unacceptable(`the claims are longer than ${MAX_CLAIMS_LENGTH} characters; let the provider send fewer of them`)
+    const advice = 'configure the provider to send fewer'
+    throw unacceptable(`the claims are longer than ${MAX_CLAIMS_LENGTH} characters; ${advice}`)
   }
   return { subject, claims: accepted, emailVerified: canBeVerified && emailVerified === true }
 }
 
 function cleanNames (claims: Record<string, unknown>): Record<string, string> {
-  const names = NAMES.map(name => [name, claims[name]] as const)
-  return Object.fromEntries(names.flatMap(([name, value]) => typeof value === 'string' ? [[name, value.replace(NOT_IN_NAMES, '')]] : []))
+  return Object.fromEntries(NAMES.flatMap(name => {
+    const value = claims[name]
+    return typeof value === 'string' ? [[name, value.replace(NOT_IN_NAMES, '')]] : []
+  }))
 }
 
-/** A page loads its pictures: a `javascript:`, `data:` or `http:` URL has no place there. */
+/**
+ * Accepts https: only, because pages load the picture: a `javascript:` or `data:` URL would be
+ * unsafe there.
+ */
 function httpsUrl (value: unknown): string | undefined {
   const url = isText(value) ? URL.parse(value) : null
   return url?.protocol === 'https:' ? url.href : undefined
 }
 
-/** Those claims that say something: null or an empty string is as good as nothing. */
+/** Removes claims that are null or an empty string. */
 export function presentClaims<T> (claims: Record<string, T>): Record<string, T> {
   return Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== null && value !== ''))
 }
 
-/** Those claims that are texts: null, an empty string or another type in a provider's answer is as good as nothing. */
+/** Removes claims that are not a non-empty string. */
 export function textClaims (claims: Record<string, unknown>): Record<string, string> {
   return Object.fromEntries(Object.entries(claims).filter((claim): claim is [string, string] => isText(claim[1])))
 }

@@ -1,6 +1,7 @@
 /**
- * One discovery document for many issuers: Microsoft Entra publishes one for all its tenants, whose `issuer` is a template, and its keys
- * say whose tokens they may sign (Microsoft identity platform, "Validate the issuer" and "Validate the signing key issuer").
+ * Supports one discovery document for many issuers. Microsoft Entra publishes one for all tenants:
+ * its `issuer` is a template, and its keys name the issuer that they may sign for (Microsoft
+ * identity platform, "Validate the issuer" and "Validate the signing key issuer").
  */
 import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import { decodeJwt } from 'jose/jwt/decode'
@@ -11,36 +12,52 @@ import { unacceptable } from './failures.js'
 const PLACEHOLDER = '{tenantid}'
 
 /**
- * The server as the issuer of the ID token in an answer. The token is not verified yet: what it says of its tenant only selects the issuer
- * that it is then held to.
+ * Fills the tenant of the ID token into the issuer of the metadata. The token is not verified yet:
+ * its tenant only selects the issuer that the token must then match.
  *
- * @returns the server itself when its issuer is no template, or when the answer names no tenant
+ * @returns the same metadata when their issuer is not a template, or when the response names no
+ *   tenant
  */
-export async function issuerOfAnswer (server: oauth.AuthorizationServer, response: Response): Promise<oauth.AuthorizationServer> {
+export async function withTenantOf (
+  response: Response, server: oauth.AuthorizationServer
+): Promise<oauth.AuthorizationServer> {
   if (!server.issuer.includes(PLACEHOLDER)) return server
   const tenant = await claimedTenant(response)
   return tenant === null ? server : { ...server, issuer: server.issuer.replace(PLACEHOLDER, tenant) }
 }
 
+/** A verified ID token and what verified it. */
+interface Verification {
+  /** The metadata, perhaps with a template as issuer. */
+  server: oauth.AuthorizationServer
+  /** The metadata with the tenant filled in. */
+  issuer: oauth.AuthorizationServer
+  idToken: string
+  /** The cache with the keys that `validateApplicationLevelSignature` used. */
+  keys: oauth.ExportedJWKSCache
+}
+
 /**
- * Checks of a verified ID token that its tenant was filled in, and that the key may sign for it: some keys in the common set are of one tenant.
+ * Checks that a verified ID token names a tenant and that its key may sign for that tenant: some
+ * keys of the common set belong to one tenant.
  *
- * @param cache where `validateApplicationLevelSignature` has left the keys that it used
  * @throws AuthError `provider_error`
  */
-export function assertKeyOfIssuer (server: oauth.AuthorizationServer, issuer: oauth.AuthorizationServer, idToken: string, { jwks }: oauth.ExportedJWKSCache): void {
+export function assertKeyOfIssuer ({ server, issuer, idToken, keys: { jwks } }: Verification): void {
   if (!server.issuer.includes(PLACEHOLDER)) return
   const { kid } = decodeProtectedHeader(idToken)
   const key = jwks.keys.find(key => key.kid === kid)
   if (issuer === server || key === undefined) throw unacceptable('the ID token names no tenant or no key')
-  // A key says that it may sign for all tenants, or for which one.
+  // The issuer of a key is the template when the key may sign for all tenants.
   const keyIssuer: unknown = Reflect.get(key, 'issuer')
   if (keyIssuer !== undefined && keyIssuer !== server.issuer && keyIssuer !== issuer.issuer) {
     throw unacceptable('the key that signed the ID token belongs to another issuer')
   }
 }
 
-/** Whatever else is wrong with the answer is found out by those who read it next. */
+/**
+ * @returns null for a response that cannot be read: oauth4webapi then reports what is wrong with it
+ */
 async function claimedTenant (response: Response): Promise<string | null> {
   try {
     const body: unknown = await response.clone().json()

@@ -6,50 +6,66 @@ import { OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc
 import { checkedOrigin, withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
-/** What {@link MicrosoftProvider} takes. */
+/** Options of a {@link MicrosoftProvider}. */
 export interface MicrosoftProviderOptions extends ProviderOptions, Pick<OidcProviderOptions, 'clientAuthentication'> {
-  /** `common` (work, school and personal accounts; the default), `organizations` (no personal accounts), or the GUID of one tenant. */
+  /**
+   * `common` (work, school and personal accounts; the default), `organizations` (no personal
+   * accounts), or the GUID of one tenant.
+   */
   tenant?: string
-  /** The sign-in host of a national cloud, such as `https://login.microsoftonline.us`; default `https://login.microsoftonline.com`. */
+  /**
+   * The sign-in host of a national cloud, such as `https://login.microsoftonline.us`; default
+   * `https://login.microsoftonline.com`.
+   */
   baseUrl?: string
 }
+
+const DEFAULT_BASE_URL = 'https://login.microsoftonline.com'
 
 /** The tenant of all personal accounts. */
 const PERSONAL_TENANT = '9188040d-6c67-4c5b-b112-36a304b66dad'
 
 /**
- * Microsoft Entra ID; claims `sub`, `email`, `tid` (tenant) and `oid` (the person in that tenant).
+ * Signs users in with Microsoft Entra ID. The claims are `sub`, `email`, `tid` (the tenant) and
+ * `oid` (the user in that tenant).
  *
- * The e-mail address is never a verified one: the administrator of any tenant can write what he likes into it.
+ * The e-mail address never counts as verified, because the administrator of any tenant can set it
+ * to any value.
  */
 export class MicrosoftProvider extends OidcProvider {
   readonly #tenant: string
 
   /**
-   * @param options `clientId` and `clientSecret` of the app registration, and perhaps `tenant`
+   * @param options `clientId` and `clientSecret` of the app registration, optionally `tenant` and
+   *   `baseUrl`
    * @throws OptionsError naming the option
    */
-  constructor ({ tenant = 'common', baseUrl = 'https://login.microsoftonline.com', ...others }: MicrosoftProviderOptions) {
+  constructor ({ tenant = 'common', baseUrl = DEFAULT_BASE_URL, ...others }: MicrosoftProviderOptions) {
     const { clientAuthentication = 'client_secret_post', ...options } = others
     const checkedTenant = tenantOf(tenant)
-    const authority = checkedOrigin(baseUrl, 'microsoft: baseUrl', 'a sign-in host such as https://login.microsoftonline.us')
+    const expected = 'a sign-in host such as https://login.microsoftonline.us'
+    const authority = checkedOrigin(baseUrl, 'microsoft: baseUrl', expected)
     super(withFixed({
       name: 'microsoft',
       discoveryUrl: `${authority}/${checkedTenant}/v2.0/.well-known/openid-configuration`,
       issuer: `${authority}/${UUID.test(checkedTenant) ? checkedTenant : '{tenantid}'}/v2.0`,
-      // Userinfo knows neither tid nor oid, and Microsoft says to use the ID token.
+      // Userinfo has neither tid nor oid, and Microsoft recommends the ID token.
       userinfo: false
     }, { ...options, clientAuthentication }))
-    if (options.scopes?.includes('profile') === false) throw new OptionsError('microsoft: scopes must contain "profile": without it there is no oid')
+    if (options.scopes?.includes('profile') === false) {
+      throw new OptionsError('microsoft: scopes must contain "profile": without it the ID token has no oid')
+    }
     this.#tenant = checkedTenant
   }
 
   protected override identityOf ({ sub, tid, oid, email }: OidcProfile): UncheckedIdentity {
     if (typeof tid !== 'string' || !UUID.test(tid)) throw unacceptable('the ID token has no tid that is a GUID')
-    if (UUID.test(this.#tenant) && tid !== this.#tenant) throw unacceptable('the ID token is one of another tenant')
-    if (this.#tenant === 'organizations' && tid === PERSONAL_TENANT) throw unacceptable('the ID token is one of a personal account')
+    if (UUID.test(this.#tenant) && tid !== this.#tenant) throw unacceptable('the ID token belongs to another tenant')
+    if (this.#tenant === 'organizations' && tid === PERSONAL_TENANT) {
+      throw unacceptable('the ID token belongs to a personal account')
+    }
     if (!isText(oid)) throw unacceptable('the ID token has no oid')
-    // Both together stay the same when the application is registered anew, and differ for the tenants of one person; sub does neither.
+    // tid and oid identify the user even after a new app registration, which changes sub.
     return { subject: `${tid}.${oid}`, claims: { sub, tid, oid, email }, emailVerified: false }
   }
 }

@@ -1,9 +1,10 @@
 import * as oauth from 'oauth4webapi'
 import { isPlainObject, isText } from '../claims.js'
-import { AuthorizationCodeFlow, type AuthorizationCodeFlowOptions, RECOGNIZED_TOKEN_TYPES, tokensOf } from './authorization-code.js'
+import {
+  AuthorizationCodeFlow, type AuthorizationCodeFlowOptions, RECOGNIZED_TOKEN_TYPES, tokensOf
+} from './authorization-code.js'
 import { ApiError, providerFailure, unacceptable } from './failures.js'
 import { checkedIdentity } from './identity.js'
-import type { ProviderApi } from './oauth2.js'
 import { parsedJson } from './parsed-json.js'
 import type { Authentication, AuthorizationRequest, AuthorizationResponse, UncheckedIdentity } from './provider.js'
 
@@ -11,10 +12,24 @@ export interface OAuth2FlowOptions extends AuthorizationCodeFlowOptions {
   server: oauth.AuthorizationServer
 }
 
-/** Asks the provider's API who the access token speaks for. */
+/**
+ * The provider's API, called with the access token of the user who signs in. An error that it
+ * throws ends the sign-in.
+ */
+export interface ProviderApi {
+  /** @returns the JSON object at a URL */
+  get (url: string, headers?: Record<string, string>): Promise<Record<string, unknown>>
+  /**
+   * @returns the JSON array at a URL; null for status 403 or 404, for example without the scope for
+   *   it
+   */
+  getList (url: string, headers?: Record<string, string>): Promise<unknown[] | null>
+}
+
+/** Requests the user of an access token from the provider's API. */
 type Identify = (api: ProviderApi, accessToken: string) => Promise<UncheckedIdentity>
 
-/** The authorization code flow of plain OAuth 2.0 with one provider. */
+/** Runs the authorization code flow of plain OAuth 2.0 with one provider. */
 export class OAuth2Flow {
   readonly #server: oauth.AuthorizationServer
   readonly #flow: AuthorizationCodeFlow
@@ -25,22 +40,26 @@ export class OAuth2Flow {
   }
 
   async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
-    if (request.maxAge !== undefined) throw unacceptable('maxAge of signInUrl cannot be checked: the provider has no ID tokens')
+    if (request.maxAge !== undefined) {
+      throw unacceptable('maxAge of signInUrl cannot be checked: the provider issues no ID tokens')
+    }
     return this.#flow.authorizationUrl(this.#server, request)
   }
 
   async authenticate (response: AuthorizationResponse, identify: Identify): Promise<Authentication> {
     const sent = this.#flow.secretsOf(response)
     try {
-      const answer = await this.#flow.redeem(this.#server, response)
-      const tokens = await oauth.processAuthorizationCodeResponse(this.#server, this.#flow.client, answer, { recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES })
+      const tokenResponse = await this.#flow.redeem(this.#server, response)
+      const tokens = await oauth.processAuthorizationCodeResponse(this.#server, this.#flow.client, tokenResponse, {
+        recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES
+      })
       const { access_token: accessToken } = tokens
       sent.push(accessToken)
-      const person = await identify({
+      const identity = await identify({
         get: async (url, headers) => objectOf(await this.#request(accessToken, url, headers)),
         getList: async (url, headers) => listOf(await this.#request(accessToken, url, headers))
       }, accessToken)
-      return { identity: checkedIdentity(person), tokens: tokensOf(tokens) }
+      return { identity: checkedIdentity(identity), tokens: tokensOf(tokens) }
     } catch (error) {
       throw providerFailure(error, sent)
     }

@@ -1,44 +1,46 @@
 import { Once } from '../base/once.js'
-import type { OAuth2Flow } from './oauth2-flow.js'
-import type { Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, ProviderOptions, UncheckedIdentity } from './provider.js'
-import { assertClientAuthentication, assertSecureUrl, checkedProviderOptions } from './provider-options.js'
+import { assertSecureUrl } from '../http/secure-url.js'
+import type { OAuth2Flow, ProviderApi } from './oauth2-flow.js'
+import type {
+  Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, ProviderOptions,
+  UncheckedIdentity
+} from './provider.js'
+import { assertClientAuthentication, checkedProviderOptions } from './provider-options.js'
 
-/** What {@link OAuth2Provider} takes. */
+export type { ProviderApi } from './oauth2-flow.js'
+
+/** Options of an {@link OAuth2Provider}. */
 export interface OAuth2ProviderOptions extends ProviderOptions {
   /** The URL segment of the provider's routes. */
   name: string
-  /** Where browsers are sent (RFC 6749 section 3.1). */
+  /** The authorization endpoint (RFC 6749 section 3.1), which the browser is redirected to. */
   authorizationEndpoint: string
-  /** Where a code is exchanged for an access token (RFC 6749 section 3.2). */
+  /** The token endpoint (RFC 6749 section 3.2), where a code is exchanged for an access token. */
   tokenEndpoint: string
-  /** What the provider calls itself in the `iss` of authorization responses, if it sends one (RFC 9207); default the origin of `authorizationEndpoint`. */
+  /**
+   * The `iss` of the provider's authorization responses, if it sends one (RFC 9207); default the
+   * origin of `authorizationEndpoint`.
+   */
   issuer?: string
-  /** Makes an answer of the provider that is not as RFC 6749 says into one that is. */
-  conform?: (answer: Response) => Response | Promise<Response>
-  /** How the client authenticates at the token endpoint; default `client_secret_post`. */
+  /** Rewrites a response of the provider that does not conform to RFC 6749. */
+  conform?: (response: Response) => Response | Promise<Response>
+  /** The client authentication method at the token endpoint; default `client_secret_post`. */
   clientAuthentication?: ClientAuthentication
   /** Permits plain http, for development servers on this machine only; default false. */
   allowInsecureRequests?: boolean
 }
 
-/** The provider's API, asked with the access token of a person who signs in. What it throws ends the sign-in. */
-export interface ProviderApi {
-  /** @returns the JSON object at a URL */
-  get (url: string, headers?: Record<string, string>): Promise<Record<string, unknown>>
-  /** @returns the JSON array at a URL, or null when the token may not read it (status 403 or 404), as without the scope for it */
-  getList (url: string, headers?: Record<string, string>): Promise<unknown[] | null>
-}
-
 /**
- * A provider with plain OAuth 2.0: authorization code flow with PKCE and state, and an API that tells who the access token speaks for.
- * A subclass says where that is, and how its answer becomes an identity.
+ * Signs users in with a provider of plain OAuth 2.0: the authorization code flow with PKCE and
+ * state, then a request to the provider's API. A subclass implements `identify`, which makes that
+ * request.
  */
 export abstract class OAuth2Provider implements ExternalProvider {
   readonly name: string
   readonly #flow: Once<OAuth2Flow>
 
   /**
-   * Asks nothing of the provider yet.
+   * Checks the options. Sends no request before the first sign-in.
    *
    * @throws OptionsError naming the option
    */
@@ -55,7 +57,7 @@ export abstract class OAuth2Provider implements ExternalProvider {
       authorization_endpoint: authorizationEndpoint,
       token_endpoint: tokenEndpoint
     }
-    // The protocol is loaded with the first sign-in, not with the application.
+    // oauth4webapi is loaded with the first sign-in, to keep the start of the application fast.
     this.#flow = new Once(async () => {
       const { OAuth2Flow } = await import('./oauth2-flow.js')
       const transport = { allowInsecureRequests, ...(conform !== undefined && { conform }) }
@@ -64,9 +66,10 @@ export abstract class OAuth2Provider implements ExternalProvider {
   }
 
   /**
-   * Asks the provider's API who the access token speaks for.
+   * Requests the user of an access token from the provider's API.
    *
-   * @throws AuthError to refuse the person: `access_denied`, or `provider_error` for an answer that cannot be accepted
+   * @throws AuthError to refuse the user: `access_denied`, or `provider_error` for an unacceptable
+   *   response
    */
   protected abstract identify (api: ProviderApi, accessToken: string): Promise<UncheckedIdentity>
 

@@ -1,27 +1,44 @@
 import * as oauth from 'oauth4webapi'
-import { AuthorizationCodeFlow, type AuthorizationCodeFlowOptions, RECOGNIZED_TOKEN_TYPES, tokensOf } from './authorization-code.js'
+import {
+  AuthorizationCodeFlow, type AuthorizationCodeFlowOptions, RECOGNIZED_TOKEN_TYPES, tokensOf
+} from './authorization-code.js'
 import { type BackChannel, deduplicated } from './back-channel.js'
 import { Discovery, type DiscoveryOptions } from './discovery.js'
 import { providerFailure } from './failures.js'
 import { acceptedIdToken } from './id-token.js'
 import { checkedIdentity, presentClaims } from './identity.js'
-import { assertKeyOfIssuer, issuerOfAnswer } from './issuer-template.js'
-import type { OidcProfile } from './oidc.js'
+import { assertKeyOfIssuer, withTenantOf } from './issuer-template.js'
 import type { Authentication, AuthorizationRequest, AuthorizationResponse, UncheckedIdentity } from './provider.js'
+
+/** The claims about a user: those of the verified ID token and those that userinfo adds. */
+export type OidcProfile = Record<string, unknown> & {
+  /**
+   * The subject of the ID token. Userinfo of another subject is refused (OpenID Connect Core
+   * 5.3.2).
+   */
+  sub: string
+}
 
 export interface OidcFlowOptions extends AuthorizationCodeFlowOptions {
   discovery: DiscoveryOptions
-  /** Whether to ask the userinfo endpoint for what the scopes ask for and the ID token lacks. */
+  /** Whether to request from userinfo the claims of the scopes that the ID token lacks. */
   userinfo: boolean
 }
 
-/** Who the claims of ID token and userinfo, and of the ID token alone, describe. */
+/**
+ * Makes an identity from the claims of ID token and userinfo, and from those of the ID token alone.
+ */
 type IdentityOf = (profile: OidcProfile, idToken: OidcProfile) => UncheckedIdentity
 
-/** What a provider may say about a user, by the scope that asks for it (OpenID Connect Core 5.4). */
-const CLAIMS_OF_SCOPE: Readonly<Record<string, readonly string[]>> = { email: ['email', 'email_verified'], profile: ['name', 'picture'] }
+/**
+ * The claims that each scope requests (OpenID Connect Core 5.4), as far as this library reads them.
+ */
+const CLAIMS_OF_SCOPE: Readonly<Record<string, readonly string[]>> = {
+  email: ['email', 'email_verified'],
+  profile: ['name', 'picture']
+}
 
-/** The authorization code flow of OpenID Connect (Core 3.1) with one provider. */
+/** Runs the authorization code flow of OpenID Connect (Core 3.1) with one provider. */
 export class OidcFlow {
   readonly #flow: AuthorizationCodeFlow
   readonly #discovery: Discovery
@@ -54,7 +71,7 @@ export class OidcFlow {
       const tokens = await this.#tokens(server, response)
       sent.push(tokens.access_token)
       const { sub, ...claims } = acceptedIdToken(tokens, this.#flow.client)
-      // What is as good as absent must not keep userinfo from saying it.
+      // An empty claim of the ID token must not hide the one of userinfo.
       const idToken = { ...presentClaims(claims), sub }
       const profile = await this.#withUserinfo(server, tokens.access_token, idToken)
       return { identity: checkedIdentity(identityOf(profile, idToken)), tokens: tokensOf(tokens) }
@@ -63,10 +80,15 @@ export class OidcFlow {
     }
   }
 
-  /** The token request (OpenID Connect Core 3.1.3), with every check of the answer, the signature included. */
-  async #tokens (server: oauth.AuthorizationServer, authorizationResponse: AuthorizationResponse): Promise<oauth.TokenEndpointResponse> {
+  /**
+   * Sends the token request (OpenID Connect Core 3.1.3) and validates the response, including the
+   * signature.
+   */
+  async #tokens (
+    server: oauth.AuthorizationServer, authorizationResponse: AuthorizationResponse
+  ): Promise<oauth.TokenEndpointResponse> {
     const response = await this.#flow.redeem(server, authorizationResponse)
-    const issuer = await issuerOfAnswer(server, response)
+    const issuer = await withTenantOf(response, server)
     const tokens = await oauth.processAuthorizationCodeResponse(issuer, this.#flow.client, response, {
       expectedNonce: authorizationResponse.nonce,
       maxAge: authorizationResponse.maxAge ?? this.#maxAge,
@@ -74,12 +96,18 @@ export class OidcFlow {
       recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES
     })
     const keys = await this.#verifySignature(issuer, response)
-    assertKeyOfIssuer(server, issuer, String(tokens.id_token), keys)
+    assertKeyOfIssuer({ server, issuer, idToken: String(tokens.id_token), keys })
     return tokens
   }
 
-  /** @returns the keys that were used: others may be fetched meanwhile */
-  async #verifySignature (issuer: oauth.AuthorizationServer, response: Response): Promise<oauth.ExportedJWKSCache> {
+  /**
+   * Verifies the signature of the ID token in a token response.
+   *
+   * @returns the keys that were used; a concurrent sign-in may have fetched newer ones
+   */
+  async #verifySignature (
+    issuer: oauth.AuthorizationServer, response: Response
+  ): Promise<oauth.ExportedJWKSCache> {
     const keys = { ...this.#keys }
     try {
       await oauth.validateApplicationLevelSignature(issuer, response, { ...this.#keysHttp, [oauth.jwksCache]: keys })
@@ -89,8 +117,13 @@ export class OidcFlow {
     return keys
   }
 
-  /** Fills in from userinfo what the scopes asked for and the ID token left out; what the signed ID token says stands. */
-  async #withUserinfo (server: oauth.AuthorizationServer, accessToken: string, idToken: OidcProfile): Promise<OidcProfile> {
+  /**
+   * Adds the claims of the scopes that only userinfo has. The claims of the signed ID token take
+   * precedence.
+   */
+  async #withUserinfo (
+    server: oauth.AuthorizationServer, accessToken: string, idToken: OidcProfile
+  ): Promise<OidcProfile> {
     const wanted = this.#flow.scopes.flatMap(scope => CLAIMS_OF_SCOPE[scope] ?? [])
     const isComplete = wanted.every(claim => idToken[claim] !== undefined)
     if (!this.#usesUserinfo || isComplete || server.userinfo_endpoint === undefined) return idToken
@@ -98,11 +131,12 @@ export class OidcFlow {
     const { client, http } = this.#flow
     const response = await oauth.userInfoRequest(server, client, accessToken, http)
     const userinfo = await oauth.processUserInfoResponse(server, client, idToken.sub, response)
-    // A signed answer is only as good as its signature.
-    if (response.headers.get('content-type')?.includes('jwt')) await oauth.validateApplicationLevelSignature(server, response, this.#keysHttp)
+    const isSigned = response.headers.get('content-type')?.includes('jwt')
+    if (isSigned) await oauth.validateApplicationLevelSignature(server, response, this.#keysHttp)
     const profile = { ...userinfo, ...idToken }
-    // The flag is about the address beside it: one answer's flag never vouches for the other's address.
-    const voucher = [idToken, userinfo].find(source => source.email === profile.email && source.email_verified !== undefined)
-    return { ...profile, email_verified: voucher?.email_verified }
+    // email_verified counts only for the address in the same response.
+    const isAboutEmail = (source: Record<string, unknown>): boolean =>
+      source.email === profile.email && source.email_verified !== undefined
+    return { ...profile, email_verified: [idToken, userinfo].find(isAboutEmail)?.email_verified }
   }
 }

@@ -1,50 +1,55 @@
 import { isVerified } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { Once } from '../base/once.js'
+import { assertSecureUrl } from '../http/secure-url.js'
 import type { DiscoveryOptions } from './discovery.js'
-import type { OidcFlow } from './oidc-flow.js'
-import type { Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, ProviderOptions, UncheckedIdentity } from './provider.js'
-import { assertClientAuthentication, assertSecureUrl, checkedProviderOptions } from './provider-options.js'
+import type { OidcFlow, OidcProfile } from './oidc-flow.js'
+import type {
+  Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, ProviderOptions,
+  UncheckedIdentity
+} from './provider.js'
+import { assertClientAuthentication, checkedProviderOptions } from './provider-options.js'
 
-/** What {@link OidcProvider} takes. */
+export type { OidcProfile } from './oidc-flow.js'
+
+/** Options of an {@link OidcProvider}. */
 export interface OidcProviderOptions extends ProviderOptions {
   /** The URL segment of the provider's routes. */
   name: string
   /**
-   * The URL of the provider's `/.well-known/openid-configuration` document, requested exactly as
-   * given, with its query and a slash at its end.
+   * The URL of the provider's `/.well-known/openid-configuration` document. It is requested exactly
+   * as given, including a query and a trailing slash.
    */
   discoveryUrl: string
   /**
-   * The issuer that the document must name, where it is not what precedes `/.well-known/` in its URL,
-   * with or without a slash at its end. `{tenantid}` in it stands for the `tid` of each ID token, as in
-   * the documents that Microsoft Entra has for many tenants.
+   * The issuer that the document must name; default the part of `discoveryUrl` before
+   * `/.well-known/`, with or without a trailing slash. `{tenantid}` stands for the `tid` of each ID
+   * token, as in the documents of Microsoft Entra for many tenants.
    */
   issuer?: string
   /**
-   * How the client is registered to authenticate at the token endpoint. Default: the method that the
-   * metadata leave as the only one, else `client_secret_basic`, with one retry by `client_secret_post`
-   * after `invalid_client`; the method that worked is remembered.
+   * The client authentication method at the token endpoint, as registered with the provider.
+   * Default: the only method that the metadata allow, else `client_secret_basic` with one retry by
+   * `client_secret_post` after `invalid_client`; the method that worked is remembered.
    */
   clientAuthentication?: ClientAuthentication
-  /** Whether to ask the userinfo endpoint for what the scopes ask for and the ID token lacks; default true. */
+  /**
+   * Whether to request from userinfo the claims of the scopes that the ID token lacks; default
+   * true.
+   */
   userinfo?: boolean
   /** Permits plain http, for development servers on this machine only; default false. */
   allowInsecureRequests?: boolean
 }
 
-/** What is known of a person: the claims of the verified ID token, and what userinfo adds to them. */
-export type OidcProfile = Record<string, unknown> & {
-  /** The subject of the ID token; userinfo of another one is refused (OpenID Connect Core 5.3.2). */
-  sub: string
-}
-
 /**
- * Any provider that publishes a discovery document (OpenID Connect Discovery 1.0): authorization code flow with PKCE, state and nonce.
+ * Signs users in with any provider that publishes a discovery document (OpenID Connect Discovery
+ * 1.0). Uses the authorization code flow with PKCE, state and nonce.
  *
  * @example
  * ```ts
- * new OidcProvider({ name: 'keycloak', discoveryUrl: 'https://id.example/realms/main/.well-known/openid-configuration', clientId, clientSecret })
+ * const discoveryUrl = 'https://id.example/realms/main/.well-known/openid-configuration'
+ * new OidcProvider({ name: 'keycloak', discoveryUrl, clientId, clientSecret })
  * ```
  */
 export class OidcProvider implements ExternalProvider {
@@ -52,7 +57,7 @@ export class OidcProvider implements ExternalProvider {
   readonly #flow: Once<OidcFlow>
 
   /**
-   * Asks nothing of the provider yet: the discovery document is fetched by the first sign-in.
+   * Checks the options. The discovery document is fetched by the first sign-in.
    *
    * @throws OptionsError naming the option
    */
@@ -62,12 +67,13 @@ export class OidcProvider implements ExternalProvider {
     const checked = checkedProviderOptions(common, ['openid', 'email', 'profile'])
     const { name, scopes, authorizationParams: { max_age: maxAge } } = checked
     if (!scopes.includes('openid')) throw new OptionsError(`${name}: scopes must contain "openid"`)
-    if (typeof userinfo !== 'boolean') throw new OptionsError(`${name}: userinfo must be true or false`)
-    if (typeof allowInsecureRequests !== 'boolean') throw new OptionsError(`${name}: allowInsecureRequests must be true or false`)
-
+    for (const [option, value] of Object.entries({ userinfo, allowInsecureRequests })) {
+      if (typeof value !== 'boolean') throw new OptionsError(`${name}: ${option} must be true or false`)
+    }
     if (clientAuthentication !== undefined) assertClientAuthentication(clientAuthentication, name)
     if (maxAge !== undefined && !/^\d{1,10}$/.test(maxAge)) {
-      throw new OptionsError(`${name}: max_age in authorizationParams must be a whole number of seconds, such as "3600"`)
+      throw new OptionsError(
+        `${name}: max_age in authorizationParams must be a whole number of seconds, such as "3600"`)
     }
     assertSecureUrl(discoveryUrl, allowInsecureRequests, `${name}: discoveryUrl`)
     if (issuer !== undefined) assertSecureUrl(issuer, allowInsecureRequests, `${name}: issuer`)
@@ -78,7 +84,7 @@ export class OidcProvider implements ExternalProvider {
     const discovery: DiscoveryOptions = { url, issuers: issuer === undefined ? issuersOf(url) : [new URL(issuer)] }
 
     this.name = name
-    // The protocol is loaded with the first sign-in, not with the application.
+    // oauth4webapi is loaded with the first sign-in, to keep the start of the application fast.
     this.#flow = new Once(async () => {
       const { OidcFlow } = await import('./oidc-flow.js')
       return new OidcFlow({ ...checked, discovery, userinfo, clientAuthentication, allowInsecureRequests })
@@ -96,22 +102,25 @@ export class OidcProvider implements ExternalProvider {
   }
 
   /**
-   * Who the claims of ID token and userinfo describe. Override it for a provider with claims of its own.
+   * Makes an identity from the claims. Override it for a provider with other claims.
    *
-   * @param profile the claims of the verified ID token, and what userinfo adds to them
-   * @param _idToken what the provider signed, for claims that must not come from elsewhere
-   * @throws AuthError to refuse the person: `access_denied`, or `provider_error` for claims that cannot be accepted
+   * @param profile the claims of the verified ID token and of userinfo
+   * @param _idToken the claims of the verified ID token alone, for claims that must be signed
+   * @throws AuthError to refuse the user: `access_denied`, or `provider_error` for unacceptable
+   *   claims
    */
-  protected identityOf ({ sub, email, email_verified: emailVerified, name, picture }: OidcProfile, _idToken: OidcProfile): UncheckedIdentity {
-    return { subject: sub, claims: { email, email_verified: emailVerified, name, picture }, emailVerified: isVerified(emailVerified) }
+  protected identityOf (profile: OidcProfile, _idToken: OidcProfile): UncheckedIdentity {
+    const { sub, email, email_verified: emailVerified, name, picture } = profile
+    const claims = { email, email_verified: emailVerified, name, picture }
+    return { subject: sub, claims, emailVerified: isVerified(emailVerified) }
   }
 }
 
 const WELL_KNOWN = /\/\.well-known\/openid-configuration\/?$/
 
 /**
- * The issuer is what precedes the well-known path (OpenID Connect Discovery 1.0 section 4), with or
- * without a slash: section 4.1 removes the one at the end of an issuer with a path.
+ * The issuers that fit a discovery URL: the part before the well-known path (OpenID Connect
+ * Discovery 1.0 section 4), without and with a trailing slash, which section 4.1 removes.
  */
 function issuersOf (url: URL): [URL, URL] {
   const path = url.pathname.replace(WELL_KNOWN, '').replace(/\/$/, '')

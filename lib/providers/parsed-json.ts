@@ -1,4 +1,4 @@
-/** @returns undefined for what is no JSON */
+/** Parses JSON; returns undefined for any other text. */
 export function parsedJson (text: string): unknown {
   try {
     return JSON.parse(text)
