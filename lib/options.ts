@@ -11,7 +11,7 @@ import type { ExternalProvider } from './providers/provider.js'
 import { ANY_ORIGIN, publicPath, sameOriginPath } from './http/redirects.js'
 import { secretsOf } from './secrets.js'
 import { MemoryAuthStore } from './store/memory.js'
-import type { AuthStore } from './store/store.js'
+import { type AuthStore, STORE_METHODS } from './store/store.js'
 
 /** Options of @fastify/session; `secret` comes from the setting SVC_SESSION_SECRET unless given. */
 export type SessionOptions = Partial<FastifySessionOptions>
@@ -125,8 +125,6 @@ const MINUTE_MS = 60_000
 const DEFAULT_RATE_LIMITS = { timeWindow: 15 * MINUTE_MS, network: 10, login: 300, account: 20, start: 300, register: 60, callback: 300 }
 
 const PREFIX = /^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_~.-]+)+$/
-
-const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'removeLink', 'deleteUser', 'admitUser', 'deleteNewUser', 'replacePasswordHash', 'grant', 'withdraw', 'close'] as const satisfies ReadonlyArray<keyof AuthStore>
 
 /**
  * Checks what was passed to `register`.

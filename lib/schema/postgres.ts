@@ -1,5 +1,6 @@
 /**
- * The tables on Postgres, for Drizzle: for the application's own queries, its relations to them, and its own drizzle-kit migrations.
+ * The tables on Postgres, for Drizzle: for an application's own queries, relations and
+ * drizzle-kit migrations.
  *
  * @module fastify-svc-auth/schema/postgres
  */
@@ -7,7 +8,7 @@ import { jsonb, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import type { UserExtras } from './extras.js'
 
-/** The accounts. */
+/** The user accounts. */
 export const users = pgTable('svc_auth_users', {
   userId: uuid('user_id').primaryKey(),
   email: text('email'),
@@ -24,7 +25,7 @@ export const credentials = pgTable('svc_auth_credentials', {
   pwHash: text('pw_hash').notNull()
 })
 
-/** The ways in: which subject at which provider is which user. */
+/** The links: which subject at which provider signs in which user. */
 export const providerLinks = pgTable('svc_auth_provider_links', {
   provider: text('provider').notNull(),
   subject: text('subject').notNull(),

@@ -1,5 +1,6 @@
 /**
- * The tables on SQLite, for Drizzle: for the application's own queries, its relations to them, and its own drizzle-kit migrations.
+ * The tables on SQLite, for Drizzle: for an application's own queries, relations and
+ * drizzle-kit migrations.
  *
  * @module fastify-svc-auth/schema/sqlite
  */
@@ -7,7 +8,7 @@ import { primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-c
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import type { UserExtras } from './extras.js'
 
-/** The accounts. */
+/** The user accounts. */
 export const users = sqliteTable('svc_auth_users', {
   userId: text('user_id').primaryKey(),
   email: text('email'),
@@ -24,7 +25,7 @@ export const credentials = sqliteTable('svc_auth_credentials', {
   pwHash: text('pw_hash').notNull()
 })
 
-/** The ways in: which subject at which provider is which user. */
+/** The links: which subject at which provider signs in which user. */
 export const providerLinks = sqliteTable('svc_auth_provider_links', {
   provider: text('provider').notNull(),
   subject: text('subject').notNull(),

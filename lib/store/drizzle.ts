@@ -1,18 +1,23 @@
 import { sql } from 'drizzle-orm'
 import { OptionsError } from '../errors.js'
 
-/** How names are written since drizzle-orm 0.45.2; before, a quotation mark in a name was left as it is. */
+/**
+ * How drizzle-orm writes {@link ODD_NAME} since 0.45.2; before, it did not escape quotation marks
+ * in names.
+ */
 const ESCAPED = '""""'
 
 /**
- * Refuses a Drizzle database of the application whose drizzle-orm is too old. Its version cannot be read from it.
+ * Refuses a Drizzle database of the application whose drizzle-orm is too old. The version cannot be
+ * read from the database.
  *
- * @param statement what the database makes of {@link ODD_NAME}
+ * @param statement the SQL that the database makes of {@link ODD_NAME}
  * @throws OptionsError
  */
 export function assertEscapes (statement: string): void {
   if (statement.includes(ESCAPED)) return
-  throw new OptionsError('target is a database of a drizzle-orm before 0.45.2, which does not escape names; install a later one: npm install drizzle-orm@^0.45.2')
+  throw new OptionsError('target is a database of a drizzle-orm before 0.45.2, which does not escape names; ' +
+    'install a later one: npm install drizzle-orm@^0.45.2')
 }
 
 /** A table whose name is a quotation mark. */

@@ -1,7 +1,7 @@
 import type { AuthorizationClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
-import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, assertCanSignIn, linksWithout } from './store.js'
-import { type Vouching, vouchersAfter } from './vouchers.js'
+import { type Vouching, assertCanSignIn, linksWithout, vouchersAfter } from './accounts.js'
+import type { AuthStore, Credential, Link, LinkedIdentity, NewUser, User, UserQuery } from './store.js'
 
 interface Account {
   user: User
@@ -12,9 +12,11 @@ interface Account {
 }
 
 /**
- * Keeps users in memory: they are lost when the process ends, and no other process sees them. For tests and first steps.
+ * Keeps users in memory: they are lost when the process ends, and no other process sees them. For
+ * tests and first steps.
  *
- * Each method runs without a pause, so that none sees another's half-done work; values are copied on the way in and out.
+ * Each method runs without a pause, so that no call sees another's half-done work. Values are
+ * copied when they are stored and when they are returned.
  */
 export class MemoryAuthStore implements AuthStore {
   readonly #byUserId = new Map<string, Account>()
@@ -53,7 +55,8 @@ export class MemoryAuthStore implements AuthStore {
     const emailIsTaken = user.email !== null && this.#byEmail.has(user.email)
     if (emailIsTaken || this.#byLink.has(linkKey(link.provider, link.subject))) return null
 
-    const account: Account = { user: copyOf(user), links: [], vouchers: user.emailVerified ? [link.provider] : [], passwordHash }
+    const vouchers = user.emailVerified ? [link.provider] : []
+    const account: Account = { user: copyOf(user), links: [], vouchers, passwordHash }
     this.#byUserId.set(user.userId, account)
     if (user.email !== null) this.#byEmail.set(user.email, account)
     this.#setLink(account, { ...link, userId: user.userId })
@@ -73,7 +76,8 @@ export class MemoryAuthStore implements AuthStore {
   async removeLink (userId: string, provider: string): Promise<Link[]> {
     const left = linksWithout(this.#linksOf(userId), provider)
     const account = this.#known(userId)
-    for (const link of account.links.filter(link => link.provider === provider)) this.#byLink.delete(linkKey(link.provider, link.subject))
+    const removed = account.links.filter(link => link.provider === provider)
+    for (const { provider, subject } of removed) this.#byLink.delete(linkKey(provider, subject))
     account.links = copyOf(left)
     noteVouching(account, { provider, vouches: false, isNewEmail: false })
     if (provider === 'local') account.passwordHash = undefined
@@ -116,7 +120,7 @@ export class MemoryAuthStore implements AuthStore {
   }
 
   async close (): Promise<void> {
-    // Nothing is open, and an application that is closed may still look at its users.
+    // Nothing is open, and a closed application may still read its users.
   }
 
   #find (query: UserQuery): Account | undefined {
@@ -135,7 +139,9 @@ export class MemoryAuthStore implements AuthStore {
     this.#byLink.set(linkKey(link.provider, link.subject), account)
   }
 
-  /** A link that is new has no earlier claims: nothing in them has changed. */
+  /**
+   * Notes what a sign-in reports. A new link has no earlier claims: nothing in them has changed.
+   */
   #noteIdentity (account: Account, { provider, claims, verifiedEmail }: LinkedIdentity, earlier = claims): User {
     const { user } = account
     const { email } = user
@@ -167,7 +173,7 @@ function linkKey (provider: string, subject: string): string {
   return JSON.stringify([provider, subject])
 }
 
-/** A copy of plain JSON data, many times faster than a structured clone. */
+/** Copies plain JSON data, many times faster than a structured clone. */
 function copyOf<T> (value: T): T
 function copyOf (value: unknown): unknown {
   if (Array.isArray(value)) return value.map(item => copyOf(item))

@@ -1,7 +1,8 @@
 /**
- * An existing engine: a Drizzle database on better-sqlite3 or on any Postgres driver, a better-sqlite3 connection, or a client of the
- * package postgres. It stays open when the store is closed.
- * The types say only what tells an engine from something else, so that nobody needs the types of a driver that he does not use.
+ * An existing engine: a Drizzle database on better-sqlite3 or on any Postgres driver, a
+ * better-sqlite3 connection, or a client of the package postgres. It stays open when the store is
+ * closed. The types name only the members that tell an engine from other values, so that an
+ * application needs the types of its own driver alone.
  */
 export type SqlEngine = SqliteConnection | DrizzleSqlite | DrizzlePostgres | PostgresClient
 
@@ -9,7 +10,7 @@ export type SqlEngine = SqliteConnection | DrizzleSqlite | DrizzlePostgres | Pos
 export interface SqliteConnection {
   /** Compiles a statement. */
   prepare (source: string): unknown
-  /** Sets or tells a setting of the database. */
+  /** Reads or changes a setting of the database. */
   pragma (source: string): unknown
 }
 
@@ -25,7 +26,7 @@ export interface DrizzleSqlite {
 export interface DrizzlePostgres {
   /** Runs a statement. */
   execute (...args: never): unknown
-  /** There on Postgres only. */
+  /** Exists on Postgres only. */
   refreshMaterializedView (...args: never): unknown
 }
 
@@ -33,6 +34,6 @@ export interface DrizzlePostgres {
 export interface PostgresClient {
   /** Runs a statement that is given as text. */
   unsafe (...args: never): unknown
-  /** Takes one connection out of the pool. */
+  /** Reserves one connection of the pool. */
   reserve (...args: never): unknown
 }

@@ -1,24 +1,39 @@
-import type { AuthorizationClaims } from '../claims.js'
-import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { Once } from '../base/once.js'
+import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
+import { assertCanSignIn } from './accounts.js'
 import { notLoaded } from './driver.js'
 import type { SqlEngine } from './sql-engine.js'
 import { type SqlTarget, sqlTarget } from './sql-target.js'
-import { type AuthStore, type Credential, type Link, type LinkedIdentity, type NewUser, type User, type UserQuery, assertCanSignIn } from './store.js'
+import {
+  ACCOUNT_METHODS, type Accounts, type AuthStore, type LinkedIdentity, type NewUser, type User
+} from './store.js'
 
 /** What {@link SqlAuthStore} takes besides the database. */
 export interface SqlAuthStoreOptions {
-  /** Make the tables before the first query; default true. `false` leaves that to the application's own migrations. */
+  /**
+   * Whether the store makes its tables before the first query; default true. With `false` the
+   * application's own migrations make them.
+   */
   createTables?: boolean
 }
 
+/** An open database: what it does for the store, by capability. */
+interface OpenDatabase {
+  readonly accounts: Accounts
+  readonly close: () => void | Promise<void>
+}
+
+// The methods that the static block below defines.
+export interface SqlAuthStore extends AuthStore {}
+
 /**
- * Keeps users in an SQL database. Each method rejects with AuthError `unavailable`, with what failed in its `cause`, when the database does not answer, cannot be opened or is closed.
+ * Keeps users in an SQL database. Each method rejects with AuthError `unavailable`, with the
+ * failure in its `cause`, when the database does not answer, cannot be opened or is closed.
  *
  * @example
  * ```ts
  * new SqlAuthStore()                      // the setting LOCAL_AUTH_DB, else ./local-auth.db
- * new SqlAuthStore('./users.db')          // an SQLite file; also sqlite: and file: URLs and :memory:
+ * new SqlAuthStore('./users.db')          // an SQLite file, sqlite: or file: URL, or :memory:
  * new SqlAuthStore('postgres://app:secret@localhost/app')
  * new SqlAuthStore(drizzle(pool))         // an existing engine
  * ```
@@ -30,13 +45,17 @@ export class SqlAuthStore implements AuthStore {
   #isClosed = false
 
   /**
-   * Opens nothing yet: the database is opened by the first query.
+   * Checks the target and opens nothing: the first query opens the database.
    *
-   * @param target a `postgres:` URL, an SQLite file, a `sqlite:` or `file:` URL, `:memory:`, or an existing engine; default LOCAL_AUTH_DB, else `./local-auth.db`
+   * @param target a `postgres:` URL, an SQLite file, a `sqlite:` or `file:` URL, `:memory:`, or an
+   *   existing engine; default LOCAL_AUTH_DB, else `./local-auth.db`
    * @param options whether the store makes its tables
    * @throws OptionsError naming the option
    */
-  constructor (target: string | SqlEngine = process.env.LOCAL_AUTH_DB ?? './local-auth.db', options: SqlAuthStoreOptions = {}) {
+  constructor (
+    target: string | SqlEngine = process.env.LOCAL_AUTH_DB ?? './local-auth.db',
+    options: SqlAuthStoreOptions = {}
+  ) {
     assertKnownOptions('SqlAuthStore', options, ['createTables'])
     const { createTables = true } = options
     if (typeof createTables !== 'boolean') throw new OptionsError('createTables must be true or false')
@@ -44,74 +63,45 @@ export class SqlAuthStore implements AuthStore {
     this.#createTables = createTables
   }
 
-  async findUser (query: UserQuery): Promise<User | null> {
-    return (await this.#statements()).findUser(query)
-  }
-
-  async links (userId: string): Promise<Link[]> {
-    return (await this.#statements()).links(userId)
-  }
-
-  async findCredential (email: string): Promise<Credential | null> {
-    return (await this.#statements()).findCredential(email)
-  }
-
-  async refreshIdentity (identity: LinkedIdentity): Promise<User | null> {
-    return (await this.#statements()).refreshIdentity(identity)
+  // Each method passes its call on to the database; those that check something first are below.
+  static {
+    for (const name of ACCOUNT_METHODS) {
+      if (name in this.prototype) continue
+      this.prototype[name] = async function (this: SqlAuthStore, ...given: unknown[]) {
+        const { accounts } = await this.#database()
+        return Reflect.apply(accounts[name], accounts, given)
+      }
+    }
   }
 
   async createUser (user: NewUser): Promise<User | null> {
     assertCanSignIn(user)
-    return (await this.#statements()).createUser(user)
+    const { accounts } = await this.#database()
+    return accounts.createUser(user)
   }
 
   async addLink (userId: string, identity: LinkedIdentity): Promise<User | null> {
     assertCanSignIn({ email: identity.verifiedEmail, link: identity })
-    return (await this.#statements()).addLink(userId, identity)
+    const { accounts } = await this.#database()
+    return accounts.addLink(userId, identity)
   }
 
-  async removeLink (userId: string, provider: string): Promise<Link[]> {
-    return (await this.#statements()).removeLink(userId, provider)
-  }
-
-  async deleteUser (userId: string): Promise<void> {
-    await (await this.#statements()).deleteUser(userId)
-  }
-
-  async admitUser (userId: string): Promise<boolean> {
-    return (await this.#statements()).admitUser(userId)
-  }
-
-  async deleteNewUser (userId: string): Promise<void> {
-    await (await this.#statements()).deleteNewUser(userId)
-  }
-
-  async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
-    await (await this.#statements()).replacePasswordHash(userId, current, next)
-  }
-
-  async grant (userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> {
-    return (await this.#statements()).grant(userId, claims)
-  }
-
-  async withdraw (userId: string, names: readonly string[]): Promise<AuthorizationClaims> {
-    return (await this.#statements()).withdraw(userId, names)
-  }
-
-  /** Loads the driver and Drizzle; the database is opened by the first query. */
+  /** Loads the driver and Drizzle; the first query opens the database. */
   async preload (): Promise<void> {
-    await (this.#target.dialect === 'postgres' ? Promise.all([import('./postgres/open.js'), import('postgres')]) : import('./sqlite/open.js'))
+    if (this.#target.dialect === 'postgres') await Promise.all([import('./postgres/open.js'), import('postgres')])
+    else await import('./sqlite/open.js')
   }
 
   /** Closes the database if the store opened it; an engine that was passed in stays open. */
   async close (): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
-    // What could not be opened need not be closed; whoever asked for it has been told.
-    await this.#opened.attempt?.then(statements => statements.close(), () => {})
+    // A database that could not be opened need not be closed; the query that opened it has reported
+    // the failure.
+    await this.#opened.attempt?.then(database => database.close(), () => {})
   }
 
-  async #statements (): Promise<AuthStore> {
+  async #database (): Promise<OpenDatabase> {
     if (this.#isClosed) throw new AuthError('unavailable', { cause: new Error('the store is closed') })
     try {
       return await this.#opened.done()
@@ -120,7 +110,7 @@ export class SqlAuthStore implements AuthStore {
     }
   }
 
-  async #open (): Promise<AuthStore> {
+  async #open (): Promise<OpenDatabase> {
     const options = { createTables: this.#createTables }
     if (this.#target.dialect === 'postgres') {
       const { openPostgres } = await import('./postgres/open.js')

@@ -1,48 +1,55 @@
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
-import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 
-/** A person's account. */
+/** A user account. */
 export interface User {
   /** A UUID in lower case. */
   userId: string
-  /** Canonical; set from a verified e-mail or a local registration, null otherwise. At most one user has it. */
+  /**
+   * Canonical; set from a verified e-mail or a local registration, null otherwise. At most one user
+   * has it.
+   */
   email: string | null
-  /** Whether a provider vouches for `email`: the one of a link, as of its last sign-in. */
+  /**
+   * Whether a provider vouches for `email`: that of a link, as of the last sign-in with this link.
+   */
   emailVerified: boolean
-  /** As the provider said at the last sign-in, or the registration form. */
+  /** The name from the registration form, or from the provider at the last sign-in. */
   name: string | null
   /** The authorization claims. */
   claims: AuthorizationClaims
-  /** Only there until the user's first sign-in is complete: `onSignIn` let them in, and the session is written. */
+  /**
+   * Present until the user's first sign-in is complete: `onSignIn` admitted them, and the session
+   * is written.
+   */
   isNew?: true
 }
 
-/** One way in to an account: a subject at a provider. */
+/** A sign-in method of an account: a subject at a provider. */
 export interface Link {
   /** `local` or the name of an external provider. */
   provider: string
   /** The e-mail for `local`, else the provider's `sub`. */
   subject: string
-  /** Whose way in it is: a UUID in lower case. */
+  /** The user who signs in by this link: a UUID in lower case. */
   userId: string
   /** The identity claims as of the last sign-in. */
   claims: IdentityClaims
 }
 
-/** What a sign-in tells about a subject at a provider. */
+/** What a sign-in reports about a subject at a provider. */
 export interface LinkedIdentity {
   /** The name of an external provider. */
   provider: string
-  /** The provider's identifier of the person, 1 to 255 characters. */
+  /** The provider's identifier of the user, 1 to 255 characters. */
   subject: string
-  /** They replace those of the link. */
+  /** The identity claims; they replace those of the link. */
   claims: IdentityClaims
-  /** Canonical, and verified by the provider; null otherwise. */
+  /** The e-mail in its canonical form if the provider verified it; null otherwise. */
   verifiedEmail: string | null
 }
 
-/** A user who is to be made, with his first way in. */
+/** A user to create, with their first link. */
 export interface NewUser {
   /** A UUID in lower case, made by the caller. */
   userId: string
@@ -50,24 +57,24 @@ export interface NewUser {
   email: string | null
   /** Whether the provider of the link vouches for `email`. */
   emailVerified: boolean
-  /** What the person is called, if that is known. */
+  /** The user's name if it is known. */
   name: string | null
-  /** Authorization claims to begin with. */
+  /** The first authorization claims. */
   claims: AuthorizationClaims
-  /** Whether he has to be admitted: see {@link AuthStore.admitUser}. */
+  /** Set for a user who must be admitted: see {@link AuthStore.admitUser}. */
   isNew?: true
-  /** His first way in. */
+  /** The user's first link. */
   link: Omit<Link, 'userId'>
   /** Argon2id PHC string, for a user with a password. */
   passwordHash?: string
 }
 
-/** How a user is looked up: by his id, by his e-mail, or by a way in. */
+/** How a user is looked up: by id, by e-mail, or by a link. */
 export type UserQuery = {
   /** A UUID in lower case. */
   userId: string
 } | {
-  /** The one that is his, not what a provider says beside it. */
+  /** The e-mail of the user, not the one in the claims of a link. */
   email: string
 } | {
   /** `local` or the name of an external provider. */
@@ -76,74 +83,84 @@ export type UserQuery = {
   subject: string
 }
 
-/** A local account, with what a login is checked against. */
+/** A local account, with the password hash that a login is checked against. */
 export interface Credential {
-  /** Whose account it is. */
+  /** The user of the account. */
   user: User
-  /** His way in at `local`. */
+  /** The user's link at `local`. */
   link: Link
   /** Argon2id PHC string. */
   passwordHash: string
 }
 
 /**
- * Where users, links and claims are kept. Each method is atomic, also between processes, and is done when it resolves.
+ * Keeps users, links and claims. Each method is atomic, also between processes, and its changes are
+ * durable when it resolves.
  *
- * User ids are UUIDs in lower case, e-mails canonical and claims plain JSON data: whoever calls has checked them.
- * Every method rejects with AuthError `unavailable` when the store cannot be reached.
+ * User ids are UUIDs in lower case, e-mails canonical and claims plain JSON data: the caller has
+ * checked them. Every method rejects with AuthError `unavailable` when the store cannot be reached.
  */
 export interface AuthStore {
   /**
-   * Looks a user up; an e-mail comes in its canonical form.
+   * Looks up a user; an e-mail is given in its canonical form.
    *
-   * @returns null when there is none
+   * @returns null for an unknown user
    */
   findUser (query: UserQuery): Promise<User | null>
 
-  /** A user's links, ordered by provider: at most one at each. Empty for an unknown user. */
+  /**
+   * Returns a user's links, ordered by provider: at most one at each. Empty for an unknown user.
+   */
   links (userId: string): Promise<Link[]>
 
   /**
-   * The local account with this e-mail, in its canonical form: user, link and password hash in one look.
+   * Looks up the local account with an e-mail in its canonical form: user, link and password hash
+   * in one query.
    *
-   * @returns null when there is none
+   * @returns null for an unknown account
    */
   findCredential (email: string): Promise<Credential | null>
 
   /**
-   * Notes a sign-in: the identity claims of the link, the user's name, and their verified e-mail unless another user has it.
-   * One that differs from the user's e-mail is taken only when the claim `email` of this link has changed: with two
-   * links that have e-mails of their own, the user's does not depend on which was used last.
+   * Notes a sign-in: the identity claims of the link, the user's name, and their verified e-mail
+   * unless another user has it. A verified e-mail that differs from the user's is taken only when
+   * the claim `email` of this link has changed: with two links that have different e-mails, the
+   * user's does not depend on which link was used last.
    *
-   * The link vouches for the user's e-mail as long as it is the verified one that the provider reports. When no link vouches
-   * for it any more, `emailVerified` becomes false: the address may have another owner by now, who must not join the user.
+   * The link vouches for the user's e-mail as long as it is the verified one that the provider
+   * reports. When no link vouches for it any more, `emailVerified` becomes false: the address may
+   * have another owner by now, who must not join the user.
    *
-   * @returns the user, or null when nobody is linked to this subject
+   * @returns the user, or null when no user has this link
    */
   refreshIdentity (identity: LinkedIdentity): Promise<User | null>
 
   /**
-   * Makes a user with a first link and, for a local account, a password.
+   * Creates a user with a first link and, for a local account, a password.
    *
    * @param user with an id that no other user has
-   * @returns the user, or null when another one has this e-mail or this link; then nothing was written
-   * @throws AuthError `invalid_email` when the e-mail is not canonical, `invalid_request` for a local account without a password
+   * @returns the user, or null when another one has this e-mail or this link; then nothing was
+   *   written
+   * @throws AuthError `invalid_email` when the e-mail is not canonical, `invalid_request` for a
+   *   local account without a password
    */
   createUser (user: NewUser): Promise<User | null>
 
   /**
-   * Adds a link to a user who has none at this provider yet, and notes the user's name, and their verified e-mail unless
-   * another user has it; one that differs from the user's e-mail is not taken.
+   * Adds a link to a user who has none at this provider yet, and notes the user's name, and their
+   * verified e-mail unless another user has it; one that differs from the user's e-mail is not
+   * taken.
    *
-   * @returns the user, or null when the user is gone or has another subject at this provider, or when the link belongs to a user
-   *   already; then nothing was written
-   * @throws AuthError `invalid_email` when the verified e-mail is not canonical, `invalid_request` for a link at `local`
+   * @returns the user, or null when the user is gone or has another subject at this provider, or
+   *   when a user has the link already; then nothing was written
+   * @throws AuthError `invalid_email` when the verified e-mail is not canonical, `invalid_request`
+   *   for a link at `local`
    */
   addLink (userId: string, identity: LinkedIdentity): Promise<User | null>
 
   /**
-   * Removes a link from a user; the one at `local` with the password. A link that the user does not have is passed over.
-   * The link does not vouch for the user's e-mail any more.
+   * Removes a link from a user; the one at `local` with the password. A link that the user does not
+   * have is passed over. The link no longer vouches for the user's e-mail.
    *
    * @returns the links that are left, ordered by provider
    * @throws AuthError `unknown_user`, `last_link` when no link would be left
@@ -151,31 +168,35 @@ export interface AuthStore {
   removeLink (userId: string, provider: string): Promise<Link[]>
 
   /**
-   * Deletes a user with his links and his password.
+   * Deletes a user with their links and their password.
    *
-   * @throws AuthError `unknown_user`, `user_in_use` when a table of the application refers to him and does not let him go
+   * @throws AuthError `unknown_user`, `user_in_use` when a table of the application refers to the
+   *   user and forbids the deletion
    */
   deleteUser (userId: string): Promise<void>
 
   /**
-   * Ends the time in which a user is new.
+   * Admits a new user: from now on they are an ordinary user.
    *
-   * @returns whether this call did; false when he was not new, or is gone
+   * @returns whether this call did; false for a user who was not new, or is gone
    */
   admitUser (userId: string): Promise<boolean>
 
   /**
-   * Deletes a user with his links and his password if he is still new; another one is left alone.
+   * Deletes a user with their links and their password if they are still new; leaves an admitted
+   * user alone.
    *
    * @throws AuthError `user_in_use`
    */
   deleteNewUser (userId: string): Promise<void>
 
-  /** Replaces a password hash if it is still `current`; a password changed meanwhile is left alone. */
+  /**
+   * Replaces a password hash if it is still `current`; a password changed meanwhile is left alone.
+   */
   replacePasswordHash (userId: string, current: string, next: string): Promise<void>
 
   /**
-   * Merges authorization claims in, shallowly.
+   * Merges authorization claims into the user's, shallowly.
    *
    * @returns all the user's authorization claims
    * @throws AuthError `unknown_user`
@@ -194,8 +215,35 @@ export interface AuthStore {
   close (): Promise<void>
 }
 
+/** What a store does for accounts. */
+export type Accounts = Omit<AuthStore, 'close'>
+
+/** Each method of {@link Accounts} by its name: one that is missing here does not compile. */
+const ACCOUNTS: { readonly [Name in keyof Accounts]: Name } = {
+  findUser: 'findUser',
+  links: 'links',
+  findCredential: 'findCredential',
+  refreshIdentity: 'refreshIdentity',
+  createUser: 'createUser',
+  addLink: 'addLink',
+  removeLink: 'removeLink',
+  deleteUser: 'deleteUser',
+  admitUser: 'admitUser',
+  deleteNewUser: 'deleteNewUser',
+  replacePasswordHash: 'replacePasswordHash',
+  grant: 'grant',
+  withdraw: 'withdraw'
+}
+
+/** The names of the methods of {@link Accounts}. */
+export const ACCOUNT_METHODS: ReadonlyArray<keyof Accounts> = Object.values(ACCOUNTS)
+
+/** The names of the methods of {@link AuthStore}. */
+export const STORE_METHODS: ReadonlyArray<keyof AuthStore> = [...ACCOUNT_METHODS, 'close']
+
 /**
- * What a store answers. A store of the application's own may throw whatever its driver does, which is for the log and no answer.
+ * Asks a store. A store of the application may reject with whatever its driver throws: that is the
+ * cause of the error, for the log.
  *
  * @throws AuthError `unavailable`
  */
@@ -205,32 +253,4 @@ export async function answerOfStore<T> (ask: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw error instanceof AuthError ? error : new AuthError('unavailable', { cause: error })
   }
-}
-
-/**
- * Refuses what would make a user who cannot sign in. Every store calls it first.
- *
- * @throws AuthError `invalid_email` when an e-mail is not canonical, `invalid_request` for a link at `local` without a password
- */
-export function assertCanSignIn ({ email, link, passwordHash }: Pick<NewUser, 'email' | 'link' | 'passwordHash'>): void {
-  const isLocal = link.provider === 'local'
-  if (isLocal && passwordHash === undefined) {
-    throw new AuthError('invalid_request', { message: 'A link at "local" needs a password: make the user by createUser with a passwordHash.' })
-  }
-  const emails = isLocal ? [email, link.subject] : [email]
-  if (emails.some(email => email !== null && canonicalEmail(email) !== email)) {
-    throw new AuthError('invalid_email', { message: 'The store takes e-mails in the form that canonicalEmail returns; pass the e-mail through it.' })
-  }
-}
-
-/**
- * A user's links without the one at this provider.
- *
- * @throws AuthError `unknown_user` when there are none, `last_link` when none would be left
- */
-export function linksWithout (links: Link[], provider: string): Link[] {
-  if (links.length === 0) throw new AuthError('unknown_user')
-  const left = links.filter(link => link.provider !== provider)
-  if (left.length === 0) throw new AuthError('last_link')
-  return left
 }

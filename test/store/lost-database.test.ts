@@ -300,7 +300,7 @@ t.test('a pooler that refuses a time limit in the URL is told of in the cause', 
   proxy.fate = 'takes no time limit'
   const store = open(t, changed(proxy.url, { search: 'statement_timeout=1000' }))
 
-  await t.rejects(store.findUser(ADA), { ...UNAVAILABLE, cause: { message: /unsupported startup parameter: statement_timeout; take the parameter that a pooler refuses out of the URL/ } })
+  await t.rejects(store.findUser(ADA), { ...UNAVAILABLE, cause: { message: /unsupported startup parameter: statement_timeout; remove the parameter that the pooler refuses from the URL/ } })
 })
 
 t.test('an IPv6 address is the host of a URL, alone and among others', { buffered: true }, async t => {

@@ -536,7 +536,7 @@ t.test('while another process holds the lock', async t => {
     const start = Date.now()
 
     other.exec('begin immediate')
-    await t.rejects(store.createUser(newUser()), unavailable('SqliteError: database is locked; another process holds the lock for longer than five seconds; see what it does', 'SQLITE_BUSY'))
+    await t.rejects(store.createUser(newUser()), unavailable('SqliteError: database is locked; another process has held the lock for longer than five seconds; see what it does', 'SQLITE_BUSY'))
     t.ok(Date.now() - start >= 5000)
     other.exec('commit')
 
@@ -545,7 +545,7 @@ t.test('while another process holds the lock', async t => {
 })
 
 t.test('what cannot be used is unavailable, with what to do in the cause, until it can be used', async t => {
-  const CANNOT_OPEN = unavailable('SqliteError: unable to open database file; name a file, in a folder that exists and that this process may write to', 'SQLITE_CANTOPEN')
+  const CANNOT_OPEN = unavailable('SqliteError: unable to open database file; name a file in a folder that exists and that this process may write to', 'SQLITE_CANTOPEN')
   const READ_ONLY = unavailable('SqliteError: attempt to write a readonly database; let this process write to the file and to its folder', 'SQLITE_READONLY')
   const NO_DATABASE = unavailable('SqliteError: file is not a database; name another file', 'SQLITE_NOTADB')
   const FULL = unavailable('SqliteError: database or disk is full; make room on the disk', 'SQLITE_FULL')

@@ -4,9 +4,9 @@ import type postgres from 'postgres'
 const OPTIONS = {
   max: 1,
   connect_timeout: 4,
-  // A user who signs in is waiting.
+  // A sign-in waits for the connection.
   backoff: () => 0,
-  // Its timer would go on when the connection is given up, and keep the process from ending.
+  // The timer of a lifetime would outlive a dropped connection, and keep the process from ending.
   max_lifetime: null,
   // Array types are not used, and a failure to fetch them could not be caught.
   fetch_types: false,
@@ -16,12 +16,15 @@ const OPTIONS = {
 /** Parameters of the URL go before this one. */
 const APPLICATION_NAME = 'fastify-svc-auth'
 
-/** The server gives up before the store does, so that it does not work on when the caller was told of a failure. */
+/**
+ * The server gives up before the store does: it must not finish a statement that was reported as
+ * failed.
+ */
 const STATEMENT_TIMEOUT_MS = 4000
 
 const CLOSED = 'Postgres closed the connection'
 
-/** Where the driver is to connect to; `path` is that of a Unix socket. */
+/** The hosts that the driver connects to; `path` is that of a Unix socket. */
 interface Address {
   readonly host: readonly string[]
   readonly port: readonly number[]
@@ -29,8 +32,9 @@ interface Address {
 }
 
 /**
- * One connection: a client of the driver with a pool of one. To be dropped after a failure: the driver would connect again, but with
- * leftovers of what it was doing, which fail the next statement or make it hang.
+ * One connection: a client of the driver with a pool of one. After a failure it must be dropped:
+ * the driver would connect again, but with leftovers of the failed statement, by which the next one
+ * fails or hangs.
  *
  * @see https://github.com/porsager/postgres/issues/1223 and the pull request 1209
  */
@@ -48,7 +52,8 @@ export class Connection {
   constructor (driver: typeof postgres, url: string, { hasTimeLimit }: { hasTimeLimit: boolean }) {
     this.hasTimeLimit = hasTimeLimit
     this.#addresses = addressesIn(url)
-    const connection = { application_name: APPLICATION_NAME, ...(hasTimeLimit && { statement_timeout: STATEMENT_TIMEOUT_MS }) }
+    const timeLimit = hasTimeLimit && { statement_timeout: STATEMENT_TIMEOUT_MS }
+    const connection = { application_name: APPLICATION_NAME, ...timeLimit }
     const options = { ...OPTIONS, connection, socket: (address: Address) => this.#connect(address) }
     this.#client = driver(url, options)
   }
@@ -61,13 +66,13 @@ export class Connection {
     return Promise.race([statement(this.#client), this.#givenUp.promise])
   }
 
-  /** Ends it in order, when the statement on it is through; in a few seconds at most. */
+  /** Closes the connection when its statement is done; within five seconds. */
   async close (): Promise<void> {
     await this.#client.end({ timeout: 5 })
     this.drop()
   }
 
-  /** Gives it up. The driver goes on waiting for the server to hang up; the process need not, for one that says nothing. */
+  /** Drops the connection. The driver waits for the server to hang up; the process does not. */
   drop (): void {
     this.#dropped.abort(new Error('the connection is given up'))
     this.#socket?.unref()
@@ -77,7 +82,8 @@ export class Connection {
   #connect ({ path, ...parsed }: Address): Socket {
     this.#dropped.signal.throwIfAborted()
     const { host, port } = this.#addresses ?? parsed
-    // Of several hosts, each has its turn. The driver would go round and round, and would not tell the statement of the last failure.
+    // Each of several hosts is tried once. The driver would try them for ever, and hide the last
+    // failure.
     const turn = this.#attempts++
     if (turn >= host.length) {
       const failure = this.#failure ?? new Error(CLOSED)
@@ -87,13 +93,17 @@ export class Connection {
     const address = { host: host[turn], port: Number(port[turn]) }
     const socket = this.#socket = path === false ? connect(address) : connect(path)
     socket.once('error', error => { this.#failure = error })
-    // An end without an error is, to the driver, no reason not to connect again at once, and again (its issue 1193).
+    // After an end without an error the driver would connect again at once, and again (its issue
+    // 1193).
     socket.once('end', () => { socket.destroy(new Error(CLOSED)) })
     return Object.assign(socket, address)
   }
 }
 
-/** Hosts and ports of a URL with an IPv6 address, which the driver would take apart at its first colon. */
+/**
+ * Parses the hosts and ports of a URL with an IPv6 address, which the driver would split at its
+ * first colon.
+ */
 function addressesIn (url: string): Pick<Address, 'host' | 'port'> | undefined {
   const [,, authority = ''] = url.split(/[/?#]/)
   const hosts = authority.slice(authority.lastIndexOf('@') + 1)

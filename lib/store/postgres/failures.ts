@@ -5,39 +5,76 @@ const UNSTORABLE = 'A value holds a NUL character or half a surrogate pair, whic
 /** What Postgres calls text that it cannot store: in `text`, and the two kinds in `jsonb`. */
 const UNSTORABLE_STATES = new Set<unknown>(['22021', '22P05', '22P02'])
 
+const UNIQUE_VIOLATION = '23505'
+const SERIALIZATION_FAILURE = '40001'
+const DEADLOCK = '40P01'
+const DUPLICATE_TABLE = '42P07'
+
+const DISTURBANCES = new Set<unknown>([UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK, DUPLICATE_TABLE])
+
+/** A reference with `on delete restrict` has a code of its own since Postgres 18. */
+const FOREIGN_KEY_VIOLATIONS = new Set<unknown>(['23503', '23001'])
+
+/** What to do about a failure, by its SQLSTATE or code. */
 const ADVICE: Record<string, string> = {
   ECONNREFUSED: 'start the server, or correct host and port',
   ENOTFOUND: 'correct the host',
   CONNECT_TIMEOUT: 'see whether the server is up and can be reached',
-  '08P01': 'take the parameter that a pooler refuses out of the URL, or let the pooler ignore it (PgBouncer: ignore_startup_parameters)',
+  '08P01': 'remove the parameter that the pooler refuses from the URL, ' +
+    'or let the pooler ignore it (PgBouncer: ignore_startup_parameters)',
   '28P01': 'correct user and password',
-  28000: 'let this user in (pg_hba.conf), or name another one',
+  28000: 'admit this user (pg_hba.conf), or name another one',
   '3D000': 'create the database first: createdb',
   '42P01': 'run the migrations that make the tables, or leave createTables at true',
-  '3F000': 'let search_path begin with the schema of the tables, such as ?search_path=app in the URL; createTables: false takes the tables that are found',
+  '3F000': 'let search_path begin with the schema of the tables, such as ?search_path=app in the URL; ' +
+    'createTables: false takes the tables that are found',
   42501: 'grant this role what is missing, or make the tables with a role that may and set createTables to false',
   57014: 'see what holds a lock, or keeps the server busy (pg_stat_activity)',
   53300: 'lower the sizes of the connection pools or raise max_connections'
 }
 
-/** The SQLSTATE of a failed statement, or the code of a connection that failed. */
+/** Returns the SQLSTATE of a failed statement, or the code of a failed connection. */
 export function sqlState (error: unknown): unknown {
   const reason = reasonOf(error)
   return typeof reason === 'object' && reason !== null && 'code' in reason ? reason.code : undefined
 }
 
-/** Whether the server answered a statement with an error, and goes on with the connection. */
+/** Whether a row with the same e-mail, link or id exists. */
+export function isUniqueViolation (error: unknown): boolean {
+  return sqlState(error) === UNIQUE_VIOLATION
+}
+
+/** Whether another table refers to a row that was to be deleted. */
+export function isForeignKeyViolation (error: unknown): boolean {
+  return FOREIGN_KEY_VIOLATIONS.has(sqlState(error))
+}
+
+/**
+ * Whether a statement failed because a concurrent one got ahead of it; it may succeed when it is
+ * run again.
+ */
+export function isDisturbance (error: unknown): boolean {
+  return DISTURBANCES.has(sqlState(error))
+}
+
+/** Whether the server answered a statement with an error and keeps the connection. */
 export function isAnswer (error: unknown): boolean {
   const reason = reasonOf(error)
   return typeof reason === 'object' && reason !== null && 'severity' in reason && reason.severity === 'ERROR'
 }
 
-/** Whether a connection was refused for its parameter `statement_timeout`, as poolers like PgBouncer do. */
+/**
+ * Whether a connection was refused for its parameter `statement_timeout`, as poolers like PgBouncer
+ * do.
+ */
 export function refusesTimeLimit (error: unknown): boolean {
   return sqlState(error) === '08P01' && String(error).includes('startup parameter: statement_timeout')
 }
 
-/** What a failed statement is for whoever called the store: the cause says what to do, for the log. */
+/**
+ * Turns a failed statement into the error for the caller of the store; its cause says what to do,
+ * for the log.
+ */
 export function storeFailure (error: unknown): AuthError {
   const cause = causeOf(error)
   const state = sqlState(error)
@@ -47,16 +84,23 @@ export function storeFailure (error: unknown): AuthError {
   return new AuthError('unavailable', { cause: new Error(`Postgres: ${cause.message}; ${advice}`, { cause }) })
 }
 
-/** What a driver threw, as far as it tells no values: PGlite adds the parameters to it, and the server the row that it refused. */
+/**
+ * Returns a driver's error without the values in it: PGlite adds the parameters, and the server the
+ * row that it refused.
+ */
 export function causeOf (error: unknown): unknown {
   const reason = reasonOf(error)
   if (!(reason instanceof Error)) return reason
   // A host with several addresses fails with an error for each, and says nothing itself.
-  const { name, message, stack } = reason instanceof AggregateError && reason.errors[0] instanceof Error ? reason.errors[0] : reason
+  const [first]: unknown[] = reason instanceof AggregateError ? reason.errors : []
+  const { name, message, stack } = first instanceof Error ? first : reason
   return Object.assign(new Error(message), { name, stack, ...('code' in reason && { code: reason.code }) })
 }
 
-/** Drizzle wraps what a driver throws in an error that prints the parameters: e-mails and password hashes have no place in a log. */
+/**
+ * Returns the driver's error inside of Drizzle's, which prints the parameters: e-mails and password
+ * hashes must not reach a log.
+ */
 function reasonOf (error: unknown): unknown {
   return error instanceof Error && 'params' in error && error.cause !== undefined ? error.cause : error
 }

@@ -2,33 +2,43 @@ import { drizzle } from 'drizzle-orm/pg-proxy'
 import type { Sql } from 'postgres'
 import { ODD_NAME, assertEscapes } from '../drizzle.js'
 import { notLoaded } from '../driver.js'
-import type { PostgresTarget } from '../sql-target.js'
-import type { AuthStore } from '../store.js'
+import type { PostgresDrizzle, PostgresTarget } from '../sql-target.js'
+import { postgresAccounts } from './accounts.js'
+import { PostgresDatabase } from './database.js'
 import { Pool } from './pool.js'
-import type { PostgresDatabase } from './prepare.js'
-import { PostgresStatements } from './statements.js'
 
-/** The type of a literal: the server finds out what it is, and no serializer of the client is for it. */
+/** The type of a literal: the server infers it, and the client has no serializer for it. */
 const UNKNOWN = 705
 
-/** A store on a pool of connections to a URL, or on an application's engine, which stays the application's to close and to look after. */
-export async function openPostgres (target: PostgresTarget, options: { createTables: boolean }): Promise<AuthStore> {
+/**
+ * Opens the store on a pool of connections to a URL, or on an application's engine, which the
+ * application closes.
+ */
+export async function openPostgres (target: PostgresTarget, options: { createTables: boolean }) {
+  const { db, close } = await connected(target)
+  const database = new PostgresDatabase(db, options)
+  return { accounts: postgresAccounts(database), close }
+}
+
+async function connected (target: PostgresTarget): Promise<{ db: PostgresDrizzle, close: () => Promise<void> }> {
+  const leaveOpen = async (): Promise<void> => {}
   if ('db' in target) {
     assertEscapes(target.db.select().from(ODD_NAME).toSQL().sql)
-    return new PostgresStatements(target.db, options)
+    return { db: target.db, close: leaveOpen }
   }
-  if ('client' in target) return new PostgresStatements(databaseOn(statement => statement(target.client)), options)
+  if ('client' in target) return { db: drizzleOn(statement => statement(target.client)), close: leaveOpen }
 
   const { default: driver } = await import('postgres').catch(notLoaded('postgres'))
   const pool = new Pool(driver, target.url)
-  return new PostgresStatements(databaseOn(statement => pool.run(statement)), { ...options, close: () => pool.close() })
+  return { db: drizzleOn(statement => pool.run(statement)), close: () => pool.close() }
 }
 
 /**
- * A Drizzle database on clients of the package postgres. Drizzle's own driver for it would change the client's types for everyone who uses
- * it; here values are taken as the text that the server sends, whatever types and transformations the client has.
+ * Makes a Drizzle database on clients of the package postgres. Drizzle's own driver for it would
+ * change the client's types for the whole application; here values are the text that the server
+ * sends, whatever types and transformations the client has.
  */
-function databaseOn (run: <T>(statement: (client: Sql) => Promise<T>) => Promise<T>): PostgresDatabase {
+function drizzleOn (run: <T>(statement: (client: Sql) => Promise<T>) => Promise<T>): PostgresDrizzle {
   return drizzle(async (statement, params) => {
     const rows = await run(client => {
       const values = params.map(value => value === null ? null : client.typed(String(value), UNKNOWN))

@@ -3,10 +3,16 @@ import { PATIENCE_MS, SilenceError, inTime } from '../../base/in-time.js'
 import { Connection } from './connection.js'
 import { isAnswer, refusesTimeLimit } from './failures.js'
 
-/** How long the server may take to answer: less than a call may take, so that the next one finds the pool mended. */
+/**
+ * How long the server may take to answer: less than a call, so that the next one finds a repaired
+ * pool.
+ */
 const ANSWER_MS = 4500
 
-/** Connections to a URL, each for one statement at a time: no statement waits behind the lock of another one. */
+/**
+ * Keeps connections to a URL, each for one statement at a time: no statement waits behind another's
+ * lock.
+ */
 export class Pool {
   readonly #size: number
   readonly #open: () => Connection
@@ -14,27 +20,32 @@ export class Pool {
   #idle: Connection[] = []
   readonly #waiting: Array<() => void> = []
   #used = 0
-  /** A pooler may refuse a connection that asks for it. */
+  /** Whether connections ask for `statement_timeout`: a pooler may refuse it. */
   #hasTimeLimit = true
   #isClosed = false
 
-  /** There are ten at most, or as many as the parameter `max` of the URL says. */
+  /**
+   * Opens nothing yet. There are at most ten connections, or as many as the URL's parameter `max`
+   * says.
+   */
   constructor (driver: typeof postgres, url: string) {
     this.#size = Number(driver(url).options.max) || 10
     this.#open = () => new Connection(driver, url, { hasTimeLimit: this.#hasTimeLimit })
   }
 
-  /** Runs a statement when it is its turn. */
+  /** Runs a statement when a connection is free. */
   async run<T> (statement: (client: postgres.Sql) => Promise<T>): Promise<T> {
     const deadline = Date.now() + PATIENCE_MS
     if (this.#used === this.#size) await new Promise<void>(resolve => { this.#waiting.push(resolve) })
     else this.#used++
     try {
-      // Its caller has been told that it failed: it must not be done any more.
-      if (Date.now() >= deadline) throw new SilenceError(`no connection became free within ${PATIENCE_MS / 1000} seconds`)
+      // The caller has been told that the statement failed: it must not run any more.
+      if (Date.now() >= deadline) {
+        throw new SilenceError(`no connection became free within ${PATIENCE_MS / 1000} seconds`)
+      }
       return await this.#runOn(this.#connection(), statement)
     } finally {
-      // Whoever is next takes the place over.
+      // The next statement takes over the place.
       const next = this.#waiting.shift()
       if (next === undefined) this.#used--
       else next()
@@ -67,7 +78,10 @@ export class Pool {
     return connection
   }
 
-  /** What has happened to a connection has probably happened to those that lie idle. Those in use will tell. */
+  /**
+   * Drops a connection, and the idle ones: they have probably failed too. Those in use will report
+   * it.
+   */
   #lose (connection: Connection): void {
     for (const lost of [connection, ...this.#idle]) {
       this.#connections.delete(lost)

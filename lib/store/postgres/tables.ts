@@ -1,20 +1,25 @@
 import { sql } from 'drizzle-orm'
 import { MIGRATIONS } from './migrations.js'
-import type { PostgresDatabase } from './prepare.js'
+import type { PostgresDrizzle } from '../sql-target.js'
 
-/** Any number that other software is unlikely to lock. */
+/** A number that other software is unlikely to lock. */
 const LOCK = 7_320_118_454
 
 /**
- * Brings the tables up to date with the migrations of this package. It is one statement, which is a transaction on every driver;
- * processes that start together take turns at its lock. Tables that the application's own migrations made are left as they are.
+ * Brings the tables up to date with the migrations of this package. It is one statement, which is a
+ * transaction on every driver; processes that start together take turns at its lock. Tables that
+ * the application's own migrations made are left as they are.
  */
-export async function createPostgresTables (db: PostgresDatabase): Promise<void> {
+export async function createPostgresTables (db: PostgresDrizzle): Promise<void> {
   await db.execute(sql.raw(`do $svc_auth$ begin
     perform pg_advisory_xact_lock(${LOCK});
-    if (select relnamespace from pg_class where oid = to_regclass('svc_auth_users')) <> current_schema()::regnamespace then
-      raise invalid_schema_name using message = format('svc_auth_users is in the schema %s, but tables would be made in %s',
-        (select relnamespace::regnamespace from pg_class where oid = to_regclass('svc_auth_users')), current_schema());
+    if (select relnamespace from pg_class where oid = to_regclass('svc_auth_users'))
+        <> current_schema()::regnamespace then
+      raise invalid_schema_name using message = format(
+        'svc_auth_users is in the schema %s, but tables would be made in %s',
+        (select relnamespace::regnamespace from pg_class where oid = to_regclass('svc_auth_users')),
+        current_schema()
+      );
     end if;
     if to_regclass('svc_auth_migrations') is null then
       if to_regclass('svc_auth_users') is not null then return; end if;
@@ -31,7 +36,9 @@ function applied ({ hash, folderMillis, sql: statements }: typeof MIGRATIONS[num
   end if;`
 }
 
-/** drizzle-kit names the schema in foreign keys; the tables are wherever the connection makes them. */
+/**
+ * Removes the schema that drizzle-kit names in foreign keys: the connection's search path decides.
+ */
 function inSearchPath (statement: string): string {
   return statement.trim().replace(/;?$/, ';').replaceAll('"public".', '')
 }

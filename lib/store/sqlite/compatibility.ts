@@ -1,14 +1,14 @@
 /**
- * Tells why a version of better-sqlite3 must not be used on a version of Node.js. Both pairs end
- * the process: versions before 13 abort at a garbage collection on Node.js 24.19 and later, and 13
- * ends in a segmentation fault at the first query on Node.js before 22.
+ * Explains why a version of better-sqlite3 must not be used on a version of Node.js. Both pairs
+ * crash the process: versions before 13 abort at a garbage collection on Node.js 24.19 and later,
+ * and 13 has a segmentation fault at the first query on Node.js before 22.
  *
  * @param database a connection, or the prototype of the class
  * @returns a sentence that says which version to install; null when the two work together
  */
 export function incompatibility (database: object, node: string = process.versions.node): string | null {
   const [major = 0, minor = 0] = node.split('.').map(Number)
-  // The method came with version 13. A version number is not to be found in a bundle.
+  // The method was added in version 13. In a bundle there is no version number to read.
   const is13 = 'explain' in database
   if (is13 && major < 22) {
     return `better-sqlite3 13 and later crash on Node.js ${node}; run Node.js 22 or later`

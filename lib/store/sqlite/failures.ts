@@ -1,30 +1,39 @@
 import { AuthError } from '../../errors.js'
 
-/** What to do, by the beginning of what SQLite says: its code, or its sentence where it has no code of its own. */
+/**
+ * What to do about a failure, by its code, or by SQLite's sentence where the failure has no code.
+ */
 const ADVICE: ReadonlyArray<readonly [RegExp, string]> = [
-  [/^SQLITE_CANTOPEN/, 'name a file, in a folder that exists and that this process may write to'],
+  [/^SQLITE_CANTOPEN/, 'name a file in a folder that exists and that this process may write to'],
   [/^SQLITE_READONLY/, 'let this process write to the file and to its folder'],
   [/^SQLITE_NOTADB/, 'name another file; this one is left as it is'],
   [/^SQLITE_CORRUPT/, 'restore the file from a backup'],
   [/^SQLITE_FULL/, 'make room on the disk'],
-  [/^SQLITE_BUSY/, 'another process holds the lock for longer than five seconds; see what it does'],
+  [/^SQLITE_BUSY/, 'another process has held the lock for longer than five seconds; see what it does'],
   [/ no such table/, 'run the migrations that make the tables, or leave createTables at true'],
   [/ the directory does not exist/, 'make the folder first']
 ]
 
-/** The code of a failed statement, such as SQLITE_BUSY; empty for other errors. */
+/** Returns the code of a failed statement, such as SQLITE_BUSY; empty for other errors. */
 export function sqliteCode (error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
-/** SQLite tells it by its sentence alone: with `on delete restrict` the code is that of a trigger. */
+/**
+ * Whether another table refers to a row that was to be deleted. Only the sentence tells: with
+ * `on delete restrict` the code is that of a trigger.
+ */
 export function isForeignKeyViolation (error: unknown): boolean {
   return error instanceof Error && error.message === 'FOREIGN KEY constraint failed'
 }
 
-/** What a failed statement is for whoever called the store: the cause says what to do, for the log. */
+/**
+ * Turns a failed statement into the error for the caller of the store; its cause says what to do,
+ * for the log.
+ */
 export function storeFailure (error: unknown): AuthError {
   const said = String(error)
   const advice = ADVICE.find(([beginning]) => beginning.test(`${sqliteCode(error)} ${said}`))?.[1]
-  return new AuthError('unavailable', { cause: advice === undefined ? error : new Error(`${said}; ${advice}`, { cause: error }) })
+  const cause = advice === undefined ? error : new Error(`${said}; ${advice}`, { cause: error })
+  return new AuthError('unavailable', { cause })
 }

@@ -6,7 +6,10 @@ import { sqliteCode } from './failures.js'
 const PATIENCE_MS = 5000
 const PAUSE_MS = 5
 
-/** Tries work on an SQLite database for five seconds, until no other process holds the lock that it needs. */
+/**
+ * Tries work on an SQLite database for five seconds, until no other process holds the lock that it
+ * needs.
+ */
 export async function whileLocked<T> (work: () => T, deadline = Date.now() + PATIENCE_MS): Promise<T> {
   for (;;) {
     try {
@@ -18,7 +21,10 @@ export async function whileLocked<T> (work: () => T, deadline = Date.now() + PAT
   }
 }
 
-/** Lets the writers of this process take turns when another process holds the lock: one of them tries, the others wait for it. */
+/**
+ * Lets the writers of this process take turns while another process holds the lock: one tries, the
+ * others wait.
+ */
 export class WriteLock {
   readonly #waiting: Array<() => void> = []
   #isTried = false
@@ -46,8 +52,8 @@ export class WriteLock {
 }
 
 /**
- * Runs work without waiting for a lock inside SQLite, which would block the whole process. The busy timeout of the connection
- * is the application's, and is what it was when the work is done.
+ * Runs work without waiting for a lock inside SQLite, which would block the whole process. The busy
+ * timeout of the connection belongs to the application: it is restored when the work is done.
  */
 export function withoutWaiting<T> (connection: Database, work: () => T): T {
   const timeout = Number(connection.pragma('busy_timeout', { simple: true }))

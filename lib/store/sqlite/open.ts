@@ -1,32 +1,40 @@
-import SqliteDatabase, { type Database } from 'better-sqlite3'
+import Sqlite, { type Database } from 'better-sqlite3'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
 import { ODD_NAME, assertEscapes } from '../drizzle.js'
-import type { AuthStore } from '../store.js'
 import type { SqliteTarget } from '../sql-target.js'
+import { sqliteAccounts } from './accounts.js'
 import { incompatibility } from './compatibility.js'
+import { SqliteDatabase } from './database.js'
 import { storeFailure } from './failures.js'
 import { whileLocked, withoutWaiting } from './lock.js'
-import { SqliteStatements } from './statements.js'
 
-/** A store on an SQLite file, or on an application's connection, which stays the application's to close. */
-export async function openSqlite (target: SqliteTarget, { createTables }: { createTables: boolean }): Promise<AuthStore> {
+/**
+ * Opens the store on an SQLite file, or on an application's connection, which the application
+ * closes.
+ */
+export async function openSqlite (target: SqliteTarget, options: { createTables: boolean }) {
   if ('file' in target) {
     const connection = await openFile(target.file)
-    return new SqliteStatements(drizzle({ client: connection }), { createTables, close: () => { connection.close() } })
+    const database = new SqliteDatabase(drizzle({ client: connection }), options)
+    return { accounts: sqliteAccounts(database), close: () => { connection.close() } }
   }
   const db = 'db' in target ? target.db : drizzle({ client: target.connection })
   assertEscapes(db.select().from(ODD_NAME).toSQL().sql)
-  return new SqliteStatements(db, { createTables, attempt: work => withoutWaiting(db.$client, work) })
+  const attempt = <T>(work: () => T): T => withoutWaiting(db.$client, work)
+  return { accounts: sqliteAccounts(new SqliteDatabase(db, { ...options, attempt })), close: () => {} }
 }
 
-/** Opens a database file, or makes it; `:memory:` is a database of its own. What is committed survives a crash of the machine. */
+/**
+ * Opens a database file, and creates it when it is missing; `:memory:` is a separate database each
+ * time. What is committed survives a crash of the machine.
+ */
 async function openFile (file: string): Promise<Database> {
-  const problem = incompatibility(SqliteDatabase.prototype)
+  const problem = incompatibility(Sqlite.prototype)
   if (problem !== null) throw new Error(problem)
   let connection: Database | undefined
   try {
     // Waiting for a lock inside SQLite would block the whole process.
-    const opened = connection = new SqliteDatabase(file, { timeout: 0 })
+    const opened = connection = new Sqlite(file, { timeout: 0 })
     await whileLocked(() => opened.pragma('journal_mode = WAL'))
     opened.pragma('synchronous = FULL')
     opened.pragma('foreign_keys = ON')

@@ -5,8 +5,9 @@ import { MIGRATIONS } from './migrations.js'
 const JOURNAL = sql.identifier('svc_auth_migrations')
 
 /**
- * Brings the tables up to date with the migrations of this package. Processes that start together take turns: the transaction
- * holds the write lock from its beginning. Tables that the application's own migrations made are left as they are.
+ * Brings the tables up to date with the migrations of this package. Processes that start together
+ * take turns: the transaction holds the write lock from its beginning. Tables that the
+ * application's own migrations made are left as they are.
  */
 export function createSqliteTables (db: BetterSQLite3Database): void {
   db.transaction(tx => {

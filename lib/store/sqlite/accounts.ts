@@ -1,0 +1,291 @@
+import { and, eq, getTableColumns, sql } from 'drizzle-orm'
+import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
+import type { AuthorizationClaims } from '../../claims.js'
+import { AuthError } from '../../errors.js'
+import { credentials, providerLinks, users } from '../../schema/sqlite.js'
+import { type Vouching, linksWithout, vouchersAfter } from '../accounts.js'
+import { type UserRow, credentialOf, extrasOf, userOf } from '../rows.js'
+import type { Accounts, LinkedIdentity, User } from '../store.js'
+import type { SqliteDatabase } from './database.js'
+import { isForeignKeyViolation, storeFailure } from './failures.js'
+
+/**
+ * Keeps accounts on SQLite. better-sqlite3 runs statements without a pause; operations that must be
+ * atomic between processes too run in an immediate transaction, which takes the write lock before
+ * it reads.
+ */
+export function sqliteAccounts (database: SqliteDatabase): Accounts {
+  return {
+    findUser: findUser(database),
+    links: links(database),
+    findCredential: findCredential(database),
+    refreshIdentity: refreshIdentity(database),
+    createUser: createUser(database),
+    addLink: addLink(database),
+    removeLink: removeLink(database),
+    deleteUser: deleteUser(database),
+    admitUser: admitUser(database),
+    deleteNewUser: deleteNewUser(database),
+    replacePasswordHash: replacePasswordHash(database),
+    grant: grant(database),
+    withdraw: withdraw(database)
+  }
+}
+
+/** A value that a statement is given when it runs, by name. */
+const given = sql.placeholder
+
+const isUser = eq(users.userId, given('userId'))
+const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))
+const isLinkOfUser = eq(providerLinks.userId, given('userId'))
+const isCredentialOfUser = eq(credentials.userId, given('userId'))
+
+// Statements that several operations use.
+const userById = (db: BetterSQLite3Database) => db.select().from(users).where(isUser).prepare()
+const userByEmail = (db: BetterSQLite3Database) => db.select().from(users)
+  .where(eq(users.email, given('email')))
+  .prepare()
+const linkBySubject = (db: BetterSQLite3Database) => db.select().from(providerLinks).where(isLink).prepare()
+const linksOfUser = (db: BetterSQLite3Database) => db.select().from(providerLinks)
+  .where(isLinkOfUser)
+  .orderBy(providerLinks.provider)
+  .prepare()
+const insertLink = (db: BetterSQLite3Database) => db.insert(providerLinks)
+  .values({
+    provider: given('provider'),
+    subject: given('subject'),
+    userId: given('userId'),
+    claims: given('claims')
+  })
+  .prepare()
+const deleteCredential = (db: BetterSQLite3Database) => db.delete(credentials).where(isCredentialOfUser).prepare()
+
+function findUser (database: SqliteDatabase): Accounts['findUser'] {
+  const byId = database.prepared(userById)
+  const byEmail = database.prepared(userByEmail)
+  const byLink = database.prepared(db => db.select(getTableColumns(users)).from(providerLinks)
+    .innerJoin(users, eq(users.userId, providerLinks.userId))
+    .where(isLink)
+    .prepare())
+
+  return query => database.read(() => {
+    if ('userId' in query) return userOf(byId().get(query))
+    return userOf('email' in query ? byEmail().get(query) : byLink().get(query))
+  })
+}
+
+function links (database: SqliteDatabase): Accounts['links'] {
+  const links = database.prepared(linksOfUser)
+
+  return userId => database.read(() => links().all({ userId }))
+}
+
+function findCredential (database: SqliteDatabase): Accounts['findCredential'] {
+  const credential = database.prepared(db => db
+    .select({ user: users, link: providerLinks, passwordHash: credentials.pwHash })
+    .from(providerLinks)
+    .innerJoin(users, eq(users.userId, providerLinks.userId))
+    .innerJoin(credentials, eq(credentials.userId, providerLinks.userId))
+    .where(isLink)
+    .prepare())
+
+  return email => database.read(() => credentialOf(credential().get({ provider: 'local', subject: email })))
+}
+
+function refreshIdentity (database: SqliteDatabase): Accounts['refreshIdentity'] {
+  const known = database.prepared(db => db.select({ user: users, claims: providerLinks.claims }).from(providerLinks)
+    .innerJoin(users, eq(users.userId, providerLinks.userId))
+    .where(isLink)
+    .prepare())
+  const setClaims = database.prepared(db => db.update(providerLinks)
+    .set({ claims: sql`${sql.param(given('claims'), providerLinks.claims)}` })
+    .where(isLink)
+    .prepare())
+  const note = noteIdentity(database)
+
+  return identity => database.transaction(() => {
+    const { provider, subject, claims } = identity
+    const row = known().get({ provider, subject })
+    if (row === undefined) return null
+    setClaims().run({ provider, subject, claims })
+    return note(row.user, identity, row.claims)
+  })
+}
+
+function createUser (database: SqliteDatabase): Accounts['createUser'] {
+  const byEmail = database.prepared(userByEmail)
+  const bySubject = database.prepared(linkBySubject)
+  const insertUser = database.prepared(db => db.insert(users)
+    .values({
+      userId: given('userId'),
+      email: given('email'),
+      name: given('name'),
+      claims: given('claims'),
+      extras: given('extras')
+    })
+    .returning()
+    .prepare())
+  const insert = database.prepared(insertLink)
+  const insertCredential = database.prepared(db => db.insert(credentials)
+    .values({ userId: given('userId'), pwHash: given('passwordHash') })
+    .prepare())
+
+  return newUser => database.transaction(() => {
+    const { userId, email, name, claims, link, passwordHash } = newUser
+    const isTaken = email !== null && byEmail().get({ email }) !== undefined
+    if (isTaken || bySubject().get({ ...link }) !== undefined) return null
+    const row = insertUser().get({ userId, email, name, claims, extras: extrasOf(newUser) })
+    insert().run({ ...link, userId })
+    if (passwordHash !== undefined) insertCredential().run({ userId, passwordHash })
+    return userOf(row)
+  })
+}
+
+function addLink (database: SqliteDatabase): Accounts['addLink'] {
+  const byId = database.prepared(userById)
+  const bySubject = database.prepared(linkBySubject)
+  const links = database.prepared(linksOfUser)
+  const insert = database.prepared(insertLink)
+  const note = noteIdentity(database)
+
+  return (userId, identity) => database.transaction(() => {
+    const { provider, subject, claims } = identity
+    const user = byId().get({ userId })
+    if (user === undefined || bySubject().get({ provider, subject }) !== undefined) return null
+    if (links().all({ userId }).some(link => link.provider === provider)) return null
+    insert().run({ provider, subject, userId, claims })
+    return note(user, identity)
+  })
+}
+
+function removeLink (database: SqliteDatabase): Accounts['removeLink'] {
+  const byId = database.prepared(userById)
+  const links = database.prepared(linksOfUser)
+  const remove = database.prepared(db => db.delete(providerLinks)
+    .where(and(isLinkOfUser, eq(providerLinks.provider, given('provider'))))
+    .prepare())
+  const setExtras = database.prepared(db => db.update(users)
+    .set({ extras: sql`${sql.param(given('extras'), users.extras)}` })
+    .where(isUser)
+    .prepare())
+  const removeCredential = database.prepared(deleteCredential)
+
+  return (userId, provider) => database.transaction(() => {
+    const user = byId().get({ userId })
+    if (user === undefined) throw new AuthError('unknown_user')
+    const left = linksWithout(links().all({ userId }), provider)
+    const { changes } = remove().run({ userId, provider })
+    if (changes > 0) {
+      setExtras().run({ userId, extras: extrasAfter(user, { provider, vouches: false, isNewEmail: false }) })
+    }
+    if (provider === 'local') removeCredential().run({ userId })
+    return left
+  })
+}
+
+function deleteUser (database: SqliteDatabase): Accounts['deleteUser'] {
+  return deleteIf(database, user => {
+    if (user === null) throw new AuthError('unknown_user')
+    return true
+  })
+}
+
+function admitUser (database: SqliteDatabase): Accounts['admitUser'] {
+  const admit = database.prepared(db => db.update(users)
+    .set({ extras: sql`json_remove(${users.extras}, '$.is_new')` })
+    .where(and(isUser, sql`json_type(${users.extras}, '$.is_new') is not null`))
+    .prepare())
+
+  return userId => database.write(() => admit().run({ userId }).changes > 0)
+}
+
+function deleteNewUser (database: SqliteDatabase): Accounts['deleteNewUser'] {
+  return deleteIf(database, user => user?.isNew === true)
+}
+
+function replacePasswordHash (database: SqliteDatabase): Accounts['replacePasswordHash'] {
+  const replace = database.prepared(db => db.update(credentials)
+    .set({ pwHash: sql`${given('next')}` })
+    .where(and(isCredentialOfUser, eq(credentials.pwHash, given('current'))))
+    .prepare())
+
+  return async (userId, current, next) => {
+    await database.write(() => replace().run({ userId, current, next }))
+  }
+}
+
+function grant (database: SqliteDatabase): Accounts['grant'] {
+  const change = changeClaims(database)
+
+  return (userId, claims) => change(userId, granted => ({ ...granted, ...claims }))
+}
+
+function withdraw (database: SqliteDatabase): Accounts['withdraw'] {
+  const change = changeClaims(database)
+
+  return (userId, names) => change(userId, granted => {
+    return Object.fromEntries(Object.entries(granted).filter(([name]) => !names.includes(name)))
+  })
+}
+
+function changeClaims (database: SqliteDatabase) {
+  const byId = database.prepared(userById)
+  const setClaims = database.prepared(db => db.update(users)
+    .set({ claims: sql`${sql.param(given('claims'), users.claims)}` })
+    .where(isUser)
+    .prepare())
+
+  return (userId: string, change: (granted: AuthorizationClaims) => AuthorizationClaims) => database.transaction(() => {
+    const user = byId().get({ userId })
+    if (user === undefined) throw new AuthError('unknown_user')
+    const claims = change(user.claims)
+    setClaims().run({ userId, claims })
+    return claims
+  })
+}
+
+function deleteIf (database: SqliteDatabase, isDue: (user: User | null) => boolean) {
+  const byId = database.prepared(userById)
+  const removeLinks = database.prepared(db => db.delete(providerLinks).where(isLinkOfUser).prepare())
+  const removeCredential = database.prepared(deleteCredential)
+  const remove = database.prepared(db => db.delete(users).where(isUser).prepare())
+
+  return (userId: string) => database.transaction(() => {
+    if (!isDue(userOf(byId().get({ userId })))) return
+    // An application's connection may have foreign keys switched off.
+    removeLinks().run({ userId })
+    removeCredential().run({ userId })
+    remove().run({ userId })
+  }, error => isForeignKeyViolation(error) ? new AuthError('user_in_use', { cause: error }) : storeFailure(error))
+}
+
+function noteIdentity (database: SqliteDatabase) {
+  const byEmail = database.prepared(userByEmail)
+  // A name and an e-mail that are null change nothing.
+  const setIdentity = database.prepared(db => db.update(users)
+    .set({
+      name: sql`coalesce(${given('name')}, ${users.name})`,
+      email: sql`coalesce(${given('newEmail')}, ${users.email})`,
+      extras: sql`${sql.param(given('extras'), users.extras)}`
+    })
+    .where(isUser)
+    .returning()
+    .prepare())
+
+  // A new link has no earlier claims: nothing in them has changed.
+  return (user: UserRow, { provider, claims, verifiedEmail }: LinkedIdentity, earlier = claims): User | null => {
+    const { userId, email } = user
+    const isDue = email === null || earlier.email !== claims.email
+    const isFree = () => byEmail().get({ email: verifiedEmail }) === undefined
+    const takesEmail = verifiedEmail !== null && (email === verifiedEmail || (isDue && isFree()))
+    const isNewEmail = takesEmail && email !== verifiedEmail
+    const extras = extrasAfter(user, { provider, vouches: takesEmail, isNewEmail })
+    const newEmail = takesEmail ? verifiedEmail : null
+    return userOf(setIdentity().get({ userId, name: claims.name ?? null, newEmail, extras }))
+  }
+}
+
+function extrasAfter ({ extras }: UserRow, vouching: Vouching): UserRow['extras'] {
+  const vouchers = vouchersAfter(extras.email_verified_by, vouching)
+  return { ...extras, email_verified: vouchers.length > 0, email_verified_by: vouchers }
+}
