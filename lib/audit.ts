@@ -18,7 +18,7 @@ export interface AuditEvents {
   }
   /** A sign-in, a registration or a linking failed. */
   failure: AuditedProvider & {
-    /** The code that the browser receives: an {@link AuthErrorCode} or a code of the application. */
+    /** The code that the browser receives: an {@link AuthErrorCode} or an application's own. */
     code: string
   }
   /** An identity was added to a user. */

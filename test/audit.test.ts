@@ -92,7 +92,7 @@ t.test('every failure, with its provider and its code', async t => {
   t.equal(logged().length, failures.length)
 })
 
-t.test('a failure that is none of a sign-in is logged, and is no event', async t => {
+t.test('a failure outside a sign-in is logged and publishes no event', async t => {
   const { browser, published, logged, lines } = await audited(t)
 
   await browser.post('/auth/local/token')
@@ -123,7 +123,7 @@ t.test('what the application changes, in its own log and without a request', asy
   t.strictSame(logged().slice(2), expected.map(([event, payload]) => [event, 30, { ...payload, msg: event }]))
 })
 
-t.test('somebody is registered when the application lets him in, and by two tabs at once only once', async t => {
+t.test('a user is registered when the application admits them, and by two tabs at once only once', async t => {
   let asked = 0
   let decide = (): void => {}
   const decided = new Promise<void>(resolve => { decide = resolve })

@@ -67,7 +67,7 @@ t.test('attack 44: what separates, quotes or comments addresses in a header is r
   t.strictSame(inputs.filter(input => canonicalEmail(input) !== null), [])
 })
 
-t.test('attack 44: what nobody can see is refused anywhere', async t => {
+t.test('attack 44: invisible characters are refused anywhere', async t => {
   const invisible = ['\u200b', '\u200c', '\u200d', '\u2060', '\ufeff', '\u00ad', '\u034f', '\u061c', '\u115f', '\u1160', '\u17b4', '\u180b', '\u180e', '\u202e', '\u2066', '\ufe00', '\ufe0f', '\u{e0020}', '\u{e0100}']
   const inputs = invisible.flatMap(character => [`a${character}b@example.com`, `ab${character}@example.com`, `ab@exam${character}ple.com`])
 

@@ -60,7 +60,7 @@ t.test('message, status, cause and Retry-After can be given', async t => {
   t.equal(error.code, 'unavailable')
 })
 
-t.test('a cause is kept even when it is undefined or null, and is no property that JSON shows', async t => {
+t.test('a cause is kept even when it is undefined or null, and JSON does not show it', async t => {
   t.ok(Object.hasOwn(new AuthError('unavailable', { cause: undefined }), 'cause'))
   t.equal(new AuthError('unavailable', { cause: null }).cause, null)
   t.notOk(JSON.stringify(new AuthError('unavailable', { cause: 'secret words' })).includes('secret words'))
@@ -83,7 +83,7 @@ t.test('a SignInRefused is an AuthError with the code of the application, and a 
   t.equal(new SignInRefused('not_invited', 'Ask for an invitation.').message, 'Ask for an invitation.')
 })
 
-t.test('a code that would not do in a URL is no code', async t => {
+t.test('a code that does not fit into a URL is refused', async t => {
   for (const code of ['', 'not invited', 'not-invited', 'Not_invited', 'a&b=c', 'a\n', '<b>', 'a'.repeat(51), 5, null, undefined]) {
     t.throws(() => new SignInRefused(code as string), { name: 'OptionsError', message: /^the code of a SignInRefused must be/ })
   }

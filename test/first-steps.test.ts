@@ -209,7 +209,7 @@ t.test('in a context with a prefix the routes, the callback and the cookie are u
   }
 })
 
-t.test('a baseUrl may have a path, which a proxy in front takes away', async t => {
+t.test('a baseUrl may have a path, which a proxy removes', async t => {
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(authPlugin, { session, baseUrl: `${baseUrl}/shop/`, providers: [new GitHubProvider({ clientId: 'an-id', clientSecret: SECRET })] })

@@ -57,7 +57,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       t.strictSame((await authorization.findUser({ userId: ada.userId }))?.claims, { role: 'member' })
     })
 
-    t.test('a user who does not exist is unknown, and so is whatever is no UUID', async t => {
+    t.test('a user who does not exist is unknown, and so is an id that is not a UUID', async t => {
       const { authorization } = await withAda(await newStore(t))
 
       const unknown = { name: 'AuthError', code: 'unknown_user', statusCode: 404 }
@@ -76,7 +76,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       for (const email of ['ada@xn--bcher-kva.example', ' Ada@BÜCHER.example ']) t.strictSame(await authorization.findUser({ email }), ada)
     })
 
-    t.test('nobody is found by an e-mail that is none, or nobody has', async t => {
+    t.test('no user is found by an invalid or unknown e-mail', async t => {
       const { authorization } = await withAda(await newStore(t))
 
       for (const email of ['', 'ada', 'bob@example.com', 'ada@bücher.example\u0000']) t.equal(await authorization.findUser({ email }), null)
@@ -91,7 +91,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       t.equal(await authorization.findUser({ provider: 'other', subject: 'ada-1' }), null)
     })
 
-    t.test('what is no query is refused', async t => {
+    t.test('an invalid query is refused', async t => {
       const { authorization, ada } = await withAda(await newStore(t))
 
       const queries = [...NO_STRINGS, {}, [], 'ada', { userId: 5 }, { userId: null }, { email: 5 }, { provider: 'dev' }, { subject: 'ada-1' }, { provider: 'dev', subject: 5 },
@@ -99,7 +99,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       for (const query of queries) await t.rejects(authorization.findUser(query as never), { name: 'AuthError', code: 'invalid_request', statusCode: 400 })
     })
 
-    t.test('the ways in of a user are listed', async t => {
+    t.test('the links of a user are listed', async t => {
       const { authorization, ada } = await withAda(await newStore(t))
 
       t.strictSame(await authorization.links(ada.userId), [
@@ -108,7 +108,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       ])
     })
 
-    t.test('a way in is taken away, but never the last one', async t => {
+    t.test('a link is removed, but never the last one', async t => {
       const { authorization, ada } = await withAda(await newStore(t))
 
       t.match(await authorization.unlink(ada.userId, 'dev'), [{ provider: 'other' }])
@@ -117,14 +117,14 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       t.match(await authorization.links(ada.userId), [{ provider: 'other' }])
     })
 
-    t.test('what is no name of a provider is not unlinked', async t => {
+    t.test('unlinking refuses a provider name that is not a string', async t => {
       const { authorization, ada } = await withAda(await newStore(t))
 
       for (const provider of ['', 'de\u0000v', 'de\ud800v', ...NO_STRINGS]) await t.rejects(authorization.unlink(ada.userId, provider), { name: 'AuthError', code: 'invalid_request', statusCode: 400 })
       t.equal((await authorization.links(ada.userId)).length, 2)
     })
 
-    t.test('a deleted user is gone, with his ways in', async t => {
+    t.test('a deleted user is gone, with their links', async t => {
       const { authorization, ada } = await withAda(await newStore(t))
 
       await authorization.deleteUser(ada.userId)

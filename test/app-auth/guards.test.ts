@@ -34,7 +34,7 @@ async function statusFor (t: Test, guard: Guard, claims: Partial<Claims> | null)
   return (await app.inject('/')).statusCode
 }
 
-t.test('requireUser lets whoever is signed in pass', async t => {
+t.test('requireUser lets signed-in users pass', async t => {
   t.equal(await statusFor(t, requireUser, {}), 200)
   t.equal(await statusFor(t, requireUser, null), 401)
 })
@@ -66,7 +66,7 @@ t.test('requireClaims forbids whose claims are merely alike', async t => {
   for (const [required, claim] of pairs) t.equal(await statusFor(t, requireClaims({ claim: required }), { claim }), 403, `${JSON.stringify(required)} against ${JSON.stringify(claim)}`)
 })
 
-t.test('requireClaims forbids who lacks one of several claims, and everybody when a required value is undefined', async t => {
+t.test('requireClaims forbids users without one of several claims, and all users when a required value is undefined', async t => {
   t.equal(await statusFor(t, requireClaims({ role: 'admin', tier: 1 }), { role: 'admin', tier: 1 }), 200)
   t.equal(await statusFor(t, requireClaims({ role: 'admin', tier: 1 }), { role: 'admin' }), 403)
   t.equal(await statusFor(t, requireClaims({ role: 'admin', tier: 1 }), { tier: 1 }), 403)
@@ -74,7 +74,7 @@ t.test('requireClaims forbids who lacks one of several claims, and everybody whe
   t.equal(await statusFor(t, requireClaims({ role: undefined }), { role: 'admin' }), 403)
 })
 
-t.test('attack 54: what every object inherits is no claim', async t => {
+t.test('attack 54: inherited members of objects are not claims', async t => {
   t.equal(await statusFor(t, requireClaims({ constructor: Object.prototype.constructor as never }), {}), 403)
   t.equal(await statusFor(t, requireClaims(JSON.parse('{"__proto__":{}}')), {}), 403)
 })
@@ -85,7 +85,7 @@ t.test('requireClaims is 401 for anonymous requests, whatever is required', asyn
   t.equal(await statusFor(t, requireClaims({}), {}), 200)
 })
 
-t.test('requireClaims wants an object', async t => {
+t.test('requireClaims refuses anything but an object', async t => {
   for (const required of [undefined, null, 'admin', ['role'], 1, new Map()]) t.throws(() => requireClaims(required as never), { name: 'OptionsError', message: /^requireClaims takes an object of claims/ })
 })
 
@@ -202,7 +202,7 @@ t.test('a failure that is not a refusal ends anyOf', async t => {
   t.equal((await member.get('/')).json().code, 'unavailable')
 })
 
-t.test('anyOf wants guards', async t => {
+t.test('anyOf refuses anything but guards', async t => {
   const { auth } = await startApp(t)
   for (const guards of [[], [undefined], [auth.requireUser, 'requireBearer'], [[auth.requireUser]]]) {
     t.throws(() => auth.anyOf(...guards as [Guard]), { name: 'OptionsError', message: /^anyOf takes guards/ })

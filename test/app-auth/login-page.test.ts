@@ -48,7 +48,7 @@ t.test('who sends a form is sent there too, and does not come back to where form
   t.equal(response.headers.location, '/sign-in')
 })
 
-t.test('scripts, and whoever takes anything, get 401', async t => {
+t.test('scripts, and clients that accept anything, get 401', async t => {
   const app = await withPages(t)
 
   for (const accept of ['application/json', '*/*', 'application/json, text/html;q=0.9', 'application/json, text/html', 'image/png', 'text/html;q=0']) {
@@ -73,11 +73,11 @@ t.test('who is signed in and lacks a claim is forbidden, not sent to sign in aga
   t.equal((await browser.get('/admin', HTML)).statusCode, 403)
 })
 
-t.test('without a login page it is 401 for everybody', async t => {
+t.test('without a login page every anonymous request gets 401', async t => {
   t.equal((await (await withPages(t, {})).inject({ url: '/account', headers: HTML })).statusCode, 401)
 })
 
-t.test('a login page behind a guard is no endless loop', async t => {
+t.test('a login page behind a guard does not redirect endlessly', async t => {
   const app = await withPages(t)
 
   for (const url of ['/sign-in', '/sign-in?next=/']) t.equal((await app.inject({ url, headers: HTML })).statusCode, 401)

@@ -23,7 +23,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
   t.test(`with ${name}`, async t => {
     const options = { session: { secret: SESSION_SECRET, store: createSessions() } }
 
-    t.test('a signed-in user adds an identity to his account, and stays signed in as he was', async t => {
+    t.test('a signed-in user adds an identity to the account, and stays signed in', async t => {
       const { browser, userId, waysIn } = await withAda(t, options)
       const before = (await browser.get('/me')).json().principal
 
@@ -38,7 +38,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
       t.equal(await userIdIn(elsewhere), userId, 'from then on it is a way in')
     })
 
-    t.test('attack 23: an identity of somebody else is already_linked, and nothing changes', async t => {
+    t.test('attack 23: an identity of another user is already_linked, and nothing changes', async t => {
       const { app, browser, userId, waysIn } = await withAda(t, options)
       const bob = new Browser(app)
       await signInAt(bob, 'a', { subject: 'bob-1' })
@@ -86,7 +86,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
       t.strictSame(await waysIn(), ['local ada@example.com'])
     })
 
-    t.test('attack 34: a plain sign-in that is under way links nothing to whoever signs in meanwhile', async t => {
+    t.test('attack 34: a plain sign-in that is under way links nothing to a user who signs in meanwhile', async t => {
       const { browser, userId, waysIn } = await withAda(t, options)
       const callback = await leaveFor(browser, '/auth/a/login', ADA_AT_A)
       await browser.post('/auth/local/login', ADA)
@@ -99,7 +99,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
   })
 }
 
-t.test('an identity that is his already stays his, with its claims of today', async t => {
+t.test('an identity that the user has already stays linked, with its current claims', async t => {
   const { browser, store, waysIn } = await withAda(t)
   await linkAt(browser, 'a', ADA_AT_A)
 
@@ -132,7 +132,7 @@ t.test('eight tabs that link one identity at once make one link', async t => {
   t.strictSame(await waysIn(), ['a ada-1', 'local ada@example.com'])
 })
 
-t.test('somebody who was deleted meanwhile gets nothing back by linking', async t => {
+t.test('a user who was deleted meanwhile gets nothing back by linking', async t => {
   const { app, browser, userId } = await withAda(t)
   const callback = await leaveFor(browser, '/auth/a/login?link=true', ADA_AT_A)
   await app.auth.deleteUser(userId)
@@ -167,7 +167,7 @@ t.test('attack 22: only a page of the application starts linking', async t => {
   t.equal((await browser.get('/auth/a/login?link=true', { 'sec-fetch-site': 'same-origin' })).statusCode, 302, 'a page that sends no Referer')
 })
 
-t.test('attack 22: what is no navigation does not start linking, also from a page of the application', async t => {
+t.test('attack 22: a request that is not a navigation does not start linking, also from a page of the application', async t => {
   const { browser } = await withAda(t)
   const ways = [{ 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }, { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }, { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' }, { 'sec-purpose': 'prefetch' }, { 'sec-purpose': 'prefetch;prerender' }]
 
@@ -209,7 +209,7 @@ t.test('attack 22: whatever else link says links nothing', async t => {
   t.strictSame(await waysIn(), ['local ada@example.com'])
 })
 
-t.test('attack 22: no redirect of ours starts linking', async t => {
+t.test('attack 22: no redirect of the plugin starts linking', async t => {
   const { browser } = await withAda(t)
   const target = '/auth/a/login?link=true'
 
@@ -229,7 +229,7 @@ t.test('an address that a provider vouches for is verified by linking it; anothe
   t.match(await app.auth.findUser({ userId }), { email: 'ada@example.com', emailVerified: true })
 })
 
-t.test('what was linked is unlinked, until one way in is left', async t => {
+t.test('identities are unlinked until one link remains', async t => {
   const { app, browser, userId, waysIn } = await withAda(t)
   await linkAt(browser, 'a', ADA_AT_A)
 

@@ -30,7 +30,7 @@ t.test('with a real OpenID provider', async t => {
     })
   }
 
-  t.test('who does not consent is sent back to the page he came from with access_denied', async t => {
+  t.test('a user who does not consent returns to the page of the start with access_denied', async t => {
     const idp = await startOpenIdProvider(t, { redirectUris: [CALLBACK] })
     const app = await startApp(t, { baseUrl: BASE_URL, providers: [idp.provider()] })
     const browser = new Browser(app)

@@ -106,7 +106,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       }
     }
 
-    t.test('a known identity is its user, whatever its e-mail, the policy, and whoever has the address now', async t => {
+    t.test('a known identity is its user, whatever its e-mail, the policy, and the current user of the address', async t => {
       for (const [name, policy] of Object.entries(policies)) {
         for (const identity of Object.values(identities)) {
           const store = await newStore(t)
@@ -121,7 +121,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       }
     })
 
-    t.test('a rule is told who has the address and who wants to join, and asked about nobody else', async t => {
+    t.test('a rule receives the user with the address and the identity, and is asked about no other', async t => {
       const store = await newStore(t)
       const asked: unknown[] = []
       const rule: LinkingPolicy = (...question) => {
@@ -195,13 +195,13 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       t.strictSame((await store.links(first.userId)).map(({ provider, subject }) => [provider, subject]), [['a', '1'], ['b', '2']])
     })
 
-    t.test('another subject at the same provider does not, whoever has the address now', async t => {
+    t.test('another subject at the same provider does not join, whichever user has the address now', async t => {
       const store = await newStore(t)
       await userOfIdentity(store, 'a', verified('1'))
       await refused(t, userOfIdentity(store, 'a', verified('2')))
     })
 
-    t.test('an unverified e-mail joins nobody, and belongs to nobody', async t => {
+    t.test('an unverified e-mail joins no user, and belongs to no user', async t => {
       const store = await newStore(t)
       const squatter = await userOfIdentity(store, 'a', unverified('1'))
       const owner = await userOfIdentity(store, 'b', verified('2'))
@@ -211,7 +211,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       t.equal((await userOfIdentity(store, 'a', unverified('1'))).userId, squatter.userId, 'the first still signs in as himself')
     })
 
-    t.test('who registered the e-mail with a password is not joined: the address was never proven to be his', async t => {
+    t.test('a user who registered the e-mail with a password is not joined: the address was never proven', async t => {
       const store = await newStore(t)
       const userId = await localUser(store)
       await refused(t, userOfIdentity(store, 'a', verified('1')))
@@ -228,7 +228,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       t.equal((await store.findUser({ email: 'new@example.com' }))?.userId, ada.userId)
     })
 
-    t.test('an e-mail that is no address is none', async t => {
+    t.test('an invalid e-mail counts as absent', async t => {
       const store = await newStore(t)
       t.equal((await userOfIdentity(store, 'a', verified('1', 'nobody'))).email, null)
     })

@@ -70,7 +70,7 @@ t.test('what the hook grants is in the session at once', async t => {
   t.match((await browser.get('/me')).json().principal.claims, { sub: '1', role: 'member' })
 })
 
-t.test('a refusal ends with its code, on the page, as JSON, by every way in', async t => {
+t.test('a refusal ends with its code, on the page and as JSON, for every kind of sign-in', async t => {
   const { browser } = await withHook(t, refuse)
 
   t.equal((await signInAt(browser, 'a', { subject: '1' })).headers.location, '/account?error=not_invited')
@@ -161,7 +161,7 @@ t.test('a user whose first sign-in never ended, as in a crash, is new at the nex
   t.notOk('isNew' in (await app.auth.findUser({ provider: 'a', subject: '1' }) ?? {}))
 })
 
-t.test('a refused sign-in of a user who was there leaves him as he was', async t => {
+t.test('a refused sign-in leaves an existing user unchanged', async t => {
   let admits = true
   const { app, browser } = await withHook(t, () => { if (!admits) refuse() })
   await browser.post('/auth/local/register', ADA)
@@ -212,7 +212,7 @@ t.test('an AuthError of the hook is its refusal and answers as itself, and no us
   t.equal(await store.findUser({ email: ADA.email }), null)
 })
 
-t.test('a user whom no hook has let in yet is let in by an application without one, and no later hook deletes him', async t => {
+t.test('a user that no hook has admitted is admitted by an application without one, and no later hook deletes them', async t => {
   const store = new MemoryAuthStore()
   const userId = randomUUID()
   await store.createUser({ userId, email: null, emailVerified: false, name: null, claims: {}, isNew: true, link: { provider: 'a', subject: '1', claims: { sub: '1' } } })
@@ -246,7 +246,7 @@ t.test('a hook that deletes the user signs nobody in, whether it refuses or not'
   }
 })
 
-t.test('a refused user whom a table of the application holds on to stays, new as he was, and the log says so', async t => {
+t.test('a refused user who cannot be deleted stays new, and the log says so', async t => {
   const database = new SqliteDatabase(':memory:')
   t.teardown(() => { database.close() })
   const lines: string[] = []
@@ -271,7 +271,7 @@ t.test('a refused user whom a table of the application holds on to stays, new as
   t.match(lines.map(line => JSON.parse(line)), [{ level: 40, err: { code: 'user_in_use' }, userId: told[0]?.principal.userId }, { level: 40 }])
 })
 
-t.test('linking an identity is no sign-in', async t => {
+t.test('linking an identity is not a sign-in', async t => {
   const { told, browser } = await withHook(t, () => {})
   await browser.post('/auth/local/register', ADA)
 

@@ -20,7 +20,7 @@ async function start (t: Test, options: AuthPluginOptions) {
 
 for (const [name, linking] of Object.entries(POLICIES)) {
   t.test(`linking: ${name}`, async t => {
-    t.test('attack 19: who registered the address of somebody else with a password does not share an account with its owner', async t => {
+    t.test('attack 19: an attacker who registered an address with a password shares no account with its owner', async t => {
       const { attacker, victim } = await start(t, { linking })
       await attacker.post('/auth/local/register', ATTACKERS_PASSWORD)
 
@@ -43,7 +43,7 @@ for (const [name, linking] of Object.entries(POLICIES)) {
       t.not(await userIdIn(again), await userIdIn(victim))
     })
 
-    t.test('attack 19: nor who linked an identity of his own to the account that he registered', async t => {
+    t.test('attack 19: an attacker who linked an identity to the registered account shares no account with the owner', async t => {
       const { app, attacker, victim } = await start(t, { linking })
       await attacker.post('/auth/local/register', ATTACKERS_PASSWORD)
       await linkAt(attacker, 'b', { subject: 'attacker-1', email: 'attacker@example.com' })
@@ -53,7 +53,7 @@ for (const [name, linking] of Object.entries(POLICIES)) {
       t.match(await app.auth.findUser({ email: ADDRESS }), { emailVerified: false }, 'another address proves nothing about this one')
     })
 
-    t.test('attack 21: nor who gets the address at a provider where somebody else had it', async t => {
+    t.test('attack 21: a new owner of a recycled address at a provider does not get the account of the old one', async t => {
       const { attacker, victim } = await start(t, { linking })
       await signInAt(victim, 'a', VICTIM)
 
@@ -62,7 +62,7 @@ for (const [name, linking] of Object.entries(POLICIES)) {
   })
 }
 
-t.test('attack 19: the owner, who was there first, keeps his account from whoever registers his address', async t => {
+t.test('attack 19: an existing owner keeps the account when another client registers the address', async t => {
   const { attacker, victim } = await start(t, {})
   await signInAt(victim, 'a', VICTIM)
 
@@ -70,7 +70,7 @@ t.test('attack 19: the owner, who was there first, keeps his account from whoeve
   t.equal((await attacker.post('/auth/local/login', ATTACKERS_PASSWORD)).json().code, 'invalid')
 })
 
-t.test('attack 20: the owner gets in when the application makes room for him, and nothing of the other one is left', async t => {
+t.test('attack 20: the owner signs in when the application makes room, and nothing of the squatter is left', async t => {
   const { app, attacker, victim } = await start(t, {
     linking: async (existing, identity) => {
       if (identity.emailVerified && !existing.emailVerified) await app.auth.deleteUser(existing.userId)
@@ -96,7 +96,7 @@ t.test('attack 20: the owner gets in when the application makes room for him, an
   t.not(await userIdIn(attacker), victimId)
 })
 
-t.test('who registered with a password and is the owner links his identity himself, and is one person from then on', async t => {
+t.test('an owner who registered with a password links the identity explicitly and stays one user', async t => {
   const { app, victim } = await start(t, {})
   await victim.post('/auth/local/register', { email: ADDRESS, password: 'the owner knows it' })
   const userId = await userIdIn(victim)

@@ -115,7 +115,7 @@ t.test('a token that is issued has the claims of now, not those of the sign-in',
   t.notOk('role' in (await localProvider().verifyIdToken(token)))
 })
 
-t.test('somebody who is not signed in stays so, and no session is made for him', async t => {
+t.test('an anonymous user stays anonymous, and no session is created', async t => {
   const { app, sessions } = await withAda(t)
   const before = sessions.sessions.length
 

@@ -50,7 +50,7 @@ t.test('while sessions cannot be written a registration is unavailable, and the 
   t.notOk('isNew' in (await store.findUser({ email: ADA.email }) ?? {}))
 })
 
-t.test('a user whom the hook let in is not registered either when the session cannot be written', async t => {
+t.test('a user that the hook admitted is not registered when the session cannot be written', async t => {
   const sessions = new GuardedSessionStore()
   const told: boolean[] = []
   const { store, browser } = await start(sessions, { onSignIn: ({ created }) => { told.push(created) } })

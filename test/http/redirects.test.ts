@@ -36,7 +36,7 @@ t.test('a target of 2048 characters is followed, a longer one is not', async t =
   t.equal(sameOriginPath('/'.padEnd(8192, 'a'), 'https://app.example'), null)
 })
 
-t.test('what is not a string is no target', async t => {
+t.test('a value that is not a string is refused as a target', async t => {
   const values = [undefined, null, true, 1, {}, ['/here'], ['/here', '/there'], { toString: () => '/here' }, new URL('https://app.example/here')]
 
   t.strictSame(values.filter(value => sameOriginPath(value, 'https://app.example') !== null), [])

@@ -116,7 +116,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       return { app, wire, fake, other, store }
     }
 
-    t.test('attack 1: a callback without a state of ours is invalid_state at every kind of provider, and nobody gets a token request', async t => {
+    t.test('attack 1: a callback with an unknown state is invalid_state at every kind of provider, before any token request', async t => {
       const { app, wire, kinds } = await startWithKinds(t)
       const queries = [
         '', '?code=x', '?code=x&state=', '?code=x&state=guess', '?code=x&state=%00', '?code=x&state=undefined', '?code=x&state=__proto__', '?code=x&state[]=guess',
@@ -136,7 +136,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       }
     })
 
-    t.test('attack 2: the finished response of an attacker signs in nobody but him', async t => {
+    t.test('attack 2: the finished response of an attacker does not sign in the victim', async t => {
       const { app, wire, fake } = await start(t)
       const attacker = new Browser(app)
       const victims: Record<string, (browser: Browser) => Promise<unknown>> = {
@@ -311,7 +311,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       t.match(await principalIn(browser), { provider: 'other' })
     })
 
-    t.test('attack 7: a response that another issuer may have sent is refused before anybody gets a token request', async t => {
+    t.test('attack 7: a response that another issuer may have sent is refused before any token request', async t => {
       for (const isAnnounced of [true, false]) {
         t.test(isAnnounced ? 'where the provider announces iss' : 'where the provider announces nothing', async t => {
           const { app, wire, fake } = await start(t)
@@ -384,7 +384,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       }
     })
 
-    t.test('attack 8: a code that was injected into the sign-in of somebody else is refused at every kind of provider', async t => {
+    t.test('attack 8: a code that was injected into the sign-in of another user is refused at every kind of provider', async t => {
       const { app, kinds } = await startWithKinds(t)
       for (const [name, { comeBack }] of kinds) {
         const [attacker, victim] = [new Browser(app), new Browser(app)]
@@ -449,7 +449,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       }
     })
 
-    t.test('attack 32: a page that is loaded ahead signs nobody in and ends no sign-in under way', async t => {
+    t.test('attack 32: a prefetched page signs nobody in and ends no sign-in under way', async t => {
       const { app, fake } = await start(t)
       const browser = new Browser(app)
       const callback = fake.consent(await authorizationUrl(browser, '/auth/fake/login?next=/here'))
@@ -484,7 +484,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       for (const [index, callback] of latest.entries()) t.equal((await browser.get(callback)).headers.location, `/${index + 1}`)
     })
 
-    t.test('attack 32: a flood of starts without a cookie pushes out no sign-in of somebody else, and expires', async t => {
+    t.test('attack 32: a flood of starts without a cookie removes no sign-in of another user, and expires', async t => {
       const starts = 2000
       const { app, fake, store } = await start(t, { rateLimit: false })
       const [person, member] = [new Browser(app), new Browser(app)]
@@ -507,7 +507,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
   })
 }
 
-t.test('attack 32: of a flood the session store that is there by default keeps the latest, and everybody who is signed in', async t => {
+t.test('attack 32: the default session store keeps the latest entries of a flood, and all signed-in users', async t => {
   const fake = await startFakeOpenIdProvider(t)
   const store = new MemorySessionStore()
   const app = await startApp(t, { baseUrl: BASE_URL, providers: [fake.provider()], session: { secret: SESSION_SECRET, store } })

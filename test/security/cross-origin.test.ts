@@ -124,7 +124,7 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
       })
     })
 
-    t.test('attack 38: the pages of the application itself, and what is no browser, are let through', async t => {
+    t.test('attack 38: pages of the application and clients that are not browsers pass', async t => {
       for (const headers of OWN) {
         const { app, revoked } = await start(t, createSessions())
         const what = JSON.stringify(headers)
@@ -139,7 +139,7 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
       }
     })
 
-    t.test('attack 38: a body that a page can send without asking first and that is no form is none, from anywhere', async t => {
+    t.test('attack 38: a body that a page can send without a preflight and that is not a form is refused from every origin', async t => {
       const setup = await start(t, createSessions())
       await assertUnchanged(t, setup, async () => {
         for (const [url, fields] of POST_ROUTES) {

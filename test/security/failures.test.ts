@@ -160,7 +160,7 @@ t.test('attack 59: while a store of the application\'s own hangs nobody passes a
   t.equal((await target.ada.get('/users')).statusCode, 200)
 })
 
-t.test('attack 59: a database that is read-only lets people in whom it knows, and tells the others', async t => {
+t.test('attack 59: a read-only database signs known users in and reports a failure to others', async t => {
   const database = new SqliteDatabase(':memory:')
   const target = await start(t, { store: new SqlAuthStore(database) })
   t.teardown(() => database.close())
@@ -189,7 +189,7 @@ t.test('attack 59: an SQLite database without its tables is unavailable until it
   })
 })
 
-t.test('attack 59: an SQLite file that another process has locked makes nobody wait but who writes, and not for ever', async t => {
+t.test('attack 59: an SQLite file that another process has locked delays writers only, and not for ever', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-auth-failures-'))
   const file = join(folder, 'users.db')
   const target = await start(t, { store: new SqlAuthStore(file) })

@@ -60,7 +60,7 @@ const POLICIES: Readonly<Record<string, LinkingPolicy>> = {
 
 for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
   t.test(`with ${storeName}`, async t => {
-    t.test('attack 19: who was first to register the address of somebody else shares no account with its owner', async t => {
+    t.test('attack 19: an attacker who registers an address first shares no account with its owner', async t => {
       const preparations: Record<string, (attacker: Browser) => Promise<unknown>> = {
         'with a password': async attacker => attacker.post('/auth/local/register', ATTACKERS_PASSWORD),
         'in another spelling': async attacker => attacker.submit('/auth/local/register', { ...ATTACKERS_PASSWORD, email: ' Victim@EXAMPLE.com ' }),
@@ -100,7 +100,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       }
     })
 
-    t.test('attack 19: the owner who was there first shares his account with nobody who claims his address', async t => {
+    t.test('attack 19: an existing owner shares the account with nobody who claims the address', async t => {
       for (const [policy, linking] of Object.entries(POLICIES).filter(([, linking]) => typeof linking !== 'function')) {
         const { app, fake, waysIn } = await start(t, { linking, sessions: createSessionStore() })
         const [attacker, victim] = [new Browser(app), new Browser(app)]
@@ -117,7 +117,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       }
     })
 
-    t.test('attack 20: the owner of an address gets in when the application makes room for him, and the squatter keeps and leaves nothing', async t => {
+    t.test('attack 20: the owner of an address signs in when the application makes room, and the squatter keeps and leaves nothing', async t => {
       const ways = { 'by its rule for linking': true, 'by deleting the squatter after the owner has complained': false }
       for (const [way, isByRule] of Object.entries(ways)) {
         t.test(way, async t => {
@@ -212,7 +212,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       t.strictSame(await waysIn(await memberIn(browser)), ['local ada@example.com', 'own ada-1'])
     })
 
-    t.test('attack 22: whatever else link says, and wherever a redirect of ours leads, nothing is linked', async t => {
+    t.test('attack 22: another value of link, or a redirect of the plugin, links nothing', async t => {
       const { app, waysIn } = await start(t, { sessions: createSessionStore() })
       const ada = { email: 'ada@example.com', password: 'correct horse' }
       const browser = new Browser(app)
@@ -310,7 +310,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       }
     })
 
-    t.test('attack 23: an identity of somebody else is already_linked, and neither it nor the last way in is taken away', async t => {
+    t.test('attack 23: an identity of another user is already_linked, and neither it nor the last link is removed', async t => {
       const { app, store, waysIn } = await start(t, { sessions: createSessionStore() })
       const [ada, carol] = [new Browser(app), new Browser(app)]
       await ada.post('/auth/local/register', { email: 'ada@example.com', password: 'correct horse' })
@@ -379,7 +379,7 @@ for (const [storeName, createStore] of Object.entries(STORES)) {
       }
     })
 
-    t.test('attack 21: a user whose address becomes that of another one is neither merged with him nor takes it', async t => {
+    t.test('attack 21: a user whose address becomes that of another user is neither merged with them nor takes the address', async t => {
       const others: Record<string, (browser: Browser) => Promise<unknown>> = {
         'who registered': async browser => browser.post('/auth/local/register', { email: 'bob@example.com', password: 'battery staple' }),
         'for whom another provider vouches': async browser => signInAt(browser, 'own', { subject: 'bob', email: 'bob@example.com' })
@@ -452,7 +452,7 @@ for (const [storeName, createStore] of Object.entries(STORES)) {
       }
     })
 
-    t.test('attack 24: what is no subject that every store can keep is refused', async t => {
+    t.test('attack 24: a subject that a store cannot keep is refused', async t => {
       const { app, fake } = await start(t, { store: await createStore(t) })
       const browser = new Browser(app)
       for (const sub of ['\0', '1\0', '\u00001', '\ud800', 'x'.repeat(256), '', undefined, null, 1, 0, true, ['1'], { sub: '1' }]) {
@@ -465,7 +465,7 @@ for (const [storeName, createStore] of Object.entries(STORES)) {
   })
 }
 
-t.test('attack 25: a provider whose name is no segment of a URL, or means something else, is refused at register', async t => {
+t.test('attack 25: a provider name that is not a URL segment, or has a meaning, is refused at register', async t => {
   const client = { clientId: 'the-app', clientSecret: 'the client secret of the tests', discoveryUrl: 'https://id.example/.well-known/openid-configuration' }
   const own = (name: unknown): ExternalProvider => Object.assign(new OwnProvider('own'), { name })
   const names = [

@@ -503,7 +503,7 @@ t.test('attack 58: headers of eight kilobytes are no failure, and larger ones do
   t.match((await sendRaw(port, ['GET /me HTTP/1.1', `cookie: ${cookie}`])).body, ADA.email, 'Ada is served as before')
 })
 
-t.test('attack 58: while bodies come in slowly, everybody else is answered', async t => {
+t.test('attack 58: while bodies arrive slowly, other requests are answered', async t => {
   const { app, ada } = await start(t)
   const port = await listen(t, app.server)
   const body = JSON.stringify(ADA)
@@ -589,7 +589,7 @@ t.test('attack 58: a provider that never answers is given up after its timeout',
   t.strictSame([...new Set(answers.map(({ headers }) => headers['set-cookie']))], [undefined])
 })
 
-t.test('attack 57: an id that no user has is no failure of a guard', async t => {
+t.test('attack 57: an unknown user id does not make a guard fail', async t => {
   const { app } = await start(t)
   for (const sub of [randomUUID(), 'worker-1', '%']) {
     const { statusCode } = await app.inject({ url: '/machines', headers: { authorization: `Bearer ${await app.localIdp?.issueIdToken(sub)}` } })

@@ -120,7 +120,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
       }
     })
 
-    t.test('attack 39: whoever is signed in stays so, and learns no more', async t => {
+    t.test('attack 39: a signed-in user stays signed in, and learns no more', async t => {
       const { app, emails } = await startTown(t, {}, createSessions())
       const member = new Browser(app)
       await member.post('/auth/local/login', ADA)
@@ -201,7 +201,7 @@ t.test('attack 39: who tries too often is told so alike, whether or not the e-ma
   for (const who of ['known', 'known to a provider only', 'deleted', 'with a hash that cannot be read', 'no address']) t.strictSame(await triesWith(emails[who] ?? ''), unknown, who)
 })
 
-t.test('attack 40: a failed login computes one hash at the usual cost, whoever it is for; with a password that is far too long none, whoever it is for', async t => {
+t.test('attack 40: a failed login computes one hash at the usual cost for every user, and none with a password that is far too long', async t => {
   const { app, emails } = await startTown(t)
   await new Browser(app).post('/auth/local/login', { email: 'the first one, for which a hash is made', password: 'wrong horse' })
 
@@ -292,7 +292,7 @@ t.test('attack 42: nothing of a password is cut off, trimmed or folded', async t
   }
 })
 
-t.test('attack 42: sixty-four logins at once are all answered as they should, and before the last of them whoever asks for something else', async t => {
+t.test('attack 42: sixty-four logins at once are all answered correctly, and other requests before the last of them', async t => {
   // Passwords take their usual time here.
   const app = await start(t, { local: localProvider({ argon2: {} }) })
   await register(app)
@@ -312,7 +312,7 @@ t.test('attack 42: sixty-four logins at once are all answered as they should, an
   t.not(order.at(-1), '/me')
 })
 
-t.test('attack 42: when too many come at once, those for whom there is no room are turned away as busy, and nobody who waits is forgotten', async t => {
+t.test('attack 42: when too many logins arrive at once, those above the bound are busy, and every waiting one is answered', async t => {
   const app = await startWarm(t)
   const tooMany = CAPACITY + 60
   const allAreThere = deferred()
@@ -371,7 +371,7 @@ const NO_ADDRESSES = [
   'ﬁ@example.com', '\u212aay@example.com', 'a%@example.com', '%@example.com', 'ａda@example.com', 'ada@ｅxample.com', 'ada@example.com'.padStart(255, 'a'), 'a'.repeat(60_000), `${'a'.repeat(60_000)}@example.com`
 ]
 
-t.test('attack 44: what is no plain address is refused at registration, unknown at login, and nothing is written', async t => {
+t.test('attack 44: an invalid address is refused at registration, unknown at login, and nothing is written', async t => {
   const database = new SqliteDatabase(':memory:')
   t.teardown(() => database.close())
   const writes = () => database.prepare('SELECT total_changes()').pluck().get()

@@ -176,7 +176,7 @@ const { pollution } = fc.letrec<{ pollution: string, value: string }>(tie => ({
 const PROTOTYPES = [Object.prototype, Array.prototype, Function.prototype, String.prototype, Map.prototype, Promise.prototype]
 const ownKeys = () => PROTOTYPES.map(prototype => Reflect.ownKeys(prototype))
 
-t.test('attack 54: no document of claims changes a prototype, and none lets its owner pass a guard for what he does not have', async t => {
+t.test('attack 54: no document of claims changes a prototype, and none lets its owner pass a guard for a missing claim', async t => {
   const app = await startApp(t, { baseUrl: BASE_URL, providers: [new OwnProvider('mine')], local: localProvider({ registration: { roles: ['member'], emailVerified: true } }), rateLimit: false }, {}, app => {
     app.get('/polluted', { preHandler: app.auth.requireClaims({ polluted: true }) }, async () => 'welcome')
     app.get('/polluted/fresh', { preHandler: [app.auth.refresh, app.auth.requireClaims({ polluted: true })] }, async () => 'welcome')

@@ -167,7 +167,7 @@ t.test('attack 26: a next that is written twice, as a list or in another spellin
   }
 })
 
-t.test('attack 26: a next that is no string or longer than 8 KiB is refused, and so is an error_next', async t => {
+t.test('attack 26: a next that is not a string or is longer than 8 KiB is refused, and so is an error_next', async t => {
   const app = await start(t, undefined)
 
   for (const value of [[], ['/ok'], ['//evil.test'], {}, { toString: '//evil.test' }, 1, true, null, '/ok'.padEnd(8193, 'k')]) {

@@ -101,7 +101,7 @@ async function isPresent (store: MemoryAuthStore, email: string): Promise<boolea
 for (const [kind, createSessions] of SESSION_STORES) {
   t.test(`with ${kind}`, async t => {
     for (const [way, signIn] of WAYS) {
-      t.test(`attack 33: ${way} leaves whoever knew the session before with nothing`, async t => {
+      t.test(`attack 33: ${way} leaves an attacker who knew the session before with nothing`, async t => {
         const { app, sessions } = await start(t, createSessions())
         if (way === 'login') await new Browser(app).post('/auth/local/register', GRACE)
         const victim = new Browser(app)
@@ -120,7 +120,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
         t.equal((await attacker().get('/private')).statusCode, 401)
       })
 
-      t.test(`attack 33: ${way} as somebody else ends the session of whoever was signed in`, async t => {
+      t.test(`attack 33: ${way} as another user ends the session of the first`, async t => {
         const { app, sessions } = await start(t, createSessions())
         if (way === 'login') await new Browser(app).post('/auth/local/register', GRACE)
         const browser = new Browser(app)
@@ -173,7 +173,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
       })
     }
 
-    t.test('attack 34: a sign-in that another tab has under way links nothing to whoever signs in meanwhile', async t => {
+    t.test('attack 34: a sign-in that another tab has under way links nothing to a user who signs in meanwhile', async t => {
       const { app, store } = await start(t, createSessions())
       const victim = new Browser(app)
       const planted = await leaveFor(victim, '/auth/a/login', { subject: 'mallory-at-a' })
@@ -188,7 +188,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
       t.strictSame((await store.links(userId)).map(({ provider }) => provider), ['local'])
     })
 
-    t.test('attack 36: no forged cookie is anybody, nor does it break anything', async t => {
+    t.test('attack 36: a forged cookie is anonymous and breaks nothing', async t => {
       const { app } = await start(t, createSessions(), {}, {}, app => {
         app.get('/theme', async (_request, reply) => reply.setCookie('theme', new Signer('the secret of other cookies, 32 or more').sign('dark')).send('dark'))
       })
@@ -270,7 +270,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
       t.equal(await userIdIn(old()), null)
     })
 
-    t.test('attack 37: whoever is deleted passes nowhere from then on, with session or token', async t => {
+    t.test('attack 37: a deleted user passes no guard, with session or token', async t => {
       for (const [method, url] of [['GET', '/private'], ['GET', '/admin'], ['GET', '/refreshed'], ['POST', '/auth/local/token']] as const) {
         const { app, browser, userId } = await startWithAdmin(t, createSessions())
         const other = new Browser(app, browser.cookies)
@@ -331,7 +331,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
     })
 
     // There is no password change in this library. To take the link `local` away is what comes nearest.
-    t.test('attack 37: a password that was taken away signs nobody in, and its sessions end at the refresh', async t => {
+    t.test('attack 37: a removed password signs nobody in, and its sessions end at the refresh', async t => {
       const { app, browser, userId } = await startWithAdmin(t, createSessions())
       await linkAt(browser, 'b', { subject: 'ada-at-b' })
       await app.auth.unlink(userId, 'local')
@@ -581,7 +581,7 @@ for (const [what, options, server] of TLS_CASES) {
   })
 }
 
-t.test('whoever is no trusted proxy says nothing about scheme and host', async t => {
+t.test('headers of a client that is not a trusted proxy set neither scheme nor host', async t => {
   for (const [trustProxy, remoteAddress] of [[false, '127.0.0.1'], ['127.0.0.1', '203.0.113.7']] as const) {
     const { app } = await start(t, undefined, { baseUrl: undefined, providers: [] }, { trustProxy })
     const said = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'evil.example', forwarded: 'proto=https;host=evil.example' }

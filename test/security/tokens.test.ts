@@ -175,7 +175,7 @@ const WRONG_CLAIMS: Record<string, readonly unknown[]> = {
   purpose: ['invitation', '', null, true, {}]
 }
 
-t.test('attack 48: a token of ours with wrong claims is refused', async t => {
+t.test('attack 48: a correctly signed token with wrong claims is refused', async t => {
   const { app, good } = await start(t)
   const without = (name: string) => JSON.stringify({ ...good(), [name]: undefined }).slice(0, -1)
 
@@ -190,7 +190,7 @@ t.test('attack 48: a token of ours with wrong claims is refused', async t => {
   ])
 })
 
-t.test('attack 48: the token of a user whom nobody knows is refused; one whose subject is a program is accepted', async t => {
+t.test('attack 48: the token of an unknown user is refused; one whose subject is a program is accepted', async t => {
   const { app, local, adaId, good } = await start(t)
   const hers = forge(good())
   await assertAccepted(t, app, hers, { sub: adaId })
@@ -270,7 +270,7 @@ t.test('attack 50: a token counts nowhere but in the Authorization header', asyn
   t.equal((await app.inject({ method: 'POST', url: '/auth/local/verify-token', query: { token }, headers: { authorization: `Bearer ${token}` } })).statusCode, 400)
 })
 
-t.test('attack 50: a body that is no token is an invalid request', async t => {
+t.test('attack 50: a body without a token is an invalid request', async t => {
   const { app, good } = await start(t)
   const deep = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
   const token = forge(good())
@@ -345,7 +345,7 @@ t.test('attack 51: a token is taken where it was made for, and nowhere else', as
   }
 })
 
-t.test('attack 51: a purpose that somebody writes into a token himself is worth nothing', async t => {
+t.test('attack 51: a purpose that a client writes into a token is refused', async t => {
   const { app, good } = await start(t)
   const uses = [{ purpose: ['invitation'] }, { aud: ['reports'] }, { purpose: 'invitation', aud: 'reports' }, { purpose: 'Invitation' }, { purpose: 'invitation ' }, { audience: 'reports' }, { aud: 'reports/' }]
   const own = [INVITATION, { aud: 'reports' }, {}]
@@ -421,7 +421,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
       }
     })
 
-    t.test('attack 53: no token for whoever is anonymous, has signed out or was deleted', async t => {
+    t.test('attack 53: a user who is anonymous, signed out or deleted gets no token', async t => {
       const { app, ada, adaId } = await start(t, {}, createSessions())
       const stolen = new Browser(app, ada.cookies)
       const { token } = (await ada.post('/auth/local/token')).json()
@@ -454,7 +454,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
       t.equal((await ada.send({ method: 'HEAD', url: '/auth/local/token' })).statusCode, 404)
     })
 
-    t.test('attack 53: no answer of ours is kept by a cache', async t => {
+    t.test('attack 53: caches keep no answer of the plugin', async t => {
       const { app, ada } = await start(t, {}, createSessions())
       const { token } = (await ada.post('/auth/local/token')).json()
       const callback = await leaveFor(ada, '/auth/mine/login', { subject: 'ada-1' })

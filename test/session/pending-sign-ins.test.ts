@@ -60,7 +60,7 @@ for (const [name, sessionOptions] of Object.entries(SESSIONS)) {
       t.equal((await browser.get(callback)).json().code, 'invalid_state')
     })
 
-    t.test('the finished sign-in of somebody else is refused, and the own one still works', async t => {
+    t.test('the finished sign-in of another session is refused, and the own one still works', async t => {
       const { app, fake } = await start(t)
       const [victim, attacker] = [new Browser(app), new Browser(app)]
       const attackersCallback = fake.consent((await attacker.get('/auth/fake/login')).headers.location ?? '')

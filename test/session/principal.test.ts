@@ -79,7 +79,7 @@ async function assertNobody (t: Test, sessions: SlowSessionStore, ...browsers: B
   t.strictSame(sessions.sessions.filter(text => text.includes('userId')), [])
 }
 
-t.test('attack 33: whoever is told that the sign-in failed is not signed in, whichever operation of the session store it was', async t => {
+t.test('attack 33: a user whose sign-in was reported as failed is not signed in, whichever operation of the session store failed', async t => {
   let failed = 0
   for (let operation = 1; operation < 20; operation++) {
     const sessions = new FailingSessionStore()
@@ -100,7 +100,7 @@ t.test('attack 33: whoever is told that the sign-in failed is not signed in, whi
   t.ok(failed > 3, 'there were failures')
 })
 
-t.test('attack 35: a sign-in under way ends when somebody signs out meanwhile', async t => {
+t.test('attack 35: a sign-in under way ends when the user signs out meanwhile', async t => {
   const sessions = new SlowSessionStore()
   const provider = new WaitingProvider('end')
   const { browser } = await start(t, sessions, provider)
@@ -147,7 +147,7 @@ t.test('attack 35: also when it is just about to write its session', async t => 
   await assertNobody(t, sessions, tab, browser)
 })
 
-t.test('attack 35: whoever is told that signing out failed is signed in still, can sign out again, and sign in', async t => {
+t.test('attack 35: a user whose sign-out was reported as failed stays signed in, and can sign out and in again', async t => {
   for (let operation = 1; operation < 10; operation++) {
     const sessions = new FailingSessionStore()
     const { browser } = await start(t, sessions)
@@ -214,7 +214,7 @@ t.test('attack 37: a sign-in that is started brings back no claim that was withd
   }
 })
 
-t.test('attack 35: a sign-in that is started while somebody signs out comes to nothing', async t => {
+t.test('attack 35: a sign-in that is started during a sign-out fails', async t => {
   const provider = new WaitingProvider('start')
   const { browser } = await start(t, new SlowSessionStore(), provider)
   await browser.post('/auth/local/register', ADA)
@@ -229,7 +229,7 @@ t.test('attack 35: a sign-in that is started while somebody signs out comes to n
   t.equal((await tab.get('/me')).json().principal, null)
 })
 
-t.test('a session that would end while the person is at the provider is kept for him', async t => {
+t.test('a session that would expire while the user is at the provider is kept', async t => {
   const app = await startApp(t, { baseUrl: 'https://app.example', providers: [new OwnProvider('a')], session: { secret: SESSION_SECRET, cookie: { maxAge: 5 * 60_000 } } })
   const browser = new Browser(app)
   await leaveFor(browser, '/auth/a/login', { subject: '1' })

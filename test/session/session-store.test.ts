@@ -183,7 +183,7 @@ t.test('ended sessions', async t => {
     t.equal(store.set, wrapped)
   })
 
-  t.test('a store that fails says so to whoever saves or ends', async t => {
+  t.test('a store that fails reports it to a save and to an end', async t => {
     const store = new SlowSessionStore()
     keepEnded(store)
     await set(store, '1')
@@ -192,7 +192,7 @@ t.test('ended sessions', async t => {
     await t.rejects(removeEntry(store, '1'), { code: 'unavailable' })
   })
 
-  t.test('a store that can be read only says so to whoever saves', async t => {
+  t.test('a read-only store reports it to a save', async t => {
     const store = new MemorySessionStore()
     store.set = (_id, _session, done) => { done(new Error('read-only')) }
     keepEnded(store)
