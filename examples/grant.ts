@@ -1,4 +1,7 @@
-/** Gives a user claims: `npx tsx examples/grant.ts ada@example.com role=admin`. Pages that refresh the session see them at once, others from his next sign-in on. */
+/**
+ * Grants claims to a user: `npx tsx examples/grant.ts ada@example.com role=admin`. Routes that refresh the session see
+ * them with the next request, others from the user's next sign-in on.
+ */
 import { AuthError, Authorization, OptionsError, SqlAuthStore } from 'fastify-svc-auth'
 
 const USAGE = 'Usage: npx tsx examples/grant.ts <e-mail> <claim>=<value> [<claim>=<value> ...]'
@@ -18,15 +21,17 @@ async function grant ([email, ...assignments]: string[]): Promise<void> {
   const authorization = new Authorization(store)
   try {
     const user = await authorization.findUser({ email })
-    if (user === null) return fail(`No user in ${process.env.LOCAL_AUTH_DB ?? './local-auth.db'} has the e-mail ${email}; register with it first.`)
+    const database = process.env.LOCAL_AUTH_DB ?? './local-auth.db'
+    if (user === null) return fail(`No user in ${database} has the e-mail ${email}; register with it first.`)
     const granted = await authorization.grant(user.userId, claims)
-    console.log(`${email} now has the claims ${JSON.stringify(granted)}; where sessions are not refreshed they take effect at the next sign-in.`)
+    const claimsNow = `${email} now has the claims ${JSON.stringify(granted)}`
+    console.log(`${claimsNow}; where sessions are not refreshed they take effect at the next sign-in.`)
   } finally {
     await store.close()
   }
 }
 
-/** @returns null when there is none, or one is not of the form name=value */
+/** @returns null unless there are claims, all of the form name=value */
 function claimsOf (assignments: string[]): Record<string, string> | null {
   const claims = new Map<string, string>()
   for (const assignment of assignments) {

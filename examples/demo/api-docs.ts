@@ -3,10 +3,16 @@ import fastifySwaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
 import { openapiComponents } from 'fastify-svc-auth'
 
-/** Scripts and styles of Swagger UI are files of its own, and it asks only us; its icons are data. */
-const POLICY = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+/** Swagger UI loads scripts and styles from files and asks this application only; its icons are data: URLs. */
+const POLICY = [
+  "default-src 'none'", "style-src 'self'", "script-src 'self'", "connect-src 'self'", "img-src 'self' data:",
+  "form-action 'none'", "base-uri 'none'", "frame-ancestors 'none'"
+].join('; ')
 
-/** The sign-in routes as an OpenAPI document, to read and to try out at `/docs`. It holds routes that are added afterwards; pages have no tags, and are left out. */
+/**
+ * Shows the sign-in routes as an OpenAPI document at `/docs`. Register it before them; pages have no tags and are left
+ * out.
+ */
 export async function mountApiDocs (app: FastifyInstance, baseUrl: string): Promise<void> {
   await app.register(fastifySwagger, {
     openapi: {
@@ -21,16 +27,16 @@ export async function mountApiDocs (app: FastifyInstance, baseUrl: string): Prom
     routePrefix: '/docs',
     staticCSP: POLICY,
     uiConfig: {
-      // Without the bar on top, whose logo has a style sheet inside.
+      // Without the top bar: its logo contains a style sheet, which the policy forbids.
       layout: 'BaseLayout',
-      // Who asks for anything is answered as a form on a page is: with a redirect.
+      // Without an Accept header for JSON, routes answer with a redirect, as to a form.
       requestInterceptor: askForJson
     },
     theme: { title: 'API of the example' }
   })
 }
 
-/** Runs in the browser, where its text is sent to. */
+/** Runs in the browser: Swagger UI sends its source there. */
 function askForJson<R extends { headers?: object }> (request: R): R {
   return { ...request, headers: { ...request.headers, accept: 'application/json' } }
 }

@@ -14,10 +14,10 @@ import { UsedTokens } from './used-tokens.js'
 import type { UserList } from './user-list.js'
 
 export interface AppOptions {
-  /** Where people find the application, such as `http://localhost:3000`. */
+  /** The public URL of the application, such as `http://localhost:3000`. */
   baseUrl: string
   providers: readonly ExternalProvider[]
-  /** Where used links are noted. */
+  /** Where the application keeps what is not about its users. */
   database: Database
   users: UserList
 }
@@ -39,8 +39,9 @@ export async function buildApp ({ baseUrl, providers, database, users }: AppOpti
   }) // session secret: SVC_SESSION_SECRET
 
   app.get<{ Querystring: PageQuery }>('/login', async (request, reply) => {
-    const { principal, query: { error, next } } = request
-    return sendPage(reply, loginPage({ principal, providers: app.authProviders, next: typeof next === 'string' ? next : '/', error }))
+    const { principal, query: { error, done, next } } = request
+    const view = { principal, providers: app.authProviders, next: typeof next === 'string' ? next : '/', error, done }
+    return sendPage(reply, loginPage(view))
   })
 
   await app.register(mountAccount)
@@ -55,17 +56,20 @@ export async function buildApp ({ baseUrl, providers, database, users }: AppOpti
   return app
 }
 
-/** Queries of ours hold tokens, which the log must not. */
+/** Logs paths without their queries, which hold tokens. */
 const serializers = {
   req: ({ method, url, ip }: FastifyRequest) => ({ method, url: url.replace(/\?.*/s, ''), remoteAddress: ip })
 }
 
-/** Guards throw; how a refusal looks is up to the application. */
+/** Shows a page for what guards and routes throw. */
 function setUpProblemPages (app: FastifyInstance): void {
   app.setErrorHandler<Error & { statusCode?: number }>((error, { principal, url, log }, reply) => {
     const { statusCode = 500 } = error
     if (statusCode >= 500) log.error(error)
-    return sendPage(reply, problemPage({ code: error instanceof AuthError ? error.code : undefined, principal, path: url }), statusCode)
+    const code = error instanceof AuthError ? error.code : undefined
+    return sendPage(reply, problemPage({ code, principal, path: url }), statusCode)
   })
-  app.setNotFoundHandler(({ principal, url }, reply) => sendPage(reply, problemPage({ code: 'not_found', principal, path: url }), 404))
+  app.setNotFoundHandler(({ principal, url }, reply) => {
+    return sendPage(reply, problemPage({ code: 'not_found', principal, path: url }), 404)
+  })
 }

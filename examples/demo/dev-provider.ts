@@ -3,8 +3,9 @@ import formbody from '@fastify/formbody'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { OidcProvider } from 'fastify-svc-auth'
 import Provider, { type Adapter, type AdapterPayload } from 'oidc-provider'
-import { html } from './html.js'
+import { type Html, html } from './html.js'
 import { document } from './pages/frame.js'
+import { providerIcon } from './pages/providers.js'
 import { sendPage, setUpSite } from './site.js'
 
 interface Person {
@@ -12,18 +13,33 @@ interface Person {
   name: string
 }
 
+interface DevProvider {
+  server: FastifyInstance
+  provider: OidcProvider
+}
+
+type People = Map<string, Person>
+
+interface Client {
+  id: string
+  secret: string
+  redirectUri: string
+}
+
 const SCOPES = 'openid email profile'
 const ONE_HOUR = 3600
 
 /**
- * An OpenID provider for development: it asks people who they want to be, and believes them.
+ * Makes an OpenID provider for development: it asks users who they want to be, and verifies nothing.
  *
  * @param url where it will listen
- * @param appUrl the application that signs people in with it
+ * @param appUrl the application that signs users in with it
  * @returns the server, not listening yet, and the provider to register with fastify-svc-auth
  */
-export async function buildDevProvider ({ url, appUrl }: { url: string, appUrl: string }): Promise<{ server: FastifyInstance, provider: OidcProvider }> {
-  if (process.env.NODE_ENV === 'production') throw new Error('the development provider lets anybody be anybody; it does not run with NODE_ENV=production')
+export async function buildDevProvider ({ url, appUrl }: { url: string, appUrl: string }): Promise<DevProvider> {
+  if (process.env.NODE_ENV === 'production') {
+    throw new Error('the development provider lets anyone sign in as any user; it does not run with NODE_ENV=production')
+  }
 
   const client = { id: 'example', secret: randomBytes(32).toString('hex') }
   const people = new Map<string, Person>()
@@ -39,7 +55,7 @@ export async function buildDevProvider ({ url, appUrl }: { url: string, appUrl: 
   return { server, provider }
 }
 
-function openIdProvider (url: string, client: { id: string, secret: string, redirectUri: string }, people: ReadonlyMap<string, Person>): Provider {
+function openIdProvider (url: string, client: Client, people: ReadonlyMap<string, Person>): Provider {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const issuer: Provider = new Provider(url, {
     adapter: MemoryAdapter,
@@ -48,7 +64,7 @@ function openIdProvider (url: string, client: { id: string, secret: string, redi
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
     features: { devInteractions: { enabled: false }, rpInitiatedLogout: { enabled: false } },
     interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
-    // The cookie of the provider's own session belongs to a path that no page has: every sign-in asks anew who one is.
+    // No page has the path of the session cookie, so the provider asks at every sign-in.
     cookies: { keys: [randomBytes(32)], long: { path: '/never', httpOnly: true, sameSite: 'lax' } },
     ttl: { AccessToken: ONE_HOUR, IdToken: ONE_HOUR, Interaction: ONE_HOUR, Session: ONE_HOUR, Grant: ONE_HOUR },
 
@@ -58,7 +74,7 @@ function openIdProvider (url: string, client: { id: string, secret: string, redi
       return { accountId: sub, claims: async () => ({ sub, ...person, email_verified: true }) }
     },
 
-    // "Continue" on the sign-in page is the consent too.
+    // "Continue" on the sign-in page is the consent as well.
     async loadExistingGrant ({ oidc: { client, session } }) {
       const grant = new issuer.Grant({ clientId: client?.clientId, accountId: session?.accountId })
       grant.addOIDCScope(SCOPES)
@@ -68,21 +84,23 @@ function openIdProvider (url: string, client: { id: string, secret: string, redi
 
     async renderError (context, { error }) {
       context.type = 'html'
-      context.body = document('This did not work', html`<p>The provider answered <code>${error}</code>. Go back and start the sign-in again.</p>`).toString()
+      const sentence = html`The provider answered <code>${error}</code>. Go back and start the sign-in again.`
+      context.body = problemPage(sentence).toString()
     }
   })
   return issuer
 }
 
-/** The sign-in page; whatever else is asked for goes to the OpenID provider. */
-async function interactionServer (issuer: Provider, people: Map<string, Person>, appUrl: string): Promise<FastifyInstance> {
+/** Serves the sign-in page; the OpenID provider answers all other requests. */
+async function interactionServer (issuer: Provider, people: People, appUrl: string): Promise<FastifyInstance> {
   const server = Fastify({ logger: { level: 'warn' } })
   setUpSite(server, [appUrl])
 
   server.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) => {
     const { statusCode = 500 } = error
     if (statusCode >= 500) request.log.error(error)
-    return sendPage(reply, document('This did not work', html`<p>The sign-in has ended or the form was not filled in. Go back and start again.</p>`), statusCode)
+    const sentence = html`The sign-in has ended or the form was not filled in. Go back and start again.`
+    return sendPage(reply, problemPage(sentence), statusCode)
   })
 
   await server.register(async pages => {
@@ -93,16 +111,19 @@ async function interactionServer (issuer: Provider, people: Map<string, Person>,
       return sendPage(reply, signInPage(`/interaction/${uid}`))
     })
 
-    const body = { type: 'object', required: ['email', 'name'], properties: { email: { type: 'string', pattern: '.@.' }, name: { type: 'string', minLength: 1 } } }
+    const properties = { email: { type: 'string', pattern: '.@.' }, name: { type: 'string', minLength: 1 } }
+    const body = { type: 'object', required: ['email', 'name'], properties }
     pages.post<{ Body: Person }>('/interaction/:uid', { schema: { body } }, async (request, reply) => {
       const person = { email: request.body.email.trim().toLowerCase(), name: request.body.name.trim() }
       const sub = createHash('sha256').update(person.email).digest('hex')
       people.set(sub, person)
-      return reply.redirect(await issuer.interactionResult(request.raw, reply.raw, { login: { accountId: sub } }), 303)
+      const result = { login: { accountId: sub } }
+      return reply.redirect(await issuer.interactionResult(request.raw, reply.raw, result), 303)
     })
 
     pages.post('/interaction/:uid/cancel', async (request, reply) => {
-      return reply.redirect(await issuer.interactionResult(request.raw, reply.raw, { error: 'access_denied', error_description: 'the person cancelled' }), 303)
+      const result = { error: 'access_denied', error_description: 'the user cancelled' }
+      return reply.redirect(await issuer.interactionResult(request.raw, reply.raw, result), 303)
     })
   })
 
@@ -120,18 +141,28 @@ async function interactionServer (issuer: Provider, people: Map<string, Person>,
   return server
 }
 
-function signInPage (path: string) {
-  return document('Who do you want to be?', html`
-    <p>This provider is for development. It checks nothing and exists only as long as the example runs.</p>
-    <form method="post" action="${path}">
+const BRAND = html`<span class="wordmark">${providerIcon('dev')} Development provider</span>`
+
+function signInPage (path: string): Html {
+  const content = html`
+    <form class="card" method="post" action="${path}">
+      <p class="faint">
+        This provider is for development: it verifies nothing, and forgets its users when the demonstration stops.
+      </p>
       <label>E-mail <input type="email" name="email" value="grace@example.com" required></label>
       <label>Name <input name="name" value="Grace Hopper" required></label>
-      <button>Continue</button>
-      <button class="quiet" formaction="${path}/cancel" formnovalidate>Cancel</button>
-    </form>`)
+      <button class="full">Continue</button>
+      <button class="full quiet" formaction="${path}/cancel" formnovalidate>Cancel</button>
+    </form>`
+  return document({ title: 'Who do you want to be?', brand: BRAND, content, layout: 'narrow' })
 }
 
-/** What oidc-provider keeps, in memory; its own memory adapter warns about itself at every start. */
+function problemPage (sentence: Html): Html {
+  const content = html`<p class="card">${sentence}</p>`
+  return document({ title: 'This did not work', brand: BRAND, content, layout: 'narrow' })
+}
+
+/** Keeps the data of oidc-provider in memory; its own memory adapter prints a warning at every start. */
 class MemoryAdapter implements Adapter {
   readonly #entries = new Map<string, AdapterPayload>()
 

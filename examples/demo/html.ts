@@ -11,11 +11,11 @@ export class Html {
   }
 }
 
-/** What a template takes: markup goes in as it is, text is escaped, nothing leaves nothing behind. */
+/** A value in a template: markup is inserted as it is, text is escaped, absent values and `false` insert nothing. */
 type Value = Html | string | number | null | undefined | false | readonly Value[]
 
 /**
- * Makes markup. It is the only way to make any, so nothing gets into a page unescaped.
+ * Makes markup. Pages are made by this function alone, so no text gets into a page unescaped.
  *
  * @example
  * ```ts
@@ -32,7 +32,8 @@ function markupOf (value: Value): string {
   return typeof value === 'object' ? value.map(markupOf).join('') : escaped(String(value))
 }
 
-/** Harmless between tags and in a quoted attribute. */
+/** Escapes text for use between tags and in a quoted attribute. */
 function escaped (text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;').replaceAll("'", '&#39;')
+  const tags = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  return tags.replaceAll('"', '&quot;').replaceAll("'", '&#39;')
 }

@@ -3,12 +3,18 @@ import { AuthError, type LocalIdentityProvider, type TokenClaims, type User } fr
 import { type LinkToken, linkToken } from './links.js'
 import { invitationLinkPage, invitationPage } from './pages/links.js'
 import { ROLES, type RoleForm, roleForm } from './roles.js'
-import { sendPage } from './site.js'
+import { redirectDone, sendPage } from './site.js'
 import type { UsedTokens } from './used-tokens.js'
 
-/** What the tokens of invitations are for; they are good for nothing else. */
+/** The purpose of the tokens of invitations. A token with a purpose is valid for nothing else. */
 const INVITATION = { purpose: 'invitation' }
 const ONE_HOUR = 60 * 60
+
+interface InvitationsOptions {
+  baseUrl: string
+  local: LocalIdentityProvider
+  usedTokens: UsedTokens
+}
 
 interface Invitation {
   inviter: User
@@ -16,34 +22,35 @@ interface Invitation {
   claims: TokenClaims
 }
 
-/** Administrators make links that give a role to whoever accepts first, within the hour. */
-export function mountInvitations (app: FastifyInstance, { baseUrl, local, usedTokens }: { baseUrl: string, local: LocalIdentityProvider, usedTokens: UsedTokens }): void {
+/** Lets administrators make links that give a role to the first user who accepts, within an hour. */
+export function mountInvitations (app: FastifyInstance, { baseUrl, local, usedTokens }: InvitationsOptions): void {
   const { refresh, requireUser } = app.auth
   const forUsers = { preHandler: [refresh, requireUser] }
   const forAdmins = { preHandler: [refresh, app.auth.requireClaims({ role: 'admin' })] }
 
-  app.post<{ Body: RoleForm }>('/admin/invitations', { ...forAdmins, schema: { body: roleForm } }, async ({ principal, body: { role } }, reply) => {
-    if (principal === null) throw new AuthError('unauthenticated')
+  const role = { ...forAdmins, schema: { body: roleForm } }
+  app.post<{ Body: RoleForm }>('/admin/invitations', role, async (request, reply) => {
+    const principal = app.auth.user(request)
+    const { role } = request.body
     const token = await local.issueIdToken(principal.userId, { offers: role }, ONE_HOUR, INVITATION)
     return sendPage(reply, invitationLinkPage({ principal, role, link: `${baseUrl}/invitation?token=${token}` }))
   })
 
-  app.get<{ Querystring: LinkToken }>('/invitation', { ...forUsers, schema: { querystring: linkToken } }, async ({ principal, query: { token } }, reply) => {
+  const page = { ...forUsers, schema: { querystring: linkToken } }
+  app.get<{ Querystring: LinkToken }>('/invitation', page, async ({ principal, query: { token } }, reply) => {
     const { inviter, role } = await read(token)
     return sendPage(reply, invitationPage({ principal, inviter, role, token }))
   })
 
-  app.post<{ Body: LinkToken }>('/invitation', { ...forUsers, schema: { body: linkToken } }, async (request, reply) => {
-    const { principal } = request
-    if (principal === null) throw new AuthError('unauthenticated')
+  const form = { ...forUsers, schema: { body: linkToken } }
+  app.post<{ Body: LinkToken }>('/invitation', form, async (request, reply) => {
     const { role, claims } = await read(request.body.token)
     usedTokens.use(claims)
-    await app.auth.grant(principal.userId, { role })
-    await refresh(request)
-    return reply.redirect('/', 303)
+    await app.auth.grant(app.auth.user(request).userId, { role })
+    return redirectDone(reply, '/', 'accepted')
   })
 
-  /** Whoever is no administrator any more has no roles to give, whatever he signed while he was. */
+  /** Verifies an invitation. It ends when the inviter stops being an administrator. */
   async function read (token: string): Promise<Invitation> {
     const claims = await local.verifyIdToken(token, INVITATION)
     const inviter = await app.auth.findUser({ userId: claims.sub })

@@ -1,15 +1,15 @@
 import type { FastifyInstance } from 'fastify'
 import { takeForms } from './site.js'
 
-/** What a link carries in its query, and the form behind it in its body. */
+/** The query of a link, and the body of the form on its page. */
 export interface LinkToken {
   token: string
 }
 
-/** Its schema; what the token is good for, verifying it tells. */
+/** The schema of `LinkToken`. */
 export const linkToken = { type: 'object', required: ['token'], properties: { token: { type: 'string' } } }
 
-/** Sets up routes that links with a token lead to: their page shows a form, and only the form does something. */
+/** Sets up routes for links with a token. The page of a link shows a form, and only the form changes anything. */
 export async function setUpLinks (scope: FastifyInstance): Promise<void> {
   await takeForms(scope)
   // The address of the page holds a credential, so the Referer header names the origin alone.

@@ -2,16 +2,17 @@ import type { FastifyInstance } from 'fastify'
 import { AuthError, type LocalIdentityProvider } from 'fastify-svc-auth'
 import { type LinkToken, linkToken } from './links.js'
 import { preAuthPage } from './pages/links.js'
-import { sendPage } from './site.js'
+import { redirectDone, sendPage } from './site.js'
 import type { UsedTokens } from './used-tokens.js'
 
-/** What the tokens of these links are for; they are good for nothing else. */
+/** The purpose of the tokens of these links. A token with a purpose is valid for nothing else. */
 export const PRE_AUTH = { purpose: 'pre-auth' }
 
-/** The routes behind the links that examples/pre-auth-link.ts makes: each signs a user in, once. */
+/** The routes behind the links that examples/pre-auth-link.ts makes. Each link signs a user in, once. */
 export function mountPreAuth (app: FastifyInstance, local: LocalIdentityProvider, usedTokens: UsedTokens): void {
-  // Mail scanners and browsers fetch links before anybody follows them: looking at one uses nothing up.
-  app.get<{ Querystring: LinkToken }>('/pre-auth', { schema: { querystring: linkToken } }, async ({ principal, query: { token } }, reply) => {
+  // Mail scanners and browsers fetch links before a user follows them, so a GET does not use the link up.
+  const page = { schema: { querystring: linkToken } }
+  app.get<{ Querystring: LinkToken }>('/pre-auth', page, async ({ principal, query: { token } }, reply) => {
     const { sub } = await local.verifyIdToken(token, PRE_AUTH)
     const user = await app.auth.findUser({ userId: sub })
     if (user === null) throw new AuthError('invalid_token')
@@ -22,6 +23,6 @@ export function mountPreAuth (app: FastifyInstance, local: LocalIdentityProvider
     const claims = await local.verifyIdToken(request.body.token, PRE_AUTH)
     usedTokens.use(claims)
     await app.auth.signIn(request, claims.sub)
-    return reply.redirect('/', 303)
+    return redirectDone(reply, '/', 'signed_in')
   })
 }

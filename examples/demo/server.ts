@@ -1,4 +1,7 @@
-/** Starts the example: `npm start`. Nothing has to be configured; PORT, DEV_PROVIDER_PORT, EXAMPLE_DB, LOG_LEVEL and the settings of the library, those of providers too, can be. */
+/**
+ * Starts the demonstration: `npm start`. It needs no settings. PORT, DEV_PROVIDER_PORT, EXAMPLE_DB, LOG_LEVEL and the
+ * settings of the library, those of providers included, can be set.
+ */
 import { randomBytes } from 'node:crypto'
 import type { Database } from 'better-sqlite3'
 import type { FastifyInstance } from 'fastify'
@@ -8,7 +11,7 @@ import { openDatabase } from './database.js'
 import { keptSecret } from './kept-secret.js'
 import { userList } from './user-list.js'
 
-/** Something in the environment keeps the example from starting; the message says what to do. */
+/** A setting or a port in use keeps the demonstration from starting; the message says what to do. */
 class StartError extends Error {}
 
 try {
@@ -27,8 +30,10 @@ async function start (): Promise<void> {
   const users = userList(process.env.LOCAL_AUTH_DB ?? './local-auth.db')
 
   // In production the development provider is not even loaded.
-  const dev = process.env.NODE_ENV === 'production' ? null : await devProvider(portFrom('DEV_PROVIDER_PORT', port + 1), baseUrl)
-  const app = await buildApp({ baseUrl, providers: [...providersFromEnv(), ...(dev === null ? [] : [dev.provider])], database, users })
+  const isProduction = process.env.NODE_ENV === 'production'
+  const dev = isProduction ? null : await devProvider(portFrom('DEV_PROVIDER_PORT', port + 1), baseUrl)
+  const providers = [...providersFromEnv(), ...(dev === null ? [] : [dev.provider])]
+  const app = await buildApp({ baseUrl, providers, database, users })
 
   const close = async () => {
     await Promise.all([app.close(), dev?.server.close()])
@@ -40,7 +45,7 @@ async function start (): Promise<void> {
   await listen(app, port, 'PORT')
   if (dev !== null) {
     await listen(dev.server, dev.port, 'DEV_PROVIDER_PORT')
-    console.log(`The provider "dev" on port ${dev.port} is for development: it lets anybody be anybody.`)
+    console.log(`The development provider is on port ${dev.port}: with it anyone can sign in as any user.`)
   }
   console.log(`Ready: ${baseUrl}`)
 }
@@ -50,7 +55,7 @@ async function devProvider (port: number, appUrl: string) {
   return { ...await buildDevProvider({ url: `http://localhost:${port}`, appUrl }), port }
 }
 
-/** The library never makes a secret up. For a first look it is handy, so the example does, and says so. */
+/** Makes up the secrets that are not set, and says so. The library itself never does. */
 function inventSecrets (database: Database): void {
   if (process.env.SVC_SESSION_SECRET === undefined) {
     process.env.SVC_SESSION_SECRET = randomBytes(32).toString('hex')
@@ -58,22 +63,27 @@ function inventSecrets (database: Database): void {
   }
   if (process.env.LOCAL_IDP_SECRET === undefined) {
     process.env.LOCAL_IDP_SECRET = keptSecret(database, 'LOCAL_IDP_SECRET')
-    console.log(`LOCAL_IDP_SECRET is not set: a random one is used, which ${database.name} keeps for examples/pre-auth-link.ts.`)
+    const kept = `${database.name} keeps for examples/pre-auth-link.ts`
+    console.log(`LOCAL_IDP_SECRET is not set: a random one is used, which ${kept}.`)
   }
 }
 
 function portFrom (setting: string, fallback: number): number {
   const port = Number(process.env[setting] || fallback)
-  if (!Number.isInteger(port) || port < 1 || port > 65535) throw new StartError(`${setting} must be a port number from 1 to 65535, for example: ${setting}=4000 npm start`)
+  if (!Number.isInteger(port) || port < 1 || port > 65535) {
+    throw new StartError(`${setting} must be a port number from 1 to 65535, for example: ${setting}=4000 npm start`)
+  }
   return port
 }
 
-/** On this machine only. */
+/** Listens on this machine only. */
 async function listen (server: FastifyInstance, port: number, setting: string): Promise<void> {
   try {
     await server.listen({ host: 'localhost', port })
   } catch (error) {
     const isInUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
-    throw isInUse ? new StartError(`Port ${port} is in use; set ${setting} to a free one, for example: ${setting}=${port === 4000 ? 5000 : 4000} npm start`) : error
+    if (!isInUse) throw error
+    const example = `${setting}=${port === 4000 ? 5000 : 4000} npm start`
+    throw new StartError(`Port ${port} is in use; set ${setting} to a free one, for example: ${example}`)
   }
 }

@@ -2,14 +2,17 @@ import { readFile } from 'node:fs/promises'
 import formbody from '@fastify/formbody'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Html } from './html.js'
+import type { Done } from './sentences.js'
 
-/** What the plugin adds to the address of a page of ours. */
+/** What the plugin and `redirectDone` add to the address of a page. */
 export interface PageQuery {
   error?: unknown
+  done?: unknown
   next?: unknown
 }
 
 const FILES = {
+  '/icon.svg': 'image/svg+xml',
   '/style.css': 'text/css; charset=utf-8',
   '/token.js': 'text/javascript; charset=utf-8'
 }
@@ -20,27 +23,36 @@ const FILES = {
  * @param formTargets origins besides its own that the answer to a form may lead to
  */
 export function setUpSite (app: FastifyInstance, formTargets: readonly string[] = []): void {
-  const formAction = ["'self'", ...formTargets].join(' ')
+  const policy = [
+    "default-src 'none'", "style-src 'self'", "script-src 'self'", "connect-src 'self'", "img-src 'self' https:",
+    `form-action ${["'self'", ...formTargets].join(' ')}`, "base-uri 'none'", "frame-ancestors 'none'"
+  ]
   const headers = {
-    'Content-Security-Policy': `default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' https:; form-action ${formAction}; base-uri 'none'; frame-ancestors 'none'`,
-    // Our own pages must be named to us: that is where the plugin sends people back to when a sign-in fails.
+    'Content-Security-Policy': policy.join('; '),
+    // The plugin must see which page a sign-in started on: that page shows the error when it fails.
     'Referrer-Policy': 'same-origin',
     'X-Content-Type-Options': 'nosniff'
   }
   app.addHook('onRequest', async (_request, reply) => { reply.headers(headers) })
 
   for (const [path, type] of Object.entries(FILES)) {
-    app.get(path, async (_request, reply) => reply.type(type).send(await readFile(new URL(`public${path}`, import.meta.url))))
+    const file = new URL(`public${path}`, import.meta.url)
+    app.get(path, async (_request, reply) => reply.type(type).send(await readFile(file)))
   }
 }
 
-/** Lets routes take forms, of pages of this application only: one of another site could send a form in the name of its reader. */
+/** Lets routes take forms, from this application's pages only: another site could send one in the user's name. */
 export async function takeForms (scope: FastifyInstance): Promise<void> {
   await scope.register(formbody)
   scope.addHook('onRequest', scope.auth.refuseCrossOrigin)
 }
 
-/** Pages hold what is private, so no cache keeps them. */
+/** Sends the browser to the page that says what was done. */
+export function redirectDone (reply: FastifyReply, path: string, done: Done): FastifyReply {
+  return reply.redirect(`${path}?done=${done}`, 303)
+}
+
+/** Sends a page. Pages hold private data, so no cache may keep them. */
 export function sendPage (reply: FastifyReply, page: Html, status = 200): FastifyReply {
   return reply.code(status).type('text/html; charset=utf-8').header('Cache-Control', 'no-store').send(page.toString())
 }

@@ -2,8 +2,8 @@ import type { Database, Statement } from 'better-sqlite3'
 import { AuthError, type TokenClaims } from 'fastify-svc-auth'
 
 /**
- * The tokens that were used, each until it expires: what makes a link good for one time. Processes that share the file share them;
- * several machines need a table that they share, with the same statement.
+ * The tokens that were used, each until it expires: so that a link works once. Processes that share the file share
+ * them; several machines need a table that they share, with the same statements.
  */
 export class UsedTokens {
   readonly #insert: Statement<[string, number]>
@@ -16,12 +16,12 @@ export class UsedTokens {
   }
 
   /**
-   * Uses a verified token up, before what it is for is done: of two requests at once one wins, whatever happens afterwards.
+   * Marks a verified token as used. Call it before the action: of two requests at the same time one succeeds.
    *
-   * @throws AuthError `invalid_token` when it was used before
+   * @throws AuthError `invalid_token` when the token was used before
    */
   use ({ jti, exp }: TokenClaims): void {
-    // A minute late, for a process whose clock is behind.
+    // A minute after it expired, for a process whose clock is behind.
     this.#forget.run(Math.floor(Date.now() / 1000) - 60)
     if (jti === undefined || this.#insert.run(jti, exp).changes === 0) throw new AuthError('invalid_token')
   }

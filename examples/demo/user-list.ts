@@ -14,7 +14,7 @@ export interface ListedUser {
   userId: string
   email: string | null
   name: string | null
-  /** What was granted. */
+  /** The authorization claims. */
   claims: AuthorizationClaims
 }
 
@@ -25,14 +25,14 @@ export interface UserList {
 }
 
 /**
- * Reads the users out of the tables of the store, which an application may query as its own: the library exports their schema.
+ * Reads users from the tables of the store, which an application may query as its own: the library exports the schema.
  *
- * @param target what LOCAL_AUTH_DB names: an SQLite file or URL, or a `postgres:` URL. It is opened when it is first read, by when the store has accepted it.
+ * @param target the value of LOCAL_AUTH_DB: an SQLite file or URL, or a `postgres:` URL; opened by the first read
  */
 export function userList (target: string): UserList {
   if (/^postgres(ql)?:/i.test(target)) return inPostgres(target)
   const file = fileOf(target)
-  // What is in memory only the store can see.
+  // Only the store can read a database in memory.
   return file === ':memory:' ? { first: async () => [], close: async () => {} } : inSqlite(file)
 }
 
@@ -42,7 +42,9 @@ function inPostgres (url: string): UserList {
     async first () {
       client ??= postgres(url, { max: 1 })
       const { userId, email, name, claims } = postgresUsers
-      return postgresDatabase({ client }).select({ userId, email, name, claims }).from(postgresUsers).orderBy(sql`${email} nulls last`).limit(MOST)
+      const database = postgresDatabase({ client })
+      const listed = database.select({ userId, email, name, claims }).from(postgresUsers)
+      return listed.orderBy(sql`${email} nulls last`).limit(MOST)
     },
     close: async () => client?.end()
   }
@@ -54,7 +56,9 @@ function inSqlite (file: string): UserList {
     async first () {
       connection ??= new SqliteDatabase(file, { readonly: true })
       const { userId, email, name, claims } = sqliteUsers
-      return sqliteDatabase({ client: connection }).select({ userId, email, name, claims }).from(sqliteUsers).orderBy(sql`${email} nulls last`).limit(MOST)
+      const database = sqliteDatabase({ client: connection })
+      const listed = database.select({ userId, email, name, claims }).from(sqliteUsers)
+      return listed.orderBy(sql`${email} nulls last`).limit(MOST)
     },
     close: async () => connection?.close()
   }

@@ -1,4 +1,4 @@
-/** A service that calls another, examples/services/reports.ts; there is written how to start both. */
+/** A service that calls another one, examples/services/reports.ts, which says how to start both. */
 import Fastify from 'fastify'
 import { LocalIdentityProvider } from 'fastify-svc-auth'
 
@@ -13,14 +13,16 @@ app.get('/', async (request, reply) => {
     return { report: await fetchReport() }
   } catch (error) {
     request.log.error(error)
-    return reply.code(502).send({ message: 'The reports cannot be had at the moment.' })
+    return reply.code(502).send({ message: 'The reports are not available at the moment.' })
   }
 })
 
-/** Every call has a token of its own, for this service and for a minute: one that gets lost does little harm. */
+/** Makes a token for each call, for one service and one minute: a stolen one does little harm. */
 async function fetchReport (): Promise<unknown> {
   const token = await local.issueIdToken('dashboard', {}, 60, { audience: 'reports' })
-  const response = await fetch(`${reportsUrl}/report`, { headers: { authorization: `Bearer ${token}` }, redirect: 'error', signal: AbortSignal.timeout(5000) })
+  const headers = { authorization: `Bearer ${token}` }
+  const signal = AbortSignal.timeout(5000)
+  const response = await fetch(`${reportsUrl}/report`, { headers, redirect: 'error', signal })
   if (!response.ok) throw new Error(`${reportsUrl} answered ${response.status}`)
   return response.json()
 }

@@ -1,11 +1,11 @@
 /**
- * A service that other services call, with a token that was made for it. Start it and the one that calls it in two terminals:
+ * A service that other services call with a token for it. Start it and its caller in two terminals:
  *
  *     export LOCAL_IDP_SECRET=...   # the same in both, 32 characters or more, such as `openssl rand -hex 32` prints
  *     npx tsx examples/services/reports.ts
  *     npx tsx examples/services/dashboard.ts
  *
- * and open http://localhost:4000. PORT is where a service listens, REPORTS_URL where the dashboard finds the reports.
+ * and open http://localhost:4000. PORT is the port of a service, REPORTS_URL the URL of the reports for the dashboard.
  */
 import { randomBytes } from 'node:crypto'
 import Fastify from 'fastify'
@@ -16,10 +16,10 @@ const port = Number(process.env.PORT ?? 4001)
 const app = Fastify({ logger: { level: 'warn' } })
 await app.register(authPlugin, {
   local: new LocalIdentityProvider({ registration: false }), // secret: LOCAL_IDP_SECRET
-  session: { secret: randomBytes(32).toString('hex') } // nobody signs in here
+  session: { secret: randomBytes(32).toString('hex') } // no user signs in here
 })
 
-// Neither the token of a user nor one for another service gets in.
+// Refuses the tokens of users and those for another service.
 app.get('/report', { preHandler: app.auth.requireBearerFor({ audience: 'reports' }) }, async ({ token }) => {
   return { title: 'Sign-ins', total: 42, calledBy: token?.sub }
 })

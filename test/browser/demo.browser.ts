@@ -8,7 +8,7 @@ const SCREENSHOTS = process.env.SCREENSHOTS
 
 t.setTimeout(300_000)
 
-// Providers that nobody goes to, for the sign-in page to show.
+// Providers for the sign-in page to show; no test goes there.
 const settings = { ...await settingsFor(t), GOOGLE_CLIENT_ID: 'id', GOOGLE_CLIENT_SECRET: 'secret', GITHUB_CLIENT_ID: 'id', GITHUB_CLIENT_SECRET: 'secret' }
 const url = `http://localhost:${settings.PORT}`
 await startExample(t, settings)
@@ -18,7 +18,7 @@ const ADA = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'an engi
 const EMMY = { name: 'Emmy Noether', email: 'emmy@example.com', password: 'rings and invariants' }
 const GRACE = { name: 'Grace Hopper', email: 'grace@example.com' }
 
-/** What people do with the example. Browsers have nothing to complain about in the end. */
+/** What users do with the demonstration. The browsers log no error, and no violation of the policy. */
 function scene (name: string, act: (t: Test, arrive: (path?: string) => Promise<{ visitor: Visitor, page: Page }>) => Promise<void>): void {
   t.test(name, async t => {
     const visitors: Visitor[] = []
@@ -32,6 +32,7 @@ function scene (name: string, act: (t: Test, arrive: (path?: string) => Promise<
 }
 
 async function register (page: Page, { name, email, password }: typeof ADA): Promise<void> {
+  await page.getByText('New here?').click()
   const form = page.getByRole('form', { name: 'New here?' })
   await form.getByLabel('Name').fill(name)
   await form.getByLabel('E-mail').fill(email)
@@ -53,7 +54,7 @@ async function consent (page: Page, { name, email }: { name: string, email: stri
   await page.getByRole('button', { name: 'Continue' }).click()
 }
 
-/** Where a page has led to, without the origin. */
+/** The address of a page without the origin, once it is at this path. */
 async function arrival (page: Page, path: string): Promise<string> {
   await page.waitForURL(target => target.origin === url && target.pathname === path)
   return page.url().slice(url.length)
@@ -63,20 +64,25 @@ async function show (page: Page, name: string): Promise<void> {
   if (SCREENSHOTS !== undefined) await page.screenshot({ path: `${SCREENSHOTS}/${name}.png`, fullPage: true })
 }
 
-scene('somebody registers, signs out, mistypes the password, and signs in', async (t, arrive) => {
+scene('a user registers, signs out, mistypes the password, and signs in', async (t, arrive) => {
   const { page } = await arrive()
-  t.strictSame(await page.getByRole('navigation', { name: 'Providers' }).getByRole('link').allTextContents(), ['Continue with Google', 'Continue with GitHub', 'Continue with dev'])
+  t.strictSame(await page.getByRole('navigation', { name: 'Providers' }).getByRole('link').allInnerTexts(), ['Continue with Google', 'Continue with GitHub', 'Continue with Development provider'])
   t.strictSame(await barriersOn(page), [])
   await show(page, 'login')
+  await page.getByText('New here?').click()
+  t.strictSame(await barriersOn(page), [], 'also with the form for registration')
+  await page.getByText('New here?').click()
 
   await register(page, ADA)
   t.equal(await arrival(page, '/'), '/')
   t.ok(await page.getByRole('heading', { name: 'Your account' }).isVisible())
-  t.ok(await page.getByText('Ada Lovelace').isVisible())
+  t.ok(await page.getByText('Ada Lovelace').first().isVisible())
   t.strictSame(await barriersOn(page), [])
 
   await page.getByRole('button', { name: 'Sign out' }).click()
-  await arrival(page, '/login')
+  t.equal(await arrival(page, '/login'), '/login?done=signed_out')
+  t.equal(await page.getByRole('status').textContent(), 'You are signed out.')
+  t.strictSame(await barriersOn(page), [])
   await signIn(page, { ...ADA, password: 'an engine of analogy' })
   await page.getByRole('alert').waitFor()
   t.equal(await page.getByRole('alert').textContent(), 'The e-mail or the password is wrong.')
@@ -86,7 +92,7 @@ scene('somebody registers, signs out, mistypes the password, and signs in', asyn
   t.equal(await arrival(page, '/'), '/')
 })
 
-scene('nobody needs a mouse', async (t, arrive) => {
+scene('a user signs in and out with the keyboard alone', async (t, arrive) => {
   const { page } = await arrive()
   const focused = async () => page.evaluate('document.activeElement.getAttribute("name") ?? document.activeElement.textContent')
   const walkTo = async (name: string) => {
@@ -103,65 +109,67 @@ scene('nobody needs a mouse', async (t, arrive) => {
 
   await walkTo('Sign out')
   await page.keyboard.press('Space')
-  t.equal(await arrival(page, '/login'), '/login')
+  t.equal(await arrival(page, '/login'), '/login?done=signed_out')
 })
 
-scene('somebody comes by way of the development provider, or changes his mind there', async (t, arrive) => {
+scene('a user signs in with the development provider, or cancels there', async (t, arrive) => {
   const { page } = await arrive()
-  await page.getByRole('link', { name: 'Continue with dev' }).click()
+  await page.getByRole('link', { name: 'Continue with Development provider' }).click()
   t.strictSame(await barriersOn(page), [])
   await page.getByRole('button', { name: 'Cancel' }).click()
   t.equal(await arrival(page, '/login'), '/login?error=access_denied')
   t.equal(await page.getByRole('alert').textContent(), 'You cancelled the sign-in.')
 
-  await page.getByRole('link', { name: 'Continue with dev' }).click()
+  await page.getByRole('link', { name: 'Continue with Development provider' }).click()
   await consent(page, GRACE)
   t.equal(await arrival(page, '/'), '/')
-  t.ok(await page.getByText('You signed in with dev').isVisible())
+  t.ok(await page.getByText('You signed in with Development provider').isVisible())
 })
 
-scene('somebody adds a way to sign in, uses it and removes it; that of somebody else is refused', async (t, arrive) => {
+scene('a user adds a way to sign in, uses it and removes it; that of another user is refused', async (t, arrive) => {
   const { page } = await arrive()
   await register(page, EMMY)
   await arrival(page, '/')
-  t.equal(await page.getByRole('button', { name: 'Remove' }).count(), 0, 'the only way in stays')
+  t.equal(await page.getByRole('button', { name: 'Remove' }).count(), 0, 'the only sign-in method stays')
 
-  await page.getByRole('link', { name: 'Add dev' }).click()
+  await page.getByRole('link', { name: 'Add Development provider' }).click()
   await consent(page, GRACE)
   t.equal(await arrival(page, '/'), '/?error=already_linked')
   t.equal(await page.getByRole('alert').textContent(), 'This sign-in belongs to another account.')
 
-  await page.getByRole('link', { name: 'Add dev' }).click()
+  await page.getByRole('link', { name: 'Add Development provider' }).click()
   await consent(page, { name: 'Emmy', email: 'amalie@example.com' })
-  t.equal(await arrival(page, '/'), '/')
+  t.equal(await arrival(page, '/'), '/?done=linked')
+  t.equal(await page.getByRole('status').first().textContent(), 'Added. You can sign in with it from now on.')
   await page.getByText('amalie@example.com').waitFor()
   await page.getByRole('button', { name: 'Fetch and verify a token' }).click()
   await page.getByText('svc-auth-local').waitFor()
-  t.match(await page.getByRole('status').textContent(), /"email": "emmy@example\.com"/)
+  t.match(await page.getByRole('status').last().textContent(), /"email": "emmy@example\.com"/)
   t.strictSame(await barriersOn(page), [])
   await show(page, 'account')
 
   await page.getByRole('button', { name: 'Sign out' }).click()
-  await page.getByRole('link', { name: 'Continue with dev' }).click()
+  await page.getByRole('link', { name: 'Continue with Development provider' }).click()
   await consent(page, { name: 'Emmy', email: 'amalie@example.com' })
   await arrival(page, '/')
-  t.ok(await page.getByText(EMMY.email).isVisible(), 'she is the same user')
+  t.ok(await page.getByText(EMMY.email).isVisible(), 'as the same user')
 
   await page.getByRole('button', { name: 'Sign out' }).click()
   await signIn(page, EMMY)
   await arrival(page, '/')
-  await page.getByRole('button', { name: 'Remove dev' }).click()
-  await page.getByRole('link', { name: 'Add dev' }).waitFor()
+  await page.getByRole('button', { name: 'Remove Development provider' }).click()
+  await page.getByRole('link', { name: 'Add Development provider' }).waitFor()
   t.equal(await page.getByText('amalie@example.com').count(), 0)
+  t.equal(await page.getByRole('status').first().textContent(), 'Removed. It no longer signs you in.')
 })
 
-scene('an administrator grants a role, and its holder sees it with the next look at his account', async (t, arrive) => {
+scene('an administrator grants a role, and the user sees it on the next page', async (t, arrive) => {
   const { page } = await arrive()
   await signIn(page, ADA)
   await arrival(page, '/')
-  const { page: emmys } = await arrive()
-  await signIn(emmys, EMMY)
-  await arrival(emmys, '/')
+  const { page: emmysPage } = await arrive()
+  await signIn(emmysPage, EMMY)
+  await arrival(emmysPage, '/')
   t.equal(await new ExampleProcess(t, ['grant.ts', ADA.email, 'role=admin'], settings).end(), 0)
 
   await page.getByRole('link', { name: 'Administration' }).click()
@@ -170,15 +178,16 @@ scene('an administrator grants a role, and its holder sees it with the next look
   await row.getByLabel(`Role of ${EMMY.email}`).selectOption('editor')
   await row.getByRole('button', { name: 'Grant' }).click()
   await row.getByRole('button', { name: 'Withdraw' }).waitFor()
+  t.equal(await page.getByRole('status').textContent(), 'The role is granted.')
   t.strictSame(await barriersOn(page), [])
   await show(page, 'admin')
-  await emmys.reload()
-  t.equal(await emmys.getByRole('definition').filter({ hasText: 'editor' }).count(), 1)
+  await emmysPage.reload()
+  t.equal(await emmysPage.getByRole('definition').filter({ hasText: 'editor' }).count(), 1)
 
   await row.getByRole('button', { name: 'Withdraw' }).click()
   await row.getByRole('button', { name: 'Withdraw' }).waitFor({ state: 'detached' })
-  await emmys.reload()
-  t.equal(await emmys.getByRole('definition').filter({ hasText: 'editor' }).count(), 0)
+  await emmysPage.reload()
+  t.equal(await emmysPage.getByRole('definition').filter({ hasText: 'editor' }).count(), 0)
 
   await page.getByRole('button', { name: 'Make a link' }).click()
   await page.getByRole('heading', { name: 'Your invitation' }).waitFor()
@@ -201,13 +210,13 @@ scene('after the sign-out the back button shows nothing private', async (t, arri
 
 scene('two tabs sign in at once', async (t, arrive) => {
   const { visitor, page } = await arrive()
-  // The tabs of somebody who has a session are of one session.
-  await page.getByRole('link', { name: 'Continue with dev' }).click()
+  // Once there is a session, all tabs share it.
+  await page.getByRole('link', { name: 'Continue with Development provider' }).click()
   await page.getByRole('button', { name: 'Cancel' }).click()
   await arrival(page, '/login')
   const other = await visitor.open(`${url}/login`)
 
-  await Promise.all([page, other].map(async page => page.getByRole('link', { name: 'Continue with dev' }).click()))
+  await Promise.all([page, other].map(async page => page.getByRole('link', { name: 'Continue with Development provider' }).click()))
   for (const tab of [other, page]) {
     await consent(tab, GRACE)
     t.equal(await arrival(tab, '/'), '/')
@@ -215,7 +224,7 @@ scene('two tabs sign in at once', async (t, arrive) => {
   }
 })
 
-scene('what is not there, or not for somebody, is said on a page that everybody can read', async (t, arrive) => {
+scene('pages for what is missing or forbidden have no barriers', async (t, arrive) => {
   const { visitor, page } = await arrive('/nowhere')
   t.strictSame(await barriersOn(page), [])
   await page.goto(`${url}/login`)

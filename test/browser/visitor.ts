@@ -8,9 +8,9 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const PHONE = { width: 360, height: 740 }
 const DESK = { width: 1024, height: 768 }
 
-/** Somebody with a browser profile of his own, in which nothing may go wrong unseen. */
+/** A user with a browser profile of their own, which records what goes wrong. */
 export class Visitor {
-  /** What the console and the Content-Security-Policy complained about. */
+  /** Errors of the console and violations of the Content-Security-Policy. */
   readonly complaints: string[] = []
   readonly #context: BrowserContext
 

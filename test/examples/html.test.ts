@@ -1,5 +1,6 @@
 import t from 'tap'
-import { errorSentence } from '../../examples/demo/error-sentences.js'
+import { avatar } from '../../examples/demo/pages/avatar.js'
+import { doneSentence, errorSentence } from '../../examples/demo/sentences.js'
 import { html } from '../../examples/demo/html.js'
 
 t.test('text is escaped, markup is taken as it is', async t => {
@@ -16,5 +17,16 @@ t.test('what is absent leaves nothing behind', async t => {
 
 t.test('a known code has its sentence, and anything else a general one', async t => {
   t.equal(errorSentence('access_denied'), 'You cancelled the sign-in.')
-  for (const code of ['nonsense', '<b>', 'constructor', '__proto__', ['invalid'], undefined]) t.equal(errorSentence(code), 'Something went wrong. Try again.')
+  t.equal(doneSentence('signed_out'), 'You are signed out.')
+  for (const code of ['nonsense', '<b>', 'constructor', '__proto__', ['invalid'], undefined]) {
+    t.equal(errorSentence(code), 'Something went wrong. Try again.')
+    t.equal(doneSentence(code), undefined)
+  }
+})
+
+t.test('a user without a picture has initials', async t => {
+  t.match(avatar({ name: 'Ada King Lovelace' }).toString(), '>AL</span>')
+  t.match(avatar({ email: 'grace.hopper@example.com' }).toString(), '>GH</span>')
+  t.match(avatar({ name: '<' }).toString(), '>&lt;</span>')
+  t.match(avatar({ name: 'Ada', picture: 'https://id.example/ada.png' }).toString(), '<img class="avatar" src="https://id.example/ada.png" alt="">')
 })

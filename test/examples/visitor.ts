@@ -32,7 +32,7 @@ export class Visitor {
 
   /** Follows the link with this text. */
   async follow (text: string): Promise<Page> {
-    const href = new RegExp(`<a [^>]*href="([^"]*)"[^>]*>${text}</a>`).exec(this.page.text)?.[1]
+    const href = new RegExp(`<a [^>]*href="([^"]*)"[^>]*>(?:\\s*<svg(?:(?!</svg>)[^])*</svg>)?${text}</a>`).exec(this.page.text)?.[1]
     if (href === undefined) throw new Error(`there is no link "${text}" on ${this.page.url}`)
     return this.#visit(new URL(unescaped(href), this.page.url), { referer: this.page.url })
   }
@@ -123,7 +123,7 @@ export class Visitor {
   }
 }
 
-/** The user whom a page of claims names. */
+/** The user id on an account page. */
 export function userIdOn (page: string): string {
   const id = /<code>([0-9a-f-]{36})<\/code>/.exec(page)?.[1]
   if (id === undefined) throw new Error(`there is no user in ${page}`)

@@ -1,48 +1,82 @@
 import type { Principal } from 'fastify-svc-auth'
-import { errorSentence } from '../error-sentences.js'
 import { type Html, html } from '../html.js'
+import { doneSentence, errorSentence } from '../sentences.js'
 
-/** The frame around every page of the application; `path` is that of the page. */
-export function page (title: string, content: Html, { principal, path }: { principal: Principal | null, path: string }): Html {
-  return document(title, content, html`
+export interface View {
+  principal: Principal | null
+  /** The path of the page. */
+  path: string
+  /** The value of `?error=`. */
+  error?: unknown
+  /** The value of `?done=`. */
+  done?: unknown
+  /** A page with one form is narrow. */
+  layout?: 'narrow' | 'wide'
+}
+
+/** A page of the application. */
+export function page (title: string, content: Html, { principal, path, error, done, layout = 'wide' }: View): Html {
+  const success = doneSentence(done)
+  const message = error !== undefined
+    ? html`<p class="message" role="alert">${errorSentence(error)}</p>`
+    : success !== undefined && html`<p class="message" role="status">${success}</p>`
+  const navigation = html`
     <nav aria-label="Pages">
       ${principal !== null && pageLink('/', 'Account', path)}
       ${pageLink('/admin', 'Administration', path)}
       ${pageLink('/docs', 'API', path)}
       ${principal === null
         ? pageLink('/login', 'Sign in', path)
-        : html`<form method="post" action="/auth/logout"><button class="quiet">Sign out</button></form>`}
-    </nav>`)
+        : html`
+          <form method="post" action="/auth/logout">
+            <input type="hidden" name="next" value="/login?done=signed_out">
+            <button class="plain">Sign out</button>
+          </form>`}
+    </nav>`
+  return document({ title, brand: WORDMARK, navigation, message, content, layout })
 }
 
-/** A page with nothing around it but the name of the application. */
-export function document (title: string, content: Html, navigation?: Html): Html {
+const WORDMARK = html`
+  <a class="wordmark" href="/">
+    <img src="/icon.svg" alt="" width="32" height="32"><span>fastify-<strong>svc-auth</strong></span>
+  </a>`
+
+interface Document {
+  title: string
+  /** The start of the header. */
+  brand: Html
+  navigation?: Html
+  message?: Html | false
+  content: Html
+  layout: 'narrow' | 'wide'
+}
+
+/** The document of a page, also of one that is not the application's. */
+export function document ({ title, brand, navigation, message, content, layout }: Document): Html {
   return html`<!doctype html>
 <html lang="en">
 <head>
   <meta charset="utf-8">
   <meta name="viewport" content="width=device-width, initial-scale=1">
   <title>${title} · fastify-svc-auth</title>
-  <link rel="icon" href="data:,">
+  <link rel="icon" href="/icon.svg" type="image/svg+xml">
   <link rel="stylesheet" href="/style.css">
 </head>
 <body>
   <header>
-    <strong>fastify-svc-auth</strong>
-    ${navigation}
+    <div>
+      ${brand}
+      ${navigation}
+    </div>
   </header>
-  <main>
+  <main class="${layout}">
+    ${message}
     <h1>${title}</h1>
     ${content}
   </main>
 </body>
 </html>
 `
-}
-
-/** @param error what stands in `?error=` */
-export function alert (error: unknown): Html | false {
-  return error !== undefined && html`<p class="alert" role="alert">${errorSentence(error)}</p>`
 }
 
 /** A path as the value of a query parameter; slashes may stay, and are easier to read. */

@@ -3,6 +3,7 @@ const output = document.querySelector('#token-claims')
 
 button.addEventListener('click', async () => {
   button.disabled = true
+  output.textContent = 'Fetching …'
   try {
     const { token } = await post('/auth/local/token')
     const claims = await post('/auth/local/verify-token', { token })

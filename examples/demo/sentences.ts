@@ -1,7 +1,7 @@
 import type { AuthErrorCode } from 'fastify-svc-auth'
 
-/** What a page says about an error code, in the words of this application. */
-const SENTENCES: Partial<Record<AuthErrorCode | 'not_found', string>> = {
+/** What a page says about an error code. */
+const ERRORS: Partial<Record<AuthErrorCode | 'not_found', string>> = {
   invalid: 'The e-mail or the password is wrong.',
   exists: 'There is an account with this e-mail already. Sign in instead.',
   invalid_email: 'That is not a complete e-mail address.',
@@ -26,9 +26,29 @@ const SENTENCES: Partial<Record<AuthErrorCode | 'not_found', string>> = {
   not_found: 'There is nothing at this address.'
 }
 
-const SENTENCE_OF_CODE: ReadonlyMap<unknown, string> = new Map(Object.entries(SENTENCES))
+/** What a page says about an action that succeeded. */
+const DONE = {
+  signed_out: 'You are signed out.',
+  signed_in: 'You are signed in. The link does not work again.',
+  linked: 'Added. You can sign in with it from now on.',
+  unlinked: 'Removed. It no longer signs you in.',
+  granted: 'The role is granted.',
+  withdrawn: 'The role is withdrawn.',
+  accepted: 'You accepted the invitation. Your role is among your claims.'
+}
 
-/** @param code whatever stands in `?error=`: anyone can write that, so it is looked up and never shown */
+/** The value of `?done=` on the page that follows an action. */
+export type Done = keyof typeof DONE
+
+const ERROR_SENTENCES: ReadonlyMap<unknown, string> = new Map(Object.entries(ERRORS))
+const DONE_SENTENCES: ReadonlyMap<unknown, string> = new Map(Object.entries(DONE))
+
+/** @param code the value of `?error=`: anyone can write it, so it is looked up and never shown */
 export function errorSentence (code: unknown): string {
-  return SENTENCE_OF_CODE.get(code) ?? 'Something went wrong. Try again.'
+  return ERROR_SENTENCES.get(code) ?? 'Something went wrong. Try again.'
+}
+
+/** @param code the value of `?done=`, looked up as well; an unknown one has no sentence */
+export function doneSentence (code: unknown): string | undefined {
+  return DONE_SENTENCES.get(code)
 }
