@@ -9,7 +9,8 @@
  * @module fastify-svc-auth
  */
 export { default, default as authPlugin } from './plugin.js'
-export type { AuthPluginOptions, RateLimitOptions, RateLimitStore, SessionOptions } from './options.js'
+export type { AuthPluginOptions, SessionOptions } from './options.js'
+export type { RateLimitOptions, RateLimitStore } from './rate-limits.js'
 export type { Auth } from './app-auth/auth.js'
 export type { AuditEvents, AuditedProvider, AuditedUser, AuditOrigin } from './audit.js'
 export { Authorization } from './app-auth/authorization.js'

@@ -8,11 +8,13 @@ import type { LocalIdentityProvider } from './local/identity-provider.js'
 import type { TokenClaims } from './local/token-claims.js'
 import { type AuthPluginOptions, DEFAULT_PREFIX, resolveOptions } from './options.js'
 import { mountExternalRoutes } from './routes/external.js'
-import { mountLocalRoutes } from './routes/local.js'
-import { documentRoutes } from './routes/openapi.js'
 import { setUpRateLimits } from './routes/limits.js'
+import { documentRoutes } from './routes/openapi.js'
+import { Pages } from './routes/pages.js'
+import { mountPasswordRoutes } from './routes/password.js'
 import { checkRequests, mountNotFound, setUpScope } from './routes/scope.js'
 import { mountSessionRoutes } from './routes/session.js'
+import { mountTokenRoutes } from './routes/tokens.js'
 import { type Principal, principalOf } from './session/record.js'
 import { registerSession } from './session/register.js'
 import { SqlAuthStore } from './store/sql.js'
@@ -28,21 +30,32 @@ declare module 'fastify' {
   }
 
   interface FastifyRequest {
-    /** Who is signed in, or null. */
+    /** The signed-in user, or null. */
     readonly principal: Principal | null
-    /** The claims of the Bearer token, behind the guard `requireBearer`; null elsewhere. */
+    /** The claims of the Bearer token behind the guard `requireBearer`; null elsewhere. */
     token: TokenClaims | null
   }
 }
 
 async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Promise<void> {
-  if (typeof app?.hasDecorator !== 'function') throw new OptionsError('fastify-svc-auth is not called but registered: await app.register(authPlugin, { ... })')
-  if (app.hasDecorator('auth')) throw new OptionsError('this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth": @fastify/auth does, so register that in another context, or use app.auth.anyOf in its place')
+  if (typeof app?.hasDecorator !== 'function') {
+    throw new OptionsError('fastify-svc-auth is not called but registered: await app.register(authPlugin, { ... })')
+  }
+  if (app.hasDecorator('auth')) {
+    throw new OptionsError('this application has app.auth already; register fastify-svc-auth once, and no other ' +
+      'plugin that decorates "auth": @fastify/auth does, so register that in another context, ' +
+      'or use app.auth.anyOf instead')
+  }
   const hasSession = app.hasPlugin('@fastify/session')
   if (!hasSession && app.hasRequestDecorator('session')) {
-    throw new OptionsError('this application has request.session already, and not of @fastify/session; take away the plugin that decorates "session", such as @fastify/secure-session, or register it in another context')
+    throw new OptionsError('this application has request.session already, and not of @fastify/session; remove the ' +
+      'plugin that decorates "session", such as @fastify/secure-session, or register it in another context')
   }
-  const options = resolveOptions(given, { session: hasSession, rateLimit: app.hasDecorator('createRateLimit'), prefix: app.prefix })
+  const options = resolveOptions(given, {
+    session: hasSession,
+    rateLimit: app.hasDecorator('createRateLimit'),
+    prefix: app.prefix
+  })
   const { providers, local, store, session, baseUrl } = options
   if (baseUrl !== null) warnOfPlainBaseUrl(app, baseUrl)
 
@@ -56,59 +69,79 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   app.decorateRequest('token', null)
 
   await app.register(async scope => {
-    const compilations = await setUpScope(scope, options)
+    const pages = new Pages(options)
+    const compilations = await setUpScope(scope, pages)
     documentRoutes(scope)
     mountNotFound(scope)
-    await scope.register(async routes => {
-      checkRequests(routes, options)
-      const limits = await setUpRateLimits(routes, options.rateLimit)
-      for (const provider of providers) mountExternalRoutes(routes, provider, options, limits)
-      if (local !== null) mountLocalRoutes(routes, local, options, limits)
-      mountSessionRoutes(routes, auth.channel, options)
+    await scope.register(async scope => {
+      checkRequests(scope, options)
+      const context = {
+        scope,
+        baseUrl,
+        prefix: options.prefix,
+        trustedOrigins: options.trustedOrigins,
+        rules: options,
+        signedRequests: options.signedRequests,
+        pages,
+        limits: await setUpRateLimits(scope, options.rateLimit),
+        channel: auth.channel
+      }
+      for (const provider of providers) mountExternalRoutes(context, provider)
+      if (local !== null) mountPasswordRoutes(context, local)
+      if (local !== null) mountTokenRoutes(context, local)
+      mountSessionRoutes(context, local !== null)
     })
     if (local === null) return
-    afterReady(scope, () => [() => hashing.preload(), () => store instanceof SqlAuthStore && store.preload(), ...compilations])
+    const preloadStore = (): unknown => store instanceof SqlAuthStore && store.preload()
+    afterReady(scope, () => [() => hashing.preload(), preloadStore, ...compilations])
   }, { prefix: given.prefix ?? DEFAULT_PREFIX })
 
   app.addHook('onClose', async () => { await store.close() })
 }
 
 /**
- * Does in the background, when the application is ready, what its first registration or login would
- * otherwise wait for.
+ * Runs steps in the background once the application is ready, which its first registration or login
+ * would wait for.
  */
 function afterReady (app: FastifyInstance, steps: () => ReadonlyArray<() => unknown>): void {
   const work = async (): Promise<void> => {
     for (const step of steps()) {
-      // First the start itself and the requests that came meanwhile.
+      // Requests that came during the start are served first.
       await setImmediate()
       try {
         await step()
       } catch {
-        // The request that needs it meets the failure too, and answers.
+        // The request that needs the step fails too, and answers.
       }
     }
   }
   app.addHook('onReady', async () => { work() })
 }
 
-/** Nothing but a warning: a network of one's own may be one that is trusted. */
+/**
+ * Warns in production about an http: URL. Not an error, because the application may be on a trusted
+ * network.
+ */
 function warnOfPlainBaseUrl (app: FastifyInstance, baseUrl: string): void {
   const { protocol, hostname } = new URL(baseUrl)
-  if (process.env.NODE_ENV !== 'production' || protocol === 'https:' || ['localhost', '127.0.0.1', '[::1]'].includes(hostname)) return
-  app.log.warn('baseUrl is an http: URL, so passwords and session cookies can be read on their way. Set it to the https: URL under which people find the application.')
+  const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(hostname)
+  if (process.env.NODE_ENV !== 'production' || protocol === 'https:' || isLocal) return
+  app.log.warn('baseUrl is an http: URL, so passwords and session cookies can be read on the network. ' +
+    'Set it to the https: URL of the application.')
 }
 
 /**
- * Sign-in for a Fastify application: one `register`. It mounts the routes of the providers that were given, and decorates `app.auth`,
- * `app.authProviders`, `app.localIdp`, `request.principal` and `request.token`.
+ * Adds sign-in to a Fastify application. Mounts the routes of the providers that were given, and
+ * decorates
+ * `app.auth`, `app.authProviders`, `app.localIdp`, `request.principal` and `request.token`.
  *
  * @throws OptionsError naming the option that is wrong
  *
  * @example
  * ```ts
- * await app.register(authPlugin, { baseUrl: 'https://app.example', providers: providersFromEnv(), store: new SqlAuthStore() })
- * app.get('/me', { preHandler: app.auth.requireUser }, async request => request.principal)
+ * await app.register(authPlugin, { baseUrl: 'https://app.example', providers: providersFromEnv(),
+ * store: new SqlAuthStore() }) app.get('/me', { preHandler: app.auth.requireUser }, async request
+ * => request.principal)
  * ```
  */
 export default fp(authPlugin, { name: 'fastify-svc-auth', fastify: '^5.8.5' })

@@ -93,6 +93,16 @@ t.test('the defaults that the documentation has in tables are those of the code'
   t.strictSame({ timeWindow: 15 * 60_000, ...Object.fromEntries(limits) }, rateLimit)
 })
 
+t.test('the defaults in the doc comments of the limits are those of the code', async t => {
+  const { rateLimit } = resolveOptions({ session: { secret: SESSION_SECRET } })
+  const documented = typeOf('RateLimitOptions').getProperties().filter(({ name }) => name !== 'store').map(member => {
+    const text = ts.displayPartsToString(member.getDocumentationComment(checker))
+    return [member.name, Number(/default (\d+)/.exec(text)?.[1])]
+  })
+
+  t.strictSame(Object.fromEntries(documented), rateLimit)
+})
+
 t.test('the defaults that the documentation has in the text on a provider are those of the code', async t => {
   for (const [file, heading, option] of [['microsoft', 'Microsoft', 'tenant'], ['facebook', 'Facebook', 'graphVersion']] as const) {
     const value = initializerIn(`lib/providers/${file}.ts`, option)

@@ -49,17 +49,17 @@ const MISTAKES: Mistake[] = [
 
   // baseUrl
   ['no baseUrl', register({ session, providers: [google()] }),
-    'OptionsError', 'baseUrl is required once a provider is registered: providers send people back to it; set it to the public URL of the application, such as https://app.example'],
+    'OptionsError', 'baseUrl is required once a provider is registered, because providers redirect users back to it; set it to the public URL of the application, such as https://app.example'],
   ['a baseUrl without scheme', register({ session, baseUrl: 'localhost:3000' }),
     'OptionsError', 'baseUrl must be the public http: or https: URL of the application without user info, query or hash, such as https://app.example'],
 
   // Options in the wrong place, or of another spelling
   ['the secret at the top', register({ secret: SECRET }),
-    'OptionsError', 'fastify-svc-auth has no option "secret"; that of the session is session: { secret }, that of tokens local: new LocalIdentityProvider({ secret })'],
+    'OptionsError', 'fastify-svc-auth has no option "secret"; the secret of sessions is session: { secret }, that of tokens local: new LocalIdentityProvider({ secret })'],
   ['the cookie at the top', register({ session, cookie: { secure: true } }),
-    'OptionsError', 'fastify-svc-auth has no option "cookie"; it is one of the session: session: { cookie }'],
+    'OptionsError', 'fastify-svc-auth has no option "cookie"; it is an option of the session: session: { cookie }'],
   ['a client id at the top', register({ session, clientId: 'an-id' }),
-    'OptionsError', 'fastify-svc-auth has no option "clientId"; it is one of a provider, such as providers: [new GoogleProvider({ clientId, clientSecret })]'],
+    'OptionsError', 'fastify-svc-auth has no option "clientId"; it is an option of a provider, such as providers: [new GoogleProvider({ clientId, clientSecret })]'],
   ['baseURL', register({ session, baseURL: baseUrl }),
     'OptionsError', 'fastify-svc-auth has no option "baseURL"; it is called baseUrl'],
   ['trusted_origins', register({ session, trusted_origins: [] }),
@@ -89,11 +89,11 @@ const MISTAKES: Mistake[] = [
   ['a secret for a local provider', make(() => new LocalIdentityProvider(SECRET as never)),
     'OptionsError', 'LocalIdentityProvider takes an object of options, such as { secret }'],
   ['a URL for a store', register({ session, store: `postgres://app:${SECRET}@localhost/app` }),
-    'OptionsError', 'store must be an AuthStore, such as new SqlAuthStore(); where sessions are kept is session.store'],
+    'OptionsError', 'store must be an AuthStore, such as new SqlAuthStore(); the store of sessions is session.store'],
   ['a store for users as one for sessions', register({ session: { ...session, store: new MemoryAuthStore() } }),
-    'OptionsError', 'session.store must be a store for sessions, an object with get, set and destroy, such as new RedisStore({ client }); where users are kept is the option store'],
+    'OptionsError', 'session.store must be a store of sessions, an object with get, set and destroy, such as new RedisStore({ client }); the store of users is the option store'],
   ...['redis://localhost', null].map((store): Mistake => [`${store} as a store for sessions`, register({ session: { ...session, store } }),
-    'OptionsError', 'session.store must be a store for sessions, an object with get, set and destroy, such as new RedisStore({ client }); where users are kept is the option store']),
+    'OptionsError', 'session.store must be a store of sessions, an object with get, set and destroy, such as new RedisStore({ client }); the store of users is the option store']),
   ['a secret for the session', register({ session: SECRET }),
     'OptionsError', 'session must be an object of options for @fastify/session'],
   ['a prefix without slash', register({ session, prefix: 'auth' }),
@@ -107,13 +107,13 @@ const MISTAKES: Mistake[] = [
 
   // Where and when it is registered
   ['registered twice', async app => { await app.register(authPlugin, { session }); await app.register(authPlugin, { session }) },
-    'OptionsError', 'this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth": @fastify/auth does, so register that in another context, or use app.auth.anyOf in its place'],
+    'OptionsError', 'this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth": @fastify/auth does, so register that in another context, or use app.auth.anyOf instead'],
   ['registered twice, under two prefixes', async app => { await app.register(authPlugin, { session }); await app.register(authPlugin, { session, prefix: '/id' }) },
-    'OptionsError', 'this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth": @fastify/auth does, so register that in another context, or use app.auth.anyOf in its place'],
+    'OptionsError', 'this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth": @fastify/auth does, so register that in another context, or use app.auth.anyOf instead'],
   ['registered again in a child context', async app => { await app.register(authPlugin, { session }); await app.register(async child => { await child.register(authPlugin, { session }) }) },
-    'OptionsError', 'this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth": @fastify/auth does, so register that in another context, or use app.auth.anyOf in its place'],
+    'OptionsError', 'this application has app.auth already; register fastify-svc-auth once, and no other plugin that decorates "auth": @fastify/auth does, so register that in another context, or use app.auth.anyOf instead'],
   ['registered in a context whose prefix has a parameter', async app => { await app.register(async child => { await child.register(authPlugin, { session }) }, { prefix: '/:tenant' }) },
-    'OptionsError', 'prefix must be a path also with that of the context in front, and /:tenant/auth is none of letters, digits, ~ . _ and - only, without parameters; register fastify-svc-auth outside of that context'],
+    'OptionsError', 'prefix must be a path of letters, digits, ~ . _ and -, without parameters, also behind the prefix of the context, but together they are /:tenant/auth; register fastify-svc-auth outside that context'],
   ['called, as a plugin of another framework is', async app => app.register(authPlugin({ session } as never, {}) as never),
     'OptionsError', 'fastify-svc-auth is not called but registered: await app.register(authPlugin, { ... })'],
   ['called with nothing', async app => app.register(Reflect.apply(authPlugin, null, [])),
@@ -121,7 +121,7 @@ const MISTAKES: Mistake[] = [
   ['options for a session that the application has registered', async app => { await app.register(fastifyCookie); await app.register(fastifySession, session); await app.register(authPlugin, { session }) },
     'OptionsError', 'session must be absent: the application has registered @fastify/session itself, and that session is used'],
   ['beside sessions of another plugin', async app => { app.decorateRequest('session', null as never); await app.register(authPlugin, { session }) },
-    'OptionsError', 'this application has request.session already, and not of @fastify/session; take away the plugin that decorates "session", such as @fastify/secure-session, or register it in another context'],
+    'OptionsError', 'this application has request.session already, and not of @fastify/session; remove the plugin that decorates "session", such as @fastify/secure-session, or register it in another context'],
   ['registered after ready', async app => { await app.ready(); await app.register(authPlugin, { session }) },
     'FastifyError', 'Root plugin has already booted'],
   ['registered after listen', async app => { await app.listen({ host: '127.0.0.1', port: 0 }); await app.register(authPlugin, { session }) },
@@ -229,7 +229,7 @@ t.test('an http: baseUrl is warned of in production, but not on this machine', a
     return warnings.filter(warning => warning.startsWith('baseUrl'))
   }
 
-  t.strictSame(await warningsFor('http://app.example', 'production'), ['baseUrl is an http: URL, so passwords and session cookies can be read on their way. Set it to the https: URL under which people find the application.'])
+  t.strictSame(await warningsFor('http://app.example', 'production'), ['baseUrl is an http: URL, so passwords and session cookies can be read on the network. Set it to the https: URL of the application.'])
   for (const url of ['https://app.example', 'http://localhost:3000', 'http://127.0.0.1:3000', 'http://[::1]:3000']) t.strictSame(await warningsFor(url, 'production'), [], url)
   t.strictSame(await warningsFor('http://app.example', 'development'), [])
 })

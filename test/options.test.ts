@@ -146,7 +146,7 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   ...[null, 'hook', true, {}].map((onSignIn): [string, object, RegExp] => [`onSignIn ${JSON.stringify(onSignIn)}`, { onSignIn }, /^onSignIn must be a function/]),
   ...['', 'login', '//login', '/\\login', 'https://app.example/login', '/a/../login', '/log in', '/ü', 1, null, ['/login']].map((loginPage): [string, object, RegExp] => [`loginPage ${JSON.stringify(loginPage)}`, { loginPage }, /^loginPage must be a path of this application/]),
   ...[true, 5, [], { login: 0 }, { account: 1.5 }, { register: '5' }, { callback: Infinity }, { network: 0 }, { start: 0 }, { timeWindow: -1 }, { login: undefined }, { logins: 5 }, { store: {} }, { store: () => {} }, { store: class { incr () {} } }, { store: class { child () {} } }, { toString: 5 }]
-    .map((rateLimit): [string, object, RegExp] => [`rateLimit ${JSON.stringify(rateLimit)}`, { rateLimit }, /^rateLimit must be false or \{ timeWindow: milliseconds, network, login, account/])
+    .map((rateLimit): [string, object, RegExp] => [`rateLimit ${JSON.stringify(rateLimit)}`, { rateLimit }, /^rateLimit must be false or \{ timeWindow, network, login, account/])
 ]
 
 for (const [what, options, message] of MISTAKES) {

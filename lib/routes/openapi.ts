@@ -1,14 +1,16 @@
 import type { FastifyInstance, FastifySchema } from 'fastify'
 
 /**
- * The parts of an OpenAPI document that the routes refer to, when the application declares them; it can refer to the security schemes too.
- * `session` is the cookie that a sign-in sets, `bearer` the token that `requireBearer` asks for.
+ * Components for the application's OpenAPI document. The routes refer to those that the document
+ * declares, and routes of the application can refer to the security schemes: `session` is the
+ * cookie that a sign-in sets, `bearer` the token that `requireBearer` asks for.
  *
  * @example
  * ```ts
  * await app.register(fastifySwagger, { openapi: { components: openapiComponents } })
  * await app.register(authPlugin, options)
- * app.get('/reports', { schema: { security: [{ bearer: [] }] }, preHandler: app.auth.requireBearer }, handler)
+ * app.get('/reports', { schema: { security: [{ bearer: [] }] }, preHandler: app.auth.requireBearer
+ * }, handler)
  * ```
  */
 export const openapiComponents: OpenapiComponents = {
@@ -20,7 +22,7 @@ export const openapiComponents: OpenapiComponents = {
       required: ['statusCode', 'code', 'error', 'message'],
       properties: {
         statusCode: { type: 'integer', description: 'The HTTP status' },
-        code: { type: 'string', description: 'A stable code; a hook of the application may refuse with codes of its own' },
+        code: { type: 'string', description: 'A stable code; hooks of the application may have their own' },
         error: { type: 'string', description: 'The words of the HTTP status' },
         message: { type: 'string', description: 'A sentence for people' }
       }
@@ -28,7 +30,7 @@ export const openapiComponents: OpenapiComponents = {
     Principal: {
       title: 'Principal',
       type: 'object',
-      description: 'Who is signed in',
+      description: 'The signed-in user',
       required: ['userId', 'provider', 'claims'],
       properties: {
         userId: { type: 'string', format: 'uuid' },
@@ -39,7 +41,12 @@ export const openapiComponents: OpenapiComponents = {
   },
   securitySchemes: {
     session: { type: 'apiKey', in: 'cookie', name: 'svc_session', description: 'The cookie of a session' },
-    bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'A token of the local identity provider' }
+    bearer: {
+      type: 'http',
+      scheme: 'bearer',
+      bearerFormat: 'JWT',
+      description: 'A token of the local identity provider'
+    }
   }
 }
 
@@ -47,7 +54,7 @@ export const openapiComponents: OpenapiComponents = {
 export interface OpenapiComponents {
   /** Answers of the routes, in JSON Schema. */
   schemas: Readonly<Record<'AuthError' | 'Principal', ObjectSchema>>
-  /** How a request says who sends it. */
+  /** The credentials by which a request is authenticated. */
   securitySchemes: {
     /** The cookie that a sign-in sets. */
     session: Readonly<Record<'type', 'apiKey'> & Record<'in' | 'name' | 'description', string>>
@@ -56,18 +63,21 @@ export interface OpenapiComponents {
   }
 }
 
-type ObjectSchema = Readonly<Record<'type', 'object'> & Record<'title' | 'description', string> & Record<'required', string[]> & Record<'properties', Record<string, object>>>
+type ObjectSchema = Readonly<
+  Record<'type', 'object'> & Record<'title' | 'description', string> & Record<'required', string[]> &
+  Record<'properties', Record<string, object>>
+>
 
 /**
- * Has @fastify/swagger document the routes that are added to a scope from now on.
- *
- * Our schemas are JSON Schema, whatever those of the application are: its own `transform`, which may know Zod only, is not asked about them.
+ * Makes @fastify/swagger document the routes that are added to a scope from now on. Their schemas
+ * are JSON Schema, so the application's own `transform`, which may know Zod only, is not called for
+ * them.
  */
 export function documentRoutes (scope: FastifyInstance): void {
   scope.addHook('onRoute', route => { route.config = Object.assign({ swaggerTransform: documented }, route.config) })
 }
 
-/** A document as far as @fastify/swagger has it while it asks about routes; none for Swagger 2.0. */
+/** The document that @fastify/swagger passes to a transform; absent for Swagger 2.0. */
 interface OpenapiDocument {
   components?: { schemas?: Readonly<Record<string, object>>, securitySchemes?: Readonly<Record<string, unknown>> }
 }
@@ -82,31 +92,44 @@ interface NamedSchema {
   headers?: object
 }
 
-/** A schema as OpenAPI can have it. What the document does not declare cannot be referred to: @fastify/swagger throws at such a name. */
-function documented ({ schema, url, openapiObject }: { schema: DocumentedSchema, url: string, openapiObject?: OpenapiDocument }): { schema: FastifySchema, url: string } {
+interface DocumentedRoute {
+  schema: DocumentedSchema
+  url: string
+  openapiObject?: OpenapiDocument
+}
+
+/**
+ * Adapts a schema to the document. It refers to declared components only, because @fastify/swagger
+ * throws at an unknown name.
+ */
+function documented ({ schema, url, openapiObject }: DocumentedRoute): { schema: FastifySchema, url: string } {
   const { schemas = {}, securitySchemes = {} } = openapiObject?.components ?? {}
   const { security, body, response, ...rest } = schema
-  const isDeclared = security?.every(requirement => Object.keys(requirement).every(name => Object.hasOwn(securitySchemes, name))) === true
+  const isDeclared = (name: string): boolean => Object.hasOwn(securitySchemes, name)
+  const isKnown = security?.every(requirement => Object.keys(requirement).every(isDeclared)) === true
+  const responses = Object.entries(Object(response))
+    .map(([status, answer]) => [status, referring(Object(answer), schemas)])
   return {
     url,
     schema: {
       ...rest,
-      ...(isDeclared && { security }),
+      ...(isKnown && { security }),
       ...(body !== undefined && { body: withoutPropertyNames(body) }),
-      response: Object.fromEntries(Object.entries(Object(response)).map(([status, answer]) => [status, referring(Object(answer), schemas)]))
+      response: Object.fromEntries(responses)
     }
   }
 }
 
-/** OpenAPI 3.0 does not know the keyword. */
+/** Removes a keyword that OpenAPI 3.0 does not have. */
 function withoutPropertyNames (body: unknown): unknown {
   const { propertyNames, ...known } = Object(body)
   return known
 }
 
-/** An answer by the name of its schema. */
+/** Refers to the schema of an answer by its name, if the document declares it. */
 function referring (answer: NamedSchema, schemas: Readonly<Record<string, NamedSchema>>): unknown {
   const { title, description, headers } = answer
   if (title === undefined || schemas[title]?.title !== title) return answer
-  return { description, headers, content: { 'application/json': { schema: { $ref: `#/components/schemas/${title}` } } } }
+  const content = { 'application/json': { schema: { $ref: `#/components/schemas/${title}` } } }
+  return { description, headers, content }
 }

@@ -1,21 +1,43 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { wantsJson } from '../http/accept.js'
-import type { AuthChannel } from '../channel.js'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { signOut } from '../flows/sign-out.js'
-import type { ResolvedOptions } from '../options.js'
-import { nextPath } from './answers.js'
-import * as schemas from './schemas.js'
+import { wantsJson } from '../http/accept.js'
+import type { RouteContext } from './context.js'
+import {
+  FORM_OR_JSON, SESSION_OR_NOTHING, type SchemaTypes, errorNext, next, redirect, refusals, tags
+} from './schema-parts.js'
 
-/** Mounts the route that ends a session. The local identity provider has it under a second path. */
-export function mountSessionRoutes (scope: FastifyInstance, channel: AuthChannel, options: ResolvedOptions): void {
-  const routes = scope.withTypeProvider<schemas.SchemaTypes>()
+const signOutSchema = {
+  tags,
+  summary: 'Sign out',
+  security: SESSION_OR_NOTHING,
+  consumes: FORM_OR_JSON,
+  body: { type: 'object', properties: { next, error_next: errorNext } },
+  response: {
+    204: { type: 'null', description: 'Done' },
+    303: redirect,
+    ...refusals('invalid_request', 'cross_origin', 'unavailable')
+  }
+} as const
+
+/**
+ * Mounts the route that signs a user out.
+ *
+ * @param hasLocal whether to mount it under the path of the local identity provider too
+ */
+export function mountSessionRoutes ({ scope, pages, channel }: RouteContext, hasLocal: boolean): void {
+  const routes = scope.withTypeProvider<SchemaTypes>()
 
   const end = async (request: FastifyRequest, reply: FastifyReply, next: unknown): Promise<FastifyReply> => {
     await signOut(request, reply, channel)
-    return wantsJson(request) ? reply.code(204).send() : reply.redirect(nextPath(request, options, next), 303)
+    return wantsJson(request) ? reply.code(204).send() : reply.redirect(pages.afterSuccess(request, next), 303)
   }
 
-  routes.post('/logout', { schema: schemas.signOut }, async (request, reply) => end(request, reply, request.body.next))
-  if (options.local === null) return
-  routes.post('/local/revoke', { schema: schemas.revokeSession }, async (request, reply) => end(request, reply, request.body.next))
+  routes.post('/logout', {
+    schema: { ...signOutSchema, operationId: 'authLogout' }
+  }, async (request, reply) => end(request, reply, request.body.next))
+
+  if (!hasLocal) return
+  routes.post('/local/revoke', {
+    schema: { ...signOutSchema, operationId: 'authLocalRevoke' }
+  }, async (request, reply) => end(request, reply, request.body.next))
 }

@@ -1,0 +1,28 @@
+import type { FastifyInstance } from 'fastify'
+import type { AuthChannel } from '../channel.js'
+import type { SignInRules } from '../flows/sign-in-rules.js'
+import type { SignedRequests } from '../flows/signed-requests.js'
+import type { OriginRules } from '../http/own-origin.js'
+import type { RateLimits } from './limits.js'
+import type { Pages } from './pages.js'
+
+/**
+ * What the routes share: the scope that they are mounted in, and what their handlers need of the
+ * plugin.
+ */
+export interface RouteContext extends OriginRules {
+  /** The encapsulated context of the routes. */
+  readonly scope: FastifyInstance
+  /** The path in front of all routes. */
+  readonly prefix: string
+  /** The application's rules for sign-ins, with the store. */
+  readonly rules: SignInRules
+  /** Verifies the requests that `app.auth.signInUrl` signed. */
+  readonly signedRequests: SignedRequests
+  /** The pages that browsers are redirected to. */
+  readonly pages: Pages
+  /** The limits of attempts. */
+  readonly limits: RateLimits
+  /** `app.auth.channel`. */
+  readonly channel: AuthChannel
+}

@@ -1,0 +1,61 @@
+import type { FastifyRequest } from 'fastify'
+import { wantsHtml } from '../http/accept.js'
+import { ownOrigin } from '../http/own-origin.js'
+import { publicPath, sameOriginPath, startsLinking } from '../http/redirects.js'
+import type { ResolvedOptions } from '../options.js'
+
+type PageOptions = Pick<ResolvedOptions, 'baseUrl' | 'prefix' | 'providers' | 'loginPage'>
+
+/**
+ * Chooses the pages that browsers are redirected to: paths of this application, as browsers see
+ * them.
+ */
+export class Pages {
+  readonly #baseUrl: string | null
+  readonly #loginPage: string | null
+
+  constructor ({ baseUrl, prefix, providers, loginPage }: PageOptions) {
+    const startsSignIn = providers.some(({ name }) => loginPage?.startsWith(publicPath(`${prefix}/${name}/`, baseUrl)))
+    this.#baseUrl = baseUrl
+    // A login page that starts a sign-in itself shows no errors.
+    this.#loginPage = startsSignIn ? null : loginPage
+  }
+
+  /**
+   * Returns the page after a success: `next` if it is on this origin, else the root of the
+   * application.
+   */
+  afterSuccess (request: FastifyRequest, next: unknown): string {
+    return this.#path(request, next) ?? publicPath('/', this.#baseUrl)
+  }
+
+  /**
+   * Returns the page that shows an error: `error_next`, else the page in `Referer`, else the login
+   * page.
+   */
+  forError (request: FastifyRequest, errorNext?: unknown): string | null {
+    return this.ofStart(request, errorNext) ?? this.login(request)
+  }
+
+  /**
+   * Returns the page on which this request starts a sign-in: `error_next`, else the page in
+   * `Referer`.
+   */
+  ofStart (request: FastifyRequest, errorNext: unknown): string | null {
+    return this.#path(request, errorNext) ?? this.#path(request, request.headers.referer)
+  }
+
+  /** Returns the application's login page; null for a request that does not ask for a page. */
+  login (request: FastifyRequest): string | null {
+    return wantsHtml(request) ? this.#loginPage : null
+  }
+
+  /**
+   * A path of this application; null for one that would link an identity, which needs a click of
+   * the user.
+   */
+  #path (request: FastifyRequest, target: unknown): string | null {
+    const path = sameOriginPath(target, ownOrigin(request, this.#baseUrl))
+    return path === null || startsLinking(path) ? null : path
+  }
+}

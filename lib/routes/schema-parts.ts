@@ -1,0 +1,80 @@
+/**
+ * The parts that the schemas of several routes have in common. Schemas are plain JSON Schema, typed
+ * by TypeBox's `Static`: handlers have the types of what is checked, and no schema library is
+ * loaded at the start. @fastify/swagger documents the routes from them.
+ */
+import type { FastifyTypeProvider } from 'fastify'
+import type { Static } from 'typebox'
+import { type AuthErrorCode, ERRORS } from '../errors.js'
+import { openapiComponents } from './openapi.js'
+
+/** Types handlers by the schemas of their routes. */
+export interface SchemaTypes extends FastifyTypeProvider {
+  validator: Static<this['schema'] & object>
+  serializer: unknown
+}
+
+const { AuthError: error, Principal: principal } = openapiComponents.schemas
+
+export const tags = ['auth']
+
+export const FORM_OR_JSON = ['application/x-www-form-urlencoded', 'application/json']
+
+/**
+ * The security requirement of a public route. Stated, because the document may have another
+ * default.
+ */
+export const NOTHING = [] as const
+export const SESSION = [{ session: [] }] as const
+export const SESSION_OR_NOTHING = [{}, { session: [] }] as const
+
+export const next = {
+  type: 'string',
+  maxLength: 8192,
+  description: 'Where to go afterwards: a path of this application, anything else is ignored'
+} as const
+
+export const errorNext = {
+  type: 'string',
+  maxLength: 8192,
+  description: 'Where to go on failure, with `?error=<code>`: a path of this application, anything else is ignored'
+} as const
+
+/** The principal as the answer of a sign-in. */
+export const signedIn = {
+  ...principal,
+  headers: { 'Set-Cookie': { type: 'string', description: 'The cookie of the session' } }
+} as const
+
+export const redirect = {
+  type: 'null',
+  description: 'A redirect: to `next`, or on failure to a page of this application, with `?error=<code>`',
+  headers: { Location: { type: 'string', format: 'uri-reference' } }
+} as const
+
+/** The schema of a route that @fastify/swagger leaves out of the document. */
+export const undocumented = { hide: true, response: { '4xx': error } } as const
+
+/**
+ * Describes the error responses of a route by status, with the codes that each may carry and their
+ * sentences.
+ */
+export function refusals (...codes: readonly AuthErrorCode[]) {
+  const statuses = new Set(codes.map(code => ERRORS[code][0]))
+  const codesOf = (status: number): AuthErrorCode[] => codes.filter(code => ERRORS[code][0] === status)
+  return {
+    ...Object.fromEntries(Array.from(statuses, status => [status, refusal(codesOf(status))])),
+    '4xx': { ...error, description: 'Another refusal, such as that of a body that is too large' },
+    '5xx': { ...error, description: 'Another failure' }
+  }
+}
+
+const RETRY_AFTER = {
+  'Retry-After': { type: 'integer', description: 'Seconds, with `rate_limited` and `busy`' }
+} as const
+
+function refusal (codes: readonly AuthErrorCode[]) {
+  const description = codes.map(code => `\`${code}\`: ${ERRORS[code][1]}`).join('\n\n')
+  const saysWhen = codes.some(code => code === 'rate_limited' || code === 'busy')
+  return { ...error, description, ...(saysWhen && { headers: RETRY_AFTER }) }
+}
