@@ -22,7 +22,7 @@ export default [
   {
     files: ['lib/**'],
     // These rooms are still to be brought under the limits.
-    ignores: ['lib/options.ts', 'lib/plugin.ts', ...['local', 'providers', 'routes', 'schema', 'store'].map(room => `lib/${room}/**`)],
+    ignores: ['lib/options.ts', 'lib/plugin.ts', ...['local', 'providers', 'routes', 'store'].map(room => `lib/${room}/**`)],
     rules: { '@stylistic/max-len': ['error', { code: 120, comments: 100, ignoreUrls: true }] }
   },
   {
