@@ -1,0 +1,82 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import t from 'tap'
+
+const LIB = join(import.meta.dirname, '../lib')
+
+const BASICS = ['ground', 'base']
+const PARTS = ['providers', 'port', 'local', 'store', 'session', 'http', ...BASICS]
+
+/** The rooms that the modules of a room may import, besides their own. */
+const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  ground: ['base'],
+  schema: BASICS,
+  http: BASICS,
+  port: BASICS,
+  providers: ['port', 'http', ...BASICS],
+  local: ['http', ...BASICS],
+  store: ['schema', ...BASICS],
+  // A pending sign-in holds what was asked of its provider.
+  session: ['port', 'http', ...BASICS],
+  flows: PARTS,
+  'app-auth': ['flows', 'port', 'local', 'store', 'session', 'http', ...BASICS],
+  options: ['flows', ...PARTS],
+  routes: ['options', 'flows', ...PARTS],
+  plugin: ['routes', 'options', 'app-auth', 'flows', ...PARTS],
+  index: ['plugin', 'routes', 'options', 'app-auth', 'flows', ...PARTS]
+}
+
+/** Files that are rooms by themselves; the other files directly in `lib/` are the ground. */
+const SINGLE_FILES: Readonly<Record<string, string>> = {
+  'options.ts': 'options',
+  'plugin.ts': 'plugin',
+  'index.ts': 'index',
+  'providers/provider.ts': 'port'
+}
+
+function roomOf (file: string): string {
+  return SINGLE_FILES[file] ?? (file.includes('/') ? dirname(file).split('/', 1).join() : 'ground')
+}
+
+const files = readdirSync(LIB, { recursive: true, encoding: 'utf8' }).filter(file => file.endsWith('.ts'))
+
+/** The files that each file imports, types and dynamic imports included. */
+const imports = new Map(files.map(file => {
+  const source = readFileSync(join(LIB, file), 'utf8')
+  const specifiers = source.matchAll(/(?:from|import\()\s*'(\.{1,2}\/[^']+)'/g)
+  return [file, Array.from(specifiers, ([, specifier = '']) =>
+    relative(LIB, join(LIB, dirname(file), specifier)).replace(/\.js$/, '.ts'))]
+}))
+
+t.test('every import points down', async t => {
+  const upward = [...imports].flatMap(([file, imported]) => imported
+    .filter(other => roomOf(other) !== roomOf(file) && ROOMS[roomOf(file)]?.includes(roomOf(other)) !== true)
+    .map(other => `${file} imports ${other}`))
+
+  t.strictSame(upward, [])
+})
+
+t.test('no modules import each other in a circle, types included', async t => {
+  const circles: string[] = []
+  const done = new Set<string>()
+  const visit = (file: string, path: readonly string[]): void => {
+    const start = path.indexOf(file)
+    if (start >= 0) circles.push([...path.slice(start), file].join(' -> '))
+    if (start >= 0 || done.has(file)) return
+    for (const other of imports.get(file) ?? []) visit(other, [...path, file])
+    done.add(file)
+  }
+  for (const file of files) visit(file, [])
+
+  t.strictSame(circles, [])
+})
+
+t.test('every import leads to a file of lib/, and every room has a rule', async t => {
+  const missing = [...imports].flatMap(([file, imported]) => imported
+    .filter(other => !imports.has(other))
+    .map(other => `${file} imports ${other}`))
+
+  t.strictSame(missing, [])
+  t.strictSame([...new Set(files.map(roomOf))].filter(room => !(room in ROOMS)), [])
+})
