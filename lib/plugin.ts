@@ -14,6 +14,7 @@ import { Pages } from './routes/pages.js'
 import { mountPasswordRoutes } from './routes/password.js'
 import { checkRequests, mountNotFound, setUpScope } from './routes/scope.js'
 import { mountSessionRoutes } from './routes/session.js'
+import { acceptTasks } from './routes/tasks.js'
 import { mountTokenRoutes } from './routes/tokens.js'
 import { type Principal, principalOf } from './session/record.js'
 import { registerSession } from './session/register.js'
@@ -73,6 +74,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     const compilations = await setUpScope(scope, pages)
     documentRoutes(scope)
     mountNotFound(scope)
+    acceptTasks(auth, scope.prefix)
     await scope.register(async scope => {
       checkRequests(scope, options)
       const context = {

@@ -19,7 +19,7 @@ const DOCS = await Documentation.read()
 const README = DOCS.page('README.md')
 const CLIENT = { clientId: 'an-id', clientSecret: 'a secret' }
 
-const program = ts.createProgram([join(ROOT, 'lib/index.ts')], compilerOptions())
+const program = ts.createProgram([join(ROOT, 'lib/index.ts'), join(ROOT, 'lib/testing.ts')], compilerOptions())
 const checker = program.getTypeChecker()
 
 t.test('the options that the documentation has in tables are those of the types, and of these types', async t => {
@@ -54,6 +54,14 @@ t.test('the options that the documentation has beside the name of a class are th
     t.strictSame(signature.split(', ').sort(), ['clientId', 'clientSecret', ...own].sort(), name)
   }
   t.match(DOCS.section('Choose a store').text, `\`new SqlAuthStore(target, { ${membersOf('SqlAuthStoreOptions').join(', ')} })\``)
+})
+
+t.test('the options of signedIn and the faults of startProvider that the documentation has are those of the types', async t => {
+  const firstCells = (heading: string) => DOCS.section(heading).table().flatMap(([cell = '']) => codeIn(cell)).sort()
+  const faults = typeOf('ProviderFault')
+
+  t.strictSame(firstCells('Sign a user in'), membersOf('SignedInUser').sort())
+  t.strictSame(firstCells('Sign a user in through a provider'), faults.isUnion() ? faults.types.flatMap(type => type.isStringLiteral() ? [type.value] : []).sort() : [])
 })
 
 t.test('the defaults that the documentation has in tables are those of the code', async t => {

@@ -3,7 +3,7 @@
 import { enableCompileCache, registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
-const PACKAGE = /^fastify-svc-auth(?:\/(?<path>schema\/.+))?$/
+const PACKAGE = /^fastify-svc-auth(?:\/(?<path>schema\/.+|testing))?$/
 
 registerHooks({
   resolve (specifier, context, nextResolve) {

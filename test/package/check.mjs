@@ -16,7 +16,7 @@ await withProject(async project => {
 
   await project.install('fastify-svc-auth', 'fastify', 'typescript', '@types/node', 'better-sqlite3')
   await project.compile('.')
-  for (const app of ['app.js', 'app.cjs', 'typed.cjs']) console.log((await project.run('node', [app])).trim())
+  for (const app of ['app.js', 'app.cjs', 'typed.cjs', 'notes.test.js']) console.log((await project.run('node', [app])).trim())
 
   await project.install('drizzle-orm', 'drizzle-kit', 'postgres', '@types/better-sqlite3')
   assert(!existsSync(project.path('node_modules', 'fastify-svc-auth', 'node_modules', 'drizzle-orm')), 'the application and the library share one drizzle-orm')

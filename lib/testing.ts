@@ -1,0 +1,18 @@
+/**
+ * Tools for the tests of an application: signed-in users and an OpenID provider on this machine.
+ * Importing them with `NODE_ENV=production` throws.
+ *
+ * @module testing
+ */
+import { OptionsError } from './errors.js'
+
+export { type SignedInUser, type SignedInHeaders, type TestedApp, signedIn } from './testing/signed-in.js'
+export {
+  type ProviderFault, type ProviderSignIn, type ProviderSignInOptions, type ProviderUser, type TestProvider,
+  type TestProviderOptions, startProvider
+} from './testing/provider.js'
+
+if (process.env.NODE_ENV === 'production') {
+  throw new OptionsError('fastify-svc-auth/testing signs users in without a password or a provider, ' +
+    'so it is refused with NODE_ENV=production; import it in tests only')
+}

@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto'
+import type { InjectOptions, LightMyRequestResponse } from 'fastify'
+import type { Auth } from '../app-auth/auth.js'
+import type { GrantableClaims, IdentityClaims } from '../claims.js'
+import { canonicalEmail } from '../email.js'
+import { AuthError, OptionsError } from '../errors.js'
+import type { LocalIdentityProvider } from '../local/identity-provider.js'
+import { taskPath, withTask } from '../routes/tasks.js'
+import { cookiesAfter } from './cookies.js'
+
+/** An application with the plugin, on any of Node's servers. */
+export interface TestedApp {
+  /** As the plugin decorates it. */
+  readonly auth: Auth
+  /** As the plugin decorates it. */
+  readonly authProviders: readonly string[]
+  /** As the plugin decorates it. */
+  readonly localIdp: LocalIdentityProvider | null
+  /** Resolves when all plugins are loaded. */
+  ready (): PromiseLike<unknown>
+  /** Sends a request without a network. */
+  inject (options: InjectOptions): Promise<LightMyRequestResponse>
+}
+
+/** The user that {@link signedIn} signs in: one of the store by `userId`, else a new one. */
+export interface SignedInUser {
+/** The user that {@link signedIn} signs in: a user of the store by `userId`, else a new one. */
+  userId?: string
+  /** Default: an address that no other user has. */
+  email?: string
+  /** Default true, except for a user with a password: at registration no address is verified. */
+  emailVerified?: boolean
+  /** Default: none. */
+  name?: string
+  /** The sign-in method; default `local` with passwords, else the application's first provider. */
+  provider?: string
+  /** Granted before the sign-in. */
+  claims?: GrantableClaims
+  /** Headers of the request that signs in, for hooks of the application, such as `x-tenant`. */
+  headers?: Record<string, string>
+}
+
+/** Headers of a request by a signed-in user, for `app.inject`. */
+export interface SignedInHeaders {
+  /** The session cookie, and others that the application set beside it. */
+  cookie: string
+  /** Those that were passed to {@link signedIn}, and no others. */
+  [name: string]: string
+}
+
+/** A hash of 32 random bytes, which no password has. */
+const UNKNOWN_PASSWORD = '$argon2id$v=19$m=8,t=1,p=1$lUI1uJiFBPTdwIZpBqmBhw$b0yVmkFs9vZNnKQyt7d0iWcC0bmaAeN7cxW2q8b4T0k'
+
+/**
+ * Signs a user in inside a request of the application, as `app.auth.signIn` does: it asks `onSignIn`,
+ * and the application's session plugin writes the session into its session store.
+ *
+ * @returns headers for `app.inject`
+ * @throws what refuses the sign-in: an error of `onSignIn`; AuthError `invalid_email`, `exists`,
+ * `invalid_claims`, `unknown_user`; OptionsError when another hook of the application answers
+ *
+ * @example
+ * ```ts
+ * const headers = await signedIn(app, { claims: { role: 'admin' } })
+ * const response = await app.inject({ url: '/admin', headers })
+ * ```
+ */
+export async function signedIn (app: TestedApp, user: SignedInUser = {}): Promise<SignedInHeaders> {
+  await app.ready()
+  const url = taskPath(app.auth)
+  if (url === undefined) {
+    throw new OptionsError('signedIn takes an application that has registered fastify-svc-auth, ' +
+      'of the same copy of the package as fastify-svc-auth/testing')
+  }
+  const userId = user.userId ?? await makeUser(app, user)
+  if (user.claims !== undefined) await app.auth.grant(userId, user.claims)
+
+  let signIn: Promise<unknown> | null = null
+  const response = await withTask(async request => {
+    signIn = app.auth.signIn(request, userId)
+    await signIn
+  }, headers => app.inject({ url, headers: { ...user.headers, ...headers } }))
+  // What refused the sign-in, in place of the answer that was made of it.
+  await signIn
+  if (response.statusCode !== 204) {
+    throw new OptionsError('signedIn could not sign in, because a hook of the application answered ' +
+      `${response.statusCode} ${response.body}; pass what it asks for, such as signedIn(app, { headers })`)
+  }
+  return { ...user.headers, cookie: cookiesAfter(response) }
+}
+
+async function makeUser (app: TestedApp, user: SignedInUser): Promise<string> {
+  const userId = randomUUID()
+  const [firstProvider = 'local'] = app.authProviders
+  const { provider = app.localIdp === null ? firstProvider : 'local', name, email = `${userId}@example.com` } = user
+  const isLocal = provider === 'local'
+  const { emailVerified = !isLocal } = user
+  const address = canonicalEmail(email) ?? email
+  const claims: IdentityClaims = {
+    sub: userId,
+    email: address,
+    email_verified: emailVerified,
+    ...(name !== undefined && { name })
+  }
+  const made = await app.auth.store.createUser({
+    userId,
+    email: address,
+    emailVerified,
+    name: name ?? null,
+    claims: {},
+    isNew: true,
+    link: { provider, subject: isLocal ? address : userId, claims },
+    ...(isLocal && { passwordHash: UNKNOWN_PASSWORD })
+  })
+  if (made === null) throw new AuthError('exists')
+  return userId
+}

@@ -1,0 +1,47 @@
+import { createServer } from 'node:http'
+import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fastify'
+import type { OidcProvider } from 'fastify-svc-auth'
+import { type ProviderFault, type ProviderSignIn, type SignedInHeaders, type TestProvider, signedIn, startProvider } from 'fastify-svc-auth/testing'
+import { describe, expect, test } from 'tstyche'
+
+declare const app: FastifyInstance
+declare const provider: TestProvider
+
+describe('signedIn', () => {
+  test('takes an application on any server', () => {
+    expect(signedIn).type.toBeCallableWith(app)
+    expect(signedIn).type.toBeCallableWith(Fastify({ http2: true }))
+    expect(signedIn).type.toBeCallableWith(Fastify({ https: {} }))
+    expect(signedIn).type.not.toBeCallableWith(createServer())
+  })
+
+  test('takes the user, and knows the claims that can be granted', () => {
+    expect(signedIn).type.toBeCallableWith(app, { claims: { role: 'admin' }, email: 'ada@example.com', name: 'Ada', provider: 'google' })
+    expect(signedIn).type.toBeCallableWith(app, { userId: 'an id', headers: { 'x-tenant': 'acme' } })
+    expect(signedIn).type.not.toBeCallableWith(app, { claims: { email: 'ada@example.com' } })
+    expect(signedIn).type.not.toBeCallableWith(app, { claim: { role: 'admin' } })
+  })
+
+  test('resolves to headers for app.inject', async () => {
+    expect(signedIn(app)).type.toBe<Promise<SignedInHeaders>>()
+    expect(app.inject).type.toBeCallableWith({ url: '/', headers: await signedIn(app) })
+    expect((await signedIn(app)).cookie).type.toBe<string>()
+  })
+})
+
+describe('startProvider', () => {
+  test('resolves to a provider for an application', async () => {
+    expect(startProvider()).type.toBe<Promise<TestProvider>>()
+    expect(startProvider).type.toBeCallableWith({ name: 'google', user: { sub: '1', locale: 'en' } })
+    expect(startProvider).type.not.toBeCallableWith({ user: { email: 'ada@example.com' } })
+    expect(provider.provider({ timeout: 100 })).type.toBe<OidcProvider>()
+  })
+
+  test('signs in, and fails as it is told', () => {
+    expect(provider.signIn(app, { next: '/notes' })).type.toBe<Promise<ProviderSignIn>>()
+    expect<ProviderSignIn>().type.toBe<{ response: LightMyRequestResponse, headers: SignedInHeaders }>()
+    expect(() => { provider.fault = 'down' }).type.not.toRaiseError()
+    expect(() => { provider.fault = null }).type.not.toRaiseError()
+    expect<ProviderFault>().type.not.toBeAssignableFrom<'broken'>()
+  })
+})
