@@ -21,8 +21,8 @@ export default [
   },
   {
     files: ['lib/**'],
-    // These rooms are still to be brought under the limits.
-    ignores: ['lib/options.ts', 'lib/plugin.ts', ...['local', 'providers', 'routes', 'store'].map(room => `lib/${room}/**`)],
+    // Generated.
+    ignores: ['lib/store/*/migrations.ts'],
     rules: { '@stylistic/max-len': ['error', { code: 120, comments: 100, ignoreUrls: true }] }
   },
   {

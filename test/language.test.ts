@@ -7,8 +7,7 @@ const ROOT = join(import.meta.dirname, '..')
 
 /** The texts that are held to the language of CONTRIBUTING.md. */
 const TEXTS = [
-  'lib', 'docs', 'README.md', 'SECURITY.md', 'CONTRIBUTING.md', 'CHANGELOG.md',
-  ':!lib/options.ts', ':!lib/plugin.ts', ':!lib/routes'
+  'lib', 'docs', 'examples', 'README.md', 'SECURITY.md', 'CONTRIBUTING.md', 'CHANGELOG.md'
 ]
 
 /** Words that hide who acts, instead of the nouns that CONTRIBUTING.md names. */

@@ -27,7 +27,7 @@ export function invitationLinkPage ({ principal, role, link }: InvitationLink): 
   return page('Your invitation', html`
     <div class="card">
       <p>
-        Send this link to the user whom you invite. The first user who accepts it has the role
+        Send this link to the user you invite. The first user who accepts it has the role
         <strong>${role}</strong>. It is valid for an hour.
       </p>
       <pre>${link}</pre>
@@ -48,7 +48,7 @@ export function invitationPage ({ principal, inviter, role, token }: Invitation)
     </form>`, { principal, path: '/invitation', layout: 'narrow' })
 }
 
-/** Offers a sign-in as the user for whom the link was made. */
+/** Offers a sign-in as the user of the link. */
 export function preAuthPage ({ principal, user, token }: PreAuth): Html {
   return page('Sign in with a link', html`
     <form class="card centred" method="post" action="/pre-auth">
