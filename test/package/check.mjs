@@ -1,10 +1,11 @@
 /**
  * What a user gets: packs the library, lets two linters look at the tarball, installs it in an empty TypeScript project, compiles a small
  * strict application without skipLibCheck, and runs it as ES module and as CommonJS; then does there what docs/migrations.md says about
- * migrations, on both databases.
+ * migrations, on both databases, and runs the numbered examples.
  */
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
+import { copyExamples, runExamples } from './examples.mjs'
 import { checkOwnMigrations, checkSharedMigrations, postgresDatabase, sqliteDatabase } from './migrations.mjs'
 import { withDatabases } from './postgres.mjs'
 import { ROOT, run, withProject } from './project.mjs'
@@ -22,9 +23,12 @@ await withProject(async project => {
   assert(!existsSync(project.path('node_modules', 'fastify-svc-auth', 'node_modules', 'drizzle-orm')), 'the application and the library share one drizzle-orm')
   // Many declarations of drizzle-orm are for databases that are not installed here, or do not compile at all.
   await project.compile('migrations', { passOver: ['node_modules/drizzle-orm/'] })
+  await copyExamples(project)
+  await project.compile('examples', { passOver: ['node_modules/drizzle-orm/'] })
   await checkSharedMigrations(project, sqliteDatabase(project.path('shared.db')))
   await checkOwnMigrations(project, sqliteDatabase(project.path('own.db')))
-  await withDatabases(2, async (shared, own) => {
+  await withDatabases(3, async (shared, own, notes) => {
+    await runExamples(project, notes)
     await checkSharedMigrations(project, postgresDatabase(shared))
     await checkOwnMigrations(project, postgresDatabase(own))
   })
