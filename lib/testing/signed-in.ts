@@ -52,8 +52,8 @@ export interface SignedInHeaders {
 const UNKNOWN_PASSWORD = '$argon2id$v=19$m=8,t=1,p=1$lUI1uJiFBPTdwIZpBqmBhw$b0yVmkFs9vZNnKQyt7d0iWcC0bmaAeN7cxW2q8b4T0k'
 
 /**
- * Signs a user in inside a request of the application, as `app.auth.signIn` does: it asks `onSignIn`,
- * and the application's session plugin writes the session into its session store.
+ * Signs a user in inside a request of the application, as `app.auth.signIn` does: it asks
+ * `onSignIn`, and the session plugin of the application writes the session into its store.
  *
  * @returns headers for `app.inject`
  * @throws what refuses the sign-in: an error of `onSignIn`; AuthError `invalid_email`, `exists`,
