@@ -82,8 +82,8 @@ export function checkRequests (scope: FastifyInstance, origins: OriginRules): vo
 }
 
 /**
- * Answers paths and methods under the prefix that no route has with 404 and a JSON body. A request that
- * carries a task of the application's tests runs the task instead.
+ * Answers paths and methods under the prefix that no route has with 404 and a JSON body. A request
+ * that carries a task of the application's tests runs the task instead.
  */
 export function mountNotFound (scope: FastifyInstance): void {
   const notFound = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {

@@ -6,7 +6,10 @@ export type Task = (request: FastifyRequest) => Promise<void>
 
 const HEADER = 'svc-auth-task'
 
-/** By the key that the request carries. Only `fastify-svc-auth/testing` adds tasks: in production this is empty. */
+/**
+ * Tasks by the key that the request carries. Only `fastify-svc-auth/testing` adds any: in production
+ * there are none.
+ */
 const waiting = new Map<string, Task>()
 
 /** The path at which each application runs tasks, by its `app.auth`: one that no route has. */
@@ -17,7 +20,10 @@ export function acceptTasks (auth: object, prefix: string): void {
   paths.set(auth, `${prefix}/svc-auth-task`)
 }
 
-/** The path at which an application runs tasks; undefined for an `app.auth` that this copy of the package did not make. */
+/**
+ * Returns the path at which an application runs tasks; undefined for an `app.auth` that this copy of
+ * the package did not make.
+ */
 export function taskPath (auth: object): string | undefined {
   return paths.get(auth)
 }
