@@ -7,8 +7,8 @@ export type Task = (request: FastifyRequest) => Promise<void>
 const HEADER = 'svc-auth-task'
 
 /**
- * Tasks by the key that the request carries. Only `fastify-svc-auth/testing` adds any: in production
- * there are none.
+ * Tasks by the key that the request carries. Only `fastify-svc-auth/testing` adds tasks: in
+ * production there are none.
  */
 const waiting = new Map<string, Task>()
 
@@ -21,8 +21,8 @@ export function acceptTasks (auth: object, prefix: string): void {
 }
 
 /**
- * Returns the path at which an application runs tasks; undefined for an `app.auth` that this copy of
- * the package did not make.
+ * Returns the path at which an application runs tasks; undefined for an `app.auth` that this copy
+ * of the package did not make.
  */
 export function taskPath (auth: object): string | undefined {
   return paths.get(auth)
