@@ -27,7 +27,11 @@ async function withPostgres<T> (run: (url: string) => Promise<T>): Promise<T> {
   // What it keeps ends with the tests: it need not outlive a crash.
   const server = await startEmbeddedPostgres(folder, {
     initdbFlags: ['--no-sync'],
-    settings: ['max_connections=300', 'fsync=off', 'synchronous_commit=off', 'full_page_writes=off']
+    settings: [
+      'max_connections=300', 'autovacuum=off', 'jit=off',
+      'fsync=off', 'synchronous_commit=off', 'full_page_writes=off',
+      'wal_level=minimal', 'max_wal_senders=0', 'max_wal_size=4GB'
+    ]
   })
   try {
     return await run(server.url)

@@ -8,18 +8,22 @@ export const STORES: Readonly<Record<'memory' | 'SQLite' | 'Postgres', (t: Test)
   memory: async () => new MemoryAuthStore(),
   SQLite: async t => closed(t, new SqlAuthStore(':memory:')),
   async Postgres (t) {
-    // One database serves all tests of a file, one after the other.
-    database ??= emptyDatabase(root)
-    const url = await database
-    const client = postgres(url, { max: 1, onnotice: () => {} })
-    const [found] = await client`select to_regclass('svc_auth_users') as tables`
-    if (found?.tables !== null) await client`truncate svc_auth_users cascade`
-    await client.end()
-    return closed(t, new SqlAuthStore(url))
+    client ??= onPostgres()
+    const store = new SqlAuthStore(await client)
+    await store.findUser({ email: 'nobody@example.com' }) // The tables are there.
+    await (await client)`delete from svc_auth_users`
+    return closed(t, store)
   }
 }
 
-let database: Promise<string> | undefined
+/** One pool of connections serves all tests of a file, one after the other: a new connection costs more than most tests. */
+let client: Promise<postgres.Sql> | undefined
+
+async function onPostgres (): Promise<postgres.Sql> {
+  const client = postgres(await emptyDatabase(root), { onnotice: () => {} })
+  root.teardown(() => client.end())
+  return client
+}
 
 function closed (t: Test, store: AuthStore): AuthStore {
   t.teardown(() => store.close())

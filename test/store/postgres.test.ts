@@ -55,6 +55,8 @@ const ENGINES: Record<string, (t: Test) => Promise<Place>> = {
 /** The engines that differ most from each other: both drivers, with types and without. */
 const SOME_ENGINES = ['a postgres: URL', 'a client of the package postgres with types and transformations of its own', 'Drizzle on node-postgres']
 const PROCESSES = isThorough ? 20 : 4
+/** What a process with a store needs only when it is called: loaded before, many processes get to the tables at the same moment. */
+const LOADED_BEFORE = ['--import', new URL('../../lib/store/postgres/open.ts', import.meta.url).href]
 
 const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../drizzle/postgres', import.meta.url))
 const UNAVAILABLE = { name: 'AuthError', code: 'unavailable', statusCode: 503, message: 'Accounts cannot be reached at the moment; try again later.' }
@@ -293,8 +295,7 @@ t.test('the tables', async t => {
 
   t.test('are made by one of many processes that start at the same moment, and all go on', async t => {
     const { url, run } = await database(t)
-    const processes = await Promise.all(Array.from({ length: PROCESSES }, () => startProcess(t, url)))
-    await Promise.all(processes.map(call => call(['links', 'no user has this id']))) // The driver is loaded, and nothing is asked.
+    const processes = await Promise.all(Array.from({ length: PROCESSES }, () => startProcess(t, url, LOADED_BEFORE)))
     t.strictSame(await tables(run), [])
     const users = processes.map((_, index) => newUser({ email: `user-${index}@example.com` }))
 
@@ -505,7 +506,7 @@ t.test('what fails says in the cause what to do, and prints no password', async 
     ['a server that is not there', changed(role.url, { port: String(await freePort()) }), /ECONNREFUSED.*; start the server, or correct host and port$/],
     ['a wrong password', changed(role.url, { password: `${PASSWORD}3` }), /; correct user and password$/],
     ['an unknown user', changed(role.url, { username: 'svc_auth_test_unknown' }), /; correct user and password$/],
-    ['a user who may not connect', nobody.url, /; let this user in \(pg_hba\.conf\), or name another one$/],
+    ['a user who may not connect', nobody.url, /; admit this user \(pg_hba\.conf\), or name another one$/],
     ['a database that is not there', changed(role.url, { pathname: '/svc_auth_test_missing' }), /"svc_auth_test_missing" does not exist; create the database first: createdb$/],
     ['tables that are not there', admin.url, /; run the migrations that make the tables, or leave createTables at true$/, { createTables: false }],
     ['a role without the rights to make tables', role.url, /; grant this role what is missing, or make the tables with a role that may and set createTables to false$/],
