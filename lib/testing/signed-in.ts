@@ -22,9 +22,9 @@ export interface TestedApp {
   inject (options: InjectOptions): Promise<LightMyRequestResponse>
 }
 
-/** The user that {@link signedIn} signs in: one of the store by `userId`, else a new one. */
-export interface SignedInUser {
 /** The user that {@link signedIn} signs in: a user of the store by `userId`, else a new one. */
+export interface SignedInUser {
+  /** A user of the store, in place of a new one. */
   userId?: string
   /** Default: an address that no other user has. */
   email?: string

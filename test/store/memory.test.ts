@@ -1,12 +1,9 @@
 import t from 'tap'
 import { MemoryAuthStore } from '../../lib/store/memory.js'
-import { testAuthStore } from './contract.js'
+import { authStoreContract } from '../../lib/testing.js'
 
 t.test('MemoryAuthStore', async t => {
-  testAuthStore(t, () => {
-    const store = new MemoryAuthStore()
-    return { store, twin: store }
-  })
+  authStoreContract((name, check) => t.test(name, check), () => new MemoryAuthStore())
 
   t.test('users are still there after it was closed', async t => {
     const store = new MemoryAuthStore()

@@ -18,10 +18,10 @@ import { AuthError } from '../../lib/errors.js'
 import type { SqlEngine } from '../../lib/store/sql-engine.js'
 import { SqlAuthStore, type SqlAuthStoreOptions } from '../../lib/store/sql.js'
 import type { AuthStore, LinkedIdentity, NewUser } from '../../lib/store/store.js'
+import { authStoreContract } from '../../lib/testing.js'
 import { freePort } from '../helpers/loopback.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { isThorough } from '../helpers/thorough.js'
-import { testAuthStore } from './contract.js'
 import { startProcess } from './start-process.js'
 
 type Target = string | SqlEngine
@@ -86,7 +86,9 @@ for (const [name, emptyPlace] of Object.entries(ENGINES).filter(([name]) => isTh
       return open(t, engine)
     }
 
-    testAuthStore(t, async t => ({ store: await emptyStore(t), twin: open(t, two) }))
+    authStoreContract((name, check) => t.test(name, check), async () => {
+      return { store: await emptyStore(t), twin: open(t, two) }
+    })
 
     t.test('a user is written whole or not at all', async t => {
       const store = await emptyStore(t)

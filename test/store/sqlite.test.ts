@@ -10,8 +10,8 @@ import t, { type Test } from 'tap'
 import type { SqlEngine } from '../../lib/store/sql-engine.js'
 import { SqlAuthStore, type SqlAuthStoreOptions } from '../../lib/store/sql.js'
 import type { NewUser } from '../../lib/store/store.js'
+import { authStoreContract } from '../../lib/testing.js'
 import { isThorough } from '../helpers/thorough.js'
-import { testAuthStore } from './contract.js'
 import { startProcess } from './start-process.js'
 import type { Answer } from './store-process.js'
 
@@ -32,22 +32,19 @@ const ENGINES_ON_A_FILE: Record<string, (t: Test, file: string) => SqlAuthStore>
 t.setTimeout(300_000) // Many processes take long to start where there are few cores.
 
 t.test('SqlAuthStore in memory', async t => {
-  testAuthStore(t, t => {
-    const store = open(t, ':memory:')
-    return { store, twin: store }
-  })
+  authStoreContract((name, check) => t.test(name, check), () => new SqlAuthStore(':memory:'))
 })
 
 t.test('SqlAuthStore on a file, through two connections', async t => {
   const folder = t.testdir()
-  testAuthStore(t, t => {
+  authStoreContract((name, check) => t.test(name, check), () => {
     const file = join(folder, `${randomUUID()}.db`)
     return { store: open(t, file), twin: open(t, file) }
   })
 })
 
 t.test("SqlAuthStore on the application's Drizzle database", async t => {
-  testAuthStore(t, t => {
+  authStoreContract((name, check) => t.test(name, check), () => {
     const connection = connect(t)
     return { store: open(t, drizzle(connection, { casing: 'snake_case' })), twin: open(t, connection) }
   })

@@ -1,7 +1,9 @@
 import { createServer } from 'node:http'
+import { test as nodeTest } from 'node:test'
 import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fastify'
-import type { OidcProvider } from 'fastify-svc-auth'
-import { type ProviderFault, type ProviderSignIn, type SignedInHeaders, type TestProvider, signedIn, startProvider } from 'fastify-svc-auth/testing'
+import { MemoryAuthStore, type OidcProvider } from 'fastify-svc-auth'
+import { type ProviderFault, type ProviderSignIn, type SignedInHeaders, type TestProvider, authStoreContract, signedIn, startProvider } from 'fastify-svc-auth/testing'
+import t from 'tap'
 import { describe, expect, test } from 'tstyche'
 
 declare const app: FastifyInstance
@@ -43,5 +45,24 @@ describe('startProvider', () => {
     expect(() => { provider.fault = 'down' }).type.not.toRaiseError()
     expect(() => { provider.fault = null }).type.not.toRaiseError()
     expect<ProviderFault>().type.not.toBeAssignableFrom<'broken'>()
+  })
+})
+
+describe('authStoreContract', () => {
+  test('takes the test function of node:test, of tap, and one as that of vitest', () => {
+    type VitestCheck = (context: { task: object }) => Promise<void> | void
+    const vitest = (_name: string, _check?: VitestCheck, _timeout?: number): void => {}
+
+    expect(authStoreContract).type.toBeCallableWith(nodeTest, () => new MemoryAuthStore())
+    expect(authStoreContract).type.toBeCallableWith(t.test, () => new MemoryAuthStore())
+    expect(authStoreContract).type.toBeCallableWith(vitest, () => new MemoryAuthStore())
+  })
+
+  test('takes a function that makes a store, or two over the same data, at once or later', () => {
+    const store = new MemoryAuthStore()
+    expect(authStoreContract).type.toBeCallableWith(nodeTest, async () => store)
+    expect(authStoreContract).type.toBeCallableWith(nodeTest, async () => ({ store, twin: store }))
+    expect(authStoreContract).type.not.toBeCallableWith(nodeTest, store)
+    expect(authStoreContract).type.not.toBeCallableWith(nodeTest, () => ({ store }))
   })
 })

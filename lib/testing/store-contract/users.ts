@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { assertHas } from './assertions.js'
+import { ADA, HASH, INVALID_EMAIL, INVALID_REQUEST, identity, link, localUser, newUser, verified } from './fixtures.js'
+import type { Rule } from './rule.js'
+
+/** What is kept about a user, and how the user is found. */
+export function usersContract (rule: Rule): void {
+  rule('a new user is found by id, by e-mail and by link', async open => {
+    const { store, twin } = await open()
+
+    const created = await store.createUser(ADA)
+
+    const expected = {
+      userId: ADA.userId,
+      email: 'ada@example.com',
+      emailVerified: true,
+      name: 'Ada',
+      claims: { role: 'admin' }
+    }
+    assert.deepEqual(created, expected)
+    assert.deepEqual(await twin.findUser({ userId: ADA.userId }), expected)
+    assert.deepEqual(await twin.findUser({ email: 'ada@example.com' }), expected)
+    assert.deepEqual(await twin.findUser({ provider: 'dev', subject: 'ada-1' }), expected)
+    assert.deepEqual(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
+  })
+
+  rule('a new user need not have an e-mail, a name or claims, and many have none', async open => {
+    const { store } = await open()
+
+    const first = await store.createUser(newUser({ email: null, emailVerified: false, name: null, claims: {} }))
+    const second = await store.createUser(newUser({ email: null, emailVerified: false, name: null, claims: {} }))
+
+    assertHas(first, { email: null, emailVerified: false, name: null, claims: {} })
+    assertHas(second, { email: null, emailVerified: false, name: null, claims: {} })
+    assert.notEqual(first?.userId, second?.userId)
+  })
+
+  rule('an unknown user is not found', async open => {
+    const { store } = await open()
+    await store.createUser(ADA)
+
+    assert.equal(await store.findUser({ userId: randomUUID() }), null)
+    assert.equal(await store.findUser({ userId: '' }), null)
+    assert.equal(await store.findUser({ email: 'bob@example.com' }), null)
+    assert.equal(await store.findUser({ email: 'ADA@example.com' }), null, 'e-mails are compared as they are')
+    assert.equal(await store.findUser({ email: '%' }), null)
+    assert.equal(await store.findUser({ provider: 'dev', subject: 'ada-2' }), null)
+    assert.equal(await store.findUser({ provider: 'other', subject: 'ada-1' }), null)
+    assert.deepEqual(await store.links(randomUUID()), [])
+    assert.equal(await store.findCredential('ada@example.com'), null)
+  })
+
+  rule('a user with a password has a credential', async open => {
+    const { store, twin } = await open()
+    const bob = localUser('bob@example.com')
+
+    await store.createUser(bob)
+
+    const { link, passwordHash, ...user } = bob
+    assert.deepEqual(await twin.findCredential('bob@example.com'), {
+      user,
+      link: { ...link, userId: bob.userId },
+      passwordHash
+    })
+  })
+
+  rule('only a local account has a credential', async open => {
+    const { store } = await open()
+    await store.createUser(newUser({ link: link('dev', 'not-local@example.com'), passwordHash: HASH }))
+
+    assert.equal(await store.findCredential('not-local@example.com'), null)
+  })
+
+  rule('a local account without a password is refused, and nothing of it is written', async open => {
+    const { store, twin } = await open()
+    const bob = newUser({ email: 'bob@example.com', link: link('local', 'bob@example.com') })
+    await store.createUser(ADA)
+
+    await assert.rejects(store.createUser(bob), INVALID_REQUEST)
+    await assert.rejects(store.addLink(ADA.userId, identity('local', 'ada@example.com')), INVALID_REQUEST)
+
+    assert.equal(await twin.findUser({ userId: bob.userId }), null)
+    assert.deepEqual(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
+  })
+
+  rule('an e-mail that is not canonical is refused, and nothing of the user or the link is written', async open => {
+    const { store, twin } = await open()
+    await store.createUser(ADA)
+
+    for (const email of ['Bob@example.com', ' bob@example.com', 'bob@exämple.com', 'bob', '']) {
+      const local = localUser(email)
+      const user = newUser({ email })
+      await assert.rejects(store.createUser(local), INVALID_EMAIL, `"${email}"`)
+      await assert.rejects(store.createUser({ ...local, email: 'bob@example.com' }), INVALID_EMAIL, 'in the link alone')
+      await assert.rejects(store.createUser(user), INVALID_EMAIL)
+      await assert.rejects(store.addLink(ADA.userId, identity('other', '1', verified(email))), INVALID_EMAIL)
+
+      for (const { userId } of [local, user]) assert.equal(await twin.findUser({ userId }), null)
+    }
+    assert.deepEqual(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
+  })
+
+  rule('the credential is that of the local link, whatever the other links say', async open => {
+    const { store } = await open()
+    const bob = localUser('bob@example.com')
+    const carol = { ...localUser('carol@example.com'), passwordHash: 'the hash of Carol' }
+    for (const user of [bob, carol]) {
+      await store.createUser(user)
+      for (const provider of ['aaa', 'zzz']) {
+        await store.addLink(user.userId, identity(provider, user.link.subject))
+      }
+    }
+
+    const ofBob = await store.findCredential('bob@example.com')
+    const ofCarol = await store.findCredential('carol@example.com')
+
+    assertHas(ofBob, {
+      user: { userId: bob.userId },
+      link: { provider: 'local', subject: 'bob@example.com' },
+      passwordHash: HASH
+    })
+    assertHas(ofCarol, {
+      user: { userId: carol.userId },
+      link: { provider: 'local', subject: 'carol@example.com' },
+      passwordHash: 'the hash of Carol'
+    })
+  })
+
+  rule('a second user with an e-mail is refused, and nothing of that user is written', async open => {
+    const { store, twin } = await open()
+    await store.createUser(ADA)
+    const second = newUser({ email: 'ada@example.com', link: link('local', 'second@example.com'), passwordHash: HASH })
+
+    assert.equal(await twin.createUser(second), null)
+
+    assert.equal(await store.findUser({ userId: second.userId }), null)
+    assert.equal(await store.findUser({ provider: 'local', subject: 'second@example.com' }), null)
+    assert.equal(await store.findCredential('second@example.com'), null)
+    assert.deepEqual(await store.links(second.userId), [])
+    assertHas(await store.findUser({ email: 'ada@example.com' }), { userId: ADA.userId, name: 'Ada' })
+  })
+
+  rule('a second user with a link is refused, and nothing of that user is written', async open => {
+    const { store, twin } = await open()
+    const first = localUser('bob@example.com')
+    await store.createUser(first)
+    const second = newUser({
+      email: 'free@example.com',
+      link: { ...first.link, claims: { sub: 'second' } },
+      passwordHash: 'another hash'
+    })
+
+    assert.equal(await twin.createUser(second), null)
+
+    assert.equal(await store.findUser({ userId: second.userId }), null)
+    assert.equal(await store.findUser({ email: 'free@example.com' }), null)
+    assert.deepEqual(await store.links(second.userId), [])
+    assertHas(await store.findCredential('bob@example.com'), {
+      user: { userId: first.userId },
+      link: first.link,
+      passwordHash: HASH
+    })
+    assert.ok(await store.createUser(newUser({ email: 'free@example.com' })), 'the e-mail is still free')
+  })
+
+  rule('of many users made at once with one e-mail, one is made', async open => {
+    const { store, twin } = await open()
+    const rivals = Array.from({ length: 20 }, () => newUser({ email: 'ada@example.com' }))
+
+    const made = await Promise.all(rivals.map((user, index) => (index % 2 === 0 ? store : twin).createUser(user)))
+
+    const [winner, ...others] = made.filter(user => user !== null)
+    assert.deepEqual(others, [])
+    assert.deepEqual(await store.findUser({ email: 'ada@example.com' }), winner)
+    const found = await Promise.all(rivals.map(({ link }) => store.findUser(link)))
+    assert.deepEqual(found.filter(user => user !== null), [winner])
+  })
+
+  rule('of many users made at once with one link, one is made', async open => {
+    const { store, twin } = await open()
+    const rivals = Array.from({ length: 20 }, () => newUser({ link: link('dev', 'ada-1') }))
+
+    const made = await Promise.all(rivals.map((user, index) => (index % 2 === 0 ? store : twin).createUser(user)))
+
+    const [winner, ...others] = made.filter(user => user !== null)
+    assert.deepEqual(others, [])
+    assert.deepEqual(await store.findUser({ provider: 'dev', subject: 'ada-1' }), winner)
+    const found = await Promise.all(rivals.map(({ userId }) => store.findUser({ userId })))
+    assert.deepEqual(found.filter(user => user !== null), [winner])
+  })
+}

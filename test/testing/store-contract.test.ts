@@ -1,0 +1,83 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { MemoryAuthStore } from '../../lib/index.js'
+import { type TestFunction, authStoreContract } from '../../lib/testing.js'
+
+/** Runs the contract on stores, and returns the names of the tests that failed and how many passed. */
+async function run (makeStore: Parameters<typeof authStoreContract>[1]): Promise<{ failed: string[], passed: number }> {
+  const tests: Array<Parameters<TestFunction>> = []
+  authStoreContract((...test) => { tests.push(test) }, makeStore)
+  const failed: string[] = []
+  for (const [name, check] of tests) await check().catch(() => { failed.push(name) })
+  return { failed, passed: tests.length - failed.length }
+}
+
+t.test('a store that keeps the contract passes each test', async t => {
+  const { failed, passed } = await run(() => new MemoryAuthStore())
+
+  t.strictSame(failed, [])
+  t.ok(passed > 80)
+})
+
+t.test('a store that does one thing wrong fails the tests that are about it', async t => {
+  class Forgetful extends MemoryAuthStore {
+    override async replacePasswordHash (): Promise<void> {}
+  }
+  class Careless extends MemoryAuthStore {
+    override async removeLink (userId: string): Promise<never[]> {
+      await this.deleteUser(userId)
+      return []
+    }
+  }
+
+  const forgetful = await run(async () => new Forgetful())
+  const careless = await run(async () => new Careless())
+
+  t.strictSame(forgetful.failed, [
+    'a password hash is replaced if it is still the one that was read',
+    "another user's equal password hash is not replaced, and an unknown user has none"
+  ])
+  t.ok(careless.failed.includes('the last link is never removed'))
+  t.ok(careless.passed > 40)
+})
+
+t.test("stores that do not see each other's data fail", async t => {
+  const { failed } = await run(() => ({ store: new MemoryAuthStore(), twin: new MemoryAuthStore() }))
+
+  t.ok(failed.includes('a new user is found by id, by e-mail and by link'))
+})
+
+t.test('each store is closed once a test, whether it passed or failed', async t => {
+  const open = new Set<MemoryAuthStore>()
+  class Counted extends MemoryAuthStore {
+    constructor () {
+      super()
+      open.add(this)
+    }
+
+    override async findUser (): Promise<null> { return null }
+    override async close (): Promise<void> { open.delete(this) }
+  }
+
+  const { failed } = await run(() => new Counted())
+
+  t.ok(failed.length > 0)
+  t.equal(open.size, 0)
+})
+
+t.test('node:test runs the contract', async t => {
+  const program = `
+    import { test } from 'node:test'
+    import { SqlAuthStore } from 'fastify-svc-auth'
+    import { authStoreContract } from 'fastify-svc-auth/testing'
+    authStoreContract(test, () => new SqlAuthStore(':memory:'))
+  `
+  const hooks = new URL('../typescript.mjs', import.meta.url).href
+  const folder = t.testdir({ 'store.test.mjs': program })
+  // env -i, not the option env: tap adds its loaders to that.
+  const { stdout } = await promisify(execFile)('env', ['-i', process.execPath, '--import', hooks, `${folder}/store.test.mjs`])
+
+  t.match(stdout, /^# fail 0$|^ℹ fail 0$/m)
+  t.match(stdout, /(?:#|ℹ) pass (?:[89]\d|1\d\d)\n/)
+})
