@@ -78,7 +78,10 @@ function declaredForPostgres (): Tables {
     ...columns.filter(column => column.primary).map(column => `${table}_pkey PRIMARY KEY (${column.name})`),
     ...primaryKeys.map(key => `${key.getName()} PRIMARY KEY (${namesOf(key.columns)})`),
     ...foreignKeys.map(key => `${key.getName()} ${foreignKeySentence(key)}`),
-    ...indexes.map(({ config }) => `CREATE ${config.unique ? 'UNIQUE ' : ''}INDEX ${config.name} ON public.${table} USING ${config.method} (${namesOf(config.columns)})`)
+    ...indexes.map(({ config }) => {
+      const kind = config.unique ? 'UNIQUE INDEX' : 'INDEX'
+      return `CREATE ${kind} ${config.name} ON public.${table} USING ${config.method} (${namesOf(config.columns)})`
+    })
   ].sort()]))
 }
 function declaredForSqlite (): Tables {
@@ -99,7 +102,8 @@ function columnSentence (column: PostgresConfig['columns'][number] | SqliteConfi
 }
 function foreignKeySentence (key: PostgresConfig['foreignKeys'][number] | SqliteConfig['foreignKeys'][number]): string {
   const { columns, foreignTable, foreignColumns } = key.reference()
-  return `FOREIGN KEY (${namesOf(columns)}) REFERENCES ${getTableName(foreignTable)}(${namesOf(foreignColumns)})${actionSentence('UPDATE', key.onUpdate)}${actionSentence('DELETE', key.onDelete)}`
+  const actions = actionSentence('UPDATE', key.onUpdate) + actionSentence('DELETE', key.onDelete)
+  return `FOREIGN KEY (${namesOf(columns)}) REFERENCES ${getTableName(foreignTable)}(${namesOf(foreignColumns)})${actions}`
 }
 function actionSentence (event: 'UPDATE' | 'DELETE', action = 'no action'): string {
   return action.toLowerCase() === 'no action' ? '' : ` ON ${event} ${action.toUpperCase()}`
@@ -111,7 +115,8 @@ function namesOf (columns: object[]): string {
 async function postgresTables (client: Sql): Promise<Tables> {
   return byTable(await client.unsafe<Row[]>(`
     with tables as (select oid, relname as "table" from pg_class where relnamespace = 'public'::regnamespace and relkind not in ('i', 'c'))
-    select "table", concat(attname, ' ', format_type(atttypid, atttypmod), case when attnotnull then ' NOT NULL' end, case when atthasdef then ' DEFAULT' end, ' COLLATE ' || nullif(collname, 'default')) as sentence
+    select "table", concat(attname, ' ', format_type(atttypid, atttypmod),
+        case when attnotnull then ' NOT NULL' end, case when atthasdef then ' DEFAULT' end, ' COLLATE ' || nullif(collname, 'default')) as sentence
       from tables join pg_attribute on attrelid = tables.oid and attnum > 0 and not attisdropped left join pg_collation on pg_collation.oid = attcollation
     union all
     select "table", concat(conname, ' ', pg_get_constraintdef(pg_constraint.oid)) from tables join pg_constraint on conrelid = tables.oid where contype <> 'n'
@@ -126,17 +131,20 @@ async function postgresTables (client: Sql): Promise<Tables> {
 function sqliteTables (connection: Database): Tables {
   return byTable(connection.prepare<[], Row>(`
     with tables as (select name as "table", sql from sqlite_master where type = 'table')
-    select "table", name || ' ' || lower(type) || iif("notnull", ' NOT NULL', '') || iif(dflt_value is null, '', ' DEFAULT') as sentence from tables, pragma_table_xinfo("table")
+    select "table", name || ' ' || lower(type) || iif("notnull", ' NOT NULL', '') || iif(dflt_value is null, '', ' DEFAULT') as sentence
+      from tables, pragma_table_xinfo("table")
     union all
     select "table", 'PRIMARY KEY (' || group_concat(name, ', ' order by pk) || ')' from tables, pragma_table_xinfo("table") where pk > 0 group by "table"
     union all
-    select tables."table", 'FOREIGN KEY (' || group_concat("from", ', ' order by seq) || ') REFERENCES ' || keys."table" || '(' || group_concat("to", ', ' order by seq) || ')'
+    select tables."table", 'FOREIGN KEY (' || group_concat("from", ', ' order by seq)
+        || ') REFERENCES ' || keys."table" || '(' || group_concat("to", ', ' order by seq) || ')'
       || iif(on_update = 'NO ACTION', '', ' ON UPDATE ' || on_update) || iif(on_delete = 'NO ACTION', '', ' ON DELETE ' || on_delete)
       from tables, pragma_foreign_key_list(tables."table") as keys group by tables."table", id
     union all
     select tbl_name, replace(replace(sql, '\`', ''), ',', ', ') from sqlite_master where type <> 'table' and sql is not null
     union all
-    select "table", clause.column1 from tables, (values ('CHECK'), ('COLLATE'), ('UNIQUE'), ('GENERATED'), ('DEFERRABLE'), ('AUTOINCREMENT'), ('STRICT'), ('WITHOUT')) as clause
+    select "table", clause.column1 from tables, (values ('CHECK'), ('COLLATE'), ('UNIQUE'), ('GENERATED'),
+      ('DEFERRABLE'), ('AUTOINCREMENT'), ('STRICT'), ('WITHOUT')) as clause
       where sql like '% ' || clause.column1 || '%'
   `).all())
 }

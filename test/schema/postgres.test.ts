@@ -14,8 +14,26 @@ t.test('there are three tables with the columns of the specification, and keys t
     }
   })
   t.strictSame(tables, [
-    { name: 'svc_auth_users', columns: ['user_id uuid', 'email? text', 'name? text', 'claims jsonb', 'extras jsonb'], primaryKey: ['user_id'], unique: [['email']], references: [] },
-    { name: 'svc_auth_credentials', columns: ['user_id uuid', 'pw_hash text'], primaryKey: ['user_id'], unique: [], references: ['user_id svc_auth_users cascade'] },
-    { name: 'svc_auth_provider_links', columns: ['provider text', 'subject text', 'user_id uuid', 'claims jsonb'], primaryKey: ['provider', 'subject'], unique: [['user_id', 'provider']], references: ['user_id svc_auth_users cascade'] }
+    {
+      name: 'svc_auth_users',
+      columns: ['user_id uuid', 'email? text', 'name? text', 'claims jsonb', 'extras jsonb'],
+      primaryKey: ['user_id'],
+      unique: [['email']],
+      references: []
+    },
+    {
+      name: 'svc_auth_credentials',
+      columns: ['user_id uuid', 'pw_hash text'],
+      primaryKey: ['user_id'],
+      unique: [],
+      references: ['user_id svc_auth_users cascade']
+    },
+    {
+      name: 'svc_auth_provider_links',
+      columns: ['provider text', 'subject text', 'user_id uuid', 'claims jsonb'],
+      primaryKey: ['provider', 'subject'],
+      unique: [['user_id', 'provider']],
+      references: ['user_id svc_auth_users cascade']
+    }
   ])
 })

@@ -16,6 +16,12 @@ t.test('there are three tables with the columns of the specification, and keys t
   t.strictSame(tables, [
     { name: 'svc_auth_users', columns: ['user_id', 'email?', 'name?', 'claims', 'extras'], primaryKey: ['user_id'], unique: [['email']], references: [] },
     { name: 'svc_auth_credentials', columns: ['user_id', 'pw_hash'], primaryKey: ['user_id'], unique: [], references: ['user_id svc_auth_users cascade'] },
-    { name: 'svc_auth_provider_links', columns: ['provider', 'subject', 'user_id', 'claims'], primaryKey: ['provider', 'subject'], unique: [['user_id', 'provider']], references: ['user_id svc_auth_users cascade'] }
+    {
+      name: 'svc_auth_provider_links',
+      columns: ['provider', 'subject', 'user_id', 'claims'],
+      primaryKey: ['provider', 'subject'],
+      unique: [['user_id', 'provider']],
+      references: ['user_id svc_auth_users cascade']
+    }
   ])
 })

@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import authPlugin, { SqlAuthStore } from '../../lib/index.js'
 import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 
-// As a program: an application with a store on the URL of its first argument. It ends when it is let go; what nobody catches ends it
+// As a program: an application with a store on the URL of its first argument. It ends when it is let go; an uncaught error ends it
 // before that, as in production.
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const app = Fastify({ logger: true })
@@ -48,7 +48,7 @@ export class AppProcess {
     return this.#send(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
   }
 
-  /** Keeps the cookie of whoever signed in last. */
+  /** Keeps the cookie of the last sign-in. */
   async #send (path: string, { headers, ...init }: RequestInit & { headers: Record<string, string> }): Promise<Answer> {
     const response = await fetch(new URL(path, this.#origin), { ...init, headers: { accept: 'application/json', cookie: this.#cookie, ...headers } })
     const [cookie] = response.headers.getSetCookie()

@@ -8,13 +8,21 @@ import type { AuthStore, LinkedIdentity, NewUser } from '../../lib/store/store.j
 /** How many write at once. */
 export const WRITERS = 8
 
-/** The user whom a writer makes: everything about him follows from his id. */
+/** The user that a writer makes: all their data follows from the id. */
 export function newUser (userId: string): NewUser & { email: string } {
   const email = `${userId}@example.com`
-  return { userId, email, emailVerified: false, name: 'Registered', claims: {}, link: { provider: 'local', subject: email, claims: { sub: userId } }, passwordHash: `the hash of ${userId}` }
+  return {
+    userId,
+    email,
+    emailVerified: false,
+    name: 'Registered',
+    claims: {},
+    link: { provider: 'local', subject: email, claims: { sub: userId } },
+    passwordHash: `the hash of ${userId}`
+  }
 }
 
-/** The second way in, which some of them get; with it comes another name. */
+/** The second link, which some of the users get; it brings another name. */
 export function secondIdentity (userId: string): LinkedIdentity {
   return { provider: 'dev', subject: userId, claims: { sub: userId, name: 'Linked' }, verifiedEmail: newUser(userId).email }
 }

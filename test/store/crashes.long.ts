@@ -16,7 +16,7 @@ const MOST_WRITES = 150
 /** Longer than a write takes. */
 const MOST_MILLISECONDS = 5
 
-/** A second way in and the name that comes with it are one write. */
+/** A second link and the name that it brings are one write. */
 const HALF_LINKED = `
   select user_id from svc_auth_users
     where (name = 'Linked') <> (user_id in (select user_id from svc_auth_provider_links where provider = 'dev'))`
@@ -55,7 +55,7 @@ t.test('when Postgres is killed, it has what it has acknowledged, nothing is hal
   })
 })
 
-/** Lets a process write to the database and, at a moment that nobody chose, `strike` end that; again and again, on what was there before. */
+/** Lets a process write to the database and, at a random moment, `strike` end that; again and again, on what was there before. */
 async function crash (t: Test, database: TestDatabase, strike: (writing: Writing) => Promise<void>): Promise<void> {
   const everything: string[] = []
   for (let round = 1; round <= ROUNDS; round++) {

@@ -29,7 +29,7 @@ const AT_MOST_MS = 15_000
 // Most of these tests wait; each has what it waits for to itself.
 t.jobs = 5
 
-t.test('an application outlives its Postgres', { buffered: true }, async t => {
+t.test('an application survives the end of its Postgres', { buffered: true }, async t => {
   const server = await startPostgres(t)
   const url = await server.createDatabase()
   await server.stop()
@@ -40,7 +40,7 @@ t.test('an application outlives its Postgres', { buffered: true }, async t => {
     t.match(await answer, { status: 503, body: { code: 'unavailable' } })
   }
 
-  await t.test('it starts without one, and answers whatever needs none', async t => {
+  await t.test('the application starts without Postgres, and answers requests that need none', async t => {
     await isRefused(t, app.post('/auth/local/register', ADA))
     await isRefused(t, app.post('/auth/local/login', ADA))
 
@@ -48,14 +48,14 @@ t.test('an application outlives its Postgres', { buffered: true }, async t => {
     t.match(await app.get('/private'), { status: 401 })
   })
 
-  await t.test('it works when there is one, with tables that it makes then', async t => {
+  await t.test('the application works when Postgres starts, and makes its tables then', async t => {
     await server.start()
 
     t.match(await app.post('/auth/local/register', ADA), { status: 201 })
     t.match(await app.get('/private'), { status: 200 })
   })
 
-  await t.test('it is stopped: sign-ins and guards are unavailable until it is back, other routes go on', async t => {
+  await t.test('when Postgres is stopped, sign-ins and guards are unavailable until it is back, other routes go on', async t => {
     const { body: { token } } = await app.post('/auth/local/token', {}) as { body: { token: string } }
     await server.stop()
 
@@ -77,7 +77,7 @@ t.test('an application outlives its Postgres', { buffered: true }, async t => {
   })
 
   for (const [how, strike] of [['stopped', server.stop], ['killed', async () => { server.signal('SIGKILL') }]] as const) {
-    await t.test(`it is ${how} with sign-ins under way: each has an answer, and the next ones work`, async t => {
+    await t.test(`when Postgres is ${how} with sign-ins under way, each has an answer, and the next ones work`, async t => {
       const statuses: number[] = []
       const signIn = async (): Promise<void> => { statuses.push((await app.post('/auth/local/login', ADA)).status) }
       const over = new AbortController()
@@ -97,7 +97,7 @@ t.test('an application outlives its Postgres', { buffered: true }, async t => {
     })
   }
 
-  await t.test('it has ended by itself and told the log, once a request, what was the matter', async t => {
+  await t.test('the application ends by itself, and has logged the failure once a request', async t => {
     t.equal(await app.end(), 0)
 
     // Those of guards are logged by the application.
@@ -108,7 +108,7 @@ t.test('an application outlives its Postgres', { buffered: true }, async t => {
   })
 })
 
-t.test('a Postgres that has gone deaf', { buffered: true }, async t => {
+t.test('an application survives a Postgres that does not answer', { buffered: true }, async t => {
   t.jobs = 4
   const server = await startPostgres(t)
   const url = await server.createDatabase()
@@ -169,7 +169,7 @@ t.test('a Postgres that has gone deaf', { buffered: true }, async t => {
   ])
 
   server.signal('SIGCONT')
-  await t.test('when it hears again, everything works', async t => {
+  await t.test('everything works when Postgres answers again', async t => {
     t.equal((await new Browser(app).post('/auth/local/login', ADA)).statusCode, 200)
     t.equal((await browser.post('/auth/local/token')).statusCode, 200)
     for (const store of engines) t.match(await store.findUser({ email: ADA.email }), { name: 'Ada' })
@@ -207,7 +207,7 @@ t.test('connections with TLS that have gone silent are replaced after one call, 
   t.ok(Date.now() - since < AT_MOST_MS)
 })
 
-t.test('a certificate that nobody vouches for is refused where the URL wants it verified', { buffered: true }, async t => {
+t.test('a certificate from an unknown authority is refused when the URL asks for verification', { buffered: true }, async t => {
   const proxy = await startProxy(t, await emptyDatabase(t), await selfSigned('localhost'))
   const store = open(t, changed(proxy.url, { hostname: 'localhost', search: 'sslmode=verify-full' }))
 
@@ -300,7 +300,10 @@ t.test('a pooler that refuses a time limit in the URL is told of in the cause', 
   proxy.fate = 'takes no time limit'
   const store = open(t, changed(proxy.url, { search: 'statement_timeout=1000' }))
 
-  await t.rejects(store.findUser(ADA), { ...UNAVAILABLE, cause: { message: /unsupported startup parameter: statement_timeout; remove the parameter that the pooler refuses from the URL/ } })
+  await t.rejects(
+    store.findUser(ADA),
+    { ...UNAVAILABLE, cause: { message: /unsupported startup parameter: statement_timeout; remove the parameter that the pooler refuses from the URL/ } }
+  )
 })
 
 t.test('an IPv6 address is the host of a URL, alone and among others', { buffered: true }, async t => {
@@ -316,7 +319,11 @@ t.test('an IPv6 address is the host of a URL, alone and among others', { buffere
 
   t.equal(await open(t, hosts(`[::1]:${ipv6Port}`)).findUser(ADA), null)
   t.equal(await open(t, hosts(`127.0.0.1:1,[::1]:${ipv6Port}`)).findUser(ADA), null)
-  await t.rejects(open(t, hosts('[::1]')).findUser(ADA), { ...UNAVAILABLE, cause: { message: /ECONNREFUSED ::1:5432/ } }, 'the port of Postgres, where the URL names none')
+  await t.rejects(
+    open(t, hosts('[::1]')).findUser(ADA),
+    { ...UNAVAILABLE, cause: { message: /ECONNREFUSED ::1:5432/ } },
+    'the port of Postgres, where the URL names none'
+  )
 })
 
 t.test('connections that are reset fail what is in flight on them, and nothing else', { buffered: true }, async t => {

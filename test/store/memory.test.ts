@@ -5,9 +5,16 @@ import { authStoreContract } from '../../lib/testing.js'
 t.test('MemoryAuthStore', async t => {
   authStoreContract((name, check) => t.test(name, check), () => new MemoryAuthStore())
 
-  t.test('users are still there after it was closed', async t => {
+  t.test('users can be read after the store was closed', async t => {
     const store = new MemoryAuthStore()
-    await store.createUser({ userId: '1', email: 'ada@example.com', emailVerified: true, name: null, claims: {}, link: { provider: 'dev', subject: '1', claims: { sub: '1' } } })
+    await store.createUser({
+      userId: '1',
+      email: 'ada@example.com',
+      emailVerified: true,
+      name: null,
+      claims: {},
+      link: { provider: 'dev', subject: '1', claims: { sub: '1' } }
+    })
 
     await store.close()
 

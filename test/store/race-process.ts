@@ -6,7 +6,7 @@ import authPlugin, { SqlAuthStore } from '../../lib/index.js'
 import type { Identity } from '../../lib/providers/provider.js'
 import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 
-/** What somebody does in a race. */
+/** What a user does in a race. */
 export type Move =
   | { does: 'sign in', provider: string, identity: Identity }
   | { does: 'register', email: string, password: string }
@@ -35,7 +35,12 @@ export async function startRacer (target: string): Promise<Racer> {
         return (await userOfIdentity({ store, linking: 'verified-email', onSignIn: null }, { provider: move.provider, ...move.identity })).user.userId
       case 'register': {
         const { email, password } = move
-        const response = await app.inject({ method: 'POST', url: '/auth/local/register', headers: { accept: 'application/json' }, payload: { email, password } })
+        const response = await app.inject({
+          method: 'POST',
+          url: '/auth/local/register',
+          headers: { accept: 'application/json' },
+          payload: { email, password }
+        })
         const { userId, code }: Record<string, unknown> = response.json()
         if (response.statusCode !== 201) throw new Refusal(String(code))
         return String(userId)

@@ -10,8 +10,8 @@ import { type Move, type Outcome, type Racer, startRacer } from './race-process.
 
 t.setTimeout(300_000)
 
-t.test('Postgres', async t => testRaces(t, postgresDatabase(await emptyDatabase(t))))
-t.test('an SQLite file', async t => testRaces(t, sqliteDatabase(t)))
+t.test('races on Postgres leave whole accounts', async t => testRaces(t, postgresDatabase(await emptyDatabase(t))))
+t.test('races on an SQLite file leave whole accounts', async t => testRaces(t, sqliteDatabase(t)))
 
 /** What must come out of simultaneous calls, whichever of them is first: on two processes and on two stores of this one. */
 async function testRaces (t: Test, database: TestDatabase): Promise<void> {
@@ -35,13 +35,19 @@ async function testRaces (t: Test, database: TestDatabase): Promise<void> {
       const [user, ...others] = await database.query('select user_id, email from svc_auth_users')
       t.match(user, { email: emailVerified ? 'ada@example.com' : null })
       t.strictSame(others, [])
-      t.strictSame(await database.query('select provider, subject, user_id from svc_auth_provider_links'), [{ provider: 'dev', subject: 'ada-1', user_id: user?.user_id }])
+      t.strictSame(
+        await database.query('select provider, subject, user_id from svc_auth_provider_links'),
+        [{ provider: 'dev', subject: 'ada-1', user_id: user?.user_id }]
+      )
       t.strictSame(outcomes, signIns.map(() => ({ userId: user?.user_id })))
     })
   }
 
   test('200 registrations of one e-mail make one account, and 199 are told that it exists', async t => {
-    const registrations = Array.from({ length: 200 }, (_, index): Move => ({ does: 'register', email: 'ada@example.com', password: `the password of ${index}` }))
+    const registrations = Array.from(
+      { length: 200 },
+      (_, index): Move => ({ does: 'register', email: 'ada@example.com', password: `the password of ${index}` })
+    )
 
     const outcomes = await race(registrations)
 
@@ -62,12 +68,15 @@ async function testRaces (t: Test, database: TestDatabase): Promise<void> {
 
       const user = await store.findUser({ email })
       t.strictSame(outcomes, [{ userId: user?.userId }, { userId: user?.userId }])
-      t.strictSame((await store.links(String(user?.userId))).map(({ provider, subject }) => `${subject} at ${provider}`), [`subject-${round} at one`, `subject-${round} at two`])
+      t.strictSame(
+        (await store.links(String(user?.userId))).map(({ provider, subject }) => `${subject} at ${provider}`),
+        [`subject-${round} at one`, `subject-${round} at two`]
+      )
     }
     t.equal((await database.query('select user_id from svc_auth_users')).length, 30)
   })
 
-  test('of two users who come by one verified e-mail one gets it, and both are signed in', async t => {
+  test('of two users whose providers report one verified e-mail one gets it, and both are signed in', async t => {
     for (let round = 0; round < 30; round++) {
       const email = `round-${round}@example.com`
       const subjects = [`ada-${round}`, `bob-${round}`]
@@ -107,10 +116,13 @@ async function testRaces (t: Test, database: TestDatabase): Promise<void> {
     const last = claims.findIndex((_, index) => link?.claims.name === `Ada the ${index}th`)
     t.strictSame(others, [])
     t.strictSame(link?.claims, { sub: 'ada-1', email: `ada-${last}@example.com`, name: `Ada the ${last}th` })
-    t.strictSame(user, { userId: userIdOf(ada), email: `ada-${last}@example.com`, emailVerified: true, name: `Ada the ${last}th`, claims: Object.assign({}, ...claims) })
+    t.strictSame(
+      user,
+      { userId: userIdOf(ada), email: `ada-${last}@example.com`, emailVerified: true, name: `Ada the ${last}th`, claims: Object.assign({}, ...claims) }
+    )
   })
 
-  test('a user who is deleted while he signs in is gone or new, and whole', async t => {
+  test('a user who is deleted during a sign-in is gone or new, and whole', async t => {
     for (let round = 0; round < 50; round++) {
       const email = `round-${round}@example.com`
       const [old] = await race([signIn('dev', `subject-${round}`, { email })])
@@ -144,7 +156,10 @@ async function forkRacer (target: string): Promise<Racer> {
   const child = fork(fileURLToPath(new URL('race-process.ts', import.meta.url)), [target], { execArgv: process.execArgv })
   const exited = once(child, 'exit')
   const message = async (): Promise<unknown> => {
-    const [message]: unknown[] = await Promise.race([once(child, 'message'), exited.then(([code]) => { throw new Error(`the process of a racer ended with ${code}`) })])
+    const [message]: unknown[] = await Promise.race([
+      once(child, 'message'),
+      exited.then(([code]) => { throw new Error(`the process of a racer ended with ${code}`) })
+    ])
     return message
   }
   await message()
@@ -174,8 +189,16 @@ function raceOf (racers: Racer[]): (moves: Move[]) => Promise<Outcome[]> {
   }
 }
 
-function signIn (provider: string, subject: string, { email, name, emailVerified = email !== undefined }: { email?: string, name?: string, emailVerified?: boolean } = {}): Move {
-  return { does: 'sign in', provider, identity: { subject, claims: { sub: subject, ...(email !== undefined && { email }), ...(name !== undefined && { name }) }, emailVerified } }
+function signIn (
+  provider: string,
+  subject: string,
+  { email, name, emailVerified = email !== undefined }: { email?: string, name?: string, emailVerified?: boolean } = {}
+): Move {
+  return {
+    does: 'sign in',
+    provider,
+    identity: { subject, claims: { sub: subject, ...(email !== undefined && { email }), ...(name !== undefined && { name }) }, emailVerified }
+  }
 }
 
 function userIdOf (outcome: Outcome | undefined): string {

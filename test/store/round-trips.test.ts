@@ -12,7 +12,7 @@ import { type TcpProxy, startProxy } from '../helpers/tcp-proxy.js'
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const BOB = { subject: 'bob', email: 'bob@example.com' }
 
-t.test('once its statements are prepared, Postgres is asked once', async t => {
+t.test('an operation with prepared statements asks Postgres once', async t => {
   const proxy = await startProxy(t, await emptyDatabase(t))
   const requests = await requestsTo(t, new SqlAuthStore(proxy.url))
 
@@ -37,7 +37,7 @@ t.test('Drizzle builds no statement while requests are answered', async t => {
   t.strictSame(built.map(calls => calls().length), [0, 0, 0, 0, 0])
 })
 
-/** What people of an application do, who have accounts there; each resolves when he was let in. */
+/** What users of an application do; each call resolves when the user was admitted. */
 async function requestsTo (t: Test, store: SqlAuthStore): Promise<Record<string, () => Promise<void>>> {
   const app = await startApp(t, { baseUrl: 'http://localhost:3000', providers: [new OwnProvider('dev')], local: localProvider(), store }, {}, app => {
     app.get('/guarded', { preHandler: app.auth.requireUser }, async () => 'welcome')

@@ -21,8 +21,19 @@ import { sqlTarget } from '../../lib/store/sql-target.js'
 import { SqlAuthStore } from '../../lib/store/sql.js'
 import { listening } from '../helpers/loopback.js'
 
-const ADA = { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', email: 'ada@example.com', emailVerified: true, name: 'Ada', claims: {}, link: { provider: 'dev', subject: '1', claims: { sub: '1' } } }
-const NO_ENGINE = { name: 'OptionsError', code: 'invalid_options', message: /^target must be an SQLite file, a sqlite:, file: or postgres: URL, :memory:, or an existing engine: / }
+const ADA = {
+  userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11',
+  email: 'ada@example.com',
+  emailVerified: true,
+  name: 'Ada',
+  claims: {},
+  link: { provider: 'dev', subject: '1', claims: { sub: '1' } }
+}
+const NO_ENGINE = {
+  name: 'OptionsError',
+  code: 'invalid_options',
+  message: /^target must be an SQLite file, a sqlite:, file: or postgres: URL, :memory:, or an existing engine: /
+}
 
 /** An empty folder that relative paths are in for the time of a test. */
 function emptyFolder (t: Test): string {
@@ -101,7 +112,7 @@ for (const target of [':memory:', 'sqlite::memory:', 'file::memory:', 'sqlite://
   })
 }
 
-t.test('without a target it is the setting LOCAL_AUTH_DB', async t => {
+t.test('the default target is the setting LOCAL_AUTH_DB', async t => {
   const folder = emptyFolder(t)
   process.env.LOCAL_AUTH_DB = 'sqlite:of-the-setting.db'
 
@@ -109,7 +120,7 @@ t.test('without a target it is the setting LOCAL_AUTH_DB', async t => {
   t.ok(await keepsUsersIn(join(folder, 'of-the-option.db'), './of-the-option.db'), 'the option goes first')
 })
 
-t.test('without target and setting it is ./local-auth.db', async t => {
+t.test('without target and setting the target is ./local-auth.db', async t => {
   const folder = emptyFolder(t)
 
   t.ok(await keepsUsersIn(join(folder, 'local-auth.db')))
@@ -117,7 +128,14 @@ t.test('without target and setting it is ./local-auth.db', async t => {
 
 t.test('another scheme is refused by name, and nothing else of the URL is printed', async t => {
   for (const scheme of ['mysql', 'mongodb+srv', 'https', 'libsql', 'MSSQL']) {
-    const refused = t.throws(() => new SqlAuthStore(`${scheme}://root:hunter2@db.example/users`), { name: 'OptionsError', code: 'invalid_options', message: new RegExp(`^target has the scheme "${scheme.toLowerCase().replace('+', '\\+')}:", which is not known`) })
+    const refused = t.throws(
+      () => new SqlAuthStore(`${scheme}://root:hunter2@db.example/users`),
+      {
+        name: 'OptionsError',
+        code: 'invalid_options',
+        message: new RegExp(`^target has the scheme "${scheme.toLowerCase().replace('+', '\\+')}:", which is not known`)
+      }
+    )
     t.notOk(String(refused).includes('hunter2'))
   }
 })
@@ -131,7 +149,10 @@ t.test('a target that names no file is refused: users would be lost', async t =>
 t.test('an empty setting is refused, and is named', async t => {
   process.env.LOCAL_AUTH_DB = ''
 
-  t.throws(() => new SqlAuthStore(), { name: 'OptionsError', message: 'target must not be empty; set LOCAL_AUTH_DB to an SQLite file or a postgres: URL, or leave it unset' })
+  t.throws(
+    () => new SqlAuthStore(),
+    { name: 'OptionsError', message: 'target must not be empty; set LOCAL_AUTH_DB to an SQLite file or a postgres: URL, or leave it unset' }
+  )
 })
 
 t.test('a file URL that no file can have is refused', async t => {
@@ -140,7 +161,7 @@ t.test('a file URL that no file can have is refused', async t => {
   }
 })
 
-t.test('a path of Windows is a file: its drive is no scheme', async t => {
+t.test('a path of Windows is a file: its drive is not a scheme', async t => {
   for (const file of ['C:\\users.db', 'c:/app/users.db', 'D:users.db']) t.strictSame(sqlTarget(file), { dialect: 'sqlite', file })
 })
 
@@ -208,7 +229,11 @@ const BROKEN_POSTGRES_URLS = [
 
 for (const url of BROKEN_POSTGRES_URLS) {
   t.test(`${url} is refused, and is not printed`, async t => {
-    const expected = { name: 'OptionsError', code: 'invalid_options', message: /^target must be a whole postgres: URL, such as postgres:\/\/user:password@localhost:5432\/app; / }
+    const expected = {
+      name: 'OptionsError',
+      code: 'invalid_options',
+      message: /^target must be a whole postgres: URL, such as postgres:\/\/user:password@localhost:5432\/app; /
+    }
     process.env.LOCAL_AUTH_DB = url
 
     const refused = [t.throws(() => new SqlAuthStore(url), expected), t.throws(() => new SqlAuthStore(), expected, 'as the setting too')]
@@ -225,7 +250,10 @@ t.test('the setting LOCAL_AUTH_DB may be a postgres: URL', async t => {
   const store = new SqlAuthStore()
   t.teardown(() => store.close())
 
-  const answered = t.rejects(store.findUser({ userId: ADA.userId }), { code: 'unavailable', cause: { message: 'Postgres: nobody is let in; correct user and password' } })
+  const answered = t.rejects(
+    store.findUser({ userId: ADA.userId }),
+    { code: 'unavailable', cause: { message: 'Postgres: nobody is let in; correct user and password' } }
+  )
   const [socket]: Socket[] = await once(server, 'connection')
   const [greeting]: Buffer[] = socket === undefined ? [] : await once(socket, 'data')
   socket?.end(refusal('28P01', 'nobody is let in'))
@@ -235,7 +263,7 @@ t.test('the setting LOCAL_AUTH_DB may be a postgres: URL', async t => {
   t.strictSame(readdirSync(folder), [])
 })
 
-t.test('an existing engine is told by what it can do', async t => {
+t.test('an existing engine is recognised by its methods', async t => {
   const connection = new SqliteDatabase(':memory:')
   const client = postgres('postgres://localhost/app')
   const pool = new pg.Pool({ connectionString: 'postgres://localhost/app' })
@@ -245,21 +273,26 @@ t.test('an existing engine is told by what it can do', async t => {
     await Promise.all([client.end(), pool.end(), pglite.close()])
   })
 
-  t.test('better-sqlite3 and Drizzle on it', async t => {
+  t.test('better-sqlite3 and Drizzle on better-sqlite3 are SQLite engines', async t => {
     t.strictSame(sqlTarget(connection), { dialect: 'sqlite', connection })
     for (const db of [drizzleSqlite(connection), drizzleSqlite({ client: connection, schema: {} })]) t.equal(propertyOf(sqlTarget(db), 'db'), db)
     t.equal(sqlTarget(drizzleSqlite(connection)).dialect, 'sqlite')
   })
 
-  t.test('the package postgres', async t => {
+  t.test('a client of the package postgres is a Postgres engine', async t => {
     const target = sqlTarget(client)
 
     t.equal(target.dialect, 'postgres')
     t.equal(propertyOf(target, 'client'), client)
   })
 
-  t.test('Drizzle on any Postgres driver', async t => {
-    const databases = [drizzlePostgresJs(postgres('postgres://localhost/app')), drizzleNodePostgres(pool), drizzlePglite(pglite), drizzlePgProxy(async () => ({ rows: [] }))]
+  t.test('Drizzle on any Postgres driver is a Postgres engine', async t => {
+    const databases = [
+      drizzlePostgresJs(postgres('postgres://localhost/app')),
+      drizzleNodePostgres(pool),
+      drizzlePglite(pglite),
+      drizzlePgProxy(async () => ({ rows: [] }))
+    ]
 
     for (const db of databases) {
       const target = sqlTarget(db)
@@ -268,13 +301,13 @@ t.test('an existing engine is told by what it can do', async t => {
     }
   })
 
-  t.test('and may be passed in as its type says', async t => {
+  t.test('the type of a target accepts each engine', async t => {
     const engines: SqlEngine[] = [connection, drizzleSqlite(connection), client, drizzleNodePostgres(pool), drizzlePglite(pglite)]
 
     for (const engine of engines) await t.resolves(new SqlAuthStore(engine).close())
   })
 
-  t.test('what lies below one, and the databases of others, are refused', async t => {
+  t.test('drivers below an engine, and databases of other dialects, are refused', async t => {
     const others = [
       pool,
       pglite,
@@ -297,11 +330,14 @@ t.test('an existing engine is told by what it can do', async t => {
   })
 })
 
-t.test('what is no engine is refused', async t => {
+t.test('a value that is not an engine is refused', async t => {
   const nonsense = [
-    null, 0, 5, true, 1n, {}, [], () => {}, class {}, Symbol('a'), new Map(), new URL('file:///users.db'), new URL('postgres://localhost/app'), Buffer.from('users.db'), ['users.db'],
+    null, 0, 5, true, 1n, {}, [], () => {}, class {}, Symbol('a'), new Map(),
+    new URL('file:///users.db'), new URL('postgres://localhost/app'), Buffer.from('users.db'), ['users.db'],
     { prepare () {} }, { pragma () {} }, { prepare: true, pragma: true }, { $client: {} }, { $client: null }, { $client: () => {} },
-    { execute () {} }, { refreshMaterializedView () {} }, { unsafe () {}, reserve () {} }, Object.assign(() => {}, { unsafe () {} }), Object.assign(() => {}, { execute () {}, refreshMaterializedView () {} })
+    { execute () {} }, { refreshMaterializedView () {} }, { unsafe () {}, reserve () {} },
+    Object.assign(() => {}, { unsafe () {} }),
+    Object.assign(() => {}, { execute () {}, refreshMaterializedView () {} })
   ]
 
   for (const target of nonsense) t.throws(() => new SqlAuthStore(target as never), NO_ENGINE)

@@ -9,7 +9,10 @@ export async function startProcess (t: Test, target: string, execArgv: string[] 
   const child = fork(fileURLToPath(new URL('store-process.ts', import.meta.url)), [target], { execArgv: [...process.execArgv, ...execArgv] })
   const exited = once(child, 'exit')
   const message = async (): Promise<unknown> => {
-    const [message]: unknown[] = await Promise.race([once(child, 'message'), exited.then(([code]) => { throw new Error(`the process of the store ended with ${code}`) })])
+    const [message]: unknown[] = await Promise.race([
+      once(child, 'message'),
+      exited.then(([code]) => { throw new Error(`the process of the store ended with ${code}`) })
+    ])
     return message
   }
   const end = async () => {

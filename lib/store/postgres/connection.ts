@@ -58,7 +58,7 @@ export class Connection {
     this.#client = driver(url, options)
   }
 
-  /** Runs a statement. If there is no connection, each host of the URL is tried once. */
+  /** Runs a statement. Without a connection, each host of the URL is tried once. */
   async run<T> (statement: (client: postgres.Sql) => Promise<T>): Promise<T> {
     this.#attempts = 0
     this.#failure = undefined

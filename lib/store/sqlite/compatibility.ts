@@ -8,7 +8,7 @@
  */
 export function incompatibility (database: object, node: string = process.versions.node): string | null {
   const [major = 0, minor = 0] = node.split('.').map(Number)
-  // The method was added in version 13. In a bundle there is no version number to read.
+  // The method was added in version 13. A bundle holds no version number to read.
   const is13 = 'explain' in database
   if (is13 && major < 22) {
     return `better-sqlite3 13 and later crash on Node.js ${node}; run Node.js 22 or later`
