@@ -480,7 +480,7 @@ t.test('an SQLite file that another process has to itself makes a sign-in unavai
   const refused = await registration
 
   t.strictSame([refused.statusCode, refused.json().code], [503, 'unavailable'])
-  t.match(errorsOf(logged.join('')), [{ err: { message: /database is locked; another process holds the lock/ } }])
+  t.match(errorsOf(logged.join('')), [{ err: { message: /database is locked; another process has held the lock/ } }])
   other.exec('rollback')
   t.equal((await new Browser(app).post('/auth/local/register', ADA)).statusCode, 201)
 
