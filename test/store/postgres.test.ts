@@ -24,9 +24,6 @@ import { emptyDatabase } from '../helpers/postgres.js'
 import { isThorough } from '../helpers/thorough.js'
 import { startProcess } from './start-process.js'
 
-/** Loads Drizzle and the driver before the first call. */
-const LOADED_BEFORE = ['--import', new URL('../../lib/store/postgres/open.ts', import.meta.url).href, '--import', 'postgres']
-
 type Target = string | SqlEngine
 
 /** Runs SQL past the store; resolves to the rows of a single statement. */
