@@ -141,7 +141,7 @@ export class TestProvider {
    */
   authorize (authorizationUrl: string): URL {
     const query = new URL(authorizationUrl).searchParams
-    const callback = new URL(query.get('redirect_uri') ?? '')
+    const callback = new URL(String(query.get('redirect_uri')))
     const code = randomUUID()
     this.#grants.set(code, {
       redirectUri: query.get('redirect_uri'),
@@ -195,10 +195,10 @@ export class TestProvider {
     const form = new URLSearchParams(await text(request))
     const isClient = form.get('client_id') === CLIENT_ID && form.get('client_secret') === this.#clientSecret
     if (!isClient) return [401, { error: 'invalid_client' }]
-    const code = form.get('code') ?? ''
+    const code = String(form.get('code'))
     const grant = this.#grants.get(code)
     this.#grants.delete(code)
-    const challenge = createHash('sha256').update(form.get('code_verifier') ?? '').digest('base64url')
+    const challenge = createHash('sha256').update(String(form.get('code_verifier'))).digest('base64url')
     if (grant?.redirectUri !== form.get('redirect_uri') || grant.challenge !== challenge) {
       return [400, { error: 'invalid_grant' }]
     }

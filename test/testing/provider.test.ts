@@ -111,6 +111,8 @@ t.test('a client that does not keep to the protocol gets nothing', async t => {
   t.strictSame(await post(wrongSecret), [401, { error: 'invalid_client' }])
   t.equal((await fetch(`${google.issuer}/userinfo`)).status, 401)
   t.equal((await fetch(`${google.issuer}/nothing`)).status, 404)
+  authorization.searchParams.delete('state')
+  t.equal(google.authorize(authorization.href).searchParams.get('state'), '')
 })
 
 t.test('a code is good once, and for its verifier alone', async t => {
