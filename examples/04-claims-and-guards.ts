@@ -10,7 +10,7 @@ import authPlugin, { LocalIdentityProvider } from 'fastify-svc-auth'
 
 declare module 'fastify-svc-auth' {
   interface AuthorizationClaims {
-    role?: 'admin' | 'editor'
+    role?: 'admin' | 'editor' | 'member'
   }
 }
 

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { writeFile } from 'node:fs/promises'
+import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -39,7 +39,7 @@ function blocksOf (markdown: Markdown, page = 'block'): Block[] {
   })
 }
 
-const BLOCKS = [...DOCS.pages].flatMap(([path, page]) => blocksOf(page, basename(path, '.md')))
+const BLOCKS = [...DOCS.pages].flatMap(([path, page]) => blocksOf(page, path.replace('/', '-').replace(/\.md$/, '')))
 
 /** The files that the blocks import. */
 const parsed = new Map<string, ts.SourceFile | undefined>()
@@ -81,6 +81,15 @@ t.test('code that does not compile is found', async t => {
   const wrong = blocksOf(new Markdown(['```ts', "await app.auth.grant(userId, 'admin')", '```', '   ```ts', '   // named.ts', '   const claims: string = app.authProviders', '   ```', ''].join('\n')))
 
   t.match(mistakesIn([{ name: 'given.ts', code: GIVEN }, ...wrong]), [/^documented\/block-1\.ts:1 .*not assignable/, /^documented\/named\.ts:2 .*not assignable/])
+})
+
+t.test('each numbered example is a block of a guide, letter for letter', async t => {
+  const names = (await readdir(join(ROOT, 'examples'))).filter(name => /^\d\d-/.test(name))
+  const guides = [...DOCS.pages].filter(([path]) => path.startsWith('docs/'))
+  const blocks = guides.flatMap(([, page]) => page.blocks('ts'))
+
+  t.equal(names.length, 8)
+  for (const name of names) t.ok(blocks.includes(await readFile(join(ROOT, 'examples', name), 'utf8')), name)
 })
 
 t.test('the first sign-in of README works, as it is written', async t => {
