@@ -38,7 +38,7 @@ async function load (name: string): Promise<Record<string, any>> {
 
 t.test('the tests of the page on testing pass', async t => {
   const tests = [...FILES.keys()].filter(name => name.endsWith('.test.ts'))
-  t.equal(tests.length, 2)
+  t.equal(tests.length, 3)
   for (const name of tests) t.match(await run(name), / pass 1\n/)
 })
 
@@ -112,6 +112,36 @@ t.test('an invitation lets a user in who comes through a provider, and others st
   t.match(await app.auth.findUser({ userId: userId ?? '' }), { claims: { role: 'member' } })
   t.match(refused.headers.location ?? refused.body, 'not_invited')
   t.equal(await app.auth.findUser({ provider: 'google', subject: '2' }), null)
+})
+
+t.test('the first invitation comes from a script, and makes an administrator', async t => {
+  const { setUpInvitations } = await load('invitations.ts')
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await setUpInvitations(app, { local: localProvider(), baseUrl: BASE_URL, session: { secret: SESSION_SECRET } })
+  const { pathname, search } = new URL(await run('first-invitation.ts', { LOCAL_IDP_SECRET: LOCAL_SECRET }))
+  const browser = new Browser(app)
+
+  await browser.get(pathname + search.trim(), { accept: 'text/html' })
+  const registered = await browser.post('/auth/local/register', { email: 'ada@example.com', password: PASSWORD })
+  const invitation = await browser.post('/invitations', {})
+
+  t.match(registered.json(), { claims: { role: 'admin' } })
+  t.match(invitation.json().path, /^\/invitation\?token=/)
+})
+
+t.test('the id of a token is noted once, also by two requests at once', async t => {
+  const { useOnce } = await load('used-tokens.ts')
+  const client = postgres(await emptyDatabase(t))
+  t.teardown(() => client.end())
+  await client`create table used_tokens (id text primary key, expires timestamp not null)`
+  const db = drizzle({ client })
+  const later = new Date(Date.now() + 60_000)
+
+  t.strictSame((await Promise.all([useOnce(db, 'a', later), useOnce(db, 'a', later)])).sort(), [false, true])
+  t.equal(await useOnce(db, 'b', new Date(0)), true)
+  t.equal(await useOnce(db, 'a', later), false)
+  t.strictSame([...await client`select id from used_tokens`], [{ id: 'a' }], 'expired ids are deleted')
 })
 
 t.test('a link in an e-mail signs in once, and tells nobody which addresses have accounts', async t => {

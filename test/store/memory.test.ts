@@ -3,7 +3,7 @@ import { MemoryAuthStore } from '../../lib/store/memory.js'
 import { authStoreContract } from '../../lib/testing.js'
 
 t.test('MemoryAuthStore', async t => {
-  authStoreContract((name, check) => t.test(name, check), () => new MemoryAuthStore())
+  authStoreContract(t.test, () => new MemoryAuthStore())
 
   t.test('users can be read after the store was closed', async t => {
     const store = new MemoryAuthStore()

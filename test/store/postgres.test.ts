@@ -86,7 +86,7 @@ for (const [name, emptyPlace] of Object.entries(ENGINES).filter(([name]) => isTh
       return open(t, engine)
     }
 
-    authStoreContract((name, check) => t.test(name, check), async () => {
+    authStoreContract(t.test, async () => {
       return { store: await emptyStore(t), twin: open(t, two) }
     })
 

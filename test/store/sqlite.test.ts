@@ -32,19 +32,19 @@ const ENGINES_ON_A_FILE: Record<string, (t: Test, file: string) => SqlAuthStore>
 t.setTimeout(300_000) // Many processes take long to start where there are few cores.
 
 t.test('SqlAuthStore in memory', async t => {
-  authStoreContract((name, check) => t.test(name, check), () => new SqlAuthStore(':memory:'))
+  authStoreContract(t.test, () => new SqlAuthStore(':memory:'))
 })
 
 t.test('SqlAuthStore on a file, through two connections', async t => {
   const folder = t.testdir()
-  authStoreContract((name, check) => t.test(name, check), () => {
+  authStoreContract(t.test, () => {
     const file = join(folder, `${randomUUID()}.db`)
     return { store: open(t, file), twin: open(t, file) }
   })
 })
 
 t.test("SqlAuthStore on the application's Drizzle database", async t => {
-  authStoreContract((name, check) => t.test(name, check), () => {
+  authStoreContract(t.test, () => {
     const connection = connect(t)
     return { store: open(t, drizzle(connection, { casing: 'snake_case' })), twin: open(t, connection) }
   })
