@@ -20,8 +20,14 @@ async function audited (t: Test, extend: (app: FastifyInstance) => void = () => 
   }
   const lines: string[] = []
   const store = new MemoryAuthStore()
-  const app = await startApp(t, { baseUrl: 'https://app.example', providers: [new OwnProvider('a'), new OwnProvider('b')], local: localProvider(), store, ...options },
-    { logger: { level: 'info', stream: { write: (line: string) => { lines.push(line) } } } }, extend)
+  const app = await startApp(t, {
+    baseUrl: 'https://app.example',
+    providers: [new OwnProvider('a'), new OwnProvider('b')],
+    local: localProvider(),
+    store,
+    ...options
+  },
+  { logger: { level: 'info', stream: { write: (line: string) => { lines.push(line) } } } }, extend)
   /** The events in the log, without what every line has. */
   const logged = () => lines.map(line => JSON.parse(line)).filter(({ event }) => event !== undefined)
     .map(({ event, level, time: _, pid: _pid, hostname: _host, ...rest }) => [event.replace('fastify-svc-auth.', ''), level, rest])
@@ -29,7 +35,7 @@ async function audited (t: Test, extend: (app: FastifyInstance) => void = () => 
   return { app, store, browser, published, logged, lines }
 }
 
-t.test('a registration, a sign-in, a sign-out', async t => {
+t.test('a registration, a sign-in and a sign-out publish an event each', async t => {
   const { browser, published, logged } = await audited(t)
   const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
   await browser.post('/auth/local/login', ADA)
@@ -73,7 +79,7 @@ t.test('the first sign-in of an identity registers a user, an e-mail or a wish l
   t.equal(published.length, 6)
 })
 
-t.test('every failure, with its provider and its code', async t => {
+t.test('every failure publishes its provider and its code', async t => {
   const { browser, published, logged } = await audited(t)
   await browser.post('/auth/local/login', ADA)
   await browser.post('/auth/local/login', { email: 5 })
@@ -84,7 +90,10 @@ t.test('every failure, with its provider and its code', async t => {
   const callback = await leaveFor(browser, '/auth/b/login', { subject: '1' })
   await browser.get(`${callback.replace('code=', 'code=nonsense')}`)
 
-  const failures: Array<[string, string]> = [['local', 'invalid'], ['local', 'invalid_request'], ['local', 'cross_origin'], ['local', 'claim_not_allowed'], ['a', 'invalid_state'], ['a', 'cross_origin'], ['b', 'provider_error']]
+  const failures: Array<[string, string]> = [
+    ['local', 'invalid'], ['local', 'invalid_request'], ['local', 'cross_origin'], ['local', 'claim_not_allowed'],
+    ['a', 'invalid_state'], ['a', 'cross_origin'], ['b', 'provider_error']
+  ]
   const origin = { requestId: /^req-/, ip: '127.0.0.1' }
   t.match(published, failures.map(([provider, code]) => ['failure', { provider, code, ...origin }]))
   t.equal(published.length, failures.length)
@@ -103,7 +112,7 @@ t.test('a failure outside a sign-in is logged and publishes no event', async t =
   t.match(lines.map(line => JSON.parse(line).code).filter(code => code !== undefined), ['unauthenticated', 'invalid_token'])
 })
 
-t.test('what the application changes, in its own log and without a request', async t => {
+t.test('what the application changes is in its own log, without a request', async t => {
   const { app, browser, published, logged } = await audited(t)
   const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
   published.splice(0)
@@ -142,7 +151,12 @@ t.test('a user is registered when the application admits them, and by two tabs a
 })
 
 t.test('a sign-in by other means says so', async t => {
-  const { browser, published } = await audited(t, app => { app.get<{ Params: { userId: string } }>('/as/:userId', async request => app.auth.signIn(request, request.params.userId)) })
+  const { browser, published } = await audited(t, app => {
+    app.get<{ Params: { userId: string } }>(
+      '/as/:userId',
+      async request => app.auth.signIn(request, request.params.userId)
+    )
+  })
   const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
   published.splice(0)
 
@@ -180,7 +194,10 @@ t.test('a script publishes too, and logs where it is told to', async t => {
 
 t.test('attack 60: neither log nor events hold a password, a token, a code, a state or an address', async t => {
   const { browser, published, lines } = await audited(t)
-  const secrets: string[] = [ADA.password, ADA.email, 'wrong password', LOCAL_SECRET, SESSION_SECRET, 'the-access-token', 'the-refresh-token', 'the.id.token', 'grace@example.com']
+  const secrets: string[] = [
+    ADA.password, ADA.email, 'wrong password', LOCAL_SECRET, SESSION_SECRET, 'the-access-token', 'the-refresh-token',
+    'the.id.token', 'grace@example.com'
+  ]
   await browser.post('/auth/local/register', ADA)
   await browser.post('/auth/local/login', { ...ADA, password: 'wrong password' })
   secrets.push((await browser.post('/auth/local/token')).json().token)

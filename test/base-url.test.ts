@@ -42,7 +42,7 @@ for (const [way, server, seen] of WAYS) {
     t.equal((await browser.get(seen('/cart?item=1'), HTML)).body, 'the cart')
   })
 
-  t.test(`with ${way}, a guarded login page redirects nobody to itself`, async t => {
+  t.test(`with ${way}, a guarded login page never redirects to itself`, async t => {
     t.equal((await new Browser(await shop(t, {}, server)).get(seen('/sign-in'), HTML)).statusCode, 401)
   })
 

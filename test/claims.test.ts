@@ -4,7 +4,18 @@ import { authorizationClaims, isPlainObject, isText, isVerified, jsonDataOf, mer
 const INVALID = { name: 'AuthError', code: 'invalid_claims', statusCode: 400 }
 
 t.test('claims of every JSON kind are copied as they are', async t => {
-  const claims = { text: 'ünïcödé 👩‍💻', empty: '', number: -1.5, zero: 0, large: 1e300, yes: true, no: false, nothing: null, list: [1, [2, { three: [] }]], object: { nested: { deeper: {} } } }
+  const claims = {
+    text: 'ünïcödé 👩‍💻',
+    empty: '',
+    number: -1.5,
+    zero: 0,
+    large: 1e300,
+    yes: true,
+    no: false,
+    nothing: null,
+    list: [1, [2, { three: [] }]],
+    object: { nested: { deeper: {} } }
+  }
 
   t.strictSame(plainJsonObject(claims), claims)
   t.strictSame(authorizationClaims(claims), claims)
@@ -34,14 +45,21 @@ t.test('claims without a prototype become ordinary ones', async t => {
 })
 
 t.test('attack 52: claims that are not a plain object are refused', async t => {
-  for (const claims of [undefined, null, 'role', 1, true, [], ['role'], () => {}, new Date(), new Map(), new (class Claims {})(), Object.create({ inherited: true })]) {
+  for (const claims of [
+    undefined, null, 'role', 1, true, [], ['role'], () => {}, new Date(), new Map(), new (class Claims {})(),
+    Object.create({ inherited: true })
+  ]) {
     t.throws(() => plainJsonObject(claims), { ...INVALID, message: 'claims must be a plain object.' })
     t.throws(() => authorizationClaims(claims), INVALID)
   }
 })
 
 /** Not JSON, though some of it would pass for it. */
-const NOT_JSON: unknown[] = [undefined, NaN, Infinity, -Infinity, 1n, Symbol('a'), () => {}, new Date(0), new Map(), new Set(), /a/, Buffer.from('a'), new Uint8Array(1), new (class Role {})(), Object.create({ role: 'admin' }), Promise.resolve(1), new URL('https://app.example')]
+const NOT_JSON: unknown[] = [
+  undefined, NaN, Infinity, -Infinity, 1n, Symbol('a'), () => {}, new Date(0), new Map(), new Set(), /a/,
+  Buffer.from('a'), new Uint8Array(1), new (class Role {})(), Object.create({ role: 'admin' }), Promise.resolve(1),
+  new URL('https://app.example')
+]
 
 t.test('attack 52: what is not JSON is refused, at any depth, and the claim is named', async t => {
   for (const value of NOT_JSON) {
@@ -128,7 +146,10 @@ t.test('of foreign data the JSON is kept and the rest left out', async t => {
 })
 
 t.test('attack 54: foreign names that reach a prototype are left out, with the claim that holds them', async t => {
-  const foreign: Record<string, unknown> = JSON.parse('{"__proto__":{"admin":true},"constructor":{"prototype":{"admin":true}},"prototype":1,"nested":{"__proto__":{"admin":true}},"list":[{"constructor":1}],"role":"member"}')
+  const foreign: Record<string, unknown> = JSON.parse(
+    '{"__proto__":{"admin":true},"constructor":{"prototype":{"admin":true}},"prototype":1,' +
+      '"nested":{"__proto__":{"admin":true}},"list":[{"constructor":1}],"role":"member"}'
+  )
 
   const data = jsonDataOf(foreign)
 
@@ -154,7 +175,11 @@ t.test('authorization claims lie over identity claims', async t => {
 })
 
 t.test('attack 18: only true and "true" are verified', async t => {
-  const values = [true, 'true', false, 'false', 'TRUE', 'True', ' true', 1, '1', 'yes', 'on', [], ['true'], [true], {}, null, undefined, new Boolean(true), new String('true')] // eslint-disable-line no-new-wrappers
+  const values = [
+    true, 'true', false, 'false', 'TRUE', 'True', ' true', 1, '1', 'yes', 'on', [], ['true'], [true], {}, null,
+    // eslint-disable-next-line no-new-wrappers
+    undefined, new Boolean(true), new String('true')
+  ]
 
   t.strictSame(values.filter(isVerified), [true, 'true'])
 })

@@ -62,7 +62,13 @@ t.test('a password with a hash of another library signs in, and is hashed anew',
   const app = await start({ store, local })
   const salt = randomBytes(16).toString('hex')
   const key = scryptSync(PASSWORD, salt, 64, { N: 16_384, r: 16, p: 1, maxmem: 64 * 1024 * 1024 }).toString('hex')
-  const old = { email: 'Ada@Example.com', emailVerified: true, name: 'Ada', passwordHash: `${salt}:${key}`, accounts: [{ provider: 'github', subject: '583231' }] }
+  const old = {
+    email: 'Ada@Example.com',
+    emailVerified: true,
+    name: 'Ada',
+    passwordHash: `${salt}:${key}`,
+    accounts: [{ provider: 'github', subject: '583231' }]
+  }
 
   const userId = await importUser(store, old)
   t.equal(await importUser(store, old), null, 'the second time nothing is imported')
@@ -93,7 +99,7 @@ t.test('a script makes a user with a password', async t => {
   t.equal(await makeUser(store, local, { email: 'not an address', name: 'Ada', password: PASSWORD }), null)
 })
 
-t.test('an invitation lets a user in who comes through a provider, and others stay out', async t => {
+t.test('an invitation admits a user of a provider, and others stay out', async t => {
   const { setUpInvitations } = await load('invitations.ts')
   const local = localProvider()
   const app = Fastify()
@@ -144,7 +150,7 @@ t.test('the id of a token is noted once, also by two requests at once', async t 
   t.strictSame([...await client`select id from used_tokens`], [{ id: 'a' }], 'expired ids are deleted')
 })
 
-t.test('a link in an e-mail signs in once, and tells nobody which addresses have accounts', async t => {
+t.test('a link in an e-mail signs in once, and does not tell which addresses have accounts', async t => {
   const { mountMagicLinks } = await load('magic-link.ts')
   const mails: Array<[to: string, text: string]> = []
   const used = new Set<string>()
@@ -197,7 +203,14 @@ t.test('users change in a transaction of the application: with its own tables, o
   t.teardown(() => db.$client.end())
   const store = new SqlAuthStore(db)
   const [userId, unknown] = [randomUUID(), randomUUID()]
-  await store.createUser({ userId, email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'github', subject: '1', claims: { sub: '1' } } })
+  await store.createUser({
+    userId,
+    email: null,
+    emailVerified: false,
+    name: null,
+    claims: {},
+    link: { provider: 'github', subject: '1', claims: { sub: '1' } }
+  })
   await db.execute('create table teams (id integer primary key generated always as identity, name text not null, owner uuid not null)')
 
   await foundTeam('a team', userId)
@@ -210,7 +223,14 @@ t.test('users change in a transaction of the application: with its own tables, o
 t.test('a transaction goes on after a user who exists already, behind a savepoint', async t => {
   const db = drizzle({ client: postgres(await emptyDatabase(t), { onnotice: () => {} }) })
   t.teardown(() => db.$client.end())
-  const user = (subject: string): NewUser => ({ userId: randomUUID(), email: 'ada@example.com', emailVerified: true, name: null, claims: {}, link: { provider: 'github', subject, claims: { sub: subject } } })
+  const user = (subject: string): NewUser => ({
+    userId: randomUUID(),
+    email: 'ada@example.com',
+    emailVerified: true,
+    name: null,
+    claims: {},
+    link: { provider: 'github', subject, claims: { sub: subject } }
+  })
   const createIn = async (db: PostgresJsDatabase) => new SqlAuthStore(db, { createTables: false }).createUser(user('2'))
   await new SqlAuthStore(db).createUser(user('1'))
 
@@ -241,7 +261,14 @@ t.test('the script that makes an administrator leaves an unverified address alon
   const store = new SqlAuthStore(file)
   const make = async (emailVerified: boolean) => {
     const userId = randomUUID()
-    await store.createUser({ userId, email: 'ada@example.com', emailVerified, name: null, claims: {}, link: { provider: 'github', subject: userId, claims: { sub: userId } } })
+    await store.createUser({
+      userId,
+      email: 'ada@example.com',
+      emailVerified,
+      name: null,
+      claims: {},
+      link: { provider: 'github', subject: userId, claims: { sub: userId } }
+    })
     await run('grant.ts', { LOCAL_AUTH_DB: file })
     const user = await store.findUser({ userId })
     await store.deleteUser(userId)
@@ -262,7 +289,18 @@ t.test('the key that the page on tokens makes signs tokens', async t => {
 /** Runs a program of the documentation to its end; what it prints. */
 async function run (name: string, settings: Record<string, string> = {}): Promise<string> {
   // env -i, not the option env: tap adds its loaders to that.
-  const child = spawn('env', ['-i', ...Object.entries(settings).map(([name, value]) => `${name}=${value}`), process.execPath, '--import', TYPESCRIPT, join(FOLDER, name)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(
+    'env',
+    [
+      '-i',
+      ...Object.entries(settings).map(([name, value]) => `${name}=${value}`),
+      process.execPath,
+      '--import',
+      TYPESCRIPT,
+      join(FOLDER, name)
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'] }
+  )
   const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
   if (code !== 0) throw new Error(`${name} ended with ${code}: ${output}`)
   return output

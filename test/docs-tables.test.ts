@@ -36,7 +36,13 @@ t.test('the options that the documentation has in tables are those of the types,
     const documented = rows.flatMap(([option = '', kinds = '']) => codeIn(option).map((name): [string, string] => [name, kinds]))
 
     t.strictSame(documented.map(([name]) => name.replace(/\..*/, '')).sort(), membersOf(type).sort(), type)
-    for (const [name, kinds] of documented) t.equal(kinds.split(' or ').map(kind => codeIn(kind)[0] ?? kind).sort().join(' or '), kindsOf(type, name), `${type}: ${name}`)
+    for (const [name, kinds] of documented) {
+      t.equal(
+        kinds.split(' or ').map(kind => codeIn(kind)[0] ?? kind).sort().join(' or '),
+        kindsOf(type, name),
+      `${type}: ${name}`
+      )
+    }
   }
 })
 
@@ -47,7 +53,13 @@ t.test('the options that README has are those of the plugin', async t => {
 
 t.test('the options that the documentation has beside the name of a class are those of the class', async t => {
   const providers = membersOf('ProviderOptions')
-  for (const [name, heading] of [['Google', 'Google'], ['GitHub', 'GitHub'], ['Microsoft', 'Microsoft'], ['Facebook', 'Facebook'], ['Auth0', 'Auth0']] as const) {
+  for (const [name, heading] of [
+    ['Google', 'Google'],
+    ['GitHub', 'GitHub'],
+    ['Microsoft', 'Microsoft'],
+    ['Facebook', 'Facebook'],
+    ['Auth0', 'Auth0']
+  ] as const) {
     const { text } = DOCS.section(heading)
     const own = membersOf(`${name}ProviderOptions`).filter(option => !providers.includes(option))
     const [, signature = ''] = new RegExp(`\`new ${name}Provider\\(\\{ ([^}]*) \\}\\)\``).exec(text) ?? []
@@ -61,11 +73,26 @@ t.test('the options of signedIn and the faults of startProvider that the documen
   const faults = typeOf('ProviderFault')
 
   t.strictSame(firstCells('Sign a user in'), membersOf('SignedInUser').sort())
-  t.strictSame(firstCells('Sign a user in through a provider'), faults.isUnion() ? faults.types.flatMap(type => type.isStringLiteral() ? [type.value] : []).sort() : [])
+  t.strictSame(
+    firstCells('Sign a user in through a provider'),
+    faults.isUnion() ? faults.types.flatMap(type => type.isStringLiteral() ? [type.value] : []).sort() : []
+  )
 })
 
 t.test('the defaults that the documentation has in tables are those of the code', async t => {
-  const { baseUrl, local, onSignIn, onLink, loginPage, providers, store, prefix, linking, rateLimit, trustedOrigins } = resolveOptions({ session: { secret: SESSION_SECRET } })
+  const {
+    baseUrl,
+    local,
+    onSignIn,
+    onLink,
+    loginPage,
+    providers,
+    store,
+    prefix,
+    linking,
+    rateLimit,
+    trustedOrigins
+  } = resolveOptions({ session: { secret: SESSION_SECRET } })
   const { issuer, ttl, registration } = new LocalIdentityProvider({ secret: LOCAL_SECRET })
   const { authorizationParams, timeout, fetch } = checkedProviderOptions({ name: 'any', ...CLIENT }, [])
   const oidc = (name: string) => initializerIn('lib/providers/oidc.ts', name)
@@ -87,10 +114,52 @@ t.test('the defaults that the documentation has in tables are those of the code'
       rateLimit,
       trustedOrigins: [...trustedOrigins]
     }],
-    [DOCS.section('Options of LocalIdentityProvider').table(), { secret: 'LOCAL_IDP_SECRET', signingKey: nothing, issuer, ttl, argon2: DEFAULT_ARGON2_COST, 'password.check': nothing, registration }],
-    [DOCS.section('Options of every provider').table(), { clientId: nothing, clientSecret: nothing, scopes: 'see below', authorizationParams, timeout, fetch: fetch === globalThis.fetch ? 'the global one' : nothing }],
-    [DOCS.section('Any OpenID Connect provider').table(), { name: nothing, discoveryUrl: nothing, issuer: 'what precedes /.well-known', clientAuthentication: nothing, userinfo: oidc('userinfo'), allowInsecureRequests: oidc('allowInsecureRequests') }],
-    [DOCS.section('Add a provider that speaks OAuth 2.0').table(), { name: nothing, authorizationEndpoint: nothing, tokenEndpoint: nothing, clientAuthentication: oauth2('clientAuthentication'), issuer: 'origin of authorizationEndpoint', conform: nothing, allowInsecureRequests: oauth2('allowInsecureRequests') }]
+    [
+      DOCS.section('Options of LocalIdentityProvider').table(),
+      {
+        secret: 'LOCAL_IDP_SECRET',
+        signingKey: nothing,
+        issuer,
+        ttl,
+        argon2: DEFAULT_ARGON2_COST,
+        'password.check': nothing,
+        registration
+      }
+    ],
+    [
+      DOCS.section('Options of every provider').table(),
+      {
+        clientId: nothing,
+        clientSecret: nothing,
+        scopes: 'see below',
+        authorizationParams,
+        timeout,
+        fetch: fetch === globalThis.fetch ? 'the global one' : nothing
+      }
+    ],
+    [
+      DOCS.section('Any OpenID Connect provider').table(),
+      {
+        name: nothing,
+        discoveryUrl: nothing,
+        issuer: 'what precedes /.well-known',
+        clientAuthentication: nothing,
+        userinfo: oidc('userinfo'),
+        allowInsecureRequests: oidc('allowInsecureRequests')
+      }
+    ],
+    [
+      DOCS.section('Add a provider that speaks OAuth 2.0').table(),
+      {
+        name: nothing,
+        authorizationEndpoint: nothing,
+        tokenEndpoint: nothing,
+        clientAuthentication: oauth2('clientAuthentication'),
+        issuer: 'origin of authorizationEndpoint',
+        conform: nothing,
+        allowInsecureRequests: oauth2('allowInsecureRequests')
+      }
+    ]
   ]
   for (const [rows, defaults] of tables) {
     const documented = Object.fromEntries(rows.flatMap(([option = '', , cell = '']) => codeIn(option).map(name => [name, valueOf(cell)])))
@@ -127,7 +196,12 @@ t.test('the routes of the documentation are those that are mounted', async t => 
     // What is there only to answer another method than GET is documented nowhere.
     for (const name of [method].flat()) if (schema?.hide !== true) mounted.add(`${name} ${url.replace('/github/', '/{provider}/')}`)
   })
-  await app.register(authPlugin, { session: { secret: SESSION_SECRET }, baseUrl: 'https://app.example', providers: [new GitHubProvider(CLIENT)], local: localProvider({ secret: undefined, signingKey: ecKey() }) })
+  await app.register(authPlugin, {
+    session: { secret: SESSION_SECRET },
+    baseUrl: 'https://app.example',
+    providers: [new GitHubProvider(CLIENT)],
+    local: localProvider({ secret: undefined, signingKey: ecKey() })
+  })
   await app.ready()
 
   const documented = DOCS.section('Routes').table().map(([route = '']) => route.replaceAll('`', '').replace(/\?.*/, ''))
@@ -136,12 +210,24 @@ t.test('the routes of the documentation are those that are mounted', async t => 
 })
 
 t.test('the decorators of the documentation are those that there are', async t => {
-  const documented = DOCS.section('Decorators').table().flatMap(([names = '']) => codeIn(names).map(name => name.replace(/^\./, 'app.auth.').replace(/\(.*/, '')))
+  const documented = DOCS.section('Decorators').table().flatMap(([names = '']) => codeIn(names).map(
+    name => name.replace(/^\./, 'app.auth.').replace(/\(.*/, '')
+  ))
   const members = membersOf('Auth').filter(name => !name.startsWith('#')).map(name => `app.auth.${name}`)
   const source = readFileSync(join(ROOT, 'lib/plugin.ts'), 'utf8')
-  const [app = [], request = []] = ['decorate', 'decorateRequest'].map(call => Array.from(source.matchAll(new RegExp(`app\\.${call}\\('(\\w+)'`, 'g')), ([, name = '']) => name))
+  const [app = [], request = []] = ['decorate', 'decorateRequest'].map(call => Array.from(
+    source.matchAll(new RegExp(`app\\.${call}\\('(\\w+)'`, 'g')),
+    ([, name = '']) => name
+  ))
 
-  t.strictSame(documented.sort(), [...members, ...app.filter(name => name !== 'auth').map(name => `app.${name}`), ...request.map(name => `request.${name}`)].sort())
+  t.strictSame(
+    documented.sort(),
+    [
+      ...members,
+      ...app.filter(name => name !== 'auth').map(name => `app.${name}`),
+      ...request.map(name => `request.${name}`)
+    ].sort()
+  )
 })
 
 t.test('the error codes of the documentation are those that there are, with their status', async t => {
@@ -157,9 +243,18 @@ t.test('the events of the documentation are those of the audit', async t => {
 })
 
 t.test('the settings of the documentation are those that the library reads', async t => {
-  const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.ts')).map(path => readFileSync(join(ROOT, 'lib', path), 'utf8'))
-  const read = sources.flatMap(source => Array.from(source.matchAll(/(?:\benv\.|\bsettings\.|\bsecretsOf\([^)]*, '|\brequired\(settings, ')([A-Z0-9_]+)/g), ([, name = '']) => name))
-  const inPairs = Array.from(readFileSync(join(ROOT, 'lib/providers/from-env.ts'), 'utf8').matchAll(/^ {2}([A-Z0-9]+): /gm), ([, name = '']) => [`${name}_CLIENT_ID`, `${name}_CLIENT_SECRET`]).flat()
+  const sources = readdirSync(join(ROOT, 'lib'), {
+    recursive: true,
+    encoding: 'utf8'
+  }).filter(path => path.endsWith('.ts')).map(path => readFileSync(join(ROOT, 'lib', path), 'utf8'))
+  const read = sources.flatMap(source => Array.from(
+    source.matchAll(/(?:\benv\.|\bsettings\.|\bsecretsOf\([^)]*, '|\brequired\(settings, ')([A-Z0-9_]+)/g),
+    ([, name = '']) => name
+  ))
+  const inPairs = Array.from(
+    readFileSync(join(ROOT, 'lib/providers/from-env.ts'), 'utf8').matchAll(/^ {2}([A-Z0-9]+): /gm),
+    ([, name = '']) => [`${name}_CLIENT_ID`, `${name}_CLIENT_SECRET`]
+  ).flat()
   const documented = [...DOCS.section('Settings').code(), ...DOCS.section('Providers').code()].filter(name => /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/.test(name))
 
   t.ok(inPairs.length > 0)
@@ -184,7 +279,11 @@ function valueOf (cell: string): unknown {
 function typeOf (name: string): ts.Type {
   for (const file of program.getSourceFiles().filter(({ fileName }) => fileName.startsWith(join(ROOT, 'lib')))) {
     const module = checker.getSymbolAtLocation(file)
-    const symbol = module === undefined ? undefined : checker.getExportsOfModule(module).find(symbol => symbol.name === name && (symbol.flags & ts.SymbolFlags.Alias) === 0)
+    const symbol = module === undefined
+      ? undefined
+      : checker.getExportsOfModule(module).find(
+        symbol => symbol.name === name && (symbol.flags & ts.SymbolFlags.Alias) === 0
+      )
     if (symbol !== undefined) return checker.getDeclaredTypeOfSymbol(symbol)
   }
   throw new Error(`there is no type ${name}`)

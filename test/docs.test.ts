@@ -78,9 +78,15 @@ t.test('the code of the documentation compiles', async t => {
 })
 
 t.test('code that does not compile is found', async t => {
-  const wrong = blocksOf(new Markdown(['```ts', "await app.auth.grant(userId, 'admin')", '```', '   ```ts', '   // named.ts', '   const claims: string = app.authProviders', '   ```', ''].join('\n')))
+  const wrong = blocksOf(new Markdown([
+    '```ts', "await app.auth.grant(userId, 'admin')", '```', '   ```ts', '   // named.ts',
+    '   const claims: string = app.authProviders', '   ```', ''
+  ].join('\n')))
 
-  t.match(mistakesIn([{ name: 'given.ts', code: GIVEN }, ...wrong]), [/^documented\/block-1\.ts:1 .*not assignable/, /^documented\/named\.ts:2 .*not assignable/])
+  t.match(
+    mistakesIn([{ name: 'given.ts', code: GIVEN }, ...wrong]),
+    [/^documented\/block-1\.ts:1 .*not assignable/, /^documented\/named\.ts:2 .*not assignable/]
+  )
 })
 
 t.test('each numbered example is a block of a guide, letter for letter', async t => {
@@ -94,10 +100,16 @@ t.test('each numbered example is a block of a guide, letter for letter', async t
 
 t.test('the first sign-in of README works, as it is written', async t => {
   const [{ code = '' } = {}] = blocksOf(README)
-  const [, credentials = '', register = '', me = ''] = /curl --cookie-jar cookies --json '(.*)' http:\/\/localhost:3000(\S+)\ncurl --cookie cookies http:\/\/localhost:3000(\S+)\n/.exec(README.text) ?? []
+  const [, credentials = '', register = ''] =
+    /curl --cookie-jar cookies --json '(.*)' http:\/\/localhost:3000(\S+)\n/.exec(README.text) ?? []
+  const [, me = ''] = /curl --cookie cookies http:\/\/localhost:3000(\S+)\n/.exec(README.text) ?? []
   const url = await start(t, code)
 
-  const registered = await fetch(url + register, { method: 'POST', headers: { accept: 'application/json', 'content-type': 'application/json' }, body: credentials })
+  const registered = await fetch(url + register, {
+    method: 'POST',
+    headers: { accept: 'application/json', 'content-type': 'application/json' },
+    body: credentials
+  })
   const [cookie = ''] = registered.headers.getSetCookie()
   const answer = await fetch(url + me, { headers: { cookie: cookie.replace(/;.*/, '') } })
 
@@ -115,7 +127,18 @@ async function start (t: Test, code: string): Promise<string> {
   const typescript = new URL('typescript.mjs', import.meta.url).href
   const settings = { SVC_SESSION_SECRET: secret, LOCAL_IDP_SECRET: secret }
   // env -i, not the option env: tap adds its loaders to that.
-  const child = spawn('env', ['-i', ...Object.entries(settings).map(([name, value]) => `${name}=${value}`), process.execPath, '--import', typescript, program], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(
+    'env',
+    [
+      '-i',
+      ...Object.entries(settings).map(([name, value]) => `${name}=${value}`),
+      process.execPath,
+      '--import',
+      typescript,
+      program
+    ],
+    { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] }
+  )
   t.teardown(() => { child.kill('SIGKILL') })
   for await (const line of createInterface(child.stdout)) {
     if (line.includes('Server listening')) return `http://localhost:${port}`
@@ -130,8 +153,13 @@ t.test('the settings that README names in its first commands are those that the 
 
 t.test('the HTML of the documentation posts to routes that there are, with fields that they take', async t => {
   const pages = DOCS.texts.flatMap(page => page.blocks('html')).join('')
-  const routes = DOCS.section('Routes').table().map(([route = '', fields = '']) => ({ path: /`\w+ ([^`?]+)|`([^`?]+)/.exec(route)?.slice(1).find(path => path !== undefined), fields: new Markdown(fields).code() }))
-  const routeOf = (target: string) => routes.find(({ path }) => path === target.replace(/\?.*/, '').replace(/^\/auth\/(?!local\/|logout)[a-z]+/, '/auth/{provider}'))
+  const routes = DOCS.section('Routes').table().map(([route = '', fields = '']) => ({
+    path: /`\w+ ([^`?]+)|`([^`?]+)/.exec(route)?.slice(1).find(path => path !== undefined),
+    fields: new Markdown(fields).code()
+  }))
+  const routeOf = (target: string) => routes.find(
+    ({ path }) => path === target.replace(/\?.*/, '').replace(/^\/auth\/(?!local\/|logout)[a-z]+/, '/auth/{provider}')
+  )
 
   const forms = Array.from(pages.matchAll(/<form method="post" action="([^"]+)">(.*?)<\/form>/gs))
   t.ok(forms.length > 0)

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import ts from 'typescript'
 
 const ROOT = join(import.meta.dirname, '..')
 
@@ -21,11 +22,17 @@ const VAGUE = [
 /** Text around a word of the list that is kept: names of persons, code that people copy. */
 const EXCEPTIONS: readonly RegExp[] = []
 
-const LISTED = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--', ...TEXTS], {
-  cwd: ROOT,
-  encoding: 'utf8'
-})
-const FILES = LISTED.split('\n').filter(file => /\.(?:ts|js|md)$/.test(file))
+const FILES = filesOf(...TEXTS).filter(file => /\.(?:ts|js|md)$/.test(file))
+const TESTS = filesOf('test').filter(file => /\.(?:m|c)?[tj]s$/.test(file))
+
+/** Returns the files of folders that git would commit. */
+function filesOf (...paths: string[]): string[] {
+  const listed = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--', ...paths], {
+    cwd: ROOT,
+    encoding: 'utf8'
+  })
+  return listed.split('\n').filter(file => existsSync(join(ROOT, file)) && file !== '')
+}
 
 /** Returns the vague words of a text, each with the number of its line. */
 function vagueWords (text: string): string[] {
@@ -51,3 +58,35 @@ t.test('words that hide who acts are found, with their line', async t => {
 
   t.strictSame(vagueWords(text), ['1: Whoever', '3: his', '3: is no', '3: way in', '3: of his'])
 })
+
+t.test('the names of tests name who acts', async t => {
+  const names = TESTS.flatMap(file => namesOfTests(file, readFileSync(join(ROOT, file), 'utf8')))
+  t.ok(names.some(({ name }) => name === 'the names of tests name who acts'))
+
+  const vague = names.filter(({ name }) => vagueWords(name).length > 0)
+
+  t.strictSame(vague, [])
+})
+
+t.test('no line of a test has more than 160 columns', async t => {
+  const long = TESTS.flatMap(file => {
+    const lines = readFileSync(join(ROOT, file), 'utf8').split('\n')
+    return lines.flatMap((line, index) => line.length > 160 ? [`${file}:${index + 1}`] : [])
+  })
+
+  t.strictSame(long, [])
+})
+
+/** Returns what the calls of a file that define tests name them, as far as it is written there. */
+function namesOfTests (file: string, text: string): Array<{ file: string, name: string }> {
+  const names: Array<{ file: string, name: string }> = []
+  const visit = (node: ts.Node): void => {
+    if (ts.isCallExpression(node) && /(?:\b(?:test|describe|scene)|withEverySessionStore)$/.test(node.expression.getText())) {
+      const name = node.arguments.find(argument => ts.isStringLiteralLike(argument) || ts.isTemplateExpression(argument))
+      if (name !== undefined) names.push({ file, name: name.getText().slice(1, -1) })
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true))
+  return names
+}

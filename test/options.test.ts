@@ -9,24 +9,51 @@ const SECRET = 'the session secret of these tests'
 const session = { secret: SECRET }
 const local = new LocalIdentityProvider({ secret: 'the local secret of these tests, 32+' })
 
-const provider = (name: string) => new OidcProvider({ name, discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b' })
+const provider = (name: string) => new OidcProvider({
+  name,
+  discoveryUrl: 'https://id.example/.well-known/openid-configuration',
+  clientId: 'a',
+  clientSecret: 'b'
+})
 
 t.beforeEach(() => { delete process.env.SVC_SESSION_SECRET })
 
-t.test('what is not given has a default', async t => {
+t.test('options that are not given have a default', async t => {
   const resolved = resolveOptions({ session })
 
-  t.strictSame({ ...resolved, store: null, signedRequests: null }, { baseUrl: null, providers: [], local: null, store: null, signedRequests: null, session: { secret: [SECRET] }, prefix: '/auth', trustedOrigins: new Set(), linking: 'verified-email', onSignIn: null, onLink: null, loginPage: null, rateLimit: { timeWindow: 900_000, network: 10, login: 300, account: 20, start: 300, register: 60, callback: 300 } })
+  t.strictSame({ ...resolved, store: null, signedRequests: null }, {
+    baseUrl: null,
+    providers: [],
+    local: null,
+    store: null,
+    signedRequests: null,
+    session: { secret: [SECRET] },
+    prefix: '/auth',
+    trustedOrigins: new Set(),
+    linking: 'verified-email',
+    onSignIn: null,
+    onLink: null,
+    loginPage: null,
+    rateLimit: { timeWindow: 900_000, network: 10, login: 300, account: 20, start: 300, register: 60, callback: 300 }
+  })
   t.ok(resolved.store instanceof MemoryAuthStore)
   t.not(resolved.store, resolveOptions({ session }).store, 'each application has a store of its own')
 })
 
-t.test('what is given is taken', async t => {
+t.test('options that are given are taken', async t => {
   const providers = [provider('a'), provider('b')]
   const store = new MemoryAuthStore()
   const cookie = { path: '/', domain: 'app.example' }
 
-  const resolved = resolveOptions({ baseUrl: 'https://app.example/app', providers, local, store, session: { ...session, cookieName: 'id', cookie }, prefix: '/v1/sign-in', trustedOrigins: ['https://admin.app.example'] })
+  const resolved = resolveOptions({
+    baseUrl: 'https://app.example/app',
+    providers,
+    local,
+    store,
+    session: { ...session, cookieName: 'id', cookie },
+    prefix: '/v1/sign-in',
+    trustedOrigins: ['https://admin.app.example']
+  })
 
   t.strictSame(resolved.providers, providers)
   t.equal(resolved.local, local)
@@ -85,7 +112,10 @@ t.test('an application with a session of its own needs no secret, and cannot hav
   t.equal(resolveOptions({}, { session: true }).session, null)
   t.equal(resolveOptions({ session: undefined } as object, { session: true }).session, null)
   for (const given of [session, {}, null]) {
-    t.throws(() => resolveOptions({ session: given } as object, { session: true }), { name: 'OptionsError', message: /^session must be absent: the application has registered @fastify\/session itself/ })
+    t.throws(() => resolveOptions({ session: given } as object, { session: true }), {
+      name: 'OptionsError',
+      message: /^session must be absent: the application has registered @fastify\/session itself/
+    })
   }
 })
 
@@ -103,50 +133,163 @@ t.test('how identities are linked, the hook and the login page are taken as they
   t.equal(resolveOptions({ session, linking: 'never' }).linking, 'never')
 })
 
-t.test('of the rate limits some may be given, or none wanted', async t => {
+t.test('some rate limits may be given, or all switched off', async t => {
   const store = class { incr () {} child () { return this } }
   const { rateLimit } = resolveOptions({ session, rateLimit: { login: 5, timeWindow: 1000, store } })
 
   t.strictSame(rateLimit, { timeWindow: 1000, network: 10, login: 5, account: 20, start: 300, register: 60, callback: 300, store })
   t.equal(resolveOptions({ session, rateLimit: false }).rateLimit, null)
-  t.throws(() => resolveOptions({ session, rateLimit: { store } }, { rateLimit: true }), { name: 'OptionsError', message: /^rateLimit\.store must be absent: the application has registered @fastify\/rate-limit itself/ })
+  t.throws(() => resolveOptions({ session, rateLimit: { store } }, { rateLimit: true }), {
+    name: 'OptionsError',
+    message: /^rateLimit\.store must be absent: the application has registered @fastify\/rate-limit itself/
+  })
   t.match(resolveOptions({ session, rateLimit: { login: 5 } }, { rateLimit: true }).rateLimit, { login: 5 })
 })
 
-const STORE_METHODS = ['findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'removeLink', 'deleteUser', 'admitUser', 'deleteNewUser', 'replacePasswordHash', 'grant', 'withdraw', 'close'] as const
+const STORE_METHODS = [
+  'findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'removeLink', 'deleteUser',
+  'admitUser', 'deleteNewUser', 'replacePasswordHash', 'grant', 'withdraw', 'close'
+] as const
 
 /** A store and a provider that lack one thing. */
 const storeWithout = (method: string) => Object.assign(new MemoryAuthStore(), { [method]: undefined })
 const providerLike = { name: 'mine', authorizationUrl: async () => new URL('https://id.example'), authenticate: async () => { throw new Error('not called') } }
 
 const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
-  ['an unknown option', { prefx: '/id' }, /^fastify-svc-auth has no option "prefx"; expected one of baseUrl, providers, local, store, session, prefix, trustedOrigins/],
+  [
+    'an unknown option',
+    { prefx: '/id' },
+    /^fastify-svc-auth has no option "prefx"; expected one of baseUrl, providers, local, store, session, prefix, trustedOrigins/
+  ],
   ['no baseUrl with a provider', { providers: [provider('a')] }, /^baseUrl is required once a provider is registered/],
-  ...[null, '', 'app.example', '/app', 1, {}, new URL('https://app.example'), 'ftp://app.example', 'javascript:1', 'file:///app', 'https://user@app.example', 'https://:password@app.example', 'https://app.example?a=b', 'https://app.example/#a', 'https://']
-    .map((baseUrl): [string, object, RegExp] => [`baseUrl ${String(baseUrl)}`, { baseUrl }, /^baseUrl must be the public http: or https: URL of the application/]),
-  ...[{}, 'google', new Set()].map((providers): [string, object, RegExp] => [`providers ${String(providers)}`, { providers, baseUrl: 'https://app.example' }, /^providers must be a list of providers/]),
+  ...[
+    null, '', 'app.example', '/app', 1, {}, new URL('https://app.example'), 'ftp://app.example', 'javascript:1',
+    'file:///app', 'https://user@app.example', 'https://:password@app.example', 'https://app.example?a=b',
+    'https://app.example/#a', 'https://'
+  ]
+    .map((baseUrl): [string, object, RegExp] => [
+      `baseUrl ${String(baseUrl)}`,
+      { baseUrl },
+      /^baseUrl must be the public http: or https: URL of the application/
+    ]),
+  ...[{}, 'google', new Set()].map((providers): [string, object, RegExp] => [
+    `providers ${String(providers)}`,
+    { providers, baseUrl: 'https://app.example' },
+    /^providers must be a list of providers/
+  ]),
   ...[null, undefined, 'google', {}, OidcProvider, { ...providerLike, authenticate: undefined }, { ...providerLike, authorizationUrl: 'https://id.example' }]
-    .map((provider): [string, object, RegExp] => ['what is no provider', { providers: [provider], baseUrl: 'https://app.example' }, /^providers must hold objects of a provider class/]),
-  ...[undefined, 'Mine', 'a/b'].map((name): [string, object, RegExp] => ['a name that cannot be in a URL', { providers: [{ ...providerLike, name }], baseUrl: 'https://app.example' }, /^name of a provider must be/]),
-  ['a provider that is called local', { providers: [{ ...providerLike, name: 'local' }], baseUrl: 'https://app.example' }, /^name of a provider must not be "local"/],
-  ['two providers of one name', { providers: [provider('a'), provider('b'), provider('a')], baseUrl: 'https://app.example' }, /^providers must have different names, but two are called "a"$/],
-  ...[null, {}, true, 'local', LocalIdentityProvider, { ...local }].map((local): [string, object, RegExp] => ['what is no local provider', { local }, /^local must be a LocalIdentityProvider/]),
-  ...[{}, 'sqlite:./users.db', true, MemoryAuthStore, ...STORE_METHODS.map(storeWithout)].map((store): [string, object, RegExp] => ['what is no store', { store }, /^store must be an AuthStore/]),
-  ...['secret', true, [], { ...session, cookie: 'id' }, { ...session, cookie: null }, { ...session, cookie: [] }].map((session): [string, object, RegExp] => ['what are no session options', { session }, /^session must be an object of options for @fastify\/session$/]),
-  ...[{}, { secret: undefined }, { secret: null }, { secret: '' }, { secret: 'too short' }, { secret: [] }, { secret: [SECRET, 'too short'] }, { secret: {} }, { secret: { sign: () => '' } }, { secret: { unsign: () => '' } }, { secret: Buffer.alloc(32) }]
+    .map((provider): [string, object, RegExp] => [
+      'what is no provider',
+      { providers: [provider], baseUrl: 'https://app.example' },
+      /^providers must hold objects of a provider class/
+    ]),
+  ...[undefined, 'Mine', 'a/b'].map((name): [string, object, RegExp] => [
+    'a name that cannot be in a URL',
+    { providers: [{ ...providerLike, name }], baseUrl: 'https://app.example' },
+    /^name of a provider must be/
+  ]),
+  [
+    'a provider that is called local',
+    { providers: [{ ...providerLike, name: 'local' }], baseUrl: 'https://app.example' },
+    /^name of a provider must not be "local"/
+  ],
+  [
+    'two providers of one name',
+    { providers: [provider('a'), provider('b'), provider('a')], baseUrl: 'https://app.example' },
+    /^providers must have different names, but two are called "a"$/
+  ],
+  ...[null, {}, true, 'local', LocalIdentityProvider, { ...local }].map((local): [string, object, RegExp] => [
+    'what is no local provider',
+    { local },
+    /^local must be a LocalIdentityProvider/
+  ]),
+  ...[
+    {},
+    'sqlite:./users.db',
+    true,
+    MemoryAuthStore,
+    ...STORE_METHODS.map(storeWithout)
+  ].map((store): [string, object, RegExp] => ['what is no store', { store }, /^store must be an AuthStore/]),
+  ...[
+    'secret',
+    true,
+    [],
+    { ...session, cookie: 'id' },
+    { ...session, cookie: null },
+    { ...session, cookie: [] }
+  ].map((session): [string, object, RegExp] => [
+    'what are no session options',
+    { session },
+    /^session must be an object of options for @fastify\/session$/
+  ]),
+  ...[
+    {}, { secret: undefined }, { secret: null }, { secret: '' }, { secret: 'too short' }, { secret: [] },
+    { secret: [SECRET, 'too short'] }, { secret: {} }, { secret: { sign: () => '' } }, { secret: { unsign: () => '' } },
+    { secret: Buffer.alloc(32) }
+  ]
     .map((session): [string, object, RegExp] => ['no good secret', { session }, /^session\.secret must be at least 32 characters.*; set SVC_SESSION_SECRET/]),
-  ...[['/auth', '/app'], ['/authors', '/auth'], ['/auth', '/auth/local'], ['/api/auth', '/ap'], ['/auth', '/Auth'], ['/auth', ''], ['/auth', null], ['/auth', 1]]
-    .map(([prefix, path]): [string, object, RegExp] => [`the cookie of ${path} under ${prefix}`, { prefix, session: { ...session, cookie: { path } } }, /^session\.cookie\.path must cover the routes under/]),
+  ...[
+    ['/auth', '/app'], ['/authors', '/auth'], ['/auth', '/auth/local'], ['/api/auth', '/ap'], ['/auth', '/Auth'],
+    ['/auth', ''], ['/auth', null], ['/auth', 1]
+  ]
+    .map(([prefix, path]): [string, object, RegExp] => [
+      `the cookie of ${path} under ${prefix}`,
+      { prefix, session: { ...session, cookie: { path } } },
+      /^session\.cookie\.path must cover the routes under/
+    ]),
   ...['', '/', 'auth', '/auth/', '//auth', '/a//b', '/:name', '/*', '/a b', '/a?b', '/a#b', '/ä', '/a\n', '/a%2fb', '/..', '/a/./b', 1, ['/auth']]
     .map((prefix): [string, object, RegExp] => [`prefix ${JSON.stringify(prefix)}`, { prefix }, /^prefix must be a path such as \/auth/]),
-  ...['https://admin.app.example', {}, new Set(), ['admin.app.example'], ['https://admin.app.example/'], ['https://admin.app.example/path'], ['https://Admin.app.example'], ['https://admin.app.example:443'], ['*'], ['null'], [''], [null], [1], ['https://user@admin.app.example'], ['javascript:1'], ['https://fine.example', 'fine.example']]
-    .map((trustedOrigins): [string, object, RegExp] => [`trustedOrigins ${String(trustedOrigins)}`, { trustedOrigins }, /^trustedOrigins must be a list of origins/]),
-  ...['always', 'verified_email', '', true, {}, []].map((linking): [string, object, RegExp] => [`linking ${JSON.stringify(linking)}`, { linking }, /^linking must be 'verified-email', 'never' or a function/]),
+  ...[
+    'https://admin.app.example',
+    {},
+    new Set(),
+    ['admin.app.example'],
+    ['https://admin.app.example/'],
+    ['https://admin.app.example/path'],
+    ['https://Admin.app.example'],
+    ['https://admin.app.example:443'],
+    ['*'],
+    ['null'],
+    [''],
+    [null],
+    [1],
+    ['https://user@admin.app.example'],
+    ['javascript:1'],
+    ['https://fine.example', 'fine.example']
+  ]
+    .map((trustedOrigins): [string, object, RegExp] => [
+      `trustedOrigins ${String(trustedOrigins)}`,
+      { trustedOrigins },
+      /^trustedOrigins must be a list of origins/
+    ]),
+  ...['always', 'verified_email', '', true, {}, []].map((linking): [string, object, RegExp] => [
+    `linking ${JSON.stringify(linking)}`,
+    { linking },
+    /^linking must be 'verified-email', 'never' or a function/
+  ]),
   ...[null, 'hook', true, {}].map((onLink): [string, object, RegExp] => [`onLink ${JSON.stringify(onLink)}`, { onLink }, /^onLink must be a function/]),
-  ...[null, 'hook', true, {}].map((onSignIn): [string, object, RegExp] => [`onSignIn ${JSON.stringify(onSignIn)}`, { onSignIn }, /^onSignIn must be a function/]),
-  ...['', 'login', '//login', '/\\login', 'https://app.example/login', '/a/../login', '/log in', '/ü', 1, null, ['/login']].map((loginPage): [string, object, RegExp] => [`loginPage ${JSON.stringify(loginPage)}`, { loginPage }, /^loginPage must be a path of this application/]),
-  ...[true, 5, [], { login: 0 }, { account: 1.5 }, { register: '5' }, { callback: Infinity }, { network: 0 }, { start: 0 }, { timeWindow: -1 }, { login: undefined }, { logins: 5 }, { store: {} }, { store: () => {} }, { store: class { incr () {} } }, { store: class { child () {} } }, { toString: 5 }]
-    .map((rateLimit): [string, object, RegExp] => [`rateLimit ${JSON.stringify(rateLimit)}`, { rateLimit }, /^rateLimit must be false or \{ timeWindow, network, login, account/])
+  ...[null, 'hook', true, {}].map((onSignIn): [string, object, RegExp] => [
+    `onSignIn ${JSON.stringify(onSignIn)}`,
+    { onSignIn },
+    /^onSignIn must be a function/
+  ]),
+  ...[
+    '', 'login', '//login', '/\\login', 'https://app.example/login', '/a/../login', '/log in', '/ü', 1, null, ['/login']
+  ].map((loginPage): [string, object, RegExp] => [
+    `loginPage ${JSON.stringify(loginPage)}`,
+    { loginPage },
+    /^loginPage must be a path of this application/
+  ]),
+  ...[
+    true, 5, [], { login: 0 }, { account: 1.5 }, { register: '5' }, { callback: Infinity }, { network: 0 },
+    { start: 0 }, { timeWindow: -1 }, { login: undefined }, { logins: 5 }, { store: {} }, { store: () => {} },
+    { store: class { incr () {} } }, { store: class { child () {} } }, { toString: 5 }
+  ]
+    .map((rateLimit): [string, object, RegExp] => [
+      `rateLimit ${JSON.stringify(rateLimit)}`,
+      { rateLimit },
+      /^rateLimit must be false or \{ timeWindow, network, login, account/
+    ])
 ]
 
 for (const [what, options, message] of MISTAKES) {

@@ -10,7 +10,12 @@ import { SlowSessionStore } from './helpers/slow-session-store.js'
 
 const USER = { email: 'ada@example.com', password: 'correct horse' }
 const session = { secret: SESSION_SECRET }
-const provider = (name: string) => new OidcProvider({ name, discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b' })
+const provider = (name: string) => new OidcProvider({
+  name,
+  discoveryUrl: 'https://id.example/.well-known/openid-configuration',
+  clientId: 'a',
+  clientSecret: 'b'
+})
 
 t.test('the decorators say what was registered', async t => {
   const local = localProvider()
@@ -56,14 +61,14 @@ t.test('a wrong option rejects register with its name', async t => {
   }
 })
 
-t.test('it can be registered once', async t => {
+t.test('the plugin can be registered once', async t => {
   const app = Fastify()
   await app.register(authPlugin, { session })
   await t.rejects(Promise.resolve(app.register(authPlugin, {})), { code: 'invalid_options', message: /register fastify-svc-auth once/ })
 })
 
-t.test('with the session of the application', async t => {
-  t.test('that session is used', async t => {
+t.test('the plugin works on a session that the application has registered', async t => {
+  t.test('the session of the application is used', async t => {
     const app: FastifyInstance = Fastify()
     t.teardown(() => app.close())
     await app.register(fastifyCookie)
@@ -79,7 +84,7 @@ t.test('with the session of the application', async t => {
     t.equal((await browser.get('/me')).json().principal, null)
   })
 
-  t.test('the option session must be absent', async t => {
+  t.test('the option session must be absent beside a session of the application', async t => {
     const app = Fastify()
     await app.register(fastifyCookie)
     await app.register(fastifySession, { secret: SESSION_SECRET })
@@ -95,7 +100,7 @@ t.test('with the session of the application', async t => {
   })
 })
 
-t.test('the cookie of the session', async t => {
+t.test('the cookie of the session has safe attributes', async t => {
   const cookieOf = async (options: object, inject: object = {}, server: object = {}) => {
     const app = await startApp(t, { local: localProvider(), ...options }, server)
     const response = await app.inject({ method: 'POST', url: '/auth/local/register', payload: USER, ...inject })
@@ -103,12 +108,12 @@ t.test('the cookie of the session', async t => {
   }
   const safe = { name: 'svc_session', httpOnly: true, sameSite: 'Lax', path: '/' }
 
-  t.test('is Secure on https, also behind a proxy that the application was not told of', async t => {
+  t.test('the cookie is Secure on https, also behind a proxy that the application was not told of', async t => {
     t.match(await cookieOf({ baseUrl: 'https://app.example' }), { ...safe, secure: true })
     t.match(await cookieOf({}, { headers: { 'x-forwarded-proto': 'https' } }, { trustProxy: true }), { ...safe, secure: true })
   })
 
-  t.test('is not Secure on http, and lives for seven days', async t => {
+  t.test('the cookie is not Secure on http, and lives for seven days', async t => {
     for (const options of [{ baseUrl: 'http://localhost:3000' }, {}]) {
       const cookie = await cookieOf(options)
       t.match(cookie, safe)
@@ -119,11 +124,17 @@ t.test('the cookie of the session', async t => {
     }
   })
 
-  t.test('can be changed by the options of @fastify/session', async t => {
-    t.match(await cookieOf({ session: { ...session, cookieName: '__Host-id', cookie: { sameSite: 'strict' } }, baseUrl: 'https://app.example' }), { name: '__Host-id', sameSite: 'Strict', secure: true, httpOnly: true })
+  t.test('the cookie can be changed by the options of @fastify/session', async t => {
+    t.match(
+      await cookieOf({
+        session: { ...session, cookieName: '__Host-id', cookie: { sameSite: 'strict' } },
+        baseUrl: 'https://app.example'
+      }),
+      { name: '__Host-id', sameSite: 'Strict', secure: true, httpOnly: true }
+    )
   })
 
-  t.test('can be signed by the application', async t => {
+  t.test('the cookie can be signed by the application', async t => {
     const signer = new Signer(SESSION_SECRET)
     const secret = { sign: (value: string) => signer.sign(value), unsign: (value: string) => signer.unsign(value) }
     const browser = new Browser(await startApp(t, { local: localProvider(), session: { secret } }))
@@ -131,19 +142,19 @@ t.test('the cookie of the session', async t => {
     t.ok((await browser.get('/me')).json().principal)
   })
 
-  t.test('of a domain is cleared for that domain', async t => {
+  t.test('the cookie of a domain is cleared for that domain', async t => {
     const browser = new Browser(await startApp(t, { local: localProvider(), session: { ...session, cookie: { domain: 'app.example' } } }))
     const set = await browser.post('/auth/local/register', USER)
     const cleared = await browser.post('/auth/local/revoke')
     t.match([set.cookies[0], cleared.cookies[0]], [{ domain: 'app.example' }, { domain: 'app.example', value: '' }])
   })
 
-  t.test('must cover the routes', async t => {
+  t.test('the cookie must cover the routes', async t => {
     await t.rejects(startApp(t, { session: { ...session, cookie: { path: '/app' } } }), /session\.cookie\.path must cover the routes under \/auth/)
     t.ok(await startApp(t, { session: { ...session, cookie: { path: '/app' } }, prefix: '/app/auth' }))
   })
 
-  t.test('that is forged, cut or of another secret makes nobody', async t => {
+  t.test('a cookie that is forged, cut or of another secret is anonymous', async t => {
     const app = await startApp(t, { local: localProvider() })
     const browser = new Browser(app)
     await browser.post('/auth/local/register', USER)
@@ -156,7 +167,7 @@ t.test('the cookie of the session', async t => {
     }
   })
 
-  t.test('signed with an older secret is still good, a newer one signs', async t => {
+  t.test('a cookie signed with an older secret is still good, a newer one signs', async t => {
     const sessions = new Map<string, never>()
     const store = {
       set: (id: string, entry: object, done: () => void) => { sessions.set(id, structuredClone(JSON.parse(JSON.stringify(entry))) as never); done() },
@@ -177,7 +188,7 @@ t.test('the cookie of the session', async t => {
   })
 })
 
-t.test('warnings', async t => {
+t.test('mistakes of a deployment are warned of', async t => {
   /** What the log says at level warn. */
   const logOf = () => {
     const warnings: string[] = []
@@ -185,7 +196,7 @@ t.test('warnings', async t => {
     return { warnings, server: { logger: { level: 'warn', stream } } }
   }
 
-  t.test('in production the session store in memory is one, and a store of the application is none', async t => {
+  t.test('in production the session store in memory is warned of, a store of the application is not', async t => {
     const { warnings, server } = logOf()
     t.intercept(process, 'env', { value: { ...process.env, NODE_ENV: 'production' } })
     await startApp(t, { session: { ...session, store: new SlowSessionStore() } }, server)
@@ -196,13 +207,13 @@ t.test('warnings', async t => {
     t.match(warnings[0], /^Sessions are kept in the memory of this process: .* Set session\.store/)
   })
 
-  t.test('elsewhere it is none', async t => {
+  t.test('outside production the session store in memory is not warned of', async t => {
     const { warnings, server } = logOf()
     await startApp(t, { session }, server)
     t.strictSame(warnings, [])
   })
 
-  t.test('plain http under an https: baseUrl is one, once, and names trustProxy', async t => {
+  t.test('plain http under an https: baseUrl is warned of once, with the name trustProxy', async t => {
     const { warnings, server } = logOf()
     const app = await startApp(t, { session, baseUrl: 'https://app.example', local: localProvider() }, server)
     for (let request = 0; request < 2; request++) await app.inject({ method: 'POST', url: '/auth/local/revoke' })
@@ -211,7 +222,7 @@ t.test('warnings', async t => {
     t.match(warnings[0], 'set the option trustProxy of Fastify')
   })
 
-  t.test('behind a proxy that is trusted it is none, nor under an http: baseUrl', async t => {
+  t.test('plain http behind a trusted proxy or under an http: baseUrl is not warned of', async t => {
     const { warnings, server } = logOf()
     const behindProxy = await startApp(t, { session, baseUrl: 'https://app.example', local: localProvider() }, { ...server, trustProxy: '127.0.0.1' })
     await behindProxy.inject({ method: 'POST', url: '/auth/local/revoke', headers: { 'x-forwarded-proto': 'https' } })
@@ -222,7 +233,7 @@ t.test('warnings', async t => {
   })
 })
 
-t.test('it changes nothing of the application besides the decorators', async t => {
+t.test('the plugin changes nothing of the application besides the decorators', async t => {
   /** An application with routes around the place where the plugin would be registered. */
   async function build (plugin: boolean): Promise<FastifyInstance> {
     const app: FastifyInstance = Fastify()
@@ -261,7 +272,9 @@ t.test('nothing of the application changes its routes', async t => {
   t.teardown(() => app.close())
   await app.register(formbody, { parser: () => ({ email: 'eve@example.com', password: 'the parser of the application' }) })
   app.removeContentTypeParser('application/json')
-  app.addContentTypeParser('application/json', (_request, _payload, done) => { done(null, { email: 'eve@example.com', password: 'the parser of the application' }) })
+  app.addContentTypeParser('application/json', (_request, _payload, done) => {
+    done(null, { email: 'eve@example.com', password: 'the parser of the application' })
+  })
   app.setValidatorCompiler(() => () => { throw new Error('the validator of the application') })
   app.setSerializerCompiler(() => () => '"the serializer of the application"')
   app.setErrorHandler((_error, _request, reply) => reply.code(418).send('the error handler of the application'))
@@ -273,7 +286,7 @@ t.test('nothing of the application changes its routes', async t => {
   t.equal((await browser.post('/auth/local/login', { email: ['ada@example.com'], password: USER.password })).json().code, 'invalid_request')
 })
 
-t.test('guards', async t => {
+t.test('guards answer 401 and 403', async t => {
   const app = await startApp(t, { local: localProvider() }, {}, app => {
     app.get('/user', { preHandler: app.auth.requireUser }, async request => ({ userId: request.principal?.userId }))
     app.get('/admin', { preHandler: app.auth.requireClaims({ role: 'admin' }) }, async () => 'admin')
@@ -313,7 +326,10 @@ t.test('guards', async t => {
       t.strictSame((await app.inject({ url: '/machine', headers: { authorization } })).json(), { sub: 'someone' })
     }
     const invitation = await app.localIdp?.issueIdToken('someone', {}, 60, { purpose: 'invitation' })
-    for (const authorization of [undefined, 'Bearer', 'Bearer %', `Bearer ${token}=x`, `Bearer ${token} ${token}`, `Basic ${token}`, `Bearer ${invitation}`, token]) {
+    for (const authorization of [
+      undefined, 'Bearer', 'Bearer %', `Bearer ${token}=x`, `Bearer ${token} ${token}`, `Basic ${token}`,
+      `Bearer ${invitation}`, token
+    ]) {
       const response = await app.inject({ url: `/machine?access_token=${token}`, headers: authorization === undefined ? {} : { authorization } })
       t.equal(response.statusCode, 401, String(authorization))
       t.equal(response.headers['www-authenticate'], 'Bearer error="invalid_token"')
@@ -321,7 +337,7 @@ t.test('guards', async t => {
     }
   })
 
-  t.test('requireBearer lets nobody pass without a local provider', async t => {
+  t.test('requireBearer lets no request pass without a local provider', async t => {
     const bare = await startApp(t, {}, {}, app => {
       app.get('/machine', { preHandler: app.auth.requireBearer }, async () => 'in')
     })

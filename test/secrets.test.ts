@@ -34,7 +34,10 @@ t.test('attack 47: a short or odd secret is refused and not printed', async t =>
   const short = 'only thirty-one characters long'
   t.equal(short.length, 31)
 
-  for (const secret of ['', short, [], [short], [SECRET, short], [SECRET, ''], [SECRET, undefined], [[SECRET]], 1, 12345678901234567890123456789012n, true, {}, { length: 32 }, Buffer.alloc(32), () => SECRET]) {
+  for (const secret of [
+    '', short, [], [short], [SECRET, short], [SECRET, ''], [SECRET, undefined], [[SECRET]], 1,
+    12345678901234567890123456789012n, true, {}, { length: 32 }, Buffer.alloc(32), () => SECRET
+  ]) {
     const refused = t.throws(() => secretsOf(secret, 'secret', SETTING), { name: 'OptionsError', message: /^secret must be at least 32 characters/ })
 
     t.notOk(String(refused).includes(short) || String(refused).includes(SECRET))
@@ -51,6 +54,6 @@ t.test('attack 47: a short setting is refused and not printed, and an empty opti
   t.throws(() => secretsOf([], 'secret', SETTING), { name: 'OptionsError' })
 })
 
-t.test('of several secrets the error says that each must be long enough', async t => {
+t.test('the error of several secrets says that each must be long enough', async t => {
   t.throws(() => secretsOf([SECRET, 'short'], 'secret', SETTING), { message: /^secret must be at least 32 characters, each of them;/ })
 })

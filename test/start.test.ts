@@ -7,7 +7,7 @@ import type { Loaded } from './start-process.js'
 
 const HEAVY = ['@node-rs/argon2', 'better-sqlite3', 'drizzle-orm', 'jose', 'oauth4webapi', 'postgres']
 
-t.test('an application with five providers, passwords and SQLite', async t => {
+t.test('an application with five providers, passwords and SQLite starts quickly', async t => {
   const child = fork(fileURLToPath(new URL('start-process.ts', import.meta.url)), [join(t.testdir(), 'users.db')], { execArgv: process.execArgv })
   const exited = once(child, 'exit')
   const [message]: unknown[] = await Promise.race([once(child, 'message'), exited.then(([code]) => { throw new Error(`the process ended with ${code}`) })])

@@ -9,7 +9,13 @@ import { STORES } from '../helpers/stores.js'
 
 /** As somebody without types passes them in. */
 const NO_STRINGS = [null, undefined, 1, [randomUUID()], {}] as unknown[] as string[]
-const NO_IDS = ['', 'ada', "' OR 1=1--", ...[' ', '\n', '\u0000', 'x', '-'].flatMap(odd => [odd + randomUUID(), randomUUID() + odd]), randomUUID().replaceAll('-', '')]
+const NO_IDS = [
+  '',
+  'ada',
+  "' OR 1=1--",
+  ...[' ', '\n', '\u0000', 'x', '-'].flatMap(odd => [odd + randomUUID(), randomUUID() + odd]),
+  randomUUID().replaceAll('-', '')
+]
 
 /** Ada, who has two ways in, and what may be done with her. */
 async function withAda (store: AuthStore): Promise<{ authorization: Authorization, ada: User }> {
@@ -21,7 +27,7 @@ async function withAda (store: AuthStore): Promise<{ authorization: Authorizatio
 }
 
 for (const [kind, newStore] of Object.entries(STORES)) {
-  t.test(`on ${kind}`, async t => {
+  t.test(`the rules hold on ${kind}`, async t => {
     t.test('granted claims are merged over those the user has', async t => {
       const { authorization, ada } = await withAda(await newStore(t))
 
@@ -40,7 +46,13 @@ for (const [kind, newStore] of Object.entries(STORES)) {
 
     t.test('attack 54: identity claims, prototypes and what is not JSON cannot be granted', async t => {
       const { authorization, ada } = await withAda(await newStore(t))
-      const refused: AuthorizationClaims[] = [{ sub: 'x' }, { role: 'admin', email_verified: true }, JSON.parse('{"__proto__":{"admin":true}}'), { limit: NaN }, { role: undefined }]
+      const refused: AuthorizationClaims[] = [
+        { sub: 'x' },
+        { role: 'admin', email_verified: true },
+        JSON.parse('{"__proto__":{"admin":true}}'),
+        { limit: NaN },
+        { role: undefined }
+      ]
 
       for (const claims of refused) await t.rejects(authorization.grant(ada.userId, claims), { name: 'AuthError', code: 'invalid_claims' })
 
@@ -52,7 +64,11 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       const { authorization, ada } = await withAda(await newStore(t))
 
       for (const names of ['role', undefined, null, [1], ['role', null], { 0: 'role', length: 1 }]) {
-        await t.rejects(authorization.withdraw(ada.userId, names as string[]), { name: 'AuthError', code: 'invalid_claims', message: 'names must be a list of the names of claims.' })
+        await t.rejects(authorization.withdraw(ada.userId, names as string[]), {
+          name: 'AuthError',
+          code: 'invalid_claims',
+          message: 'names must be a list of the names of claims.'
+        })
       }
       t.strictSame((await authorization.findUser({ userId: ada.userId }))?.claims, { role: 'member' })
     })
@@ -76,7 +92,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       for (const email of ['ada@xn--bcher-kva.example', ' Ada@BÜCHER.example ']) t.strictSame(await authorization.findUser({ email }), ada)
     })
 
-    t.test('no user is found by an invalid or unknown e-mail', async t => {
+    t.test('an invalid or unknown e-mail finds no user', async t => {
       const { authorization } = await withAda(await newStore(t))
 
       for (const email of ['', 'ada', 'bob@example.com', 'ada@bücher.example\u0000']) t.equal(await authorization.findUser({ email }), null)
@@ -94,8 +110,11 @@ for (const [kind, newStore] of Object.entries(STORES)) {
     t.test('an invalid query is refused', async t => {
       const { authorization, ada } = await withAda(await newStore(t))
 
-      const queries = [...NO_STRINGS, {}, [], 'ada', { userId: 5 }, { userId: null }, { email: 5 }, { provider: 'dev' }, { subject: 'ada-1' }, { provider: 'dev', subject: 5 },
-        { name: 'Ada' }, { userId: ada.userId, email: ada.email }, { userId: undefined, email: ada.email }]
+      const queries = [...NO_STRINGS, {}, [], 'ada', { userId: 5 }, { userId: null }, { email: 5 }, { provider: 'dev' }, { subject: 'ada-1' }, {
+        provider: 'dev',
+        subject: 5
+      },
+      { name: 'Ada' }, { userId: ada.userId, email: ada.email }, { userId: undefined, email: ada.email }]
       for (const query of queries) await t.rejects(authorization.findUser(query as never), { name: 'AuthError', code: 'invalid_request', statusCode: 400 })
     })
 
@@ -120,7 +139,12 @@ for (const [kind, newStore] of Object.entries(STORES)) {
     t.test('unlinking refuses a provider name that is not a string', async t => {
       const { authorization, ada } = await withAda(await newStore(t))
 
-      for (const provider of ['', 'de\u0000v', 'de\ud800v', ...NO_STRINGS]) await t.rejects(authorization.unlink(ada.userId, provider), { name: 'AuthError', code: 'invalid_request', statusCode: 400 })
+      for (const provider of ['', 'de\u0000v', 'de\ud800v', ...NO_STRINGS]) {
+        await t.rejects(
+          authorization.unlink(ada.userId, provider),
+          { name: 'AuthError', code: 'invalid_request', statusCode: 400 }
+        )
+      }
       t.equal((await authorization.links(ada.userId)).length, 2)
     })
 

@@ -18,7 +18,14 @@ const requireUser = requireUserOf(settings)
 const requireClaims = (required: RequiredClaims) => requireClaimsOf(required, settings)
 
 t.before(async () => {
-  await store.createUser({ userId: USER_ID, email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'dev', subject: '1', claims: { sub: '1' } } })
+  await store.createUser({
+    userId: USER_ID,
+    email: null,
+    emailVerified: false,
+    name: null,
+    claims: {},
+    link: { provider: 'dev', subject: '1', claims: { sub: '1' } }
+  })
 })
 
 /** What a guarded route answers to somebody with these claims; null is anonymous. */
@@ -39,7 +46,7 @@ t.test('requireUser lets signed-in users pass', async t => {
   t.equal(await statusFor(t, requireUser, null), 401)
 })
 
-t.test('requireClaims lets pass whose claims equal the required ones', async t => {
+t.test('requireClaims lets users pass whose claims equal the required ones', async t => {
   const pairs: Array<[required: Claims[string], claim: Claims[string]]> = [
     ['admin', 'admin'], [1, 1], [true, true], [false, false], [null, null], ['', ''],
     [{ a: { b: [1] } }, { a: { b: [1] } }], [[1, 2], [1, 2]], [[], []]
@@ -48,7 +55,7 @@ t.test('requireClaims lets pass whose claims equal the required ones', async t =
   for (const [required, claim] of pairs) t.equal(await statusFor(t, requireClaims({ claim: required }), { claim }), 200, JSON.stringify(required))
 })
 
-t.test('requireClaims lets pass whose list includes the required value', async t => {
+t.test('requireClaims lets users pass whose list includes the required value', async t => {
   const pairs: Array<[required: Claims[string], claim: Claims[string]]> = [
     ['admin', ['member', 'admin']], [1, [1]], [null, [null]], [{ a: 1 }, [{ a: 1 }]], [['a'], [['a']]]
   ]
@@ -56,14 +63,21 @@ t.test('requireClaims lets pass whose list includes the required value', async t
   for (const [required, claim] of pairs) t.equal(await statusFor(t, requireClaims({ claim: required }), { claim }), 200, JSON.stringify(required))
 })
 
-t.test('requireClaims forbids whose claims are merely alike', async t => {
+t.test('requireClaims forbids users whose claims are merely alike', async t => {
   const pairs: Array<[required: Claims[string], claim: Claims[string]]> = [
-    ['admin', 'Admin'], ['admin', 'administrator'], ['admin', 'member,admin'], ['admin', { admin: true }], ['admin', [['admin']]], ['admin', []], ['0', ['admin']],
+    ['admin', 'Admin'], ['admin', 'administrator'], ['admin', 'member,admin'], ['admin', { admin: true }],
+    ['admin', [['admin']]], ['admin', []], ['0', ['admin']],
     [1, '1'], [1, true], [true, 'true'], [true, 1], [false, 0], [false, null], [null, false], [null, ''], ['', null],
     [{ a: 1 }, { a: 1, b: 2 }], [{ a: 1, b: 2 }, { a: 1 }], [{}, []], [[], {}], [['a', 'b'], ['b', 'a']], [['a'], ['a', 'b']], [['a'], 'a']
   ]
 
-  for (const [required, claim] of pairs) t.equal(await statusFor(t, requireClaims({ claim: required }), { claim }), 403, `${JSON.stringify(required)} against ${JSON.stringify(claim)}`)
+  for (const [required, claim] of pairs) {
+    t.equal(
+      await statusFor(t, requireClaims({ claim: required }), { claim }),
+      403,
+    `${JSON.stringify(required)} against ${JSON.stringify(claim)}`
+    )
+  }
 })
 
 t.test('requireClaims forbids users without one of several claims, and all users when a required value is undefined', async t => {
@@ -86,7 +100,12 @@ t.test('requireClaims is 401 for anonymous requests, whatever is required', asyn
 })
 
 t.test('requireClaims refuses anything but an object', async t => {
-  for (const required of [undefined, null, 'admin', ['role'], 1, new Map()]) t.throws(() => requireClaims(required as never), { name: 'OptionsError', message: /^requireClaims takes an object of claims/ })
+  for (const required of [undefined, null, 'admin', ['role'], 1, new Map()]) {
+    t.throws(
+      () => requireClaims(required as never),
+      { name: 'OptionsError', message: /^requireClaims takes an object of claims/ }
+    )
+  }
 })
 
 t.test('attack 51: a token passes the guard of its use, and no other one', async t => {
@@ -97,16 +116,36 @@ t.test('attack 51: a token passes the guard of its use, and no other one', async
     app.get('/purpose', { preHandler: app.auth.requireBearerFor({ purpose: 'export' }) }, async request => request.token?.sub)
     app.get('/both', { preHandler: app.auth.requireBearerFor({ purpose: 'export', audience: 'reports' }) }, async request => request.token?.sub)
   })
-  const uses = { '/any': {}, '/audience': { audience: 'reports' }, '/purpose': { purpose: 'export' }, '/both': { purpose: 'export', audience: 'reports' }, nowhere: { purpose: 'reports', audience: 'export' } }
+  const uses = {
+    '/any': {},
+    '/audience': { audience: 'reports' },
+    '/purpose': { purpose: 'export' },
+    '/both': { purpose: 'export', audience: 'reports' },
+    nowhere: { purpose: 'reports', audience: 'export' }
+  }
 
   for (const [right, use] of Object.entries(uses)) {
     const authorization = `Bearer ${await local.issueIdToken('service', {}, 60, use)}`
     for (const url of Object.keys(uses).filter(url => url !== 'nowhere')) {
       const response = await app.inject({ url, headers: { authorization } })
-      t.strictSame([response.statusCode, response.headers['www-authenticate']], url === right ? [200, undefined] : [401, 'Bearer error="invalid_token"'], `${JSON.stringify(use)} at ${url}`)
+      t.strictSame(
+        [response.statusCode, response.headers['www-authenticate']],
+        url === right ? [200, undefined] : [401, 'Bearer error="invalid_token"'],
+        `${JSON.stringify(use)} at ${url}`
+      )
     }
   }
-  for (const use of [undefined, null, {}, 'reports', { audience: undefined }, { audience: '' }, { purpose: 5 }, { purpose: 'export', audience: undefined }, { audiance: 'reports' }]) {
+  for (const use of [
+    undefined,
+    null,
+    {},
+    'reports',
+    { audience: undefined },
+    { audience: '' },
+    { purpose: 5 },
+    { purpose: 'export', audience: undefined },
+    { audiance: 'reports' }
+  ]) {
     t.throws(() => app.auth.requireBearerFor(use as never), { name: 'OptionsError' })
   }
 })
@@ -117,11 +156,16 @@ t.test('attack 59: what a store says of its failure is what the application hear
   await t.rejects(verifyToken(localProvider(), store, await localProvider().issueIdToken(USER_ID)), failure)
 })
 
-t.test('attack 59: a store that throws before it answers is unavailable, and lets nobody pass', async t => {
+t.test('attack 59: a store that throws before it answers is unavailable, and no request passes', async t => {
   const broken = Object.assign(new MemoryAuthStore(), { findUser () { throw new Error('connect ECONNREFUSED') } })
   t.equal(await statusFor(t, requireUserOf({ ...settings, store: broken }), {}), 503)
 
-  const app = await startApp(t, { local: localProvider(), store: broken }, {}, app => { app.get('/machine', { preHandler: app.auth.requireBearer }, async () => 'passed') })
+  const app = await startApp(
+    t,
+    { local: localProvider(), store: broken },
+    {},
+    app => { app.get('/machine', { preHandler: app.auth.requireBearer }, async () => 'passed') }
+  )
   const response = await app.inject({ url: '/machine', headers: { authorization: `Bearer ${await localProvider().issueIdToken(USER_ID)}` } })
   t.strictSame([response.statusCode, response.headers['www-authenticate']], [503, undefined], 'which is no fault of the token')
 })
@@ -158,15 +202,22 @@ t.test('anyOf lets a request pass that one of its guards lets pass, whichever co
     t.strictSame([byCookie.statusCode, byCookie.body], [200, JSON.stringify({ user: userId, token: null })], `cookie, ${index}`)
     t.equal(byCookie.headers['www-authenticate'], undefined, 'a refused guard leaves no header')
     const byToken = await visitor.get('/', { ...HTML, ...bearer })
-    t.strictSame([byToken.statusCode, byToken.body, byToken.headers.location], [200, JSON.stringify({ user: null, token: userId }), undefined], `token, ${index}`)
+    t.strictSame(
+      [byToken.statusCode, byToken.body, byToken.headers.location],
+      [200, JSON.stringify({ user: null, token: userId }), undefined],
+      `token, ${index}`
+    )
     t.ok((await visitor.get('/', HTML)).statusCode >= 302, `nothing, ${index}`)
   }
 })
 
-t.test('of anyOf the last guard answers, alone', async t => {
+t.test('the last guard of anyOf answers, alone', async t => {
   const first = await startGuarded(t, ({ auth }) => auth.anyOf(auth.requireUser, auth.requireBearer))
   const refused = await first.visitor.get('/', HTML)
-  t.strictSame([refused.statusCode, refused.json().code, refused.headers['www-authenticate'], refused.headers.location], [401, 'invalid_token', CHALLENGE, undefined])
+  t.strictSame(
+    [refused.statusCode, refused.json().code, refused.headers['www-authenticate'], refused.headers.location],
+    [401, 'invalid_token', CHALLENGE, undefined]
+  )
 
   const second = await startGuarded(t, ({ auth }) => auth.anyOf(auth.requireBearer, auth.anyOf(auth.requireClaims({ role: 'admin' }), auth.requireUser)))
   const redirected = await second.visitor.get('/', HTML)

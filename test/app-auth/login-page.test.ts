@@ -14,7 +14,11 @@ const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const HTML = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
 
 /** An application with pages: guarded ones, and one for signing in. */
-async function withPages (t: Test, options: AuthPluginOptions = { loginPage: '/sign-in' }, extend: (app: FastifyInstance) => void = () => {}): Promise<FastifyInstance> {
+async function withPages (
+  t: Test,
+  options: AuthPluginOptions = { loginPage: '/sign-in' },
+  extend: (app: FastifyInstance) => void = () => {}
+): Promise<FastifyInstance> {
   return startApp(t, { baseUrl: 'https://app.example', providers: [new OwnProvider('a')], local: localProvider(), ...options }, {}, app => {
     app.get('/sign-in', { preHandler: app.auth.requireUser }, async () => 'a guard where there should be none')
     app.get('/account', { preHandler: app.auth.requireUser }, async () => 'account')
@@ -25,7 +29,7 @@ async function withPages (t: Test, options: AuthPluginOptions = { loginPage: '/s
   })
 }
 
-t.test('who looks at pages is sent to the login page, and back afterwards', async t => {
+t.test('a page request is sent to the login page, and back afterwards', async t => {
   const browser = new Browser(await withPages(t))
 
   for (const path of ['/account', '/account?tab=2&q=a%20b', '/admin']) {
@@ -41,7 +45,7 @@ t.test('who looks at pages is sent to the login page, and back afterwards', asyn
   t.equal((await browser.get('/account?tab=2', HTML)).statusCode, 200)
 })
 
-t.test('who sends a form is sent there too, and does not come back to where forms are sent', async t => {
+t.test('a form is sent to the login page too, and not back to where forms are sent', async t => {
   const response = await new Browser(await withPages(t)).post('/account', {}, HTML)
 
   t.equal(response.statusCode, 303)
@@ -59,14 +63,14 @@ t.test('scripts, and clients that accept anything, get 401', async t => {
   t.equal((await app.inject('/account')).statusCode, 401, 'no Accept at all')
 })
 
-t.test('a guard of tokens sends nobody to a page', async t => {
+t.test('a guard of tokens redirects no request to a page', async t => {
   const response = await (await withPages(t)).inject({ url: '/api', headers: HTML })
 
   t.equal(response.statusCode, 401)
   t.equal(response.headers['www-authenticate'], 'Bearer error="invalid_token"')
 })
 
-t.test('who is signed in and lacks a claim is forbidden, not sent to sign in again', async t => {
+t.test('a signed-in user who lacks a claim is forbidden, not sent to sign in again', async t => {
   const browser = new Browser(await withPages(t))
   await browser.submit('/auth/local/register', ADA)
 
@@ -98,13 +102,23 @@ t.test('attack 26: a path that a browser would read as another host, or that no 
   }
 })
 
-t.test('errors of a sign-in that have no other page go to the login page, for who looks at pages', async t => {
+t.test('errors of a sign-in that have no other page go to the login page, for page requests', async t => {
   const app = await withPages(t, { loginPage: '/sign-in?from=app' })
   const browser = new Browser(app)
 
-  t.equal((await browser.get('/auth/a/callback?state=guess', { ...HTML, referer: 'https://a.example/' })).headers.location, '/sign-in?from=app&error=invalid_state')
+  t.equal(
+    (await browser.get('/auth/a/callback?state=guess', { ...HTML, referer: 'https://a.example/' })).headers.location,
+    '/sign-in?from=app&error=invalid_state'
+  )
   t.equal((await browser.submit('/auth/local/login', ADA, HTML)).headers.location, '/sign-in?from=app&error=invalid')
-  t.equal((await browser.submit('/auth/local/login', ADA, { ...HTML, referer: 'https://app.example/other' })).headers.location, '/other?error=invalid', 'the page that the form is on comes first')
+  t.equal(
+    (await browser.submit('/auth/local/login', ADA, {
+      ...HTML,
+      referer: 'https://app.example/other'
+    })).headers.location,
+    '/other?error=invalid',
+    'the page that the form is on comes first'
+  )
   t.equal((await browser.post('/auth/local/login', ADA)).statusCode, 401)
   t.equal((await browser.get('/auth/a/callback?state=guess', { accept: '*/*' })).statusCode, 400)
 
@@ -132,7 +146,11 @@ t.test('guards work in encapsulated plugins, as hooks of every kind, and in thei
   const app = await withPages(t, {}, app => {
     app.register(admin, { prefix: '/plugin' })
     for (const hook of ['onRequest', 'preParsing', 'preValidation', 'preHandler'] as const) {
-      const guard = hook === 'preParsing' ? { preParsing: async (...[request, reply]: Parameters<typeof app.auth.requireUser>) => app.auth.requireUser(request, reply) } : { [hook]: app.auth.requireUser }
+      const guard = hook === 'preParsing'
+        ? {
+            preParsing: async (...[request, reply]: Parameters<typeof app.auth.requireUser>) => app.auth.requireUser(request, reply)
+          }
+        : { [hook]: app.auth.requireUser }
       app.get(`/${hook}`, guard, async () => hook)
     }
   })
@@ -156,7 +174,11 @@ t.test('guards work in encapsulated plugins, as hooks of every kind, and in thei
 
 t.test('nothing behind a guard runs, however long its redirect takes to be sent', async t => {
   const ran: string[] = []
-  const app = await startApp(t, { local: localProvider(), loginPage: '/sign-in', session: { secret: SESSION_SECRET, store: new SlowSessionStore() } }, {}, app => {
+  const app = await startApp(t, {
+    local: localProvider(),
+    loginPage: '/sign-in',
+    session: { secret: SESSION_SECRET, store: new SlowSessionStore() }
+  }, {}, app => {
     app.addHook('onRequest', async request => { request.session.set('visits' as never, Math.random() as never) })
     app.addHook('onSend', async (_request, _reply, payload) => {
       await wait(20)
@@ -183,9 +205,13 @@ t.test('nothing behind a guard runs, however long its redirect takes to be sent'
   t.strictSame(ran, [])
 })
 
-t.test('nor when the client goes away while the redirect is sent, and the process lives on', async t => {
+t.test('nothing behind a guard runs when the client goes away during the redirect, and the process lives on', async t => {
   const ran: string[] = []
-  const app = await startApp(t, { local: localProvider(), loginPage: '/sign-in', session: { secret: SESSION_SECRET, store: new SlowSessionStore() } }, {}, app => {
+  const app = await startApp(t, {
+    local: localProvider(),
+    loginPage: '/sign-in',
+    session: { secret: SESSION_SECRET, store: new SlowSessionStore() }
+  }, {}, app => {
     app.addHook('onRequest', async request => { request.session.set('visits' as never, Math.random() as never) })
     for (const [name, guard] of Object.entries({ user: app.auth.requireUser, claims: app.auth.requireClaims({ role: 'admin' }) })) {
       for (const hook of ['onRequest', 'preHandler'] as const) app.post(`/${name}/${hook}`, { [hook]: guard }, async () => { ran.push(`${name} ${hook}`) })
@@ -229,7 +255,11 @@ t.test('guards stand in front of websocket routes', async t => {
   const app = await startApp(t, { local: localProvider(), loginPage: '/sign-in' }, {}, app => {
     app.register(fastifyWebsocket)
     app.register(async scope => {
-      scope.get('/socket', { websocket: true, preHandler: scope.auth.requireUser }, (socket, request) => { socket.send(`hello ${request.principal?.claims.email}`) })
+      scope.get(
+        '/socket',
+        { websocket: true, preHandler: scope.auth.requireUser },
+        (socket, request) => { socket.send(`hello ${request.principal?.claims.email}`) }
+      )
       scope.get('/admin-socket', { websocket: true, preHandler: scope.auth.requireClaims({ role: 'admin' }) }, socket => { socket.send('hello') })
       scope.get('/token-socket', { websocket: true, preHandler: scope.auth.requireBearer }, (socket, request) => { socket.send(`hello ${request.token?.sub}`) })
       scope.get('/refreshed-socket', { websocket: true, preHandler: [scope.auth.refresh, scope.auth.requireUser] }, socket => { socket.send('hello') })

@@ -12,7 +12,7 @@ t.test('work is done when it is first asked for, once for all who ask', async t 
   t.equal(await once.attempt, 1)
 })
 
-t.test('a failure is that of all who waited, and of nobody after them', async t => {
+t.test('a failure is that of all who waited, and of no later caller', async t => {
   let runs = 0
   const once = new Once(async () => {
     if (++runs === 1) throw new Error('not yet')

@@ -5,7 +5,7 @@ import { Visitor } from './visitor.js'
 
 t.setTimeout(300_000)
 
-t.test('somebody registers and gets a token on the page that documents the routes', async t => {
+t.test('a visitor registers and gets a token on the page that documents the routes', async t => {
   const settings = await settingsFor(t)
   await startExample(t, settings)
   const visitor = await Visitor.with(await startChromium(t), t)

@@ -66,7 +66,10 @@ async function show (page: Page, name: string): Promise<void> {
 
 scene('a user registers, signs out, mistypes the password, and signs in', async (t, arrive) => {
   const { page } = await arrive()
-  t.strictSame(await page.getByRole('navigation', { name: 'Providers' }).getByRole('link').allInnerTexts(), ['Continue with Google', 'Continue with GitHub', 'Continue with Development provider'])
+  t.strictSame(
+    await page.getByRole('navigation', { name: 'Providers' }).getByRole('link').allInnerTexts(),
+    ['Continue with Google', 'Continue with GitHub', 'Continue with Development provider']
+  )
   t.strictSame(await barriersOn(page), [])
   await show(page, 'login')
   await page.getByText('New here?').click()

@@ -42,7 +42,9 @@ export async function barriersOn (page: Page): Promise<string[]> {
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme })
       // As text, for the types of a page are not those of this project.
-      const found: string[] = await page.evaluate('axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ": " + html)))')
+      const found: string[] = await page.evaluate(
+        'axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ": " + html)))'
+      )
       const isWider: boolean = await page.evaluate('document.scrollingElement.scrollWidth > innerWidth')
       barriers.push(...found.map(violation => `${colorScheme}, ${viewport.width} px: ${violation}`), ...isWider ? [`wider than ${viewport.width} px`] : [])
     }

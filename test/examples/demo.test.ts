@@ -19,7 +19,11 @@ t.test('pages come with a strict policy, and their style sheet and script with t
   const page = await new Visitor().open(url)
 
   t.equal(page.url.pathname, '/login', 'who is not signed in is sent to the sign-in page')
-  t.equal(page.headers.get('content-security-policy'), "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' https:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+  t.equal(
+    page.headers.get('content-security-policy'),
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' https:; form-action " +
+      "'self'; base-uri 'none'; frame-ancestors 'none'"
+  )
   t.notMatch(page.text, / style=| on[a-z]+=|<style|<script>/, 'nothing is inline')
   t.match(page.text, 'href="/auth/dev/login?next=/"')
 
@@ -28,7 +32,7 @@ t.test('pages come with a strict policy, and their style sheet and script with t
   t.match(await new Visitor().open(`${url}/nowhere`), { status: 404, text: 'There is nothing at this address.' })
 })
 
-t.test('somebody registers, signs out, mistypes the password and signs in again', async t => {
+t.test('a visitor registers, signs out, mistypes the password and signs in again', async t => {
   const ada = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'an engine of analysis' }
   const visitor = new Visitor()
   await visitor.open(url)
@@ -73,7 +77,7 @@ t.test('the requests of the token button fetch a token and verify it', async t =
   t.match(await verified.json(), { iss: 'svc-auth-local', email: 'emmy@example.com' })
 })
 
-t.test('the development provider signs in whoever one wants to be', async t => {
+t.test('the development provider signs in the user that its form names', async t => {
   const visitor = new Visitor()
   await visitor.open(url)
 
@@ -165,7 +169,7 @@ t.test('roles are given by administrators, from the pages of the application', a
   t.equal(await roleOf(), undefined)
 })
 
-t.test('the only way to sign in stays', async t => {
+t.test('the last sign-in method of a user stays', async t => {
   const visitor = new Visitor()
   await visitor.open(url)
   await visitor.press('Register', { email: 'alonzo@example.com', password: 'lambda lambda' })

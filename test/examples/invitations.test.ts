@@ -16,7 +16,7 @@ const authorization = new Authorization(store)
 const hypatia = await member('hypatia')
 await authorization.grant(hypatia.userId, { role: 'admin' })
 
-t.test('whoever accepts an invitation first has the role at once, and nobody after him', async t => {
+t.test('the first user who accepts an invitation has the role at once, and no later one', async t => {
   const link = await invite('editor')
   const guest = new Visitor()
   const login = await guest.open(link)
@@ -36,7 +36,7 @@ t.test('whoever accepts an invitation first has the role at once, and nobody aft
   t.same((await authorization.findUser({ userId }))?.claims, {})
 })
 
-t.test('of two who accept at once one has the role', async t => {
+t.test('one of two users who accept at once has the role', async t => {
   const link = await invite('member')
   const guests = await Promise.all(['first', 'second'].map(member))
   await Promise.all(guests.map(async ({ visitor }) => visitor.open(link)))
@@ -47,7 +47,7 @@ t.test('of two who accept at once one has the role', async t => {
   t.same(users.map(user => user?.claims.role ?? null).sort(), ['member', null])
 })
 
-t.test('looking at an invitation changes nothing, and tells whoever has a role what becomes of it', async t => {
+t.test('looking at an invitation changes nothing, and tells a user with a role what becomes of it', async t => {
   const link = await invite('member')
   t.match((await hypatia.visitor.open(link)).text, 'It takes the place of your role <strong>admin</strong>.')
 
@@ -57,7 +57,7 @@ t.test('looking at an invitation changes nothing, and tells whoever has a role w
   t.equal((await visitor.press('Accept')).status, 200)
 })
 
-t.test('whoever was deleted accepts nothing', async t => {
+t.test('a deleted user accepts no invitation', async t => {
   const link = await invite('member')
   const { visitor, userId } = await member('gone')
   await visitor.open(link)
@@ -76,7 +76,7 @@ t.test('only an administrator makes invitations, and to roles that there are', a
   t.equal((await postForm(hypatia.visitor, '/admin/invitations', { role: 'emperor' })).status, 400)
 })
 
-t.test('an invitation is void when its maker is no administrator any more', async t => {
+t.test('an invitation is void when its maker has stopped being an administrator', async t => {
   const { visitor: maker, userId } = await member('brief')
   await authorization.grant(userId, { role: 'admin' })
   const link = await invite('admin', maker)
@@ -94,7 +94,7 @@ t.test('an invitation is void when its maker is no administrator any more', asyn
   t.equal((await guest.open(link)).status, 401)
 })
 
-t.test('no other token is an invitation, and an invitation is no other token', async t => {
+t.test('no other token is an invitation, and an invitation does not pass for another token', async t => {
   const { visitor, userId } = await member('inventive')
   for (const use of [{}, { purpose: 'pre-auth' }, { audience: 'invitation' }, { audience: 'reports' }]) {
     const token = await local.issueIdToken(hypatia.userId, { offers: 'admin' }, 60, use)
@@ -132,7 +132,7 @@ t.test('a form on another site makes no invitation and accepts none', async t =>
   t.same((await authorization.findUser({ userId }))?.claims, {})
 })
 
-t.test('whoever is signed out while he reads an invitation signs in again and finds it as it was', async t => {
+t.test('a user who is signed out while reading an invitation signs in again and finds it as it was', async t => {
   const link = await invite('member')
   const { visitor } = await member('distracted')
   const { text } = await visitor.open(link)

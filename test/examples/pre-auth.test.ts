@@ -39,7 +39,7 @@ t.test('with nothing configured the tool makes a link that signs in once, also w
   t.match(await followLink(unused), { status: 200, text: 'Ada Lovelace' }, 'and what was signed before is good')
 })
 
-t.test('of many uses at once one signs in', async t => {
+t.test('one of many uses at once signs in', async t => {
   const link = linkWith(await local.issueIdToken(userId, {}, 60, { purpose: 'pre-auth' }))
   const visitors = Array.from({ length: 8 }, () => new Visitor())
   await Promise.all(visitors.map(async visitor => visitor.open(link)))
@@ -70,7 +70,7 @@ t.test('a link that is fetched, by whatever looks at links in mails, is not used
   t.equal((await followLink(link)).status, 200)
 })
 
-t.test('a form on another site signs nobody in, and uses nothing up', async t => {
+t.test('a form on another site does not sign in, and uses no link up', async t => {
   const token = await local.issueIdToken(userId, {}, 60, { purpose: 'pre-auth' })
   const elsewhere = [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }, { origin: 'https://elsewhere.example' }, { origin: 'null' }]
   for (const headers of elsewhere) {
@@ -90,7 +90,7 @@ t.test('a link is good for nothing once its time is over', async t => {
   t.equal(await postToken(token), 401)
 })
 
-t.test('no other token is a link, and a link is no other token', async t => {
+t.test('no other token is a link, and a link does not pass for another token', async t => {
   for (const use of [{}, { purpose: 'invitation' }, { audience: 'pre-auth' }, { audience: 'reports' }, { purpose: 'pre-auth', audience: 'reports' }]) {
     const token = await local.issueIdToken(userId, { offers: 'admin' }, 60, use)
     t.equal((await fetch(linkWith(token))).status, 401, `a page for ${JSON.stringify(use)}`)
@@ -101,12 +101,16 @@ t.test('no other token is a link, and a link is no other token', async t => {
   }
 
   const token = await local.issueIdToken(userId, {}, 60, { purpose: 'pre-auth' })
-  const verified = await fetch(`${url}/auth/local/verify-token`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ token }) })
+  const verified = await fetch(`${url}/auth/local/verify-token`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ token })
+  })
   t.equal(verified.status, 401)
   t.equal(await postToken(token), 303, 'though it is a good one')
 })
 
-t.test('the link of somebody who is gone leads nowhere', async t => {
+t.test('the link of a deleted user leads nowhere', async t => {
   const token = await local.issueIdToken('8c2f1a8e-5f0b-4c0e-9a86-0f5d3b1c7e42', {}, 60, { purpose: 'pre-auth' })
 
   t.equal((await fetch(linkWith(token))).status, 401)

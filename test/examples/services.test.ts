@@ -19,7 +19,7 @@ t.test('the dashboard shows the report, which knows who asked for it', async t =
   await dashboard.kill()
 })
 
-t.test('the report is for those with a token for reports, and for nobody else', async t => {
+t.test('the report is for those with a token for reports alone', async t => {
   const otherIssuer = new LocalIdentityProvider({ secret: LOCAL_IDP_SECRET, issuer: 'another-issuer' })
   const strangers = {
     'no token': undefined,
@@ -40,7 +40,7 @@ t.test('the report is for those with a token for reports, and for nobody else', 
   t.match(await (await fetch(`${reportsUrl}/report`, { headers: { authorization: `Bearer ${token}` } })).json(), { calledBy: 'cron' })
 })
 
-t.test('a dashboard that is not let in, or finds nobody, says that there is no report, and why in its log', async t => {
+t.test('a dashboard that is refused, or finds no service, says that there is no report, and why in its log', async t => {
   const settings = { PORT: DEV_PROVIDER_PORT, REPORTS_URL: reportsUrl }
   const stranger = await start('services/dashboard.ts', { ...settings, LOCAL_IDP_SECRET: 'x'.repeat(32) })
   t.equal((await fetch(dashboardUrl)).status, 502)

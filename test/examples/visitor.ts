@@ -82,7 +82,9 @@ export class Visitor {
         headers: {
           accept: 'text/html,application/xhtml+xml,*/*;q=0.8',
           'sec-fetch-site': site ?? (referer === undefined ? 'none' : isSameOrigin ? 'same-origin' : 'same-site'),
-          ...(referer !== undefined && isSameOrigin && policy !== 'no-referrer' && { referer: policy === 'strict-origin' ? `${referer.origin}/` : referer.href }),
+          ...(referer !== undefined && isSameOrigin && policy !== 'no-referrer' && {
+            referer: policy === 'strict-origin' ? `${referer.origin}/` : referer.href
+          }),
           ...(method === 'POST' && { origin: isSameOrigin ? url.origin : 'null' })
         },
         ...(method === 'POST' && body !== undefined && { body })

@@ -4,7 +4,10 @@ import { type Answer, html, json } from './lies.js'
 import { NO_STORE, OpenIdStandIn, hashOf, now } from './openid-stand-in.js'
 import { type ReceivedRequest, redirectTo } from './stand-in.js'
 
-const SCOPES = ['openid', 'profile', 'offline_access', 'name', 'given_name', 'family_name', 'nickname', 'email', 'email_verified', 'picture', 'created_at', 'identities', 'phone', 'address']
+const SCOPES = [
+  'openid', 'profile', 'offline_access', 'name', 'given_name', 'family_name', 'nickname', 'email', 'email_verified',
+  'picture', 'created_at', 'identities', 'phone', 'address'
+]
 
 const REFUSALS: Readonly<Record<Refusal, readonly [status: number, error: string, description: string]>> = {
   'no form': [403, 'unsupported_grant_type', 'Unsupported grant type'],
@@ -105,7 +108,11 @@ export class Auth0StandIn extends OpenIdStandIn {
   }
 
   protected override async publishedKeys () {
-    return (await super.publishedKeys()).map(key => ({ ...key, x5t: `${key.kid}-thumbprint`, x5c: [Buffer.from(`certificate of ${key.kid}`).toString('base64')] }))
+    return (await super.publishedKeys()).map(key => ({
+      ...key,
+      x5t: `${key.kid}-thumbprint`,
+      x5c: [Buffer.from(`certificate of ${key.kid}`).toString('base64')]
+    }))
   }
 
   #userinfo (request: ReceivedRequest): Answer {

@@ -11,7 +11,9 @@ export interface Authorization {
 }
 
 /** Why a code is not taken, in the order in which providers look. */
-export type Refusal = 'no form' | 'no secret' | 'unknown client' | 'wrong secret' | 'unknown code' | 'used code' | 'expired code' | 'other redirect URI' | 'no verifier' | 'wrong verifier'
+export type Refusal =
+  | 'no form' | 'no secret' | 'unknown client' | 'wrong secret' | 'unknown code' | 'used code' | 'expired code'
+  | 'other redirect URI' | 'no verifier' | 'wrong verifier'
 
 export interface TokenRequest {
   method: string
@@ -40,7 +42,10 @@ export class AuthorizationCodes {
   }
 
   /** Takes a token request (RFC 6749 section 4.1.3, RFC 7636 section 4.6): client in the body or in the Authorization header. */
-  redeem ({ method, headers, form }: TokenRequest, { clientId, clientSecret, codesExpire = false }: { clientId: string, clientSecret: string, codesExpire?: boolean }): Authorization | Refusal {
+  redeem (
+    { method, headers, form }: TokenRequest,
+    { clientId, clientSecret, codesExpire = false }: { clientId: string, clientSecret: string, codesExpire?: boolean }
+  ): Authorization | Refusal {
     const contentType = headers['content-type']?.split(';', 1)[0]
     if (method !== 'POST' || contentType !== 'application/x-www-form-urlencoded' || form.get('grant_type') !== 'authorization_code') return 'no form'
     const [id, secret] = credentialsOf(headers, form)

@@ -38,14 +38,25 @@ export class DiscordStandIn extends StandIn {
       query.get('response_type') === 'code' && query.get('scope') === 'identify email'
     if (!isValid) return html(400, 'Invalid OAuth2 redirect_uri')
     const state = query.get('state')
-    if (!this.consents) return redirectTo(redirectUri, { error: 'access_denied', error_description: 'The resource owner or authorization server denied the request', state })
+    if (!this.consents) {
+      return redirectTo(redirectUri, {
+        error: 'access_denied',
+        error_description: 'The resource owner or authorization server denied the request',
+        state
+      })
+    }
     return redirectTo(redirectUri, { code: this.issueCode(query), state })
   }
 
   #token (request: ReceivedRequest): Answer {
     const authorization = this.redeem(request)
     if (typeof authorization === 'string') {
-      return /client|secret/.test(authorization) ? json(401, { error: 'invalid_client' }) : json(400, { error: 'invalid_grant', error_description: `Invalid "code" in request: ${authorization}` })
+      return /client|secret/.test(authorization)
+        ? json(401, { error: 'invalid_client' })
+        : json(400, {
+          error: 'invalid_grant',
+          error_description: `Invalid "code" in request: ${authorization}`
+        })
     }
     const accessToken = randomBytes(16).toString('base64url')
     this.#accessTokens.add(accessToken)

@@ -24,7 +24,11 @@ const REFUSALS: Readonly<Record<Refusal, GraphError>> = {
   'unknown code': exception('Invalid verification code format.', 100),
   'used code': exception('This authorization code has been used.', 100, 36009),
   'expired code': exception('This authorization code has expired.', 100, 36007),
-  'other redirect URI': exception('Error validating verification code. Please make sure your redirect_uri is identical to the one you used in the OAuth dialog request', 100, 36008),
+  'other redirect URI': exception(
+    'Error validating verification code. Please make sure your redirect_uri is identical to the one you used in the OAuth dialog request',
+    100,
+    36008
+  ),
   'no verifier': exception('Invalid code verifier. Code verifier should be sent for this code.', 100),
   'wrong verifier': exception('Invalid code verifier. Code verifier does not match the code challenge.', 100)
 }
@@ -82,7 +86,12 @@ export class FacebookStandIn extends StandIn {
     const state = query.get('state')
     const redirectUri = query.get('redirect_uri') ?? ''
     if (query.get('client_id') !== this.clientId) return html(400, 'Invalid App ID: The provided app ID does not look like a valid app ID.')
-    if (!this.redirectUris.includes(redirectUri)) return html(400, 'URL Blocked: This redirect failed because the redirect URI is not whitelisted in the app\'s Client OAuth Settings.')
+    if (!this.redirectUris.includes(redirectUri)) {
+      return html(
+        400,
+        'URL Blocked: This redirect failed because the redirect URI is not whitelisted in the app\'s Client OAuth Settings.'
+      )
+    }
     if ((query.get('response_type') ?? 'code') !== 'code') return html(400, 'Invalid response type')
     const unknown = scopesOf(query.get('scope')).find(scope => !SCOPES.includes(scope))
     if (unknown !== undefined) return html(400, `Invalid Scopes: ${unknown}.`)
@@ -109,10 +118,25 @@ export class FacebookStandIn extends StandIn {
     if (token === null) return graphError(exception('An active access token must be used to query information about the current user.', 2500))
     const permissions = this.#tokens.get(token)
     if (permissions === undefined) return graphError(exception('Invalid OAuth access token - Cannot parse access token', 190), { kind: 'invalid_token' })
-    if (this.tokensExpire) return graphError(exception(`Error validating access token: Session has expired on Tuesday, 01-Dec-26 00:00:00 PST. The token was ${token}.`, 190, 463), { kind: 'invalid_token' })
+    if (this.tokensExpire) {
+      return graphError(
+        exception(
+        `Error validating access token: Session has expired on Tuesday, 01-Dec-26 00:00:00 PST. The token was ${token}.`,
+        190,
+        463
+        ),
+        { kind: 'invalid_token' }
+      )
+    }
 
     const proof = query.get('appsecret_proof')
-    if (proof === null && this.requiresProof) return graphError({ message: 'API calls from the server require an appsecret_proof argument', type: 'GraphMethodException', code: 100 })
+    if (proof === null && this.requiresProof) {
+      return graphError({
+        message: 'API calls from the server require an appsecret_proof argument',
+        type: 'GraphMethodException',
+        code: 100
+      })
+    }
     if (proof !== null && proof !== createHmac('sha256', this.clientSecret).update(token).digest('hex')) {
       return graphError({ message: 'Invalid appsecret_proof provided in the API argument', type: 'GraphMethodException', code: 100 })
     }
@@ -133,7 +157,14 @@ export class FacebookStandIn extends StandIn {
 }
 
 /** How the Graph API says that something went wrong, with a header that is no valid challenge. */
-export function graphError (error: GraphError, { kind = 'invalid_request', status = 400, headers = {} }: { kind?: string, status?: number, headers?: Record<string, string> } = {}): Answer {
+export function graphError (
+  error: GraphError,
+  {
+    kind = 'invalid_request',
+    status = 400,
+    headers = {}
+  }: { kind?: string, status?: number, headers?: Record<string, string> } = {}
+): Answer {
   const challenge = `OAuth "Facebook Platform" "${kind}" "${error.message}"`
   return json(status, { error: { ...error, fbtrace_id: 'AHtohT4VFYAhXExample' } }, { 'www-authenticate': challenge, 'cache-control': 'no-store', ...headers })
 }

@@ -164,7 +164,11 @@ export class GitHubStandIn extends StandIn {
 
   #resource ({ method, headers, query }: ReceivedRequest, path: string): Answer {
     if ((headers['user-agent'] ?? '') === '') {
-      return { status: 403, headers: { 'content-type': 'text/plain' }, body: 'Request forbidden by administrative rules. Please make sure your request has a User-Agent header' }
+      return {
+        status: 403,
+        headers: { 'content-type': 'text/plain' },
+        body: 'Request forbidden by administrative rules. Please make sure your request has a User-Agent header'
+      }
     }
     const version = headers['x-github-api-version']
     if (version !== undefined && !API_VERSIONS.includes(String(version))) {

@@ -67,7 +67,10 @@ export const FAILURES: Readonly<Record<string, readonly [code: 'provider_error' 
   'no content': ['provider_error', () => ({ status: 204, headers: {}, body: '' })],
   'an answer without an end': ['provider_error', neverEnds],
   'half of the right answer': ['provider_error', answer => ({ ...answer, body: answer.body.slice(0, answer.body.length / 2) })],
-  'a list in place of an object, or an object in place of a list': ['provider_error', answer => ({ ...answer, body: answer.body.startsWith('[') ? '{}' : '[]' })],
+  'a list in place of an object, or an object in place of a list': [
+    'provider_error',
+    answer => ({ ...answer, body: answer.body.startsWith('[') ? '{}' : '[]' })
+  ],
   'status 400': ['provider_error', () => json(400, { error: 'invalid_request', error_description: 'bad\u2028day' })],
   'status 401 with a challenge': ['provider_error', () => ({ status: 401, headers: { 'www-authenticate': 'Basic realm="x"' }, body: '{}' })],
   'status 429': ['provider_unavailable', () => json(429, {})],

@@ -17,10 +17,20 @@ const REFUSALS: Readonly<Record<Refusal, readonly [status: number, error: string
   'no form': [400, 'invalid_request', 9_002_313, 'Invalid request. Request is malformed or invalid.'],
   'no secret': [401, 'invalid_client', 7_000_218, "The request body must contain the following parameter: 'client_assertion' or 'client_secret'."],
   'unknown client': [400, 'unauthorized_client', 700_016, 'Application was not found in the directory.'],
-  'wrong secret': [401, 'invalid_client', 7_000_215, 'Invalid client secret provided. Ensure the secret being sent in the request is the client secret value, not the client secret ID, for a secret added to the app.'],
+  'wrong secret': [
+    401, 'invalid_client', 7_000_215,
+    'Invalid client secret provided. Ensure the secret being sent in the request is the client secret value, not the ' +
+      'client secret ID, for a secret added to the app.'
+  ],
   'unknown code': [400, 'invalid_grant', 9_002_313, 'Invalid request. Request is malformed or invalid.'],
-  'used code': [400, 'invalid_grant', 54_005, 'OAuth2 Authorization code was already redeemed, please retry with a new valid code or use an existing refresh token.'],
-  'expired code': [400, 'invalid_grant', 70_008, 'The provided authorization code or refresh token has expired due to inactivity. Send a new interactive authorization request for this user and resource.'],
+  'used code': [
+    400, 'invalid_grant', 54_005,
+    'OAuth2 Authorization code was already redeemed, please retry with a new valid code or use an existing refresh token.'
+  ],
+  'expired code': [
+    400, 'invalid_grant', 70_008,
+    'The provided authorization code or refresh token has expired due to inactivity. Send a new interactive authorization request for this user and resource.'
+  ],
   'other redirect URI': [400, 'invalid_grant', 50_011, 'The redirect URI specified in the request does not match.'],
   'no verifier': [400, 'invalid_grant', 501_481, 'The Code_Verifier does not match the code_challenge supplied in the authorization request.'],
   'wrong verifier': [400, 'invalid_grant', 501_481, 'The Code_Verifier does not match the code_challenge supplied in the authorization request.']
@@ -65,7 +75,14 @@ export class MicrosoftStandIn extends OpenIdStandIn {
     if (request.host === this.#graphHost) return this.#graph(request)
     const [, segment = '', path = ''] = /^\/([^/]+)(\/.+)$/.exec(request.path) ?? []
     const tenant = segment.toLowerCase()
-    if (!['common', 'organizations', CONTOSO, FABRIKAM, PERSONAL].includes(tenant)) return failure(400, 'invalid_tenant', 90_002, `Tenant '${segment}' not found.`)
+    if (!['common', 'organizations', CONTOSO, FABRIKAM, PERSONAL].includes(tenant)) {
+      return failure(
+        400,
+        'invalid_tenant',
+        90_002,
+      `Tenant '${segment}' not found.`
+      )
+    }
     switch (`${request.method} ${path}`) {
       case 'GET /v2.0/.well-known/openid-configuration': return json(200, this.#metadata(tenant))
       case 'GET /oauth2/v2.0/authorize': return this.#authorization(tenant, request.query)
@@ -119,7 +136,12 @@ export class MicrosoftStandIn extends OpenIdStandIn {
     const { tid } = this.profile
     const problem = this.problemOf(query)
     if (problem === 'unknown client') return html(400, 'AADSTS700016: Application was not found in the directory.')
-    if (problem === 'unknown redirect URI') return html(400, 'AADSTS50011: The redirect URI specified in the request does not match the redirect URIs configured for the application.')
+    if (problem === 'unknown redirect URI') {
+      return html(
+        400,
+        'AADSTS50011: The redirect URI specified in the request does not match the redirect URIs configured for the application.'
+      )
+    }
     if (problem !== null) return html(400, `AADSTS900144: ${problem}`)
     if (!admits(tenant, tid)) return html(400, 'AADSTS50020: User account from identity provider does not exist in tenant and cannot access the application.')
 
@@ -127,11 +149,23 @@ export class MicrosoftStandIn extends OpenIdStandIn {
     const state = query.get('state')
     if (this.consents) return redirectTo(redirectUri, { code: this.issueCode(query, { prefix: '0.AXkA', bytes: 900 }), state, session_state: randomUUID() })
     if (tid === PERSONAL) return redirectTo(redirectUri, { error: 'access_denied', error_description: 'the user canceled the authentication', state })
-    return redirectTo(redirectUri, { error: 'access_denied', error_subcode: 'cancel', error_description: described(65_004, 'User declined to consent to access the app.'), state })
+    return redirectTo(redirectUri, {
+      error: 'access_denied',
+      error_subcode: 'cancel',
+      error_description: described(65_004, 'User declined to consent to access the app.'),
+      state
+    })
   }
 
   async #token (request: ReceivedRequest): Promise<Answer> {
-    if (request.headers.origin !== undefined) return failure(400, 'invalid_request', 9_002_326, "Cross-origin token redemption is permitted only for the 'Single-Page Application' client-type.")
+    if (request.headers.origin !== undefined) {
+      return failure(
+        400,
+        'invalid_request',
+        9_002_326,
+        "Cross-origin token redemption is permitted only for the 'Single-Page Application' client-type."
+      )
+    }
     const authorization = this.redeem(request)
     if (typeof authorization === 'string') return failure(...REFUSALS[authorization])
     if (this.secretHasExpired) return failure(401, 'invalid_client', 7_000_222, 'The provided client secret keys for the app are expired.')

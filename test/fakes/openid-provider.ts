@@ -108,7 +108,14 @@ export class FakeOpenIdProvider {
   async #honest (path: string, request: IncomingMessage): Promise<[status: number, body: unknown]> {
     if (path === '/.well-known/openid-configuration') return [200, this.metadata]
     if (path === '/jwks') return [200, { keys: [this.jwk] }]
-    if (path === '/userinfo') return request.headers.authorization === 'Bearer the-access-token' ? [200, { ...this.profile, ...this.userinfo }] : [401, { error: 'invalid_token' }]
+    if (path === '/userinfo') {
+      return request.headers.authorization === 'Bearer the-access-token'
+        ? [
+            200,
+            { ...this.profile, ...this.userinfo }
+          ]
+        : [401, { error: 'invalid_token' }]
+    }
     if (path === '/token') return this.#token(request)
     return [404, { error: 'not_found' }]
   }
@@ -124,11 +131,26 @@ export class FakeOpenIdProvider {
     if (authorization === 'unknown client' || authorization === 'no secret' || authorization === 'wrong secret') {
       return [401, { error: 'invalid_client', error_description: 'wrong client id or secret' }]
     }
-    if (typeof authorization === 'string' || authorization.challenge === null) return [400, { error: 'invalid_grant', error_description: 'the code is\r\nwrong' }]
+    if (typeof authorization === 'string' || authorization.challenge === null) {
+      return [
+        400,
+        { error: 'invalid_grant', error_description: 'the code is\r\nwrong' }
+      ]
+    }
     const now = Math.floor(Date.now() / 1000)
     const payload = { iss: this.issuer, aud: this.clientId, iat: now, exp: now + 600, nonce: authorization.nonce, ...this.profile, ...this.idTokenClaims }
     const idToken = await (this.forgeIdToken ?? (payload => this.signedIdToken(payload)))(payload)
-    return [200, { access_token: 'the-access-token', token_type: 'Bearer', expires_in: 600, scope: 'openid', refresh_token: 'the-refresh-token', id_token: idToken }]
+    return [
+      200,
+      {
+        access_token: 'the-access-token',
+        token_type: 'Bearer',
+        expires_in: 600,
+        scope: 'openid',
+        refresh_token: 'the-refresh-token',
+        id_token: idToken
+      }
+    ]
   }
 }
 

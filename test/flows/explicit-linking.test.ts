@@ -12,7 +12,13 @@ const ADA_AT_A: Person = { subject: 'ada-1', email: 'ada@elsewhere.example' }
 /** Ada, who registered with a password, and her browser. */
 async function withAda (t: Test, options: AuthPluginOptions = {}) {
   const store = new MemoryAuthStore()
-  const app = await startApp(t, { baseUrl: 'https://app.example', providers: [new OwnProvider('a'), new OwnProvider('b')], local: localProvider(), store, ...options })
+  const app = await startApp(t, {
+    baseUrl: 'https://app.example',
+    providers: [new OwnProvider('a'), new OwnProvider('b')],
+    local: localProvider(),
+    store,
+    ...options
+  })
   const browser = new Browser(app)
   const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
   const waysIn = async (id = userId) => (await store.links(id)).map(({ provider, subject }) => `${provider} ${subject}`)
@@ -20,7 +26,7 @@ async function withAda (t: Test, options: AuthPluginOptions = {}) {
 }
 
 for (const [name, createSessions] of SOME_SESSION_STORES) {
-  t.test(`with ${name}`, async t => {
+  t.test(`the rules hold with ${name}`, async t => {
     const options = { session: { secret: SESSION_SECRET, store: createSessions() } }
 
     t.test('a signed-in user adds an identity to the account, and stays signed in', async t => {
@@ -76,7 +82,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
       t.equal(await app.auth.findUser({ provider: 'a', subject: 'ada-1' }), null)
     })
 
-    t.test('attack 23: nor in another browser', async t => {
+    t.test('attack 23: linking that Ada started does not finish in another browser', async t => {
       const { app, browser, waysIn } = await withAda(t, options)
       const callback = await leaveFor(browser, '/auth/a/login?link=true', ADA_AT_A)
       const other = new Browser(app)
@@ -117,7 +123,12 @@ t.test('a second identity at one provider is refused, with a sentence that says 
   const landing = await browser.get(callback, { accept: 'application/json' })
 
   t.equal(landing.statusCode, 409)
-  t.strictSame(landing.json(), { statusCode: 409, code: 'already_linked', error: 'Conflict', message: 'Your account has another identity at this provider; unlink that one first.' })
+  t.strictSame(landing.json(), {
+    statusCode: 409,
+    code: 'already_linked',
+    error: 'Conflict',
+    message: 'Your account has another identity at this provider; unlink that one first.'
+  })
   t.strictSame(await waysIn(), ['a ada-1', 'local ada@example.com'])
 })
 
@@ -141,7 +152,7 @@ t.test('a user who was deleted meanwhile gets nothing back by linking', async t 
   t.equal(await app.auth.findUser({ provider: 'a', subject: 'ada-1' }), null)
 })
 
-t.test('who is not signed in cannot link, and is not signed in by trying', async t => {
+t.test('an anonymous user cannot link, and is not signed in by trying', async t => {
   const { app } = await withAda(t)
 
   const response = await new Browser(app).get('/auth/a/login?link=true', FROM_OWN_PAGE)
@@ -152,8 +163,11 @@ t.test('who is not signed in cannot link, and is not signed in by trying', async
 t.test('attack 22: only a page of the application starts linking', async t => {
   const { browser, waysIn } = await withAda(t)
   const refused = [
-    { 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }, { 'sec-fetch-site': 'none' }, { 'sec-fetch-site': 'cross-site', referer: 'https://app.example/' },
-    { 'sec-fetch-site': 'none', referer: 'https://app.example/' }, {}, { referer: 'https://evil.example/' }, { referer: 'https://app.example.evil.example/' }, { referer: 'http://app.example/' }, { referer: 'https://www.app.example/' }
+    { 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }, { 'sec-fetch-site': 'none' },
+    { 'sec-fetch-site': 'cross-site', referer: 'https://app.example/' },
+    { 'sec-fetch-site': 'none', referer: 'https://app.example/' }, {}, { referer: 'https://evil.example/' },
+    { referer: 'https://app.example.evil.example/' }, { referer: 'http://app.example/' },
+    { referer: 'https://www.app.example/' }
   ]
 
   for (const headers of refused) {
@@ -169,9 +183,21 @@ t.test('attack 22: only a page of the application starts linking', async t => {
 
 t.test('attack 22: a request that is not a navigation does not start linking, also from a page of the application', async t => {
   const { browser } = await withAda(t)
-  const ways = [{ 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }, { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }, { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' }, { 'sec-purpose': 'prefetch' }, { 'sec-purpose': 'prefetch;prerender' }]
+  const ways = [
+    { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' },
+    { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' },
+    { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
+    { 'sec-purpose': 'prefetch' },
+    { 'sec-purpose': 'prefetch;prerender' }
+  ]
 
-  for (const way of ways) t.equal((await browser.get('/auth/a/login?link=true', { ...FROM_OWN_PAGE, accept: 'application/json', ...way })).statusCode, 403, JSON.stringify(way))
+  for (const way of ways) {
+    t.equal(
+      (await browser.get('/auth/a/login?link=true', { ...FROM_OWN_PAGE, accept: 'application/json', ...way })).statusCode,
+      403,
+      JSON.stringify(way)
+    )
+  }
   t.equal((await browser.get('/auth/a/login?link=true', { ...FROM_OWN_PAGE, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' })).statusCode, 302)
 
   const { referer } = FROM_OWN_PAGE
@@ -214,7 +240,14 @@ t.test('attack 22: no redirect of the plugin starts linking', async t => {
   const target = '/auth/a/login?link=true'
 
   t.equal((await browser.submit('/auth/local/login', { ...ADA, next: target })).headers.location, '/')
-  t.equal((await browser.submit('/auth/local/login', { ...ADA, password: 'wrong', error_next: target }, { referer: 'https://app.example/sign-in' })).headers.location, '/sign-in?error=invalid')
+  t.equal(
+    (await browser.submit(
+      '/auth/local/login',
+      { ...ADA, password: 'wrong', error_next: target },
+      { referer: 'https://app.example/sign-in' }
+    )).headers.location,
+    '/sign-in?error=invalid'
+  )
   t.equal((await browser.submit('/auth/local/revoke', { next: target })).headers.location, '/')
   t.equal((await browser.get(await leaveFor(browser, `/auth/a/login?next=${encodeURIComponent(target)}`, ADA_AT_A))).headers.location, '/')
 })
@@ -255,7 +288,11 @@ t.test('the hook onLink is told who links what, with the tokens of the provider,
 })
 
 t.test('the hook onLink refuses with its code, a mistake in it is unavailable, and nothing is linked', async t => {
-  const failures = [['not_ours', new SignInRefused('not_ours')], ['forbidden', new AuthError('forbidden')], ['unavailable', new Error('the directory is down')]] as const
+  const failures = [
+    ['not_ours', new SignInRefused('not_ours')],
+    ['forbidden', new AuthError('forbidden')],
+    ['unavailable', new Error('the directory is down')]
+  ] as const
   for (const [code, failure] of failures) {
     const { browser, userId, waysIn } = await withAda(t, { onLink: () => { throw failure } })
 

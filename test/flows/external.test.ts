@@ -10,7 +10,7 @@ const BASE_URL = 'https://app.example'
 const CALLBACK = `${BASE_URL}/auth/dev/callback`
 const CLAIMS = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada', picture: 'https://id.example/ada.png' }
 
-t.test('with a real OpenID provider', async t => {
+t.test('sign-ins at a real OpenID provider end as its answers say', async t => {
   for (const conformIdTokenClaims of [true, false]) {
     t.test(`a person signs in, the claims are ${conformIdTokenClaims ? 'at userinfo' : 'in the ID token'}`, async t => {
       const idp = await startOpenIdProvider(t, { redirectUris: [CALLBACK], configuration: { conformIdTokenClaims } })
@@ -73,10 +73,16 @@ t.test('with a real OpenID provider', async t => {
 
 t.test('the authorization request carries state, nonce and a PKCE challenge, new ones each time', async t => {
   const fake = await startFakeOpenIdProvider(t)
-  const app = await startApp(t, { baseUrl: `${BASE_URL}/`, prefix: '/id', providers: [fake.provider({ authorizationParams: { prompt: 'login' }, scopes: ['openid', 'email'] })] })
+  const app = await startApp(t, {
+    baseUrl: `${BASE_URL}/`,
+    prefix: '/id',
+    providers: [fake.provider({ authorizationParams: { prompt: 'login' }, scopes: ['openid', 'email'] })]
+  })
   const browser = new Browser(app)
 
-  const [first, second] = await Promise.all(['/id/fake/login', '/id/fake/login'].map(async url => new URL((await browser.get(url)).headers.location ?? '').searchParams))
+  const [first, second] = await Promise.all(['/id/fake/login', '/id/fake/login'].map(async url => new URL(
+    (await browser.get(url)).headers.location ?? ''
+  ).searchParams))
 
   t.match(Object.fromEntries(first ?? []), {
     response_type: 'code',
@@ -95,7 +101,9 @@ t.test('the authorization request carries state, nonce and a PKCE challenge, new
 t.test('the callback answers no-store, and its code and state reach no log', async t => {
   const lines: string[] = []
   const fake = await startFakeOpenIdProvider(t)
-  const app = await startApp(t, { baseUrl: BASE_URL, providers: [fake.provider()] }, { logger: { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } } })
+  const app = await startApp(t, { baseUrl: BASE_URL, providers: [fake.provider()] }, {
+    logger: { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } }
+  })
   const browser = new Browser(app)
   const login = await browser.get('/auth/fake/login')
   const callback = fake.consent(login.headers.location ?? '')
@@ -127,7 +135,13 @@ t.test('HEAD starts nothing and uses nothing up', async t => {
 t.test('next is honoured on this origin only, and not on the callback', async t => {
   const fake = await startFakeOpenIdProvider(t)
   const app = await startApp(t, { baseUrl: BASE_URL, providers: [fake.provider()] })
-  const cases = { '/here?a=b#c': '/here?a=b#c', 'https://app.example/here': '/here', '//evil.example': '/', 'https://evil.example/': '/', '/\\evil.example': '/' }
+  const cases = {
+    '/here?a=b#c': '/here?a=b#c',
+    'https://app.example/here': '/here',
+    '//evil.example': '/',
+    'https://evil.example/': '/',
+    '/\\evil.example': '/'
+  }
 
   for (const [next, expected] of Object.entries(cases)) {
     const browser = new Browser(app)
@@ -138,11 +152,11 @@ t.test('next is honoured on this origin only, and not on the callback', async t 
   t.equal((await new Browser(app).get('/auth/fake/login?next=/a&next=/b')).statusCode, 400)
 })
 
-t.test('a failure', async t => {
+t.test('each failure of a sign-in has its code', async t => {
   const PAGE = `${BASE_URL}/sign-in?lang=en`
   const down = (_answer: unknown, response: ServerResponse) => { response.destroy(); return 'handled' as const }
 
-  t.test('of the provider at the start goes back to the page, and the application goes on', async t => {
+  t.test('a provider that fails at the start sends the user back to the page, and the application goes on', async t => {
     const [fake, healthy] = [await startFakeOpenIdProvider(t), await startFakeOpenIdProvider(t)]
     fake.lies.set('/.well-known/openid-configuration', down)
     const app = await startApp(t, { baseUrl: BASE_URL, providers: [fake.provider(), healthy.provider({ name: 'healthy' })] })
@@ -161,7 +175,14 @@ t.test('a failure', async t => {
     ['a provider that is down', 'provider_unavailable', 503, (fake: FakeOpenIdProvider) => { fake.lies.set('/token', down) }],
     ['a provider that never answers', 'provider_unavailable', 503, (fake: FakeOpenIdProvider) => { fake.lies.set('/token', () => 'handled') }],
     ['a subject that cannot be stored', 'provider_error', 502, (fake: FakeOpenIdProvider) => { fake.idTokenClaims = { sub: 'ada\0' } }],
-    ['a store that is down', 'unavailable', 503, (_fake: FakeOpenIdProvider, store: MemoryAuthStore) => { store.refreshIdentity = async () => { throw new Error('on fire') } }]
+    [
+      'a store that is down',
+      'unavailable',
+      503,
+      (_fake: FakeOpenIdProvider, store: MemoryAuthStore) => {
+        store.refreshIdentity = async () => { throw new Error('on fire') }
+      }
+    ]
   ] as const) {
     t.test(`${name} ends the sign-in with ${code} and no session`, async t => {
       const fake = await startFakeOpenIdProvider(t)
@@ -183,7 +204,7 @@ t.test('a failure', async t => {
     })
   }
 
-  t.test('of a provider of the application\'s own is one of that provider, whatever it throws', async t => {
+  t.test('whatever a provider of the application throws is a failure of that provider', async t => {
     const failures: Array<[unknown, string, RegExp]> = [
       [Object.assign(new Error('no such team'), { statusCode: 401 }), 'provider_error', /no such team/],
       [Object.assign(new Error('slow down'), { statusCode: 429 }), 'provider_error', /slow down/],
@@ -200,7 +221,9 @@ t.test('a failure', async t => {
           authorizationUrl: async ({ state }) => new URL(`https://own.example/?state=${state}`),
           authenticate: isAsync ? async () => { throw failure } : () => { throw failure }
         }
-        const app = await startApp(t, { baseUrl: BASE_URL, providers: [own] }, { logger: { level: 'info', stream: { write: (line: string) => { lines.push(line) } } } })
+        const app = await startApp(t, { baseUrl: BASE_URL, providers: [own] }, {
+          logger: { level: 'info', stream: { write: (line: string) => { lines.push(line) } } }
+        })
         const browser = new Browser(app)
         const login = await browser.get('/auth/own/login', { referer: PAGE })
         const { searchParams } = new URL(login.headers.location ?? '')
@@ -210,7 +233,7 @@ t.test('a failure', async t => {
     }
   })
 
-  t.test('reflects nothing of the provider\'s words', async t => {
+  t.test('no failure reflects the words of the provider', async t => {
     const fake = await startFakeOpenIdProvider(t)
     const app = await startApp(t, { baseUrl: BASE_URL, providers: [fake.provider()] })
     const browser = new Browser(app)

@@ -5,7 +5,11 @@ import { STORES } from '../helpers/stores.js'
 
 const EMAIL = 'ada@example.com'
 
-const verified = (subject: string, email = EMAIL): Identity => ({ subject, claims: { sub: subject, email, email_verified: true, name: 'Ada' }, emailVerified: true })
+const verified = (subject: string, email = EMAIL): Identity => ({
+  subject,
+  claims: { sub: subject, email, email_verified: true, name: 'Ada' },
+  emailVerified: true
+})
 const unverified = (subject: string, email = EMAIL): Identity => ({ subject, claims: { sub: subject, email }, emailVerified: false })
 const anonymous = (subject: string): Identity => ({ subject, claims: { sub: subject }, emailVerified: false })
 
@@ -16,7 +20,15 @@ async function userOfIdentity (store: AuthStore, provider: string, identity: Ide
 
 async function localUser (store: AuthStore): Promise<string> {
   const userId = '00000000-0000-4000-8000-000000000001'
-  await store.createUser({ userId, email: EMAIL, emailVerified: false, name: null, claims: {}, link: { provider: 'local', subject: EMAIL, claims: { sub: userId } }, passwordHash: 'x' })
+  await store.createUser({
+    userId,
+    email: EMAIL,
+    emailVerified: false,
+    name: null,
+    claims: {},
+    link: { provider: 'local', subject: EMAIL, claims: { sub: userId } },
+    passwordHash: 'x'
+  })
   return userId
 }
 
@@ -37,9 +49,9 @@ const policies: Record<string, LinkingPolicy> = {
   declines: async () => false
 }
 
-/** Who is there already. Each resolves to the user who has the address, if anybody has. */
+/** Who is there already. Each resolves to the user who has the address, if there is one. */
 const existing: Record<string, (store: AuthStore) => Promise<string | undefined>> = {
-  nobody: async () => undefined,
+  'no user': async () => undefined,
   'a user with the address, verified': async store => (await userOfIdentity(store, 'other', verified('0'))).userId,
   'a local account with the address': localUser,
   'a local account that proved the address by linking': async store => {
@@ -47,33 +59,33 @@ const existing: Record<string, (store: AuthStore) => Promise<string | undefined>
     await store.addLink(userId, { provider: 'other', subject: '0', claims: { sub: '0', email: EMAIL }, verifiedEmail: EMAIL })
     return userId
   },
-  'a user with the address, verified, and another subject at this provider': async store => (await userOfIdentity(store, 'a', verified('0'))).userId,
+  'a user with the address and another subject at this provider': async store => (await userOfIdentity(store, 'a', verified('0'))).userId,
   'several users whose providers only claim the address': async store => {
     for (const provider of ['other', 'another']) await userOfIdentity(store, provider, unverified('0'))
     return undefined
   }
 }
 
-/** What becomes of an identity that nobody knows yet, by the policies in their order. */
+/** What becomes of an identity that is unknown yet, by the policies in their order. */
 const OUTCOMES = `
-  nobody                                                                  | verified   | user with e-mail    | user with e-mail    | user with e-mail    | user with e-mail
-  nobody                                                                  | unverified | user without e-mail | user without e-mail | user without e-mail | user without e-mail
-  nobody                                                                  | absent     | user without e-mail | user without e-mail | user without e-mail | user without e-mail
-  a user with the address, verified                                       | verified   | joins               | account_exists      | joins               | account_exists
-  a user with the address, verified                                       | unverified | account_exists      | account_exists      | joins               | account_exists
-  a user with the address, verified                                       | absent     | user without e-mail | user without e-mail | user without e-mail | user without e-mail
-  a local account with the address                                        | verified   | account_exists      | account_exists      | account_exists      | account_exists
-  a local account with the address                                        | unverified | account_exists      | account_exists      | account_exists      | account_exists
-  a local account with the address                                        | absent     | user without e-mail | user without e-mail | user without e-mail | user without e-mail
-  a local account that proved the address by linking                      | verified   | joins               | account_exists      | joins               | account_exists
-  a local account that proved the address by linking                      | unverified | account_exists      | account_exists      | joins               | account_exists
-  a local account that proved the address by linking                      | absent     | user without e-mail | user without e-mail | user without e-mail | user without e-mail
-  a user with the address, verified, and another subject at this provider | verified   | account_exists      | account_exists      | account_exists      | account_exists
-  a user with the address, verified, and another subject at this provider | unverified | account_exists      | account_exists      | account_exists      | account_exists
-  a user with the address, verified, and another subject at this provider | absent     | user without e-mail | user without e-mail | user without e-mail | user without e-mail
-  several users whose providers only claim the address                    | verified   | user with e-mail    | user with e-mail    | user with e-mail    | user with e-mail
-  several users whose providers only claim the address                    | unverified | user without e-mail | user without e-mail | user without e-mail | user without e-mail
-  several users whose providers only claim the address                    | absent     | user without e-mail | user without e-mail | user without e-mail | user without e-mail
+  no user                                                      | verified   | user, e-mail    | user, e-mail    | user, e-mail    | user, e-mail
+  no user                                                      | unverified | user, no e-mail | user, no e-mail | user, no e-mail | user, no e-mail
+  no user                                                      | absent     | user, no e-mail | user, no e-mail | user, no e-mail | user, no e-mail
+  a user with the address, verified                            | verified   | joins           | account_exists  | joins           | account_exists
+  a user with the address, verified                            | unverified | account_exists  | account_exists  | joins           | account_exists
+  a user with the address, verified                            | absent     | user, no e-mail | user, no e-mail | user, no e-mail | user, no e-mail
+  a local account with the address                             | verified   | account_exists  | account_exists  | account_exists  | account_exists
+  a local account with the address                             | unverified | account_exists  | account_exists  | account_exists  | account_exists
+  a local account with the address                             | absent     | user, no e-mail | user, no e-mail | user, no e-mail | user, no e-mail
+  a local account that proved the address by linking           | verified   | joins           | account_exists  | joins           | account_exists
+  a local account that proved the address by linking           | unverified | account_exists  | account_exists  | joins           | account_exists
+  a local account that proved the address by linking           | absent     | user, no e-mail | user, no e-mail | user, no e-mail | user, no e-mail
+  a user with the address and another subject at this provider | verified   | account_exists  | account_exists  | account_exists  | account_exists
+  a user with the address and another subject at this provider | unverified | account_exists  | account_exists  | account_exists  | account_exists
+  a user with the address and another subject at this provider | absent     | user, no e-mail | user, no e-mail | user, no e-mail | user, no e-mail
+  several users whose providers only claim the address         | verified   | user, e-mail    | user, e-mail    | user, e-mail    | user, e-mail
+  several users whose providers only claim the address         | unverified | user, no e-mail | user, no e-mail | user, no e-mail | user, no e-mail
+  several users whose providers only claim the address         | absent     | user, no e-mail | user, no e-mail | user, no e-mail | user, no e-mail
 `.trim().split('\n').map(row => row.split('|').map(cell => cell.trim()))
 
 /** What became of an identity. */
@@ -81,15 +93,15 @@ async function outcome (store: AuthStore, linking: LinkingPolicy, identity: Iden
   try {
     const { user, isNew } = await find({ store, linking, onSignIn: null }, { provider: 'a', ...identity })
     if (user.userId === owner) return isNew === 'link' ? 'joins' : 'known'
-    if (isNew !== 'user') return 'somebody else'
-    return user.email === null ? 'user without e-mail' : 'user with e-mail'
+    if (isNew !== 'user') return 'another user'
+    return user.email === null ? 'user, no e-mail' : 'user, e-mail'
   } catch (error) {
     return error instanceof AuthError ? error.code : String(error)
   }
 }
 
 for (const [kind, newStore] of Object.entries(STORES)) {
-  t.test(`on ${kind}`, async t => {
+  t.test(`the rules hold on ${kind}`, async t => {
     for (const [who = '', email = '', ...outcomes] of OUTCOMES) {
       for (const [index, [name, policy]] of Object.entries(policies).entries()) {
         t.test(`${who}; an unknown identity, e-mail ${email}; linking ${name}: ${outcomes[index]}`, async t => {
@@ -101,7 +113,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
 
           t.equal(first, outcomes[index])
           const again = await outcome(store, policy, identity, owner)
-          t.equal(again, first === 'account_exists' ? first : first === 'joins' ? 'known' : 'somebody else', 'a second sign-in ends where the first did')
+          t.equal(again, first === 'account_exists' ? first : first === 'joins' ? 'known' : 'another user', 'a second sign-in ends where the first did')
         })
       }
     }
@@ -146,18 +158,24 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       }
     })
 
-    t.test('a rule that fails lets nobody in', async t => {
+    t.test('a rule that fails signs no user in', async t => {
       const store = await newStore(t)
       const ada = await userOfIdentity(store, 'a', verified('1'))
 
-      await t.rejects(userOfIdentity(store, 'b', verified('2'), async () => { throw new Error('the directory is down') }), { code: 'unavailable', statusCode: 503, cause: { message: 'the directory is down' } })
-      await t.rejects(userOfIdentity(store, 'b', verified('2'), async () => { throw new SignInRefused('not_ours') }), { name: 'SignInRefused', code: 'not_ours' })
+      await t.rejects(
+        userOfIdentity(store, 'b', verified('2'), async () => { throw new Error('the directory is down') }),
+        { code: 'unavailable', statusCode: 503, cause: { message: 'the directory is down' } }
+      )
+      await t.rejects(
+        userOfIdentity(store, 'b', verified('2'), async () => { throw new SignInRefused('not_ours') }),
+        { name: 'SignInRefused', code: 'not_ours' }
+      )
       await t.rejects(userOfIdentity(store, 'b', verified('2'), () => { throw new AuthError('forbidden') }), { code: 'forbidden', statusCode: 403 })
 
       t.equal((await store.links(ada.userId)).length, 1)
     })
 
-    t.test('attack 20: a rule makes room for the owner of an address by deleting who only registered it', async t => {
+    t.test('attack 20: a rule makes room for the owner of an address by deleting the user who only registered it', async t => {
       const store = await newStore(t)
       const squatter = await localUser(store)
       await store.grant(squatter, { role: 'admin' })
@@ -218,7 +236,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       t.equal((await store.links(userId)).length, 1)
     })
 
-    t.test('a changed e-mail is taken over, unless it is somebody else\'s', async t => {
+    t.test('a changed e-mail is taken over, unless it belongs to another user', async t => {
       const store = await newStore(t)
       const ada = await userOfIdentity(store, 'a', verified('1'))
       const eve = await userOfIdentity(store, 'a', verified('2', 'eve@example.com'))

@@ -36,7 +36,7 @@ async function withHook (t: Test, onSignIn: (signIn: SignIn) => void | Promise<v
 
 const refuse = () => { throw new SignInRefused('not_invited') }
 
-t.test('the hook is told of every sign-in: who, by whom, whether he is new, and the provider\'s tokens', async t => {
+t.test('the hook is told of every sign-in: who, by which provider, whether the user is new, and the tokens', async t => {
   const { told, browser, app } = await withHook(t, () => {})
 
   await signInAt(browser, 'a', { subject: '1', email: 'grace@example.com' })
@@ -53,7 +53,12 @@ t.test('the hook is told of every sign-in: who, by whom, whether he is new, and 
   t.strictSame(told.map(({ request: _, ...rest }) => rest), [
     { principal: { userId: grace?.userId, provider: 'a', claims: atA.claims }, identity: atA, tokens, created: true },
     { principal: { userId: grace?.userId, provider: 'a', claims: atA.claims }, identity: atA, tokens, created: false },
-    { principal: { userId: grace?.userId, provider: 'b', claims: { ...atA.claims, sub: '2' } }, identity: { ...atA, provider: 'b', subject: '2', claims: { ...atA.claims, sub: '2' } }, tokens, created: false },
+    {
+      principal: { userId: grace?.userId, provider: 'b', claims: { ...atA.claims, sub: '2' } },
+      identity: { ...atA, provider: 'b', subject: '2', claims: { ...atA.claims, sub: '2' } },
+      tokens,
+      created: false
+    },
     { principal: { userId: ada?.userId, provider: 'local', claims: atLocal.claims }, identity: atLocal, tokens: null, created: true },
     { principal: { userId: ada?.userId, provider: 'local', claims: atLocal.claims }, identity: atLocal, tokens: null, created: false }
   ])
@@ -125,7 +130,7 @@ t.test('attack 33: while the hook thinks, no other request gets the new user in'
   t.equal(await app.auth.findUser({ email: ADA.email }), null)
 })
 
-t.test('who was let in by one tab is not deleted because another one failed', async t => {
+t.test('a user who was admitted in one tab is not deleted because another one failed', async t => {
   const decided = deferred()
   let sessions = 0
   const { app, told, browser } = await withHook(t, async () => {
@@ -172,7 +177,7 @@ t.test('a refused sign-in leaves an existing user unchanged', async t => {
   t.ok(await app.auth.findUser({ email: ADA.email }))
 })
 
-t.test('a hook that throws something else is a failure of the application: nobody is signed in, and the cause is logged', async t => {
+t.test('a hook that throws something else is a failure of the application: no user is signed in, and the cause is logged', async t => {
   const lines: string[] = []
   const app = await startApp(t, {
     local: localProvider(),
@@ -195,7 +200,12 @@ t.test('what an error of the hook says of itself is not taken for the answer to 
   const response = await browser.post('/auth/local/register', ADA)
 
   t.equal(response.statusCode, 503)
-  t.strictSame(response.json(), { statusCode: 503, code: 'unavailable', error: 'Service Unavailable', message: 'The sign-in could not be completed; try again later.' })
+  t.strictSame(response.json(), {
+    statusCode: 503,
+    code: 'unavailable',
+    error: 'Service Unavailable',
+    message: 'The sign-in could not be completed; try again later.'
+  })
 })
 
 t.test('an AuthError of the hook is its refusal and answers as itself, and no user is left behind', async t => {
@@ -215,7 +225,15 @@ t.test('an AuthError of the hook is its refusal and answers as itself, and no us
 t.test('a user that no hook has admitted is admitted by an application without one, and no later hook deletes them', async t => {
   const store = new MemoryAuthStore()
   const userId = randomUUID()
-  await store.createUser({ userId, email: null, emailVerified: false, name: null, claims: {}, isNew: true, link: { provider: 'a', subject: '1', claims: { sub: '1' } } })
+  await store.createUser({
+    userId,
+    email: null,
+    emailVerified: false,
+    name: null,
+    claims: {},
+    isNew: true,
+    link: { provider: 'a', subject: '1', claims: { sub: '1' } }
+  })
   const app = await startApp(t, { baseUrl: 'https://app.example', providers: [new OwnProvider('a')], store })
   await signInAt(new Browser(app), 'a', { subject: '1' })
 
@@ -234,7 +252,7 @@ t.test('a store that does not answer the hook is unavailable, with what it says'
   t.equal(response.headers['retry-after'], '7')
 })
 
-t.test('a hook that deletes the user signs nobody in, whether it refuses or not', async t => {
+t.test('a hook that deletes the user signs no user in, whether it refuses or not', async t => {
   for (const refuses of [false, true]) {
     const { app, browser } = await withHook(t, async ({ principal }) => {
       await app.auth.deleteUser(principal.userId)
@@ -294,7 +312,11 @@ t.test('attack 60: provider tokens reach the hook and are stored nowhere', async
   const told: SignIn[] = []
   const store: AuthStore = new SqlAuthStore(`${directory}/users.db`)
   const app = await startApp(t, {
-    baseUrl: 'https://app.example', providers: [idp.provider()], store, session: { secret: SESSION_SECRET, store: sessions }, onSignIn: signIn => { told.push(signIn) }
+    baseUrl: 'https://app.example',
+    providers: [idp.provider()],
+    store,
+    session: { secret: SESSION_SECRET, store: sessions },
+    onSignIn: signIn => { told.push(signIn) }
   }, { logger: { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } } })
   const browser = new Browser(app)
 
@@ -313,16 +335,21 @@ t.test('attack 60: provider tokens reach the hook and are stored nowhere', async
   }
 })
 
-t.test('a user is signed in by other means', async t => {
+t.test('app.auth.signIn signs a user in by other means', async t => {
   const inApp = async (t: Test, onSignIn?: (signIn: SignIn) => void) => {
-    const app = await startApp(t, { baseUrl: 'https://app.example', providers: [new OwnProvider('a')], local: localProvider(), ...(onSignIn && { onSignIn }) }, {},
-      app => { app.get<{ Params: { userId: string } }>('/as/:userId', async request => app.auth.signIn(request, request.params.userId)) })
+    const app = await startApp(t, {
+      baseUrl: 'https://app.example',
+      providers: [new OwnProvider('a')],
+      local: localProvider(),
+      ...(onSignIn && { onSignIn })
+    }, {},
+    app => { app.get<{ Params: { userId: string } }>('/as/:userId', async request => app.auth.signIn(request, request.params.userId)) })
     const ada = new Browser(app)
     const { userId }: { userId: string } = (await ada.post('/auth/local/register', ADA)).json()
     return { app, ada, userId, browser: new Browser(app) }
   }
 
-  t.test('with a new session and his claims', async t => {
+  t.test('a sign-in by other means makes a new session with the claims of the user', async t => {
     const { app, userId, browser } = await inApp(t)
     await app.auth.grant(userId, { role: 'admin' })
     await browser.get('/auth/a/login')
@@ -335,7 +362,7 @@ t.test('a user is signed in by other means', async t => {
     t.notSame([...browser.cookies.values()], before, 'attack 33: the id of the session is a new one')
   })
 
-  t.test('by his password if he has one, else by his first link', async t => {
+  t.test('a sign-in by other means is one by the password if there is one, else by the first link', async t => {
     const { app, ada, userId, browser } = await inApp(t)
     await linkAt(ada, 'a', { subject: '1' })
     t.equal((await browser.get(`/as/${userId}`)).json().provider, 'local')
@@ -343,7 +370,7 @@ t.test('a user is signed in by other means', async t => {
     t.equal((await browser.get(`/as/${userId}`)).json().provider, 'a')
   })
 
-  t.test('with an e-mail that is verified if it is, and only then', async t => {
+  t.test('a sign-in by other means reports an e-mail as verified if it is, and only then', async t => {
     const told: SignIn[] = []
     const { app, ada, userId, browser } = await inApp(t, signIn => { told.push(signIn) })
     await linkAt(ada, 'a', { subject: '1', email: 'ada@elsewhere.example' })
@@ -362,7 +389,7 @@ t.test('a user is signed in by other means', async t => {
     t.equal(await verified(), false, 'not for another one')
   })
 
-  t.test('if there is such a user', async t => {
+  t.test('a sign-in by other means fails for an unknown user', async t => {
     const { app, userId, browser } = await inApp(t)
     await app.auth.deleteUser(userId)
     for (const id of [userId, 'ada', '\'']) t.match((await browser.get(`/as/${id}`)).json(), { code: 'unknown_user', statusCode: 404 })
@@ -371,7 +398,7 @@ t.test('a user is signed in by other means', async t => {
     t.match((await other.inject('/as')).json(), { code: 'unknown_user' }, 'what can be nobody\'s id is not looked up')
   })
 
-  t.test('if the hook has nothing against it', async t => {
+  t.test('a sign-in by other means can be refused by the hook', async t => {
     let admits = true
     const { userId, browser } = await inApp(t, () => { if (!admits) refuse() })
     admits = false
@@ -380,7 +407,7 @@ t.test('a user is signed in by other means', async t => {
     t.equal((await browser.get('/me')).json().principal, null)
   })
 
-  t.test('attack 35: and the session that was there is gone, also when another request saves it meanwhile, in an application with a session of its own', async t => {
+  t.test('attack 35: a sign-in by other means ends the session that was there, also when another request saves it', async t => {
     const sessions = new SlowSessionStore()
     const app: FastifyInstance = Fastify()
     t.teardown(() => app.close())
@@ -422,7 +449,13 @@ t.test('further fields of a form reach the hook, as far as they are single and s
   await browser.post('/auth/local/login', { ...form, visits: 3 })
   t.match(seen, [form, { ...form, visits: 3 }])
 
-  const refused: object[] = [{ invitation: 'a'.repeat(4097) }, { invitation: ['a', 'b'] }, { invitation: { code: 'a' } }, { ['a'.repeat(257)]: 'a' }, Object.fromEntries(Array.from({ length: 31 }, (_, index) => [`field-${index}`, 'a']))]
+  const refused: object[] = [
+    { invitation: 'a'.repeat(4097) },
+    { invitation: ['a', 'b'] },
+    { invitation: { code: 'a' } },
+    { ['a'.repeat(257)]: 'a' },
+    Object.fromEntries(Array.from({ length: 31 }, (_, index) => [`field-${index}`, 'a']))
+  ]
   for (const fields of refused) {
     for (const route of ['register', 'login']) {
       const response = await browser.post(`/auth/local/${route}`, { ...form, invitation: undefined, ...fields })

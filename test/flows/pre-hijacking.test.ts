@@ -8,11 +8,22 @@ const ADDRESS = 'victim@example.com'
 const ATTACKERS_PASSWORD = { email: ADDRESS, password: 'the attacker knows it' }
 const VICTIM: Person = { subject: 'victim-1', email: ADDRESS }
 
-const POLICIES: Record<string, LinkingPolicy> = { 'verified-email': 'verified-email', never: 'never', 'a rule that always says yes': () => true, 'a rule that always says no': () => false }
+const POLICIES: Record<string, LinkingPolicy> = {
+  'verified-email': 'verified-email',
+  never: 'never',
+  'a rule that always says yes': () => true,
+  'a rule that always says no': () => false
+}
 
 async function start (t: Test, options: AuthPluginOptions) {
   const store = new MemoryAuthStore()
-  const app = await startApp(t, { baseUrl: 'https://app.example', providers: ['a', 'b', 'lax'].map(name => new OwnProvider(name)), local: localProvider(), store, ...options }, {}, app => {
+  const app = await startApp(t, {
+    baseUrl: 'https://app.example',
+    providers: ['a', 'b', 'lax'].map(name => new OwnProvider(name)),
+    local: localProvider(),
+    store,
+    ...options
+  }, {}, app => {
     app.get('/guarded', { preHandler: [app.auth.refresh, app.auth.requireUser] }, async request => request.principal)
   })
   return { app, store, attacker: new Browser(app), victim: new Browser(app) }
@@ -30,7 +41,7 @@ for (const [name, linking] of Object.entries(POLICIES)) {
       t.ok(await userIdIn(attacker))
     })
 
-    t.test('attack 19: nor who has the address unverified at a provider', async t => {
+    t.test('attack 19: an attacker who has the address unverified at a provider shares no account with its owner', async t => {
       const { app, attacker, victim } = await start(t, { linking })
       await signInAt(attacker, 'lax', { subject: 'attacker-1', email: ADDRESS, emailVerified: false })
 

@@ -14,7 +14,12 @@ const ADA = { email: 'ada@example.com', password: 'correct horse' }
 /** Ada, signed in with a password, in an application that refreshes at /refreshed and guards /guarded with a refresh. */
 async function withAda (t: Test, store: AuthStore = new MemoryAuthStore(), sessions = new SlowSessionStore(), options: AuthPluginOptions = {}) {
   const app = await startApp(t, {
-    baseUrl: 'http://localhost:3000', providers: [new OwnProvider('a')], local: localProvider(), store, session: { secret: SESSION_SECRET, store: sessions }, ...options
+    baseUrl: 'http://localhost:3000',
+    providers: [new OwnProvider('a')],
+    local: localProvider(),
+    store,
+    session: { secret: SESSION_SECRET, store: sessions },
+    ...options
   }, {}, app => { addRoutes(app, sessions) })
   const browser = new Browser(app)
   const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
@@ -28,7 +33,14 @@ function addRoutes (app: FastifyInstance, sessions: SlowSessionStore): void {
     if (fails !== undefined) sessions.failure = new Error('the network is down')
   })
   app.addHook('onError', async () => { sessions.failure = null })
-  app.get('/refreshed', async request => ({ returned: await app.auth.refresh(request), principal: request.principal, hasSession: request.session.sessionId !== undefined }))
+  app.get(
+    '/refreshed',
+    async request => ({
+      returned: await app.auth.refresh(request),
+      principal: request.principal,
+      hasSession: request.session.sessionId !== undefined
+    })
+  )
   app.get('/guarded', { preHandler: [app.auth.refresh, app.auth.requireUser] }, async request => {
     if (request.headers['x-handler-fails'] !== undefined) throw new Error('the handler ran')
     return request.principal
@@ -37,7 +49,7 @@ function addRoutes (app: FastifyInstance, sessions: SlowSessionStore): void {
 }
 
 for (const [kind, newStore] of Object.entries(STORES)) {
-  t.test(`on ${kind}`, async t => {
+  t.test(`the rules hold on ${kind}`, async t => {
     t.test('a grant is seen by an open session at the next refresh, and from then on', async t => {
       const { app, browser, userId } = await withAda(t, await newStore(t))
       await app.auth.grant(userId, { role: 'admin' })
@@ -50,7 +62,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       t.strictSame((await browser.get('/me')).json().principal, returned)
     })
 
-    t.test('a claim that was withdrawn opens no door any more', async t => {
+    t.test('a claim that was withdrawn passes no guard at the next refresh', async t => {
       const { app, browser, userId } = await withAda(t, await newStore(t))
       await app.auth.grant(userId, { role: 'admin' })
       t.equal((await browser.get('/admin')).statusCode, 200)
@@ -82,7 +94,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
       t.notOk(sessions.sessions.join().includes(userId))
     })
 
-    t.test('attack 37: who came in by a link that is gone is signed out, who came in by another one is not', async t => {
+    t.test('attack 37: a user whose session came from a removed link is signed out, one of another link is not', async t => {
       const { app, browser, userId } = await withAda(t, await newStore(t))
       await linkAt(browser, 'a', { subject: '1' })
       const other = new Browser(app)
@@ -174,13 +186,17 @@ t.test('attack 35: a session that ends while it is refreshed stays ended', async
     const stolen = new Browser(app, browser.cookies)
 
     for (let round = 0; round < 5; round++) await app.auth.grant(userId, { [`role_${round}`]: true })
-    await Promise.all([...Array.from({ length: 5 }, () => stolen.get('/refreshed')), browser.post('/auth/local/revoke'), ...Array.from({ length: 5 }, () => stolen.get('/refreshed'))])
+    await Promise.all([
+      ...Array.from({ length: 5 }, () => stolen.get('/refreshed')),
+      browser.post('/auth/local/revoke'),
+      ...Array.from({ length: 5 }, () => stolen.get('/refreshed'))
+    ])
 
     t.equal((await stolen.get('/me')).json().principal, null)
   }
 })
 
-t.test('attack 59: a store that fails lets nobody pass a guard with a refresh, and signs nobody out', async t => {
+t.test('attack 59: while a store fails no request passes a guard with a refresh, and no user is signed out', async t => {
   class FailingStore extends MemoryAuthStore {
     fails = false
     override async links (userId: string) {

@@ -113,7 +113,7 @@ t.test('a login that fails because sessions cannot be written deletes no user', 
   t.match(await store.findUser({ email: ADA.email }), { email: ADA.email })
 })
 
-t.test('when the user store fails after the session was written, the registration signs nobody in', async t => {
+t.test('when the user store fails after the session was written, the registration signs no user in', async t => {
   const { store, browser } = await start(new SlowSessionStore())
   t.intercept(store, 'admitUser', { value: async () => { throw new AuthError('unavailable') } })
 

@@ -3,7 +3,9 @@ import fastifySession from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { SignedRequests } from '../../lib/flows/signed-requests.js'
-import authPlugin, { type AuthorizationRequest, type AuthorizationResponse, type AuthPluginOptions, OAuth2Provider, type SignInUrlOptions } from '../../lib/index.js'
+import authPlugin, {
+  type AuthorizationRequest, type AuthorizationResponse, type AuthPluginOptions, OAuth2Provider, type SignInUrlOptions
+} from '../../lib/index.js'
 import { SESSION_SECRET, principalIn, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
@@ -61,7 +63,8 @@ t.test('attack 16, attack 30: a request asks a provider for nothing that the app
   await browser.get(app.auth.signInUrl('a', ASKED))
   await browser.get('/auth/a/login')
   t.strictSame(provider.requests.map(({ loginHint, prompt, maxAge, scopes }) => ({ loginHint, prompt, maxAge, scopes })), [
-    { loginHint: undefined, prompt: undefined, maxAge: undefined, scopes: undefined }, ASKED, { loginHint: undefined, prompt: undefined, maxAge: undefined, scopes: undefined }
+    { loginHint: undefined, prompt: undefined, maxAge: undefined, scopes: undefined }, ASKED,
+    { loginHint: undefined, prompt: undefined, maxAge: undefined, scopes: undefined }
   ])
 
   const signed = new URL(app.auth.signInUrl('a', ASKED), 'https://app.example').searchParams.get('signed') ?? ''
@@ -121,8 +124,17 @@ t.test('with a session of the application signInUrl signs with SVC_SESSION_SECRE
 t.test('signInUrl refuses what it cannot ask', async t => {
   const { app } = await withProvider(t)
   t.throws(() => app.auth.signInUrl('c'), { name: 'OptionsError', message: 'signInUrl knows no provider "c"; expected one of a, b' })
-  const odd: unknown[] = [null, 'ada', { hint: 'ada' }, { next: 5 }, { loginHint: 5 }, { prompt: '' }, { prompt: 5 }, { prompt: 'a  b' }, { maxAge: -1 }, { maxAge: 1.5 }, { maxAge: '60' }, { scopes: 'calendar' }, { scopes: ['a b'] }, { scopes: [''] }]
-  for (const options of odd) t.throws(() => app.auth.signInUrl('a', options as SignInUrlOptions), { name: 'OptionsError', message: /signInUrl/ }, JSON.stringify(options))
+  const odd: unknown[] = [
+    null, 'ada', { hint: 'ada' }, { next: 5 }, { loginHint: 5 }, { prompt: '' }, { prompt: 5 }, { prompt: 'a  b' },
+    { maxAge: -1 }, { maxAge: 1.5 }, { maxAge: '60' }, { scopes: 'calendar' }, { scopes: ['a b'] }, { scopes: [''] }
+  ]
+  for (const options of odd) {
+    t.throws(
+      () => app.auth.signInUrl('a', options as SignInUrlOptions),
+      { name: 'OptionsError', message: /signInUrl/ },
+      JSON.stringify(options)
+    )
+  }
 })
 
 t.test('an OpenID provider gets what is asked, and max_age is checked on the way back', async t => {
@@ -132,7 +144,10 @@ t.test('an OpenID provider gets what is asked, and max_age is checked on the way
 
   const { headers: { location = '' } } = await browser.get(app.auth.signInUrl('dev', { ...ASKED, prompt: 'consent', scopes: ['email', 'offline_access'] }))
   const { searchParams } = new URL(location)
-  t.strictSame(['login_hint', 'prompt', 'max_age', 'scope'].map(name => searchParams.get(name)), ['ada@example.com', 'consent', '60', 'openid email profile offline_access'])
+  t.strictSame(
+    ['login_hint', 'prompt', 'max_age', 'scope'].map(name => searchParams.get(name)),
+    ['ada@example.com', 'consent', '60', 'openid email profile offline_access']
+  )
   const callback = await idp.authorize(location)
   t.equal((await browser.get(callback.pathname + callback.search)).headers.location, '/')
   t.match(await principalIn(browser), { provider: 'dev' })
@@ -144,10 +159,16 @@ t.test('an OpenID provider gets what is asked, and max_age is checked on the way
   t.equal((await browser.get(unproven.pathname + unproven.search)).json().code, 'provider_error')
 })
 
-t.test('a provider without ID tokens refuses maxAge, which nobody could check', async t => {
+t.test('a provider without ID tokens refuses maxAge, which could not be checked', async t => {
   class Plain extends OAuth2Provider {
     constructor () {
-      super({ name: 'plain', authorizationEndpoint: 'https://plain.example/authorize', tokenEndpoint: 'https://plain.example/token', clientId: 'id', clientSecret: 'secret' })
+      super({
+        name: 'plain',
+        authorizationEndpoint: 'https://plain.example/authorize',
+        tokenEndpoint: 'https://plain.example/token',
+        clientId: 'id',
+        clientSecret: 'secret'
+      })
     }
 
     protected override async identify (): Promise<never> { throw new Error('not asked') }

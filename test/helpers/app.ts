@@ -14,7 +14,12 @@ export function localProvider (options: LocalIdentityProviderOptions = {}): Loca
 }
 
 /** An application with the plugin, a `/me` that shows the principal, and whatever else `extend` adds; closed at the end of the test. */
-export async function startApp (t: Test, options: AuthPluginOptions = {}, server: FastifyServerOptions = {}, extend: (app: FastifyInstance) => void = () => {}): Promise<FastifyInstance> {
+export async function startApp (
+  t: Test,
+  options: AuthPluginOptions = {},
+  server: FastifyServerOptions = {},
+  extend: (app: FastifyInstance) => void = () => {}
+): Promise<FastifyInstance> {
   const app: FastifyInstance = Fastify(server)
   t.teardown(() => app.close())
   await app.register(authPlugin, { session: { secret: SESSION_SECRET }, ...options })

@@ -12,7 +12,10 @@ export interface EmbeddedServer {
 }
 
 /** Starts a Postgres server with an empty data directory in a folder, on this machine only. */
-export async function startEmbeddedPostgres (folder: string, { initdbFlags = [], settings = [] }: { initdbFlags?: string[], settings?: string[] } = {}): Promise<EmbeddedServer> {
+export async function startEmbeddedPostgres (
+  folder: string,
+  { initdbFlags = [], settings = [] }: { initdbFlags?: string[], settings?: string[] } = {}
+): Promise<EmbeddedServer> {
   chmodSync(folder, 0o755) // Postgres does not run as root; the user that it runs as must get to its data.
   const databaseDir = join(folder, 'data')
   const port = await freePort()

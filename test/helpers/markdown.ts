@@ -49,7 +49,10 @@ export class Markdown {
 
   /** What its headings can be reached by: as GitHub makes anchors of them. */
   anchors (): string[] {
-    return Array.from(this.prose().matchAll(/^#+ (.*)$/gm), ([, heading = '']) => heading.toLowerCase().replaceAll(/[^\p{Letter}\p{Number} _-]/gu, '').replaceAll(' ', '-'))
+    return Array.from(
+      this.prose().matchAll(/^#+ (.*)$/gm),
+      ([, heading = '']) => heading.toLowerCase().replaceAll(/[^\p{Letter}\p{Number} _-]/gu, '').replaceAll(' ', '-')
+    )
   }
 
   /** Where its links and images lead to. */
@@ -85,7 +88,11 @@ export class Documentation {
 
   /** What is under a heading of docs/, on the page that has it: a table or a rule is on one page. */
   section (heading: string): Markdown {
-    const found = [...this.pages].filter(([path, page]) => path.startsWith('docs/') && page.text.split('\n').some(line => /^#+ /.test(line) && line.replace(/^#+ /, '') === heading))
+    const found = [...this.pages].filter(
+      ([path, page]) => path.startsWith('docs/') && page.text.split('\n').some(
+        line => /^#+ /.test(line) && line.replace(/^#+ /, '') === heading
+      )
+    )
     const [page, ...others] = found
     if (page === undefined || others.length > 0) throw new Error(`there are ${found.length} sections ${heading}`)
     return page[1].section(heading)

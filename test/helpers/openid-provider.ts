@@ -109,7 +109,10 @@ export async function startOpenIdProvider (t: Test, { redirectUris, client, conf
       } else if (prompt.name === 'login') {
         await oidc.interactionFinished(request, response, { login: { accountId: idp.account.sub } })
       } else {
-        const grant = (grantId !== undefined && await oidc.Grant.find(grantId)) || new oidc.Grant({ accountId: session?.accountId, clientId: String(params.client_id) })
+        const grant = (grantId !== undefined && await oidc.Grant.find(grantId)) || new oidc.Grant({
+          accountId: session?.accountId,
+          clientId: String(params.client_id)
+        })
         grant.addOIDCScope(String(params.scope))
         await oidc.interactionFinished(request, response, { consent: { grantId: await grant.save() } })
       }

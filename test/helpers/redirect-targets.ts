@@ -9,7 +9,8 @@ export function foreignTargets (origin: string): string[] {
   const otherScheme = protocol === 'https:' ? 'http:' : 'https:'
   return [
     // Without a scheme.
-    '//evil.test', '///evil.test', '////evil.test', '/////evil.test/', '//evil.test/%2f..', '//evil.test/..;/..', '//', '///', '//?', '//#', '//:80', '//evil.test:80',
+    '//evil.test', '///evil.test', '////evil.test', '/////evil.test/', '//evil.test/%2f..', '//evil.test/..;/..', '//',
+    '///', '//?', '//#', '//:80', '//evil.test:80',
     '//evil.test#', '//evil.test?', `//evil.test@${host}/`, `//${host}@evil.test/`, `//${host}.evil.test/`,
 
     // Dot segments that leave an empty one in front.
@@ -19,28 +20,33 @@ export function foreignTargets (origin: string): string[] {
 
     // Backslashes, which browsers take for slashes.
     '\\', '\\\\', '\\evil.test', '/\\evil.test', '\\\\evil.test', '\\/evil.test', '/\\/evil.test', '//\\evil.test', '/\\\\evil.test', '\\\\\\evil.test',
-    '/..\\/evil.test', '/.\\evil.test', '/a/..\\\\evil.test', '/a\\b', '/path?a=\\evil.test', '/path#\\evil.test', `${origin}\\@evil.test/`, `${origin}\\.evil.test`,
+    '/..\\/evil.test', '/.\\evil.test', '/a/..\\\\evil.test', '/a\\b', '/path?a=\\evil.test', '/path#\\evil.test',
+    `${origin}\\@evil.test/`, `${origin}\\.evil.test`,
     `${origin}\\`, 'https:\\\\evil.test', 'http:/\\evil.test', 'http:\\/evil.test',
 
     // Control characters, which browsers leave out, and which end a line or a string elsewhere.
     '/\t/evil.test', '/\n/evil.test', '/\r/evil.test', '/\r\n/evil.test', '\t//evil.test', '\n//evil.test', '//\tevil.test', '//evil\t.test', '/\t\\evil.test',
     '/\u0000/evil.test', '\u0000', '\u0000//evil.test', '\u0000/here', '\u001f//evil.test', '/here\u0000', '/here\t', '\r\n/here', '/a\u001fb', '/a\u007fb',
-    '/a\u000b/evil.test', '/a\u000c/evil.test', '/a\u001b[2J', '/a\r\nSet-Cookie: a=b', '/a\nLocation: //evil.test', 'ht\ntps://evil.test', 'java\nscript:alert(1)',
+    '/a\u000b/evil.test', '/a\u000c/evil.test', '/a\u001b[2J', '/a\r\nSet-Cookie: a=b', '/a\nLocation: //evil.test',
+    'ht\ntps://evil.test', 'java\nscript:alert(1)',
     'java\tscript:alert(1)', '\u0001javascript:alert(1)', `${origin}\t.evil.test`, `${origin}\n@evil.test`, `${origin}\u0000.evil.test`,
 
     // Spaces around, which are cut off.
-    ' //evil.test', '  //evil.test', '//evil.test ', '   https://evil.test   ', ' javascript:alert(1)', '// evil.test', 'https:// evil.test', `${origin} .evil.test`,
+    ' //evil.test', '  //evil.test', '//evil.test ', '   https://evil.test   ', ' javascript:alert(1)', '// evil.test',
+    'https:// evil.test', `${origin} .evil.test`,
     `${origin} @evil.test`,
 
     // Whole addresses, and hosts that begin or end like the right one.
-    'https://evil.test', 'http://evil.test', 'HTTPS://EVIL.TEST', 'https:///evil.test', 'http:////evil.test', `${otherScheme}evil.test`, `${otherScheme}/evil.test`,
+    'https://evil.test', 'http://evil.test', 'HTTPS://EVIL.TEST', 'https:///evil.test', 'http:////evil.test',
+    `${otherScheme}evil.test`, `${otherScheme}/evil.test`,
     `${otherScheme}//${host}/`, `https://${hostname}.evil.test/`, `http://${hostname}.evil.test/`, `${origin}.evil.test`, `${origin}evil.test`,
     `https://evil${hostname}/`, `https://evil.test/${host}`, `https://evil.test/?${origin}`, `https://evil.test?${origin}`, `https://evil.test#${origin}`,
     `https://evil.test;${host}/`, `${protocol}//${hostname}./`, `${protocol}//www.${hostname}/`,
 
     // User info, of whichever host.
     `${origin}@evil.test`, `${origin}:@evil.test`, `${origin}:80@evil.test/`, `${origin}%40evil.test`, `${origin}%00@evil.test`, `https://evil.test#@${host}/`,
-    `https://evil.test?@${host}/`, `https://evil.test/@${host}/`, `${protocol}//user@${host}/`, `${protocol}//user:password@${host}/`, `${protocol}//:password@${host}/`,
+    `https://evil.test?@${host}/`, `https://evil.test/@${host}/`, `${protocol}//user@${host}/`,
+    `${protocol}//user:password@${host}/`, `${protocol}//:password@${host}/`,
     `${protocol}//a@b@${host}/`, `${protocol}//evil.test%2f@${host}/`, `${protocol}//evil.test%23@${host}/`, `//user@${host}/`,
 
     // Ports.
@@ -50,14 +56,18 @@ export function foreignTargets (origin: string): string[] {
     // Hosts that are spelled otherwise, addresses, and no hosts at all.
     '//evil\u3002test', '//evil\uff0etest', '//evil\uff61test', 'https://evil\u3002test/', `${origin}\u3002evil.test`, `//evil.test\uff0f@${host}/`,
     `https://evil.test\uff0f.${host}/`, `${origin}\uff0f.evil.test`, `${origin}\uff03.evil.test`, `${origin}\uff20evil.test`, '//\uff45\uff56\uff49\uff4c.test',
-    '//\u24d4\u24e5\u24d8\u24db.test', '//\u0435vil.test', 'https://xn--vil-zlc.test/', 'https://xn--a/', '//\u00df.test', '//evil\u00ad.test', '//\u200bevil.test',
+    '//\u24d4\u24e5\u24d8\u24db.test', '//\u0435vil.test', 'https://xn--vil-zlc.test/', 'https://xn--a/',
+    '//\u00df.test', '//evil\u00ad.test', '//\u200bevil.test',
     '//\u202eevil.test', '//\u3000', '//%65vil.test', '//evil%2etest', '//evil%E3%80%82test', '//evil.test.', `${origin}%2eevil.test`, `${origin}%2f.evil.test`,
-    `${origin}%0d%0a.evil.test`, `${origin}%20.evil.test`, 'http://[::1]/', '//[::1]/', '//[::ffff:10.0.0.1]/', 'http://[fe80::1%25lo]/', 'http://[', 'https://[::1',
-    'http://]', '//2130706434/', '//0x7f000002/', '//017700000002/', '//127.2/', 'http://256.1.1.1/', 'http://', 'https://', 'https://%', 'https://a b/', 'https://a<b/',
+    `${origin}%0d%0a.evil.test`, `${origin}%20.evil.test`, 'http://[::1]/', '//[::1]/', '//[::ffff:10.0.0.1]/',
+    'http://[fe80::1%25lo]/', 'http://[', 'https://[::1',
+    'http://]', '//2130706434/', '//0x7f000002/', '//017700000002/', '//127.2/', 'http://256.1.1.1/', 'http://',
+    'https://', 'https://%', 'https://a b/', 'https://a<b/',
     'https://*/', 'https://^/',
 
     // Other schemes.
-    'javascript:1', 'JavaScript:alert(1)', `javascript://${host}/%0aalert(1)`, 'javascript:/here', 'data:,', 'data:text/html,<script>alert(1)</script>', 'vbscript:1',
+    'javascript:1', 'JavaScript:alert(1)', `javascript://${host}/%0aalert(1)`, 'javascript:/here', 'data:,',
+    'data:text/html,<script>alert(1)</script>', 'vbscript:1',
     'about:blank', 'mailto:a@b.test', 'tel:1', 'file:///etc/hosts', 'file:/here', 'view-source:/', `view-source:${origin}/`, `blob:${origin}/8d3f`,
     `filesystem:${origin}/temporary/x`, `ftp://${host}/`, `ws://${host}/`, `wss://${host}/`, `httpx://${host}/`, `a:${origin}/`, 'x://evil.test', 'x:',
     'intent://evil.test#Intent;end',

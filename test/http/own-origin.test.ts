@@ -10,10 +10,17 @@ t.test('attack 38: a route of the application refuses pages of other origins, si
     app.post('/open', async () => 'done')
   })
   const foreign = [
-    { 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }, { origin: 'https://evil.example' }, { origin: 'https://www.app.example' }, { origin: 'http://app.example' }, { origin: 'null' },
+    { 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }, { origin: 'https://evil.example' },
+    { origin: 'https://www.app.example' }, { origin: 'http://app.example' }, { origin: 'null' },
     { origin: 'https://app.example', 'sec-fetch-site': 'cross-site' }, { origin: 'https://app.example, https://evil.example' }
   ]
-  const own = [{}, { 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }, { origin: 'https://app.example' }, { origin: 'https://admin.app.example', 'sec-fetch-site': 'same-site' }]
+  const own = [
+    {},
+    { 'sec-fetch-site': 'same-origin' },
+    { 'sec-fetch-site': 'none' },
+    { origin: 'https://app.example' },
+    { origin: 'https://admin.app.example', 'sec-fetch-site': 'same-site' }
+  ]
 
   for (const method of CHANGING) {
     for (const headers of foreign) {

@@ -43,14 +43,21 @@ t.test('a value that is not a string is refused as a target', async t => {
 })
 
 t.test('attack 22: a redirect to a login route with link is one that starts linking, however it is spelled and wherever it is mounted', async t => {
-  const paths = ['/auth/a/login?link=true', '/auth/a/login?next=/&link=true', '/auth/a/login?link=1', '/auth/a/login?LINK=true', '/auth/a/login?%6cink=true', '/auth/a/login;link=true', '/auth/a/login;x;link=true',
-    '/%61uth/a/%6cogin?link=true', '/auth//a//login?link=true', '/AUTH/a/LOGIN?link=true', '/auth/a/login/?link=true', '/x/../auth/a/login?link=true', '/sub/auth/a/login?link=true']
+  const paths = [
+    '/auth/a/login?link=true', '/auth/a/login?next=/&link=true', '/auth/a/login?link=1', '/auth/a/login?LINK=true',
+    '/auth/a/login?%6cink=true', '/auth/a/login;link=true', '/auth/a/login;x;link=true', '/%61uth/a/%6cogin?link=true',
+    '/auth//a//login?link=true', '/AUTH/a/LOGIN?link=true', '/auth/a/login/?link=true', '/x/../auth/a/login?link=true',
+    '/sub/auth/a/login?link=true'
+  ]
 
   for (const path of paths) t.ok(startsLinking(new URL(path, 'http://own.invalid').href.slice('http://own.invalid'.length)), path)
 })
 
 t.test('other paths do not start linking', async t => {
-  const paths = ['/', '/auth/a/login', '/auth/a/login?next=/links', '/auth/a/login?backlink=true', '/docs?link=true', '/logins?link=true', '/login/help?link=true', '/a?next=/auth/a/login']
+  const paths = [
+    '/', '/auth/a/login', '/auth/a/login?next=/links', '/auth/a/login?backlink=true', '/docs?link=true',
+    '/logins?link=true', '/login/help?link=true', '/a?next=/auth/a/login'
+  ]
 
   for (const path of paths) t.notOk(startsLinking(path), path)
 })

@@ -23,7 +23,7 @@ t.test('a password matches the hash that was made of it, no other does', async t
   t.equal(await hashing.verify({ password: 'wrong horse', hash }), false)
 })
 
-t.test('attack 42: of many at once those for whom there is no room are refused as busy, and then there is room again', async t => {
+t.test('attack 42: hashes for which there is no room are refused as busy, and then there is room again', async t => {
   for (let round = 0; round < 2; round++) {
     const attempts = await Promise.allSettled(Array.from({ length: CAPACITY + 10 }, hashNow))
 
@@ -62,7 +62,11 @@ t.test('as many hashes run as there are cores, and one less than the pool has th
       console.log(RUNNING)
     `
   }), 'program.mjs')
-  const runningWith = (size: string) => Number(execFileSync(process.execPath, [...process.execArgv, program], { encoding: 'utf8', env: { ...process.env, UV_THREADPOOL_SIZE: size } }))
+  const runningWith = (size: string) => Number(execFileSync(
+    process.execPath,
+    [...process.execArgv, program],
+    { encoding: 'utf8', env: { ...process.env, UV_THREADPOOL_SIZE: size } }
+  ))
   const cores = Math.min(availableParallelism(), 8)
 
   t.strictSame(['1', '2', '100', 'many', ''].map(runningWith), [1, 1, cores, 1, 1])

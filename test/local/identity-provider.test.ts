@@ -12,7 +12,7 @@ const local = (options: object = {}) => new LocalIdentityProvider({ secret: SECR
 t.beforeEach(() => { delete process.env.LOCAL_IDP_SECRET })
 t.teardown(() => { delete process.env.LOCAL_IDP_SECRET })
 
-t.test('what is not given has a default', async t => {
+t.test('options that are not given have a default', async t => {
   const provider = new LocalIdentityProvider({ secret: SECRET })
 
   t.equal(provider.issuer, 'svc-auth-local')
@@ -71,8 +71,14 @@ t.test('attack 47: without a secret, and with a short one, there is no provider;
   const short = 'thirty-one characters, one less'
   t.equal(short.length, 31)
 
-  for (const options of [{}, { secret: undefined }, { secret: '' }, { secret: short }, { secret: [] }, { secret: [SECRET, short] }, { secret: 1 }, { secret: Buffer.from(SECRET) }] as LocalIdentityProviderOptions[]) {
-    const refused = t.throws(() => new LocalIdentityProvider(options), { name: 'OptionsError', message: /^secret must be at least 32 characters.*; set LOCAL_IDP_SECRET/ })
+  for (const options of [
+    {}, { secret: undefined }, { secret: '' }, { secret: short }, { secret: [] }, { secret: [SECRET, short] },
+    { secret: 1 }, { secret: Buffer.from(SECRET) }
+  ] as LocalIdentityProviderOptions[]) {
+    const refused = t.throws(() => new LocalIdentityProvider(options), {
+      name: 'OptionsError',
+      message: /^secret must be at least 32 characters.*; set LOCAL_IDP_SECRET/
+    })
     t.notOk(inspect(refused).includes(short) || inspect(refused).includes(SECRET))
   }
   process.env.LOCAL_IDP_SECRET = short
@@ -84,7 +90,14 @@ t.test('attack 60: neither inspect nor JSON shows the secret', async t => {
   const secrets = [SECRET, 'the secret of last year, 32 and more']
   const provider = local({ secret: secrets, issuer: 'https://app.example' })
 
-  const shown = [inspect(provider), inspect({ provider }, { depth: null, showHidden: true }), inspect(provider, { showHidden: true, customInspect: false, depth: null, getters: true }), JSON.stringify({ provider }), String(provider), Object.values(provider).map(String).join()]
+  const shown = [
+    inspect(provider),
+    inspect({ provider }, { depth: null, showHidden: true }),
+    inspect(provider, { showHidden: true, customInspect: false, depth: null, getters: true }),
+    JSON.stringify({ provider }),
+    String(provider),
+    Object.values(provider).map(String).join()
+  ]
 
   for (const text of shown) t.notOk(secrets.some(secret => text.includes(secret)), text)
   t.equal(inspect(provider), "LocalIdentityProvider { issuer: 'https://app.example', ttl: 900 }")
@@ -94,12 +107,22 @@ t.test('attack 60: neither inspect nor JSON shows the secret', async t => {
 const MISTAKES: Array<[options: object, message: RegExp]> = [
   [{ secrets: [SECRET] }, /^LocalIdentityProvider has no option "secrets"; expected one of secret, signingKey, issuer, ttl, argon2, password, registration$/],
   ...['', null, 1, {}, ['svc-auth-local']].map((issuer): [object, RegExp] => [{ issuer }, /^issuer must be a non-empty string$/]),
-  ...[0, -1, 0.5, 1.5, 2_592_001, NaN, Infinity, '900', null, 900n].map((ttl): [object, RegExp] => [{ ttl }, /^ttl must be a whole number of seconds from 1 to 2592000/]),
-  ...[null, true, 'check', { check: true }, { check: 'long' }, { check: null }, { check: {} }, { chek: () => false }].map((password): [object, RegExp] => [{ password }, /^password/]),
-  ...[true, null, 'open', 1, [], { role: 'admin' }, { roles: 'admin' }, { roles: null }, { roles: [''] }, { roles: [1] }, { roles: ['member', null] }, { roles: new Set(['member']) }, { emailVerified: 'true' }, { emailVerified: 1 }, { emailVerified: null }, { roles: [], unknown: true }]
+  ...[0, -1, 0.5, 1.5, 2_592_001, NaN, Infinity, '900', null, 900n].map((ttl): [object, RegExp] => [
+    { ttl },
+    /^ttl must be a whole number of seconds from 1 to 2592000/
+  ]),
+  ...[
+    null, true, 'check', { check: true }, { check: 'long' }, { check: null }, { check: {} }, { chek: () => false }
+  ].map((password): [object, RegExp] => [{ password }, /^password/]),
+  ...[
+    true, null, 'open', 1, [], { role: 'admin' }, { roles: 'admin' }, { roles: null }, { roles: [''] }, { roles: [1] },
+    { roles: ['member', null] }, { roles: new Set(['member']) }, { emailVerified: 'true' }, { emailVerified: 1 },
+    { emailVerified: null }, { roles: [], unknown: true }
+  ]
     .map((registration): [object, RegExp] => [{ registration }, /^registration must be false or \{ roles: string\[\], emailVerified: boolean \}$/]),
   ...[{ memory: 8 }, 'fast', 5, true, [],
-    { memoryCost: 7 }, { memoryCost: 1_048_577 }, { memoryCost: 0 }, { memoryCost: -8 }, { memoryCost: 8.5 }, { memoryCost: '8' }, { memoryCost: NaN }, { memoryCost: undefined }, { memoryCost: null },
+    { memoryCost: 7 }, { memoryCost: 1_048_577 }, { memoryCost: 0 }, { memoryCost: -8 }, { memoryCost: 8.5 },
+    { memoryCost: '8' }, { memoryCost: NaN }, { memoryCost: undefined }, { memoryCost: null },
     { memoryCost: 15, parallelism: 2 }, { memoryCost: 127, parallelism: 16 },
     { timeCost: 0 }, { timeCost: 65 }, { timeCost: 1.5 }, { timeCost: '2' }, { timeCost: Infinity },
     { parallelism: 0 }, { parallelism: 17 }, { parallelism: 1.5 }, { parallelism: true }
@@ -112,7 +135,7 @@ for (const [options, message] of MISTAKES) {
   })
 }
 
-t.test('options that are no object are refused', async t => {
+t.test('options that are not an object are refused', async t => {
   for (const options of [SECRET, null] as unknown[]) t.throws(() => new LocalIdentityProvider(options as object), { name: 'OptionsError' })
 })
 
@@ -121,10 +144,17 @@ t.test('lifetimes from a second to thirty days can be configured', async t => {
 })
 
 t.test('the cost of hashes can be configured from the lowest to the highest', async t => {
-  const costs = [{ memoryCost: 8, timeCost: 1, parallelism: 1 }, { memoryCost: 128, timeCost: 64, parallelism: 16 }, { memoryCost: 16, timeCost: 1, parallelism: 2 }]
+  const costs = [
+    { memoryCost: 8, timeCost: 1, parallelism: 1 },
+    { memoryCost: 128, timeCost: 64, parallelism: 16 },
+    { memoryCost: 16, timeCost: 1, parallelism: 2 }
+  ]
 
   for (const argon2 of costs) {
-    t.match(await local({ argon2 }).hashPassword('correct horse', CONTEXT), new RegExp(`m=${argon2.memoryCost},t=${argon2.timeCost},p=${argon2.parallelism}\\$`))
+    t.match(
+      await local({ argon2 }).hashPassword('correct horse', CONTEXT),
+      new RegExp(`m=${argon2.memoryCost},t=${argon2.timeCost},p=${argon2.parallelism}\\$`)
+    )
   }
   t.doesNotThrow(() => local({ argon2: { memoryCost: 1_048_576 } }))
   t.match(await local({ argon2: { timeCost: 3 } }).hashPassword('correct horse', CONTEXT), /m=19456,t=3,p=1\$/, 'the rest is the default')
@@ -164,7 +194,10 @@ t.test('a password is hashed when the application has no rule, or its rule has n
 
 t.test("the application's rule refuses with a sentence of its own, or with the usual one", async t => {
   for (const [check, message] of REFUSING) {
-    await t.rejects(local({ password: { check } }).hashPassword('correct horse', CONTEXT), { name: 'AuthError', code: 'weak_password', statusCode: 400, message })
+    await t.rejects(
+      local({ password: { check } }).hashPassword('correct horse', CONTEXT),
+      { name: 'AuthError', code: 'weak_password', statusCode: 400, message }
+    )
   }
 })
 

@@ -63,14 +63,20 @@ t.test('attack 42: a password that another keyboard composed is the same one (NF
 
 t.test('attack 42: passwords of 8 to 1024 bytes are taken', async t => {
   const hasher = new PasswordHasher(COST)
-  const passwords = ['a'.repeat(8), 'é'.repeat(4), '😀😀', 'a'.repeat(1024), '😀'.repeat(256), 'ａ'.repeat(1024), 'e\u0301'.repeat(512), '\u{1d41a}'.repeat(1024)]
+  const passwords = [
+    'a'.repeat(8), 'é'.repeat(4), '😀😀', 'a'.repeat(1024), '😀'.repeat(256), 'ａ'.repeat(1024), 'e\u0301'.repeat(512),
+    '\u{1d41a}'.repeat(1024)
+  ]
 
   for (const password of passwords) t.strictSame(await hasher.verify(await hasher.hash(password), password), RIGHT)
 })
 
 t.test('attack 42: shorter and longer passwords are refused, counted after they were normalised', async t => {
   const hasher = new PasswordHasher(COST)
-  const passwords = ['', 'a'.repeat(7), 'é'.repeat(3), 'ａ'.repeat(7), 'e\u0301'.repeat(3), 'a'.repeat(1025), `${'é'.repeat(512)}a`, '\ufdfa'.repeat(100), 'ａ'.repeat(1025), 'a'.repeat(1_000_000)]
+  const passwords = [
+    '', 'a'.repeat(7), 'é'.repeat(3), 'ａ'.repeat(7), 'e\u0301'.repeat(3), 'a'.repeat(1025), `${'é'.repeat(512)}a`,
+    '\ufdfa'.repeat(100), 'ａ'.repeat(1025), 'a'.repeat(1_000_000)
+  ]
 
   for (const password of passwords) {
     await t.rejects(hasher.hash(password), { name: 'AuthError', code: 'weak_password', statusCode: 400 })
@@ -101,7 +107,10 @@ t.test('attack 42: half a surrogate pair is refused, as all of them would hash a
 
 t.test('attack 42: nothing is cut, trimmed or folded', async t => {
   const hasher = new PasswordHasher(COST)
-  const different = ['password', 'password\u0000', 'password\u0000tail', 'password\u0000tale', '\u0000password', ' password', 'password ', 'password\n', 'Password', 'passwörd', 'password\u200b', 'a'.repeat(73), 'a'.repeat(74)]
+  const different = [
+    'password', 'password\u0000', 'password\u0000tail', 'password\u0000tale', '\u0000password', ' password',
+    'password ', 'password\n', 'Password', 'passwörd', 'password\u200b', 'a'.repeat(73), 'a'.repeat(74)
+  ]
 
   for (const chosen of different) {
     const hash = await hasher.hash(chosen)
@@ -139,11 +148,17 @@ t.test('attack 42: an unreadable stored hash matches nothing, does not throw, an
   await hasher.verify(null, 'correct horse')
   const hashes = [
     '', ' ', 'garbage', 'correct horse', '$', '$$$$$', 'null', '\u0000', 'a'.repeat(100_000),
-    '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy', '$2b$10$', '$scrypt$ln=4,r=8,p=1$c2FsdA$aGFzaA', '$pbkdf2-sha256$29000$c2FsdA$aGFzaA', '$1$salt$hash',
-    '$argon2id$', '$argon2id$v=19$m=8,t=1,p=1', `$argon2id$v=19$m=8,t=1,p=1$${SALT}`, `$argon2id$v=19$m=8,t=1,p=1$${SALT}$`, `$argon2id$v=19$m=8,t=1,p=1$$${OUTPUT}`, '$argon2id$v=19$m=8,t=1,p=1$$',
-    `$argon2id$v=19$${SALT}$${OUTPUT}`, `$argon2xx$v=19$m=8,t=1,p=1$${SALT}$${OUTPUT}`, `$argon2id$v=99$m=8,t=1,p=1$${SALT}$${OUTPUT}`, `$argon2id$v=19$m=8,t=1,p=1$AA$${OUTPUT}`, `$argon2id$v=19$m=8,t=1,p=1$${SALT}$AA`,
+    '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy', '$2b$10$', '$scrypt$ln=4,r=8,p=1$c2FsdA$aGFzaA',
+    '$pbkdf2-sha256$29000$c2FsdA$aGFzaA', '$1$salt$hash',
+    '$argon2id$', '$argon2id$v=19$m=8,t=1,p=1', `$argon2id$v=19$m=8,t=1,p=1$${SALT}`,
+    `$argon2id$v=19$m=8,t=1,p=1$${SALT}$`, `$argon2id$v=19$m=8,t=1,p=1$$${OUTPUT}`, '$argon2id$v=19$m=8,t=1,p=1$$',
+    `$argon2id$v=19$${SALT}$${OUTPUT}`, `$argon2xx$v=19$m=8,t=1,p=1$${SALT}$${OUTPUT}`,
+    `$argon2id$v=99$m=8,t=1,p=1$${SALT}$${OUTPUT}`, `$argon2id$v=19$m=8,t=1,p=1$AA$${OUTPUT}`,
+    `$argon2id$v=19$m=8,t=1,p=1$${SALT}$AA`,
     `$argon2id$v=19$m=8,t=1,p=1$${SALT}$${OUTPUT}\n`, ` $argon2id$v=19$m=8,t=1,p=1$${SALT}$${OUTPUT}`, `$argon2id$v=19$m=8,t=1,p=1$${SALT}$${OUTPUT}$more`,
-    `$argon2id$v=19$m=0,t=1,p=1$${SALT}$${OUTPUT}`, `$argon2id$v=19$m=7,t=1,p=1$${SALT}$${OUTPUT}`, `$argon2id$v=19$m=8,t=0,p=1$${SALT}$${OUTPUT}`, `$argon2id$v=19$m=8,t=1,p=0$${SALT}$${OUTPUT}`, `$argon2id$v=19$m=-8,t=1,p=1$${SALT}$${OUTPUT}`
+    `$argon2id$v=19$m=0,t=1,p=1$${SALT}$${OUTPUT}`, `$argon2id$v=19$m=7,t=1,p=1$${SALT}$${OUTPUT}`,
+    `$argon2id$v=19$m=8,t=0,p=1$${SALT}$${OUTPUT}`, `$argon2id$v=19$m=8,t=1,p=0$${SALT}$${OUTPUT}`,
+    `$argon2id$v=19$m=-8,t=1,p=1$${SALT}$${OUTPUT}`
   ]
 
   for (const hash of hashes) {
@@ -157,7 +172,10 @@ t.test('attack 42: a stored hash that would exhaust the machine is not computed'
   const hasher = new PasswordHasher(COST)
   await hasher.verify(null, 'correct horse')
   const { memoryCost, timeCost, parallelism } = HIGHEST_ARGON2_COST
-  const costs = [`m=${memoryCost + 1},t=1,p=1`, 'm=4294967295,t=1,p=1', 'm=99999999999999999999,t=1,p=1', `m=8,t=${timeCost + 1},p=1`, 'm=8,t=4294967295,p=1', `m=136,t=1,p=${parallelism + 1}`, 'm=4294967295,t=1,p=16777215']
+  const costs = [
+    `m=${memoryCost + 1},t=1,p=1`, 'm=4294967295,t=1,p=1', 'm=99999999999999999999,t=1,p=1',
+    `m=8,t=${timeCost + 1},p=1`, 'm=8,t=4294967295,p=1', `m=136,t=1,p=${parallelism + 1}`, 'm=4294967295,t=1,p=16777215'
+  ]
 
   for (const cost of costs) {
     verifications()
@@ -169,18 +187,24 @@ t.test('attack 42: a stored hash that would exhaust the machine is not computed'
 t.test('a stored hash of the highest cost that is taken matches', async t => {
   const hasher = new PasswordHasher(COST)
 
-  for (const cost of [{ memoryCost: 8, timeCost: HIGHEST_ARGON2_COST.timeCost, parallelism: 1 }, { memoryCost: 8 * HIGHEST_ARGON2_COST.parallelism, timeCost: 1, parallelism: HIGHEST_ARGON2_COST.parallelism }]) {
+  for (const cost of [
+    { memoryCost: 8, timeCost: HIGHEST_ARGON2_COST.timeCost, parallelism: 1 },
+    { memoryCost: 8 * HIGHEST_ARGON2_COST.parallelism, timeCost: 1, parallelism: HIGHEST_ARGON2_COST.parallelism }
+  ]) {
     const hash = await new PasswordHasher(cost).hash('correct horse')
 
     t.strictSame(await hasher.verify(hash, 'correct horse'), { matches: true, outdated: true })
   }
 })
 
-t.test('attack 40: without a hash, and with a password that nobody can have, one verification is made as well', async t => {
+t.test('attack 40: without a hash, and with a password that cannot exist, one verification is made as well', async t => {
   const hasher = new PasswordHasher(COST)
   const hash = await hasher.hash('correct horse')
   await hasher.verify(null, 'the first one, for which a hash is made')
-  const attempts: Array<[string | null, string]> = [[null, 'correct horse'], [null, 'wrong horse'], [null, ''], [null, 'not the password'], [hash, 'short'], [hash, 'a'.repeat(1025)], [hash, 'half \ud800 a pair'], [hash, 'wrong horse']]
+  const attempts: Array<[string | null, string]> = [
+    [null, 'correct horse'], [null, 'wrong horse'], [null, ''], [null, 'not the password'], [hash, 'short'],
+    [hash, 'a'.repeat(1025)], [hash, 'half \ud800 a pair'], [hash, 'wrong horse']
+  ]
 
   for (const [stored, password] of attempts) {
     verifications()
@@ -191,7 +215,7 @@ t.test('attack 40: without a hash, and with a password that nobody can have, one
   }
 })
 
-t.test('attack 40: for many at once who have no hash, one hash is made', async t => {
+t.test('attack 40: one hash is made for many verifications at once without a hash', async t => {
   const hasher = new PasswordHasher(COST)
 
   await Promise.all(Array.from({ length: 10 }, () => hasher.verify(null, 'correct horse')))
@@ -214,7 +238,7 @@ t.test('attack 42: when too many hashes are waiting, one more is turned away as 
   t.ok(again.every(({ matches }) => matches))
 })
 
-t.test('attack 42: whoever has no hash is turned away as busy too, and not for ever', async t => {
+t.test('attack 42: a verification without a hash is turned away as busy too, and not for ever', async t => {
   const hasher = new PasswordHasher(COST)
   await hasher.hash('correct horse')
 

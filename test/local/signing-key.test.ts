@@ -21,12 +21,16 @@ for (const [alg, key] of [['ES256', ecKey()], ['EdDSA', edKey()]] as const) {
     const token = await local.issueIdToken('ada', { role: 'admin' })
 
     t.match(await local.verifyIdToken(token), { iss: ISSUER, sub: 'ada', role: 'admin' })
-    const { payload, protectedHeader } = await jwtVerify(token, createLocalJWKSet(JSON.parse(JSON.stringify(local.jwks))), { issuer: ISSUER, algorithms: [alg] })
+    const { payload, protectedHeader } = await jwtVerify(
+      token,
+      createLocalJWKSet(JSON.parse(JSON.stringify(local.jwks))),
+      { issuer: ISSUER, algorithms: [alg] }
+    )
     t.match(payload, { sub: 'ada', role: 'admin' })
     t.strictSame(protectedHeader, { alg, typ: 'JWT', kid: await calculateJwkThumbprint(key) })
   })
 
-  t.test(`of a signing key for ${alg} nothing private is published`, async t => {
+  t.test(`no private part of a signing key for ${alg} is published`, async t => {
     const { jwks } = provider({ ...key, kid: 'mine' })
 
     const { d, ...publicMembers } = { ...key, alg, use: 'sig', kid: 'mine' }
@@ -54,7 +58,7 @@ t.test('a key that jose or Web Crypto made is taken as it is', async t => {
   t.match(provider(await crypto.subtle.exportKey('jwk', privateKey)).jwks, { keys: [{ alg: 'ES256' }] })
 })
 
-t.test('of several keys the first signs and all verify, until one is taken out', async t => {
+t.test('the first of several keys signs and all verify, until one is removed', async t => {
   const [old, current] = [ecKey(), edKey()]
   const before = provider(old)
   const during = provider([current, old])
@@ -120,7 +124,11 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
     'a PEM text': generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'pem', type: 'pkcs8' }),
     'a key object': generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey,
     null: null
-  }).map(([what, signingKey]): [string, object, RegExp] => [what, { signingKey }, /^signingKey must be a private JWK for ES256 \(kty EC, crv P-256\) or EdDSA \(kty OKP, crv Ed25519\); its kid/])
+  }).map(([what, signingKey]): [string, object, RegExp] => [
+    what,
+    { signingKey },
+    /^signingKey must be a private JWK for ES256 \(kty EC, crv P-256\) or EdDSA \(kty OKP, crv Ed25519\); its kid/
+  ])
 ]
 
 for (const [what, options, message] of MISTAKES) {
@@ -133,5 +141,9 @@ for (const [what, options, message] of MISTAKES) {
 t.test('attack 60: neither inspect nor JSON shows the private key', async t => {
   const local = provider(good)
 
-  for (const text of [inspect(local, { depth: null, showHidden: true, customInspect: false }), inspect(local), JSON.stringify(local)]) t.notOk(text.includes(String(good.d)), text)
+  for (const text of [
+    inspect(local, { depth: null, showHidden: true, customInspect: false }),
+    inspect(local),
+    JSON.stringify(local)
+  ]) t.notOk(text.includes(String(good.d)), text)
 })

@@ -8,7 +8,12 @@ import { ecKey, edKey } from '../helpers/signing-key.js'
 
 const ISSUER = 'https://app.example'
 const INVALID = { name: 'AuthError', code: 'invalid_token', statusCode: 401 }
-const UNAVAILABLE = { name: 'AuthError', code: 'unavailable', statusCode: 503, message: 'The keys of the issuer cannot be fetched at the moment; try again later.' }
+const UNAVAILABLE = {
+  name: 'AuthError',
+  code: 'unavailable',
+  statusCode: 503,
+  message: 'The keys of the issuer cannot be fetched at the moment; try again later.'
+}
 
 const issuerWith = (signingKey: Jwk | readonly Jwk[], issuer = ISSUER) => new LocalIdentityProvider({ signingKey, issuer })
 
@@ -149,18 +154,26 @@ const MISTAKES: Array<[what: string, options: unknown, message: RegExp]> = [
   ['something else than a URL', { issuer: ISSUER, jwksUrl: 'jwks.json' }, /^jwksUrl must be an https: URL/],
   ['an empty audience', { issuer: ISSUER, jwksUrl: JWKS_URL, audience: '' }, /^audience must be a non-empty string, or left out$/],
   ['a list of audiences', { issuer: ISSUER, jwksUrl: JWKS_URL, audience: ['reports'] }, /^audience must be/],
-  ['a secret', { issuer: ISSUER, secret: 'the secret of the issuer, 32 and more' }, /^TokenVerifier has no option "secret"; expected one of issuer, jwksUrl, keys, audience, allowInsecureRequests$/],
+  [
+    'a secret',
+    { issuer: ISSUER, secret: 'the secret of the issuer, 32 and more' },
+    /^TokenVerifier has no option "secret"; expected one of issuer, jwksUrl, keys, audience, allowInsecureRequests$/
+  ],
   ['a permission that is a text', { issuer: ISSUER, jwksUrl: JWKS_URL, allowInsecureRequests: 'yes' }, /^allowInsecureRequests must be true or false$/],
   ['no key', { issuer: ISSUER, keys: [] }, /^keys must be a list of public JWKs/],
   ['a JWK Set', { issuer: ISSUER, keys: { keys: KEYS } }, /^keys must be a list of public JWKs/],
   ['a private key', { issuer: ISSUER, keys: [...KEYS, ecKey()] }, /^keys\[1\] is a private key, which only the issuer may have; remove its member d$/],
-  ['a key on another curve', { issuer: ISSUER, keys: [{ ...ecKey('P-384'), d: undefined }].map(({ d, ...key }) => key) }, /^keys\[0\] must be a public JWK for ES256/],
+  [
+    'a key on another curve',
+    { issuer: ISSUER, keys: [{ ...ecKey('P-384'), d: undefined }].map(({ d, ...key }) => key) },
+    /^keys\[0\] must be a public JWK for ES256/
+  ],
   ['a point that is not on the curve', { issuer: ISSUER, keys: [{ ...KEYS[0], y: KEYS[0]?.x }] }, /^keys\[0\] must be a public JWK for ES256/],
   ['null for a key', { issuer: ISSUER, keys: [null] }, /^keys\[0\] must be a public JWK for ES256/]
 ]
 
 for (const [what, options, message] of MISTAKES) {
-  t.test(`of a verifier ${what} is refused with a sentence that names the option`, async t => {
+  t.test(`a verifier with ${what} is refused with a sentence that names the option`, async t => {
     t.throws(() => new TokenVerifier(options as TokenVerifierOptions), { name: 'OptionsError', message })
   })
 }

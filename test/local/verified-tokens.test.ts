@@ -53,7 +53,7 @@ t.test('attack 51: a token that was verified before is good for no other use', a
   t.match(await issuer.verify(token, use), { sub: 'ada' })
 })
 
-t.test('attack 47: what one issuer has verified, one with another secret or name does not know', async t => {
+t.test('attack 47: a token that one issuer has verified is unknown to one with another secret or name', async t => {
   const token = await knownToken()
 
   await t.rejects(new TokenIssuer('svc-auth-local', keysOfSecrets(['another secret of these tests, 32+'])).verify(token, {}), INVALID)

@@ -6,7 +6,9 @@ const { vulnerabilities, message } = JSON.parse(stdout)
 
 if (vulnerabilities === undefined) {
   // Mirrors of the registry often do not pass these questions on.
-  console.warn(`NOT CHECKED: the registry knows nothing of vulnerabilities (${String(message).split(' - ', 1)[0]}); run "npm run check:audit" against one that does.`)
+  console.warn(
+    `NOT CHECKED: the registry knows nothing of vulnerabilities (${String(message).split(' - ', 1)[0]}); run "npm run check:audit" against one that does.`
+  )
 } else {
   for (const { name, severity, range } of Object.values(vulnerabilities)) console.error(`${name} ${range}: ${severity}; see "npm audit"`)
   const count = Object.keys(vulnerabilities).length

@@ -18,7 +18,17 @@ const FORMATS: Array<[format: Format, file: string, banner: string]> = [['esm', 
 for (const [format, file, banner] of FORMATS) {
   t.test(`an application that esbuild has bundled as ${format} registers a user and signs the user in`, async t => {
     const outfile = join(t.testdir(), file)
-    const { warnings } = await build({ entryPoints: [APP], outfile, format, bundle: true, platform: 'node', target: 'node22', external: EXTERNAL, banner: { js: banner }, logLevel: 'silent' })
+    const { warnings } = await build({
+      entryPoints: [APP],
+      outfile,
+      format,
+      bundle: true,
+      platform: 'node',
+      target: 'node22',
+      external: EXTERNAL,
+      banner: { js: banner },
+      logLevel: 'silent'
+    })
     t.strictSame(warnings.map(({ text }) => text), [])
 
     const { stdout } = await promisify(execFile)(process.execPath, [outfile, join(t.testdirName, 'users.db')])

@@ -7,7 +7,11 @@ const ADA = { email: 'ada@example.com', password: 'correct horse' }
 /** Registers a user, signs the user in, and prints how that went. The database is the first argument. */
 async function main (): Promise<void> {
   const app = Fastify()
-  await app.register(authPlugin, { local: new LocalIdentityProvider({ secret: SECRET }), store: new SqlAuthStore(process.argv[2]), session: { secret: SECRET } })
+  await app.register(authPlugin, {
+    local: new LocalIdentityProvider({ secret: SECRET }),
+    store: new SqlAuthStore(process.argv[2]),
+    session: { secret: SECRET }
+  })
   const registration = await app.inject({ method: 'POST', url: '/auth/local/register', payload: ADA })
   const login = await app.inject({ method: 'POST', url: '/auth/local/login', payload: ADA })
   await app.close()

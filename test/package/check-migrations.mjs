@@ -14,7 +14,11 @@ try {
   await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
   for (const config of ['drizzle/postgres.config.ts', 'drizzle/sqlite.config.ts']) {
     assert.match(await run('npx', ['drizzle-kit', 'check', '--config', config], { cwd: copy }), /Everything's fine/)
-    assert.match(await run('npx', ['drizzle-kit', 'generate', '--config', config], { cwd: copy }), /No schema changes/, `the schema differs from the migrations: npm run migrations (${config})`)
+    assert.match(
+      await run('npx', ['drizzle-kit', 'generate', '--config', config], { cwd: copy }),
+      /No schema changes/,
+      `the schema differs from the migrations: npm run migrations (${config})`
+    )
   }
 } finally {
   await rm(copy, { recursive: true, force: true })

@@ -57,9 +57,12 @@ export function postgresDatabase (url) {
   }
 }
 
+const SQLITE_TABLES =
+  "select name from sqlite_master where type = 'table' and name not like '\\_\\_drizzle%' escape '\\'"
+
 export function sqliteDatabase (file) {
   return {
-    ...databaseOf('sqlite', file, "select name from sqlite_master where type = 'table' and name not like '\\_\\_drizzle%' escape '\\'", '__drizzle_migrations', async statement => {
+    ...databaseOf('sqlite', file, SQLITE_TABLES, '__drizzle_migrations', async statement => {
       const connection = new SqliteDatabase(file)
       try {
         return connection.prepare(statement).all()

@@ -51,9 +51,9 @@ t.test('an Auth0Provider is an OidcProvider of the name auth0', async t => {
   t.equal((await subject.authorizationUrl(CHECKS)).searchParams.get('scope')?.split(' ').sort().join(' '), 'email openid profile')
 })
 
-t.test('the domain', async t => {
+t.test('the domain must be a host of https', async t => {
   for (const domain of [DOMAIN, `https://${DOMAIN}`, `https://${DOMAIN}/`, 'Tenant.EU.Auth0.com', `HTTPS://${DOMAIN.toUpperCase()}/`, `  ${DOMAIN}\n`]) {
-    t.test(`may be written ${JSON.stringify(domain)}`, async t => {
+    t.test(`the domain may be written ${JSON.stringify(domain)}`, async t => {
       const auth0 = await start(t)
       const { browser } = await appWith(t, provider(auth0, { domain }))
       t.equal((await signIn(browser, auth0, 'auth0')).headers.location, '/')
@@ -63,22 +63,28 @@ t.test('the domain', async t => {
   }
 
   const refused = [
-    '', '   ', 7, null, undefined, `${DOMAIN}/path`, `https://${DOMAIN}/.well-known/openid-configuration`, `${DOMAIN}?a=b`, `https://${DOMAIN}/?a=b`, `${DOMAIN}#a`,
+    '', '   ', 7, null, undefined, `${DOMAIN}/path`, `https://${DOMAIN}/.well-known/openid-configuration`,
+    `${DOMAIN}?a=b`, `https://${DOMAIN}/?a=b`, `${DOMAIN}#a`,
     `eve@${DOMAIN}`, `https://eve:pw@${DOMAIN}`, `http://${DOMAIN}`, `ftp://${DOMAIN}`, 'https://', 'two words.example', `${DOMAIN}\\..\\evil`
   ]
   for (const domain of refused) {
-    t.test(`must not be ${JSON.stringify(domain) ?? 'absent'}`, async t => {
+    t.test(`the domain must not be ${JSON.stringify(domain) ?? 'absent'}`, async t => {
       const auth0 = await start(t)
       t.throws(() => provider(auth0, { domain: domain as string }), { code: 'invalid_options', message: /auth0.*domain/ })
     })
   }
 
-  t.test('may be http for a development server only', async t => {
+  t.test('the domain may be http for a development server only', async t => {
     const asked: string[] = []
     const fetch = async (url: string | URL | Request) => {
       asked.push(String(url))
       const origin = 'http://127.0.0.1:9999'
-      return Response.json({ issuer: `${origin}/`, authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token`, jwks_uri: `${origin}/jwks` })
+      return Response.json({
+        issuer: `${origin}/`,
+        authorization_endpoint: `${origin}/authorize`,
+        token_endpoint: `${origin}/token`,
+        jwks_uri: `${origin}/jwks`
+      })
     }
     const auth0 = await start(t)
     const url = await provider(auth0, { domain: 'http://127.0.0.1:9999', allowInsecureRequests: true, fetch }).authorizationUrl(CHECKS)
@@ -87,7 +93,7 @@ t.test('the domain', async t => {
     t.throws(() => provider(auth0, { domain: 'http://127.0.0.1:9999' }), { code: 'invalid_options', message: /auth0.*allowInsecureRequests/ })
   })
 
-  t.test('may be a custom one, which is the issuer then', async t => {
+  t.test('the domain may be a custom one, which is the issuer then', async t => {
     const auth0 = await start(t)
     const { browser } = await appWith(t, provider(auth0, { domain: 'login.example.com' }))
     t.equal((await signIn(browser, auth0, 'auth0')).headers.location, '/')
@@ -95,7 +101,7 @@ t.test('the domain', async t => {
     t.notOk(auth0.requests.some(({ host }) => host === DOMAIN))
   })
 
-  t.test('is the only issuer of ID tokens: neither another one nor one without the slash will do', async t => {
+  t.test('the domain is the only issuer of ID tokens: neither another one nor one without the slash will do', async t => {
     for (const iss of ['https://login.example.com/', `https://${DOMAIN}`, `https://${DOMAIN}//`]) {
       const auth0 = await start(t)
       auth0.idTokenClaims = { iss }
@@ -105,8 +111,8 @@ t.test('the domain', async t => {
   })
 })
 
-t.test('custom claims', async t => {
-  t.test('of any JSON type reach the principal as they were written', async t => {
+t.test('custom claims reach the principal within limits', async t => {
+  t.test('custom claims of any JSON type reach the principal as they were written', async t => {
     const auth0 = await start(t)
     auth0.customClaims = {
       role: 'editor',
@@ -124,7 +130,7 @@ t.test('custom claims', async t => {
     t.strictSame((await app.auth.links(userId))[0]?.claims, claims)
   })
 
-  t.test('are gone at the next sign-in once nobody adds them any more', async t => {
+  t.test('custom claims are gone at the next sign-in once they are not added any more', async t => {
     const auth0 = await start(t)
     const { app, browser } = await appWith(t, provider(auth0))
     await signIn(browser, auth0, 'auth0')
@@ -138,7 +144,7 @@ t.test('custom claims', async t => {
     t.strictSame((await again.get('/me')).json().principal.claims, rest)
   })
 
-  t.test('are bounded, for each session holds them', async t => {
+  t.test('custom claims are bounded, for each session holds them', async t => {
     const auth0 = await start(t)
     const { browser } = await appWith(t, provider(auth0))
     auth0.customClaims = { 'https://app.example/groups': Array.from({ length: 600 }, (_, index) => `group of number ${index}`) }
@@ -149,9 +155,19 @@ t.test('custom claims', async t => {
     t.equal((await signIn(browser, auth0, 'auth0')).headers.location, failurePage('provider_error'))
   })
 
-  t.test('do not include those of the protocol', async t => {
+  t.test('custom claims do not include those of the protocol', async t => {
     const auth0 = await start(t)
-    const protocol = { nbf: 1_700_000_000, azp: auth0.clientId, c_hash: 'c', s_hash: 's', sid: 'a-session', jti: 'an-id', auth_time: 1_700_000_000, acr: 'an-acr', amr: ['mfa'] }
+    const protocol = {
+      nbf: 1_700_000_000,
+      azp: auth0.clientId,
+      c_hash: 'c',
+      s_hash: 's',
+      sid: 'a-session',
+      jti: 'an-id',
+      auth_time: 1_700_000_000,
+      acr: 'an-acr',
+      amr: ['mfa']
+    }
     auth0.idTokenClaims = protocol
     auth0.hashesAccessTokens = true
     const { browser } = await appWith(t, provider(auth0))
@@ -159,9 +175,12 @@ t.test('custom claims', async t => {
     t.strictSame((await browser.get('/me')).json().principal.claims, CLAIMS, 'nor iss, aud, exp, iat and nonce, which are always there')
   })
 
-  t.test('that reach for a prototype are dropped, and nothing is polluted', async t => {
+  t.test('custom claims that reach for a prototype are dropped, and nothing is polluted', async t => {
     const auth0 = await start(t)
-    auth0.customClaims = JSON.parse('{ "__proto__": { "admin": true }, "constructor": { "prototype": { "admin": true } }, "prototype": { "admin": true }, "role": "editor", "https://app.example/plan": "gold" }')
+    auth0.customClaims = JSON.parse(
+      '{ "__proto__": { "admin": true }, "constructor": { "prototype": { "admin": true } }, "prototype": { "admin": ' +
+        'true }, "role": "editor", "https://app.example/plan": "gold" }'
+    )
     let issued = ''
     auth0.lies.set(`POST ${DOMAIN}/oauth/token`, answer => {
       issued = Buffer.from(String(JSON.parse(answer.body).id_token).split('.')[1] ?? '', 'base64url').toString()
@@ -182,7 +201,7 @@ t.test('custom claims', async t => {
     t.equal(Reflect.get({}, 'admin'), undefined)
   })
 
-  t.test('that reach for a prototype further down do not pollute either', async t => {
+  t.test('custom claims that reach for a prototype further down do not pollute either', async t => {
     const auth0 = await start(t)
     auth0.customClaims = JSON.parse('{ "role": "editor", "https://app.example/plan": "gold", "nested": { "__proto__": { "admin": true } } }')
     const { browser } = await appWith(t, provider(auth0))
@@ -195,7 +214,7 @@ t.test('custom claims', async t => {
     t.equal(Reflect.get({}, 'admin'), undefined)
   })
 
-  t.test('give way to what the application grants, and are back once that is withdrawn', async t => {
+  t.test('custom claims give way to what the application grants, and are back once that is withdrawn', async t => {
     const auth0 = await start(t)
     const { app, browser } = await appWith(t, provider(auth0))
     await signIn(browser, auth0, 'auth0')
@@ -283,11 +302,14 @@ t.test('an ID token that is signed with the secret is refused, and the log says 
   t.match(JSON.parse(errorsIn(lines)[0] ?? '{}').err?.message, /RS256/)
 })
 
-t.test('a subject may be whatever a directory calls its people', async t => {
+t.test('a subject may be any name that a directory gives its people', async t => {
   const auth0 = await start(t)
   const { app } = await appWith(t, provider(auth0))
   const userIds = new Set<string>()
-  const subjects = ['samlp|conn|mary@example.com', 'samlp|conn|MARY@example.com', 'waad|Zx1_two words', 'google-oauth2|108204268033311374519', 'github|583231', 'ad|Example/Märy', `ad|${'x'.repeat(252)}`]
+  const subjects = [
+    'samlp|conn|mary@example.com', 'samlp|conn|MARY@example.com', 'waad|Zx1_two words',
+    'google-oauth2|108204268033311374519', 'github|583231', 'ad|Example/Märy', `ad|${'x'.repeat(252)}`
+  ]
   for (const [index, sub] of subjects.entries()) {
     auth0.profile = { ...auth0.profile, sub, email: `mary-${index}@example.com` }
     const browser = new Browser(app)

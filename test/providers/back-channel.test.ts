@@ -39,7 +39,7 @@ t.test('a hundred people who sign in at once cost one request for the metadata a
   t.equal(requests.length, 102)
 })
 
-t.test('what could not be fetched fails all who waited for it, and nobody after them', async t => {
+t.test('a request that fails fails all who waited for it, and no later caller', async t => {
   for (const endpoint of [DISCOVERY, KEYS]) {
     const { google, provider } = await startGoogle(t)
     const app = await startApp(t, { baseUrl: BASE_URL, providers: [provider] })
@@ -53,7 +53,7 @@ t.test('what could not be fetched fails all who waited for it, and nobody after 
   }
 })
 
-t.test('of an answer of 100 MB little more than one is read', async t => {
+t.test('little more than one of 100 MB of an answer is read', async t => {
   const { google, provider } = await startGoogle(t)
   google.idTokensAreBrief = true
   let sent = 0
@@ -96,13 +96,13 @@ t.test('a redirect is followed by no request, and takes no token anywhere', asyn
   }
 })
 
-t.test('a byte order mark in front of an answer is no part of it', async t => {
+t.test('a byte order mark in front of an answer is skipped', async t => {
   const { google, provider } = await startGoogle(t)
   google.lies.set(DISCOVERY, answer => ({ ...answer, body: `\ufeff${answer.body}` }))
   t.ok(await authenticate(google, provider))
 })
 
-t.test('an answer that is no JSON is not quoted', async t => {
+t.test('an answer that is not JSON is not quoted', async t => {
   for (const body of ['{"access_token":"ya29.the-token', 'ya29.the-token', '{"access_token":ya29.the-token}']) {
     const { google, provider } = await startGoogle(t)
     google.lies.set('POST oauth2.googleapis.com/token', () => ({ status: 200, headers: { 'content-type': 'application/json' }, body }))
@@ -129,8 +129,8 @@ t.test('an answer that is of no use does not keep its connection', async t => {
   t.ok(connections.size <= 3, `${connections.size} connections for 30 requests`)
 })
 
-t.test('a fetch of the application\'s own', async t => {
-  t.test('that does not look at the signal keeps nobody waiting', async t => {
+t.test('a fetch of the application\'s own is not trusted to behave', async t => {
+  t.test('a fetch that does not look at the signal holds up no sign-in', async t => {
     const { google } = await startGoogle(t)
     const { clientId, clientSecret } = google
     let isDeaf = true
@@ -141,7 +141,7 @@ t.test('a fetch of the application\'s own', async t => {
     t.ok(await authenticate(google, provider))
   })
 
-  t.test('may have responses of its own kind, as long as their bodies can be iterated', async t => {
+  t.test('a fetch may have responses of its own kind, as long as their bodies can be iterated', async t => {
     const { google } = await startGoogle(t)
     const { clientId, clientSecret } = google
     const fetch = async (url: string, init: RequestInit) => {

@@ -56,7 +56,14 @@ t.test('a client of oauth2-mock-server, which announces public clients alone, se
     if (init?.method === 'POST') sent.push([new Headers(init.headers).get('authorization'), String(init.body)])
     return fetch(url, init)
   }
-  const provider = new OidcProvider({ name: 'mock', discoveryUrl, clientId: 'the-app', clientSecret: 'the secret', allowInsecureRequests: true, fetch: notingFetch })
+  const provider = new OidcProvider({
+    name: 'mock',
+    discoveryUrl,
+    clientId: 'the-app',
+    clientSecret: 'the secret',
+    allowInsecureRequests: true,
+    fetch: notingFetch
+  })
 
   await signIn(provider, async url => (await fetch(url, { redirect: 'manual' })).headers.get('location') ?? '')
 

@@ -26,7 +26,11 @@ export interface ProviderUnderTest<S extends StandIn> {
 }
 
 /** An application with one provider, and what it logs. */
-export async function appWith (t: Test, provider: ExternalProvider, options: AuthPluginOptions = {}): Promise<{ app: FastifyInstance, browser: Browser, lines: string[] }> {
+export async function appWith (
+  t: Test,
+  provider: ExternalProvider,
+  options: AuthPluginOptions = {}
+): Promise<{ app: FastifyInstance, browser: Browser, lines: string[] }> {
   const lines: string[] = []
   const stream = { write: (line: string) => { lines.push(line) } }
   const app = await startApp(t, { baseUrl: BASE_URL, providers: [provider], ...options }, { logger: { level: 'info', stream } })
@@ -75,7 +79,10 @@ export function failurePage (code: string): string {
 }
 
 /** What holds for every provider. */
-export function providerContract<S extends StandIn> (t: Test, { start, provider, claims, changeProfile, changedClaims, hideEmail, endpoints }: ProviderUnderTest<S>): void {
+export function providerContract<S extends StandIn> (
+  t: Test,
+  { start, provider, claims, changeProfile, changedClaims, hideEmail, endpoints }: ProviderUnderTest<S>
+): void {
   t.test('a person signs in', async t => {
     const standIn = await start(t)
     const { name } = provider(standIn)
@@ -157,7 +164,7 @@ export function providerContract<S extends StandIn> (t: Test, { start, provider,
     t.notMatch(lines.join(''), /not-the-secret/)
   })
 
-  t.test('the provider takes the code from nobody but who asked for it', async t => {
+  t.test('the provider takes the code from no client but the one that asked for it', async t => {
     const standIn = await start(t)
     const subject = provider(standIn)
     const checks = checksFor(subject.name)
@@ -176,7 +183,7 @@ export function providerContract<S extends StandIn> (t: Test, { start, provider,
     await t.rejects(standIn.authorize(login.headers.location ?? ''))
   })
 
-  t.test('what the provider says of a failure reaches the log and nobody else', async t => {
+  t.test('what the provider says of a failure reaches the log alone', async t => {
     const standIn = await start(t)
     const { name } = provider(standIn)
     standIn.consents = false
@@ -216,7 +223,7 @@ export function providerContract<S extends StandIn> (t: Test, { start, provider,
     }
   })
 
-  t.test('answers that cannot be used', async t => {
+  t.test('answers that cannot be used end the sign-in with their code', async t => {
     for (const endpoint of endpoints) {
       for (const [failure, [code, lie]] of Object.entries(FAILURES)) {
         t.test(`${failure} at ${endpoint} is ${code}, and the next sign-in works`, async t => {

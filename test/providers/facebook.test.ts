@@ -27,7 +27,12 @@ providerContract(t, {
   provider: providerOf,
   claims: CLAIMS,
   changeProfile: standIn => {
-    standIn.user = { id: '10220000000000001', name: 'Ada Lovelace', email: 'ada@new.example', picture: { data: { url: 'https://lookaside.example/profilepic/?hash=AbNew' } } }
+    standIn.user = {
+      id: '10220000000000001',
+      name: 'Ada Lovelace',
+      email: 'ada@new.example',
+      picture: { data: { url: 'https://lookaside.example/profilepic/?hash=AbNew' } }
+    }
   },
   changedClaims: { sub: '10220000000000001', name: 'Ada Lovelace', email: 'ada@new.example', picture: 'https://lookaside.example/profilepic/?hash=AbNew' },
   hideEmail: standIn => { standIn.grantsEmail = false },
@@ -59,7 +64,7 @@ t.test('requests are what Facebook documents', async t => {
     t.notOk('email' in (await authenticate(standIn, provider)).identity.claims)
   })
 
-  t.test('a challenge that Facebook does not look at is no obstacle', async t => {
+  t.test('a challenge that Facebook does not look at does not stop the sign-in', async t => {
     const standIn = await start(t)
     standIn.checksChallenge = false
     t.equal((await authenticate(standIn)).identity.subject, CLAIMS.sub)
@@ -70,7 +75,12 @@ t.test('requests are what Facebook documents', async t => {
     const { tokens } = await authenticate(standIn)
 
     const [token, me] = standIn.requests.filter(({ headers }) => headers.accept !== 'text/html')
-    t.match(Object.fromEntries(token?.form ?? []), { client_id: standIn.clientId, client_secret: standIn.clientSecret, redirect_uri: CHECKS.redirectUri, code_verifier: CHECKS.codeVerifier })
+    t.match(Object.fromEntries(token?.form ?? []), {
+      client_id: standIn.clientId,
+      client_secret: standIn.clientSecret,
+      redirect_uri: CHECKS.redirectUri,
+      code_verifier: CHECKS.codeVerifier
+    })
     t.strictSame(Object.fromEntries(token?.query ?? []), {})
     t.equal(me?.headers.authorization, `Bearer ${tokens.accessToken}`)
     t.strictSame(Object.fromEntries(me?.query ?? []), {
@@ -97,7 +107,7 @@ t.test('requests are what Facebook documents', async t => {
 
 t.test('the subject is the id as it is', async t => {
   for (const id of ['4', '10220000000000001', '98765432109876543210', '007']) {
-    t.test(id, async t => {
+    t.test(`the id ${id} is the subject`, async t => {
       const standIn = await start(t)
       standIn.user.id = id
       const { identity } = await authenticate(standIn)
@@ -117,7 +127,7 @@ t.test('the subject is the id as it is', async t => {
   }
 })
 
-t.test('the picture', async t => {
+t.test('the picture is the address that Facebook gives', async t => {
   const cases: Record<string, [picture: unknown, expected: string | undefined]> = {
     'is taken out of its wrapping': [{ data: { is_silhouette: false, url: 'https://lookaside.example/1' } }, 'https://lookaside.example/1'],
     'is left out when it is missing': [undefined, undefined],
@@ -129,10 +139,10 @@ t.test('the picture', async t => {
     'is left out when its data is a string': [{ data: 'https://lookaside.example/1' }, undefined],
     'is left out when its url is missing': [{ data: { is_silhouette: false } }, undefined],
     'is left out when its url is empty': [{ data: { url: '' } }, undefined],
-    'is left out when its url is no string': [{ data: { url: { href: 'https://lookaside.example/1' } } }, undefined]
+    'is left out when its url is not a string': [{ data: { url: { href: 'https://lookaside.example/1' } } }, undefined]
   }
   for (const [name, [picture, expected]] of Object.entries(cases)) {
-    t.test(name, async t => {
+    t.test(`the picture ${name}`, async t => {
       const standIn = await start(t)
       standIn.user.picture = picture
       const { picture: found, ...rest } = (await authenticate(standIn)).identity.claims
@@ -141,7 +151,7 @@ t.test('the picture', async t => {
     })
   }
 
-  t.test('of somebody who has none is the silhouette that Facebook shows', async t => {
+  t.test('the picture of a user without one is the silhouette that Facebook shows', async t => {
     const standIn = await start(t)
     standIn.user.picture = { data: { is_silhouette: true, url: 'https://lookaside.example/silhouette' } }
     t.equal((await authenticate(standIn)).identity.claims.picture, 'https://lookaside.example/silhouette')
@@ -157,8 +167,8 @@ t.test('what Facebook does not tell is left out', async t => {
   }
 })
 
-t.test('the e-mail address', async t => {
-  t.test('is absent when the account has none', async t => {
+t.test('the e-mail address never counts as verified', async t => {
+  t.test('the e-mail address is absent when the account has none', async t => {
     const standIn = await start(t)
     delete standIn.user.email
     const { browser } = await appWith(t, providerOf(standIn))
@@ -167,7 +177,7 @@ t.test('the e-mail address', async t => {
     t.strictSame((await browser.get('/me')).json().principal.claims, rest)
   })
 
-  t.test('never counts as verified, whatever flags come with it', async t => {
+  t.test('the e-mail address is unverified, whatever flags come with it', async t => {
     const standIn = await start(t)
     standIn.lies.set(ME, ({ body }) => json(200, { ...JSON.parse(body), verified: true, email_verified: true, is_verified: true }))
     const { identity } = await authenticate(standIn)
@@ -175,7 +185,7 @@ t.test('the e-mail address', async t => {
     t.strictSame(identity.claims, CLAIMS)
   })
 
-  t.test('does not become the address of the new user', async t => {
+  t.test('the e-mail address does not become that of the new user', async t => {
     const standIn = await start(t)
     const store = new MemoryAuthStore()
     const { browser } = await appWith(t, providerOf(standIn), { store })
@@ -184,7 +194,7 @@ t.test('the e-mail address', async t => {
     t.match(await store.findUser({ userId }), { email: null, emailVerified: false, name: 'Ada Example' })
   })
 
-  t.test('that a user has verified elsewhere leads to account_exists', async t => {
+  t.test('an e-mail address that a user has verified elsewhere leads to account_exists', async t => {
     const standIn = await start(t)
     const { store, userId } = await storeWith('ada@example.com')
     const { browser } = await appWith(t, providerOf(standIn), { store })
@@ -196,8 +206,8 @@ t.test('the e-mail address', async t => {
   })
 })
 
-t.test('graphVersion', async t => {
-  t.test('stands in every path', async t => {
+t.test('the option graphVersion is checked and used', async t => {
+  t.test('graphVersion stands in every path', async t => {
     const standIn = await start(t)
     const { browser } = await appWith(t, providerOf(standIn, { graphVersion: 'v23.0' }))
     t.equal((await signIn(browser, standIn, 'facebook')).headers.location, '/')
@@ -209,13 +219,16 @@ t.test('graphVersion', async t => {
   })
 
   for (const graphVersion of ['', '23', '23.0', 'v23', 'v23.', 'V23.0', 'v23.0/', 'v23.0/me', '../x', ' v23.0', 'v23.0\n', 'v23.0?x', 23, null]) {
-    t.test(`${JSON.stringify(graphVersion)} is refused at construction`, async t => {
-      t.throws(() => new FacebookProvider({ clientId: 'a', clientSecret: 'the-secret', graphVersion: graphVersion as never }), { code: 'invalid_options', message: /^facebook: graphVersion/ })
+    t.test(`graphVersion ${JSON.stringify(graphVersion)} is refused at construction`, async t => {
+      t.throws(
+        () => new FacebookProvider({ clientId: 'a', clientSecret: 'the-secret', graphVersion: graphVersion as never }),
+        { code: 'invalid_options', message: /^facebook: graphVersion/ }
+      )
     })
   }
 })
 
-t.test('errors in the callback', async t => {
+t.test('errors in the callback have their code', async t => {
   const landingOf = async (t: Test, parameters: Record<string, string>) => {
     const standIn = await start(t)
     const { browser, lines } = await appWith(t, providerOf(standIn))
@@ -264,7 +277,7 @@ t.test('errors in the callback', async t => {
   })
 })
 
-t.test('errors of the Graph API', async t => {
+t.test('errors of the Graph API have their code', async t => {
   interface Case extends GraphError {
     at: string
     code: number
@@ -274,16 +287,62 @@ t.test('errors of the Graph API', async t => {
   }
   const type = 'OAuthException'
   const cases: Record<string, Case> = {
-    'a used code': { at: TOKEN, message: 'This authorization code has been used.', type, code: 100, error_subcode: 36009, ends: 'provider_error', isOperators: false },
-    'an expired code': { at: TOKEN, message: 'This authorization code has expired.', type, code: 100, error_subcode: 36007, ends: 'provider_error', isOperators: false },
-    'another redirect URI': { at: TOKEN, message: 'Error validating verification code. Please make sure your redirect_uri is identical to the one you used', type, code: 100, error_subcode: 36008, ends: 'provider_error', isOperators: null },
+    'a used code': {
+      at: TOKEN,
+      message: 'This authorization code has been used.',
+      type,
+      code: 100,
+      error_subcode: 36009,
+      ends: 'provider_error',
+      isOperators: false
+    },
+    'an expired code': {
+      at: TOKEN,
+      message: 'This authorization code has expired.',
+      type,
+      code: 100,
+      error_subcode: 36007,
+      ends: 'provider_error',
+      isOperators: false
+    },
+    'another redirect URI': {
+      at: TOKEN,
+      message: 'Error validating verification code. Please make sure your redirect_uri is identical to the one you used',
+      type,
+      code: 100,
+      error_subcode: 36008,
+      ends: 'provider_error',
+      isOperators: null
+    },
     'a wrong secret': { at: TOKEN, message: 'Error validating client secret.', type, code: 1, ends: 'provider_error', isOperators: true },
-    'an ended session': { at: ME, message: 'Error validating access token: Session has expired on Tuesday', type, code: 190, error_subcode: 463, ends: 'provider_error', isOperators: null },
-    'a missing proof': { at: ME, message: 'API calls from the server require an appsecret_proof argument', type: 'GraphMethodException', code: 100, ends: 'provider_error', isOperators: null }
+    'an ended session': {
+      at: ME,
+      message: 'Error validating access token: Session has expired on Tuesday',
+      type,
+      code: 190,
+      error_subcode: 463,
+      ends: 'provider_error',
+      isOperators: null
+    },
+    'a missing proof': {
+      at: ME,
+      message: 'API calls from the server require an appsecret_proof argument',
+      type: 'GraphMethodException',
+      code: 100,
+      ends: 'provider_error',
+      isOperators: null
+    }
   }
   for (const at of [TOKEN, ME]) {
     for (const code of [4, 17, 32]) {
-      cases[`too many calls (${code}) at ${at}`] = { at, message: `(#${code}) Application request limit reached`, type, code, ends: 'provider_unavailable', isOperators: null }
+      cases[`too many calls (${code}) at ${at}`] = {
+        at,
+        message: `(#${code}) Application request limit reached`,
+        type,
+        code,
+        ends: 'provider_unavailable',
+        isOperators: null
+      }
     }
   }
   for (const [name, { at, ends, isOperators, ...error }] of Object.entries(cases)) {
@@ -310,7 +369,13 @@ t.test('errors of the Graph API', async t => {
   t.test('too many calls is provider_unavailable with any status', async t => {
     for (const status of [400, 403, 429]) {
       const standIn = await start(t)
-      standIn.lies.set(ME, () => graphError({ message: '(#4) Application request limit reached', type, code: 4 }, { status, headers: { 'x-app-usage': '{"call_count":100}' } }))
+      standIn.lies.set(
+        ME,
+        () => graphError(
+          { message: '(#4) Application request limit reached', type, code: 4 },
+          { status, headers: { 'x-app-usage': '{"call_count":100}' } }
+        )
+      )
       await t.rejects(authenticate(standIn), { code: 'provider_unavailable' }, String(status))
     }
   })
@@ -328,7 +393,14 @@ t.test('errors of the Graph API', async t => {
 
   for (const status of [400, 401, 403, 500, 503]) {
     t.test(`no words of an error with status ${status} reach the log`, async t => {
-      const error = { message: 'said-in-message', type, code: 2, error_user_title: 'said-in-title', error_user_msg: 'said-in-user-message', error_data: { quoted: 'said-in-data' } }
+      const error = {
+        message: 'said-in-message',
+        type,
+        code: 2,
+        error_user_title: 'said-in-title',
+        error_user_msg: 'said-in-user-message',
+        error_data: { quoted: 'said-in-data' }
+      }
       for (const at of [TOKEN, ME]) {
         for (const as of [(answer: Answer) => answer, asJavaScript]) {
           const standIn = await start(t)
@@ -341,7 +413,7 @@ t.test('errors of the Graph API', async t => {
     })
   }
 
-  t.test('an error object that is none is provider_error', async t => {
+  t.test('an error that is not an object is provider_error', async t => {
     for (const error of [null, 7, [], {}, { code: '4' }, { code: null, type: 7, error_subcode: {} }, { type: 'x\r\ny'.repeat(1000) }]) {
       for (const at of [TOKEN, ME]) {
         const standIn = await start(t)
@@ -365,20 +437,26 @@ t.test('errors of the Graph API', async t => {
       standIn.lies.set(at, () => graphError({ message: 'no', type, code: 190 }))
       const { browser, lines } = await appWith(t, providerOf(standIn))
       await signIn(browser, standIn, 'facebook')
-      const secrets = standIn.requests.flatMap(({ form, query, headers }) => [form.get('code'), form.get('code_verifier'), form.get('client_secret'), query.get('appsecret_proof'), headers.authorization?.replace('Bearer ', '')])
+      const secrets = standIn.requests.flatMap(({ form, query, headers }) => [
+        form.get('code'),
+        form.get('code_verifier'),
+        form.get('client_secret'),
+        query.get('appsecret_proof'),
+        headers.authorization?.replace('Bearer ', '')
+      ])
       for (const secret of secrets) t.notOk(secret !== null && secret !== undefined && lines.join('').includes(secret), at)
     }
   })
 })
 
-t.test('answers that call themselves text/javascript', async t => {
-  t.test('are read as the JSON that they are', async t => {
+t.test('answers that call themselves text/javascript count as JSON', async t => {
+  t.test('answers of type text/javascript are read as the JSON that they are', async t => {
     const standIn = await start(t)
     standIn.answersAsJavaScript = true
     t.strictSame((await authenticate(standIn)).identity.claims, CLAIMS)
   })
 
-  t.test('are failures when they say so', async t => {
+  t.test('answers of type text/javascript are failures when they say so', async t => {
     const standIn = await start(t)
     Object.assign(standIn, { answersAsJavaScript: true, codesExpire: true })
     const { browser, lines } = await appWith(t, providerOf(standIn))

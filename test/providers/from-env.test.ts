@@ -32,7 +32,7 @@ t.test('the settings are those of the process unless others are given', async t 
   t.strictSame(providersFromEnv().map(({ name }) => name), ['github'])
 })
 
-t.test('id and secret arrive', async t => {
+t.test('id and secret reach the provider', async t => {
   const [github] = providersFromEnv(pair('GITHUB'))
   const url = await github?.authorizationUrl({ redirectUri: 'https://app.example/auth/github/callback', state: 's', nonce: 'n', codeVerifier: 'v'.repeat(43) })
   t.equal(url?.searchParams.get('client_id'), 'GITHUB id')
@@ -44,14 +44,14 @@ t.test('MICROSOFT_TENANT is the tenant', async t => {
   t.equal(providersFromEnv({ ...pair('MICROSOFT'), MICROSOFT_TENANT: '' }).length, 1)
 })
 
-t.test('blanks around a setting, as a file brings them along, are none of it', async t => {
+t.test('blanks around a setting, as a file brings them along, are removed', async t => {
   const [github] = providersFromEnv({ GITHUB_CLIENT_ID: ' the-id\n', GITHUB_CLIENT_SECRET: '\tthe-secret\r\n' })
   const url = await github?.authorizationUrl({ redirectUri: 'https://app.example/auth/github/callback', state: 's', nonce: 'n', codeVerifier: 'v'.repeat(43) })
   t.equal(url?.searchParams.get('client_id'), 'the-id')
   t.strictSame(providersFromEnv({ GITHUB_CLIENT_ID: ' ', GITHUB_CLIENT_SECRET: '\n' }), [])
 })
 
-t.test('a setting without its other half is a mistake, and an empty one is none', async t => {
+t.test('a setting without its other half is a mistake, and an empty one counts as absent', async t => {
   for (const [env, message] of [
     [{ GOOGLE_CLIENT_ID: 'x' }, 'GOOGLE_CLIENT_SECRET is not set, but GOOGLE_CLIENT_ID is'],
     [{ GITHUB_CLIENT_SECRET: 'the secret' }, 'GITHUB_CLIENT_ID is not set, but GITHUB_CLIENT_SECRET is'],

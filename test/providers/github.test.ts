@@ -16,7 +16,13 @@ function providerOf ({ clientId, clientSecret, fetch }: GitHubStandIn, options: 
   return new GitHubProvider({ clientId, clientSecret, fetch, ...options })
 }
 
-async function authenticate (standIn: GitHubStandIn, { provider = providerOf(standIn), changes = {} }: { provider?: GitHubProvider, changes?: Record<string, string | null> } = {}) {
+async function authenticate (
+  standIn: GitHubStandIn,
+  {
+    provider = providerOf(standIn),
+    changes = {}
+  }: { provider?: GitHubProvider, changes?: Record<string, string | null> } = {}
+) {
   return provider.authenticate({ ...CHECKS, parameters: await responseOf(standIn, provider, changes) })
 }
 
@@ -61,7 +67,12 @@ t.test('requests are what GitHub documents', async t => {
 
     const [token, user, emails] = standIn.requests.filter(({ headers }) => headers.accept !== 'text/html')
     t.match(token?.headers, { accept: 'application/json', 'content-type': /^application\/x-www-form-urlencoded/ })
-    t.match(Object.fromEntries(token?.form ?? []), { client_id: standIn.clientId, client_secret: standIn.clientSecret, redirect_uri: CHECKS.redirectUri, code_verifier: CHECKS.codeVerifier })
+    t.match(Object.fromEntries(token?.form ?? []), {
+      client_id: standIn.clientId,
+      client_secret: standIn.clientSecret,
+      redirect_uri: CHECKS.redirectUri,
+      code_verifier: CHECKS.codeVerifier
+    })
     for (const request of [user, emails]) {
       t.match(request?.headers, { accept: 'application/vnd.github+json', authorization: `Bearer ${tokens.accessToken}`, 'user-agent': 'fastify-svc-auth' })
       t.notOk(request?.headers['x-github-api-version'], 'no version, which would be retired one day')
@@ -72,13 +83,13 @@ t.test('requests are what GitHub documents', async t => {
     t.notOk(urls.includes(tokens.accessToken))
   })
 
-  t.test('a server that does not know PKCE is no obstacle', async t => {
+  t.test('a server that does not know PKCE does not stop the sign-in', async t => {
     const standIn = await start(t)
     standIn.knowsPkce = false
     t.equal((await authenticate(standIn)).identity.subject, '583231')
   })
 
-  t.test('the tokens are handed on, of a GitHub App with all that they have', async t => {
+  t.test('the tokens are handed on, those of a GitHub App with all that they have', async t => {
     const standIn = await start(t)
     t.match((await authenticate(standIn)).tokens, { accessToken: /^gho_/ })
     standIn.isGitHubApp = true
@@ -105,7 +116,7 @@ t.test('the subject is the numeric id', async t => {
     })
   }
 
-  t.test('whoever takes over a login is somebody else', async t => {
+  t.test('a person who takes over a login is another user', async t => {
     const standIn = await start(t)
     const { app, browser } = await appWith(t, providerOf(standIn))
     await signIn(browser, standIn, 'github')
@@ -135,7 +146,7 @@ t.test('the e-mail address is the primary one if it is verified', async t => {
   const entry = (email: string, flags: Partial<GitHubEmail>): GitHubEmail => ({ email, primary: false, verified: false, visibility: null, ...flags })
   const verified = entry('other@example.org', { verified: true })
 
-  t.test('wherever it stands among a hundred', async t => {
+  t.test('the primary address is found wherever it stands among a hundred', async t => {
     const standIn = await start(t)
     const others = Array.from({ length: 99 }, (_, i) => entry(`other-${i}@example.org`, { verified: true }))
     standIn.emails = [...others, entry('ada@example.com', { primary: true, verified: true })]
@@ -143,20 +154,20 @@ t.test('the e-mail address is the primary one if it is verified', async t => {
     t.strictSame([identity.claims.email, identity.emailVerified], ['ada@example.com', true])
   })
 
-  t.test('also when it is a noreply address', async t => {
+  t.test('the primary address may be a noreply address', async t => {
     const standIn = await start(t)
     standIn.emails = [verified, entry('583231+ada-example@users.noreply.github.com', { primary: true, verified: true })]
     t.equal((await authenticate(standIn)).identity.claims.email, '583231+ada-example@users.noreply.github.com')
   })
 
-  t.test('whatever the public profile shows', async t => {
+  t.test('the primary address is used whatever the public profile shows', async t => {
     const standIn = await start(t)
     standIn.user.email = 'public@example.org'
     const { identity } = await authenticate(standIn)
     t.strictSame([identity.claims.email, identity.emailVerified], ['ada@example.com', true])
   })
 
-  t.test('which is known to the linking code and is no claim', async t => {
+  t.test('the verification of the address is known to the linking code and does not become a claim', async t => {
     const { identity } = await authenticate(await start(t))
     t.equal(identity.emailVerified, true)
     t.notOk('email_verified' in identity.claims)
@@ -184,15 +195,35 @@ t.test('the e-mail address is the primary one if it is verified', async t => {
       standIn.isGitHubApp = true
     },
     'the flags are no booleans': standIn => {
-      const odd = [{ primary: true, verified: 'false' }, { primary: true, verified: 1 }, { primary: 'no', verified: true }, { primary: 1, verified: true }, { primary: true, verified: null }]
+      const odd = [
+        { primary: true, verified: 'false' },
+        { primary: true, verified: 1 },
+        { primary: 'no', verified: true },
+        { primary: 1, verified: true },
+        { primary: true, verified: null }
+      ]
       standIn.lies.set(EMAILS, () => json(200, odd.map(flags => ({ email: 'victim@example.com', ...flags }))))
     },
     'the entries are no entries': standIn => {
-      standIn.lies.set(EMAILS, () => json(200, [null, 'victim@example.com', 7, [], { primary: true, verified: true }, { email: null, primary: true, verified: true }, { email: '', primary: true, verified: true }]))
+      standIn.lies.set(
+        EMAILS,
+        () => json(
+          200,
+          [
+            null,
+            'victim@example.com',
+            7,
+            [],
+            { primary: true, verified: true },
+            { email: null, primary: true, verified: true },
+            { email: '', primary: true, verified: true }
+          ]
+        )
+      )
     }
   }
   for (const [name, prepare] of Object.entries(cases)) {
-    t.test(`and there is none when ${name}: the sign-in goes on without`, async t => {
+    t.test(`there is no e-mail address when ${name}: the sign-in goes on without`, async t => {
       const standIn = await start(t)
       prepare(standIn)
       const { store, userId } = await storeWith('victim@example.com')
@@ -208,20 +239,20 @@ t.test('the e-mail address is the primary one if it is verified', async t => {
     })
   }
 
-  t.test('and without the scope there is none', async t => {
+  t.test('there is no e-mail address without the scope', async t => {
     const standIn = await start(t)
     const { identity } = await authenticate(standIn, { provider: providerOf(standIn, { scopes: ['read:user'] }) })
     t.strictSame([identity.claims.email, identity.emailVerified], [undefined, false])
   })
 
-  t.test('and the scope user is enough', async t => {
+  t.test('the scope user is enough for the e-mail address', async t => {
     const standIn = await start(t)
     t.equal((await authenticate(standIn, { provider: providerOf(standIn, { scopes: ['user'] }) })).identity.claims.email, 'ada@example.com')
   })
 })
 
 t.test('the e-mail address leads to the account that has it', async t => {
-  t.test('if both sides verified it', async t => {
+  t.test('the e-mail address leads to the account if both sides verified it', async t => {
     const standIn = await start(t)
     const { store, userId } = await storeWith('ada@example.com')
     await store.grant(userId, { role: 'admin' })
@@ -235,7 +266,7 @@ t.test('the e-mail address leads to the account that has it', async t => {
     t.notOk('email_verified' in principal.claims)
   })
 
-  t.test('but not if nobody verified it there', async t => {
+  t.test('the e-mail address does not lead to an account that did not verify it', async t => {
     const standIn = await start(t)
     const { store, userId } = await storeWith('ada@example.com', { emailVerified: false })
     const { browser } = await appWith(t, providerOf(standIn), { store })
@@ -247,27 +278,30 @@ t.test('the e-mail address leads to the account that has it', async t => {
   })
 })
 
-t.test('iss in the callback', async t => {
-  t.test('need not be there', async t => {
+t.test('iss in the callback is checked if it is there', async t => {
+  t.test('iss need not be in the callback', async t => {
     const standIn = await start(t)
     standIn.sendsIss = false
     t.equal((await authenticate(standIn)).identity.subject, '583231')
   })
 
-  t.test('is right when it names GitHub', async t => {
+  t.test('iss is accepted when it names GitHub', async t => {
     const standIn = await start(t)
     t.equal((await authenticate(standIn, { changes: { iss: 'https://github.com/login/oauth' } })).identity.subject, '583231')
   })
 
-  for (const iss of ['', 'https://evil.example', 'https://github.com', 'https://github.com/login/oauth/', 'https://GITHUB.com/login/oauth', 'http://github.com/login/oauth', 'https://github.contoso.example/login/oauth']) {
-    t.test(`is refused when it is "${iss}", and no token is asked for`, async t => {
+  for (const iss of [
+    '', 'https://evil.example', 'https://github.com', 'https://github.com/login/oauth/',
+    'https://GITHUB.com/login/oauth', 'http://github.com/login/oauth', 'https://github.contoso.example/login/oauth'
+  ]) {
+    t.test(`iss "${iss}" is refused, and no token is asked for`, async t => {
       const standIn = await start(t)
       await t.rejects(authenticate(standIn, { changes: { iss } }), { code: 'provider_error' })
       t.strictSame(standIn.backChannelRequests(), [])
     })
   }
 
-  t.test('is refused when it comes twice', async t => {
+  t.test('iss is refused when it comes twice', async t => {
     const standIn = await start(t)
     const provider = providerOf(standIn)
     const parameters = await responseOf(standIn, provider)
@@ -276,7 +310,7 @@ t.test('iss in the callback', async t => {
     t.strictSame(standIn.backChannelRequests(), [])
   })
 
-  t.test('a foreign one ends the sign-in in the application too', async t => {
+  t.test('a foreign iss ends the sign-in in the application too', async t => {
     const standIn = await start(t)
     const { browser } = await appWith(t, providerOf(standIn))
     const login = await browser.get('/auth/github/login', { referer: `${BASE_URL}/sign-in` })
@@ -291,7 +325,7 @@ t.test('iss in the callback', async t => {
   })
 })
 
-t.test('errors in the callback', async t => {
+t.test('errors in the callback have their code', async t => {
   for (const sendsIssOnErrors of [true, false]) {
     t.test(`a denial ${sendsIssOnErrors ? 'with' : 'without'} iss is access_denied`, async t => {
       const standIn = await start(t)
@@ -322,7 +356,7 @@ t.test('errors in the callback', async t => {
     t.match(errorsIn(lines)[0], /redirect_uri_mismatch/)
   })
 
-  t.test('the same at an address that started nothing is invalid_state', async t => {
+  t.test('a callback URL that is not registered is invalid_state at an address that started nothing', async t => {
     const standIn = await start(t)
     const { browser } = await appWith(t, providerOf(standIn))
     const landing = await browser.get('/auth/github/callback?error=redirect_uri_mismatch&error_description=The+redirect_uri+MUST+match&state=unknown')
@@ -393,7 +427,7 @@ t.test('errors of the token endpoint come with status 200', async t => {
     await t.rejects(stranger.authenticate({ ...CHECKS, parameters }), { code: 'provider_error' })
   })
 
-  t.test('and an answer that is form-encoded is provider_error', async t => {
+  t.test('an answer that is form-encoded is provider_error', async t => {
     const standIn = await start(t)
     standIn.lies.set(TOKEN, ({ body }) => {
       return { status: 200, headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: new URLSearchParams(JSON.parse(body)).toString() }
@@ -402,7 +436,7 @@ t.test('errors of the token endpoint come with status 200', async t => {
   })
 })
 
-t.test('errors of the API', async t => {
+t.test('errors of the API have their code', async t => {
   for (const endpoint of [USER, EMAILS]) {
     for (const answer of RATE_LIMITS) {
       const { status, headers } = answer
@@ -422,7 +456,11 @@ t.test('errors of the API', async t => {
   }
 
   t.test('a user that may not be read is provider_error', async t => {
-    const refusals = [apiError(403, 'Resource not accessible by integration'), apiError(404, 'Not Found'), { status: 403, headers: { 'content-type': 'text/plain' }, body: 'Request forbidden by administrative rules.' }]
+    const refusals = [
+      apiError(403, 'Resource not accessible by integration'),
+      apiError(404, 'Not Found'),
+      { status: 403, headers: { 'content-type': 'text/plain' }, body: 'Request forbidden by administrative rules.' }
+    ]
     for (const refusal of refusals) {
       const standIn = await start(t)
       standIn.lies.set(USER, () => refusal)
@@ -430,15 +468,20 @@ t.test('errors of the API', async t => {
     }
   })
 
-  t.test('addresses that may not be read, whatever the words, are none', async t => {
-    for (const refusal of [apiError(403, 'Resource not accessible by integration'), apiError(403, 'This organization has an IP allow list.'), apiError(404, 'Not Found'), { status: 403, headers: {}, body: 'Forbidden' }]) {
+  t.test('addresses that may not be read, whatever the words, count as absent', async t => {
+    for (const refusal of [
+      apiError(403, 'Resource not accessible by integration'),
+      apiError(403, 'This organization has an IP allow list.'),
+      apiError(404, 'Not Found'),
+      { status: 403, headers: {}, body: 'Forbidden' }
+    ]) {
       const standIn = await start(t)
       standIn.lies.set(EMAILS, () => refusal)
       t.match(await authenticate(standIn), { identity: { emailVerified: false, claims: { login: String } } }, refusal.body)
     }
   })
 
-  t.test('addresses that are no list are provider_error: an e-mail must not come and go', async t => {
+  t.test('addresses that are not a list are provider_error: an e-mail must not come and go', async t => {
     for (const answer of [json(200, { email: 'ada@example.com' }), json(200, null), json(200, 'ada@example.com'), html(200, 'Unicorn!')]) {
       const standIn = await start(t)
       standIn.lies.set(EMAILS, () => answer)
@@ -452,18 +495,35 @@ t.test('errors of the API', async t => {
       standIn.lies.set(endpoint, () => BAD_CREDENTIALS)
       const { browser, lines } = await appWith(t, providerOf(standIn))
       await signIn(browser, standIn, 'github')
-      const secrets = standIn.requests.flatMap(({ form, headers }) => [form.get('code'), form.get('code_verifier'), form.get('client_secret'), headers.authorization?.replace('Bearer ', '')])
+      const secrets = standIn.requests.flatMap(({ form, headers }) => [
+        form.get('code'),
+        form.get('code_verifier'),
+        form.get('client_secret'),
+        headers.authorization?.replace('Bearer ', '')
+      ])
       for (const secret of secrets) t.notOk(secret !== null && secret !== undefined && lines.join('').includes(secret), endpoint)
     }
   })
 })
 
-t.test('baseUrl', async t => {
+t.test('the option baseUrl names another GitHub', async t => {
   const ENDPOINTS = {
     'github.com': [TOKEN, USER, EMAILS],
-    'github.contoso.example': ['POST github.contoso.example/login/oauth/access_token', 'GET github.contoso.example/api/v3/user', 'GET github.contoso.example/api/v3/user/emails'],
-    'github.contoso.example:8443': ['POST github.contoso.example:8443/login/oauth/access_token', 'GET github.contoso.example:8443/api/v3/user', 'GET github.contoso.example:8443/api/v3/user/emails'],
-    'octo-example.ghe.com': ['POST octo-example.ghe.com/login/oauth/access_token', 'GET api.octo-example.ghe.com/user', 'GET api.octo-example.ghe.com/user/emails']
+    'github.contoso.example': [
+      'POST github.contoso.example/login/oauth/access_token',
+      'GET github.contoso.example/api/v3/user',
+      'GET github.contoso.example/api/v3/user/emails'
+    ],
+    'github.contoso.example:8443': [
+      'POST github.contoso.example:8443/login/oauth/access_token',
+      'GET github.contoso.example:8443/api/v3/user',
+      'GET github.contoso.example:8443/api/v3/user/emails'
+    ],
+    'octo-example.ghe.com': [
+      'POST octo-example.ghe.com/login/oauth/access_token',
+      'GET api.octo-example.ghe.com/user',
+      'GET api.octo-example.ghe.com/user/emails'
+    ]
   }
   for (const [host, endpoints] of Object.entries(ENDPOINTS)) {
     for (const baseUrl of [`https://${host}`, `https://${host}/`]) {
@@ -489,10 +549,17 @@ t.test('baseUrl', async t => {
     }
   })
 
-  const wrong = ['', 'github.contoso.example', 'http://github.contoso.example', 'ftp://github.contoso.example', 'https://ada@github.contoso.example', 'https://github.contoso.example/api/v3', 'https://github.contoso.example?x', 'https://github.contoso.example#x', 'https://', 42, null]
+  const wrong = [
+    '', 'github.contoso.example', 'http://github.contoso.example', 'ftp://github.contoso.example',
+    'https://ada@github.contoso.example', 'https://github.contoso.example/api/v3', 'https://github.contoso.example?x',
+    'https://github.contoso.example#x', 'https://', 42, null
+  ]
   for (const baseUrl of wrong) {
     t.test(`${JSON.stringify(baseUrl)} is refused at construction`, async t => {
-      t.throws(() => new GitHubProvider({ clientId: 'a', clientSecret: 'the-secret', baseUrl: baseUrl as never }), { code: 'invalid_options', message: /^github: baseUrl/ })
+      t.throws(
+        () => new GitHubProvider({ clientId: 'a', clientSecret: 'the-secret', baseUrl: baseUrl as never }),
+        { code: 'invalid_options', message: /^github: baseUrl/ }
+      )
     })
   }
 })

@@ -46,9 +46,9 @@ t.test('the authorization request goes to Google with the default scopes', async
   t.equal(url.searchParams.get('hd'), null)
 })
 
-t.test('a hosted domain', async t => {
+t.test('a hosted domain admits its own users alone', async t => {
   const cases: Record<string, [hostedDomain: string, hd: unknown, location: string]> = {
-    'that is the one of the account is let in': ['example.com', 'example.com', '/'],
+    'that is the one of the account is admitted': ['example.com', 'example.com', '/'],
     'is the same in upper case in the options': ['EXAMPLE.Com', 'example.com', '/'],
     'is the same in upper case in the token': ['example.com', 'Example.COM', '/'],
     'of * is any Workspace account': ['*', 'example.org', '/'],
@@ -63,7 +63,7 @@ t.test('a hosted domain', async t => {
     'is not a claim of *': ['example.com', '*', failurePage('access_denied')]
   }
   for (const [name, [hostedDomain, hd, location]] of Object.entries(cases)) {
-    t.test(name, async t => {
+    t.test(`a hosted domain ${name}`, async t => {
       const google = await start(t)
       google.idTokenClaims = { hd }
       const { app, browser } = await appWith(t, provider(google, { hostedDomain }))
@@ -76,7 +76,7 @@ t.test('a hosted domain', async t => {
     })
   }
 
-  t.test('is sent as a hint, and nothing in the login URL changes it', async t => {
+  t.test('the hosted domain is sent as a hint, and nothing in the login URL changes it', async t => {
     const google = await start(t)
     for (const hostedDomain of ['example.com', '*']) {
       const { browser } = await appWith(t, provider(google, { hostedDomain }))
@@ -87,14 +87,14 @@ t.test('a hosted domain', async t => {
     }
   })
 
-  t.test('in the login URL of an application without one is not passed on', async t => {
+  t.test('a hosted domain in the login URL of an application without one is not passed on', async t => {
     const google = await start(t)
     const { browser } = await appWith(t, provider(google))
     const { location = '' } = (await browser.get('/auth/google/login?hd=evil.example')).headers
     t.equal(new URL(location).searchParams.has('hd'), false)
   })
 
-  t.test('in the callback proves nothing, since nobody signed it', async t => {
+  t.test('a hosted domain in the callback proves nothing, since it is not signed', async t => {
     const google = await start(t)
     google.profile.hd = 'example.org'
     const { browser } = await appWith(t, provider(google, { hostedDomain: 'example.com' }))
@@ -105,7 +105,7 @@ t.test('a hosted domain', async t => {
     t.equal((await browser.get(callback.replace('hd=example.org', 'hd=example.com'))).headers.location, failurePage('access_denied'))
   })
 
-  t.test('at userinfo does not stand in for the claim of the ID token', async t => {
+  t.test('a hosted domain at userinfo does not stand in for the claim of the ID token', async t => {
     const google = await start(t)
     google.idTokensAreBrief = true
     google.idTokenClaims = { hd: undefined }
@@ -113,10 +113,14 @@ t.test('a hosted domain', async t => {
     t.equal((await signIn(browser, google, 'google')).headers.location, failurePage('access_denied'))
   })
 
-  t.test('that says nothing is refused at construction', async t => {
+  t.test('an empty hosted domain is refused at construction', async t => {
     const google = await start(t)
     for (const hostedDomain of ['', 7, null, ['example.com']]) {
-      t.throws(() => provider(google, { hostedDomain: hostedDomain as string }), { code: 'invalid_options', message: /google.*hostedDomain/ }, JSON.stringify(hostedDomain))
+      t.throws(
+        () => provider(google, { hostedDomain: hostedDomain as string }),
+        { code: 'invalid_options', message: /google.*hostedDomain/ },
+        JSON.stringify(hostedDomain)
+      )
     }
   })
 })
@@ -130,7 +134,7 @@ t.test('a consumer account has no hd, and no claim of that name', async t => {
   t.strictSame((await browser.get('/me')).json().principal.claims, claims)
 })
 
-t.test('with or without the announcement of iss', async t => {
+t.test('sign-ins work with and without the announcement of iss', async t => {
   for (const announcesIss of [true, false]) {
     const announced = announcesIss ? 'announced' : 'not announced'
 
@@ -142,7 +146,8 @@ t.test('with or without the announcement of iss', async t => {
     })
 
     for (const issOnErrors of [true, false]) {
-      t.test(`${announced}: a denial ${issOnErrors ? 'with' : 'without'} iss is ${announcesIss && !issOnErrors ? 'refused (RFC 9207 section 2.4)' : 'a denial'}`, async t => {
+      const denialIs = announcesIss && !issOnErrors ? 'refused (RFC 9207 section 2.4)' : 'access_denied'
+      t.test(`${announced}: a denial ${issOnErrors ? 'with' : 'without'} iss is ${denialIs}`, async t => {
         const google = await start(t)
         Object.assign(google, { announcesIss, issOnErrors, consents: false })
         const { browser } = await appWith(t, provider(google))
@@ -150,7 +155,7 @@ t.test('with or without the announcement of iss', async t => {
       })
     }
 
-    t.test(`${announced}: a callback with the iss of somebody else is refused before the code goes anywhere`, async t => {
+    t.test(`${announced}: a callback with the iss of another provider is refused before the code goes anywhere`, async t => {
       const google = await start(t)
       google.announcesIss = announcesIss
       const subject = provider(google)
@@ -177,7 +182,7 @@ t.test('with or without the announcement of iss', async t => {
   })
 })
 
-t.test('an ID token is refused', async t => {
+t.test('an ID token with a wrong claim is refused', async t => {
   const cases: Record<string, (google: GoogleStandIn) => void> = {
     'with the issuer without https, which Google used long ago': google => { google.idTokenClaims = { iss: 'accounts.google.com' } },
     'with a slash behind the issuer': google => { google.idTokenClaims = { iss: 'https://accounts.google.com/' } },
@@ -188,7 +193,7 @@ t.test('an ID token is refused', async t => {
     'signed with a key that Google does not publish': google => { google.signWith = 'google-unknown' }
   }
   for (const [name, lie] of Object.entries(cases)) {
-    t.test(name, async t => {
+    t.test(`an ID token ${name} is refused`, async t => {
       const google = await start(t)
       lie(google)
       const { app, browser } = await appWith(t, provider(google))
@@ -237,7 +242,10 @@ t.test('short scopes come back long, and are reported as they came', async t => 
 
 t.test('scopes may be asked for in their long form', async t => {
   const google = await start(t)
-  const scopes = ['openid', 'https://www.googleapis.com/auth/userinfo.email', 'https://www.googleapis.com/auth/userinfo.profile', 'https://www.googleapis.com/auth/calendar.readonly']
+  const scopes = [
+    'openid', 'https://www.googleapis.com/auth/userinfo.email', 'https://www.googleapis.com/auth/userinfo.profile',
+    'https://www.googleapis.com/auth/calendar.readonly'
+  ]
   const { browser } = await appWith(t, provider(google, { scopes }))
   t.equal((await signIn(browser, google, 'google')).headers.location, '/')
   t.strictSame((await browser.get('/me')).json().principal.claims, CLAIMS)
@@ -270,9 +278,9 @@ t.test('the second published key is as good as the first', async t => {
   t.equal((await signIn(browser, google, 'google')).headers.location, '/')
 })
 
-t.test('an address that Google does not vouch for', async t => {
+t.test('an address that Google does not vouch for leads to no account', async t => {
   for (const value of [false, 'false', 1, undefined]) {
-    t.test(`with email_verified ${JSON.stringify(value)} finds no user and belongs to none`, async t => {
+    t.test(`an address with email_verified ${JSON.stringify(value)} finds no user and belongs to none`, async t => {
       const google = await start(t)
       const { app, browser } = await appWith(t, provider(google))
       google.profile.email_verified = value
@@ -283,7 +291,7 @@ t.test('an address that Google does not vouch for', async t => {
       t.equal(await app.auth.findUser({ email: 'grace@example.com' }), null)
     })
 
-    t.test(`with email_verified ${JSON.stringify(value)} does not open the account that has it`, async t => {
+    t.test(`an address with email_verified ${JSON.stringify(value)} does not open the account that has it`, async t => {
       const google = await start(t)
       const { app, browser } = await appWith(t, provider(google))
       await signIn(browser, google, 'google')
@@ -298,7 +306,7 @@ t.test('an address that Google does not vouch for', async t => {
     })
   }
 
-  t.test('is not vouched for by what userinfo says', async t => {
+  t.test('an address is not vouched for by what userinfo says', async t => {
     const google = await start(t)
     const { app, browser } = await appWith(t, provider(google))
     google.idTokensAreBrief = true

@@ -23,7 +23,14 @@ function provider ({ clientId, clientSecret, fetch }: MicrosoftStandIn, options:
 
 /** Someone else, of another tenant. */
 function person (tid: string, number: number): Record<string, unknown> {
-  return { sub: `pairwise-subject-${number}`, tid, oid: `00000000-0000-4000-8000-00000000000${number}`, name: `Person ${number}`, preferred_username: `person-${number}@${tid}.example`, email: `person-${number}@${tid}.example` }
+  return {
+    sub: `pairwise-subject-${number}`,
+    tid,
+    oid: `00000000-0000-4000-8000-00000000000${number}`,
+    name: `Person ${number}`,
+    preferred_username: `person-${number}@${tid}.example`,
+    email: `person-${number}@${tid}.example`
+  }
 }
 
 providerContract(t, {
@@ -36,9 +43,9 @@ providerContract(t, {
   endpoints: [`GET ${HOST}/common/v2.0/.well-known/openid-configuration`, `POST ${HOST}/common/oauth2/v2.0/token`, `GET ${HOST}/common/discovery/v2.0/keys`]
 })
 
-t.test('the tenant', async t => {
+t.test('the tenant is checked at construction and at each sign-in', async t => {
   for (const [tenant, segment] of Object.entries({ common: 'common', organizations: 'organizations', [CONTOSO]: CONTOSO, [CONTOSO.toUpperCase()]: CONTOSO })) {
-    t.test(`may be ${tenant}`, async t => {
+    t.test(`the tenant may be ${tenant}`, async t => {
       const entra = await start(t)
       const { browser } = await appWith(t, provider(entra, { tenant }))
 
@@ -50,20 +57,23 @@ t.test('the tenant', async t => {
     })
   }
 
-  for (const tenant of ['consumers', 'contoso.onmicrosoft.com', '', ' ', '../x', 'common/', 'common?x', `${CONTOSO}x`, `x${CONTOSO}`, `${CONTOSO}\n`, `{${CONTOSO}}`, CONTOSO.replaceAll('-', ''), '{tenantid}', 7, null, ['common']]) {
-    t.test(`must not be ${JSON.stringify(tenant)}`, async t => {
+  for (const tenant of [
+    'consumers', 'contoso.onmicrosoft.com', '', ' ', '../x', 'common/', 'common?x', `${CONTOSO}x`, `x${CONTOSO}`,
+    `${CONTOSO}\n`, `{${CONTOSO}}`, CONTOSO.replaceAll('-', ''), '{tenantid}', 7, null, ['common']
+  ]) {
+    t.test(`the tenant must not be ${JSON.stringify(tenant)}`, async t => {
       const entra = await start(t)
       t.throws(() => provider(entra, { tenant: tenant as string }), { code: 'invalid_options', message: /microsoft.*tenant/ })
     })
   }
 
-  t.test('is of no use without the scope that brings the oid', async t => {
+  t.test('a provider without the scope that brings the oid is refused', async t => {
     const entra = await start(t)
     t.throws(() => provider(entra, { scopes: ['openid', 'email'] }), { code: 'invalid_options', message: /microsoft: scopes must contain "profile"/ })
     t.ok(provider(entra, { scopes: ['openid', 'profile', 'offline_access'] }))
   })
 
-  t.test('is common unless given, and personal accounts are welcome there', async t => {
+  t.test('the tenant is common unless given, and admits personal accounts', async t => {
     const entra = await start(t)
     entra.profile = person(PERSONAL, 1)
     const { browser } = await appWith(t, provider(entra))
@@ -71,7 +81,7 @@ t.test('the tenant', async t => {
     t.equal((await browser.get('/me')).json().principal.claims.tid, PERSONAL)
   })
 
-  t.test('that is someone else\'s is not even let in by Entra', async t => {
+  t.test('a user of another tenant is not even admitted by Entra', async t => {
     const entra = await start(t)
     entra.profile = person(FABRIKAM, 1)
     const { browser } = await appWith(t, provider(entra, { tenant: CONTOSO }))
@@ -79,7 +89,7 @@ t.test('the tenant', async t => {
   })
 })
 
-t.test('an ID token is refused', async t => {
+t.test('an ID token with a wrong claim is refused', async t => {
   const issuer = (tid: string) => `https://${HOST}/${tid}/v2.0`
   const cases: Record<string, [tenant: string, claims: Record<string, unknown>, signWith?: string]> = {
     'of another tenant, where one is configured': [CONTOSO, { tid: FABRIKAM, iss: issuer(FABRIKAM) }],
@@ -88,7 +98,11 @@ t.test('an ID token is refused', async t => {
     'with the issuer of another tenant, where one is configured': [CONTOSO, { iss: issuer(FABRIKAM) }],
     'without tid, where a tenant is configured': [CONTOSO, { tid: undefined }],
     'of a personal account under organizations': ['organizations', { tid: PERSONAL, iss: issuer(PERSONAL) }, 'entra-1'],
-    'of a personal account in upper case under organizations': ['organizations', { tid: PERSONAL.toUpperCase(), iss: issuer(PERSONAL.toUpperCase()) }, 'entra-1'],
+    'of a personal account in upper case under organizations': [
+      'organizations',
+      { tid: PERSONAL.toUpperCase(), iss: issuer(PERSONAL.toUpperCase()) },
+      'entra-1'
+    ],
     'with the issuer of another tenant': ['common', { iss: issuer(FABRIKAM) }],
     'with the issuer of another tenant under organizations': ['organizations', { iss: issuer(FABRIKAM) }],
     'of another tenant, with the issuer of ours': ['common', { tid: FABRIKAM }],
@@ -117,7 +131,7 @@ t.test('an ID token is refused', async t => {
     'without sub': ['common', { sub: undefined }]
   }
   for (const [name, [tenant, claims, signWith = '']] of Object.entries(cases)) {
-    t.test(name, async t => {
+    t.test(`an ID token ${name} is refused`, async t => {
       const entra = await start(t)
       const { app, browser } = await appWith(t, provider(entra, { tenant }))
       Object.assign(entra, { idTokenClaims: claims, signWith })
@@ -134,7 +148,7 @@ t.test('an ID token is refused', async t => {
     })
   }
 
-  t.test('in each of several tries, whatever was accepted before', async t => {
+  t.test('an ID token is refused in each of several tries, whatever was accepted before', async t => {
     const entra = await start(t)
     const { app } = await appWith(t, provider(entra))
     for (const [claims, location] of [
@@ -171,7 +185,7 @@ t.test('claims are sub, tid, oid and email, and nothing else that a directory sa
   t.match(await app.auth.links(userId), [{ provider: 'microsoft', subject: `${CONTOSO}.${OID}`, claims: CLAIMS }])
 })
 
-t.test('a sign-in name that looks like an address is none', async t => {
+t.test('a sign-in name that looks like an address does not count as one', async t => {
   const entra = await start(t)
   delete entra.profile.email
   entra.idTokenClaims = { upn: 'edith@contoso.example', unique_name: 'edith@contoso.example' }
@@ -181,9 +195,16 @@ t.test('a sign-in name that looks like an address is none', async t => {
   t.strictSame((await browser.get('/me')).json().principal.claims, claims)
 })
 
-t.test('attack 14: an address that a hostile tenant wrote down', async t => {
+t.test('attack 14: an address that a hostile tenant wrote down opens no account', async t => {
   const VICTIM = 'grace@example.com'
-  const lies = [{ email_verified: true }, { email_verified: 'true' }, { xms_edov: true }, { xms_edov: '1' }, { xms_edov: 1 }, { email_verified: true, xms_edov: true, verified_primary_email: [VICTIM] }]
+  const lies = [
+    { email_verified: true },
+    { email_verified: 'true' },
+    { xms_edov: true },
+    { xms_edov: '1' },
+    { xms_edov: 1 },
+    { email_verified: true, xms_edov: true, verified_primary_email: [VICTIM] }
+  ]
 
   /** An application with Google and Microsoft, and the hostile tenant's person with the address of the victim. */
   async function startBoth (t: Test, claims: Record<string, unknown> = {}) {
@@ -197,7 +218,7 @@ t.test('attack 14: an address that a hostile tenant wrote down', async t => {
   }
 
   for (const claims of lies) {
-    t.test(`does not open the account of its owner, not with ${JSON.stringify(claims)}`, async t => {
+    t.test(`an address with ${JSON.stringify(claims)} does not open the account of its owner`, async t => {
       const { google, entra, app } = await startBoth(t, claims)
       const victim = new Browser(app)
       await signIn(victim, google, 'google')
@@ -215,7 +236,7 @@ t.test('attack 14: an address that a hostile tenant wrote down', async t => {
       t.strictSame((await victim.get('/me')).json().principal, principal)
     })
 
-    t.test(`is not taken from its owner who comes later, not with ${JSON.stringify(claims)}`, async t => {
+    t.test(`an address with ${JSON.stringify(claims)} is not kept from its owner who comes later`, async t => {
       const { google, entra, app } = await startBoth(t, claims)
       const attacker = new Browser(app)
       t.equal((await signIn(attacker, entra, 'microsoft')).headers.location, '/')
@@ -236,10 +257,14 @@ t.test('attack 14: a rule of the application may vouch for its own tenant, and f
   const RULES: Record<string, [rule: AuthPluginOptions['linking'], contoso: string, fabrikam: string]> = {
     'verified-email': ['verified-email', failurePage('account_exists'), failurePage('account_exists')],
     never: ['never', failurePage('account_exists'), failurePage('account_exists')],
-    'its own tenant': [(existing, { provider, claims }) => existing.emailVerified && provider === 'microsoft' && claims.tid === CONTOSO, '/', failurePage('account_exists')]
+    'its own tenant': [
+      (existing, { provider, claims }) => existing.emailVerified && provider === 'microsoft' && claims.tid === CONTOSO,
+      '/',
+      failurePage('account_exists')
+    ]
   }
   for (const [name, [linking, contoso, fabrikam]] of Object.entries(RULES)) {
-    t.test(name, async t => {
+    t.test(`with the rule ${name}, Contoso may sign in or not, and Fabrikam never`, async t => {
       for (const [tid, landing] of [[CONTOSO, contoso], [FABRIKAM, fabrikam]] as const) {
         const entra = await start(t)
         entra.profile = { ...person(tid, 6), email: 'grace@example.com' }
@@ -256,7 +281,7 @@ t.test('attack 14: a rule of the application may vouch for its own tenant, and f
 
 t.test('attack 15: the same sub, or the same oid, in two tenants is two users', async t => {
   for (const shared of ['sub', 'oid', 'sub and oid']) {
-    t.test(shared, async t => {
+    t.test(`${shared} in two tenants is two users`, async t => {
       const entra = await start(t)
       const { app } = await appWith(t, provider(entra))
       const userIds = new Set<string>()
@@ -298,7 +323,10 @@ t.test('many sign-ins of several tenants download discovery and keys once', asyn
     }
   }
   const token = `POST ${HOST}/common/oauth2/v2.0/token`
-  t.strictSame(entra.backChannelRequests().filter(request => request !== token), [`GET ${HOST}/common/v2.0/.well-known/openid-configuration`, `GET ${HOST}/common/discovery/v2.0/keys`])
+  t.strictSame(
+    entra.backChannelRequests().filter(request => request !== token),
+    [`GET ${HOST}/common/v2.0/.well-known/openid-configuration`, `GET ${HOST}/common/discovery/v2.0/keys`]
+  )
   t.equal(entra.backChannelRequests().length, 2 + 9)
 })
 
@@ -378,12 +406,12 @@ t.test('a secret that has expired is provider_error, and the log says what to lo
   t.match(JSON.parse(errorsIn(lines)[0] ?? '{}').err?.message, /clientSecret/)
 })
 
-t.test('a national cloud', async t => {
+t.test('a national cloud has its own host and issuer', async t => {
   const US = { host: 'login.microsoftonline.us', graphHost: 'graph.microsoft.us' }
   const baseUrl = `https://${US.host}`
 
   for (const tenant of ['common', 'organizations', CONTOSO]) {
-    t.test(`has its own host and issuer, with the tenant ${tenant}`, async t => {
+    t.test(`the national cloud has its own host and issuer, with the tenant ${tenant}`, async t => {
       const entra = await start(t, US)
       const { browser } = await appWith(t, provider(entra, { baseUrl, tenant }))
       t.equal((await signIn(browser, entra, 'microsoft')).headers.location, '/')
@@ -391,7 +419,7 @@ t.test('a national cloud', async t => {
       t.ok(entra.requests.every(({ host }) => host === US.host))
     })
 
-    t.test(`takes no token of the global one, with the tenant ${tenant}`, async t => {
+    t.test(`the national cloud takes no token of the global one, with the tenant ${tenant}`, async t => {
       const entra = await start(t, US)
       entra.idTokenClaims = { iss: `https://${HOST}/${CONTOSO}/v2.0` }
       const { browser } = await appWith(t, provider(entra, { baseUrl, tenant }))
@@ -399,7 +427,7 @@ t.test('a national cloud', async t => {
     })
   }
 
-  t.test('whose documents name another host is refused', async t => {
+  t.test('a national cloud whose documents name another host is refused', async t => {
     const entra = await start(t, US)
     const path = `GET ${US.host}/common/v2.0/.well-known/openid-configuration`
     entra.lies.set(path, answer => ({ ...answer, body: answer.body.replace(`"issuer":"https://${US.host}/`, `"issuer":"https://${HOST}/`) }))
@@ -407,13 +435,13 @@ t.test('a national cloud', async t => {
     t.equal((await signIn(browser, entra, 'microsoft')).headers.location, failurePage('provider_error'))
   })
 
-  t.test('may be written with a slash', async t => {
+  t.test('the URL of a national cloud may be written with a slash', async t => {
     const entra = await start(t, US)
     const { browser } = await appWith(t, provider(entra, { baseUrl: `${baseUrl}/` }))
     t.equal((await signIn(browser, entra, 'microsoft')).headers.location, '/')
   })
 
-  t.test('must be an https URL', async t => {
+  t.test('the URL of a national cloud must be https', async t => {
     const entra = await start(t, US)
     for (const wrong of ['', 'login.microsoftonline.us', `http://${US.host}`, `https://eve:pw@${US.host}`, `${baseUrl}?a=b`, `${baseUrl}#a`, 7, null]) {
       t.throws(() => provider(entra, { baseUrl: wrong as string }), { code: 'invalid_options', message: /microsoft.*baseUrl/ }, JSON.stringify(wrong))
@@ -422,9 +450,17 @@ t.test('a national cloud', async t => {
 })
 
 t.test('the discovery document of common has the templated issuer and no other', async t => {
-  for (const issuer of [`https://${HOST}/${CONTOSO}/v2.0`, `https://${HOST}/common/v2.0`, 'https://evil.example/{tenantid}/v2.0', `https://${HOST}/{tenantid}/v1.0`]) {
+  for (const issuer of [
+    `https://${HOST}/${CONTOSO}/v2.0`,
+    `https://${HOST}/common/v2.0`,
+    'https://evil.example/{tenantid}/v2.0',
+    `https://${HOST}/{tenantid}/v1.0`
+  ]) {
     const entra = await start(t)
-    entra.lies.set(`GET ${HOST}/common/v2.0/.well-known/openid-configuration`, answer => ({ ...answer, body: JSON.stringify({ ...JSON.parse(answer.body), issuer }) }))
+    entra.lies.set(
+      `GET ${HOST}/common/v2.0/.well-known/openid-configuration`,
+      answer => ({ ...answer, body: JSON.stringify({ ...JSON.parse(answer.body), issuer }) })
+    )
     const { browser } = await appWith(t, provider(entra))
     t.equal((await signIn(browser, entra, 'microsoft')).headers.location, failurePage('provider_error'), issuer)
   }
@@ -433,7 +469,10 @@ t.test('the discovery document of common has the templated issuer and no other',
 t.test('the discovery document of a tenant has the issuer of that tenant and no other', async t => {
   for (const tid of [FABRIKAM, '{tenantid}', 'common']) {
     const entra = await start(t)
-    entra.lies.set(`GET ${HOST}/${CONTOSO}/v2.0/.well-known/openid-configuration`, answer => ({ ...answer, body: JSON.stringify({ ...JSON.parse(answer.body), issuer: entra.issuer(tid) }) }))
+    entra.lies.set(
+      `GET ${HOST}/${CONTOSO}/v2.0/.well-known/openid-configuration`,
+      answer => ({ ...answer, body: JSON.stringify({ ...JSON.parse(answer.body), issuer: entra.issuer(tid) }) })
+    )
     const { browser } = await appWith(t, provider(entra, { tenant: CONTOSO }))
     t.equal((await signIn(browser, entra, 'microsoft')).headers.location, failurePage('provider_error'), tid)
   }

@@ -43,7 +43,7 @@ t.test('a person signs in, and again with new claims', async t => {
   t.strictSame(second, { ...first, claims: { ...first.claims, name: 'Ada Lovelace' } })
 })
 
-t.test('a token for another audience, and one that a foreign key signed, sign nobody in', async t => {
+t.test('a token for another audience, and one that a foreign key signed, do not sign in', async t => {
   const { server, provider } = await startMockServer(t)
   const app = await startApp(t, { baseUrl: 'https://app.example', providers: [provider] })
   const browser = new Browser(app)
@@ -60,7 +60,12 @@ t.test('a token for another audience, and one that a foreign key signed, sign no
   let idToken = ''
   server.service.on('beforeResponse', response => { response.body.id_token = idToken })
   const forge = async (nonce: string | null) => {
-    idToken = await stranger.buildToken({ scopesOrTransform: (header, payload) => { Object.assign(header, { kid }); Object.assign(payload, { aud: 'the-app', sub: 'johndoe', nonce }) } })
+    idToken = await stranger.buildToken({
+      scopesOrTransform: (header, payload) => {
+        Object.assign(header, { kid })
+        Object.assign(payload, { aud: 'the-app', sub: 'johndoe', nonce })
+      }
+    })
   }
   const victim = new Browser(app)
   t.equal(await signIn(victim, forge), undefined)

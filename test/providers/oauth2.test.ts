@@ -8,7 +8,14 @@ const CHECKS = checksFor('small')
 
 class SmallProvider extends OAuth2Provider {
   constructor (options: Partial<OAuth2ProviderOptions> = {}) {
-    super({ name: 'small', clientId: 'id', clientSecret: 'secret', authorizationEndpoint: 'https://small.example/authorize', tokenEndpoint: 'https://small.example/token', ...options })
+    super({
+      name: 'small',
+      clientId: 'id',
+      clientSecret: 'secret',
+      authorizationEndpoint: 'https://small.example/authorize',
+      tokenEndpoint: 'https://small.example/token',
+      ...options
+    })
   }
 
   protected override async identify (api: ProviderApi): Promise<UncheckedIdentity> {
@@ -40,7 +47,11 @@ t.test('without scopes the parameter is left out, and so is a nonce', async t =>
 })
 
 t.test('the client says who it is as the provider wants it', async t => {
-  for (const [clientAuthentication, expected] of [[undefined, ['id', 'secret', null]], ['client_secret_post', ['id', 'secret', null]], ['client_secret_basic', [null, null, `Basic ${btoa('id:secret')}`]]] as const) {
+  for (const [clientAuthentication, expected] of [
+    [undefined, ['id', 'secret', null]],
+    ['client_secret_post', ['id', 'secret', null]],
+    ['client_secret_basic', [null, null, `Basic ${btoa('id:secret')}`]]
+  ] as const) {
     const sent: Array<string | null> = []
     const fetch: typeof globalThis.fetch = async (url, init) => {
       if (String(url).endsWith('/token')) {
@@ -87,7 +98,9 @@ t.test('headers of a request to the API take the place of the usual ones, in any
 
 t.test('a development server on this machine may speak plain http', async t => {
   const server = createServer((request, response) => {
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(request.url === '/token' ? { access_token: 'a', token_type: 'bearer' } : { id: 'ada' }))
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(
+      request.url === '/token' ? { access_token: 'a', token_type: 'bearer' } : { id: 'ada' }
+    ))
   })
   const origin = `http://127.0.0.1:${await listen(t, server)}`
   class Local extends SmallProvider {
@@ -113,14 +126,18 @@ t.test('a token goes to no plain http unless that is permitted', async t => {
   await t.rejects(provider.authenticate({ ...CHECKS, parameters: new URLSearchParams({ code: 'c', state: CHECKS.state }) }), { code: 'provider_error' })
 })
 
-t.test('who cannot be told from an answer signs nobody in', async t => {
+t.test('an answer that does not tell who the user is does not sign in', async t => {
   for (const id of [undefined, null, '', 7, ['ada'], 'a'.repeat(256), 'ada\0']) {
     const provider = new SmallProvider({ fetch: answering(Response.json({ id })) })
-    await t.rejects(provider.authenticate({ ...CHECKS, parameters: new URLSearchParams({ code: 'c', state: CHECKS.state }) }), { code: 'provider_error' }, JSON.stringify(id))
+    await t.rejects(
+      provider.authenticate({ ...CHECKS, parameters: new URLSearchParams({ code: 'c', state: CHECKS.state }) }),
+      { code: 'provider_error' },
+      JSON.stringify(id)
+    )
   }
 })
 
-t.test('the reason that an API gives is kept for the log, without what nobody asked for', async t => {
+t.test('the reason that an API gives is kept for the log, without its other members', async t => {
   const cases: Array<[Response, RegExp]> = [
     [Response.json({ error: 'invalid_token', error_description: 'it has\r\nexpired' }, { status: 401 }), /status 401: invalid_token: it has expired$/],
     [Response.json({ message: 'Bad credentials', secret: 'do not show' }, { status: 401 }), /status 401: Bad credentials$/],
@@ -129,7 +146,10 @@ t.test('the reason that an API gives is kept for the log, without what nobody as
   ]
   for (const [answer, message] of cases) {
     const provider = new SmallProvider({ fetch: answering(answer) })
-    await t.rejects(provider.authenticate({ ...CHECKS, parameters: new URLSearchParams({ code: 'c', state: CHECKS.state }) }), { code: 'provider_error', cause: { message } })
+    await t.rejects(
+      provider.authenticate({ ...CHECKS, parameters: new URLSearchParams({ code: 'c', state: CHECKS.state }) }),
+      { code: 'provider_error', cause: { message } }
+    )
   }
 })
 

@@ -11,7 +11,13 @@ import { startOpenIdProvider } from '../helpers/openid-provider.js'
 const CHECKS = { redirectUri: 'https://app.example/auth/fake/callback', state: 'the-state', nonce: 'the-nonce', codeVerifier: 'a'.repeat(43) }
 
 /** One sign-in, as the flow runs it. */
-async function signIn (fake: FakeOpenIdProvider, { provider = fake.provider(), callback = {} }: { provider?: OidcProvider, callback?: Record<string, string | null> } = {}) {
+async function signIn (
+  fake: FakeOpenIdProvider,
+  {
+    provider = fake.provider(),
+    callback = {}
+  }: { provider?: OidcProvider, callback?: Record<string, string | null> } = {}
+) {
   const url = await provider.authorizationUrl(CHECKS)
   const { searchParams: parameters } = new URL(fake.consent(url.href, callback), 'https://app.example')
   return provider.authenticate({ ...CHECKS, parameters })
@@ -75,8 +81,8 @@ t.test('claims of a wrong type are left out, and no e-mail is never a verified o
   t.strictSame(identity, { subject: 'ada', emailVerified: false, claims: { sub: 'ada' } })
 })
 
-t.test('userinfo', async t => {
-  t.test('is asked for what the ID token lacks; what the ID token says stands', async t => {
+t.test('userinfo fills in what the ID token lacks', async t => {
+  t.test('userinfo is asked for what the ID token lacks; what the ID token says stands', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.profile = { sub: 'ada', name: 'Ada' }
     fake.userinfo = { name: 'Somebody else', email: 'ada@example.com', email_verified: true }
@@ -85,14 +91,14 @@ t.test('userinfo', async t => {
     t.equal(identity.emailVerified, true)
   })
 
-  t.test('is not asked for what no scope asked for', async t => {
+  t.test('userinfo is not asked for what no scope asked for', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.profile = { sub: 'ada' }
     await signIn(fake, { provider: fake.provider({ scopes: ['openid'] }) })
     t.notOk(fake.requests.includes('GET /userinfo'))
   })
 
-  t.test('never vouches for another address than its own', async t => {
+  t.test('userinfo never vouches for another address than its own', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.profile = { sub: 'ada', email: 'victim@example.com' }
     fake.userinfo = { email: 'ada@example.com', email_verified: true, name: 'Ada' }
@@ -100,21 +106,21 @@ t.test('userinfo', async t => {
     t.strictSame([identity.claims.email, identity.emailVerified], ['victim@example.com', false])
   })
 
-  t.test('is asked whether the address is verified, if the ID token does not say', async t => {
+  t.test('userinfo is asked whether the address is verified, if the ID token does not say', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.profile = { sub: 'ada', email: 'ada@example.com', name: 'Ada', picture: 'https://id.example/ada.png' }
     fake.userinfo = { email_verified: true }
     t.match((await signIn(fake)).identity, { emailVerified: true, claims: { email_verified: true } })
   })
 
-  t.test('fills in what the ID token has as null or empty', async t => {
+  t.test('userinfo fills in what the ID token has as null or empty', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.profile = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada' }
     fake.idTokenClaims = { email: null, email_verified: null, name: '' }
     t.match((await signIn(fake)).identity, { emailVerified: true, claims: { email: 'ada@example.com', name: 'Ada' } })
   })
 
-  t.test('does not overrule the ID token about one address', async t => {
+  t.test('userinfo does not overrule the ID token about one address', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.profile = { sub: 'ada', email: 'ada@example.com', email_verified: false }
     fake.userinfo = { email_verified: true, name: 'Ada' }
@@ -122,7 +128,7 @@ t.test('userinfo', async t => {
     t.match(identity, { emailVerified: false, claims: { email_verified: false, name: 'Ada' } })
   })
 
-  t.test('is not vouched for by the ID token', async t => {
+  t.test('the address of userinfo is not vouched for by the ID token', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.profile = { sub: 'ada' }
     fake.idTokenClaims = { email_verified: true }
@@ -130,23 +136,35 @@ t.test('userinfo', async t => {
     t.equal((await signIn(fake)).identity.emailVerified, false)
   })
 
-  t.test('of another subject is refused', async t => {
+  t.test('userinfo of another subject is refused', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.profile = { sub: 'ada' }
     fake.userinfo = { sub: 'eve', email: 'ada@example.com', email_verified: true }
     t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
   })
 
-  t.test('that is signed is verified', async t => {
+  t.test('userinfo that is signed is verified', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.profile = { sub: 'ada' }
     fake.metadata.userinfo_signing_alg_values_supported = ['RS256']
-    const signed = async (key = fake.key) => new SignJWT({ iss: fake.issuer, aud: fake.clientId, sub: 'ada', email: 'ada@example.com' }).setProtectedHeader({ alg: 'RS256', kid: 'key-1' }).sign(key)
+    const signed = async (key = fake.key) => new SignJWT({
+      iss: fake.issuer,
+      aud: fake.clientId,
+      sub: 'ada',
+      email: 'ada@example.com'
+    }).setProtectedHeader({ alg: 'RS256', kid: 'key-1' }).sign(key)
     fake.lies.set('/userinfo', async () => ({ status: 200, headers: { 'content-type': 'application/jwt' }, body: await signed() }))
     t.equal((await signIn(fake)).identity.claims.email, 'ada@example.com')
 
     const foreignKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
-    fake.lies.set('/userinfo', async () => ({ status: 200, headers: { 'content-type': 'application/jwt' }, body: await signed(await importJWK(foreignKey.export({ format: 'jwk' }), 'RS256') as CryptoKey) }))
+    fake.lies.set(
+      '/userinfo',
+      async () => ({
+        status: 200,
+        headers: { 'content-type': 'application/jwt' },
+        body: await signed(await importJWK(foreignKey.export({ format: 'jwk' }), 'RS256') as CryptoKey)
+      })
+    )
     t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
 
     // What the provider sent is its failure, and no mistake of ours with a stack in the log.
@@ -156,7 +174,7 @@ t.test('userinfo', async t => {
   })
 })
 
-t.test('an ID token is refused', async t => {
+t.test('an ID token with a wrong claim is refused', async t => {
   const now = () => Math.floor(Date.now() / 1000)
   const b64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const hmac = (fake: FakeOpenIdProvider, secret: string) => (payload: object) => {
@@ -202,7 +220,7 @@ t.test('an ID token is refused', async t => {
     'with a number as its subject': fake => { fake.idTokenClaims = { sub: 0 } }
   }
   for (const [name, lie] of Object.entries(cases)) {
-    t.test(name, async t => {
+    t.test(`an ID token ${name} is refused`, async t => {
       const fake = await startFakeOpenIdProvider(t)
       await lie(fake)
       const { code, cause } = await refusal(t, signIn(fake))
@@ -211,7 +229,7 @@ t.test('an ID token is refused', async t => {
     })
   }
 
-  t.test('but not when the clock of the provider is half a minute off', async t => {
+  t.test('an ID token is accepted when the clock of the provider is half a minute off', async t => {
     const fake = await startFakeOpenIdProvider(t)
     for (const claims of [{ iat: now() + 25, nbf: now() + 25 }, { exp: now() - 25 }]) {
       fake.idTokenClaims = claims
@@ -221,7 +239,7 @@ t.test('an ID token is refused', async t => {
     t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
   })
 
-  t.test('but not when its hash is that of the access token, whatever the algorithm', async t => {
+  t.test('an ID token with the hash of the access token is accepted, whatever the algorithm', async t => {
     for (const alg of ['RS256', 'RS384', 'RS512', 'PS256', 'ES256', 'ES384']) {
       const fake = await startFakeOpenIdProvider(t)
       const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true })
@@ -237,7 +255,7 @@ t.test('an ID token is refused', async t => {
     }
   })
 
-  t.test('but not for its at_hash by an algorithm for which OpenID Connect Core defines no hash', async t => {
+  t.test('an ID token is not refused for its at_hash where OpenID Connect Core defines no hash for the algorithm', async t => {
     for (const alg of ['EdDSA', 'Ed25519']) {
       const fake = await startFakeOpenIdProvider(t)
       const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true })
@@ -267,10 +285,10 @@ t.test('an ID token of oidc-provider that is signed by EdDSA signs in', async t 
   }
 })
 
-t.test('max_age in authorizationParams', async t => {
+t.test('max_age in authorizationParams bounds the age of the sign-in', async t => {
   const seconds = (ago: number) => Math.floor(Date.now() / 1000) - ago
 
-  t.test('is checked against the auth_time of the ID token', async t => {
+  t.test('max_age is checked against the auth_time of the ID token', async t => {
     const fake = await startFakeOpenIdProvider(t)
     const provider = fake.provider({ authorizationParams: { max_age: '600' } })
     t.equal((await provider.authorizationUrl(CHECKS)).searchParams.get('max_age'), '600')
@@ -286,7 +304,7 @@ t.test('max_age in authorizationParams', async t => {
     t.equal((await signIn(fake)).identity.subject, 'ada', 'no auth_time is needed without it')
   })
 
-  t.test('is answered by oidc-provider with an auth_time', async t => {
+  t.test('max_age is answered by oidc-provider with an auth_time', async t => {
     const idp = await startOpenIdProvider(t, { redirectUris: [CHECKS.redirectUri] })
     const provider = idp.provider({ authorizationParams: { max_age: '0' } })
     const { searchParams: parameters } = await idp.authorize((await provider.authorizationUrl(CHECKS)).href)
@@ -294,8 +312,8 @@ t.test('max_age in authorizationParams', async t => {
   })
 })
 
-t.test('a token answer with an error', async t => {
-  t.test('is refused beside tokens too, whatever its status', async t => {
+t.test('a token response with an error is refused', async t => {
+  t.test('an error beside tokens is refused, whatever the status', async t => {
     const fake = await startFakeOpenIdProvider(t)
     for (const status of [200, 201, 400]) {
       fake.lies.set('/token', answer => json(status, { ...JSON.parse(answer.body), error: 'server_says_no', error_description: 'not you' }))
@@ -305,7 +323,7 @@ t.test('a token answer with an error', async t => {
     t.match(await refusal(t, signIn(fake)), { cause: { message: 'server_says_no: not you' } })
   })
 
-  t.test('that is null or empty is not one', async t => {
+  t.test('an error that is null or empty does not count as one', async t => {
     const fake = await startFakeOpenIdProvider(t)
     for (const error of [null, '']) {
       fake.lies.set('/token', answer => json(200, { ...JSON.parse(answer.body), error }))
@@ -314,7 +332,7 @@ t.test('a token answer with an error', async t => {
   })
 })
 
-t.test('an authorization response is refused', async t => {
+t.test('an authorization response with a wrong parameter is refused', async t => {
   const cases: Record<string, [callback: Record<string, string | null>, code: string]> = {
     'without iss, where the provider announces it': [{ iss: null }, 'provider_error'],
     'with the iss of another provider': [{ iss: 'https://evil.example' }, 'provider_error'],
@@ -324,13 +342,15 @@ t.test('an authorization response is refused', async t => {
     'with a code that the provider does not know': [{ code: 'guessed' }, 'provider_error'],
     'when the person said no': [{ code: null, error: 'access_denied' }, 'access_denied'],
     'when the person said no without iss, where the provider announces it': [{ code: null, iss: null, error: 'access_denied' }, 'provider_error'],
-    ...Object.fromEntries(['consent_required', 'login_required', 'interaction_required', 'account_selection_required'].map(error => [`with ${error}`, [{ code: null, error }, 'access_denied']])),
+    ...Object.fromEntries([
+      'consent_required', 'login_required', 'interaction_required', 'account_selection_required'
+    ].map(error => [`with ${error}`, [{ code: null, error }, 'access_denied']])),
     'when a rule of the provider said no': [{ code: null, error: 'unauthorized' }, 'access_denied'],
     'when the provider is overloaded': [{ code: null, error: 'temporarily_unavailable' }, 'provider_unavailable'],
     'with any other error': [{ code: null, error: '<script>', error_description: 'line\r\nbreak' }, 'provider_error']
   }
   for (const [name, [callback, code]] of Object.entries(cases)) {
-    t.test(name, async t => {
+    t.test(`an authorization response ${name} is ${code}`, async t => {
       const fake = await startFakeOpenIdProvider(t)
       const error = await refusal(t, signIn(fake, { callback }))
       t.equal(error.code, code)
@@ -339,7 +359,7 @@ t.test('an authorization response is refused', async t => {
     })
   }
 
-  t.test('with a foreign or empty iss from a provider that announces none', async t => {
+  t.test('an authorization response with a foreign or empty iss is refused, also if the provider announces none', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.metadata.authorization_response_iss_parameter_supported = undefined
     for (const iss of ['https://evil.example', '']) {
@@ -348,7 +368,7 @@ t.test('an authorization response is refused', async t => {
     t.notOk(fake.requests.includes('POST /token'))
   })
 
-  t.test('with two codes', async t => {
+  t.test('an authorization response with two codes is refused', async t => {
     const fake = await startFakeOpenIdProvider(t)
     const provider = fake.provider()
     const { searchParams: parameters } = new URL(fake.consent((await provider.authorizationUrl(CHECKS)).href), 'https://app.example')
@@ -358,7 +378,7 @@ t.test('an authorization response is refused', async t => {
   })
 })
 
-t.test('an answer that cannot be used', async t => {
+t.test('an answer that cannot be used ends the sign-in with its code', async t => {
   for (const path of ['/.well-known/openid-configuration', '/token', '/jwks', '/userinfo']) {
     for (const [name, [code, lie]] of Object.entries(FAILURES)) {
       t.test(`${name} at ${path} is ${code}, and the next sign-in works`, async t => {
@@ -375,7 +395,7 @@ t.test('an answer that cannot be used', async t => {
     }
   }
 
-  t.test('what it says is shortened to a line for the log', async t => {
+  t.test('the words of an answer are shortened to a line for the log', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.lies.set('/token', () => json(400, { error: 'invalid_request', error_description: `a\r\nb\u2028c ${'x'.repeat(100_000)}` }))
     const { message } = (await refusal(t, signIn(fake))).cause as Error
@@ -396,7 +416,13 @@ t.test('an answer that cannot be used', async t => {
   })
 
   t.test('a provider that is not there is provider_unavailable', async t => {
-    const provider = new OidcProvider({ name: 'gone', discoveryUrl: `http://127.0.0.1:${await freePort()}/.well-known/openid-configuration`, clientId: 'a', clientSecret: 'b', allowInsecureRequests: true })
+    const provider = new OidcProvider({
+      name: 'gone',
+      discoveryUrl: `http://127.0.0.1:${await freePort()}/.well-known/openid-configuration`,
+      clientId: 'a',
+      clientSecret: 'b',
+      allowInsecureRequests: true
+    })
     t.equal((await refusal(t, provider.authorizationUrl(CHECKS))).code, 'provider_unavailable')
   })
 })
@@ -407,8 +433,8 @@ t.test('a fetch that throws something odd did not reach the provider', async t =
   t.equal((await refusal(t, signIn(fake, { provider: fake.provider({ fetch: async () => { throw odd } }) }))).code, 'provider_unavailable')
 })
 
-t.test('discovery', async t => {
-  t.test('is fetched once for many sign-ins at once, and the keys with it', async t => {
+t.test('discovery is fetched once and checked', async t => {
+  t.test('the discovery document is fetched once for many sign-ins at once, and the keys with it', async t => {
     const fake = await startFakeOpenIdProvider(t)
     const provider = fake.provider()
     await Promise.all(Array.from({ length: 20 }, () => provider.authorizationUrl(CHECKS)))
@@ -418,7 +444,7 @@ t.test('discovery', async t => {
     t.equal(fake.requests.filter(request => request === 'GET /jwks').length, 1)
   })
 
-  t.test('of another issuer is refused', async t => {
+  t.test('a discovery document of another issuer is refused', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.metadata.issuer = 'https://evil.example'
     const { code, cause } = await refusal(t, signIn(fake))
@@ -426,9 +452,11 @@ t.test('discovery', async t => {
     t.match(cause, { message: `(the issuer is "https://evil.example", expected "${fake.issuer}/"; if that is right, set the option issuer to it)` })
   })
 
-  t.test('that no sign-in can be built on is refused before anybody is sent anywhere, and not kept', async t => {
+  t.test('a discovery document that no sign-in can use is refused before any redirect, and not kept', async t => {
     const useless: Array<[string, unknown]> = ['authorization_endpoint', 'token_endpoint', 'jwks_uri', 'userinfo_endpoint'].flatMap(endpoint => {
-      return ['javascript:alert(1)', 'file:///etc/passwd', 'nonsense', 7, null, 'https://user:password@id.example/x'].map((url): [string, unknown] => [endpoint, url])
+      return [
+        'javascript:alert(1)', 'file:///etc/passwd', 'nonsense', 7, null, 'https://user:password@id.example/x'
+      ].map((url): [string, unknown] => [endpoint, url])
     })
     useless.push(['authorization_endpoint', undefined], ['token_endpoint', undefined], ['jwks_uri', undefined])
     useless.push(['id_token_signing_alg_values_supported', 'RS256'], ['token_endpoint_auth_methods_supported', { post: true }])
@@ -444,14 +472,18 @@ t.test('discovery', async t => {
     }
   })
 
-  t.test('that announces nothing is one with the defaults of the standard', async t => {
+  t.test('a discovery document that announces nothing has the defaults of the standard', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.profile = { ...fake.profile, name: 'Ada' }
-    for (const member of ['id_token_signing_alg_values_supported', 'token_endpoint_auth_methods_supported', 'userinfo_endpoint']) fake.metadata[member] = undefined
+    for (const member of [
+      'id_token_signing_alg_values_supported',
+      'token_endpoint_auth_methods_supported',
+      'userinfo_endpoint'
+    ]) fake.metadata[member] = undefined
     t.equal((await signIn(fake)).identity.subject, 'ada')
   })
 
-  t.test('over plain http is refused by who does not permit that', async t => {
+  t.test('discovery over plain http is refused unless it is permitted', async t => {
     const fake = await startFakeOpenIdProvider(t)
     const issuer = 'https://id.example'
     const fetch = async () => Response.json({ ...fake.metadata, issuer })
@@ -459,12 +491,12 @@ t.test('discovery', async t => {
     t.match(await refusal(t, provider.authorizationUrl(CHECKS)), { code: 'provider_error', cause: { message: /authorization_endpoint that is an https: URL/ } })
   })
 
-  t.test('over plain http is for development servers only', async t => {
+  t.test('discovery over plain http is for development servers only', async t => {
     const fake = await startFakeOpenIdProvider(t)
     t.throws(() => fake.provider({ allowInsecureRequests: false }), /discoveryUrl must be an https: URL/)
   })
 
-  t.test('asks for the URL that was given, with its query and the slash at its end', async t => {
+  t.test('discovery asks for the URL that was given, with its query and the slash at its end', async t => {
     const fake = await startFakeOpenIdProvider(t)
     const asked: string[] = []
     const noting: typeof fetch = async url => { asked.push(String(url)); return Response.json(fake.metadata) }
@@ -473,7 +505,7 @@ t.test('discovery', async t => {
     t.strictSame(asked, urls)
   })
 
-  t.test('of a provider that redirects from the URL without a slash works with the slash, and the log names the URL', async t => {
+  t.test('a provider that redirects from the URL without a slash works with the slash, and the log names the URL', async t => {
     const fake = await startFakeOpenIdProvider(t)
     const document = `${fake.issuer}/.well-known/openid-configuration`
     fake.lies.set('/.well-known/openid-configuration', () => ({ status: 301, headers: { location: `${document}/` }, body: '' }))
@@ -484,7 +516,7 @@ t.test('discovery', async t => {
     t.match(String(cause), new RegExp(`: ${document}: .*status 301`))
   })
 
-  t.test('that fails names the URL in the log, whatever the failure', async t => {
+  t.test('discovery that fails names the URL in the log, whatever the failure', async t => {
     const fake = await startFakeOpenIdProvider(t)
     const discoveryUrl = `${fake.issuer}/.well-known/openid-configuration?appid=1`
     for (const [name, [code, lie]] of Object.entries(FAILURES)) {
@@ -495,7 +527,7 @@ t.test('discovery', async t => {
     }
   })
 
-  t.test('may name an issuer that differs from the URL by the slash at its end, and the ID token must name that one', async t => {
+  t.test('the document may name an issuer that differs from the URL by the slash at its end, as must the ID token', async t => {
     const fake = await startFakeOpenIdProvider(t)
     const path = `${fake.issuer}/application/o/app`
     for (const [issuer, discovery] of [[`${path}/`, path], [path, `${path}/`], [`${fake.issuer}/`, fake.issuer], [path, path]]) {
@@ -513,12 +545,15 @@ t.test('discovery', async t => {
     }
   })
 
-  t.test('may name no issuer that differs by more than a slash, nor by one from the option issuer', async t => {
+  t.test('the document must not name an issuer that differs by more than a slash, nor by one from the option issuer', async t => {
     const fake = await startFakeOpenIdProvider(t)
     const issuer = `${fake.issuer}/a`
     fake.lies.set('/a/.well-known/openid-configuration', () => json(200, fake.metadata))
     const discoveryUrl = `${issuer}/.well-known/openid-configuration`
-    for (const other of [`${issuer}//`, `${issuer}/b`, `${issuer}/?`, `${issuer}?`, `${issuer}#`, `${issuer}/#`, `${fake.issuer}/A`, fake.issuer, `${issuer}%2F`, `${issuer}/;`]) {
+    for (const other of [
+      `${issuer}//`, `${issuer}/b`, `${issuer}/?`, `${issuer}?`, `${issuer}#`, `${issuer}/#`, `${fake.issuer}/A`,
+      fake.issuer, `${issuer}%2F`, `${issuer}/;`
+    ]) {
       fake.metadata.issuer = other
       t.equal((await refusal(t, fake.provider({ discoveryUrl }).authorizationUrl(CHECKS))).code, 'provider_error', other)
     }
@@ -531,8 +566,8 @@ t.test('discovery', async t => {
   })
 })
 
-t.test('the option issuer', async t => {
-  t.test('is what the document, the response and the ID token must name', async t => {
+t.test('the option issuer says which issuer to expect', async t => {
+  t.test('the option issuer is what the document, the response and the ID token must name', async t => {
     const fake = await startFakeOpenIdProvider(t)
     const issuer = 'https://tenant.example/v2.0'
     Object.assign(fake.metadata, { issuer })
@@ -546,7 +581,7 @@ t.test('the option issuer', async t => {
     t.equal((await refusal(t, signIn(fake, { provider, callback: { iss: issuer } }))).code, 'provider_error')
   })
 
-  t.test('with {tenantid} stands for the tenant of each ID token', async t => {
+  t.test('an issuer with {tenantid} stands for the tenant of each ID token', async t => {
     const TENANT = '8eaef023-2b34-4da1-9baa-8bc8c9d6a490'
     const fake = await startFakeOpenIdProvider(t)
     const issuer = 'https://login.example/{tenantid}/v2.0'
@@ -558,12 +593,17 @@ t.test('the option issuer', async t => {
     }
 
     t.equal((await attempt({ tid: TENANT, iss: `https://login.example/${TENANT}/v2.0` })).identity.subject, 'ada')
-    for (const claims of [{ iss: issuer }, { tid: '{tenantid}', iss: issuer }, { tid: 'x', iss: 'https://login.example/x/v2.0' }, { tid: TENANT, iss: issuer }]) {
+    for (const claims of [
+      { iss: issuer },
+      { tid: '{tenantid}', iss: issuer },
+      { tid: 'x', iss: 'https://login.example/x/v2.0' },
+      { tid: TENANT, iss: issuer }
+    ]) {
       t.equal((await refusal(t, attempt(claims))).code, 'provider_error', JSON.stringify(claims))
     }
   })
 
-  t.test('with {tenantid} wants to know which key it was', async t => {
+  t.test('an issuer with {tenantid} is compared with that of the key', async t => {
     const TENANT = '8eaef023-2b34-4da1-9baa-8bc8c9d6a490'
     const fake = await startFakeOpenIdProvider(t)
     const issuer = 'https://login.example/{tenantid}/v2.0'
@@ -583,14 +623,14 @@ t.test('with userinfo: false the ID token is all there is', async t => {
   t.notOk(fake.requests.includes('GET /userinfo'))
 })
 
-t.test('keys', async t => {
-  t.test('of which two fit verify nothing', async t => {
+t.test('keys are chosen and fetched anew as needed', async t => {
+  t.test('two keys that both fit verify nothing', async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.lies.set('/jwks', () => json(200, { keys: [fake.jwk, fake.jwk] }))
     t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
   })
 
-  t.test('that were missing are asked for again a minute later', async t => {
+  t.test('keys that were missing are asked for again a minute later', async t => {
     const fake = await startFakeOpenIdProvider(t)
     const provider = fake.provider()
     fake.lies.set('/jwks', () => json(200, { keys: [] }))
@@ -612,7 +652,13 @@ t.test('a mistake in a class is not taken for a network that is down, and keeps 
     }
   }
   const fake = await startFakeOpenIdProvider(t)
-  const provider = new Mistaken({ name: 'mistaken', discoveryUrl: `${fake.issuer}/.well-known/openid-configuration`, clientId: fake.clientId, clientSecret: fake.clientSecret, allowInsecureRequests: true })
+  const provider = new Mistaken({
+    name: 'mistaken',
+    discoveryUrl: `${fake.issuer}/.well-known/openid-configuration`,
+    clientId: fake.clientId,
+    clientSecret: fake.clientSecret,
+    allowInsecureRequests: true
+  })
   const { code, cause } = await refusal(t, signIn(fake, { provider }))
   t.equal(code, 'provider_error')
   t.match(cause, { cause: { name: 'TypeError', stack: /identityOf/ } })
@@ -639,7 +685,10 @@ t.test('options are checked at construction', async t => {
     [{ issuer: 'id.example' }, /a: issuer must be an https: URL/],
     [{ issuer: 'http://id.example' }, /a: issuer must be an https: URL/],
     [{ allowInsecureRequests: 'yes' }, /a: allowInsecureRequests/],
-    ...['', '-1', '1.5', '1e3', 'soon', ' 1'].map((maxAge): [object, RegExp] => [{ authorizationParams: { max_age: maxAge } }, /a: (max_age in authorizationParams must be a whole number of seconds|authorizationParams must be an object of strings)/])
+    ...['', '-1', '1.5', '1e3', 'soon', ' 1'].map((maxAge): [object, RegExp] => [
+      { authorizationParams: { max_age: maxAge } },
+      /a: (max_age in authorizationParams must be a whole number of seconds|authorizationParams must be an object of strings)/
+    ])
   ]
   for (const [change, message] of wrong) {
     t.throws(() => new OidcProvider({ ...options, ...change } as never), { code: 'invalid_options', message })

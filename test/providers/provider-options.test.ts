@@ -7,12 +7,18 @@ const NEEDED = { name: 'dev', clientId: 'the-app', clientSecret: 'zxcvbnm' }
 /** As somebody without types calls it. */
 const checked = (options: object) => checkedProviderOptions({ ...NEEDED, ...options }, ['openid', 'email'])
 
-t.test('what is not given has a default', async t => {
+t.test('options that are not given have a default', async t => {
   t.strictSame(checked({}), { ...NEEDED, scopes: ['openid', 'email'], authorizationParams: {}, timeout: 5000, fetch: globalThis.fetch })
 })
 
-t.test('what is given is taken', async t => {
-  const options = { ...NEEDED, scopes: ['openid', 'groups'], authorizationParams: { prompt: 'login', hd: 'app.example' }, timeout: 60_000, fetch: async () => new Response() }
+t.test('options that are given are taken', async t => {
+  const options = {
+    ...NEEDED,
+    scopes: ['openid', 'groups'],
+    authorizationParams: { prompt: 'login', hd: 'app.example' },
+    timeout: 60_000,
+    fetch: async () => new Response()
+  }
 
   t.strictSame(checked(options), options)
   t.equal(checked({ timeout: 1 }).timeout, 1)
@@ -20,14 +26,22 @@ t.test('what is given is taken', async t => {
 
 t.test('a mistake names the provider and the option, and prints no secret', async t => {
   const mistakes: Array<[object, RegExp]> = [
-    [{ clientID: 'a' }, /^dev has no option "clientID"; expected one of clientId, clientSecret, scopes, authorizationParams, timeout, fetch, or one that only this provider has$/],
+    [
+      { clientID: 'a' },
+      /^dev has no option "clientID"; expected one of clientId, clientSecret, scopes, authorizationParams, timeout, fetch, or one that only this provider has$/
+    ],
     [{ scope: 'openid' }, /^dev has no option "scope"; expected one of clientId/],
     ...[undefined, '', null, 1, {}, 'a\u0000'].map((clientId): [object, RegExp] => [{ clientId }, /^dev: clientId must be/]),
     ...[undefined, '', null, 1, {}, 'a\ud800'].map((clientSecret): [object, RegExp] => [{ clientSecret }, /^dev: clientSecret must be/]),
-    ...['openid', null, {}, [''], ['openid', 1], [null], new Set(['openid'])].map((scopes): [object, RegExp] => [{ scopes }, /^dev: scopes must be a list of strings$/]),
+    ...[
+      'openid', null, {}, [''], ['openid', 1], [null], new Set(['openid'])
+    ].map((scopes): [object, RegExp] => [{ scopes }, /^dev: scopes must be a list of strings$/]),
     ...['prompt=login', null, [], ['a'], { prompt: 1 }, { prompt: '' }, { prompt: undefined }, new Map(), new URLSearchParams('a=b')]
       .map((authorizationParams): [object, RegExp] => [{ authorizationParams }, /^dev: authorizationParams must be an object of strings$/]),
-    ...[0, -1, 60_001, 1.5, NaN, Infinity, '5000', null, 5000n].map((timeout): [object, RegExp] => [{ timeout }, /^dev: timeout must be a whole number of milliseconds from 1 to 60000$/]),
+    ...[0, -1, 60_001, 1.5, NaN, Infinity, '5000', null, 5000n].map((timeout): [object, RegExp] => [
+      { timeout },
+      /^dev: timeout must be a whole number of milliseconds from 1 to 60000$/
+    ]),
     ...[null, 'fetch', {}, true].map((fetch): [object, RegExp] => [{ fetch }, /^dev: fetch must be a function$/])
   ]
 
@@ -39,8 +53,14 @@ t.test('a mistake names the provider and the option, and prints no secret', asyn
 })
 
 t.test('attack 8: parameters that the sign-in sets cannot be static', async t => {
-  for (const parameter of ['client_id', 'redirect_uri', 'response_type', 'response_mode', 'scope', 'state', 'nonce', 'code_challenge', 'code_challenge_method', 'request', 'request_uri']) {
-    t.throws(() => checked({ authorizationParams: { prompt: 'login', [parameter]: 'x' } }), { name: 'OptionsError', message: `dev: authorizationParams must not contain "${parameter}"; the sign-in sets it` })
+  for (const parameter of [
+    'client_id', 'redirect_uri', 'response_type', 'response_mode', 'scope', 'state', 'nonce', 'code_challenge',
+    'code_challenge_method', 'request', 'request_uri'
+  ]) {
+    t.throws(
+      () => checked({ authorizationParams: { prompt: 'login', [parameter]: 'x' } }),
+      { name: 'OptionsError', message: `dev: authorizationParams must not contain "${parameter}"; the sign-in sets it` }
+    )
   }
 })
 
@@ -52,7 +72,10 @@ t.test('attack 25: a name that can be a segment of a URL is taken', async t => {
 })
 
 t.test('attack 25: other names are refused, and the option is named', async t => {
-  const names = ['', '..', '.', 'a/b', '/', ':x', '*', 'A B', 'a b', 'Google', 'a_b', 'a.b', '-a', 'a-', 'a--b', 'a%2fb', 'a?b', 'a#b', 'ä', '\u0661', 'a\n', 'a\u0000', '__proto__', 'a'.repeat(64), undefined, null, 1, {}, ['google']]
+  const names = [
+    '', '..', '.', 'a/b', '/', ':x', '*', 'A B', 'a b', 'Google', 'a_b', 'a.b', '-a', 'a-', 'a--b', 'a%2fb', 'a?b',
+    'a#b', 'ä', '\u0661', 'a\n', 'a\u0000', '__proto__', 'a'.repeat(64), undefined, null, 1, {}, ['google']
+  ]
 
   for (const name of names) {
     t.throws(() => assertProviderName(name), { name: 'OptionsError', message: /^name of a provider must be/ })
@@ -66,7 +89,7 @@ t.test('attack 25: the name of the built-in provider, and names that mean someth
   }
 })
 
-t.test('what is changed in the lists that were given changes nothing any more', async t => {
+t.test('lists that are changed after they were given change nothing', async t => {
   const scopes = ['openid', 'email']
   const authorizationParams = { prompt: 'login' }
   const options = checked({ scopes, authorizationParams })
@@ -79,8 +102,17 @@ t.test('what a built-in class fixes cannot be chosen', async t => {
   const client = { clientId: 'a', clientSecret: 'b' }
   const wrong: Array<[() => unknown, RegExp]> = [
     [() => new GoogleProvider({ ...client, name: 'other' } as never), /google has no option "name"/],
-    [() => new GoogleProvider({ ...client, discoveryUrl: 'https://evil.example/.well-known/openid-configuration' } as never), /google has no option "discoveryUrl"/],
-    [() => new GoogleProvider({ ...client, authorizationParams: { hd: 'example.com' } }), /google: authorizationParams must not contain "hd".*set hostedDomain/],
+    [
+      () => new GoogleProvider({
+        ...client,
+        discoveryUrl: 'https://evil.example/.well-known/openid-configuration'
+      } as never),
+      /google has no option "discoveryUrl"/
+    ],
+    [
+      () => new GoogleProvider({ ...client, authorizationParams: { hd: 'example.com' } }),
+      /google: authorizationParams must not contain "hd".*set hostedDomain/
+    ],
     [() => new GitHubProvider({ ...client, tokenEndpoint: 'https://evil.example' } as never), /github has no option "tokenEndpoint"/],
     [() => new MicrosoftProvider({ ...client, issuer: 'https://evil.example' } as never), /microsoft has no option "issuer"/],
     [() => new FacebookProvider({ ...client, name: 'other' } as never), /facebook has no option "name"/],

@@ -53,7 +53,7 @@ t.test('people of five providers sign in to one application, in any order and at
   t.equal(new Set(principals.map(({ userId }) => userId)).size, 5)
 })
 
-t.test('one browser goes from provider to provider, each time as somebody else', async t => {
+t.test('one browser goes from provider to provider, each time as another user', async t => {
   const { app, standIns } = await startAll(t)
   const browser = new Browser(app)
   for (const [name, standIn] of standIns) {
@@ -70,7 +70,7 @@ t.test('a provider that is down takes no other down with it', async t => {
   }
 })
 
-t.test('a response of one provider is nothing to another', async t => {
+t.test('a response of one provider is refused by another', async t => {
   const { app, google, standIns } = await startAll(t)
   for (const [name, standIn] of standIns.filter(([name]) => name !== 'google')) {
     const browser = new Browser(app)
@@ -102,7 +102,7 @@ t.test('two instances of OidcProvider with different names keep their people apa
   t.not(first.userId, second.userId)
 })
 
-t.test('two providers of one name, and names that are no segment of a URL, are refused at register', async t => {
+t.test('two providers of one name, and names that are not a segment of a URL, are refused at register', async t => {
   const client = { clientId: 'a', clientSecret: 'b' }
   const generic = (name: string) => new OidcProvider({ ...client, name, discoveryUrl: 'https://id.example/.well-known/openid-configuration' })
   const twice = [[new GitHubProvider(client), new GitHubProvider(client)], [new GoogleProvider(client), generic('google')], [generic('a'), generic('a')]]

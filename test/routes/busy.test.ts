@@ -24,7 +24,13 @@ async function start (t: Test) {
   }
   const app = await startApp(t, { local: localProvider(), store, session: { secret: SESSION_SECRET }, rateLimit: false }, { logger: { level: 'info', stream } })
   const send = async (route: string, { from = ADDRESS, body = ADA }: { from?: string, body?: object | string } = {}) =>
-    app.inject({ method: 'POST', url: `/auth/local/${route}`, remoteAddress: from, headers: { accept: 'application/json', 'content-type': 'application/json' }, payload: body })
+    app.inject({
+      method: 'POST',
+      url: `/auth/local/${route}`,
+      remoteAddress: from,
+      headers: { accept: 'application/json', 'content-type': 'application/json' },
+      payload: body
+    })
   t.equal((await send('register')).statusCode, 201)
   return { app, send, wasLogged: wasLogged.promise, lookUps: t.capture(store, 'findCredential', store.findCredential) }
 }

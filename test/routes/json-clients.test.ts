@@ -29,7 +29,7 @@ t.test('a client whose Accept prefers neither JSON nor HTML is one of JSON when 
   }
 })
 
-t.test('such a client gets the principal when it registers', async t => {
+t.test('a client that sends JSON gets the principal when it registers', async t => {
   const app = await startApp(t, { local: localProvider() })
 
   const response = await app.inject({ method: 'POST', url: '/auth/local/register', payload: ADA })
@@ -77,10 +77,19 @@ t.test('attack 42: a body that is not UTF-8 is refused, where different password
   for (const [type, payload] of bodies) {
     for (const url of ['/auth/local/register', '/auth/local/login']) {
       const response = await app.inject({ method: 'POST', url, headers: { 'content-type': type, accept: JSON_TYPE }, payload })
-      t.match([response.statusCode, response.json()], [400, { code: 'invalid_request', message: 'The body is not UTF-8.' }], `${url} ${payload.toString('latin1')}`)
+      t.match(
+        [response.statusCode, response.json()],
+        [400, { code: 'invalid_request', message: 'The body is not UTF-8.' }],
+        `${url} ${payload.toString('latin1')}`
+      )
     }
   }
-  const good = await app.inject({ method: 'POST', url: '/auth/local/register', headers: { 'content-type': FORM_TYPE, accept: JSON_TYPE }, payload: 'email=ada@example.com&password=12345678%C3%A4+%&name=%EF%BF%BD' })
+  const good = await app.inject({
+    method: 'POST',
+    url: '/auth/local/register',
+    headers: { 'content-type': FORM_TYPE, accept: JSON_TYPE },
+    payload: 'email=ada@example.com&password=12345678%C3%A4+%&name=%EF%BF%BD'
+  })
   t.equal(good.statusCode, 201)
   t.equal((await app.inject({ method: 'POST', url: '/auth/local/login', payload: { email: ADA.email, password: '12345678ä %' } })).statusCode, 200)
 })
@@ -90,9 +99,18 @@ t.test('attack 42: a password with U+FFFD is refused', async t => {
   for (const password of ['12345678\ufffd', '\ufffd\ufffd12345678']) {
     for (const url of ['/auth/local/register', '/auth/local/login']) {
       const response = await app.inject({ method: 'POST', url, headers: { 'content-type': JSON_TYPE }, payload: JSON.stringify({ ...ADA, password }) })
-      t.match([response.statusCode, response.json()], [400, { code: 'invalid_request', message: /^The password is not text/ }], `${url} ${JSON.stringify(password)}`)
+      t.match(
+        [response.statusCode, response.json()],
+        [400, { code: 'invalid_request', message: /^The password is not text/ }],
+        `${url} ${JSON.stringify(password)}`
+      )
     }
   }
-  const half = await app.inject({ method: 'POST', url: '/auth/local/login', payload: '{"email":"ada@example.com","password":"half \\ud800 a pair"}', headers: { 'content-type': JSON_TYPE } })
+  const half = await app.inject({
+    method: 'POST',
+    url: '/auth/local/login',
+    payload: '{"email":"ada@example.com","password":"half \\ud800 a pair"}',
+    headers: { 'content-type': JSON_TYPE }
+  })
   t.match([half.statusCode, half.json()], [401, { code: 'invalid' }], 'half a character is a password that nobody has')
 })

@@ -13,7 +13,7 @@ async function startBrowser (t: Test, options: Parameters<typeof startApp>[1] = 
 }
 
 for (const Store of [MemoryAuthStore, SqlAuthStore]) {
-  t.test(`with ${Store.name}`, async t => {
+  t.test(`the rules hold with ${Store.name}`, async t => {
     const store = () => new Store(':memory:')
 
     t.test('a browser registers, signs out and signs in again', async t => {
@@ -57,7 +57,11 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
       const browser = await startBrowser(t, { store: store() })
       await browser.post('/auth/local/register', USER)
 
-      const again = await new Browser(browser.app).submit('/auth/local/register', { ...USER, email: 'ADA@EXAMPLE.COM', password: 'something else' }, { referer: PAGE })
+      const again = await new Browser(browser.app).submit(
+        '/auth/local/register',
+        { ...USER, email: 'ADA@EXAMPLE.COM', password: 'something else' },
+        { referer: PAGE }
+      )
 
       t.equal(again.statusCode, 303)
       t.equal(again.headers.location, '/sign-in?lang=en&error=exists#form')
@@ -65,7 +69,7 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
       t.equal((await browser.post('/auth/local/login', { ...USER, password: 'something else' })).json().code, 'invalid')
     })
 
-    t.test('twenty registrations of one e-mail at once: one succeeds', async t => {
+    t.test('one of twenty registrations of one e-mail at once succeeds', async t => {
       const browser = await startBrowser(t, { store: store() })
       const spellings = ['ada@example.com', 'Ada@Example.com', ' ADA@EXAMPLE.COM']
       const responses = await Promise.all(Array.from({ length: 20 }, (_, index) =>
@@ -79,7 +83,12 @@ t.test('a wrong password and an unknown e-mail are answered alike', async t => {
   const browser = await startBrowser(t)
   await browser.post('/auth/local/register', USER)
   const stranger = new Browser(browser.app)
-  const attempts = [{ ...USER, password: 'wrong horse' }, { ...USER, email: 'eve@example.com' }, { ...USER, email: 'no address' }, { ...USER, password: 'x'.repeat(1100) }]
+  const attempts = [
+    { ...USER, password: 'wrong horse' },
+    { ...USER, email: 'eve@example.com' },
+    { ...USER, email: 'no address' },
+    { ...USER, password: 'x'.repeat(1100) }
+  ]
 
   for (const attempt of attempts) {
     const page = await stranger.submit('/auth/local/login', attempt, { referer: PAGE })
@@ -93,14 +102,14 @@ t.test('a wrong password and an unknown e-mail are answered alike', async t => {
   }
 })
 
-t.test('errors', async t => {
-  t.test('go to error_next, which goes before the Referer', async t => {
+t.test('errors of forms have a page and a code', async t => {
+  t.test('errors go to error_next, which goes before the Referer', async t => {
     const browser = await startBrowser(t)
     const response = await browser.submit('/auth/local/login', { ...USER, error_next: '/oops' }, { referer: PAGE })
     t.equal(response.headers.location, '/oops?error=invalid')
   })
 
-  t.test('never leave this origin', async t => {
+  t.test('errors never leave this origin', async t => {
     const browser = await startBrowser(t)
     for (const elsewhere of ['https://evil.example/', '//evil.example', 'http://localhost.evil.example/', 'http://localhost@evil.example/', 'null']) {
       const response = await browser.submit('/auth/local/login', { ...USER, error_next: elsewhere }, { referer: elsewhere === 'null' ? 'null://' : elsewhere })
@@ -111,9 +120,13 @@ t.test('errors', async t => {
     t.strictSame((await browser.submit('/auth/local/login', USER)).json().code, 'invalid')
   })
 
-  t.test('of the form itself are invalid_request and name the field', async t => {
+  t.test('errors of the form itself are invalid_request and name the field', async t => {
     const browser = await startBrowser(t)
-    for (const body of [{}, [], null, { email: 'ada@example.com' }, { ...USER, password: true }, { ...USER, email: ['ada@example.com'] }, { ...USER, name: 'Ada\0' }, { ...USER, name: '\ud800' }, { ...USER, next: {} }, { ...USER, name: 'x'.repeat(1001) }]) {
+    for (const body of [
+      {}, [], null, { email: 'ada@example.com' }, { ...USER, password: true }, { ...USER, email: ['ada@example.com'] },
+      { ...USER, name: 'Ada\0' }, { ...USER, name: '\ud800' }, { ...USER, next: {} },
+      { ...USER, name: 'x'.repeat(1001) }
+    ]) {
       const response = await browser.post('/auth/local/register', body)
       t.equal(response.statusCode, 400, JSON.stringify(body))
       t.equal(response.json().code, 'invalid_request')
@@ -122,7 +135,7 @@ t.test('errors', async t => {
     t.equal((await browser.submit('/auth/local/login', {}, { referer: PAGE })).headers.location, '/sign-in?lang=en&error=invalid_request#form')
   })
 
-  t.test('of the content type or the body are invalid_request with their own status', async t => {
+  t.test('errors of the content type or the body are invalid_request with their own status', async t => {
     const browser = await startBrowser(t)
     const send = async (contentType: string, payload: string) => {
       const response = await browser.send({ method: 'POST', url: '/auth/local/login', headers: { 'content-type': contentType }, payload })
@@ -138,8 +151,8 @@ t.test('errors', async t => {
   })
 })
 
-t.test('registration', async t => {
-  t.test('refuses what is no e-mail or no password, and makes no user', async t => {
+t.test('registration makes a user and grants what the application allows', async t => {
+  t.test('registration refuses what is not an e-mail or not a password, and makes no user', async t => {
     const browser = await startBrowser(t, { local: localProvider({ password: { check: password => !password.includes('horse') || 'No horses.' } }) })
     t.match((await browser.post('/auth/local/register', { ...USER, email: 'ada' })).json(), { code: 'invalid_email' })
     t.match((await browser.post('/auth/local/register', { ...USER, password: 'short' })).json(), { code: 'weak_password' })
@@ -147,7 +160,7 @@ t.test('registration', async t => {
     t.equal(await browser.app.auth.findUser({ email: USER.email }), null)
   })
 
-  t.test('hands out no claim unless the application allows it', async t => {
+  t.test('registration hands out no claim unless the application allows it', async t => {
     const browser = await startBrowser(t)
     for (const claim of [{ role: 'admin' }, { email_verified: 'on' }, { email_verified: 'true' }, { email_verified: '1' }]) {
       const response = await browser.submit('/auth/local/register', { ...USER, ...claim }, { referer: PAGE })
@@ -158,7 +171,7 @@ t.test('registration', async t => {
     t.equal(await browser.app.auth.findUser({ email: USER.email }), null)
   })
 
-  t.test('hands out the claims that the application allows, and nothing else of the form', async t => {
+  t.test('registration hands out the claims that the application allows, and nothing else of the form', async t => {
     const browser = await startBrowser(t, { local: localProvider({ registration: { roles: ['member'], emailVerified: true } }) })
     const form = { ...USER, role: 'member', email_verified: 'on', tier: 'gold', sub: 'x', user_id: 'y', 'claims[role]': 'admin', extras: '{}' }
 
@@ -170,7 +183,7 @@ t.test('registration', async t => {
     t.match(await browser.app.auth.findUser({ email: USER.email }), { claims: { role: 'member' }, emailVerified: false }, 'the form is no proof')
   })
 
-  t.test('takes empty fields and an unchecked box for absent', async t => {
+  t.test('registration takes empty fields and an unchecked box for absent', async t => {
     const browser = await startBrowser(t)
     for (const [index, unchecked] of ['', 'off', 'false', '0'].entries()) {
       const email = `ada${index}@example.com`
@@ -180,7 +193,7 @@ t.test('registration', async t => {
     }
   })
 
-  t.test('is not there when it is switched off', async t => {
+  t.test('registration is not there when it is switched off', async t => {
     const browser = await startBrowser(t, { local: localProvider({ registration: false }) })
     t.equal((await browser.post('/auth/local/register', USER)).statusCode, 404)
   })
@@ -214,8 +227,8 @@ t.test('a sign-in does not fail for want of a new hash', async t => {
   t.equal((await browser.post('/auth/local/login', USER)).statusCode, 200)
 })
 
-t.test('tokens', async t => {
-  t.test('are issued to the signed-in user and verified', async t => {
+t.test('tokens are issued to signed-in users', async t => {
+  t.test('tokens are issued to the signed-in user and verified', async t => {
     const browser = await startBrowser(t, { local: localProvider({ ttl: 60 }) })
     const { userId } = (await browser.post('/auth/local/register', USER)).json()
     await browser.app.auth.grant(userId, { role: 'admin' })
@@ -233,7 +246,7 @@ t.test('tokens', async t => {
     t.equal(claims.exp - claims.iat, 60)
   })
 
-  t.test('are not issued to anonymous sessions nor to users who are gone, however the client asks', async t => {
+  t.test('tokens are not issued to anonymous sessions nor to users who are gone, however the client asks', async t => {
     const browser = await startBrowser(t)
     t.equal((await browser.post('/auth/local/token')).statusCode, 401)
     t.match((await browser.submit('/auth/local/token', {})).json(), { code: 'unauthenticated' })
@@ -246,7 +259,7 @@ t.test('tokens', async t => {
     t.equal((await forgotten.post('/auth/local/token')).statusCode, 401)
   })
 
-  t.test('are not issued when nobody could send them', async t => {
+  t.test('tokens that are too long to be sent are not issued', async t => {
     const browser = await startBrowser(t)
     const { userId } = (await browser.post('/auth/local/register', { ...USER, name: '\u8a9e'.repeat(1000) })).json()
     t.equal((await browser.post('/auth/local/token')).statusCode, 200)
@@ -255,7 +268,7 @@ t.test('tokens', async t => {
     t.match((await browser.post('/auth/local/token')).json(), { code: 'invalid_claims', message: /16384 characters/ })
   })
 
-  t.test('are refused with a status, also to the script of a page', async t => {
+  t.test('tokens are refused with a status, also to the script of a page', async t => {
     const browser = await startBrowser(t)
     for (const [url, status] of [['/auth/local/token', 401], ['/auth/local/verify-token', 400]] as const) {
       const response = await browser.send({ method: 'POST', url, headers: { accept: '*/*', referer: PAGE } })
@@ -264,7 +277,7 @@ t.test('tokens', async t => {
     }
   })
 
-  t.test('that are not valid are invalid_token', async t => {
+  t.test('tokens that are not valid are invalid_token', async t => {
     const browser = await startBrowser(t)
     const foreign = await new LocalIdentityProvider({ secret: 'another secret of 32 characters!' }).issueIdToken('ada')
     for (const token of ['', 'a.b.c', foreign]) {
@@ -276,7 +289,7 @@ t.test('tokens', async t => {
   })
 })
 
-t.test('revoke', async t => {
+t.test('revoking tells the listeners of the channel', async t => {
   t.test('a listener that throws or rejects is logged, and stops neither the other listeners nor the answer', async t => {
     const lines: string[] = []
     const app = await startApp(t, { local: localProvider() }, { logger: { level: 'error', stream: { write: (line: string) => { lines.push(line) } } } })
@@ -315,7 +328,7 @@ t.test('revoke', async t => {
     t.equal(channel.listenerCount('revoke'), 0)
   })
 
-  t.test('tells the channel once, and only of a user', async t => {
+  t.test('revoking tells the channel once, and only of a user', async t => {
     const browser = await startBrowser(t)
     const revoked: string[] = []
     browser.app.auth.channel.on('revoke', () => { throw new Error('a listener') })
@@ -372,7 +385,7 @@ t.test('without a baseUrl the origin is that of the request', async t => {
   t.equal((await browser.submit('/auth/local/login', USER, { host: 'a b' })).statusCode, 400)
 })
 
-t.test('what fails without a reason of ours is unavailable, and its reason stays in the log', async t => {
+t.test('a failure without a code is unavailable, and its reason stays in the log', async t => {
   class BrokenStore extends MemoryAuthStore {
     override async findCredential (): Promise<never> { throw new Error('relation "svc_auth_users" is on fire') }
   }
@@ -385,7 +398,7 @@ t.test('what fails without a reason of ours is unavailable, and its reason stays
   t.match(lines.join(''), /on fire/)
 })
 
-t.test('a limit that the application itself sets is answered in our words, with its own Retry-After', async t => {
+t.test('a limit that the application itself sets is answered in the words of the plugin, with its own Retry-After', async t => {
   const app: FastifyInstance = Fastify()
   t.teardown(() => app.close())
   app.addHook('onRequest', async (_request, reply) => {

@@ -11,7 +11,11 @@ const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const PATHS = ['/auth/logout', '/auth/local/revoke']
 
 /** A browser in which Ada is signed in by password, and the ids that the channel announces. */
-async function signedIn (t: Test, options: AuthPluginOptions = {}, extend?: (app: FastifyInstance) => void): Promise<{ browser: Browser, userId: string, announced: string[] }> {
+async function signedIn (
+  t: Test,
+  options: AuthPluginOptions = {},
+  extend?: (app: FastifyInstance) => void
+): Promise<{ browser: Browser, userId: string, announced: string[] }> {
   const app = await startApp(t, { local: localProvider(), ...options }, {}, extend)
   const browser = new Browser(app)
   const announced: string[] = []
@@ -42,7 +46,7 @@ for (const path of PATHS) {
     }
   })
 
-  t.test(`POST ${path} from another origin signs nobody out`, async t => {
+  t.test(`POST ${path} from another origin signs no user out`, async t => {
     const { browser, userId, announced } = await signedIn(t)
 
     t.equal((await browser.submit(path, {}, { origin: 'https://evil.example' })).statusCode, 403)

@@ -40,7 +40,11 @@ class Visitor {
   }
 
   async #send (path: string, { headers, ...init }: { method?: string, headers?: Record<string, string>, body?: string }): Promise<Answer> {
-    const response = await fetch(new URL(path, this.#origin), { ...init, redirect: 'manual', headers: { accept: 'application/json', cookie: this.#cookie, ...headers } })
+    const response = await fetch(new URL(path, this.#origin), {
+      ...init,
+      redirect: 'manual',
+      headers: { accept: 'application/json', cookie: this.#cookie, ...headers }
+    })
     for (const cookie of response.headers.getSetCookie()) this.#cookie = cookie.split(';', 1)[0] ?? ''
     const text = await response.text()
     return { status: response.status, location: response.headers.get('location') ?? '', body: text === '' ? {} : JSON.parse(text) }
@@ -62,19 +66,33 @@ async function testRaces (t: Test, origins: readonly string[], store: AuthStore)
     const passwordOf = (index: number) => `the password of ${index}`
     const visitors = twenty()
 
-    const answers = await Promise.all(visitors.map(async (visitor, index) => visitor.post('/auth/local/register', { email: spellings[index % 3], password: passwordOf(index) })))
+    const answers = await Promise.all(visitors.map(async (visitor, index) => visitor.post('/auth/local/register', {
+      email: spellings[index % 3],
+      password: passwordOf(index)
+    })))
 
     const winner = answers.findIndex(({ status }) => status === 201)
     t.strictSame(answers.map(({ status, body }) => [status, body.code]), answers.map((_, index) => index === winner ? [201, undefined] : [409, 'exists']))
     const userId = answers[winner]?.body.userId
-    t.strictSame(await Promise.all(visitors.map(visitor => visitor.userId())), answers.map((_, index) => index === winner ? userId : undefined), 'one is signed in')
+    t.strictSame(
+      await Promise.all(visitors.map(visitor => visitor.userId())),
+      answers.map((_, index) => index === winner ? userId : undefined),
+      'one is signed in'
+    )
     t.match(await store.findUser({ email: 'ada@example.com' }), { userId })
     t.match(await store.links(String(userId)), [{ provider: 'local', subject: 'ada@example.com' }])
-    const logins = await Promise.all(twenty().map(async (visitor, index) => visitor.post('/auth/local/login', { email: 'ada@example.com', password: passwordOf(index) })))
+    const logins = await Promise.all(twenty().map(async (visitor, index) => visitor.post('/auth/local/login', {
+      email: 'ada@example.com',
+      password: passwordOf(index)
+    })))
     t.strictSame(logins.map(({ status }) => status), answers.map((_, index) => index === winner ? 200 : 401), 'and it is his password')
   })
 
-  for (const [what, person] of Object.entries<Person>({ 'a verified e-mail': { subject: 'bob-1', email: 'bob@example.com' }, 'an e-mail that is not verified': { subject: 'bob-2', email: 'bob-2@example.com', emailVerified: false }, 'no e-mail': { subject: 'bob-3' } })) {
+  for (const [what, person] of Object.entries<Person>({
+    'a verified e-mail': { subject: 'bob-1', email: 'bob@example.com' },
+    'an e-mail that is not verified': { subject: 'bob-2', email: 'bob-2@example.com', emailVerified: false },
+    'no e-mail': { subject: 'bob-3' }
+  })) {
     t.test(`attack 43: twenty first sign-ins at once of one identity with ${what} make one user with one link`, async t => {
       const visitors = twenty()
       const callbacks = await Promise.all(visitors.map(visitor => visitor.leaveFor('mine', person)))
@@ -90,7 +108,10 @@ async function testRaces (t: Test, origins: readonly string[], store: AuthStore)
 
   t.test('attack 43: twenty first sign-ins at once of two identities with one verified e-mail make one user with two links', async t => {
     const visitors = twenty()
-    const callbacks = await Promise.all(visitors.map((visitor, index) => visitor.leaveFor(index % 3 === 0 ? 'mine' : 'other', { subject: 'carol-1', email: 'carol@example.com' })))
+    const callbacks = await Promise.all(visitors.map((visitor, index) => visitor.leaveFor(
+      index % 3 === 0 ? 'mine' : 'other',
+      { subject: 'carol-1', email: 'carol@example.com' }
+    )))
 
     const answers = await Promise.all(visitors.map((visitor, index) => visitor.get(callbacks[index] ?? '')))
 
@@ -100,7 +121,7 @@ async function testRaces (t: Test, origins: readonly string[], store: AuthStore)
     t.strictSame((await store.links(String(user?.userId))).map(({ provider }) => provider), ['mine', 'other'])
   })
 
-  t.test('attack 43: of a registration and a verified callback of one e-mail at once one makes the user, and the other is told so', async t => {
+  t.test('attack 43: a registration and a verified callback of one e-mail at once make one user, and the other is told so', async t => {
     const emails = Array.from({ length: 10 }, (_, index) => `dan-${index}@example.com`)
     await Promise.all(emails.map(async (email, index) => {
       const [registrant, owner] = [new Visitor(origins[0] ?? ''), new Visitor(origins.at(-1) ?? '')]
@@ -117,20 +138,23 @@ async function testRaces (t: Test, origins: readonly string[], store: AuthStore)
     }))
   })
 
-  t.test('attack 43: of twenty grants at once of different claims none is lost', async t => {
+  t.test('attack 43: none of twenty grants at once of different claims is lost', async t => {
     const visitors = twenty()
     for (const visitor of visitors) await visitor.get(await visitor.leaveFor('mine', { subject: 'erin-1' }))
 
     const answers = await Promise.all(visitors.map((visitor, index) => visitor.post('/grants', { [`claim-${index}`]: index })))
 
     t.ok(answers.every(({ status }) => status === 200))
-    t.strictSame((await store.findUser({ provider: 'mine', subject: 'erin-1' }))?.claims, Object.fromEntries(visitors.map((_, index) => [`claim-${index}`, index])))
+    t.strictSame(
+      (await store.findUser({ provider: 'mine', subject: 'erin-1' }))?.claims,
+      Object.fromEntries(visitors.map((_, index) => [`claim-${index}`, index]))
+    )
   })
 }
 
 for (const [kind, create] of Object.entries(STORES)) {
   for (const [name, createSessions] of SESSION_STORES) {
-    t.test(`with ${kind} and ${name}`, async t => {
+    t.test(`the rules hold with ${kind} and ${name}`, async t => {
       const store = await create(t)
       const app = await startAccountsApp(store, createSessions())
       t.teardown(() => app.close())
@@ -139,8 +163,11 @@ for (const [kind, create] of Object.entries(STORES)) {
   }
 }
 
-for (const [kind, create] of Object.entries({ 'an SQLite file': async (t: Test): Promise<TestDatabase> => sqliteDatabase(t), Postgres: async (t: Test): Promise<TestDatabase> => postgresDatabase(await emptyDatabase(t)) })) {
-  t.test(`with two processes on ${kind}`, async t => {
+for (const [kind, create] of Object.entries({
+  'an SQLite file': async (t: Test): Promise<TestDatabase> => sqliteDatabase(t),
+  Postgres: async (t: Test): Promise<TestDatabase> => postgresDatabase(await emptyDatabase(t))
+})) {
+  t.test(`the rules hold with two processes on ${kind}`, async t => {
     const database = await create(t)
     const apps = await Promise.all([forkAccountsApp(t, database.target), forkAccountsApp(t, database.target)])
     const store = new SqlAuthStore(database.target)

@@ -27,7 +27,11 @@ export async function startAccountsApp (store: AuthStore, sessions: SessionStore
     rateLimit: false
   })
   app.get('/me', async request => ({ principal: request.principal }))
-  app.post<{ Body: AuthorizationClaims }>('/grants', { preHandler: app.auth.requireUser }, async request => app.auth.grant(String(request.principal?.userId), request.body))
+  app.post<{ Body: AuthorizationClaims }>(
+    '/grants',
+    { preHandler: app.auth.requireUser },
+    async request => app.auth.grant(String(request.principal?.userId), request.body)
+  )
   const origin = await app.listen({ host: '127.0.0.1', port: 0 })
   return { origin, close: async () => app.close() }
 }

@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
-import { type AuthPluginOptions, Auth0Provider, type ExternalProvider, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider } from '../../lib/index.js'
+import {
+  type AuthPluginOptions, Auth0Provider, type ExternalProvider, FacebookProvider, GitHubProvider, GoogleProvider,
+  MicrosoftProvider
+} from '../../lib/index.js'
 import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { Auth0StandIn } from '../fakes/auth0.js'
 import { FacebookStandIn } from '../fakes/facebook.js'
@@ -95,7 +98,7 @@ const INVALID_STATE = [400, 'invalid_state'] as const
 const PROVIDER_ERROR = [502, 'provider_error'] as const
 
 for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
-  t.test(`with ${storeName}`, async t => {
+  t.test(`the rules hold with ${storeName}`, async t => {
     async function startWithKinds (t: Test) {
       const wire = new Wire()
       const kinds = await startKinds(t, wire)
@@ -119,7 +122,8 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
     t.test('attack 1: a callback with an unknown state is invalid_state at every kind of provider, before any token request', async t => {
       const { app, wire, kinds } = await startWithKinds(t)
       const queries = [
-        '', '?code=x', '?code=x&state=', '?code=x&state=guess', '?code=x&state=%00', '?code=x&state=undefined', '?code=x&state=__proto__', '?code=x&state[]=guess',
+        '', '?code=x', '?code=x&state=', '?code=x&state=guess', '?code=x&state=%00', '?code=x&state=undefined',
+        '?code=x&state=__proto__', '?code=x&state[]=guess',
         '?code=x&state=a&state=b', `?code=x&state=${'s'.repeat(4096)}`, '?error=access_denied', '?error=access_denied&state=guess'
       ]
       for (const [name, { comeBack }] of kinds) {
@@ -141,7 +145,10 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       const attacker = new Browser(app)
       const victims: Record<string, (browser: Browser) => Promise<unknown>> = {
         'without a session': async () => {},
-        'with a session that knows nobody': async browser => browser.get(fake.consent(await authorizationUrl(browser, '/auth/fake/login'), { code: null, error: 'access_denied' })),
+        'with a session of no user': async browser => browser.get(fake.consent(
+          await authorizationUrl(browser, '/auth/fake/login'),
+          { code: null, error: 'access_denied' }
+        )),
         'signed in': async browser => browser.get(fake.consent(await authorizationUrl(browser, '/auth/fake/login')))
       }
       for (const [situation, prepare] of Object.entries(victims)) {
@@ -180,7 +187,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       t.equal(wire.tokenRequests.length, 1)
     })
 
-    t.test('attack 3: of ten callbacks at once one signs in, with one token request', async t => {
+    t.test('attack 3: one of ten callbacks at once signs in, with one token request', async t => {
       const { app, wire, fake } = await start(t)
       const browser = new Browser(app)
       const callback = fake.consent(await authorizationUrl(browser, '/auth/fake/login'))
@@ -204,7 +211,11 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
 
       /** Starts all of them at once; what each tab comes back with. */
       async function startTabs (browser: Browser, idps: Record<string, FakeOpenIdProvider>) {
-        const urls = await Promise.all(tabs.map(({ provider, next }) => authorizationUrl(browser, `/auth/${provider}/login?next=${next}`, { referer: `${BASE_URL}${next}/sign-in` })))
+        const urls = await Promise.all(tabs.map(({ provider, next }) => authorizationUrl(
+          browser,
+          `/auth/${provider}/login?next=${next}`,
+          { referer: `${BASE_URL}${next}/sign-in` }
+        )))
         return tabs.map((tab, index) => {
           const url = urls[index] ?? ''
           const idp = idps[tab.provider]
@@ -213,7 +224,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       }
 
       for (const isSignedIn of [false, true]) {
-        t.test(`one after the other in another order, ${isSignedIn ? 'signed in' : 'anonymous'}`, async t => {
+        t.test(`tabs finish one after the other in another order, ${isSignedIn ? 'signed in' : 'anonymous'}`, async t => {
           const { app, fake, other } = await start(t)
           const browser = new Browser(app)
           const first = await authorizationUrl(browser, '/auth/fake/login')
@@ -225,7 +236,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
         })
       }
 
-      t.test('all at once', async t => {
+      t.test('tabs finish all at once', async t => {
         const { app, fake, other } = await start(t)
         const browser = new Browser(app)
         await authorizationUrl(browser, '/auth/fake/login')
@@ -234,14 +245,17 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
         const outcomes = await Promise.all(callbacks.map(async ({ provider, next, callback }) => {
           const jar = new Browser(app, browser.cookies)
           const { statusCode, headers: { location }, body } = await jar.get(callback)
-          return { isRefused: statusCode === 400 && body.includes('invalid_state'), isFinished: location === next && (await principalIn(jar))?.provider === provider }
+          return {
+            isRefused: statusCode === 400 && body.includes('invalid_state'),
+            isFinished: location === next && (await principalIn(jar))?.provider === provider
+          }
         }))
 
         t.ok(outcomes.every(({ isRefused, isFinished }) => isRefused !== isFinished), JSON.stringify(outcomes))
         t.ok(outcomes.some(({ isFinished }) => isFinished))
       })
 
-      t.test('without a cookie yet', async t => {
+      t.test('tabs start without a cookie yet', async t => {
         const { app, fake, other } = await start(t)
         const browser = new Browser(app)
         let finished = 0
@@ -258,7 +272,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
         t.equal(finished, 1, 'that of the session whose cookie the browser kept')
       })
 
-      t.test('when the person says no', async t => {
+      t.test('tabs are left when the person says no', async t => {
         const { app, fake, other } = await start(t)
         const browser = new Browser(app)
         await authorizationUrl(browser, '/auth/fake/login')
@@ -271,14 +285,18 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
     t.test('attack 5: a sign-in that is older than ten minutes is invalid_state, and nothing is left of it', async t => {
       const { app, wire, fake, store } = await start(t)
       const browser = new Browser(app)
-      const [inTime, tooLate, denied] = [await authorizationUrl(browser, '/auth/fake/login'), await authorizationUrl(browser, '/auth/fake/login'), await authorizationUrl(browser, '/auth/fake/login')].map(url => fake.consent(url))
+      const [inTime, tooLate, denied] = [
+        await authorizationUrl(browser, '/auth/fake/login'),
+        await authorizationUrl(browser, '/auth/fake/login'),
+        await authorizationUrl(browser, '/auth/fake/login')
+      ].map(url => fake.consent(url))
 
-      await t.test('just in time', async t => {
+      await t.test('a sign-in just in time succeeds', async t => {
         advanceClock(t, TEN_MINUTES_MS - 10_000)
         t.equal((await browser.get(inTime ?? '')).headers.location, '/')
       })
       wire.tokenRequests.length = 0
-      await t.test('a second too late', async t => {
+      await t.test('a sign-in a second too late is invalid_state', async t => {
         advanceClock(t, TEN_MINUTES_MS + 1000)
         await assertRefused(t, browser, tooLate ?? '', INVALID_STATE, 'code')
         await assertRefused(t, browser, changed(denied ?? '', { code: [], error: ['access_denied'] }), INVALID_STATE, 'error')
@@ -318,7 +336,8 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
           if (!isAnnounced) fake.metadata.authorization_response_iss_parameter_supported = undefined
           const { issuer } = fake
           const variants = [
-            [EVIL], [`${issuer}/`], [''], [` ${issuer}`], [issuer.toUpperCase()], [issuer.replace('//', '//user@')], [`${issuer}\0`], [encodeURIComponent(issuer)],
+            [EVIL], [`${issuer}/`], [''], [` ${issuer}`], [issuer.toUpperCase()], [issuer.replace('//', '//user@')],
+            [`${issuer}\0`], [encodeURIComponent(issuer)],
             [issuer, EVIL], [EVIL, issuer], [issuer, issuer], ...(isAnnounced ? [[]] : [])
           ]
           for (const iss of variants) {
@@ -334,7 +353,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
         })
       }
 
-      t.test('a foreign iss at every kind of provider', async t => {
+      t.test('a foreign iss is refused at every kind of provider', async t => {
         const { app, wire, kinds } = await startWithKinds(t)
         for (const [name, { comeBack }] of kinds) {
           for (const iss of [[EVIL], [''], [EVIL, EVIL]]) {
@@ -353,7 +372,11 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
           const browser = new Browser(app)
           const request = new URL(await authorizationUrl(browser, '/auth/other/login'))
           const forwarded = new URL(`${fake.issuer}/authorize${request.search}`)
-          t.equal(request.searchParams.get('redirect_uri'), `${BASE_URL}/auth/other/callback`, 'each provider has a redirect URI of its own, which no other one knows')
+          t.equal(
+            request.searchParams.get('redirect_uri'),
+            `${BASE_URL}/auth/other/callback`,
+            'each provider has a redirect URI of its own, which no other one knows'
+          )
           await assertRefused(t, browser, fake.consent(forwarded.href), PROVIDER_ERROR, 'by way of the redirect URI of the attacker')
 
           const again = new URL(await authorizationUrl(browser, '/auth/other/login'))
@@ -408,7 +431,13 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
         const stripped = new URL(attackersUrl)
         for (const parameter of ['code_challenge', 'code_challenge_method']) stripped.searchParams.delete(parameter)
         const code = new URL(fake.consent(stripped.href), BASE_URL).searchParams.getAll('code')
-        await assertRefused(t, victim, changed(fake.consent(url), { code }), PROVIDER_ERROR, `${JSON.stringify(methods)}: a code that was issued without a challenge`)
+        await assertRefused(
+          t,
+          victim,
+          changed(fake.consent(url), { code }),
+          PROVIDER_ERROR,
+          `${JSON.stringify(methods)}: a code that was issued without a challenge`
+        )
         t.match(wire.tokenRequests.map(form => form.get('code_verifier')), [/^[\w-]{43}$/])
 
         t.equal((await victim.get(fake.consent(await authorizationUrl(victim, '/auth/fake/login')))).headers.location, '/')
@@ -449,7 +478,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       }
     })
 
-    t.test('attack 32: a prefetched page signs nobody in and ends no sign-in under way', async t => {
+    t.test('attack 32: a prefetched page does not sign in and ends no sign-in under way', async t => {
       const { app, fake } = await start(t)
       const browser = new Browser(app)
       const callback = fake.consent(await authorizationUrl(browser, '/auth/fake/login?next=/here'))
@@ -461,7 +490,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       t.equal((await browser.get(callback)).headers.location, '/here')
     })
 
-    t.test('attack 32: of many sign-ins that one session starts the last eight are under way', async t => {
+    t.test('attack 32: the last eight of many sign-ins that one session starts are under way', async t => {
       const starts = 1000
       const { app, fake, store } = await start(t, { rateLimit: false })
       const browser = new Browser(app)

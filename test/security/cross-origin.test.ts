@@ -63,7 +63,12 @@ const FORM = 'application/x-www-form-urlencoded'
 const ENCODINGS: ReadonlyArray<readonly [type: string, encode: (fields: Record<string, string>) => string]> = [
   [FORM, fields => new URLSearchParams(fields).toString()],
   ['text/plain', fields => JSON.stringify(fields)],
-  ['multipart/form-data; boundary=x', fields => Object.entries(fields).map(([name, value]) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`).join('') + '--x--\r\n'],
+  [
+    'multipart/form-data; boundary=x',
+    fields => Object.entries(fields).map(
+      ([name, value]) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
+    ).join('') + '--x--\r\n'
+  ],
   ['application/json', fields => JSON.stringify(fields)]
 ]
 
@@ -98,14 +103,19 @@ async function start (t: Test, sessions: SessionStore = new MemorySessionStore()
 
 /** Asserts that nothing has become of some requests: everybody is who he was, nobody new is there, nobody has signed out. */
 async function assertUnchanged (t: Test, { store, revoked, victims }: Setup, requests: () => Promise<void>): Promise<void> {
-  const state = async () => [await Promise.all(victims.map(userIdIn)), victims.map(({ cookies }) => [...cookies]), (await store.findUser({ email: EVE.email })), [...revoked]]
+  const state = async () => [
+    await Promise.all(victims.map(userIdIn)),
+    victims.map(({ cookies }) => [...cookies]),
+    (await store.findUser({ email: EVE.email })),
+    [...revoked]
+  ]
   const before = await state()
   await requests()
   t.strictSame(await state(), before)
 }
 
 for (const [kind, createSessions] of SOME_SESSION_STORES) {
-  t.test(`with ${kind}`, async t => {
+  t.test(`the rules hold with ${kind}`, async t => {
     t.test('attack 38: no POST route takes anything from a page of another origin, nor signs its visitor in as the attacker', async t => {
       const setup = await start(t, createSessions())
       await assertUnchanged(t, setup, async () => {
@@ -113,7 +123,17 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
           for (const headers of FOREIGN) {
             for (const [type, encode] of ENCODINGS) {
               for (const browser of setup.victims) {
-                const response = await browser.send({ method: 'POST', url, headers: { accept: 'text/html', 'content-type': type, referer: 'https://evil.example/form', ...headers }, payload: encode(fields) })
+                const response = await browser.send({
+                  method: 'POST',
+                  url,
+                  headers: {
+                    accept: 'text/html',
+                    'content-type': type,
+                    referer: 'https://evil.example/form',
+                    ...headers
+                  },
+                  payload: encode(fields)
+                })
                 const what = `${url} ${type} ${JSON.stringify(headers)}`
                 t.strictSame([response.statusCode, response.json().code], [403, 'cross_origin'], what)
                 t.strictSame([response.headers['set-cookie'], response.headers['access-control-allow-origin']], [undefined, undefined], what)
@@ -143,9 +163,17 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
       const setup = await start(t, createSessions())
       await assertUnchanged(t, setup, async () => {
         for (const [url, fields] of POST_ROUTES) {
-          for (const type of ['text/plain', 'text/plain; charset=utf-8', 'text/plain;application/json', 'text/json', 'application/jsonp', 'multipart/form-data; boundary=x', 'application/octet-stream']) {
+          for (const type of [
+            'text/plain', 'text/plain; charset=utf-8', 'text/plain;application/json', 'text/json', 'application/jsonp',
+            'multipart/form-data; boundary=x', 'application/octet-stream'
+          ]) {
             for (const browser of setup.victims) {
-              const response = await browser.send({ method: 'POST', url, headers: { 'content-type': type, 'sec-fetch-site': 'same-origin' }, payload: JSON.stringify(fields) })
+              const response = await browser.send({
+                method: 'POST',
+                url,
+                headers: { 'content-type': type, 'sec-fetch-site': 'same-origin' },
+                payload: JSON.stringify(fields)
+              })
               t.strictSame([response.statusCode, response.json().code, response.headers['set-cookie']], [415, 'invalid_request', undefined], `${url} ${type}`)
             }
           }
@@ -165,7 +193,12 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
               }
             }
             const overriding = { origin: 'https://evil.example', 'x-http-method-override': 'GET', 'content-type': FORM }
-            const response = await browser.send({ method: 'POST', url: `${url}?_method=GET`, headers: overriding, payload: new URLSearchParams({ ...fields, _method: 'GET' }).toString() })
+            const response = await browser.send({
+              method: 'POST',
+              url: `${url}?_method=GET`,
+              headers: overriding,
+              payload: new URLSearchParams({ ...fields, _method: 'GET' }).toString()
+            })
             t.equal(response.statusCode, 403, `${url} that says it is a GET`)
           }
         }
@@ -176,10 +209,17 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
 
 t.test('attack 38: without a baseUrl the own origin is that of the request', async t => {
   const setup = await start(t, undefined, { baseUrl: undefined, providers: [] })
-  const send = async (headers: Record<string, string>) => setup.app.inject({ method: 'POST', url: '/auth/local/revoke', headers: { host: 'app.example:3000', accept: 'application/json', ...headers } })
+  const send = async (headers: Record<string, string>) => setup.app.inject({
+    method: 'POST',
+    url: '/auth/local/revoke',
+    headers: { host: 'app.example:3000', accept: 'application/json', ...headers }
+  })
 
   t.equal((await send({ origin: 'http://app.example:3000' })).statusCode, 204)
-  for (const origin of ['https://app.example:3000', 'http://app.example', 'http://app.example:3001', 'http://www.app.example:3000', 'https://evil.example', 'null']) {
+  for (const origin of [
+    'https://app.example:3000', 'http://app.example', 'http://app.example:3001', 'http://www.app.example:3000',
+    'https://evil.example', 'null'
+  ]) {
     t.match((await send({ origin, 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' })).json(), { code: 'cross_origin' }, origin)
   }
   t.equal((await send({ host: 'a b', origin: 'http://a b' })).statusCode, 400, 'a Host that is none')
@@ -203,7 +243,14 @@ t.test('attack 38: trustedOrigins admits the pages of these origins and of no ot
 
   const setup = await start(t, undefined, { trustedOrigins: trusted })
   await assertUnchanged(t, setup, async () => {
-    for (const headers of [...FOREIGN, { origin: 'http://admin.app.example' }, { origin: 'https://admin.app.example:444' }, { origin: 'https://a.admin.app.example' }, { origin: 'https://admin.app.example.evil.example' }, { origin: 'https://localhost:8080' }]) {
+    for (const headers of [
+      ...FOREIGN,
+      { origin: 'http://admin.app.example' },
+      { origin: 'https://admin.app.example:444' },
+      { origin: 'https://a.admin.app.example' },
+      { origin: 'https://admin.app.example.evil.example' },
+      { origin: 'https://localhost:8080' }
+    ]) {
       for (const browser of setup.victims) t.equal((await browser.submit('/auth/local/revoke', {}, headers)).statusCode, 403, JSON.stringify(headers))
     }
   })
@@ -217,7 +264,9 @@ t.test('attack 38: the cookie goes with no form of another site, to no script, o
     const state = new URL(leaves.headers.location ?? '').searchParams.get('state') ?? ''
     const responses = {
       leaves,
-      lands: await browser.get(`/auth/a/callback?${new URLSearchParams({ state, code: JSON.stringify({ subject: '1', claims: { sub: '1' }, emailVerified: false }) })}`),
+      lands: await browser.get(
+        `/auth/a/callback?${new URLSearchParams({ state, code: JSON.stringify({ subject: '1', claims: { sub: '1' }, emailVerified: false }) })}`
+      ),
       registers: await browser.submit('/auth/local/register', EVE),
       'signs in': await browser.submit('/auth/local/login', EVE)
     }
@@ -236,12 +285,41 @@ const ANSWERS: ReadonlyArray<readonly [what: string, status: number, send: (brow
   ['GET login', 302, browser => browser.get('/auth/a/login')],
   ['GET login, of the wrong form', 400, browser => browser.get('/auth/a/login?next=a&next=b')],
   ['GET login, a link from elsewhere', 403, browser => browser.get('/auth/a/login?link=true')],
-  ['GET login, on the page that it came from', 302, browser => browser.get('/auth/a/login?link=true', { referer: `${BASE_URL}/account`, 'sec-fetch-site': 'cross-site' })],
+  [
+    'GET login, on the page that it came from',
+    302,
+    browser => browser.get('/auth/a/login?link=true', {
+      referer: `${BASE_URL}/account`,
+      'sec-fetch-site': 'cross-site'
+    })
+  ],
   ['GET callback', 302, async browser => browser.get(await leaveFor(browser, '/auth/a/login', { subject: '1' }, {}))],
   ['GET callback, without a state', 400, browser => browser.get('/auth/a/callback?code=x')],
-  ['GET callback, without a state, on the page that it came from', 302, browser => browser.get('/auth/a/callback?code=x&state=y', { referer: `${BASE_URL}/account` })],
-  ['GET callback, an answer that cannot be read', 502, async browser => browser.get((await leaveFor(browser, '/auth/a/login', { subject: '1' }, {})).replace(/code=.*/, 'code=x'))],
-  ['GET callback, the same on the page that it came from', 302, async browser => browser.get((await leaveFor(browser, '/auth/a/login', { subject: '1' }, { referer: `${BASE_URL}/account` })).replace(/code=.*/, 'code=x'))],
+  [
+    'GET callback, without a state, on the page that it came from',
+    302,
+    browser => browser.get('/auth/a/callback?code=x&state=y', { referer: `${BASE_URL}/account` })
+  ],
+  [
+    'GET callback, an answer that cannot be read',
+    502,
+    async browser => browser.get((await leaveFor(
+      browser,
+      '/auth/a/login',
+      { subject: '1' },
+      {}
+    )).replace(/code=.*/, 'code=x'))
+  ],
+  [
+    'GET callback, the same on the page that it came from',
+    302,
+    async browser => browser.get((await leaveFor(
+      browser,
+      '/auth/a/login',
+      { subject: '1' },
+      { referer: `${BASE_URL}/account` }
+    )).replace(/code=.*/, 'code=x'))
+  ],
   ['POST register', 201, browser => browser.post('/auth/local/register', EVE)],
   ['POST register, a form', 303, browser => browser.submit('/auth/local/register', EVE)],
   ['POST register, of the wrong form', 400, browser => browser.post('/auth/local/register', {})],
@@ -250,10 +328,36 @@ const ANSWERS: ReadonlyArray<readonly [what: string, status: number, send: (brow
   ['POST login', 200, browser => browser.post('/auth/local/login', ADA)],
   ['POST login, a form', 303, browser => browser.submit('/auth/local/login', ADA)],
   ['POST login, a wrong password', 401, browser => browser.post('/auth/local/login', { ...ADA, password: 'wrong horse' })],
-  ['POST login, a wrong password in a form', 303, browser => browser.submit('/auth/local/login', { ...ADA, password: 'wrong horse' }, { referer: `${BASE_URL}/sign-in` })],
+  [
+    'POST login, a wrong password in a form',
+    303,
+    browser => browser.submit(
+      '/auth/local/login',
+      { ...ADA, password: 'wrong horse' },
+      { referer: `${BASE_URL}/sign-in` }
+    )
+  ],
   ['POST login, from elsewhere', 403, browser => browser.post('/auth/local/login', ADA, { origin: 'https://evil.example' })],
-  ['POST login, what is no JSON', 400, browser => browser.send({ method: 'POST', url: '/auth/local/login', headers: { 'content-type': 'application/json' }, payload: '{' })],
-  ['POST login, of a type that is none', 415, browser => browser.send({ method: 'POST', url: '/auth/local/login', headers: { 'content-type': 'text/plain' }, payload: 'a' })],
+  [
+    'POST login, what is no JSON',
+    400,
+    browser => browser.send({
+      method: 'POST',
+      url: '/auth/local/login',
+      headers: { 'content-type': 'application/json' },
+      payload: '{'
+    })
+  ],
+  [
+    'POST login, of a type that is none',
+    415,
+    browser => browser.send({
+      method: 'POST',
+      url: '/auth/local/login',
+      headers: { 'content-type': 'text/plain' },
+      payload: 'a'
+    })
+  ],
   ['POST login, more than the server takes', 413, browser => browser.post('/auth/local/login', { ...ADA, more: 'x'.repeat(1_100_000) })],
   ['POST token', 200, async browser => {
     await browser.post('/auth/local/login', ADA)
@@ -288,14 +392,19 @@ t.test('over plain http a browser that hides the page it comes from is refused, 
   const hidden = await app.inject({ method: 'POST', url: '/auth/local/revoke', headers: { origin: 'null' } })
   const link = await app.inject({ url: '/auth/a/login?link=true', headers: { accept: 'text/html' } })
 
-  for (const response of [hidden, link]) t.match([response.statusCode, response.json()], [403, { code: 'cross_origin', message: 'Referrer-Policy: same-origin' }])
+  for (const response of [hidden, link]) {
+    t.match(
+      [response.statusCode, response.json()],
+      [403, { code: 'cross_origin', message: 'Referrer-Policy: same-origin' }]
+    )
+  }
   const known = await app.inject({ method: 'POST', url: '/auth/local/revoke', headers: { origin: 'null', 'sec-fetch-site': 'same-origin' } })
   t.equal(known.statusCode, 303, 'over https: Fetch Metadata says it')
   const foreign = await app.inject({ method: 'POST', url: '/auth/local/revoke', headers: { origin: 'null', 'sec-fetch-site': 'cross-site' } })
   t.notMatch(foreign.json().message, 'Referrer-Policy')
 })
 
-t.test('nor what is answered to one attempt too many', async t => {
+t.test('what is answered to one attempt too many is kept in no cache', async t => {
   const { app } = await start(t, undefined, { rateLimit: { login: 1, start: 1, register: 2, callback: 1 } })
   const browser = new Browser(app)
   for (const send of [
@@ -311,10 +420,14 @@ t.test('nor what is answered to one attempt too many', async t => {
   }
 })
 
-t.test('nor what is answered when sessions cannot be reached', async t => {
+t.test('what is answered when sessions cannot be reached is kept in no cache', async t => {
   const sessions = new SlowSessionStore()
   const { app, victims: [, ada] } = await start(t, sessions)
-  for (const [method, url, payload] of [['GET', '/auth/a/login'], ['GET', '/auth/a/callback?code=x&state=y'], ...POST_ROUTES.map(([url, fields]) => ['POST', url, fields] as const)] as const) {
+  for (const [method, url, payload] of [
+    ['GET', '/auth/a/login'],
+    ['GET', '/auth/a/callback?code=x&state=y'],
+    ...POST_ROUTES.map(([url, fields]) => ['POST', url, fields] as const)
+  ] as const) {
     sessions.failure = new Error('the network is down')
     for (const browser of [new Browser(app), ada]) {
       const response = await browser.send({ method, url, headers: { accept: 'application/json' }, ...(payload !== undefined && { payload }) })

@@ -31,7 +31,10 @@ function breakable (store: AuthStore): { store: AuthStore, breaks: (answer: () =
   const proxy = new Proxy(store, {
     get (target, name) {
       const member: unknown = Reflect.get(target, name)
-      return typeof member !== 'function' ? member : async (...parameters: unknown[]) => answer === null || name === 'close' ? Reflect.apply(member, target, parameters) : answer()
+      if (typeof member !== 'function') return member
+      return async (...parameters: unknown[]) => {
+        return answer === null || name === 'close' ? Reflect.apply(member, target, parameters) : answer()
+      }
     }
   })
   return { store: proxy, breaks (broken) { answer = broken }, works () { answer = null } }
@@ -52,7 +55,12 @@ async function start (t: Test, options: AuthPluginOptions = {}): Promise<Target>
   const reached: string[] = []
   const app = await startApp(t, { baseUrl: BASE_URL, providers: [new OwnProvider('mine')], local: localProvider(), rateLimit: false, ...options }, {}, app => {
     const { auth } = app
-    const guards = { users: auth.requireUser, admins: auth.requireClaims({ role: 'admin' }), machines: auth.requireBearer, fresh: [auth.refresh, auth.requireUser] }
+    const guards = {
+      users: auth.requireUser,
+      admins: auth.requireClaims({ role: 'admin' }),
+      machines: auth.requireBearer,
+      fresh: [auth.refresh, auth.requireUser]
+    }
     for (const [name, preHandler] of Object.entries(guards)) {
       app.get(`/${name}`, { preHandler }, async () => { reached.push(name) })
     }
@@ -124,10 +132,10 @@ t.test('attack 59: a store that fails is unavailable, guards deny, and all is we
   const failures: Array<[how: string, fail: () => Promise<never>]> = [
     ['as the interface says', async () => { throw new AuthError('unavailable', { cause: new Error(WORDS) }) }],
     ['with an error of its driver', async () => { throw Object.assign(new Error(WORDS), { code: 'ECONNREFUSED' }) }],
-    ['with what is no error', async () => Promise.reject(WORDS)]
+    ['with a value that is not an error', async () => Promise.reject(WORDS)]
   ]
   for (const [how, fail] of failures) {
-    t.test(how, async t => {
+    t.test(`a store that fails ${how} is unavailable`, async t => {
       const { store, breaks, works } = breakable(new MemoryAuthStore())
       const target = await start(t, { store })
       breaks(fail)
@@ -136,7 +144,7 @@ t.test('attack 59: a store that fails is unavailable, guards deny, and all is we
   }
 })
 
-t.test('attack 59: while a store of the application\'s own hangs nobody passes a guard, and what needs no store answers', async t => {
+t.test('attack 59: while a store of the application\'s own hangs no request passes a guard, and what needs no store answers', async t => {
   // To end such a request is for the application: its store has to have a timeout, as the stores of this library have.
   const { store, breaks, works } = breakable(new MemoryAuthStore())
   const target = await start(t, { store })
@@ -201,7 +209,10 @@ t.test('attack 59: an SQLite file that another process has locked delays writers
 
   other.exec('begin immediate')
   const order: string[] = []
-  const writing = new Browser(target.app).post('/auth/local/register', { email: 'new@example.com', password: 'battery staple' }).finally(() => { order.push('writes') })
+  const writing = new Browser(target.app).post('/auth/local/register', {
+    email: 'new@example.com',
+    password: 'battery staple'
+  }).finally(() => { order.push('writes') })
   for (const name of ['a sign-in', 'the guard of admins', 'a token to be verified', 'a refresh']) {
     t.equal((await STORE_REQUESTS[name]?.send(target))?.statusCode, 200, name)
     order.push('reads')
@@ -259,7 +270,11 @@ class FailingSessionStore extends SlowSessionStore {
 /** What needs a session, and what with one it cannot do when sessions cannot be written or ended. */
 const SESSION_REQUESTS: Record<string, { needs: Operation[], status: number, send: (target: Target) => Promise<LightMyRequestResponse> }> = {
   'a sign-in': { needs: ['get', 'set', 'set of somebody', 'destroy'], status: 200, send: ({ ada }) => ada.post('/auth/local/login', ADA) },
-  'the sign-in of a stranger': { needs: ['get', 'set', 'set of somebody', 'destroy'], status: 200, send: ({ app }) => new Browser(app).post('/auth/local/login', ADA) },
+  'the sign-in of a stranger': {
+    needs: ['get', 'set', 'set of somebody', 'destroy'],
+    status: 200,
+    send: ({ app }) => new Browser(app).post('/auth/local/login', ADA)
+  },
   'a start at a provider': { needs: ['get', 'set'], status: 302, send: ({ ada }) => ada.get('/auth/mine/login', AS_SCRIPT) },
   'the start of a stranger at a provider': { needs: ['get', 'set'], status: 302, send: ({ app }) => new Browser(app).get('/auth/mine/login', AS_SCRIPT) },
   'a token to be issued': { needs: ['get'], status: 200, send: ({ ada }) => ada.post('/auth/local/token') },
@@ -276,9 +291,9 @@ function assertNoSession (t: Test, { cookies }: LightMyRequestResponse, message:
   t.ok(cookies.every(({ value }) => value === ''), `${message}: no session`)
 }
 
-t.test('attack 59: sessions that cannot be reached are unavailable, and nobody is signed in or passes a guard meanwhile', async t => {
+t.test('attack 59: sessions that cannot be reached are unavailable, and no user is signed in or passes a guard meanwhile', async t => {
   for (const failing of FAILING) {
-    t.test(`where ${failing.join(', ')} fails`, async t => {
+    t.test(`sessions are unavailable where ${failing.join(', ')} fails`, async t => {
       const sessions = new FailingSessionStore()
       const target = await start(t, { session: { secret: SESSION_SECRET, store: sessions } })
 
@@ -303,7 +318,7 @@ t.test('attack 59: sessions that cannot be reached are unavailable, and nobody i
   }
 })
 
-t.test('attack 59: a sign-in at a provider whose session is lost on the way back signs nobody in', async t => {
+t.test('attack 59: a sign-in at a provider whose session is lost on the way back does not sign in', async t => {
   for (const failing of FAILING) {
     const sessions = new FailingSessionStore()
     const { app } = await start(t, { session: { secret: SESSION_SECRET, store: sessions } })
@@ -342,12 +357,17 @@ t.test('attack 59: keys of a provider that cannot be had are provider_unavailabl
   t.equal((await signInAtFake(app, fake)).headers.location, '/', 'the next sign-in works by itself')
 })
 
-t.test('attack 59: of a thousand tokens with unknown keys one has the keys fetched again, and that not before a minute', async t => {
+t.test('attack 59: one of a thousand tokens with unknown keys has the keys fetched again, and that not before a minute', async t => {
   const issuer = 'https://id.example'
   const keys = [await signingKey('key-1')]
   let [idToken, fetched, kid] = ['', 0, 0]
   const answers: Record<string, () => unknown> = {
-    '/.well-known/openid-configuration': () => ({ issuer, authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token`, jwks_uri: `${issuer}/jwks` }),
+    '/.well-known/openid-configuration': () => ({
+      issuer,
+      authorization_endpoint: `${issuer}/authorize`,
+      token_endpoint: `${issuer}/token`,
+      jwks_uri: `${issuer}/jwks`
+    }),
     '/jwks': () => ({ keys: keys.map(({ jwk }) => ({ ...jwk, alg: 'RS256' })), fetched: ++fetched }),
     '/token': () => ({ access_token: 'the-access-token', token_type: 'Bearer', id_token: idToken })
   }
@@ -365,7 +385,10 @@ t.test('attack 59: of a thousand tokens with unknown keys one has the keys fetch
   const authenticate = async (token: string): Promise<string> => {
     idToken = token
     const parameters = new URLSearchParams({ code: 'c', state: 's' })
-    return provider.authenticate({ ...expected, parameters }).then(({ identity }) => identity.subject, (error: unknown) => error instanceof AuthError ? error.code : String(error))
+    return provider.authenticate({ ...expected, parameters }).then(
+      ({ identity }) => identity.subject,
+      (error: unknown) => error instanceof AuthError ? error.code : String(error)
+    )
   }
   const attack = async (attempts: number): Promise<string[]> => {
     const forged = Array.from({ length: attempts }, () => `${encoded({ alg: 'RS256', kid: `unknown-${kid++}` })}.${encoded(payload())}.${'A'.repeat(342)}`)

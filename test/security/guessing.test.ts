@@ -28,7 +28,17 @@ async function start (t: Test, options: AuthPluginOptions = {}, server: Paramete
   return app
 }
 
-async function tryToLogIn (app: FastifyInstance, { email = ADA.email, password = 'a guess at it', from = ATTACKER, form = false, url = '/auth/local/login', headers = {} }: Attempt = {}): Promise<LightMyRequestResponse> {
+async function tryToLogIn (
+  app: FastifyInstance,
+  {
+    email = ADA.email,
+    password = 'a guess at it',
+    from = ATTACKER,
+    form = false,
+    url = '/auth/local/login',
+    headers = {}
+  }: Attempt = {}
+): Promise<LightMyRequestResponse> {
   return app.inject({
     method: 'POST',
     url,
@@ -48,7 +58,7 @@ async function countAdmitted (attempts: number, attempt: (index: number) => Prom
   return admitted
 }
 
-t.test('attack 41: of 1,000 tries at one account twenty get through', async t => {
+t.test('attack 41: twenty of 1,000 tries at one account get through', async t => {
   const app = await start(t)
   const statuses: number[] = []
   for (let index = 0; index < 1000; index++) statuses.push((await tryToLogIn(app, { password: `guess number ${index}` })).statusCode)
@@ -57,13 +67,18 @@ t.test('attack 41: of 1,000 tries at one account twenty get through', async t =>
   t.ok(statuses.slice(20).every(status => status === 429))
 })
 
-t.test('attack 41: who is turned away is told for how long', async t => {
+t.test('attack 41: a client that is turned away is told for how long', async t => {
   const app = await start(t, { rateLimit: { account: 1 } })
   await tryToLogIn(app)
 
   const script = await tryToLogIn(app)
   t.equal(script.statusCode, 429)
-  t.strictSame(script.json(), { statusCode: 429, code: 'rate_limited', error: 'Too Many Requests', message: 'There were too many attempts; wait a moment and try again.' })
+  t.strictSame(script.json(), {
+    statusCode: 429,
+    code: 'rate_limited',
+    error: 'Too Many Requests',
+    message: 'There were too many attempts; wait a moment and try again.'
+  })
   const seconds = Number(script.headers['retry-after'])
   t.ok(seconds > 890 && seconds <= 900, String(seconds))
 
@@ -72,7 +87,7 @@ t.test('attack 41: who is turned away is told for how long', async t => {
   t.ok(page.headers['retry-after'])
 })
 
-t.test('attack 41: of one try at each of 1,000 accounts three hundred get through', async t => {
+t.test('attack 41: three hundred of 1,000 tries at as many accounts get through', async t => {
   const app = await start(t)
   t.equal(await countAdmitted(1000, index => tryToLogIn(app, { email: `somebody-${index}@example.com` })), 300)
 })
@@ -80,13 +95,24 @@ t.test('attack 41: of one try at each of 1,000 accounts three hundred get throug
 const WAYS_AROUND: Record<string, (index: number) => Attempt> = {
   'spellings of the e-mail': index => ({ email: ['ada@example.com', 'ADA@Example.com', '  ada@example.com ', 'ada@EXAMPLE.COM'][index % 4] ?? '' }),
   'forms and JSON': index => ({ form: index % 2 === 0 }),
-  'addresses that it says it comes from': index => ({ headers: { 'x-forwarded-for': `198.51.100.${index}`, forwarded: `for=198.51.100.${index}`, 'x-real-ip': `198.51.100.${index}` } }),
+  'addresses that it says it comes from': index => ({
+    headers: {
+      'x-forwarded-for': `198.51.100.${index}`,
+      forwarded: `for=198.51.100.${index}`,
+      'x-real-ip': `198.51.100.${index}`
+    }
+  }),
   'addresses of one IPv6 network': index => ({ from: `2001:db8:1:2:${index.toString(16)}::1` }),
   'ports that a proxy adds to the address': index => ({ from: `${ATTACKER}:${50_000 + index}` }),
   'ports beside an IPv6 address': index => ({ from: `[2001:db8:1:2::${index.toString(16)}]:${50_000 + index}` }),
   'what is no address at all': index => ({ from: `unknown-${index}` }),
   'spellings of an IPv4 address': index => ({ from: index % 2 === 0 ? ATTACKER : `::ffff:${ATTACKER}` }),
-  'spellings of the path': index => ({ url: ['/auth/local/login', '//auth/local/login', '/auth//local/login', '/auth/local/login/', '/AUTH/local/login', '/auth/local/%6cogin', '/auth/local/login;a=b', '/auth/local/login?a=b'][index % 8] ?? '' }),
+  'spellings of the path': index => ({
+    url: [
+      '/auth/local/login', '//auth/local/login', '/auth//local/login', '/auth/local/login/', '/AUTH/local/login',
+      '/auth/local/%6cogin', '/auth/local/login;a=b', '/auth/local/login?a=b'
+    ][index % 8] ?? ''
+  }),
   'right passwords in between': index => (index % 2 === 0 ? ADA : {})
 }
 
@@ -104,14 +130,17 @@ t.test('attack 41: fifty tries at once are not more than twenty', async t => {
   t.ok(responses.filter(({ statusCode }) => statusCode !== 429).length <= 20)
 })
 
-t.test('attack 41: who says nothing that could be an e-mail has no more tries', async t => {
+t.test('attack 41: a client without anything that could be an e-mail has no more tries', async t => {
   const app = await start(t)
   t.equal(await countAdmitted(50, index => tryToLogIn(app, { email: `nobody ${index}` })), 20)
 })
 
 t.test('attack 41: what a proxy says of the address counts where the application trusts the proxy', async t => {
   const app = await start(t, {}, { trustProxy: '127.0.0.1' })
-  const triesFrom = async (address: string) => countAdmitted(30, () => tryToLogIn(app, { from: '127.0.0.1', headers: { 'x-forwarded-for': `10.9.8.7, ${address}` } }))
+  const triesFrom = async (address: string) => countAdmitted(
+    30,
+    () => tryToLogIn(app, { from: '127.0.0.1', headers: { 'x-forwarded-for': `10.9.8.7, ${address}` } })
+  )
 
   t.equal(await triesFrom(ATTACKER), 20)
   t.equal(await triesFrom(`${ATTACKER}:50000`), 0)
@@ -129,7 +158,7 @@ t.test('attack 41: an attacker who is locked out does not lock out the owner, wh
   t.equal((await tryToLogIn(app, { ...ADA, from: '2001:db8:1:3::1' })).statusCode, 200)
 })
 
-t.test('attack 41: nobody is locked out for ever, and a try while locked out adds nothing', async t => {
+t.test('attack 41: no client is locked out for ever, and a try while locked out adds nothing', async t => {
   const app = await start(t)
   await countAdmitted(30, () => tryToLogIn(app))
 
@@ -139,17 +168,22 @@ t.test('attack 41: nobody is locked out for ever, and a try while locked out add
   t.equal((await tryToLogIn(app, ADA)).statusCode, 200)
 })
 
-t.test('attack 41: a page of another origin does not use up the tries of the one who looks at it', async t => {
+t.test('attack 41: a page of another origin does not use up the tries of its visitor', async t => {
   const app = await start(t)
   for (let index = 0; index < 400; index++) await tryToLogIn(app, { headers: { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' } })
 
   t.equal((await tryToLogIn(app, ADA)).statusCode, 200)
 })
 
-t.test('attack 32: nor does one that loads our routes as images, frames or ahead of time', async t => {
+t.test('attack 32: a page that loads the routes as images, frames or ahead of time uses up no tries', async t => {
   const app = await start(t, { rateLimit: { login: 1, start: 1, callback: 1 } })
   for (const site of ['cross-site', 'same-site']) {
-    for (const more of [{ 'sec-fetch-dest': 'image' }, { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' }, ...(site === 'cross-site' ? [{ 'sec-fetch-dest': 'iframe' }] : []), { 'sec-fetch-dest': 'document', 'sec-purpose': 'prefetch' }]) {
+    for (const more of [
+      { 'sec-fetch-dest': 'image' },
+      { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' },
+      ...(site === 'cross-site' ? [{ 'sec-fetch-dest': 'iframe' }] : []),
+      { 'sec-fetch-dest': 'document', 'sec-purpose': 'prefetch' }
+    ]) {
       for (const url of ['/auth/mine/login', '/auth/mine/callback?code=a&state=b']) {
         const response = await app.inject({ url, remoteAddress: ATTACKER, headers: { 'sec-fetch-site': site, ...more } })
         t.strictSame([response.statusCode, response.json().code], [403, 'cross_origin'], JSON.stringify([site, more, url]))
@@ -158,14 +192,36 @@ t.test('attack 32: nor does one that loads our routes as images, frames or ahead
   }
 
   t.equal((await tryToLogIn(app, ADA)).statusCode, 200)
-  t.equal((await app.inject({ url: '/auth/mine/callback', headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document' } })).statusCode, 400, 'people come back from a provider')
-  const welcome = [{ 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document' }, { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'navigate' }, { 'sec-fetch-site': 'same-site', 'sec-fetch-dest': 'iframe' }]
-  for (const [index, headers] of welcome.entries()) t.equal((await app.inject({ url: '/auth/mine/login', remoteAddress: `198.51.100.${index}`, headers })).statusCode, 302, JSON.stringify(headers))
+  t.equal(
+    (await app.inject({
+      url: '/auth/mine/callback',
+      headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document' }
+    })).statusCode,
+    400,
+    'people come back from a provider'
+  )
+  const welcome = [
+    { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document' },
+    { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'navigate' },
+    { 'sec-fetch-site': 'same-site', 'sec-fetch-dest': 'iframe' }
+  ]
+  for (const [index, headers] of welcome.entries()) {
+    t.equal(
+      (await app.inject({ url: '/auth/mine/login', remoteAddress: `198.51.100.${index}`, headers })).statusCode,
+      302,
+      JSON.stringify(headers)
+    )
+  }
 })
 
-t.test('attack 39: who asks which addresses are registered is stopped after sixty', async t => {
+t.test('attack 39: a client that asks which addresses are registered is stopped after sixty', async t => {
   const app = await start(t)
-  const register = async (email: string) => app.inject({ method: 'POST', url: '/auth/local/register', payload: { email, password: 'whatever it is' }, remoteAddress: ATTACKER })
+  const register = async (email: string) => app.inject({
+    method: 'POST',
+    url: '/auth/local/register',
+    payload: { email, password: 'whatever it is' },
+    remoteAddress: ATTACKER
+  })
 
   t.equal(await countAdmitted(100, index => register(`somebody-${index}@example.com`)), 60)
   t.match((await register(ADA.email)).json(), { code: 'rate_limited' }, 'not even whether Ada is')
@@ -190,7 +246,7 @@ t.test('attack 41: the /64 networks of an IPv6 /48 share a limit, `network` time
   t.equal((await tryToLogIn(app, { ...ADA, from: ADAS_HOME })).statusCode, 200, 'and so has IPv4')
 })
 
-t.test('attack 41: what one /64 tries in vain leaves tries to the others of its /48', async t => {
+t.test('attack 41: failed tries of one /64 leave tries to the others of its /48', async t => {
   const app = await start(t, { rateLimit: { account: 2, network: 2 } })
   await countAdmitted(50, () => tryToLogIn(app, { from: '2001:db8:1:1::1' }))
 
@@ -217,7 +273,7 @@ t.test('a callback that is turned away is not used up', async t => {
   t.equal((await browser.get(late)).headers.location, '/')
 })
 
-t.test('without limits there are none', async t => {
+t.test('rateLimit: false switches all limits off', async t => {
   const app = await start(t, { rateLimit: false })
   t.equal(await countAdmitted(100, () => tryToLogIn(app)), 100)
 })
@@ -254,7 +310,7 @@ t.test('a store of the application counts for several machines', async t => {
   t.equal(await countAdmitted(100, index => tryToLogIn(index % 2 === 0 ? one : other)), 20)
 })
 
-t.test('attack 59: a store of counts that fails lets nobody try', async t => {
+t.test('attack 59: a store of counts that fails lets no client try', async t => {
   const app = await start(t, { rateLimit: { store: SharedStore } })
   SharedStore.failure = new Error('ECONNREFUSED 10.0.0.5:6379')
   t.teardown(() => { SharedStore.failure = null })
@@ -266,7 +322,7 @@ t.test('attack 59: a store of counts that fails lets nobody try', async t => {
   t.notMatch(response.body, 'ECONNREFUSED')
 })
 
-t.test('attack 59: nor does one that says nothing', async t => {
+t.test('attack 59: a store of counts that does not answer lets no client try', async t => {
   const app = await start(t, { rateLimit: { store: class extends SharedStore { override incr (): void {} override child () { return this } } } })
   // A signed-in visitor needs no count, and is not kept waiting with the others.
   const waiting = tryToLogIn(app, ADA)
@@ -287,7 +343,14 @@ t.test('where the application has registered @fastify/rate-limit, its store is u
   SharedStore.counts.clear()
   const app = Fastify()
   t.teardown(() => app.close())
-  await app.register(fastifyRateLimit, { store: SharedStore, max: 100, allowList: (_request: unknown, key: string) => key.startsWith('svc-auth'), continueExceeding: true, exponentialBackoff: true, skipOnError: true })
+  await app.register(fastifyRateLimit, {
+    store: SharedStore,
+    max: 100,
+    allowList: (_request: unknown, key: string) => key.startsWith('svc-auth'),
+    continueExceeding: true,
+    exponentialBackoff: true,
+    skipOnError: true
+  })
   await app.register(authPlugin, { local: localProvider(), session: { secret: SESSION_SECRET } })
   await app.inject({ method: 'POST', url: '/auth/local/register', payload: ADA, remoteAddress: ADAS_HOME })
 

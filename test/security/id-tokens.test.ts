@@ -61,7 +61,7 @@ function refusesEach (attack: string, lies: Lies): void {
 function refusesClaims (attack: string, setsOf: (fake: FakeOpenIdProvider) => Record<string, object>): void {
   against(`${attack}: an ID token is refused`, async (t, fake, target) => {
     for (const [name, claims] of Object.entries(setsOf(fake))) {
-      await t.test(name, async t => {
+      await t.test(`an ID token ${name} is refused`, async t => {
         fake.idTokenClaims = { ...claims }
         await assertRefused(t, target, 'fake', 'provider_error', consent(fake))
       })
@@ -73,7 +73,7 @@ function refusesClaims (attack: string, setsOf: (fake: FakeOpenIdProvider) => Re
 
 refusesClaims('attack 9', () => ({
   'without a nonce': { nonce: undefined },
-  'with the nonce of nobody (oidcc-client-test-nonce-invalid)': { nonce: 'another' },
+  'with a nonce of no sign-in (oidcc-client-test-nonce-invalid)': { nonce: 'another' },
   'with an empty nonce': { nonce: '' },
   'with null for a nonce': { nonce: null },
   'with a list of nonces': { nonce: ['another'] }
@@ -94,7 +94,11 @@ against('attack 9: an ID token with the nonce of another sign-in signs nobody in
   t.equal(new Set(nonces).size, 4)
 })
 
-const announceAll = ({ metadata }: FakeOpenIdProvider) => { metadata.id_token_signing_alg_values_supported = ['RS256', 'RS384', 'PS256', 'ES256', 'HS256', 'HS384', 'HS512', 'none', 'None', 'nOnE', 'NONE', ''] }
+const announceAll = ({ metadata }: FakeOpenIdProvider) => {
+  metadata.id_token_signing_alg_values_supported = [
+    'RS256', 'RS384', 'PS256', 'ES256', 'HS256', 'HS384', 'HS512', 'none', 'None', 'nOnE', 'NONE', ''
+  ]
+}
 
 /** The token is made by this; whatever the algorithm, the provider announces it. */
 const token = (header: object, signerOf: (fake: FakeOpenIdProvider) => Signer) => (fake: FakeOpenIdProvider) => {
@@ -117,17 +121,31 @@ const SECRETS: Record<string, (fake: FakeOpenIdProvider) => string | Buffer> = {
   'the text of the JWKS': ({ jwk }) => JSON.stringify({ keys: [jwk] }),
   'the modulus of the public key': ({ jwk }) => Buffer.from(String(jwk.n), 'base64url')
 }
-refusesEach('attack 10', Object.fromEntries(Object.entries(SECRETS).map(([name, secretOf]) => [`signed by HS256 with ${name}`, token({ alg: 'HS256' }, fake => hmac(secretOf(fake)))])))
+refusesEach(
+  'attack 10',
+  Object.fromEntries(Object.entries(SECRETS).map(([name, secretOf]) => [
+    `signed by HS256 with ${name}`,
+    token({ alg: 'HS256' }, fake => hmac(secretOf(fake)))
+  ]))
+)
 
 refusesEach('attack 10', {
-  ...Object.fromEntries(['none', 'None', 'nOnE', 'NONE', ''].map(alg => [`with alg "${alg}" and no signature (oidcc-client-test-idtoken-sig-none)`, token({ alg }, () => nothing)])),
+  ...Object.fromEntries(['none', 'None', 'nOnE', 'NONE', ''].map(alg => [
+    `with alg "${alg}" and no signature (oidcc-client-test-idtoken-sig-none)`,
+    token({ alg }, () => nothing)
+  ])),
   'with alg none, and a good signature': token({ alg: 'none' }, honest),
   'without alg': token({}, honest),
   'with a list for alg': token({ alg: ['RS256'] }, honest),
-  ...Object.fromEntries(['HS384', 'HS512'].map(alg => [`signed by ${alg} with the client secret`, token({ alg }, ({ clientSecret }) => hmac(clientSecret, `sha${alg.slice(2)}`))])),
+  ...Object.fromEntries(['HS384', 'HS512'].map(alg => [
+    `signed by ${alg} with the client secret`,
+    token({ alg }, ({ clientSecret }) => hmac(clientSecret, `sha${alg.slice(2)}`))
+  ])),
   'with an HMAC under alg RS256': token({ alg: 'RS256' }, ({ clientSecret }) => hmac(clientSecret)),
   'with a signature by RS384 under alg RS256': token({ alg: 'RS256' }, ({ key }) => rsa(Key.from(key), 'sha384')),
-  'with an algorithm that the provider does not announce': fake => { fake.forgeIdToken = payload => jws({ alg: 'RS384', kid: 'key-1' }, payload, rsa(Key.from(fake.key), 'sha384')) },
+  'with an algorithm that the provider does not announce': fake => {
+    fake.forgeIdToken = payload => jws({ alg: 'RS384', kid: 'key-1' }, payload, rsa(Key.from(fake.key), 'sha384'))
+  },
   'by ES256 with a key of its own (oidcc-client-test-invalid-sig-es256)': token({ alg: 'ES256', jwk: OWN_EC.publicKey.export({ format: 'jwk' }) }, () => ecdsa),
   'with no signature': token({ alg: 'RS256' }, () => nothing),
   'with half a signature': token({ alg: 'RS256' }, fake => input => honest(fake)(input).subarray(0, 128)),
@@ -165,7 +183,12 @@ refusesEach('attack 10', {
   'signed with a published key that is for encryption': fake => { fake.jwk = { ...fake.jwk, use: 'enc' } },
   'signed with a published key that is for another algorithm': fake => { fake.jwk = { ...fake.jwk, alg: 'PS256' } },
   'signed with a published key that may not verify': fake => { fake.jwk = { ...fake.jwk, key_ops: ['encrypt'] } },
-  'with a kid that two published keys have': fake => { fake.lies.set('/jwks', () => json(200, { keys: [{ ...OWN_RSA.publicKey.export({ format: 'jwk' }), kid: 'key-1' }, fake.jwk] })) },
+  'with a kid that two published keys have': fake => {
+    fake.lies.set(
+      '/jwks',
+      () => json(200, { keys: [{ ...OWN_RSA.publicKey.export({ format: 'jwk' }), kid: 'key-1' }, fake.jwk] })
+    )
+  },
   'without a kid where two published keys would do (oidcc-client-test-kid-absent-multiple-jwks)': fake => {
     fake.lies.set('/jwks', () => json(200, { keys: [OWN_RSA.publicKey.export({ format: 'jwk' }), fake.jwk] }))
     fake.forgeIdToken = async payload => fake.signedIdToken(payload, { alg: 'RS256' })
@@ -177,9 +200,18 @@ refusesEach('attack 10', {
 
 against('attack 10: nothing that an ID token names is fetched', async (t, fake, target) => {
   const visitors: unknown[] = []
-  const elsewhere = createServer((request, response) => { visitors.push(request.url); response.end(JSON.stringify({ keys: [{ ...OWN_RSA.publicKey.export({ format: 'jwk' }), kid: 'key-1' }] })) })
+  const elsewhere = createServer((request, response) => {
+    visitors.push(request.url)
+    response.end(JSON.stringify({ keys: [{ ...OWN_RSA.publicKey.export({ format: 'jwk' }), kid: 'key-1' }] }))
+  })
   const url = `http://127.0.0.1:${await listen(t, elsewhere)}/jwks`
-  for (const header of [{ jku: url }, { x5u: url }, { jku: url, kid: 'key-2' }, { kid: url }, { x5c: [OWN_RSA.publicKey.export({ type: 'spki', format: 'der' }).toString('base64')], x5u: url }]) {
+  for (const header of [
+    { jku: url },
+    { x5u: url },
+    { jku: url, kid: 'key-2' },
+    { kid: url },
+    { x5c: [OWN_RSA.publicKey.export({ type: 'spki', format: 'der' }).toString('base64')], x5u: url }
+  ]) {
     token({ alg: 'RS256', ...header }, () => rsa(OWN_RSA.privateKey))(fake)
     await assertRefused(t, target, 'fake', 'provider_error', consent(fake))
   }
@@ -236,17 +268,46 @@ const RIGHT: Lies = {
   'with 255 characters of sub': claims({ sub: 'a'.repeat(255) }),
   'by a clock that is behind': fake => { fake.idTokenClaims = { iat: now() - 600, exp: now() - 20 } },
   'by a clock that is ahead': fake => { fake.idTokenClaims = { iat: now() + 20, nbf: now() + 20 } },
-  'without a kid where one key is published (oidcc-client-test-kid-absent-single-jwks)': fake => { fake.forgeIdToken = async payload => fake.signedIdToken(payload, { alg: 'RS256' }) },
-  'without a kid where one of several keys will do': fake => {
-    fake.lies.set('/jwks', () => json(200, { keys: [{ ...OWN_RSA.publicKey.export({ format: 'jwk' }), use: 'enc' }, OWN_EC.publicKey.export({ format: 'jwk' }), fake.jwk] }))
+  'without a kid where one key is published (oidcc-client-test-kid-absent-single-jwks)': fake => {
     fake.forgeIdToken = async payload => fake.signedIdToken(payload, { alg: 'RS256' })
   },
-  'beside published keys that nobody can use yet': fake => {
-    const { n, e } = OWN_RSA.publicKey.export({ format: 'jwk' })
-    fake.lies.set('/jwks', () => json(200, { keys: [{ kty: 'AKP', alg: 'ML-DSA-1', pub: 'eA', kid: 'a' }, { kty: 'made-up', kid: 'key-1' }, { kty: 'RSA', n, e, alg: 'made-up', kid: 'c' }, { kty: 'EC', crv: 'made-up', x: 'eA', y: 'eA', kid: 'd' }, fake.jwk] }))
+  'without a kid where one of several keys will do': fake => {
+    fake.lies.set(
+      '/jwks',
+      () => json(200, {
+        keys: [
+          { ...OWN_RSA.publicKey.export({ format: 'jwk' }), use: 'enc' },
+          OWN_EC.publicKey.export({ format: 'jwk' }),
+          fake.jwk
+        ]
+      })
+    )
+    fake.forgeIdToken = async payload => fake.signedIdToken(payload, { alg: 'RS256' })
   },
-  'whose key is new since the discovery (oidcc-client-test-signing-key-rotation-just-before-signing)': fake => { fake.forgeIdToken = async payload => { await fake.rotateKey('key-2'); return fake.signedIdToken(payload, { alg: 'RS256', kid: 'key-2' }) } },
-  'whose client authenticates in the header (oidcc-client-test-client-secret-basic)': ({ metadata }) => { metadata.token_endpoint_auth_methods_supported = ['client_secret_basic'] },
+  'beside published keys that are unusable yet': fake => {
+    const { n, e } = OWN_RSA.publicKey.export({ format: 'jwk' })
+    fake.lies.set(
+      '/jwks',
+      () => json(200, {
+        keys: [
+          { kty: 'AKP', alg: 'ML-DSA-1', pub: 'eA', kid: 'a' },
+          { kty: 'made-up', kid: 'key-1' },
+          { kty: 'RSA', n, e, alg: 'made-up', kid: 'c' },
+          { kty: 'EC', crv: 'made-up', x: 'eA', y: 'eA', kid: 'd' },
+          fake.jwk
+        ]
+      })
+    )
+  },
+  'whose key is new since the discovery (oidcc-client-test-signing-key-rotation-just-before-signing)': fake => {
+    fake.forgeIdToken = async payload => {
+      await fake.rotateKey('key-2')
+      return fake.signedIdToken(payload, { alg: 'RS256', kid: 'key-2' })
+    }
+  },
+  'whose client authenticates in the header (oidcc-client-test-client-secret-basic)': ({ metadata }) => {
+    metadata.token_endpoint_auth_methods_supported = ['client_secret_basic']
+  },
   'whose claims are at userinfo (oidcc-client-test-scope-userinfo-claims)': fake => {
     fake.userinfo = fake.profile
     fake.profile = { sub: 'ada' }
@@ -263,10 +324,17 @@ for (const [name, prepare] of Object.entries(RIGHT)) {
 function claimsAddress (fake: FakeOpenIdProvider, flag: string | null): void {
   fake.profile = { sub: 'ada', email: 'grace@example.com', name: 'Ada', picture: 'https://id.example/ada.png' }
   fake.metadata.userinfo_endpoint = undefined
-  fake.forgeIdToken = payload => jws({ alg: 'RS256', kid: 'key-1' }, JSON.stringify(payload).replace(/\}$/, flag === null ? '}' : `,"email_verified":${flag}}`), honest(fake))
+  fake.forgeIdToken = payload => jws(
+    { alg: 'RS256', kid: 'key-1' },
+    JSON.stringify(payload).replace(/\}$/, flag === null ? '}' : `,"email_verified":${flag}}`),
+    honest(fake)
+  )
 }
 
-for (const flag of ['"false"', '"TRUE"', '"True"', '"true "', '1', '"1"', '"yes"', '[]', '[true]', '{}', '{"valueOf":true}', 'false', 'null', null, 'true,"email_verified":"false"']) {
+for (const flag of [
+  '"false"', '"TRUE"', '"True"', '"true "', '1', '"1"', '"yes"', '[]', '[true]', '{}', '{"valueOf":true}', 'false',
+  'null', null, 'true,"email_verified":"false"'
+]) {
   against(`attack 18: email_verified ${flag ?? 'absent'} does not open the account that has the address`, async (t, fake, target) => {
     claimsAddress(fake, flag)
     await assertRefused(t, target, 'fake', 'account_exists', consent(fake))

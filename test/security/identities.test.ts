@@ -59,13 +59,17 @@ const POLICIES: Readonly<Record<string, LinkingPolicy>> = {
 }
 
 for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
-  t.test(`with ${storeName}`, async t => {
+  t.test(`the rules hold with ${storeName}`, async t => {
     t.test('attack 19: an attacker who registers an address first shares no account with its owner', async t => {
       const preparations: Record<string, (attacker: Browser) => Promise<unknown>> = {
         'with a password': async attacker => attacker.post('/auth/local/register', ATTACKERS_PASSWORD),
         'in another spelling': async attacker => attacker.submit('/auth/local/register', { ...ATTACKERS_PASSWORD, email: ' Victim@EXAMPLE.com ' }),
-        'as verified, by his own word': async attacker => attacker.submit('/auth/local/register', { ...ATTACKERS_PASSWORD, email_verified: 'on', role: 'member' }),
-        'and linked an identity of his own': async attacker => {
+        'as verified, by the word of the attacker': async attacker => attacker.submit('/auth/local/register', {
+          ...ATTACKERS_PASSWORD,
+          email_verified: 'on',
+          role: 'member'
+        }),
+        'and linked an identity of the attacker': async attacker => {
           await attacker.post('/auth/local/register', ATTACKERS_PASSWORD)
           await linkAt(attacker, 'own', ATTACKER)
         },
@@ -100,7 +104,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       }
     })
 
-    t.test('attack 19: an existing owner shares the account with nobody who claims the address', async t => {
+    t.test('attack 19: an existing owner shares the account with no user who claims the address', async t => {
       for (const [policy, linking] of Object.entries(POLICIES).filter(([, linking]) => typeof linking !== 'function')) {
         const { app, fake, waysIn } = await start(t, { linking, sessions: createSessionStore() })
         const [attacker, victim] = [new Browser(app), new Browser(app)]
@@ -109,7 +113,15 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
 
         t.match(await attacker.post('/auth/local/register', ATTACKERS_PASSWORD), { statusCode: 409, body: /exists/ }, policy)
         t.match(await attacker.post('/auth/local/login', ATTACKERS_PASSWORD), { statusCode: 401, body: /invalid/ }, policy)
-        t.equal((await signInAt(attacker, 'own', { subject: 'attacker-1', email: ADDRESS, emailVerified: false })).headers.location, '/account?error=account_exists', policy)
+        t.equal(
+          (await signInAt(attacker, 'own', {
+            subject: 'attacker-1',
+            email: ADDRESS,
+            emailVerified: false
+          })).headers.location,
+          '/account?error=account_exists',
+          policy
+        )
 
         t.equal(await principalIn(attacker), null, policy)
         t.strictSame(await principalIn(victim), before, policy)
@@ -120,7 +132,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
     t.test('attack 20: the owner of an address signs in when the application makes room, and the squatter keeps and leaves nothing', async t => {
       const ways = { 'by its rule for linking': true, 'by deleting the squatter after the owner has complained': false }
       for (const [way, isByRule] of Object.entries(ways)) {
-        t.test(way, async t => {
+        t.test(`the owner gets room ${way}`, async t => {
           const setting = await start(t, {
             sessions: createSessionStore(),
             linking: async (existing, identity) => {
@@ -172,9 +184,14 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
     t.test('attack 22: only a click on a page of the application starts linking', async t => {
       const ways: Record<string, Record<string, string>> = {
         'an image elsewhere': { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' },
-        'an image that somebody posted here': { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image', referer: `${BASE_URL}/forum` },
+        'an image that a user posted here': {
+          'sec-fetch-site': 'same-origin',
+          'sec-fetch-mode': 'no-cors',
+          'sec-fetch-dest': 'image',
+          referer: `${BASE_URL}/forum`
+        },
         'a link elsewhere': { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', 'sec-fetch-user': '?1' },
-        'a redirect from elsewhere, of somebody who came from here': { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', referer: `${BASE_URL}/` },
+        'a redirect from elsewhere, of a user who came from here': { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', referer: `${BASE_URL}/` },
         'a page of a sibling': { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
         'a link in a mail': { 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
         'a frame': { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
@@ -203,7 +220,13 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
           else t.match({ statusCode, body }, { statusCode: 403, body: /cross_origin/ }, way)
         }
       }
-      for (const method of ['POST', 'HEAD'] as const) t.equal((await browser.send({ method, url: '/auth/own/login?link=true', headers: FROM_OWN_PAGE })).statusCode, 404, method)
+      for (const method of ['POST', 'HEAD'] as const) {
+        t.equal(
+          (await browser.send({ method, url: '/auth/own/login?link=true', headers: FROM_OWN_PAGE })).statusCode,
+          404,
+          method
+        )
+      }
 
       if (sessions instanceof SlowSessionStore) t.notOk([...sessions.entries.keys()].some(id => id.includes('pending')), 'nothing is under way')
       t.strictSame(await principalIn(browser), before)
@@ -219,7 +242,10 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       await browser.post('/auth/local/register', ada)
       const userId = await memberIn(browser)
 
-      const spellings = ['link=1', 'link=TRUE', 'link=True', 'link=yes', 'link=on', 'link=', 'link', 'link=true%20', 'link=true%00', 'link=true&link=true', 'link=true&link=false', 'link=false&link=true']
+      const spellings = [
+        'link=1', 'link=TRUE', 'link=True', 'link=yes', 'link=on', 'link=', 'link', 'link=true%20', 'link=true%00',
+        'link=true&link=true', 'link=true&link=false', 'link=false&link=true'
+      ]
       for (const spelling of spellings) {
         for (const headers of [FROM_OWN_PAGE, { 'sec-fetch-site': 'cross-site' }]) {
           t.match(await browser.get(`/auth/own/login?${spelling}`, { ...headers, ...JSON_CLIENT }), { statusCode: 400, body: /invalid_request/ }, spelling)
@@ -232,63 +258,85 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
         t.strictSame(await waysIn(userId), ['local ada@example.com'], spelling)
       }
 
-      for (const target of ['/auth/own/login?link=true', '/auth/own/login?x=1&link=true', '/auth/own/login;link=true', '/AUTH/own/%6cogin/?%6Cink=true', `${BASE_URL}/auth/own/login?link=true`]) {
+      for (const target of [
+        '/auth/own/login?link=true',
+        '/auth/own/login?x=1&link=true',
+        '/auth/own/login;link=true',
+        '/AUTH/own/%6cogin/?%6Cink=true',
+        `${BASE_URL}/auth/own/login?link=true`
+      ]) {
         const jar = new Browser(app)
         t.equal((await jar.submit('/auth/local/login', { ...ada, next: target })).headers.location, '/', `next at the login: ${target}`)
         t.equal((await jar.submit('/auth/local/login', { ...ada, password: 'wrong', error_next: target })).statusCode, 401, `error_next: ${target}`)
-        t.equal((await jar.submit('/auth/local/login', { ...ada, password: 'wrong' }, { referer: new URL(target, BASE_URL).href })).statusCode, 401, `Referer: ${target}`)
-        t.equal((await jar.get(await leaveFor(jar, `/auth/own/login?next=${encodeURIComponent(target)}`, ATTACKER))).headers.location, '/', `next at a provider: ${target}`)
+        t.equal(
+          (await jar.submit(
+            '/auth/local/login',
+            { ...ada, password: 'wrong' },
+            { referer: new URL(target, BASE_URL).href }
+          )).statusCode,
+          401,
+          `Referer: ${target}`
+        )
+        t.equal(
+          (await jar.get(await leaveFor(
+            jar,
+            `/auth/own/login?next=${encodeURIComponent(target)}`,
+            ATTACKER
+          ))).headers.location,
+          '/',
+          `next at a provider: ${target}`
+        )
         t.equal((await jar.submit('/auth/local/revoke', { next: target })).headers.location, '/', `next at the sign-out: ${target}`)
       }
     })
 
-    t.test('attack 23: linking is finished by nobody but the user who started it', async t => {
+    t.test('attack 23: linking is finished by no user but the one who started it', async t => {
       const ADA = { email: 'ada@example.com', password: 'correct horse' }
       const BOB = { email: 'bob@example.com', password: 'battery staple' }
       type Setting = Awaited<ReturnType<typeof start>> & { browser: Browser, userId: string }
 
       /** What happens between the start and the end; who then comes back. */
       const turns: Record<string, [code: 'invalid_state' | 'unauthenticated', turn: (setting: Setting) => Promise<Browser>]> = {
-        'he signed out': ['invalid_state', async ({ browser }) => {
+        'the user signed out': ['invalid_state', async ({ browser }) => {
           await browser.post('/auth/local/revoke')
           return browser
         }],
-        'he signed out, and an old cookie comes back': ['invalid_state', async ({ app, browser }) => {
+        'the user signed out, and an old cookie comes back': ['invalid_state', async ({ app, browser }) => {
           const old = new Browser(app, browser.cookies)
           await browser.post('/auth/local/revoke')
           return old
         }],
-        'he signed out, and somebody else signed in': ['invalid_state', async ({ browser }) => {
+        'the user signed out, and another user signed in': ['invalid_state', async ({ browser }) => {
           await browser.post('/auth/local/revoke')
           await browser.post('/auth/local/login', BOB)
           return browser
         }],
-        'somebody else signed in over him': ['invalid_state', async ({ browser }) => {
+        'another user signed in over the session': ['invalid_state', async ({ browser }) => {
           await browser.post('/auth/local/login', BOB)
           return browser
         }],
-        'somebody else came from a provider over him': ['invalid_state', async ({ browser }) => {
+        'another user came from a provider over the session': ['invalid_state', async ({ browser }) => {
           await signInAt(browser, 'own', { subject: 'carol' })
           return browser
         }],
-        'it is the browser of nobody': ['invalid_state', async ({ app }) => new Browser(app)],
-        'it is the browser of somebody else': ['invalid_state', async ({ app }) => {
+        'the browser is anonymous': ['invalid_state', async ({ app }) => new Browser(app)],
+        'the browser is that of another user': ['invalid_state', async ({ app }) => {
           const other = new Browser(app)
           await other.post('/auth/local/login', BOB)
           return other
         }],
-        'his way in is gone': ['unauthenticated', async ({ app, browser, userId }) => {
+        'the sign-in method of the session is gone': ['unauthenticated', async ({ app, browser, userId }) => {
           await linkAt(browser, 'fake-twin', { subject: 'ada-at-twin' })
           await app.auth.unlink(userId, 'local')
           return browser
         }],
-        'he is gone': ['unauthenticated', async ({ app, browser, userId }) => {
+        'the user is gone': ['unauthenticated', async ({ app, browser, userId }) => {
           await app.auth.deleteUser(userId)
           return browser
         }]
       }
       for (const [turnName, [code, turn]] of Object.entries(turns)) {
-        t.test(turnName, async t => {
+        t.test(`linking does not finish when ${turnName}`, async t => {
           const setting = await start(t, { sessions: createSessionStore(), providers: [new OwnProvider('own'), new OwnProvider('fake-twin')] })
           const { app, waysIn } = setting
           const [browser, bob] = [new Browser(app), new Browser(app)]
@@ -316,7 +364,14 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       await ada.post('/auth/local/register', { email: 'ada@example.com', password: 'correct horse' })
       await signInAt(carol, 'own', { subject: 'carol', email: 'carol@example.com' })
       const [adasId, carolsId] = [await memberIn(ada), await memberIn(carol)]
-      const everything = async () => [await principalIn(ada), await waysIn(adasId), await store.findUser({ userId: adasId }), await principalIn(carol), await waysIn(carolsId), await store.findUser({ userId: carolsId })]
+      const everything = async () => [
+        await principalIn(ada),
+        await waysIn(adasId),
+        await store.findUser({ userId: adasId }),
+        await principalIn(carol),
+        await waysIn(carolsId),
+        await store.findUser({ userId: carolsId })
+      ]
       const before = await everything()
 
       for (const email of ['carol@example.com', 'ada@example.com']) {
@@ -326,7 +381,12 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       t.strictSame(await everything(), before)
 
       await app.auth.unlink(adasId, 'own')
-      for (const [userId, provider] of [[adasId, 'local'], [carolsId, 'own']] as const) await t.rejects(app.auth.unlink(userId, provider), { code: 'last_link' })
+      for (const [userId, provider] of [[adasId, 'local'], [carolsId, 'own']] as const) {
+        await t.rejects(
+          app.auth.unlink(userId, provider),
+          { code: 'last_link' }
+        )
+      }
       await t.rejects(app.auth.unlink('00000000-0000-4000-8000-000000000000', 'own'), { code: 'unknown_user' })
       t.strictSame(await everything(), before)
 
@@ -336,7 +396,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       t.equal((await waysIn(adasId)).length, 1)
     })
 
-    t.test('attack 23: a link that was taken away does not come back with its callback', async t => {
+    t.test('attack 23: a link that was removed does not come back with its callback', async t => {
       const { app, waysIn } = await start(t, { sessions: createSessionStore() })
       const browser = new Browser(app)
       await browser.post('/auth/local/register', { email: 'ada@example.com', password: 'correct horse' })
@@ -406,7 +466,7 @@ for (const [storeName, createStore] of Object.entries(STORES)) {
       }
     })
 
-    t.test('attack 21: who gets an address that a user has given up, or a user who is gone, inherits nothing', async t => {
+    t.test('attack 21: a user with an address that a user has given up, or a user who is gone, inherits nothing', async t => {
       const { app, store, fake, userId } = await withAda(t, { store: await createStore(t) })
       await comeFrom(fake, new Browser(app), { sub: '1', email: 'ada@new.example', email_verified: true })
       t.match(await store.findUser({ userId }), { email: 'ada@new.example', emailVerified: true })
@@ -425,8 +485,10 @@ for (const [storeName, createStore] of Object.entries(STORES)) {
 
     t.test('attack 24: subjects that differ in any byte are different users, at each of two providers', async t => {
       const subjects = [
-        '1', '01', '1.0', '1e0', ' 1', '1 ', 'a', 'A', 'a:b', 'a/b', 'a%2Fb', 'a\\b', '["fake","1"]', 'fake:1', '1-1', '-11', '-1-1', 'local', 'null', 'undefined', '__proto__', 'constructor', 'toString',
-        'caf\u00e9', 'cafe\u0301', '\u017f', 's', '\ufb00', 'ff', '\u00df', 'ss', '\u0130', 'i', 'I', '\u0131', '\uff11', '\u0661', 'a\u200b', 'a\u00ad', 'a\n', 'a\r\n', '%', '_', "' OR 1=1--", '"', '\u{1f600}', '\ufeff1',
+        '1', '01', '1.0', '1e0', ' 1', '1 ', 'a', 'A', 'a:b', 'a/b', 'a%2Fb', 'a\\b', '["fake","1"]', 'fake:1', '1-1',
+        '-11', '-1-1', 'local', 'null', 'undefined', '__proto__', 'constructor', 'toString',
+        'caf\u00e9', 'cafe\u0301', '\u017f', 's', '\ufb00', 'ff', '\u00df', 'ss', '\u0130', 'i', 'I', '\u0131',
+        '\uff11', '\u0661', 'a\u200b', 'a\u00ad', 'a\n', 'a\r\n', '%', '_', "' OR 1=1--", '"', '\u{1f600}', '\ufeff1',
         `${'x'.repeat(254)}1`, `${'x'.repeat(254)}2`
       ]
       const twin = await startFakeOpenIdProvider(t)
@@ -469,17 +531,33 @@ t.test('attack 25: a provider name that is not a URL segment, or has a meaning, 
   const client = { clientId: 'the-app', clientSecret: 'the client secret of the tests', discoveryUrl: 'https://id.example/.well-known/openid-configuration' }
   const own = (name: unknown): ExternalProvider => Object.assign(new OwnProvider('own'), { name })
   const names = [
-    'local', 'login', 'callback', '..', '.', 'a/b', '/', '\\', ':x', '*', 'a?b', 'a#b', '%6cogin', '__proto__', 'constructor', 'prototype', 'A B', 'A', 'Google', 'a_b', 'a.b',
+    'local', 'login', 'callback', '..', '.', 'a/b', '/', '\\', ':x', '*', 'a?b', 'a#b', '%6cogin', '__proto__',
+    'constructor', 'prototype', 'A B', 'A', 'Google', 'a_b', 'a.b',
     '', ' ', 'a ', ' a', 'a\n', 'a\0', '-a', 'a-', 'a--b', 'g\u043e\u043egle', 'caf\u00e9', 'a\u200b', 'a'.repeat(64)
   ]
   for (const name of names) {
-    t.throws(() => new OidcProvider({ ...client, name }), { name: 'OptionsError', code: 'invalid_options', message: /^name of a provider/ }, `a class: ${JSON.stringify(name)}`)
+    t.throws(
+      () => new OidcProvider({ ...client, name }),
+      { name: 'OptionsError', code: 'invalid_options', message: /^name of a provider/ },
+      `a class: ${JSON.stringify(name)}`
+    )
   }
   for (const name of [...names, 1, null, undefined, ['a'], { toString: () => 'a' }, Symbol.iterator]) {
-    await t.rejects(startApp(t, { baseUrl: BASE_URL, providers: [own(name)] }), { name: 'OptionsError', code: 'invalid_options', message: /^name of a provider/ }, `one of the application's own: ${String(typeof name === 'object' ? JSON.stringify(name) : name)}`)
+    await t.rejects(
+      startApp(t, { baseUrl: BASE_URL, providers: [own(name)] }),
+      { name: 'OptionsError', code: 'invalid_options', message: /^name of a provider/ },
+      `one of the application's own: ${String(typeof name === 'object' ? JSON.stringify(name) : name)}`
+    )
   }
   for (const providers of [[own('a'), own('a')], [own('a'), own('b'), new OidcProvider({ ...client, name: 'a' })]]) {
-    await t.rejects(startApp(t, { baseUrl: BASE_URL, providers }), { name: 'OptionsError', code: 'invalid_options', message: /^providers must have different names.*"a"/ })
+    await t.rejects(startApp(t, { baseUrl: BASE_URL, providers }), {
+      name: 'OptionsError',
+      code: 'invalid_options',
+      message: /^providers must have different names.*"a"/
+    })
   }
-  t.strictSame((await startApp(t, { baseUrl: BASE_URL, providers: ['a', 'b-1', '0', 'a'.repeat(63)].map(own) })).authProviders, ['a', 'b-1', '0', 'a'.repeat(63)])
+  t.strictSame(
+    (await startApp(t, { baseUrl: BASE_URL, providers: ['a', 'b-1', '0', 'a'.repeat(63)].map(own) })).authProviders,
+    ['a', 'b-1', '0', 'a'.repeat(63)]
+  )
 })

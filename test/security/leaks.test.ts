@@ -6,7 +6,10 @@ import SqliteDatabase from 'better-sqlite3'
 import Fastify, { type FastifyInstance, type LightMyRequestResponse, type Session } from 'fastify'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
-import authPlugin, { Auth0Provider, AuthError, type AuthStore, FacebookProvider, GitHubProvider, GoogleProvider, LocalIdentityProvider, MemoryAuthStore, MicrosoftProvider, OidcProvider, SignInRefused, SqlAuthStore } from '../../lib/index.js'
+import authPlugin, {
+  Auth0Provider, AuthError, type AuthStore, FacebookProvider, GitHubProvider, GoogleProvider, LocalIdentityProvider,
+  MemoryAuthStore, MicrosoftProvider, OidcProvider, SignInRefused, SqlAuthStore
+} from '../../lib/index.js'
 import { drops, html, json } from '../fakes/lies.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
@@ -37,7 +40,16 @@ type Secrets = Map<string, string>
 /** The ways in which a text may have been written down. */
 function spellings (secret: string): string[] {
   const json = JSON.stringify(secret).slice(1, -1)
-  return [secret, encodeURIComponent(secret), encodeURIComponent(secret).replaceAll('%20', '+'), json, JSON.stringify(json).slice(1, -1), Buffer.from(secret).toString('base64').replace(/=+$/, ''), Buffer.from(secret).toString('base64url'), Buffer.from(secret).toString('hex')]
+  return [
+    secret,
+    encodeURIComponent(secret),
+    encodeURIComponent(secret).replaceAll('%20', '+'),
+    json,
+    JSON.stringify(json).slice(1, -1),
+    Buffer.from(secret).toString('base64').replace(/=+$/, ''),
+    Buffer.from(secret).toString('base64url'),
+    Buffer.from(secret).toString('hex')
+  ]
 }
 
 /** Which secrets a text holds, with a little of what is around the first of each. */
@@ -187,7 +199,15 @@ async function goEverywhere (t: Test, watched: Watched): Promise<Witness> {
     await browser.post('/auth/local/login', wrong, headers)
     await browser.submit('/auth/local/login', wrong, headers)
     await browser.submit('/auth/local/login', { ...wrong, error_next: '/sign-in?a=b' }, headers)
-    const spoilt = ['shørte', '{"a":shørte}', '{"email":"x","password":"pass phrase of Grace ö \\"quoted\\"', '"pass phrase of Grace ö \\"quoted\\""', `{"__proto__":{},"password":${JSON.stringify(good.password)}}`, JSON.stringify({ email: [], password: good.password }), JSON.stringify({ email: 'x', password: [good.password] })]
+    const spoilt = [
+      'shørte',
+      '{"a":shørte}',
+      '{"email":"x","password":"pass phrase of Grace ö \\"quoted\\"',
+      '"pass phrase of Grace ö \\"quoted\\""',
+      `{"__proto__":{},"password":${JSON.stringify(good.password)}}`,
+      JSON.stringify({ email: [], password: good.password }),
+      JSON.stringify({ email: 'x', password: [good.password] })
+    ]
     for (const payload of spoilt) {
       for (const url of ['/auth/local/login', '/auth/local/register', '/auth/local/revoke']) {
         await browser.send({ method: 'POST', url, headers: { ...headers, 'content-type': 'application/json' }, payload })
@@ -233,7 +253,16 @@ async function goEverywhere (t: Test, watched: Watched): Promise<Witness> {
     await visitor.get('/auth/fake/login?link=true', { ...headers, 'sec-fetch-site': 'cross-site' })
     await visitor.get('/auth/fake/login?next=https://evil.test', headers)
 
-    fake.lies.set('/token', () => json(400, { error: 'invalid_client', error_description: [fake.clientSecret, ...[...secrets].filter(([name]) => /code|verifier/.test(name)).map(([, secret]) => secret).slice(-2)].join(' ') }))
+    fake.lies.set(
+      '/token',
+      () => json(400, {
+        error: 'invalid_client',
+        error_description: [
+          fake.clientSecret,
+          ...[...secrets].filter(([name]) => /code|verifier/.test(name)).map(([, secret]) => secret).slice(-2)
+        ].join(' ')
+      })
+    )
     await visitor.visit('', {}, headers)
     fake.lies.set('/token', ({ body }) => html(200, `<pre>${body}</pre>`))
     await visitor.visit('', {}, headers)
@@ -254,7 +283,14 @@ async function goEverywhere (t: Test, watched: Watched): Promise<Witness> {
       await visitor.visit('', {}, headers)
     }
     fake.idTokenClaims = { email: undefined }
-    fake.lies.set('/userinfo', () => json(401, { error: 'invalid_token', error_description: 'the-access-token is not good' }, { 'www-authenticate': 'Bearer error="invalid_token", error_description="the-access-token"' }))
+    fake.lies.set(
+      '/userinfo',
+      () => json(
+        401,
+        { error: 'invalid_token', error_description: 'the-access-token is not good' },
+        { 'www-authenticate': 'Bearer error="invalid_token", error_description="the-access-token"' }
+      )
+    )
     await visitor.visit('', {}, headers)
     fake.lies.clear()
     fake.idTokenClaims = {}
@@ -319,7 +355,7 @@ async function assertNothingShows (t: Test, watched: Watched, browser: Witness, 
 }
 
 t.test('attack 60: whatever is done, no secret is in the log, an answer, an event, a session or a document', async t => {
-  t.test('on SQLite, which fails in the end', async t => {
+  t.test('no secret leaks on SQLite, which fails in the end', async t => {
     const database = new SqliteDatabase(':memory:')
     t.teardown(() => database.close())
     const watched = await watch(t, new SqlAuthStore(database))
@@ -343,7 +379,7 @@ t.test('attack 60: whatever is done, no secret is in the log, an answer, an even
     await assertNothingShows(t, watched, browser, [...hashes, older])
   })
 
-  t.test('on Postgres, which fails in the end', async t => {
+  t.test('no secret leaks on Postgres, which fails in the end', async t => {
     const url = await emptyDatabase(t)
     const client = postgres(url, { max: 1, onnotice: () => {} })
     const watched = await watch(t, new SqlAuthStore(url))
@@ -374,9 +410,12 @@ t.test('attack 60: a callback URL reaches no log, whatever asks for it', async t
   }
 })
 
-t.test('attack 60: nor one whose query the router is told to find behind a semicolon', async t => {
+t.test('attack 60: a callback URL whose query begins at a semicolon reaches no log', async t => {
   const lines: string[] = []
-  const app = await startApp(t, { baseUrl: BASE_URL, providers: [new OwnProvider('mine')] }, { useSemicolonDelimiter: true, logger: { stream: { write: (line: string) => { lines.push(line) } } } })
+  const app = await startApp(t, { baseUrl: BASE_URL, providers: [new OwnProvider('mine')] }, {
+    useSemicolonDelimiter: true,
+    logger: { stream: { write: (line: string) => { lines.push(line) } } }
+  })
   await app.inject('/auth/mine/callback;code=the-code&state=the-state')
   t.match(lines.join(''), '/auth/mine/callback')
   t.notMatch(lines.join(''), /the-code|the-state/)
@@ -392,17 +431,28 @@ t.test('attack 60: the application shows no secret of the plugin when it is prin
 })
 
 t.test('attack 60: neither providers nor stores show their secrets when they are printed, nor do errors', async t => {
-  const secrets: Secrets = new Map([['the client secret', 'GOCSPX-a client secret of its own'], ['the secret of tokens', LOCAL_SECRET], ['the password of the database', 'hunter2-of-the-database'], ['a short secret', 'a short secret']])
+  const secrets: Secrets = new Map([
+    ['the client secret', 'GOCSPX-a client secret of its own'],
+    ['the secret of tokens', LOCAL_SECRET],
+    ['the password of the database', 'hunter2-of-the-database'],
+    ['a short secret', 'a short secret']
+  ])
   const clientId = 'the-client'
   const clientSecret = String(secrets.get('the client secret'))
   const database = 'postgres://app:hunter2-of-the-database@127.0.0.1:1/app'
   const discoveryUrl = 'https://id.example/.well-known/openid-configuration'
-  const [session, store, local] = [{ secret: SESSION_SECRET }, new SqlAuthStore(database), new LocalIdentityProvider({ secret: [LOCAL_SECRET, `${LOCAL_SECRET} before`] })]
+  const [session, store, local] = [
+    { secret: SESSION_SECRET },
+    new SqlAuthStore(database),
+    new LocalIdentityProvider({ secret: [LOCAL_SECRET, `${LOCAL_SECRET} before`] })
+  ]
   t.teardown(() => store.close())
 
   const objects = [
-    new GoogleProvider({ clientId, clientSecret }), new GitHubProvider({ clientId, clientSecret }), new MicrosoftProvider({ clientId, clientSecret }), new FacebookProvider({ clientId, clientSecret }),
-    new Auth0Provider({ clientId, clientSecret, domain: 'tenant.auth0.example' }), new OidcProvider({ name: 'dev', discoveryUrl, clientId, clientSecret }), local, store
+    new GoogleProvider({ clientId, clientSecret }), new GitHubProvider({ clientId, clientSecret }),
+    new MicrosoftProvider({ clientId, clientSecret }), new FacebookProvider({ clientId, clientSecret }),
+    new Auth0Provider({ clientId, clientSecret, domain: 'tenant.auth0.example' }),
+    new OidcProvider({ name: 'dev', discoveryUrl, clientId, clientSecret }), local, store
   ]
   for (const object of objects) t.strictSame(secretsIn(printed(object) + String(object), secrets), [], object.constructor.name)
 
@@ -440,7 +490,12 @@ t.test('attack 60: neither providers nor stores show their secrets when they are
 t.test('attack 60: what a provider\'s class throws shows no code, verifier, secret or token', async t => {
   const fake = await startFakeOpenIdProvider(t)
   const provider = fake.provider()
-  const request = { redirectUri: `${BASE_URL}/auth/fake/callback`, state: 'a state of 43 characters or so', nonce: 'a nonce of 43 characters or so', codeVerifier: 'v'.repeat(43) }
+  const request = {
+    redirectUri: `${BASE_URL}/auth/fake/callback`,
+    state: 'a state of 43 characters or so',
+    nonce: 'a nonce of 43 characters or so',
+    codeVerifier: 'v'.repeat(43)
+  }
   const secrets: Secrets = new Map([['the client secret', fake.clientSecret], ['the verifier', request.codeVerifier]])
   const lies = {
     'an echo': () => json(400, { error: 'invalid_client', error_description: [...secrets.values()].join() }),
@@ -456,7 +511,14 @@ t.test('attack 60: what a provider\'s class throws shows no code, verifier, secr
     fake.lies.set('/token', lie)
     const error: unknown = await provider.authenticate({ ...request, parameters: callback.searchParams }).then(() => null, (error: unknown) => error)
     t.ok(error instanceof AuthError, name)
-    t.strictSame(secretsIn(printed(error), new Map([...secrets, ['the access token', 'the-access-token'], ['the refresh token', 'the-refresh-token']])), [], name)
+    t.strictSame(
+      secretsIn(
+        printed(error),
+        new Map([...secrets, ['the access token', 'the-access-token'], ['the refresh token', 'the-refresh-token']])
+      ),
+      [],
+      name
+    )
     fake.lies.clear()
   }
   t.strictSame(secretsIn(printed(provider), secrets), [])

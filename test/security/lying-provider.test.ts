@@ -41,7 +41,8 @@ async function startElsewhere (t: Test): Promise<{ origin: string, visits: strin
 }
 
 // Before the rest: the clock is everybody's.
-await withEverySessionStore(t, 'attack 59: new keys are fetched once, and no more often than once a minute (oidcc-client-test-signing-key-rotation)', async (t, start) => {
+// oidcc-client-test-signing-key-rotation
+await withEverySessionStore(t, 'attack 59: new keys are fetched once, and no more often than once a minute', async (t, start) => {
   const fake = await startFake(t)
   const target = await start(fake.provider())
   await assertSignsIn(t, target, 'fake', consent(fake))
@@ -89,7 +90,7 @@ for (const path of ENDPOINTS) {
     t.strictSame(visits, [])
   })
 
-  withEverySessionStore(t, `${attack}: of an answer of ${path} without an end little is read`, async (t, start) => {
+  withEverySessionStore(t, `${attack}: little is read of an answer of ${path} without an end`, async (t, start) => {
     const fake = await startFake(t)
     const sockets = new Set<Socket | null>()
     fake.lies.set(path, (answer, response) => { sockets.add(response.socket); return neverEnds(answer, response) })
@@ -99,7 +100,7 @@ for (const path of ENDPOINTS) {
     t.ok(written.length > 0 && written.every(bytes => bytes < 20 * 1_048_576), written.join(' and '))
   })
 
-  withEverySessionStore(t, `${attack}: while ${path} hangs, everybody else goes on`, async (t, start) => {
+  withEverySessionStore(t, `${attack}: while ${path} hangs, other requests go on`, async (t, start) => {
     const fake = await startFake(t)
     const [asked, released] = [deferred(), deferred()]
     fake.lies.set(path, async answer => {
@@ -133,7 +134,7 @@ const TOKEN_ANSWERS: Record<string, Change> = {
   'a number for an access token': { access_token: 7 },
   'no token type': { token_type: undefined },
   'the token type mac': { token_type: 'mac' },
-  'the token type DPoP, which nobody asked for': { token_type: 'DPoP' },
+  'the token type DPoP, which was not asked for': { token_type: 'DPoP' },
   'the token type N_A': { token_type: 'N_A' },
   'no ID token': { id_token: undefined },
   'null for an ID token': { id_token: null },
@@ -155,7 +156,7 @@ for (const [path, answers] of Object.entries({ '/token': TOKEN_ANSWERS, '/userin
     const fake = await startFake(t)
     const target = await start(fake.provider())
     for (const [name, change] of Object.entries(answers)) {
-      await t.test(`with ${name}`, async t => {
+      await t.test(`the rules hold with ${name}`, async t => {
         fake.lies.set(path, ({ body }) => json(200, { ...JSON.parse(body), ...change }))
         await assertRefused(t, target, 'fake', 'provider_error', consent(fake))
       })
@@ -163,7 +164,7 @@ for (const [path, answers] of Object.entries({ '/token': TOKEN_ANSWERS, '/userin
   })
 }
 
-withEverySessionStore(t, 'attack 12: the access token of somebody else is shown to nobody where the ID token has the hash of the right one', async (t, start) => {
+withEverySessionStore(t, 'attack 12: the access token of another user is not used where the ID token has the hash of the right one', async (t, start) => {
   const fake = await startFake(t)
   fake.idTokenClaims = { at_hash: hashOf('the-access-token') }
   const target = await start(fake.provider())
@@ -174,16 +175,26 @@ withEverySessionStore(t, 'attack 12: the access token of somebody else is shown 
   t.equal(askedFor(fake, 'GET /userinfo'), 0)
 })
 
-const NO_URLS = ['http://id.example/x', 'file:///etc/passwd', 'javascript:alert(1)', 'data:application/json,{}', '//id.example/x', '/x', 'https://user:password@id.example/x', 'https://id.example/x#y', '', 7, null, ['https://id.example/x']]
+const NO_URLS = [
+  'http://id.example/x', 'file:///etc/passwd', 'javascript:alert(1)', 'data:application/json,{}', '//id.example/x',
+  '/x', 'https://user:password@id.example/x', 'https://id.example/x#y', '', 7, null, ['https://id.example/x']
+]
 const METADATA: Array<[member: string, values: readonly unknown[]]> = [
-  ['issuer', ['https://evil.example', 'http://id.example', 'https://id.example/x', 'https://id.example.evil.example', 'https://ID.example/../y', '', 7, null, undefined]],
+  [
+    'issuer',
+    [
+      'https://evil.example', 'http://id.example', 'https://id.example/x', 'https://id.example.evil.example',
+      'https://ID.example/../y', '', 7, null, undefined
+    ]
+  ],
   ...['authorization_endpoint', 'token_endpoint', 'jwks_uri', 'userinfo_endpoint'].map((member): [string, readonly unknown[]] => [member, NO_URLS]),
   ...['authorization_endpoint', 'token_endpoint', 'jwks_uri'].map((member): [string, readonly unknown[]] => [member, [undefined]]),
   ['id_token_signing_alg_values_supported', ['RS256', null, { RS256: true }]],
   ['token_endpoint_auth_methods_supported', ['client_secret_post', null, 7]]
 ]
 for (const [member, values] of METADATA) {
-  withEverySessionStore(t, `attack 13: a discovery document with ${values[0] === undefined ? 'no' : 'a wrong'} ${member} is refused, not kept, and leads nowhere`, async (t, start) => {
+  const wrong = values[0] === undefined ? 'no' : 'a wrong'
+  withEverySessionStore(t, `attack 13: a discovery document with ${wrong} ${member} is refused, not kept, and leads nowhere`, async (t, start) => {
     const { origin, visits } = await startElsewhere(t)
     const fake = await startFake(t, 'https://id.example')
     const { metadata } = fake
@@ -199,7 +210,7 @@ for (const [member, values] of METADATA) {
   })
 }
 
-withEverySessionStore(t, 'attack 13: parameters in an authorization endpoint replace none of ours', async (t, start) => {
+withEverySessionStore(t, 'attack 13: parameters in an authorization endpoint replace none of the plugin', async (t, start) => {
   const fake = await startFake(t)
   const ours = ['client_id', 'redirect_uri', 'response_type', 'scope', 'state', 'nonce', 'code_challenge', 'code_challenge_method']
   fake.metadata.authorization_endpoint = `${fake.issuer}/authorize?tenant=a&${ours.map(name => `${name}=evil&${name}=evil`).join('&')}`
@@ -211,12 +222,18 @@ withEverySessionStore(t, 'attack 13: parameters in an authorization endpoint rep
 
 /** The authorization response of an error, and what the browser is told. */
 const ERRORS: Array<[error: string, code: RefusalCode]> = [
-  ...['access_denied', 'interaction_required', 'login_required', 'consent_required', 'account_selection_required'].map((error): [string, RefusalCode] => [error, 'access_denied']),
+  ...[
+    'access_denied', 'interaction_required', 'login_required', 'consent_required', 'account_selection_required'
+  ].map((error): [string, RefusalCode] => [error, 'access_denied']),
   ['server_error', 'provider_unavailable'],
   ['temporarily_unavailable', 'provider_unavailable'],
-  ...['invalid_request', 'unauthorized_client', 'unsupported_response_type', 'invalid_scope', 'registration_not_supported', 'account_exists', 'made_up', 'ACCESS_DENIED', 'access_denied ', 'access_denied\r\nx-evil: 1', '<script>alert(1)</script>', '__proto__', 'constructor', 'x'.repeat(4000), '\0'].map((error): [string, RefusalCode] => [error, 'provider_error'])
+  ...[
+    'invalid_request', 'unauthorized_client', 'unsupported_response_type', 'invalid_scope',
+    'registration_not_supported', 'account_exists', 'made_up', 'ACCESS_DENIED', 'access_denied ',
+    'access_denied\r\nx-evil: 1', '<script>alert(1)</script>', '__proto__', 'constructor', 'x'.repeat(4000), '\0'
+  ].map((error): [string, RefusalCode] => [error, 'provider_error'])
 ]
-withEverySessionStore(t, 'RFC 9700: of an error of the authorization endpoint no more than a code of ours is told, and no code is redeemed', async (t, start) => {
+withEverySessionStore(t, 'RFC 9700: an error of the authorization endpoint tells no more than a known code, and redeems no code', async (t, start) => {
   const fake = await startFake(t)
   const target = await start(fake.provider())
   for (const [error, expected] of ERRORS) {
@@ -230,7 +247,7 @@ withEverySessionStore(t, 'RFC 9700: of an error of the authorization endpoint no
   t.equal(askedFor(fake, 'POST /token'), 0)
 })
 
-withEverySessionStore(t, 'RFC 9207 2.4: an error without an announced iss, with the iss of another, with a state that was not sent, or with another error is not believed', async (t, start) => {
+withEverySessionStore(t, 'RFC 9207 2.4: an error with a wrong iss, an unknown state or another error is not believed', async (t, start) => {
   const fake = await startFake(t)
   const target = await start(fake.provider())
   const denial = { code: null, error: 'access_denied' }
@@ -243,7 +260,7 @@ withEverySessionStore(t, 'RFC 9207 2.4: an error without an announced iss, with 
 
 for (const isAnnounced of [true, false]) {
   const announcement = isAnnounced ? 'announces iss' : 'announces nothing'
-  withEverySessionStore(t, `RFC 9207: a response of a provider that ${announcement} is refused with the iss of another, before its code goes anywhere`, async (t, start) => {
+  withEverySessionStore(t, `RFC 9207: a response of a provider that ${announcement} is refused with the iss of another`, async (t, start) => {
     const fake = await startFake(t)
     fake.metadata.authorization_response_iss_parameter_supported = isAnnounced
     const target = await start(fake.provider())

@@ -26,10 +26,19 @@ async function startEntra (t: Test, profile: Record<string, unknown> = {}): Prom
 
 const PROMISES: Array<[tid: string, promise: Record<string, unknown>]> = [
   [PERSONAL, { email_verified: true }],
-  ...[{}, { email_verified: true }, { email_verified: 'true' }, { xms_edov: true }, { xms_edov: '1' }, { xms_edov: 1 }, { email_verified: true, xms_edov: true, verified_primary_email: [GRACE.email] }].map((promise): [string, Record<string, unknown>] => [FABRIKAM, promise])
+  ...[
+    {},
+    { email_verified: true },
+    { email_verified: 'true' },
+    { xms_edov: true },
+    { xms_edov: '1' },
+    { xms_edov: 1 },
+    { email_verified: true, xms_edov: true, verified_primary_email: [GRACE.email] }
+  ].map((promise): [string, Record<string, unknown>] => [FABRIKAM, promise])
 ]
 for (const [tid, promise] of PROMISES) {
-  withEverySessionStore(t, `attack 14: an address that ${tid === PERSONAL ? 'somebody' : 'a foreign tenant'} wrote down, with ${JSON.stringify(promise)}, opens no account and takes none`, async (t, start) => {
+  const author = tid === PERSONAL ? 'a person' : 'a foreign tenant'
+  withEverySessionStore(t, `attack 14: an address that ${author} wrote down opens no account, with ${JSON.stringify(promise)}`, async (t, start) => {
     const entra = await startEntra(t, { tid, email: GRACE.email, preferred_username: GRACE.email })
     entra.idTokenClaims = promise
     await assertRefused(t, await start(new MicrosoftProvider(clientOf(entra))), 'microsoft', 'account_exists', atStandIn(entra))
@@ -64,7 +73,7 @@ const TENANTS: Array<[name: string, tenant: string, claims: Record<string, unkno
   ])
 ]
 for (const [name, tenant, claims] of TENANTS) {
-  withEverySessionStore(t, `attack 15: an ID token is refused ${name}`, async (t, start) => {
+  withEverySessionStore(t, `attack 15: an ID token ${name} is refused`, async (t, start) => {
     const entra = await startEntra(t)
     const target = await start(new MicrosoftProvider({ ...clientOf(entra), tenant }))
     entra.idTokenClaims = claims
@@ -86,9 +95,18 @@ withEverySessionStore(t, 'attack 15: one oid, or one sub, in three tenants is th
   t.equal(userIds.size, 3)
 })
 
-const DOMAINS: Array<[hostedDomain: string, hd: unknown]> = [...[undefined, null, '', 'example.org', 'mail.example.com', 'evil-example.com', 'example.com.evil.example', '*', ['example.com'], { 0: 'example.com' }, true].map((hd): [string, unknown] => ['example.com', hd]), ['*', undefined], ['*', ''], ['*', ['example.com']]]
+const DOMAINS: Array<[hostedDomain: string, hd: unknown]> = [
+  ...[
+    undefined, null, '', 'example.org', 'mail.example.com', 'evil-example.com', 'example.com.evil.example', '*',
+    ['example.com'], { 0: 'example.com' }, true
+  ].map((hd): [string, unknown] => ['example.com', hd]),
+  ['*', undefined],
+  ['*', ''],
+  ['*', ['example.com']]
+]
 for (const [hostedDomain, hd] of DOMAINS) {
-  withEverySessionStore(t, `attack 16: hd ${JSON.stringify(hd) ?? 'absent'} is not let in where ${hostedDomain} is, whatever the URLs say`, async (t, start) => {
+  const given = JSON.stringify(hd) ?? 'absent'
+  withEverySessionStore(t, `attack 16: hd ${given} is refused where ${hostedDomain} is admitted, whatever the URLs say`, async (t, start) => {
     const google = await new GoogleStandIn().start(t)
     google.idTokenClaims = { hd }
     const target = await start(new GoogleProvider({ ...clientOf(google), hostedDomain }))
@@ -101,7 +119,7 @@ for (const [hostedDomain, hd] of DOMAINS) {
 
 const ids = ['583231', '', 0, -1, 1.5, 1e21, 2 ** 53, null, true, [583231], {}, undefined]
 for (const id of ids) {
-  withEverySessionStore(t, `attack 17: the id ${JSON.stringify(id) ?? 'absent'} is nobody's`, async (t, start) => {
+  withEverySessionStore(t, `attack 17: the id ${JSON.stringify(id) ?? 'absent'} belongs to no user`, async (t, start) => {
     const github = await new GitHubStandIn().start(t)
     github.user.id = id
     await assertRefused(t, await start(new GitHubProvider(clientOf(github))), 'github', 'provider_error', atStandIn(github))
@@ -109,19 +127,23 @@ for (const id of ids) {
 }
 
 const EMAILS = 'GET api.github.com/user/emails'
-const listed = (...flags: object[]) => (github: GitHubStandIn) => { github.lies.set(EMAILS, () => json(200, flags.map(flags => ({ email: GRACE.email, visibility: null, ...flags })))) }
+const listed = (...flags: object[]) => (github: GitHubStandIn) => {
+  github.lies.set(EMAILS, () => json(200, flags.map(flags => ({ email: GRACE.email, visibility: null, ...flags }))))
+}
 const ADDRESSES: Record<string, (github: GitHubStandIn) => void> = {
   'the primary one and unverified': listed({ primary: true, verified: false }),
   'verified, but not the primary one': listed({ primary: false, verified: true }),
   'primary and unverified, and once more verified': listed({ primary: true, verified: false }, { primary: false, verified: true }),
   'verified in words or numbers': listed({ primary: true, verified: 'true' }, { primary: true, verified: 1 }, { primary: 'true', verified: true }),
   'in the public profile alone': github => { github.emails = [] },
-  'in the public profile of somebody who may not be asked': github => { github.grants = ['read:user'] },
+  'in the public profile of a user who may not be asked': github => { github.grants = ['read:user'] },
   'in the public profile, and the list is not found': github => { github.lies.set(EMAILS, () => apiError(404, 'Not Found')) },
-  'in the public profile, and the list is nonsense': github => { github.lies.set(EMAILS, () => json(200, [null, GRACE.email, 7, [], { primary: true, verified: true }])) }
+  'in the public profile, and the list is nonsense': github => {
+    github.lies.set(EMAILS, () => json(200, [null, GRACE.email, 7, [], { primary: true, verified: true }]))
+  }
 }
 for (const [name, prepare] of Object.entries(ADDRESSES)) {
-  withEverySessionStore(t, `attack 17: an address that is ${name} leads to nobody's account`, async (t, start) => {
+  withEverySessionStore(t, `attack 17: an address that is ${name} leads to no account`, async (t, start) => {
     const github = await new GitHubStandIn().start(t)
     github.user.email = GRACE.email
     prepare(github)

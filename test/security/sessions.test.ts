@@ -52,7 +52,13 @@ function addRoutes (app: FastifyInstance): void {
   app.get('/reports', { preHandler: app.auth.requireBearerFor({ audience: 'reports' }) }, async request => request.token)
 }
 
-async function start (t: Test, sessions: SessionStore = new MemorySessionStore(), { session, ...options }: AuthPluginOptions = {}, server: FastifyServerOptions = {}, extend: (app: FastifyInstance) => void = () => {}): Promise<Setup> {
+async function start (
+  t: Test,
+  sessions: SessionStore = new MemorySessionStore(),
+  { session, ...options }: AuthPluginOptions = {},
+  server: FastifyServerOptions = {},
+  extend: (app: FastifyInstance) => void = () => {}
+): Promise<Setup> {
   const store = new MemoryAuthStore()
   const app = await startApp(t, {
     baseUrl: 'http://app.example',
@@ -99,7 +105,7 @@ async function isPresent (store: MemoryAuthStore, email: string): Promise<boolea
 }
 
 for (const [kind, createSessions] of SESSION_STORES) {
-  t.test(`with ${kind}`, async t => {
+  t.test(`the rules hold with ${kind}`, async t => {
     for (const [way, signIn] of WAYS) {
       t.test(`attack 33: ${way} leaves an attacker who knew the session before with nothing`, async t => {
         const { app, sessions } = await start(t, createSessions())
@@ -139,7 +145,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
       })
 
       for (const [what, status, failure] of [['refuses', 403, new SignInRefused('not_invited')], ['throws', 503, new Error('a mistake')]] as const) {
-        t.test(`attack 33: ${way} signs nobody in when the hook ${what}`, async t => {
+        t.test(`attack 33: ${way} signs no user in when the hook ${what}`, async t => {
           let hook = () => {}
           const { app, store } = await start(t, createSessions(), { onSignIn: () => hook() })
           if (way === 'login') await new Browser(app).post('/auth/local/register', GRACE)
@@ -231,7 +237,13 @@ for (const [kind, createSessions] of SESSION_STORES) {
         const headers = { cookie: `svc_session=${value}`, accept: 'application/json' }
         const me = await app.inject({ url: '/me', headers })
         t.strictSame([me.statusCode, me.json().principal], [200, null], what)
-        for (const [method, url, status] of [['GET', '/private', 401], ['GET', '/refreshed', 401], ['POST', '/auth/local/token', 401], ['POST', '/auth/local/revoke', 204], ['GET', '/auth/b/callback?state=x', 400]] as const) {
+        for (const [method, url, status] of [
+          ['GET', '/private', 401],
+          ['GET', '/refreshed', 401],
+          ['POST', '/auth/local/token', 401],
+          ['POST', '/auth/local/revoke', 204],
+          ['GET', '/auth/b/callback?state=x', 400]
+        ] as const) {
           t.equal((await app.inject({ method, url, headers })).statusCode, status, `${what}: ${url}`)
         }
         const attacker = new Browser(app, new Map([['svc_session', value]]))
@@ -241,21 +253,27 @@ for (const [kind, createSessions] of SESSION_STORES) {
       t.equal(await userIdIn(browser), userId, 'the real one is still good')
     })
 
-    t.test('attack 36: of two cookies of one name the first alone counts', async t => {
+    t.test('attack 36: the first of two cookies of one name alone counts', async t => {
       const { app } = await start(t, createSessions())
       const [ada, grace] = [new Browser(app), new Browser(app)]
-      const [{ userId: adasId }, { userId: gracesId }] = [(await ada.post('/auth/local/register', ADA)).json(), (await grace.post('/auth/local/register', GRACE)).json()]
+      const [{ userId: adasId }, { userId: gracesId }] = [
+        (await ada.post('/auth/local/register', ADA)).json(),
+        (await grace.post('/auth/local/register', GRACE)).json()
+      ]
       const [adas, graces] = [ada, grace].map(({ cookies }) => cookies.get('svc_session'))
       const forged = new Signer('the secret of the attacker, 32 and more').sign(sessionIdOf(ada))
 
-      for (const [cookies, who] of [[[adas, forged], adasId], [[forged, adas], null], [['', adas], null], [[adas, ''], adasId], [[adas, graces], adasId], [[graces, adas], gracesId], [[forged, forged], null]] as const) {
+      for (const [cookies, who] of [
+        [[adas, forged], adasId], [[forged, adas], null], [['', adas], null], [[adas, ''], adasId],
+        [[adas, graces], adasId], [[graces, adas], gracesId], [[forged, forged], null]
+      ] as const) {
         const response = await app.inject({ url: '/me', headers: { cookie: cookies.map(value => `svc_session=${value}`).join('; ') } })
         t.equal(response.statusCode, 200)
         t.equal(response.json().principal?.userId ?? null, who, cookies.join(' and '))
       }
     })
 
-    t.test('attack 36: the cookie of a session that has expired in the store is nobody\'s', async t => {
+    t.test('attack 36: the cookie of a session that has expired in the store is anonymous', async t => {
       const { app } = await start(t, createSessions())
       const browser = new Browser(app)
       await browser.post('/auth/local/register', ADA)
@@ -313,7 +331,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
       t.equal((await browser.get('/admin')).statusCode, 403, 'after the next sign-in')
     })
 
-    t.test('attack 37: a session ends with the link that it came in by, at the refresh; no token is issued from then on', async t => {
+    t.test('attack 37: a session ends with the link of its sign-in, at the refresh; no token is issued from then on', async t => {
       const { app, browser, userId } = await startWithAdmin(t, createSessions())
       await linkAt(browser, 'b', { subject: 'ada-at-b' })
       const [byLink, other] = [new Browser(app), new Browser(app)]
@@ -331,7 +349,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
     })
 
     // There is no password change in this library. To take the link `local` away is what comes nearest.
-    t.test('attack 37: a removed password signs nobody in, and its sessions end at the refresh', async t => {
+    t.test('attack 37: a removed password signs no user in, and its sessions end at the refresh', async t => {
       const { app, browser, userId } = await startWithAdmin(t, createSessions())
       await linkAt(browser, 'b', { subject: 'ada-at-b' })
       await app.auth.unlink(userId, 'local')
@@ -360,7 +378,13 @@ for (const [kind, createSessions] of SESSION_STORES) {
 const SLOW_APPS: ReadonlyArray<readonly [name: string, create: (t: Test, extend: (app: FastifyInstance) => void) => Promise<FastifyInstance>]> = [
   ...SESSION_STORES.flatMap(([kind, createSessions]) => [false, true].map(rolling => [
     `${kind}${rolling ? ', rolling' : ''}`,
-    async (t: Test, extend: (app: FastifyInstance) => void) => (await start(t, createSessions(), { session: { rolling, cookie: { domain: 'app.example' } } }, {}, extend)).app
+    async (t: Test, extend: (app: FastifyInstance) => void) => (await start(
+      t,
+      createSessions(),
+      { session: { rolling, cookie: { domain: 'app.example' } } },
+      {},
+      extend
+    )).app
   ] as const)),
   ["the application's own session on the store of @fastify/session", async (t, extend) => {
     const app: FastifyInstance = Fastify()
@@ -376,8 +400,8 @@ const SLOW_APPS: ReadonlyArray<readonly [name: string, create: (t: Test, extend:
 ]
 
 for (const [kind, create] of SLOW_APPS) {
-  t.test(`with ${kind}`, async t => {
-    t.test('attack 35: who signs out stays signed out, whatever requests of the session are under way', async t => {
+  t.test(`the rules hold with ${kind}`, async t => {
+    t.test('attack 35: a user who signs out stays signed out, whatever requests of the session are under way', async t => {
       const SLOW = ['/slow', '/slow?write', '/slow?save', '/slow?refresh', '/slow?write']
       const [allArrived, goOn] = [deferred(), deferred()]
       let arrived = 0
@@ -417,7 +441,9 @@ for (const [kind, create] of SLOW_APPS) {
 
     t.test('attack 35: the cookie is cleared with the attributes that it was set with', async t => {
       const browser = new Browser(await create(t, () => {}))
-      const attributes = ({ headers }: LightMyRequestResponse) => [headers['set-cookie']].flat().map(cookie => String(cookie).split('; ').filter(part => !/^(svc_session|Expires|Max-Age)=/.test(part)))
+      const attributes = ({ headers }: LightMyRequestResponse) => [headers['set-cookie']].flat().map(cookie => String(cookie).split('; ').filter(
+        part => !/^(svc_session|Expires|Max-Age)=/.test(part)
+      ))
       const set = attributes(await browser.post('/auth/local/register', ADA))
 
       const response = await browser.post('/auth/local/revoke')
@@ -426,7 +452,7 @@ for (const [kind, create] of SLOW_APPS) {
       t.strictSame(attributes(response), set)
     })
 
-    t.test('attack 35: of many sign-outs at once one is announced', async t => {
+    t.test('attack 35: one of many sign-outs at once is announced', async t => {
       const app = await create(t, () => {})
       const revoked = eventsOf(app.auth.channel)
       const browser = new Browser(app)
@@ -497,7 +523,11 @@ interface TlsProxy {
   origin: string
   /** Where the application listens, with plain http. */
   backend: number
-  send: (method: string, path: string, headers?: OutgoingHttpHeaders, body?: string) => Promise<{ status: number | undefined, headers: IncomingHttpHeaders, body: string }>
+  send: (method: string, path: string, headers?: OutgoingHttpHeaders, body?: string) => Promise<{
+    status: number | undefined
+    headers: IncomingHttpHeaders
+    body: string
+  }>
 }
 
 async function startTlsProxy (t: Test): Promise<TlsProxy> {
@@ -544,7 +574,12 @@ for (const [what, options, server] of TLS_CASES) {
     }
     const whoHas = async (cookie: string | undefined) => JSON.parse((await proxy.send('GET', '/me', { cookie })).body).principal?.userId ?? null
 
-    const registered = await proxy.send('POST', '/auth/local/register', { ...form, referer: `${proxy.origin}/sign-up` }, new URLSearchParams({ ...ADA, next: `${proxy.origin}/welcome` }).toString())
+    const registered = await proxy.send(
+      'POST',
+      '/auth/local/register',
+      { ...form, referer: `${proxy.origin}/sign-up` },
+      new URLSearchParams({ ...ADA, next: `${proxy.origin}/welcome` }).toString()
+    )
     t.strictSame([registered.status, registered.headers.location], [303, '/welcome'], 'the origin is that of the proxy')
     const cookie = cookieOf(registered)
     const userId = await whoHas(cookie)
@@ -557,7 +592,12 @@ for (const [what, options, server] of TLS_CASES) {
     t.equal(await whoHas(cookie), userId)
 
     // What a client says of itself, the proxy says anew.
-    const again = await proxy.send('POST', '/auth/local/login', { ...form, cookie, 'x-forwarded-proto': 'http', 'x-forwarded-host': 'evil.example' }, new URLSearchParams(ADA).toString())
+    const again = await proxy.send(
+      'POST',
+      '/auth/local/login',
+      { ...form, cookie, 'x-forwarded-proto': 'http', 'x-forwarded-host': 'evil.example' },
+      new URLSearchParams(ADA).toString()
+    )
     const next = cookieOf(again)
     t.equal(await whoHas(next), userId)
     t.equal(await whoHas(cookie), null)
@@ -585,7 +625,13 @@ t.test('headers of a client that is not a trusted proxy set neither scheme nor h
   for (const [trustProxy, remoteAddress] of [[false, '127.0.0.1'], ['127.0.0.1', '203.0.113.7']] as const) {
     const { app } = await start(t, undefined, { baseUrl: undefined, providers: [] }, { trustProxy })
     const said = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'evil.example', forwarded: 'proto=https;host=evil.example' }
-    const send = async (headers: object) => app.inject({ method: 'POST', url: '/auth/local/register', remoteAddress, headers: { accept: 'application/json', ...said, ...headers }, payload: ADA })
+    const send = async (headers: object) => app.inject({
+      method: 'POST',
+      url: '/auth/local/register',
+      remoteAddress,
+      headers: { accept: 'application/json', ...said, ...headers },
+      payload: ADA
+    })
 
     t.match((await send({ origin: 'https://evil.example' })).json(), { code: 'cross_origin' })
     const response = await send({ origin: 'http://localhost' })

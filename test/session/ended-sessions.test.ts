@@ -53,7 +53,7 @@ const APPS = {
 }
 
 for (const [name, start] of Object.entries(APPS)) {
-  t.test(`with ${name}`, async t => {
+  t.test(`the rules hold with ${name}`, async t => {
     for (const path of ['/slow', '/slow?write']) {
       t.test(`a session that was ended stays ended, although ${path} was under way`, async t => {
         const gate = new EventEmitter()
@@ -131,7 +131,7 @@ t.test('a session that the application itself ends stays ended too', async t => 
   t.strictSame((await browser.get('/cart')).json(), { cart: null })
 })
 
-t.test('of a sign-in that fails because the session store does, nothing is left', async t => {
+t.test('a sign-in that fails because the session store does leaves nothing behind', async t => {
   const store = new SlowSessionStore()
   const app = await startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store } })
   const browser = new Browser(app)
@@ -149,12 +149,16 @@ t.test('of a sign-in that fails because the session store does, nothing is left'
   t.strictSame(store.sessions, [])
 })
 
-t.test('a sign-out that the session store does not take is unavailable, and no sign-out', async t => {
+t.test('a sign-out that the session store does not take is unavailable, and does not sign out', async t => {
   const store = new SlowSessionStore()
   const app = await startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store } })
   const browser = new Browser(app)
   await browser.post('/auth/local/register', USER)
-  const readOnly: SessionStore = { get: store.get.bind(store), set: (_id, _session, done) => { done(new Error('read-only')) }, destroy: (_id, done) => { done(new Error('read-only')) } }
+  const readOnly: SessionStore = {
+    get: store.get.bind(store),
+    set: (_id, _session, done) => { done(new Error('read-only')) },
+    destroy: (_id, done) => { done(new Error('read-only')) }
+  }
   const fresh = new Browser(await startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store: readOnly } }), browser.cookies)
 
   t.equal((await fresh.post('/auth/local/revoke')).json().code, 'unavailable')

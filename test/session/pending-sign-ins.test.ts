@@ -21,7 +21,7 @@ const SESSIONS = {
 }
 
 for (const [name, sessionOptions] of Object.entries(SESSIONS)) {
-  t.test(`with ${name}`, async t => {
+  t.test(`the rules hold with ${name}`, async t => {
     async function start (t: Test): Promise<Setting> {
       const [fake, other] = [await startFakeOpenIdProvider(t), await startFakeOpenIdProvider(t)]
       const providers = [fake.provider(), other.provider({ name: 'other' })]
@@ -99,7 +99,7 @@ for (const [name, sessionOptions] of Object.entries(SESSIONS)) {
       t.strictSame(landings, ['/three', '/two', '/one'])
     })
 
-    t.test('of nine pending sign-ins the oldest is dropped', async t => {
+    t.test('the oldest of nine pending sign-ins is dropped', async t => {
       const { app, fake } = await start(t)
       const browser = new Browser(app)
       const callbacks: string[] = []

@@ -66,7 +66,13 @@ class FailingSessionStore extends SlowSessionStore {
 
 async function start (t: Test, sessions: SlowSessionStore, provider = new OwnProvider('a'), cookie = {}) {
   const store = new MemoryAuthStore()
-  const app = await startApp(t, { baseUrl: 'http://localhost:3000', providers: [provider], local: localProvider(), store, session: { secret: SESSION_SECRET, store: sessions, cookie } }, {}, app => {
+  const app = await startApp(t, {
+    baseUrl: 'http://localhost:3000',
+    providers: [provider],
+    local: localProvider(),
+    store,
+    session: { secret: SESSION_SECRET, store: sessions, cookie }
+  }, {}, app => {
     app.get('/admin', { preHandler: app.auth.requireClaims({ role: 'admin' }) }, async () => 'administration')
     app.get('/refresh', { preHandler: app.auth.refresh }, async () => 'refreshed')
   })
@@ -117,7 +123,7 @@ t.test('attack 35: a sign-in under way ends when the user signs out meanwhile', 
   await assertNobody(t, sessions, tab, browser)
 })
 
-t.test('attack 35: also when it is just about to write its session', async t => {
+t.test('attack 35: a sign-in that is just about to write its session ends when the user signs out', async t => {
   class WaitingSessionStore extends SlowSessionStore {
     waits = false
     readonly asked = deferred()
@@ -177,7 +183,7 @@ t.test('a form that is sent twice at once signs in both times', async t => {
   }
 })
 
-t.test('attack 35: so does the linking of an identity', async t => {
+t.test('attack 35: the linking of an identity ends when the user signs out meanwhile', async t => {
   const provider = new WaitingProvider('end')
   const { app, store, browser } = await start(t, new SlowSessionStore(), provider)
   const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
@@ -230,7 +236,11 @@ t.test('attack 35: a sign-in that is started during a sign-out fails', async t =
 })
 
 t.test('a session that would expire while the user is at the provider is kept', async t => {
-  const app = await startApp(t, { baseUrl: 'https://app.example', providers: [new OwnProvider('a')], session: { secret: SESSION_SECRET, cookie: { maxAge: 5 * 60_000 } } })
+  const app = await startApp(t, {
+    baseUrl: 'https://app.example',
+    providers: [new OwnProvider('a')],
+    session: { secret: SESSION_SECRET, cookie: { maxAge: 5 * 60_000 } }
+  })
   const browser = new Browser(app)
   await leaveFor(browser, '/auth/a/login', { subject: '1' })
   advanceClock(t, 4 * 60_000)
@@ -324,7 +334,11 @@ t.test('attack 35: a refresh ends a session for good, also when another request 
   await app.register(authPlugin, { store })
   const [asked, saves] = [deferred(), deferred()]
   // As somebody who signed in through another process of the application: this one has not seen the store yet.
-  app.get('/sign-in', async request => { request.session.svcAuth = { principal: { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'a', claims: { sub: '1' } } } })
+  app.get('/sign-in', async request => {
+    request.session.svcAuth = {
+      principal: { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'a', claims: { sub: '1' } }
+    }
+  })
   app.get('/slow', async request => {
     asked.resolve()
     await saves.promise

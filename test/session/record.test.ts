@@ -24,7 +24,7 @@ async function startOwnApp (t: Test, user: object): Promise<Browser> {
   return new Browser(app)
 }
 
-t.test('a session.user of the application signs nobody in, whatever it looks like, and stays', async t => {
+t.test('a session.user of the application signs no user in, whatever it looks like, and stays', async t => {
   for (const user of [{ name: 'max' }, { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'local', claims: { sub: '1', role: 'admin' } }]) {
     const browser = await startOwnApp(t, user)
     await browser.get('/visit')
@@ -44,7 +44,7 @@ t.test('a session.user that the application sets beside a signed-in user stays, 
   t.strictSame((await browser.get('/session')).json(), { name: 'max' })
 })
 
-t.test('a part of the session that is not in the form of the plugin signs nobody in', async t => {
+t.test('a part of the session that is not in the form of the plugin signs no user in', async t => {
   for (const svcAuth of [null, 7, {}, { principal: null }, { principal: { userId: 7 } }, { principal: { userId: 'ada' } }]) {
     const app: FastifyInstance = Fastify()
     t.teardown(() => app.close())

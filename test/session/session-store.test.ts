@@ -9,10 +9,13 @@ import { Turns } from '../../lib/base/turns.js'
 import { deferred } from '../helpers/deferred.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
-const session = (user: string): Session => ({ cookie: { originalMaxAge: null }, svcAuth: { principal: { userId: user, provider: 'local', claims: { sub: user } } } })
+const session = (user: string): Session => ({
+  cookie: { originalMaxAge: null },
+  svcAuth: { principal: { userId: user, provider: 'local', claims: { sub: user } } }
+})
 
-t.test('the session store of one process', async t => {
-  t.test('hands out copies', async t => {
+t.test('the session store of one process keeps copies for a time', async t => {
+  t.test('the session store of one process hands out copies', async t => {
     const store = new MemorySessionStore()
     const stored = session('ada')
     store.set('1', stored, () => {})
@@ -22,7 +25,7 @@ t.test('the session store of one process', async t => {
     t.equal((await readEntry(store, '1'))?.svcAuth?.principal.userId, 'ada')
   })
 
-  t.test('lets entries end with their cookie, and forgets them', async t => {
+  t.test('the session store lets entries end with their cookie, and forgets them', async t => {
     const store = new MemorySessionStore()
     const now = Date.now()
     await writeEntry(store, 'short', {}, 1000)
@@ -39,7 +42,7 @@ t.test('the session store of one process', async t => {
     t.ok(await readEntry(store, 'session'), 'a session without an end stays')
   })
 
-  t.test('attack 32: keeps at most 50,000 entries of visitors, the latest, and all of people who are signed in', async t => {
+  t.test('attack 32: the session store keeps the latest 50,000 entries of visitors, and all of signed-in users', async t => {
     const store = new MemorySessionStore()
     const visit = (id: number | string) => { store.set(String(id), { cookie: { originalMaxAge: null } }, () => {}) }
     visit('first')
@@ -96,7 +99,7 @@ t.test('a sign-out that fails says what has failed, also when its note cannot be
   await t.rejects(withSignOutNoted(store, '1', fails), { message: 'down' })
 })
 
-t.test('attack 59: a session that is written so late that nobody waits any more does not outlive its end', async t => {
+t.test('attack 59: a session that is written when no request waits any more does not outlive its end', async t => {
   const entries = new Map<string, Session>()
   const written = deferred()
   const late = deferred()
@@ -145,10 +148,10 @@ t.test('a store that reports a missing entry as ENOENT has none, one that fails 
   }
 })
 
-t.test('ended sessions', async t => {
+t.test('ended sessions stay ended', async t => {
   const set = (store: CallbackStore, id: string) => new Promise<unknown>(resolve => { store.set(id, session('ada'), resolve) })
 
-  t.test('cannot be saved again, also by another process on the same store', async t => {
+  t.test('an ended session cannot be saved again, also by another process on the same store', async t => {
     const shared = new SlowSessionStore()
     const process = () => {
       const store: CallbackStore = { get: shared.get.bind(shared), set: shared.set.bind(shared), destroy: shared.destroy.bind(shared) }
@@ -164,7 +167,7 @@ t.test('ended sessions', async t => {
     t.equal(shared.sessions.length, 0)
   })
 
-  t.test('do not come back for a moment either', async t => {
+  t.test('an ended session does not come back for a moment either', async t => {
     const store = new SlowSessionStore()
     const written: string[] = []
     const { set: original } = store
@@ -175,7 +178,7 @@ t.test('ended sessions', async t => {
     t.notOk(written.includes('1'))
   })
 
-  t.test('are marked once, however often the store is given', async t => {
+  t.test('ended sessions are marked once, however often the store is given', async t => {
     const store = new SlowSessionStore()
     keepEnded(store)
     const { set: wrapped } = store

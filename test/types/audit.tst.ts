@@ -12,7 +12,7 @@ describe('the payload of an audit event', () => {
     expect<keyof AuditEvents>().type.toBe<'registration' | 'sign-in' | 'failure' | 'link' | 'unlink' | 'grant' | 'withdraw' | 'deletion' | 'revoke'>()
   })
 
-  test('says to whom it happened and how', () => {
+  test('says to which user it happened and how', () => {
     expect<Members<AuditEvents['registration']>>().type.toBe<Members<{ userId: string, provider: string } & Origin>>()
     expect<Members<AuditEvents['sign-in']>>().type.toBe<Members<{ userId: string, provider: string, by: 'provider' | 'application' } & Origin>>()
     expect<Members<AuditEvents['failure']>>().type.toBe<Members<{ provider: string, code: string } & Origin>>()

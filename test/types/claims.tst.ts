@@ -1,5 +1,7 @@
 import Fastify from 'fastify'
-import authPlugin, { type AuditEvents, type AuthorizationClaimName, type AuthorizationClaims, type AuthStore, type Claims, type JsonValue } from 'fastify-svc-auth'
+import authPlugin, {
+  type AuditEvents, type AuthorizationClaimName, type AuthorizationClaims, type AuthStore, type Claims, type JsonValue
+} from 'fastify-svc-auth'
 import * as postgres from 'fastify-svc-auth/schema/postgres'
 import * as sqlite from 'fastify-svc-auth/schema/sqlite'
 import { describe, expect, test } from 'tstyche'

@@ -1,6 +1,9 @@
 import type { EventEmitter } from 'node:events'
 import Fastify, { type FastifyReply, type FastifyRequest, type Session } from 'fastify'
-import { type Auth, type AuthEvents, Authorization, type AuthorizationClaims, type AuthStore, type Claims, type Link, type LocalIdentityProvider, MemoryAuthStore, type Principal, type TokenClaims, type User } from 'fastify-svc-auth'
+import {
+  type Auth, type AuthEvents, Authorization, type AuthorizationClaims, type AuthStore, type Claims, type Link,
+  type LocalIdentityProvider, MemoryAuthStore, type Principal, type TokenClaims, type User
+} from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 
 const app = Fastify()
@@ -96,7 +99,7 @@ describe('app.auth', () => {
     expect(auth.withdraw).type.not.toBeCallableWith('id', { role: 'admin' })
   })
 
-  test('lists and removes the ways in, and deletes users', () => {
+  test('lists and removes sign-in methods, and deletes users', () => {
     expect(auth.links('id')).type.toBe<Promise<Link[]>>()
     expect(auth.unlink('id', 'google')).type.toBe<Promise<Link[]>>()
     expect(auth.unlink).type.not.toBeCallableWith('id')
@@ -111,7 +114,13 @@ describe('app.auth', () => {
 
   test('makes the path of a login', () => {
     expect(auth.signInUrl('google')).type.toBe<string>()
-    expect(auth.signInUrl).type.toBeCallableWith('google', { next: '/', loginHint: 'ada@example.com', prompt: 'consent', maxAge: 60, scopes: ['calendar'] as const })
+    expect(auth.signInUrl).type.toBeCallableWith('google', {
+      next: '/',
+      loginHint: 'ada@example.com',
+      prompt: 'consent',
+      maxAge: 60,
+      scopes: ['calendar'] as const
+    })
     expect(auth.signInUrl).type.toBeCallableWith('google', { loginHint: undefined })
     expect(auth.signInUrl).type.not.toBeCallableWith('google', { hint: 'ada@example.com' })
     expect(auth.signInUrl).type.not.toBeCallableWith('google', { maxAge: '60' })

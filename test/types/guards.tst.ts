@@ -1,4 +1,7 @@
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyPluginCallback, type FastifyReply, type FastifyRequest, type FastifyTypeProvider } from 'fastify'
+import Fastify, {
+  type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyPluginCallback, type FastifyReply,
+  type FastifyRequest, type FastifyTypeProvider
+} from 'fastify'
 import authPlugin, { type AnyReply, type AnyRequest, type Guard, type Principal, type RequiredClaims, type TokenClaims, type TokenUse } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 import { type Static, type TSchema, Type } from 'typebox'
@@ -45,7 +48,11 @@ describe('what a guard is made for', () => {
 
   test('anyOf takes guards, of the application too', () => {
     expect(auth.anyOf(auth.requireUser)).type.toBe<Guard>()
-    expect(auth.anyOf).type.toBeCallableWith(auth.requireBearer, auth.requireClaims({ role: 'admin' }), async (request: FastifyRequest) => { request.log.info('asked') })
+    expect(auth.anyOf).type.toBeCallableWith(
+      auth.requireBearer,
+      auth.requireClaims({ role: 'admin' }),
+      async (request: FastifyRequest) => { request.log.info('asked') }
+    )
     expect(auth.anyOf).type.not.toBeCallableWith()
     expect(auth.anyOf).type.not.toBeCallableWith(auth.requireClaims)
     expect(auth.anyOf).type.not.toBeCallableWith([auth.requireUser])
@@ -146,7 +153,11 @@ describe('guards stand on routes', () => {
       expect(request.body).type.toBe<{ title: string }>()
       return { id: 1 }
     })
-    typed.post('/', { schema, onRequest: typed.auth.requireBearer, preHandler: [typed.auth.refresh, typed.auth.requireClaims({ role: 'admin' })] }, async request => {
+    typed.post('/', {
+      schema,
+      onRequest: typed.auth.requireBearer,
+      preHandler: [typed.auth.refresh, typed.auth.requireClaims({ role: 'admin' })]
+    }, async request => {
       expect(request.body).type.toBe<{ title: string }>()
       expect(request.principal).type.toBe<Principal | null>()
       return { id: 1 }

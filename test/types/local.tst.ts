@@ -1,5 +1,9 @@
 import type { JsonWebKey } from 'node:crypto'
-import { type Argon2Options, type Caller, type JsonValue, type Jwk, LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck, type Principal, type PublicJwk, type RegistrationPolicy, type TokenClaims, type TokenUse, TokenVerifier } from 'fastify-svc-auth'
+import {
+  type Argon2Options, type Caller, type JsonValue, type Jwk, LocalIdentityProvider, type LocalIdentityProviderOptions,
+  type PasswordCheck, type Principal, type PublicJwk, type RegistrationPolicy, type TokenClaims, type TokenUse,
+  TokenVerifier
+} from 'fastify-svc-auth'
 import type { JWK } from 'jose'
 import { describe, expect, test } from 'tstyche'
 
@@ -54,7 +58,7 @@ describe('LocalIdentityProvider', () => {
     expect<PasswordCheck>().type.not.toBeAssignableFrom<(password: Buffer) => boolean>()
   })
 
-  test('takes for whom a password is hashed', () => {
+  test('takes the user for whose password a hash is made', () => {
     const caller: Caller = { address: '192.0.2.1', signal: AbortSignal.timeout(1000) }
     expect(local.hashPassword('password', { email: 'ada@example.com' }, caller)).type.toBe<Promise<string>>()
     expect(local.rehashPassword).type.toBeCallableWith('password', { signal: caller.signal })

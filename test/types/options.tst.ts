@@ -1,8 +1,10 @@
 import fastifySession from '@fastify/session'
 import Fastify, { type FastifyRequest } from 'fastify'
 import authPlugin, {
-  authPlugin as namedPlugin, type AuthPluginOptions, type AuthStore, type ExternalProvider, GoogleProvider, type LinkHook, type Linking, type LinkingPolicy, type LinkingRule, LocalIdentityProvider, MemoryAuthStore,
-  type Principal, type ProviderIdentity, type ProviderTokens, type RateLimitOptions, type SessionOptions, type SignIn, type SignInHook, SignInRefused, SqlAuthStore, type User
+  authPlugin as namedPlugin, type AuthPluginOptions, type AuthStore, type ExternalProvider, GoogleProvider,
+  type LinkHook, type Linking, type LinkingPolicy, type LinkingRule, LocalIdentityProvider, MemoryAuthStore,
+  type Principal, type ProviderIdentity, type ProviderTokens, type RateLimitOptions, type SessionOptions, type SignIn,
+  type SignInHook, SignInRefused, SqlAuthStore, type User
 } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 
@@ -42,7 +44,12 @@ describe('register', () => {
 
 describe('the option', () => {
   test('that a setting may leave out can be undefined', () => {
-    expect<AuthPluginOptions>().type.toBeAssignableFrom<{ baseUrl: string | undefined, local: LocalIdentityProvider | undefined, store: AuthStore | undefined, loginPage: string | undefined }>()
+    expect<AuthPluginOptions>().type.toBeAssignableFrom<{
+      baseUrl: string | undefined
+      local: LocalIdentityProvider | undefined
+      store: AuthStore | undefined
+      loginPage: string | undefined
+    }>()
     expect(LocalIdentityProvider).type.toBeConstructableWith({ secret: process.env.LOCAL_IDP_SECRET, issuer: process.env.ISSUER })
   })
 

@@ -1,7 +1,10 @@
 import Fastify from 'fastify'
 import authPlugin, {
-  Auth0Provider, type Auth0ProviderOptions, AuthError, type AuthorizationRequest, type AuthorizationResponse, type ClientAuthentication, type ExternalProvider, FacebookProvider, type FacebookProviderOptions, GitHubProvider, type GitHubProviderOptions,
-  GoogleProvider, type GoogleProviderOptions, type Identity, MicrosoftProvider, type MicrosoftProviderOptions, OAuth2Provider, type OAuth2ProviderOptions, OidcProvider, type OidcProfile, type OidcProviderOptions,
+  Auth0Provider, type Auth0ProviderOptions, AuthError, type AuthorizationRequest, type AuthorizationResponse,
+  type ClientAuthentication, type ExternalProvider, FacebookProvider, type FacebookProviderOptions, GitHubProvider,
+  type GitHubProviderOptions,
+  GoogleProvider, type GoogleProviderOptions, type Identity, MicrosoftProvider, type MicrosoftProviderOptions,
+  OAuth2Provider, type OAuth2ProviderOptions, OidcProvider, type OidcProfile, type OidcProviderOptions,
   type ProviderApi, type ProviderOptions, type ProviderTokens, providersFromEnv, type SignInParameters, type UncheckedIdentity
 } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'

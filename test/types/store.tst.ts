@@ -6,7 +6,8 @@ import { drizzle as drizzleNodePostgres } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { drizzle as drizzlePostgres } from 'drizzle-orm/postgres-js'
 import {
-  type AuthorizationClaims, type AuthStore, type Credential, type DrizzlePostgres, type DrizzleSqlite, type IdentityClaims, type Link, type LinkedIdentity, MemoryAuthStore, type NewUser, type PostgresClient, SqlAuthStore,
+  type AuthorizationClaims, type AuthStore, type Credential, type DrizzlePostgres, type DrizzleSqlite,
+  type IdentityClaims, type Link, type LinkedIdentity, MemoryAuthStore, type NewUser, type PostgresClient, SqlAuthStore,
   type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection, type User, type UserQuery
 } from 'fastify-svc-auth'
 import * as postgresSchema from 'fastify-svc-auth/schema/postgres'

@@ -9,7 +9,11 @@ test('an administrator is signed in, and a user of a provider', async t => {
   t.after(() => provider.close())
   const app = Fastify()
   t.after(() => app.close())
-  await app.register(authPlugin, { baseUrl: 'https://app.example', providers: [provider.provider()], session: { secret: 'one of more than 32 characters, for tests' } })
+  await app.register(authPlugin, {
+    baseUrl: 'https://app.example',
+    providers: [provider.provider()],
+    session: { secret: 'one of more than 32 characters, for tests' }
+  })
   app.get('/admin', { preHandler: app.auth.requireClaims({ role: 'admin' }) }, async () => 'in')
 
   const admin = await app.inject({ url: '/admin', headers: await signedIn(app, { claims: { role: 'admin' } }) })
