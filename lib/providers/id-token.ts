@@ -9,17 +9,23 @@ import { unacceptable } from './failures.js'
  * that oauth4webapi leaves to its caller.
  *
  * @param tokens a token response that was processed with `requireIdToken`
+ * @param options.checksAge whether `max_age` was asked for, so that `auth_time` counts
  * @throws AuthError `provider_error`
  */
 export function acceptedIdToken (
-  tokens: oauth.TokenEndpointResponse, { client_id: clientId }: oauth.Client
+  tokens: oauth.TokenEndpointResponse, { client_id: clientId }: oauth.Client, { checksAge }: { checksAge: boolean }
 ): oauth.IDToken {
   const claims = oauth.getValidatedIdTokenClaims(tokens)
+  const latest = Date.now() / 1000 + CLOCK_TOLERANCE
   // Never undefined with requireIdToken.
-  if (claims === undefined || claims.iat > Date.now() / 1000 + CLOCK_TOLERANCE) {
+  if (claims === undefined || claims.iat > latest) {
     throw unacceptable('the ID token was issued in the future: check the clock of this machine')
   }
-  const { azp, at_hash: accessTokenHash } = claims
+  const { azp, at_hash: accessTokenHash, auth_time: authTime = 0 } = claims
+  // oauth4webapi checks only that it is not too old.
+  if (checksAge && authTime > latest) {
+    throw unacceptable('the auth_time of the ID token is in the future, so it says nothing about max_age')
+  }
   if (azp !== undefined && azp !== clientId) {
     throw unacceptable('the ID token was issued to another client: its azp is not the clientId')
   }

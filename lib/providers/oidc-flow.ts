@@ -38,12 +38,15 @@ const CLAIMS_OF_SCOPE: Readonly<Record<string, readonly string[]>> = {
   profile: ['name', 'picture']
 }
 
+/** Seconds since the user last authenticated at the provider. */
+type MaxAge = number | typeof oauth.skipAuthTimeCheck
+
 /** Runs the authorization code flow of OpenID Connect (Core 3.1) with one provider. */
 export class OidcFlow {
   readonly #flow: AuthorizationCodeFlow
   readonly #discovery: Discovery
   readonly #usesUserinfo: boolean
-  readonly #maxAge: number | typeof oauth.skipAuthTimeCheck
+  readonly #maxAge: MaxAge
   readonly #keysHttp: BackChannel
   #keys: oauth.ExportedJWKSCache = { jwks: { keys: [] }, uat: 0 }
 
@@ -68,9 +71,11 @@ export class OidcFlow {
     const sent = this.#flow.secretsOf(response)
     try {
       const server = await this.#discovery.metadata()
-      const tokens = await this.#tokens(server, response)
+      const maxAge = response.maxAge ?? this.#maxAge
+      const tokens = await this.#tokens(server, response, maxAge)
       sent.push(tokens.access_token)
-      const { sub, ...claims } = acceptedIdToken(tokens, this.#flow.client)
+      const checksAge = maxAge !== oauth.skipAuthTimeCheck
+      const { sub, ...claims } = acceptedIdToken(tokens, this.#flow.client, { checksAge })
       // An empty claim of the ID token must not hide the one of userinfo.
       const idToken = { ...presentClaims(claims), sub }
       const profile = await this.#withUserinfo(server, tokens.access_token, idToken)
@@ -85,13 +90,13 @@ export class OidcFlow {
    * signature.
    */
   async #tokens (
-    server: oauth.AuthorizationServer, authorizationResponse: AuthorizationResponse
+    server: oauth.AuthorizationServer, authorizationResponse: AuthorizationResponse, maxAge: MaxAge
   ): Promise<oauth.TokenEndpointResponse> {
     const response = await this.#flow.redeem(server, authorizationResponse)
     const issuer = await withTenantOf(response, server)
     const tokens = await oauth.processAuthorizationCodeResponse(issuer, this.#flow.client, response, {
       expectedNonce: authorizationResponse.nonce,
-      maxAge: authorizationResponse.maxAge ?? this.#maxAge,
+      maxAge,
       requireIdToken: true,
       recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES
     })
