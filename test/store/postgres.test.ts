@@ -53,7 +53,11 @@ const ENGINES: Record<string, (t: Test) => Promise<Place>> = {
 }
 
 /** The engines that differ most from each other: both drivers, with types and without. On a URL each store has its own connections, which cost most. */
-const SOME_ENGINES = ['a client of the package postgres', 'a client of the package postgres with types and transformations of its own', 'Drizzle on node-postgres']
+const SOME_ENGINES = [
+  'a client of the package postgres',
+  'a client of the package postgres with types and transformations of its own',
+  'Drizzle on node-postgres'
+]
 const PROCESSES = isThorough ? 20 : 4
 /** What a process with a store needs only when it is called: loaded before, many processes get to the tables at the same moment. */
 const LOADED_BEFORE = ['--import', new URL('../../lib/store/postgres/open.ts', import.meta.url).href]

@@ -9,7 +9,11 @@ import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 const github = new GitHubProvider({ clientId: 'an-id', clientSecret: 'a secret' })
 
 /** An application of the kind that tests are for: it asks for a user, and for a claim. */
-async function guardedApp (t: Test, options: AuthPluginOptions = {}, before: (app: FastifyInstance) => Promise<void> = async () => {}): Promise<FastifyInstance> {
+async function guardedApp (
+  t: Test,
+  options: AuthPluginOptions = {},
+  before: (app: FastifyInstance) => Promise<void> = async () => {}
+): Promise<FastifyInstance> {
   const app = Fastify()
   t.teardown(() => app.close())
   await before(app)
@@ -77,7 +81,9 @@ t.test('the user has no password that signs in', async t => {
 
 const SESSIONS: Record<string, [options: AuthPluginOptions, before?: (app: FastifyInstance) => Promise<void>]> = {
   'cookies for https: alone': [{ session, baseUrl: 'https://app.example', providers: [github] }],
-  'a cookie with a prefix that each answer renews': [{ session: { ...session, rolling: true, saveUninitialized: true, cookieName: 'sid', cookiePrefix: 's:' } }],
+  'a cookie with a prefix that each answer renews': [
+    { session: { ...session, rolling: true, saveUninitialized: true, cookieName: 'sid', cookiePrefix: 's:' } }
+  ],
   'several secrets': [{ session: { secret: [SESSION_SECRET, 'the session secret of another year'] } }],
   'another prefix': [{ session, prefix: '/id' }],
   'a @fastify/session of its own': [{}, async app => {
@@ -152,7 +158,7 @@ t.test('an application without the plugin is refused', async t => {
   await t.rejects(signedIn(app), { code: 'invalid_options', message: /^signedIn takes an application that has registered fastify-svc-auth/ })
 })
 
-t.test('the request that signed in signs nobody in again', async t => {
+t.test('the request that signed in does not sign in again', async t => {
   const requests: Array<{ url: string, headers: Record<string, string | string[] | undefined> }> = []
   const app = await startApp(t, {}, {}, app => { app.addHook('onRequest', async ({ url, headers }) => { requests.push({ url, headers }) }) })
   await signedIn(app)

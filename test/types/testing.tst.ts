@@ -2,7 +2,10 @@ import { createServer } from 'node:http'
 import { test as nodeTest } from 'node:test'
 import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fastify'
 import { MemoryAuthStore, type OidcProvider } from 'fastify-svc-auth'
-import { type ProviderFault, type ProviderSignIn, type SignedInHeaders, type TestProvider, authStoreContract, signedIn, startProvider } from 'fastify-svc-auth/testing'
+import {
+  type ProviderFault, type ProviderSignIn, type SignedInHeaders, type TestProvider, authStoreContract, signedIn,
+  startProvider
+} from 'fastify-svc-auth/testing'
 import t from 'tap'
 import { describe, expect, test } from 'tstyche'
 

@@ -6,7 +6,12 @@ const sqlite = require('fastify-svc-auth/schema/sqlite')
 const app = Fastify()
 const local = new LocalIdentityProvider({ secret: 'a secret of more than 32 characters' })
 app.register(authPlugin, { local, session: { secret: 'another one of more than 32 characters' } })
-app.inject({ method: 'POST', url: '/auth/local/register', payload: { email: 'ada@example.com', password: 'correct horse' }, headers: { accept: 'application/json' } })
+app.inject({
+  method: 'POST',
+  url: '/auth/local/register',
+  payload: { email: 'ada@example.com', password: 'correct horse' },
+  headers: { accept: 'application/json' }
+})
   .then(response => {
     if (response.statusCode !== 201) throw new Error(response.body)
     if (postgres.users.userId.name !== 'user_id' || sqlite.users.userId.name !== 'user_id') throw new Error('a table is not the one of the schema')
