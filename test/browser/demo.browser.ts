@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { ExampleProcess, settingsFor, startExample } from '../examples/example-process.js'
 import { startChromium } from './chromium.js'
-import { Visitor, barriersOn } from './visitor.js'
+import { Visitor, barriersOn, inEachLook } from './visitor.js'
 
 const SCREENSHOTS = process.env.SCREENSHOTS
 
@@ -60,8 +60,13 @@ async function arrival (page: Page, path: string): Promise<string> {
   return page.url().slice(url.length)
 }
 
+/** Takes the pictures of a page: on a desk and on a phone, light and dark. */
 async function show (page: Page, name: string): Promise<void> {
-  if (SCREENSHOTS !== undefined) await page.screenshot({ path: `${SCREENSHOTS}/${name}.png`, fullPage: true })
+  if (SCREENSHOTS === undefined) return
+  await page.mouse.move(0, 0)
+  await inEachLook(page, async ({ device, colorScheme }) => {
+    await page.screenshot({ path: `${SCREENSHOTS}/${name}-${device}-${colorScheme}.png`, fullPage: true })
+  })
 }
 
 scene('a user registers, signs out, mistypes the password, and signs in', async (t, arrive) => {

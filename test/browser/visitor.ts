@@ -8,6 +8,13 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const PHONE = { width: 360, height: 740 }
 const DESK = { width: 1024, height: 768 }
 
+/** How a page is looked at. */
+interface Look {
+  device: string
+  width: number
+  colorScheme: 'light' | 'dark'
+}
+
 /** A user with a browser profile of their own, which records what goes wrong. */
 export class Visitor {
   /** Errors of the console and violations of the Content-Security-Policy. */
@@ -33,23 +40,31 @@ export class Visitor {
   }
 }
 
-/** What axe-core finds wrong with a page, and whether it has to be scrolled sideways, on a desk and on a phone, light and dark. */
-export async function barriersOn (page: Page): Promise<string[]> {
-  const barriers: string[] = []
-  await page.evaluate(AXE)
-  for (const viewport of [DESK, PHONE]) {
+/** Calls a function with the page as it is on a desk and on a phone, light and dark; then it is light on a desk. */
+export async function inEachLook (page: Page, act: (look: Look) => Promise<void>): Promise<void> {
+  for (const [device, viewport] of Object.entries({ desk: DESK, phone: PHONE })) {
     await page.setViewportSize(viewport)
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme })
-      // As text, for the types of a page are not those of this project.
-      const found: string[] = await page.evaluate(
-        'axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ": " + html)))'
-      )
-      const isWider: boolean = await page.evaluate('document.scrollingElement.scrollWidth > innerWidth')
-      barriers.push(...found.map(violation => `${colorScheme}, ${viewport.width} px: ${violation}`), ...isWider ? [`wider than ${viewport.width} px`] : [])
+      await act({ device, width: viewport.width, colorScheme })
     }
   }
   await page.setViewportSize(DESK)
   await page.emulateMedia({ colorScheme: 'light' })
+}
+
+/** What axe-core finds wrong with a page, and whether it has to be scrolled sideways, on a desk and on a phone, light and dark. */
+export async function barriersOn (page: Page): Promise<string[]> {
+  const barriers: string[] = []
+  await page.evaluate(AXE)
+  await inEachLook(page, async ({ colorScheme, width }) => {
+    // As text, for the types of a page are not those of this project.
+    const found: string[] = await page.evaluate(`axe.run().then(({ violations }) => {
+      return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ": " + html))
+    })`)
+    const isWider: boolean = await page.evaluate('document.scrollingElement.scrollWidth > innerWidth')
+    barriers.push(...found.map(violation => `${colorScheme}, ${width} px: ${violation}`))
+    if (isWider) barriers.push(`wider than ${width} px`)
+  })
   return barriers
 }

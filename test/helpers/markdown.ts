@@ -58,7 +58,7 @@ export class Markdown {
   /** Where its links and images lead to. */
   targets (): string[] {
     const prose = this.prose().replaceAll(/`[^`\n]*`/g, '')
-    return [...prose.matchAll(/\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"/g)].map(([, link, attribute]) => link ?? attribute ?? '')
+    return [...prose.matchAll(/\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"/g)].map(([, link, attribute]) => link ?? attribute ?? '')
   }
 }
 
