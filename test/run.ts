@@ -44,7 +44,7 @@ async function withPostgres<T> (run: (url: string) => Promise<T>): Promise<T> {
 /** @returns the exit code of tap */
 async function runTests (env: Record<string, string>): Promise<number> {
   const tap = fileURLToPath(new URL('dist/esm/run.mjs', import.meta.resolve('tap/package.json')))
-  const coverage = ['--allow-incomplete-coverage', ...(all ? [] : ['--disable-coverage'])]
+  const coverage = all ? [] : ['--disable-coverage', '--allow-incomplete-coverage']
   const child = spawn(process.execPath, [tap, ...coverage, ...files], {
     env: { ...process.env, ...env, ...(all && { TEST_ALL: 'true' }) },
     stdio: 'inherit'
