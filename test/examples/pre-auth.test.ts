@@ -131,30 +131,6 @@ t.test('the token of a link gets into no log and no Referer', async t => {
   t.notMatch(example.output, token)
 })
 
-t.test('pre-auth-link.ts answers a mistake with one sentence and exit code 1', async t => {
-  const mistakes: Array<[string[], Settings, string]> = [
-    [[], {}, 'Usage: '],
-    [[ada.email, 'grace@example.com'], {}, 'Usage: '],
-    [[ada.email, '--hours', '1'], {}, 'Usage: '],
-    [[ada.email, '--minutes', '0'], {}, '--minutes must be a whole number from 1 to 60'],
-    [[ada.email, '--minutes', '61'], {}, 'it is "61"'],
-    [[ada.email, '--minutes', '1.5'], {}, 'it is "1.5"'],
-    [['nobody@example.com'], {}, 'has the e-mail nobody@example.com'],
-    [[ada.email], { BASE_URL: 'localhost:3000' }, 'BASE_URL must be the address of the application'],
-    [[ada.email], { LOCAL_IDP_SECRET: 'short' }, 'LOCAL_IDP_SECRET']
-  ]
-  await Promise.all(mistakes.map(async ([args, mistaken, sentence]) => {
-    const { exitCode, output } = await makeLink(t, { ...settings, ...mistaken }, ...args)
-    t.equal(exitCode, 1)
-    t.match(output, sentence)
-    t.match(output, /^.*\n$/)
-  }))
-
-  const { PORT, LOCAL_AUTH_DB } = settings
-  const nowhere = await makeLink(t, { PORT, LOCAL_AUTH_DB, EXAMPLE_DB: '/nowhere/example.db' }, ada.email)
-  t.match(nowhere, { exitCode: 1, output: /^EXAMPLE_DB must name a file that can be written.*\n$/ })
-})
-
 async function register (url: string): Promise<string> {
   const visitor = new Visitor()
   await visitor.open(url)

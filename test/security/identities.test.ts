@@ -8,7 +8,7 @@ import { Browser } from '../helpers/browser.js'
 import { FROM_OWN_PAGE, OwnProvider, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
 import { SOME_SESSION_STORES } from '../helpers/session-stores.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
-import { STORES } from '../helpers/stores.js'
+import { SOME_STORES } from '../helpers/stores.js'
 
 const BASE_URL = 'https://app.example'
 const ADDRESS = 'victim@example.com'
@@ -412,7 +412,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
   })
 }
 
-for (const [storeName, createStore] of Object.entries(STORES)) {
+for (const [storeName, createStore] of Object.entries(SOME_STORES)) {
   t.test(`users in ${storeName}`, async t => {
     /** A user who came from `fake`, with a grant. */
     async function withAda (t: Test, options: { store: AuthStore, linking?: LinkingPolicy }) {

@@ -18,8 +18,13 @@ import { isThorough } from '../helpers/thorough.js'
 const BASE_URL = 'https://app.example'
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const WRONG = { ...ADA, password: 'wrong horse' }
-const FOREIGN = foreignTargets(BASE_URL)
-const OWN = ownTargets(BASE_URL)
+/**
+ * Takes some of the targets in `npm test`: here they pass through the routes; test/http/ has all of
+ * them judged.
+ */
+const some = <T>(targets: readonly T[]): T[] => targets.filter((_, index) => isThorough || index % 4 === 0)
+const FOREIGN = some(foreignTargets(BASE_URL))
+const OWN = some(ownTargets(BASE_URL))
 /** Where a browser ends up that is sent to a target after a success. */
 const DESTINATIONS = [...FOREIGN.map(target => [target, '/'] as const), ...OWN]
 
