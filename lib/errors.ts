@@ -25,6 +25,8 @@ export const ERRORS = {
   last_link: [409, 'This is the only sign-in method of the account; add another one first.'],
   user_in_use: [409, 'Data of this application still refers to the user; delete that data first.'],
   not_found: [404, 'There is nothing at this path; check its spelling and the method of the request.'],
+  blocked: [403, 'This account is blocked; ask the operator of this application.'],
+  unsupported: [501, 'The store of this application cannot do this.'],
   unknown_user: [404, 'No user has this id.'],
   invalid_claims: [400, 'The claims must be a plain JSON object without reserved names.'],
   invalid_ttl: [400, 'ttl must be a number of seconds from 1 to 2592000 (30 days).']

@@ -52,4 +52,7 @@ export type { Principal } from './session/record.js'
 export { MemoryAuthStore } from './store/memory.js'
 export { SqlAuthStore, type SqlAuthStoreOptions } from './store/sql.js'
 export type { DrizzlePostgres, DrizzleSqlite, PostgresClient, SqlEngine, SqliteConnection } from './store/sql-engine.js'
-export type { AuthStore, Credential, Link, LinkedIdentity, NewUser, User, UserQuery } from './store/store.js'
+export {
+  type AuthStore, type Block, type Credential, type Link, type LinkedIdentity, type ManagedAccounts, type NewPassword,
+  type NewUser, type Standing, type User, type UserChange, type UserQuery, type UsersQuery, isBlocked
+} from './store/store.js'

@@ -23,6 +23,8 @@ const STATUS_BY_CODE: Record<AuthErrorCode, number> = {
   forbidden: 403,
   last_link: 409,
   user_in_use: 409,
+  blocked: 403,
+  unsupported: 501,
   not_found: 404,
   unknown_user: 404,
   invalid_claims: 400,

@@ -6,4 +6,14 @@ export interface UserExtras {
   email_verified_by?: string[]
   /** The application has not admitted the user yet. */
   is_new?: true
+  /** When the user was created, in milliseconds since the epoch. Version 0.1.0 did not note it. */
+  created_at?: number
+  /** Counts the events that ended all sessions of the user; absent counts as 0. */
+  generation?: number
+  /** The last such event, in seconds since the epoch like the `iat` of the tokens it ended. */
+  signed_out_at?: number
+  /** The application has blocked the user; the times are in milliseconds since the epoch. */
+  blocked?: { at: number, until?: number, reason?: string }
+  /** The application has set the name: sign-ins leave it alone. */
+  name_set?: true
 }

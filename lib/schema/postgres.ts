@@ -4,7 +4,8 @@
  *
  * @module fastify-svc-auth/schema/postgres
  */
-import { jsonb, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
+import { sql } from 'drizzle-orm'
+import { index, jsonb, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import type { UserExtras } from './extras.js'
 
@@ -16,7 +17,9 @@ export const users = pgTable('svc_auth_users', {
   claims: jsonb('claims').$type<AuthorizationClaims>().notNull(),
   extras: jsonb('extras').$type<UserExtras>().notNull()
 }, table => [
-  uniqueIndex('svc_auth_users_email_unique').on(table.email)
+  // By bytes, so that it finds prefixes in any collation.
+  uniqueIndex('svc_auth_users_email_unique').on(table.email.op('text_pattern_ops')),
+  index('svc_auth_users_blocked').on(table.userId).where(sql`extras -> 'blocked' is not null`)
 ])
 
 /** The passwords, as Argon2id PHC strings. */

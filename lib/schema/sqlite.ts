@@ -4,7 +4,8 @@
  *
  * @module fastify-svc-auth/schema/sqlite
  */
-import { primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
+import { sql } from 'drizzle-orm'
+import { index, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import type { UserExtras } from './extras.js'
 
@@ -16,7 +17,8 @@ export const users = sqliteTable('svc_auth_users', {
   claims: text('claims', { mode: 'json' }).$type<AuthorizationClaims>().notNull(),
   extras: text('extras', { mode: 'json' }).$type<UserExtras>().notNull()
 }, table => [
-  uniqueIndex('svc_auth_users_email_unique').on(table.email)
+  uniqueIndex('svc_auth_users_email_unique').on(table.email),
+  index('svc_auth_users_blocked').on(table.userId).where(sql`json_extract(extras, '$.blocked') is not null`)
 ])
 
 /** The passwords, as Argon2id PHC strings. */

@@ -1,5 +1,7 @@
+import type { IdentityClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
+import type { UserExtras } from '../schema/extras.js'
 import type { Link, NewUser } from './store.js'
 
 /**
@@ -61,6 +63,34 @@ export function vouchersAfter (
   before: readonly string[] = [],
   { provider, vouches, isNewEmail }: Vouching
 ): string[] {
-  const others = isNewEmail ? [] : before.filter(voucher => voucher !== provider)
-  return vouches ? [...others, provider] : others
+  const present = isNewEmail ? [] : before
+  if (!vouches) return present.filter(voucher => voucher !== provider)
+  return present.includes(provider) ? [...present] : [...present, provider]
+}
+
+/** The present time in seconds since the epoch, as in the `iat` of tokens. */
+export function secondsNow (): number {
+  return Math.floor(Date.now() / 1000)
+}
+
+/**
+ * Returns the notes about a user after all their sessions were ended. The time is never earlier
+ * than before, so that a clock that was set back revives no token.
+ */
+export function endedSessions<E extends Pick<UserExtras, 'generation' | 'signed_out_at'>> (extras: E): E {
+  const { generation = 0, signed_out_at: before = 0 } = extras
+  return { ...extras, generation: generation + 1, signed_out_at: Math.max(before, secondsNow()) }
+}
+
+/** The identity claims of a link at `local` that is made with a user's first password. */
+export function localClaims (userId: string, email: string, name: string | null): IdentityClaims {
+  return { sub: userId, email, ...(name !== null && { name }) }
+}
+
+/** The providers whose links say what the application knows: a name that it sets is theirs too. */
+export const OWN_PROVIDERS: readonly string[] = ['local', 'application']
+
+/** A text that each text with a prefix is less than, compared by code points. */
+export function endOfPrefix (prefix: string): string {
+  return `${prefix}\u{10ffff}`
 }

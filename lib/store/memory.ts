@@ -1,7 +1,12 @@
 import type { AuthorizationClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
-import { type Vouching, assertCanSignIn, linksWithout, vouchersAfter } from './accounts.js'
-import type { AuthStore, Credential, Link, LinkedIdentity, NewUser, User, UserQuery } from './store.js'
+import {
+  OWN_PROVIDERS, type Vouching, assertCanSignIn, linksWithout, localClaims, secondsNow, vouchersAfter
+} from './accounts.js'
+import {
+  type AuthStore, type Credential, type Link, type LinkedIdentity, type ManagedAccounts, type NewPassword,
+  type NewUser, type Standing, type User, type UserChange, type UserQuery, type UsersQuery, isBlocked
+} from './store.js'
 
 interface Account {
   user: User
@@ -9,6 +14,10 @@ interface Account {
   /** The providers that vouch for the e-mail. */
   vouchers: string[]
   passwordHash: string | undefined
+  /** Whether the application has set the name. */
+  isNameSet: boolean
+  /** Seconds since the epoch; 0 when never. */
+  signedOutAt: number
 }
 
 /**
@@ -18,7 +27,7 @@ interface Account {
  * Each method runs without a pause, so that no call sees another's half-done work. Values are
  * copied when they are stored and when they are returned.
  */
-export class MemoryAuthStore implements AuthStore {
+export class MemoryAuthStore implements AuthStore, ManagedAccounts {
   readonly #byUserId = new Map<string, Account>()
   readonly #byEmail = new Map<string, Account>()
   readonly #byLink = new Map<string, Account>()
@@ -51,12 +60,13 @@ export class MemoryAuthStore implements AuthStore {
 
   async createUser (newUser: NewUser): Promise<User | null> {
     assertCanSignIn(newUser)
-    const { link, passwordHash, ...user } = newUser
+    const { link, passwordHash, ...given } = newUser
+    const user: User = { ...copyOf(given), createdAt: new Date() }
     const emailIsTaken = user.email !== null && this.#byEmail.has(user.email)
     if (emailIsTaken || this.#byLink.has(linkKey(link.provider, link.subject))) return null
 
     const vouchers = user.emailVerified ? [link.provider] : []
-    const account: Account = { user: copyOf(user), links: [], vouchers, passwordHash }
+    const account: Account = { user, links: [], vouchers, passwordHash, isNameSet: false, signedOutAt: 0 }
     this.#byUserId.set(user.userId, account)
     if (user.email !== null) this.#byEmail.set(user.email, account)
     this.#setLink(account, { ...link, userId: user.userId })
@@ -81,6 +91,7 @@ export class MemoryAuthStore implements AuthStore {
     account.links = copyOf(left)
     noteVouching(account, { provider, vouches: false, isNewEmail: false })
     if (provider === 'local') account.passwordHash = undefined
+    if (removed.length > 0) endSessions(account)
     return left
   }
 
@@ -119,6 +130,46 @@ export class MemoryAuthStore implements AuthStore {
     return copyOf(user.claims)
   }
 
+  async standing (userId: string): Promise<Standing | null> {
+    const account = this.#byUserId.get(userId)
+    return account === undefined
+      ? null
+      : { generation: account.user.generation ?? 0, signedOutAt: account.signedOutAt }
+  }
+
+  async changeUser (userId: string, change: UserChange): Promise<User> {
+    const account = this.#known(userId)
+    const { name, blocked } = change
+    if (name !== undefined) setName(account, name)
+    if (blocked === null) delete account.user.blocked
+    else if (blocked !== undefined) account.user.blocked = copyOf(blocked)
+    if (change.endSessions) endSessions(account)
+    return copyOf(account.user)
+  }
+
+  async setPassword (userId: string, { passwordHash, current }: NewPassword): Promise<User | null> {
+    const account = this.#known(userId)
+    const { email, name } = account.user
+    if (email === null || (current !== undefined && account.passwordHash !== current)) return null
+    if (!account.links.some(link => link.provider === 'local')) {
+      if (this.#byLink.has(linkKey('local', email))) return null
+      this.#setLink(account, { provider: 'local', subject: email, userId, claims: localClaims(userId, email, name) })
+    }
+    account.passwordHash = passwordHash
+    endSessions(account)
+    return copyOf(account.user)
+  }
+
+  async users ({ after, limit, email, blocked }: UsersQuery): Promise<User[]> {
+    const now = Date.now()
+    const found = Array.from(this.#byUserId.values(), ({ user }) => user)
+      .filter(user => after === null || user.userId > after)
+      .filter(user => email === null || user.email?.startsWith(email) === true)
+      .filter(user => blocked === null || isBlocked(user, now) === blocked)
+      .sort((a, b) => a.userId < b.userId ? -1 : 1)
+    return copyOf(found.slice(0, limit))
+  }
+
   async close (): Promise<void> {
     // Nothing is open, and a closed application may still read its users.
   }
@@ -145,7 +196,7 @@ export class MemoryAuthStore implements AuthStore {
   #noteIdentity (account: Account, { provider, claims, verifiedEmail }: LinkedIdentity, earlier = claims): User {
     const { user } = account
     const { email } = user
-    if (claims.name !== undefined) user.name = claims.name
+    if (claims.name !== undefined && !account.isNameSet) user.name = claims.name
     const isDue = email === null || email === verifiedEmail || earlier.email !== claims.email
     const vouches = verifiedEmail !== null && isDue && (this.#byEmail.get(verifiedEmail) ?? account) === account
     if (vouches) {
@@ -169,13 +220,29 @@ function noteVouching (account: Account, vouching: Vouching): void {
   account.user.emailVerified = account.vouchers.length > 0
 }
 
+function setName (account: Account, name: string | null): void {
+  account.user.name = name
+  account.isNameSet = true
+  for (const { claims } of account.links.filter(({ provider }) => OWN_PROVIDERS.includes(provider))) {
+    if (name === null) delete claims.name
+    else claims.name = name
+  }
+}
+
+function endSessions (account: Account): void {
+  account.user.generation = (account.user.generation ?? 0) + 1
+  // Never earlier than before, so that a clock that was set back revives no token.
+  account.signedOutAt = Math.max(account.signedOutAt, secondsNow())
+}
+
 function linkKey (provider: string, subject: string): string {
   return JSON.stringify([provider, subject])
 }
 
-/** Copies plain JSON data, many times faster than a structured clone. */
+/** Copies plain JSON data and dates, many times faster than a structured clone. */
 function copyOf<T> (value: T): T
 function copyOf (value: unknown): unknown {
+  if (value instanceof Date) return new Date(value)
   if (Array.isArray(value)) return value.map(item => copyOf(item))
   if (typeof value !== 'object' || value === null) return value
   const copy: Record<string, unknown> = { ...value }

@@ -1,6 +1,6 @@
 import type { AuthorizationClaims } from '../claims.js'
 import type { UserExtras } from '../schema/extras.js'
-import type { Credential, Link, NewUser, User } from './store.js'
+import type { Block, Credential, Link, NewUser, User, UserChange } from './store.js'
 
 /** A row of `svc_auth_users`, which is the same on every database. */
 export interface UserRow {
@@ -17,8 +17,42 @@ export function userOf (row: UserRow | undefined): User | null
 export function userOf (row: UserRow | undefined): User | null {
   if (row === undefined) return null
   const { userId, email, name, claims, extras } = row
-  const emailVerified = extras.email_verified === true
-  return { userId, email, emailVerified, name, claims, ...(extras.is_new && { isNew: true }) }
+  const { generation, blocked, created_at: createdAt } = extras
+  return {
+    userId,
+    email,
+    emailVerified: extras.email_verified === true,
+    name,
+    claims,
+    ...(extras.is_new && { isNew: true }),
+    ...(generation !== undefined && { generation }),
+    ...(blocked !== undefined && { blocked: blockOf(blocked) }),
+    ...(createdAt !== undefined && { createdAt: new Date(createdAt) })
+  }
+}
+
+function blockOf ({ at, until, reason }: NonNullable<UserExtras['blocked']>): Block {
+  return {
+    at: new Date(at),
+    ...(until !== undefined && { until: new Date(until) }),
+    ...(reason !== undefined && { reason })
+  }
+}
+
+/** Returns what a change notes in the column `extras`; null removes a note. */
+export function notesOfChange ({ name, blocked }: UserChange) {
+  return {
+    ...(name !== undefined && { name_set: true as const }),
+    ...(blocked !== undefined && { blocked: blocked && notedBlock(blocked) })
+  }
+}
+
+function notedBlock ({ at, until, reason }: Block): NonNullable<UserExtras['blocked']> {
+  return {
+    at: at.getTime(),
+    ...(until !== undefined && { until: until.getTime() }),
+    ...(reason !== undefined && { reason })
+  }
 }
 
 /** Returns a local account from its joined rows, and null for an account that was not found. */
@@ -33,6 +67,7 @@ export function extrasOf ({ emailVerified, isNew, link }: NewUser): UserExtras {
   return {
     email_verified: emailVerified,
     email_verified_by: emailVerified ? [link.provider] : [],
+    created_at: Date.now(),
     ...(isNew && { is_new: true })
   }
 }

@@ -5,7 +5,8 @@ import { notLoaded } from './driver.js'
 import type { SqlEngine } from './sql-engine.js'
 import { type SqlTarget, sqlTarget } from './sql-target.js'
 import {
-  ACCOUNT_METHODS, type Accounts, type AuthStore, type LinkedIdentity, type NewUser, type User
+  ACCOUNT_METHODS, type Accounts, type AuthStore, type LinkedIdentity, MANAGED_ACCOUNT_METHODS, type ManagedAccounts,
+  type NewUser, type User
 } from './store.js'
 
 /** What {@link SqlAuthStore} takes besides the database. */
@@ -19,12 +20,12 @@ export interface SqlAuthStoreOptions {
 
 /** An open database: what it does for the store, by capability. */
 interface OpenDatabase {
-  readonly accounts: Accounts
+  readonly accounts: Accounts & ManagedAccounts
   readonly close: () => void | Promise<void>
 }
 
 // The methods that the static block below defines.
-export interface SqlAuthStore extends AuthStore {}
+export interface SqlAuthStore extends AuthStore, ManagedAccounts {}
 
 /**
  * Keeps users in an SQL database. Each method rejects with AuthError `unavailable`, with the
@@ -38,7 +39,7 @@ export interface SqlAuthStore extends AuthStore {}
  * new SqlAuthStore(drizzle(pool))         // an existing engine
  * ```
  */
-export class SqlAuthStore implements AuthStore {
+export class SqlAuthStore implements AuthStore, ManagedAccounts {
   readonly #target: SqlTarget
   readonly #createTables: boolean
   readonly #opened = new Once(() => this.#open())
@@ -65,7 +66,7 @@ export class SqlAuthStore implements AuthStore {
 
   // Each method passes its call on to the database; those that check something first are below.
   static {
-    for (const name of ACCOUNT_METHODS) {
+    for (const name of [...ACCOUNT_METHODS, ...MANAGED_ACCOUNT_METHODS]) {
       if (name in this.prototype) continue
       this.prototype[name] = async function (this: SqlAuthStore, ...given: unknown[]) {
         const { accounts } = await this.#database()

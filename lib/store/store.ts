@@ -1,6 +1,16 @@
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 
+/** Keeps a user from signing in: see {@link User.blocked}. */
+export interface Block {
+  /** When the user was blocked. */
+  at: Date
+  /** When the block ends by itself; without it, it lasts until it is removed. */
+  until?: Date
+  /** A note of the application. */
+  reason?: string
+}
+
 /** A user account. */
 export interface User {
   /** A UUID in lower case. */
@@ -14,7 +24,10 @@ export interface User {
    * Whether a provider vouches for `email`: that of a link, as of the last sign-in with this link.
    */
   emailVerified: boolean
-  /** The name from the registration form, or from the provider at the last sign-in. */
+  /**
+   * The name that the application set, else the one from the registration form or from the provider
+   * at the last sign-in.
+   */
   name: string | null
   /** The authorization claims. */
   claims: AuthorizationClaims
@@ -23,6 +36,21 @@ export interface User {
    * is written.
    */
   isNew?: true
+  /** Counts the events that ended all sessions of the user. Absent counts as 0. */
+  generation?: number
+  /** Present while the application has blocked the user; it stays after `until` is over. */
+  blocked?: Block
+  /** When the user was created. Absent for users from before 0.2.0. */
+  createdAt?: Date
+}
+
+/**
+ * Whether a user is blocked at a time: a block whose `until` is over does not count any more.
+ *
+ * @param now in milliseconds since the epoch
+ */
+export function isBlocked ({ blocked }: Pick<User, 'blocked'>, now: number = Date.now()): boolean {
+  return blocked !== undefined && (blocked.until === undefined || blocked.until.getTime() > now)
 }
 
 /** A sign-in method of an account: a subject at a provider. */
@@ -160,7 +188,8 @@ export interface AuthStore {
 
   /**
    * Removes a link from a user; the one at `local` with the password. A link that the user does not
-   * have is passed over. The link no longer vouches for the user's e-mail.
+   * have is passed over. The link no longer vouches for the user's e-mail. A store that manages
+   * accounts ends all sessions of the user in the same step.
    *
    * @returns the links that are left, ordered by provider
    * @throws AuthError `unknown_user`, `last_link` when no link would be left
@@ -215,6 +244,78 @@ export interface AuthStore {
   close (): Promise<void>
 }
 
+/** What a guard asks about a user. */
+export interface Standing {
+  /** {@link User.generation}, 0 where that is absent. */
+  generation: number
+  /** Seconds since the epoch, 0 when never: tokens that were issued until then are refused. */
+  signedOutAt: number
+}
+
+/** What {@link ManagedAccounts.changeUser} changes; what is absent stays as it is. */
+export interface UserChange {
+  /** The name, also in the claims of the links at `local` and `application`; null removes it. */
+  name?: string | null
+  /** Blocks the user; null removes the block. */
+  blocked?: Block | null
+  /** Ends all sessions of the user: one more `generation`, and `signedOutAt` is now. */
+  endSessions?: true
+}
+
+/** A password that {@link ManagedAccounts.setPassword} sets. */
+export interface NewPassword {
+  /** Argon2id PHC string. */
+  passwordHash: string
+  /** The hash that the new one replaces; absent, whatever the user has is replaced. */
+  current?: string
+}
+
+/** Which users {@link ManagedAccounts.users} returns. */
+export interface UsersQuery {
+  /** The id of the last user before; null for the first users. */
+  after: string | null
+  /** At most so many users. */
+  limit: number
+  /** How the canonical e-mail begins; null for any user, with an e-mail or without one. */
+  email: string | null
+  /** Whether the users are blocked now: see {@link isBlocked}; null for any. */
+  blocked: boolean | null
+}
+
+/**
+ * The optional group of {@link AuthStore} for managing accounts: a store without it works, but not
+ * the methods of `app.auth` that need it. What is said of {@link AuthStore} holds here too.
+ */
+export interface ManagedAccounts {
+  /**
+   * Returns what each guarded request asks about a user.
+   *
+   * @returns null for an unknown user
+   */
+  standing (userId: string): Promise<Standing | null>
+
+  /**
+   * Changes a user. A name that was set here stays: no sign-in changes it any more.
+   *
+   * @returns the user as they are now
+   * @throws AuthError `unknown_user`
+   */
+  changeUser (userId: string, change: UserChange): Promise<User>
+
+  /**
+   * Replaces the password of a user, or sets the first one and adds the link at `local`, whose
+   * subject is the user's e-mail. Ends all sessions of the user.
+   *
+   * @returns the user as they are now; null when the user has no e-mail, when another user has the
+   *   link, or when `current` is given and is not their hash any more: then nothing was written
+   * @throws AuthError `unknown_user`
+   */
+  setPassword (userId: string, password: NewPassword): Promise<User | null>
+
+  /** Returns users, ordered by id. */
+  users (query: UsersQuery): Promise<User[]>
+}
+
 /** What a store does for accounts. */
 export type Accounts = Omit<AuthStore, 'close'>
 
@@ -240,6 +341,22 @@ export const ACCOUNT_METHODS: ReadonlyArray<keyof Accounts> = Object.values(ACCO
 
 /** The names of the methods of {@link AuthStore}. */
 export const STORE_METHODS: ReadonlyArray<keyof AuthStore> = [...ACCOUNT_METHODS, 'close']
+
+/** Each method of {@link ManagedAccounts} by its name. */
+const MANAGED_ACCOUNTS: { readonly [Name in keyof ManagedAccounts]: Name } = {
+  standing: 'standing',
+  changeUser: 'changeUser',
+  setPassword: 'setPassword',
+  users: 'users'
+}
+
+/** The names of the methods of {@link ManagedAccounts}. */
+export const MANAGED_ACCOUNT_METHODS: ReadonlyArray<keyof ManagedAccounts> = Object.values(MANAGED_ACCOUNTS)
+
+/** Whether a store can manage accounts. */
+export function managesAccounts (store: AuthStore): store is AuthStore & ManagedAccounts {
+  return MANAGED_ACCOUNT_METHODS.every(name => typeof Reflect.get(store, name) === 'function')
+}
 
 /**
  * Asks a store. A store of the application may reject with whatever its driver throws: that is the

@@ -3,6 +3,7 @@ import { claimsContract } from './store-contract/claims.js'
 import { deletionContract } from './store-contract/deletion.js'
 import { emailsContract } from './store-contract/emails.js'
 import { linksContract } from './store-contract/links.js'
+import { managedAccountsContract } from './store-contract/managed-accounts.js'
 import type { Rule, Stores } from './store-contract/rule.js'
 import { signInsContract } from './store-contract/sign-ins.js'
 import { usersContract } from './store-contract/users.js'
@@ -17,6 +18,7 @@ export type MakeStore = () => AuthStore | Stores | Promise<AuthStore | Stores>
 /**
  * Adds the tests that each store of the package passes, for a store of the application's own. The
  * tests may not run at the same time when they share a database. Each closes its stores at the end.
+ * Those of an optional group such as `ManagedAccounts` test nothing in a store without it.
  *
  * @param test adds a test
  * @param makeStore called by each test. Two stores over the same data also test that one sees what
@@ -52,5 +54,6 @@ export function authStoreContract (test: TestFunction, makeStore: MakeStore): vo
 }
 
 const CONTRACTS = [
-  usersContract, signInsContract, emailsContract, linksContract, deletionContract, claimsContract, valuesContract
+  usersContract, signInsContract, emailsContract, linksContract, deletionContract, claimsContract, valuesContract,
+  managedAccountsContract
 ]

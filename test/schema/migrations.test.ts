@@ -8,10 +8,10 @@ import { getTableName } from 'drizzle-orm'
 import { drizzle as drizzleSqlite } from 'drizzle-orm/better-sqlite3'
 import { migrate as migrateSqlite } from 'drizzle-orm/better-sqlite3/migrator'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
-import { getTableConfig as postgresConfig } from 'drizzle-orm/pg-core'
+import { PgDialect, getTableConfig as postgresConfig } from 'drizzle-orm/pg-core'
 import { drizzle as drizzlePostgres } from 'drizzle-orm/postgres-js'
 import { migrate as migratePostgres } from 'drizzle-orm/postgres-js/migrator'
-import { getTableConfig as sqliteConfig } from 'drizzle-orm/sqlite-core'
+import { SQLiteSyncDialect, getTableConfig as sqliteConfig } from 'drizzle-orm/sqlite-core'
 import postgres, { type Sql } from 'postgres'
 import t, { type Test } from 'tap'
 import { MIGRATIONS as POSTGRES_MIGRATIONS } from '../../lib/store/postgres/migrations.js'
@@ -80,7 +80,12 @@ function declaredForPostgres (): Tables {
     ...foreignKeys.map(key => `${key.getName()} ${foreignKeySentence(key)}`),
     ...indexes.map(({ config }) => {
       const kind = config.unique ? 'UNIQUE INDEX' : 'INDEX'
-      return `CREATE ${kind} ${config.name} ON public.${table} USING ${config.method} (${namesOf(config.columns)})`
+      const columns = config.columns.map(column => {
+        const opClass = 'indexConfig' in column ? column.indexConfig.opClass : undefined
+        return [namesOf([column]), ...opClass === undefined ? [] : [opClass]].join(' ')
+      })
+      const where = config.where === undefined ? '' : ` WHERE ${new PgDialect().sqlToQuery(config.where).sql}`
+      return `CREATE ${kind} ${config.name} ON public.${table} USING ${config.method} (${columns.join(', ')})${where}`
     })
   ].sort()]))
 }
@@ -90,7 +95,10 @@ function declaredForSqlite (): Tables {
     ...columns.filter(column => column.primary).map(column => `PRIMARY KEY (${column.name})`),
     ...primaryKeys.map(key => `PRIMARY KEY (${namesOf(key.columns)})`),
     ...foreignKeys.map(foreignKeySentence),
-    ...indexes.map(({ config }) => `CREATE ${config.unique ? 'UNIQUE ' : ''}INDEX ${config.name} ON ${table} (${namesOf(config.columns)})`)
+    ...indexes.map(({ config }) => {
+      const where = config.where === undefined ? '' : ` WHERE ${new SQLiteSyncDialect().sqlToQuery(config.where).sql}`
+      return `CREATE ${config.unique ? 'UNIQUE ' : ''}INDEX ${config.name} ON ${table} (${namesOf(config.columns)})${where}`
+    })
   ].sort()]))
 }
 
@@ -121,7 +129,10 @@ async function postgresTables (client: Sql): Promise<Tables> {
     union all
     select "table", concat(conname, ' ', pg_get_constraintdef(pg_constraint.oid)) from tables join pg_constraint on conrelid = tables.oid where contype <> 'n'
     union all
-    select "table", pg_get_indexdef(indexrelid) from tables join pg_index on indrelid = tables.oid
+    select "table", concat(split_part(pg_get_indexdef(indexrelid), ' WHERE ', 1), ' WHERE ' || condition)
+      from tables join pg_index on indrelid = tables.oid
+      -- As it is written in the schema, without the casts and parentheses of the server.
+      cross join lateral (select replace(replace(btrim(pg_get_expr(indpred, indrelid), '()'), '::text)', ''), 'IS NOT NULL', 'is not null') as condition) as predicate
       where not exists (select from pg_constraint where conindid = indexrelid and contype in ('p', 'u', 'x'))
     union all
     select "table", pg_get_triggerdef(pg_trigger.oid) from tables join pg_trigger on tgrelid = tables.oid where not tgisinternal
@@ -141,7 +152,7 @@ function sqliteTables (connection: Database): Tables {
       || iif(on_update = 'NO ACTION', '', ' ON UPDATE ' || on_update) || iif(on_delete = 'NO ACTION', '', ' ON DELETE ' || on_delete)
       from tables, pragma_foreign_key_list(tables."table") as keys group by tables."table", id
     union all
-    select tbl_name, replace(replace(sql, '\`', ''), ',', ', ') from sqlite_master where type <> 'table' and sql is not null
+    select tbl_name, replace(replace(sql, '\`,\`', '\`, \`'), '\`', '') from sqlite_master where type <> 'table' and sql is not null
     union all
     select "table", clause.column1 from tables, (values ('CHECK'), ('COLLATE'), ('UNIQUE'), ('GENERATED'),
       ('DEFERRABLE'), ('AUTOINCREMENT'), ('STRICT'), ('WITHOUT')) as clause

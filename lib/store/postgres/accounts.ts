@@ -1,14 +1,14 @@
 import { type SQL, type SQLWrapper, and, count, eq, getTableColumns, isNull, ne, notExists, or, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
-import { isUserId } from '../../base/uuid.js'
 import { AuthError } from '../../errors.js'
 import { credentials, providerLinks, users } from '../../schema/postgres.js'
-import { linksWithout } from '../accounts.js'
+import { linksWithout, secondsNow } from '../accounts.js'
 import { credentialOf, extrasOf, userOf } from '../rows.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { Accounts, LinkedIdentity } from '../store.js'
 import type { PostgresDatabase } from './database.js'
 import { causeOf, isForeignKeyViolation, isUniqueViolation } from './failures.js'
+import { ENDED_SESSIONS, UNNAMED, USER_ID, byCodePoints, given, isLink, isNewUser, isUser, json } from './statements.js'
 
 /**
  * Keeps accounts on Postgres. Each operation is one statement, so that it is atomic on every driver
@@ -35,25 +35,6 @@ export function postgresAccounts (database: PostgresDatabase): Accounts {
     withdraw: withdraw(database)
   }
 }
-
-/**
- * Some drivers leave a named statement on the server: then it fails behind a pooler, and after a
- * migration.
- */
-const UNNAMED = ''
-
-/** A value that a statement is given when it runs, by name. */
-const given = sql.placeholder
-
-/**
- * The id of a user. Text that is not an id becomes null, which no row has: Postgres would refuse to
- * compare it.
- */
-const USER_ID = sql.param(given('userId'), { mapToDriverValue: (id: unknown) => isUserId(id) ? id : null })
-
-const isUser = eq(users.userId, USER_ID)
-const isNewUser = and(isUser, sql`${users.extras} -> 'is_new' is not null`)
-const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))
 
 function findUser (database: PostgresDatabase): Accounts['findUser'] {
   const { db } = database
@@ -102,16 +83,31 @@ function refreshIdentity (database: PostgresDatabase): Accounts['refreshIdentity
   // A locked link is read as it is after the wait: of two sign-ins at once, the second sees the
   // claims of the first.
   const hasChanged = sql`${providerLinks.claims} ->> 'email' is distinct from ${given('email')}`
-  const owner = db.$with('owner').as(db.select({ userId: users.userId, newEmail: newEmail(db, hasChanged) }).from(users)
+  const changes = noted(newEmail(db, hasChanged))
+  // Most sign-ins report what the store has: these lock nothing and write nothing.
+  const seen = db.$with('seen').as(db.select({
+    ...getTableColumns(users),
+    isChanged: sql`(${providerLinks.claims}, ${users.name}, ${users.email}, ${users.extras}) is distinct from
+      (${json('claims')}, ${changes.name}, ${changes.email}, ${changes.extras})`.as('is_changed')
+  }).from(users)
     .innerJoin(providerLinks, eq(providerLinks.userId, users.userId))
-    .where(isLink)
-    .for('no key update', { of: [users, providerLinks] }))
+    .where(isLink))
+  const owner = db.$with('owner')
+    .as(db.select({ userId: users.userId, newEmail: newEmail(db, hasChanged).as('new_email') }).from(users)
+      .innerJoin(providerLinks, eq(providerLinks.userId, users.userId))
+      .innerJoin(seen, and(eq(seen.userId, users.userId), seen.isChanged))
+      .where(isLink)
+      .for('no key update', { of: [users, providerLinks] }))
   const link = db.$with('link').as(db.update(providerLinks).set({ claims: json('claims') }).from(owner)
     .where(and(isLink, eq(providerLinks.userId, owner.userId))))
-  const refresh = db.with(owner, link).update(users).set(noted(owner.newEmail)).from(owner)
+  const refreshed = db.$with('refreshed').as(db.update(users).set(noted(owner.newEmail)).from(owner)
     .where(eq(users.userId, owner.userId))
-    .returning(getTableColumns(users))
-    .prepare(UNNAMED)
+    .returning(getTableColumns(users)))
+  const columns = sql`user_id, email, name, claims, extras`
+  const user = db.$with('refreshed_or_seen', getTableColumns(users)).as(
+    sql`select ${columns} from ${refreshed} union all select ${columns} from ${seen} where not is_changed`
+  )
+  const refresh = db.with(seen, owner, link, refreshed, user).select().from(user).prepare(UNNAMED)
 
   return async identity => {
     const [row] = await database.run(() => refresh.execute(notesOf(identity)))
@@ -160,9 +156,10 @@ function createUser (database: PostgresDatabase): Accounts['createUser'] {
 
 function addLink (database: PostgresDatabase): Accounts['addLink'] {
   const { db } = database
-  const owner = db.$with('owner').as(db.select({ userId: users.userId, newEmail: newEmail(db) }).from(users)
-    .where(isUser)
-    .for('no key update'))
+  const owner = db.$with('owner')
+    .as(db.select({ userId: users.userId, newEmail: newEmail(db).as('new_email') }).from(users)
+      .where(isUser)
+      .for('no key update'))
   const link = db.$with('link').as(db.insert(providerLinks)
     .select(db.select({
       provider: sql`${given('provider')}`.as('provider'),
@@ -205,14 +202,14 @@ function removeLink (database: PostgresDatabase): Accounts['removeLink'] {
       sql`exists (${db.select({ one: sql`1` }).from(removed).where(eq(removed.provider, 'local'))})`
     )))
   const voucher = db.$with('voucher').as(db.update(users)
-    .set({ extras: vouchedBy(OTHER_VOUCHERS) })
+    .set({ extras: sql`${vouchedBy(OTHER_VOUCHERS)} || ${ENDED_SESSIONS}` })
     .where(and(isUser, sql`exists (${db.select({ one: sql`1` }).from(removed)})`)))
   const remove = db.with(owner, before, removed, password, voucher).select().from(before)
     .orderBy(byCodePoints(before.provider))
     .prepare(UNNAMED)
 
   return async (userId, provider) => {
-    const links = await database.run(() => remove.execute({ userId, provider }))
+    const links = await database.run(() => remove.execute({ userId, provider, now: secondsNow() }))
     return linksWithout(links, provider)
   }
 }
@@ -304,16 +301,17 @@ function notesOf ({ provider, subject, claims, verifiedEmail }: LinkedIdentity) 
  * An identity's verified e-mail when the user takes it: the user has none, has this one, or it is
  * new at the provider; and no other user has it. Else null.
  */
-function newEmail (db: PostgresDrizzle, hasChanged: SQL = sql`false`): SQL.Aliased {
+function newEmail (db: PostgresDrizzle, hasChanged: SQL = sql`false`): SQL {
   const other = alias(users, 'other')
   const isFree = notExists(db.select({ one: sql`1` }).from(other)
     .where(and(eq(other.email, given('verifiedEmail')), ne(other.userId, users.userId))))
   const isDue = or(isNull(users.email), eq(users.email, given('verifiedEmail')), hasChanged)
-  return sql`case when ${and(isFree, isDue)} then ${given('verifiedEmail')}::text end`.as('new_email')
+  return sql`case when ${and(isFree, isDue)} then ${given('verifiedEmail')}::text end`
 }
 
 const VOUCHER = sql`jsonb_build_array(${given('provider')}::text)`
-const OTHER_VOUCHERS = sql`coalesce(${users.extras} -> 'email_verified_by', '[]') - ${given('provider')}::text`
+const VOUCHERS = sql`coalesce(${users.extras} -> 'email_verified_by', '[]')`
+const OTHER_VOUCHERS = sql`${VOUCHERS} - ${given('provider')}::text`
 
 /**
  * What an identity changes about a user. The name stays when the identity has none, the e-mail when
@@ -322,11 +320,13 @@ const OTHER_VOUCHERS = sql`coalesce(${users.extras} -> 'email_verified_by', '[]'
 function noted (newEmail: SQLWrapper) {
   const vouchers = sql`case
     when ${newEmail} is null then ${OTHER_VOUCHERS}
-    when ${newEmail} = ${users.email} then ${OTHER_VOUCHERS} || ${VOUCHER}
-    else ${VOUCHER}
+    when ${newEmail} <> ${users.email} or ${users.email} is null then ${VOUCHER}
+    when ${VOUCHERS} @> ${VOUCHER} then ${VOUCHERS}
+    else ${VOUCHERS} || ${VOUCHER}
   end`
   return {
-    name: sql`coalesce(${given('name')}, ${users.name})`,
+    name: sql`case when ${users.extras} -> 'name_set' is null then coalesce(${given('name')}, ${users.name})
+      else ${users.name} end`,
     email: sql`coalesce(${newEmail}, ${users.email})`,
     extras: vouchedBy(vouchers)
   }
@@ -339,14 +339,4 @@ function noted (newEmail: SQLWrapper) {
 function vouchedBy (vouchers: SQL): SQL {
   const changes = sql`'email_verified', ${vouchers} <> '[]', 'email_verified_by', ${vouchers}`
   return sql`${users.extras} || jsonb_build_object(${changes})`
-}
-
-/** JSON is sent as text: drivers differ in what they make of a parameter of the type jsonb. */
-function json (name: string): SQL {
-  return sql`${sql.param(given(name), { mapToDriverValue: JSON.stringify })}::text::jsonb`
-}
-
-/** Orders by code points: the databases' own collations differ. */
-function byCodePoints (column: SQLWrapper): SQL {
-  return sql`${column} collate "C"`
 }

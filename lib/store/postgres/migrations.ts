@@ -52,5 +52,22 @@ export const MIGRATIONS = [
         'CREATE UNIQUE INDEX "svc_auth_users_email_unique" ON "svc_auth_users" USING btree ("email");'
       ].join('\n')
     ]
+  },
+  {
+    hash: '6feaefd0f2da2c1e38f2020820eca9cec4054e8e953ac408dbf8849d4dee81f8',
+    folderMillis: 1795375227174,
+    sql: [
+      [
+        'DROP INDEX "svc_auth_users_email_unique";'
+      ].join('\n'),
+      [
+        '',
+        'CREATE INDEX "svc_auth_users_blocked" ON "svc_auth_users" USING btree ("user_id") WHERE extras -> \'blocked\' is not null;'
+      ].join('\n'),
+      [
+        '',
+        'CREATE UNIQUE INDEX "svc_auth_users_email_unique" ON "svc_auth_users" USING btree ("email" text_pattern_ops);'
+      ].join('\n')
+    ]
   }
 ]

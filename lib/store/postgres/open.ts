@@ -5,6 +5,7 @@ import { notLoaded } from '../driver.js'
 import type { PostgresDrizzle, PostgresTarget } from '../sql-target.js'
 import { postgresAccounts } from './accounts.js'
 import { PostgresDatabase } from './database.js'
+import { postgresManagedAccounts } from './managed-accounts.js'
 import { Pool } from './pool.js'
 
 /** The type of a literal: the server infers it, and the client has no serializer for it. */
@@ -17,7 +18,7 @@ const UNKNOWN = 705
 export async function openPostgres (target: PostgresTarget, options: { createTables: boolean }) {
   const { db, close } = await connected(target)
   const database = new PostgresDatabase(db, options)
-  return { accounts: postgresAccounts(database), close }
+  return { accounts: { ...postgresAccounts(database), ...postgresManagedAccounts(database) }, close }
 }
 
 async function connected (target: PostgresTarget): Promise<{ db: PostgresDrizzle, close: () => Promise<void> }> {

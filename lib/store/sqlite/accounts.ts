@@ -1,13 +1,18 @@
+import { isDeepStrictEqual } from 'node:util'
 import { and, eq, getTableColumns, sql } from 'drizzle-orm'
-import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import type { AuthorizationClaims } from '../../claims.js'
 import { AuthError } from '../../errors.js'
+import type { UserExtras } from '../../schema/extras.js'
 import { credentials, providerLinks, users } from '../../schema/sqlite.js'
-import { type Vouching, linksWithout, vouchersAfter } from '../accounts.js'
+import { type Vouching, endedSessions, linksWithout, vouchersAfter } from '../accounts.js'
 import { type UserRow, credentialOf, extrasOf, userOf } from '../rows.js'
 import type { Accounts, LinkedIdentity, User } from '../store.js'
 import type { SqliteDatabase } from './database.js'
 import { isForeignKeyViolation, storeFailure } from './failures.js'
+import {
+  deleteCredential, given, insertLink, isCredentialOfUser, isLink, isLinkOfUser, isUser, linkBySubject, linksOfUser,
+  setLinkClaims, setUser, userByEmail, userById
+} from './statements.js'
 
 /**
  * Keeps accounts on SQLite. better-sqlite3 runs statements without a pause; operations that must be
@@ -31,34 +36,6 @@ export function sqliteAccounts (database: SqliteDatabase): Accounts {
     withdraw: withdraw(database)
   }
 }
-
-/** A value that a statement is given when it runs, by name. */
-const given = sql.placeholder
-
-const isUser = eq(users.userId, given('userId'))
-const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))
-const isLinkOfUser = eq(providerLinks.userId, given('userId'))
-const isCredentialOfUser = eq(credentials.userId, given('userId'))
-
-// Statements that several operations use.
-const userById = (db: BetterSQLite3Database) => db.select().from(users).where(isUser).prepare()
-const userByEmail = (db: BetterSQLite3Database) => db.select().from(users)
-  .where(eq(users.email, given('email')))
-  .prepare()
-const linkBySubject = (db: BetterSQLite3Database) => db.select().from(providerLinks).where(isLink).prepare()
-const linksOfUser = (db: BetterSQLite3Database) => db.select().from(providerLinks)
-  .where(isLinkOfUser)
-  .orderBy(providerLinks.provider)
-  .prepare()
-const insertLink = (db: BetterSQLite3Database) => db.insert(providerLinks)
-  .values({
-    provider: given('provider'),
-    subject: given('subject'),
-    userId: given('userId'),
-    claims: given('claims')
-  })
-  .prepare()
-const deleteCredential = (db: BetterSQLite3Database) => db.delete(credentials).where(isCredentialOfUser).prepare()
 
 function findUser (database: SqliteDatabase): Accounts['findUser'] {
   const byId = database.prepared(userById)
@@ -97,19 +74,25 @@ function refreshIdentity (database: SqliteDatabase): Accounts['refreshIdentity']
     .innerJoin(users, eq(users.userId, providerLinks.userId))
     .where(isLink)
     .prepare())
-  const setClaims = database.prepared(db => db.update(providerLinks)
-    .set({ claims: sql`${sql.param(given('claims'), providerLinks.claims)}` })
-    .where(isLink)
-    .prepare())
-  const note = noteIdentity(database)
+  const setClaims = database.prepared(setLinkClaims)
+  const { noted, note } = noteIdentity(database)
 
-  return identity => database.transaction(() => {
+  return async identity => {
     const { provider, subject, claims } = identity
-    const row = known().get({ provider, subject })
-    if (row === undefined) return null
-    setClaims().run({ provider, subject, claims })
-    return note(row.user, identity, row.claims)
-  })
+    const find = () => known().get({ provider, subject })
+    // Most sign-ins report what the store has: these need no write lock, and no commit to the disk.
+    const unchanged = await database.read(() => {
+      const row = find()
+      if (row === undefined || !isDeepStrictEqual(row.claims, claims)) return null
+      return isDeepStrictEqual(noted(row.user, identity), row.user) ? userOf(row.user) : null
+    })
+    return unchanged ?? database.transaction(() => {
+      const row = find()
+      if (row === undefined) return null
+      setClaims().run({ provider, subject, claims })
+      return note(row.user, identity, row.claims)
+    })
+  }
 }
 
 function createUser (database: SqliteDatabase): Accounts['createUser'] {
@@ -146,7 +129,7 @@ function addLink (database: SqliteDatabase): Accounts['addLink'] {
   const bySubject = database.prepared(linkBySubject)
   const links = database.prepared(linksOfUser)
   const insert = database.prepared(insertLink)
-  const note = noteIdentity(database)
+  const { note } = noteIdentity(database)
 
   return (userId, identity) => database.transaction(() => {
     const { provider, subject, claims } = identity
@@ -164,10 +147,7 @@ function removeLink (database: SqliteDatabase): Accounts['removeLink'] {
   const remove = database.prepared(db => db.delete(providerLinks)
     .where(and(isLinkOfUser, eq(providerLinks.provider, given('provider'))))
     .prepare())
-  const setExtras = database.prepared(db => db.update(users)
-    .set({ extras: sql`${sql.param(given('extras'), users.extras)}` })
-    .where(isUser)
-    .prepare())
+  const set = database.prepared(setUser)
   const removeCredential = database.prepared(deleteCredential)
 
   return (userId, provider) => database.transaction(() => {
@@ -176,7 +156,8 @@ function removeLink (database: SqliteDatabase): Accounts['removeLink'] {
     const left = linksWithout(links().all({ userId }), provider)
     const { changes } = remove().run({ userId, provider })
     if (changes > 0) {
-      setExtras().run({ userId, extras: extrasAfter(user, { provider, vouches: false, isNewEmail: false }) })
+      const extras = vouchedBy(user.extras, { provider, vouches: false, isNewEmail: false })
+      set().get({ ...user, extras: endedSessions(extras) })
     }
     if (provider === 'local') removeCredential().run({ userId })
     return left
@@ -261,31 +242,23 @@ function deleteIf (database: SqliteDatabase, isDue: (user: User | null) => boole
 
 function noteIdentity (database: SqliteDatabase) {
   const byEmail = database.prepared(userByEmail)
-  // A name and an e-mail that are null change nothing.
-  const setIdentity = database.prepared(db => db.update(users)
-    .set({
-      name: sql`coalesce(${given('name')}, ${users.name})`,
-      email: sql`coalesce(${given('newEmail')}, ${users.email})`,
-      extras: sql`${sql.param(given('extras'), users.extras)}`
-    })
-    .where(isUser)
-    .returning()
-    .prepare())
+  const set = database.prepared(setUser)
 
   // A new link has no earlier claims: nothing in them has changed.
-  return (user: UserRow, { provider, claims, verifiedEmail }: LinkedIdentity, earlier = claims): User | null => {
-    const { userId, email } = user
-    const isDue = email === null || earlier.email !== claims.email
+  const noted = (user: UserRow, { provider, claims, verifiedEmail }: LinkedIdentity, earlier = claims): UserRow => {
+    const isDue = user.email === null || earlier.email !== claims.email
     const isFree = () => byEmail().get({ email: verifiedEmail }) === undefined
-    const takesEmail = verifiedEmail !== null && (email === verifiedEmail || (isDue && isFree()))
-    const isNewEmail = takesEmail && email !== verifiedEmail
-    const extras = extrasAfter(user, { provider, vouches: takesEmail, isNewEmail })
-    const newEmail = takesEmail ? verifiedEmail : null
-    return userOf(setIdentity().get({ userId, name: claims.name ?? null, newEmail, extras }))
+    const takesEmail = verifiedEmail !== null && (user.email === verifiedEmail || (isDue && isFree()))
+    const email = takesEmail ? verifiedEmail : user.email
+    const vouching = { provider, vouches: takesEmail, isNewEmail: email !== user.email }
+    const name = user.extras.name_set ? user.name : claims.name ?? user.name
+    return { ...user, name, email, extras: vouchedBy(user.extras, vouching) }
   }
+  const note = (...given: Parameters<typeof noted>): User | null => userOf(set().get({ ...noted(...given) }))
+  return { noted, note }
 }
 
-function extrasAfter ({ extras }: UserRow, vouching: Vouching): UserRow['extras'] {
+function vouchedBy (extras: UserExtras, vouching: Vouching): UserExtras {
   const vouchers = vouchersAfter(extras.email_verified_by, vouching)
   return { ...extras, email_verified: vouchers.length > 0, email_verified_by: vouchers }
 }

@@ -12,13 +12,14 @@ interface SqliteDatabaseOptions {
 
 /** An SQLite database with the tables of the store. */
 export class SqliteDatabase {
-  readonly #db: BetterSQLite3Database
+  /** Builds statements. */
+  readonly db: BetterSQLite3Database
   readonly #attempt: <T>(work: () => T) => T
   readonly #writeLock = new WriteLock()
   #needsTables: boolean
 
   constructor (db: BetterSQLite3Database, { createTables, attempt = work => work() }: SqliteDatabaseOptions) {
-    this.#db = db
+    this.db = db
     this.#needsTables = createTables
     this.#attempt = attempt
   }
@@ -32,7 +33,7 @@ export class SqliteDatabase {
   prepared<T> (build: (db: BetterSQLite3Database) => T): () => T {
     let statement: T | undefined
     return () => {
-      statement ??= build(this.#db)
+      statement ??= build(this.db)
       return statement
     }
   }
@@ -62,7 +63,7 @@ export class SqliteDatabase {
    * it reads.
    */
   transaction<T> (work: () => T, failure?: (error: unknown) => AuthError): Promise<T> {
-    return this.write(() => this.#db.transaction(work, { behavior: 'immediate' }), failure)
+    return this.write(() => this.db.transaction(work, { behavior: 'immediate' }), failure)
   }
 
   async #run<T> (
@@ -81,7 +82,7 @@ export class SqliteDatabase {
   }
 
   #createTables (): void {
-    if (this.#needsTables) createSqliteTables(this.#db)
+    if (this.#needsTables) createSqliteTables(this.db)
     this.#needsTables = false
   }
 }

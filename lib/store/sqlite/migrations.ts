@@ -46,5 +46,14 @@ export const MIGRATIONS = [
         'CREATE UNIQUE INDEX `svc_auth_users_email_unique` ON `svc_auth_users` (`email`);'
       ].join('\n')
     ]
+  },
+  {
+    hash: '40ae9699b3b2622ad8c3e86a1a2871c557d6b77f1c4d7b145448766198053b22',
+    folderMillis: 1795375228091,
+    sql: [
+      [
+        'CREATE INDEX `svc_auth_users_blocked` ON `svc_auth_users` (`user_id`) WHERE json_extract(extras, \'$.blocked\') is not null;'
+      ].join('\n')
+    ]
   }
 ]

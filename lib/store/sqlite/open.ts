@@ -2,11 +2,13 @@ import Sqlite, { type Database } from 'better-sqlite3'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
 import { ODD_NAME, assertEscapes } from '../drizzle.js'
 import type { SqliteTarget } from '../sql-target.js'
+import type { Accounts, ManagedAccounts } from '../store.js'
 import { sqliteAccounts } from './accounts.js'
 import { incompatibility } from './compatibility.js'
 import { SqliteDatabase } from './database.js'
 import { storeFailure } from './failures.js'
 import { whileLocked, withoutWaiting } from './lock.js'
+import { sqliteManagedAccounts } from './managed-accounts.js'
 
 /**
  * Opens the store on an SQLite file, or on an application's connection, which the application
@@ -16,12 +18,16 @@ export async function openSqlite (target: SqliteTarget, options: { createTables:
   if ('file' in target) {
     const connection = await openFile(target.file)
     const database = new SqliteDatabase(drizzle({ client: connection }), options)
-    return { accounts: sqliteAccounts(database), close: () => { connection.close() } }
+    return { accounts: accountsIn(database), close: () => { connection.close() } }
   }
   const db = 'db' in target ? target.db : drizzle({ client: target.connection })
   assertEscapes(db.select().from(ODD_NAME).toSQL().sql)
   const attempt = <T>(work: () => T): T => withoutWaiting(db.$client, work)
-  return { accounts: sqliteAccounts(new SqliteDatabase(db, { ...options, attempt })), close: () => {} }
+  return { accounts: accountsIn(new SqliteDatabase(db, { ...options, attempt })), close: () => {} }
+}
+
+function accountsIn (database: SqliteDatabase): Accounts & ManagedAccounts {
+  return { ...sqliteAccounts(database), ...sqliteManagedAccounts(database) }
 }
 
 /**

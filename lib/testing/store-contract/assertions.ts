@@ -26,7 +26,7 @@ export function assertHas (actual: unknown, expected: object, message?: string):
 
 /** The part of a value that a shape has members for. */
 function partOf (value: unknown, shape: unknown): unknown {
-  if (!isObject(value) || !isObject(shape)) return value
+  if (!isObject(value) || !isObject(shape) || value instanceof Date) return value
   if (Array.isArray(value)) return value.map((member, index) => partOf(member, Reflect.get(shape, index)))
   return Object.fromEntries(
     Object.keys(shape).map(name => [name, partOf(Reflect.get(value, name), Reflect.get(shape, name))])

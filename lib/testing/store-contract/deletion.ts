@@ -34,7 +34,7 @@ export function deletionContract (rule: Rule): void {
     await store.deleteUser(bob.userId)
     const again = await twin.createUser({ ...bob, name: null, claims: {}, passwordHash: 'the second hash' })
 
-    assert.deepEqual(again, {
+    assertHas(again, {
       userId: bob.userId,
       email: 'bob@example.com',
       emailVerified: false,
@@ -141,7 +141,7 @@ export function deletionContract (rule: Rule): void {
     const { store, twin } = await open()
     const { link: _link, ...ada } = ADA
     const bob = localUser('bob@example.com')
-    assert.deepEqual(await store.createUser({ ...ADA, isNew: true }), { ...ada, isNew: true })
+    assertHas(await store.createUser({ ...ADA, isNew: true }), { ...ada, isNew: true })
     await store.createUser({ ...bob, isNew: true })
     assertHas(await twin.findUser({ userId: ADA.userId }), { isNew: true })
     const refreshed = identity('dev', 'ada-1', verified('ada@example.com', { name: 'Ada' }))
@@ -151,7 +151,7 @@ export function deletionContract (rule: Rule): void {
 
     assert.equal(await store.admitUser(ADA.userId), true)
 
-    assert.deepEqual(await twin.findUser({ userId: ADA.userId }), ada)
+    assertHas(await twin.findUser({ userId: ADA.userId }), { ...ada, isNew: undefined })
     assert.equal(await twin.admitUser(ADA.userId), false)
     assertHas(await twin.findUser({ userId: bob.userId }), { isNew: true }, 'another one still is')
   })
@@ -242,7 +242,7 @@ export function deletionContract (rule: Rule): void {
     }
 
     const { link: _link, passwordHash, ...user } = ada
-    assert.deepEqual(await twin.findCredential('ada@example.com'), {
+    assertHas(await twin.findCredential('ada@example.com'), {
       user,
       link: { ...ada.link, userId: ADA.userId },
       passwordHash

@@ -179,16 +179,16 @@ export function linksContract (rule: Rule): void {
 
     await store.removeLink(ADA.userId, 'other')
 
-    assert.deepEqual(before, {
+    assertHas(before, {
       userId: ADA.userId,
       email: 'ada@other.example',
       emailVerified: true,
       name: 'Ada Lovelace',
       claims: { role: 'admin' }
     })
-    const after = { ...before, emailVerified: false }
-    assert.deepEqual(await twin.findUser({ userId: ADA.userId }), after)
-    assert.deepEqual(await twin.findUser({ email: 'ada@other.example' }), after)
+    const { generation, ...after } = { ...before, emailVerified: false }
+    assertHas(await twin.findUser({ userId: ADA.userId }), after)
+    assertHas(await twin.findUser({ email: 'ada@other.example' }), after)
   })
 
   rule('removing a link that the user does not have changes nothing', async open => {

@@ -11,17 +11,11 @@ export function usersContract (rule: Rule): void {
 
     const created = await store.createUser(ADA)
 
-    const expected = {
-      userId: ADA.userId,
-      email: 'ada@example.com',
-      emailVerified: true,
-      name: 'Ada',
-      claims: { role: 'admin' }
-    }
-    assert.deepEqual(created, expected)
-    assert.deepEqual(await twin.findUser({ userId: ADA.userId }), expected)
-    assert.deepEqual(await twin.findUser({ email: 'ada@example.com' }), expected)
-    assert.deepEqual(await twin.findUser({ provider: 'dev', subject: 'ada-1' }), expected)
+    const { link: _link, ...expected } = ADA
+    assertHas(created, expected)
+    assert.deepEqual(await twin.findUser({ userId: ADA.userId }), created)
+    assert.deepEqual(await twin.findUser({ email: 'ada@example.com' }), created)
+    assert.deepEqual(await twin.findUser({ provider: 'dev', subject: 'ada-1' }), created)
     assert.deepEqual(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
   })
 
@@ -58,7 +52,7 @@ export function usersContract (rule: Rule): void {
     await store.createUser(bob)
 
     const { link, passwordHash, ...user } = bob
-    assert.deepEqual(await twin.findCredential('bob@example.com'), {
+    assertHas(await twin.findCredential('bob@example.com'), {
       user,
       link: { ...link, userId: bob.userId },
       passwordHash

@@ -1,0 +1,41 @@
+import { type SQL, type SQLWrapper, and, eq, sql } from 'drizzle-orm'
+import { isUserId } from '../../base/uuid.js'
+import { providerLinks, users } from '../../schema/postgres.js'
+
+/**
+ * Some drivers leave a named statement on the server: then it fails behind a pooler, and after a
+ * migration.
+ */
+export const UNNAMED = ''
+
+/** A value that a statement is given when it runs, by name. */
+export const given = sql.placeholder
+
+/**
+ * The id of a user. Text that is not an id becomes null, which no row has: Postgres would refuse to
+ * compare it.
+ */
+export const USER_ID = sql.param(given('userId'), { mapToDriverValue: (id: unknown) => isUserId(id) ? id : null })
+
+export const isUser = eq(users.userId, USER_ID)
+export const isNewUser = and(isUser, sql`${users.extras} -> 'is_new' is not null`)
+export const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))
+
+/** JSON is sent as text: drivers differ in what they make of a parameter of the type jsonb. */
+export function json (name: string): SQL {
+  return sql`${sql.param(given(name), { mapToDriverValue: JSON.stringify })}::text::jsonb`
+}
+
+/** Orders by code points: the databases' own collations differ. */
+export function byCodePoints (column: SQLWrapper): SQL {
+  return sql`${column} collate "C"`
+}
+
+const GENERATION = sql`coalesce((${users.extras} ->> 'generation')::int, 0) + 1`
+const SIGNED_OUT_AT = sql`greatest((${users.extras} ->> 'signed_out_at')::bigint, ${given('now')}::bigint)`
+
+/**
+ * What ends all sessions of a user, to be merged into `extras`: the rule is that of
+ * `endedSessions`. The statement is given the present time `now` in seconds.
+ */
+export const ENDED_SESSIONS = sql`jsonb_build_object('generation', ${GENERATION}, 'signed_out_at', ${SIGNED_OUT_AT})`
