@@ -11,6 +11,11 @@ export interface AuditEvents {
    * hook `onSignIn` admitted them.
    */
   registration: AuditedUser & AuditedProvider
+  /** The application created a user. */
+  creation: AuditedUser & {
+    /** `local` for a user with a password, otherwise `application`. */
+    provider: 'local' | 'application'
+  }
   /** A user signed in. */
   'sign-in': AuditedUser & AuditedProvider & {
     /** `application`: signed in by `app.auth.signIn`, without the provider. */
@@ -41,6 +46,17 @@ export interface AuditEvents {
     /** The names that were asked for, whether or not the user had these claims. */
     names: readonly string[]
   }
+  /** The application set the password of a user. */
+  password: AuditedUser
+  /** A user was blocked. */
+  block: AuditedUser & {
+    /** When the block ends by itself; null for one that lasts until it is removed. */
+    until: Date | null
+  }
+  /** The block of a user was removed. */
+  unblock: AuditedUser
+  /** All sessions of a user were ended. */
+  'sign-out-everywhere': AuditedUser
   /** A user was deleted. */
   deletion: AuditedUser
   /** A user signed out. */

@@ -14,6 +14,7 @@ export type { RateLimitOptions, RateLimitStore } from './rate-limits.js'
 export type { Auth } from './app-auth/auth.js'
 export type { AuditEvents, AuditedProvider, AuditedUser, AuditOrigin } from './audit.js'
 export { Authorization } from './app-auth/authorization.js'
+export type { BlockOptions, UserList, UserPage, UserToCreate, Users } from './app-auth/users.js'
 export type { AuthChannel, AuthEvents } from './channel.js'
 export type {
   LinkHook, Linking, LinkingPolicy, LinkingRule, ProviderIdentity, SignIn, SignInHook

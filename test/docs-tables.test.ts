@@ -290,7 +290,11 @@ function typeOf (name: string): ts.Type {
 }
 
 function membersOf (type: string): string[] {
-  return typeOf(type).getProperties().map(({ name }) => name)
+  const isProtected = (declaration: ts.Declaration): boolean =>
+    (ts.getCombinedModifierFlags(declaration) & ts.ModifierFlags.Protected) !== 0
+  return typeOf(type).getProperties()
+    .filter(({ declarations = [] }) => !declarations.some(isProtected))
+    .map(({ name }) => name)
 }
 
 /** The types of an option, or of a member of it, in the words of the documentation. */

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
-import { Authorization, checkedUserId } from './authorization.js'
+import { Authorization } from './authorization.js'
 import type { AuthChannel, AuthEvents } from '../channel.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { refreshPrincipal } from '../flows/refresh.js'
@@ -13,6 +13,7 @@ import {
   anyOf, requireBearer, requireBearerFor, requireClaims, requireUser
 } from './guards.js'
 import type { TokenUse } from '../local/token-claims.js'
+import { checkedUserId } from './users.js'
 import { type OriginRules, refuseCrossOrigin } from '../http/own-origin.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import { type Principal, principalOf } from '../session/record.js'
@@ -54,7 +55,7 @@ export class Auth extends Authorization {
   readonly #settings: AuthSettings
 
   constructor (settings: AuthSettings, log: FastifyBaseLogger) {
-    super(settings.store, log)
+    super(settings.store, log, settings.local)
     this.#settings = settings
     this.requireUser = requireUser(settings)
     this.requireBearer = requireBearer(settings)

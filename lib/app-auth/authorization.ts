@@ -1,12 +1,13 @@
-import { type AuditSource, audit } from '../audit.js'
+import { audit } from '../audit.js'
 import {
   type AuthorizationClaimName, type AuthorizationClaims, type GrantableClaims,
   authorizationClaims, isPlainObject, isStorable, isText
 } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import { type AuthStore, type Link, type User, type UserQuery } from '../store/store.js'
+import type { Link, User, UserQuery } from '../store/store.js'
 import { isUserId } from '../base/uuid.js'
+import { Users, checkedUserId } from './users.js'
 
 /**
  * Users, links and authorization claims of a store, without a server; for scripts. `app.auth`
@@ -19,22 +20,7 @@ import { isUserId } from '../base/uuid.js'
  * if (user) await authorization.grant(user.userId, { role: 'admin' })
  * ```
  */
-export class Authorization {
-  /** The store of users, links and claims. */
-  readonly store: AuthStore
-  readonly #source: AuditSource | null
-
-  /**
-   * Uses a store; the caller closes it.
-   *
-   * @param log the logger of audit events, such as `console` or `app.log`; they are published on
-   * `node:diagnostics_channel` in any case
-   */
-  constructor (store: AuthStore, log?: AuditSource['log']) {
-    this.store = store
-    this.#source = log === undefined ? null : { log }
-  }
-
+export class Authorization extends Users {
   /**
    * Grants authorization claims to a user: merges them by name into the claims that the user has,
    * atomically. Open sessions see them at the next refresh or sign-in.
@@ -48,7 +34,7 @@ export class Authorization {
   async grant (userId: string, claims: GrantableClaims): Promise<AuthorizationClaims> {
     const granted = authorizationClaims(claims)
     const all = await this.store.grant(checkedUserId(userId), granted)
-    audit('grant', { userId, claims: granted }, this.#source)
+    audit('grant', { userId, claims: granted }, this.source)
     return all
   }
 
@@ -65,7 +51,7 @@ export class Authorization {
       throw new AuthError('invalid_claims', { message: 'names must be a list of the names of claims.' })
     }
     const left = await this.store.withdraw(checkedUserId(userId), names.filter(isStorable))
-    audit('withdraw', { userId, names }, this.#source)
+    audit('withdraw', { userId, names }, this.source)
     return left
   }
 
@@ -104,7 +90,7 @@ export class Authorization {
 
   /**
    * Removes a link from a user; with `local`, also the password. A link that the user does not have
-   * is ignored. Sessions that were started through the link end at the next refresh.
+   * is ignored. Ends all sessions of the user, if the store can: see {@link ManagedAccounts}.
    *
    * @param provider `local` or the name of an external provider
    * @returns the remaining links
@@ -118,7 +104,7 @@ export class Authorization {
     const before = await this.links(userId)
     if (!before.some(link => link.provider === provider)) return before
     const left = await this.store.removeLink(userId, provider)
-    audit('unlink', { userId, provider }, this.#source)
+    audit('unlink', { userId, provider }, this.source)
     return left
   }
 
@@ -131,18 +117,8 @@ export class Authorization {
    */
   async deleteUser (userId: string): Promise<void> {
     await this.store.deleteUser(checkedUserId(userId))
-    audit('deletion', { userId }, this.#source)
+    audit('deletion', { userId }, this.source)
   }
-}
-
-/**
- * Checks that a value has the form of a user id.
- *
- * @throws AuthError `unknown_user`
- */
-export function checkedUserId (userId: unknown): string {
-  if (!isUserId(userId)) throw new AuthError('unknown_user')
-  return userId
 }
 
 /** Whether an object has exactly these names, with strings as values. */

@@ -136,8 +136,12 @@ export async function verifyToken (
   return claims
 }
 
-/** Refuses U+FFFD, to which invalid bytes decode: different passwords would become the same. */
-function assertText (password: string): void {
+/**
+ * Refuses U+FFFD, to which invalid bytes decode: different passwords would become the same.
+ *
+ * @throws AuthError `invalid_request`
+ */
+export function assertText (password: string): void {
   if (!password.includes('\ufffd')) return
   throw new AuthError('invalid_request', {
     message: 'The password is not text; send it as UTF-8, without the character U+FFFD.'

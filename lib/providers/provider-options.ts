@@ -9,7 +9,7 @@ const DEFAULT_TIMEOUT_MS = 5000
 const COMMON_OPTIONS = ['clientId', 'clientSecret', 'scopes', 'authorizationParams', 'timeout', 'fetch']
 
 /** Names that routes use themselves, or that every object has as members. */
-const RESERVED_NAMES = ['local', 'login', 'callback', 'constructor', 'prototype']
+const RESERVED_NAMES = ['local', 'application', 'login', 'callback', 'constructor', 'prototype']
 
 /** Parameters that the flow sets; a static value would disable a check. */
 const FLOW_PARAMETERS = [

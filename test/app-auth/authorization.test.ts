@@ -89,7 +89,7 @@ for (const [kind, newStore] of Object.entries(SOME_STORES)) {
     t.test('a user is found by e-mail in any spelling', async t => {
       const { authorization, ada } = await withAda(await newStore(t))
 
-      for (const email of ['ada@xn--bcher-kva.example', ' Ada@BÜCHER.example ']) t.strictSame(await authorization.findUser({ email }), ada)
+      for (const email of ['ada@xn--bcher-kva.example', ' Ada@BÜCHER.example ']) t.hasStrict(await authorization.findUser({ email }), ada)
     })
 
     t.test('an invalid or unknown e-mail finds no user', async t => {
@@ -101,8 +101,8 @@ for (const [kind, newStore] of Object.entries(SOME_STORES)) {
     t.test('a user is found by id and by link', async t => {
       const { authorization, ada } = await withAda(await newStore(t))
 
-      t.strictSame(await authorization.findUser({ userId: ada.userId }), ada)
-      t.strictSame(await authorization.findUser({ provider: 'other', subject: 'ada-2' }), ada)
+      t.hasStrict(await authorization.findUser({ userId: ada.userId }), ada)
+      t.hasStrict(await authorization.findUser({ provider: 'other', subject: 'ada-2' }), ada)
       t.equal(await authorization.findUser({ userId: randomUUID() }), null)
       t.equal(await authorization.findUser({ provider: 'other', subject: 'ada-1' }), null)
     })

@@ -84,7 +84,7 @@ t.test('attack 25: other names are refused, and the option is named', async t =>
 })
 
 t.test('attack 25: the name of the built-in provider, and names that mean something else, are refused', async t => {
-  for (const name of ['local', 'login', 'constructor']) {
+  for (const name of ['local', 'application', 'login', 'constructor']) {
     t.throws(() => assertProviderName(name), { name: 'OptionsError', message: /^name of a provider must not be/ }, name)
   }
 })

@@ -132,7 +132,9 @@ async function postgresTables (client: Sql): Promise<Tables> {
     select "table", concat(split_part(pg_get_indexdef(indexrelid), ' WHERE ', 1), ' WHERE ' || condition)
       from tables join pg_index on indrelid = tables.oid
       -- As it is written in the schema, without the casts and parentheses of the server.
-      cross join lateral (select replace(replace(btrim(pg_get_expr(indpred, indrelid), '()'), '::text)', ''), 'IS NOT NULL', 'is not null') as condition) as predicate
+      cross join lateral (
+        select replace(replace(btrim(pg_get_expr(indpred, indrelid), '()'), '::text)', ''), 'IS NOT NULL', 'is not null') as condition
+      ) as predicate
       where not exists (select from pg_constraint where conindid = indexrelid and contype in ('p', 'u', 'x'))
     union all
     select "table", pg_get_triggerdef(pg_trigger.oid) from tables join pg_trigger on tgrelid = tables.oid where not tgisinternal

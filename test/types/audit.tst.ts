@@ -9,7 +9,10 @@ type Members<Event> = { [Name in keyof Event]: Event[Name] }
 
 describe('the payload of an audit event', () => {
   test('exists for each event', () => {
-    expect<keyof AuditEvents>().type.toBe<'registration' | 'sign-in' | 'failure' | 'link' | 'unlink' | 'grant' | 'withdraw' | 'deletion' | 'revoke'>()
+    expect<keyof AuditEvents>().type.toBe<
+      'registration' | 'creation' | 'sign-in' | 'failure' | 'link' | 'unlink' | 'grant' | 'withdraw' | 'password' |
+      'block' | 'unblock' | 'sign-out-everywhere' | 'deletion' | 'revoke'
+    >()
   })
 
   test('says to which user it happened and how', () => {

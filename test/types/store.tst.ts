@@ -6,9 +6,10 @@ import { drizzle as drizzleNodePostgres } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { drizzle as drizzlePostgres } from 'drizzle-orm/postgres-js'
 import {
-  type AuthorizationClaims, type AuthStore, type Credential, type DrizzlePostgres, type DrizzleSqlite,
-  type IdentityClaims, type Link, type LinkedIdentity, MemoryAuthStore, type NewUser, type PostgresClient, SqlAuthStore,
-  type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection, type User, type UserQuery
+  type AuthorizationClaims, type AuthStore, type Block, type Credential, type DrizzlePostgres, type DrizzleSqlite,
+  type IdentityClaims, type Link, type LinkedIdentity, type ManagedAccounts, MemoryAuthStore, type NewUser, type PostgresClient, SqlAuthStore,
+  type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection, type User, type UserQuery,
+  isBlocked
 } from 'fastify-svc-auth'
 import * as postgresSchema from 'fastify-svc-auth/schema/postgres'
 import * as sqliteSchema from 'fastify-svc-auth/schema/sqlite'
@@ -20,6 +21,18 @@ test('MemoryAuthStore is an AuthStore without options', () => {
   expect<MemoryAuthStore>().type.toBeAssignableTo<AuthStore>()
   expect(MemoryAuthStore).type.toBeConstructableWith()
   expect(MemoryAuthStore).type.not.toBeConstructableWith({ createTables: true })
+})
+
+test('the stores of the package manage accounts, a store of the application need not', () => {
+  expect<SqlAuthStore>().type.toBeAssignableTo<ManagedAccounts>()
+  expect<MemoryAuthStore>().type.toBeAssignableTo<ManagedAccounts>()
+  expect<AuthStore>().type.not.toBeAssignableTo<ManagedAccounts>()
+})
+
+test('a user may have been blocked', () => {
+  expect<User['blocked']>().type.toBe<Block | undefined>()
+  expect<User['createdAt']>().type.toBe<Date | undefined>()
+  expect(isBlocked({ blocked: { at: new Date() } })).type.toBe<boolean>()
 })
 
 describe('SqlAuthStore', () => {
@@ -116,7 +129,17 @@ describe('a store of one\'s own', () => {
 
 describe('the store\'s words', () => {
   test('a user has an e-mail and a name, or null', () => {
-    expect<User>().type.toBe<{ userId: string, email: string | null, emailVerified: boolean, name: string | null, claims: AuthorizationClaims, isNew?: true }>()
+    expect<User>().type.toBe<{
+      userId: string
+      email: string | null
+      emailVerified: boolean
+      name: string | null
+      claims: AuthorizationClaims
+      isNew?: true
+      generation?: number
+      blocked?: Block
+      createdAt?: Date
+    }>()
   })
 
   test('a link says which subject at which provider is which user', () => {

@@ -1,0 +1,309 @@
+import { randomUUID } from 'node:crypto'
+import { type AuditSource, audit } from '../audit.js'
+import { isUserId } from '../base/uuid.js'
+import { type GrantableClaims, authorizationClaims, isStorable, isText } from '../claims.js'
+import { canonicalEmail } from '../email.js'
+import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
+import { assertText } from '../flows/local.js'
+import type { Caller } from '../local/fair-queue.js'
+import type { LocalIdentityProvider } from '../local/identity-provider.js'
+import {
+  type AuthStore, MANAGED_ACCOUNT_METHODS, type ManagedAccounts, type User, managesAccounts
+} from '../store/store.js'
+
+/** A user that {@link Users.createUser} creates. */
+export interface UserToCreate {
+  /** In any spelling; required with a password. */
+  email?: string
+  /** The user's name. */
+  name?: string
+  /**
+   * Whether the application knows that the user owns the e-mail; default false. Then a provider
+   * that verified the same address signs in the same user.
+   */
+  emailVerified?: boolean
+  /** 8 to 1024 bytes in NFKC. */
+  password?: string
+  /** The first authorization claims; default none. */
+  claims?: GrantableClaims
+}
+
+/** How {@link Users.block} blocks a user. */
+export interface BlockOptions {
+  /** When the block ends by itself, in the future; default never. */
+  until?: Date
+  /** A note of the application. It is kept in the store, and neither logged nor shown. */
+  reason?: string
+}
+
+/** Which users {@link Users.users} lists. */
+export interface UserList {
+  /** The `next` of the page before; default the first page. */
+  after?: string | null
+  /** At most so many users, 1 to 500; default 50. */
+  limit?: number
+  /** How the e-mail begins, in its canonical form. */
+  email?: string
+  /** Whether the users are blocked now. */
+  blocked?: boolean
+}
+
+/** A page of users. */
+export interface UserPage {
+  /** Ordered by id. */
+  users: User[]
+  /** The `after` of the next page; null on the last one. */
+  next: string | null
+}
+
+const MAX_LIMIT = 500
+
+/** Creates, lists, changes and blocks users; {@link Authorization} extends it. */
+export class Users {
+  /** The store of users, links and claims. */
+  readonly store: AuthStore
+  /** The source of audit events. */
+  protected readonly source: AuditSource | null
+  readonly #local: LocalIdentityProvider | null
+
+  /**
+   * Uses a store; the caller closes it.
+   *
+   * @param log the logger of audit events, such as `console` or `app.log`; they are published on
+   *   `node:diagnostics_channel` in any case
+   * @param local hashes and compares passwords; needed by the methods that take one
+   */
+  constructor (store: AuthStore, log?: AuditSource['log'], local: LocalIdentityProvider | null = null) {
+    this.store = store
+    this.source = log === undefined ? null : { log }
+    this.#local = local
+  }
+
+  /**
+   * Creates a user. With a password, they sign in by e-mail and password. Without one, they have
+   * the link `application`: `app.auth.signIn` signs them in, and so does a provider that verified
+   * their e-mail if `emailVerified` is true.
+   *
+   * @returns the user
+   * @throws AuthError `exists` when another user has the e-mail, `invalid_email`, `weak_password`,
+   *   `invalid_claims`, `invalid_request`, `busy`, `unavailable`; OptionsError for an unknown name,
+   *   and for a password without a local identity provider
+   */
+  async createUser (user: UserToCreate): Promise<User> {
+    assertKnownOptions('createUser', user, ['email', 'name', 'emailVerified', 'password', 'claims'])
+    const { name, emailVerified = false, password } = user
+    const claims = authorizationClaims(user.claims ?? {})
+    if (name !== undefined) assertName(name)
+    const email = user.email === undefined ? null : emailOf(user.email)
+    if (typeof emailVerified !== 'boolean' || (emailVerified && email === null)) {
+      throw invalid('emailVerified must be true or false, and true only with an email.')
+    }
+    if (password !== undefined && email === null) throw invalid('A user with a password needs an email.')
+
+    const userId = randomUUID()
+    const identity = {
+      sub: userId,
+      ...(email !== null && { email }),
+      ...(emailVerified && { email_verified: true }),
+      ...(name !== undefined && { name })
+    }
+    const passwordHash = password === undefined || email === null
+      ? undefined
+      : await this.#hash('createUser', password, email)
+    const provider = passwordHash === undefined ? 'application' : 'local'
+    const created = await this.store.createUser({
+      userId,
+      email,
+      emailVerified,
+      name: name ?? null,
+      claims,
+      link: { provider, subject: provider === 'local' && email !== null ? email : userId, claims: identity },
+      ...(passwordHash !== undefined && { passwordHash })
+    })
+    if (created === null) throw new AuthError('exists')
+    audit('creation', { userId, provider }, this.source)
+    return created
+  }
+
+  /**
+   * Changes the name of a user. Later sign-ins at a provider do not change it any more.
+   *
+   * @param change `name` null removes the name
+   * @returns the user
+   * @throws AuthError `unknown_user`, `invalid_request`, `unsupported`, `unavailable`; OptionsError
+   *   for an unknown name
+   */
+  async updateUser (userId: string, change: { name: string | null }): Promise<User> {
+    assertKnownOptions('updateUser', change, ['name'])
+    const { name } = change
+    if (name !== null) assertName(name)
+    return this.#managed('updateUser').changeUser(checkedUserId(userId), { name })
+  }
+
+  /**
+   * Sets the password of a user, also the first one: then they sign in by their e-mail. Ends all
+   * sessions of the user.
+   *
+   * @param password 8 to 1024 bytes in NFKC
+   * @returns the user
+   * @throws AuthError `unknown_user`, `weak_password`, `invalid_request` for a user without an
+   *   e-mail, `exists` when another user signs in by it, `busy`, `unsupported`, `unavailable`;
+   *   OptionsError without a local identity provider
+   */
+  async setPassword (userId: string, password: string): Promise<User> {
+    const store = this.#managed('setPassword')
+    const user = await this.store.findUser({ userId: checkedUserId(userId) })
+    if (user === null) throw new AuthError('unknown_user')
+    if (user.email === null) throw invalid('The user has no e-mail; a password needs one.')
+    const passwordHash = await this.#hash('setPassword', password, user.email)
+    const changed = await store.setPassword(userId, { passwordHash })
+    if (changed === null) throw new AuthError('exists')
+    audit('password', { userId }, this.source)
+    return changed
+  }
+
+  /**
+   * Compares a password with that of a user, as a login does and in the same time.
+   *
+   * @param caller the client behind the call: passwords of different addresses take turns
+   * @returns false for a wrong password and for a user without one
+   * @throws AuthError `unknown_user`, `invalid_request` when it is not text, `busy`, `unavailable`;
+   *   OptionsError without a local identity provider
+   */
+  async checkPassword (userId: string, password: string, caller?: Caller): Promise<boolean> {
+    const local = this.#provider('checkPassword')
+    assertPassword(password)
+    const links = await this.store.links(checkedUserId(userId))
+    if (links.length === 0) throw new AuthError('unknown_user')
+    const link = links.find(({ provider }) => provider === 'local')
+    const credential = link === undefined ? null : await this.store.findCredential(link.subject)
+    const { matches } = await local.verifyPassword(credential?.passwordHash ?? null, password, caller)
+    return matches && credential?.user.userId === userId
+  }
+
+  /**
+   * Lists users by id, a page at a time. The application decides who may see the list.
+   *
+   * @example
+   * ```ts
+   * let after: string | null = null
+   * do {
+   *   const { users, next } = await app.auth.users({ after, limit: 500 })
+   *   for (const { userId, createdAt } of users) console.log(userId, createdAt)
+   *   after = next
+   * } while (after !== null)
+   * ```
+   * @throws AuthError `invalid_request` for a wrong value, `unsupported`, `unavailable`;
+   *   OptionsError for an unknown name
+   */
+  async users (list: UserList = {}): Promise<UserPage> {
+    assertKnownOptions('users', list, ['after', 'limit', 'email', 'blocked'])
+    const { after = null, limit = 50, email = null, blocked = null } = list
+    if (after !== null && !isUserId(after)) throw invalid('after must be the "next" of the page before.')
+    if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
+      throw invalid(`limit must be a whole number from 1 to ${MAX_LIMIT}.`)
+    }
+    if (email !== null && !(typeof email === 'string' && isStorable(email))) {
+      throw invalid('email must be how the e-mail begins.')
+    }
+    if (blocked !== null && typeof blocked !== 'boolean') throw invalid('blocked must be true or false.')
+
+    const prefix = email === null ? null : email.trim().normalize('NFC').toLowerCase()
+    const found = await this.#managed('users').users({ after, limit: limit + 1, email: prefix, blocked })
+    const last = found.length > limit ? found[limit - 1] : undefined
+    return { users: found.slice(0, limit), next: last?.userId ?? null }
+  }
+
+  /**
+   * Blocks a user: ends all their sessions, and refuses each sign-in with `blocked` until the block
+   * is removed or over.
+   *
+   * @returns the user
+   * @throws AuthError `unknown_user`, `invalid_request`, `unsupported`, `unavailable`; OptionsError
+   *   for an unknown name
+   */
+  async block (userId: string, options: BlockOptions = {}): Promise<User> {
+    assertKnownOptions('block', options, ['until', 'reason'])
+    const { until, reason } = options
+    const at = new Date()
+    if (until !== undefined && !(until instanceof Date && until > at)) {
+      throw invalid('until must be a Date in the future.')
+    }
+    if (reason !== undefined && !isText(reason)) throw invalid('reason must be text.')
+    const blocked = { at, ...(until !== undefined && { until }), ...(reason !== undefined && { reason }) }
+    const user = await this.#managed('block').changeUser(checkedUserId(userId), { blocked, endSessions: true })
+    audit('block', { userId, until: until ?? null }, this.source)
+    return user
+  }
+
+  /**
+   * Removes the block of a user. Sessions that the block ended stay ended.
+   *
+   * @returns the user
+   * @throws AuthError `unknown_user`, `unsupported`, `unavailable`
+   */
+  async unblock (userId: string): Promise<User> {
+    const user = await this.#managed('unblock').changeUser(checkedUserId(userId), { blocked: null })
+    audit('unblock', { userId }, this.source)
+    return user
+  }
+
+  /**
+   * Ends all sessions of a user, at the next guard in each process and whatever the session store.
+   * Tokens that were issued to the user until now are refused.
+   *
+   * @throws AuthError `unknown_user`, `unsupported`, `unavailable`
+   */
+  async signOutEverywhere (userId: string): Promise<void> {
+    await this.#managed('signOutEverywhere').changeUser(checkedUserId(userId), { endSessions: true })
+    audit('sign-out-everywhere', { userId }, this.source)
+  }
+
+  #managed (method: string): ManagedAccounts {
+    const { store } = this
+    if (managesAccounts(store)) return store
+    const missing = MANAGED_ACCOUNT_METHODS.filter(name => typeof Reflect.get(store, name) !== 'function')
+    throw new AuthError('unsupported', { message: `${method} needs a store with the methods ${missing.join(', ')}.` })
+  }
+
+  #provider (method: string): LocalIdentityProvider {
+    if (this.#local !== null) return this.#local
+    throw new OptionsError(`${method} needs a LocalIdentityProvider; set the option local of the plugin, ` +
+      'or pass it to new Authorization(store, log, local)')
+  }
+
+  #hash (method: string, password: string, email: string): Promise<string> {
+    const local = this.#provider(method)
+    assertPassword(password)
+    return local.hashPassword(password, { email })
+  }
+}
+
+/**
+ * Checks that a value has the form of a user id.
+ *
+ * @throws AuthError `unknown_user`
+ */
+export function checkedUserId (userId: unknown): string {
+  if (!isUserId(userId)) throw new AuthError('unknown_user')
+  return userId
+}
+
+function emailOf (email: unknown): string {
+  const canonical = typeof email === 'string' ? canonicalEmail(email) : null
+  if (canonical === null) throw new AuthError('invalid_email')
+  return canonical
+}
+
+function assertName (name: unknown): void {
+  if (!isText(name)) throw invalid('name must be text.')
+}
+
+function assertPassword (password: unknown): void {
+  if (typeof password !== 'string') throw invalid('password must be text.')
+  assertText(password)
+}
+
+function invalid (message: string): AuthError {
+  return new AuthError('invalid_request', { message })
+}

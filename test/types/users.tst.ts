@@ -1,0 +1,40 @@
+import Fastify from 'fastify'
+import { Authorization, LocalIdentityProvider, MemoryAuthStore, type User, type UserPage } from 'fastify-svc-auth'
+import { describe, expect, test } from 'tstyche'
+
+const { auth } = Fastify()
+
+describe('the users of app.auth', () => {
+  test('are created from what is known about them', () => {
+    expect(auth.createUser({})).type.toBe<Promise<User>>()
+    expect(auth.createUser).type.toBeCallableWith({ email: 'a@example.com', emailVerified: true, claims: { role: 'admin' } })
+    expect(auth.createUser).type.not.toBeCallableWith({ claims: { email: 'a@example.com' } })
+    expect(auth.createUser).type.not.toBeCallableWith({ role: 'admin' })
+    expect(auth.createUser).type.not.toBeCallableWith()
+  })
+
+  test('are changed by their ids', () => {
+    expect(auth.updateUser('id', { name: null })).type.toBe<Promise<User>>()
+    expect(auth.updateUser).type.not.toBeCallableWith('id', { email: 'a@example.com' })
+    expect(auth.setPassword('id', 'password')).type.toBe<Promise<User>>()
+    expect(auth.checkPassword('id', 'password')).type.toBe<Promise<boolean>>()
+    expect(auth.checkPassword).type.toBeCallableWith('id', 'password', { address: '192.0.2.1' })
+    expect(auth.block('id')).type.toBe<Promise<User>>()
+    expect(auth.block).type.toBeCallableWith('id', { until: new Date(), reason: 'spam' })
+    expect(auth.block).type.not.toBeCallableWith('id', { until: Date.now() })
+    expect(auth.unblock('id')).type.toBe<Promise<User>>()
+    expect(auth.signOutEverywhere('id')).type.toBe<Promise<void>>()
+  })
+
+  test('are listed', () => {
+    expect(auth.users()).type.toBe<Promise<UserPage>>()
+    expect(auth.users).type.toBeCallableWith({ after: null, limit: 10, email: 'a', blocked: false })
+    expect(auth.users).type.not.toBeCallableWith({ offset: 10 })
+    expect<UserPage['next']>().type.toBe<string | null>()
+  })
+})
+
+test('Authorization takes a local identity provider', () => {
+  expect(Authorization).type.toBeConstructableWith(new MemoryAuthStore(), console, new LocalIdentityProvider())
+  expect(Authorization).type.toBeConstructableWith(new MemoryAuthStore(), undefined, null)
+})
