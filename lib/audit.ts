@@ -1,4 +1,5 @@
 import { channel } from 'node:diagnostics_channel'
+import type { AuthenticationMethod } from './authentication.js'
 import type { AuthorizationClaims } from './claims.js'
 
 /**
@@ -20,6 +21,11 @@ export interface AuditEvents {
   'sign-in': AuditedUser & AuditedProvider & {
     /** `application`: signed in by `app.auth.signIn`, without the provider. */
     by: 'provider' | 'application'
+  }
+  /** A signed-in user proved again who they are. */
+  reauthentication: AuditedUser & {
+    /** How. */
+    method: AuthenticationMethod
   }
   /** A sign-in, a registration or a linking failed. */
   failure: AuditedProvider & {

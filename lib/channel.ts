@@ -7,25 +7,28 @@ import { audit } from './audit.js'
  * the other listeners nor the request.
  */
 export interface AuthEvents {
-  /** A user signed out. */
+  /** A user signed out, or all of their sessions were ended. */
   revoke: [userId: string]
 }
 
 /** The type of `app.auth.channel`: an `EventEmitter` with the events and their arguments. */
 export type AuthChannel = EventEmitter<AuthEvents>
 
+/** The request that signed a user out, or the logger of the application. */
+export type RevokeSource = Pick<FastifyRequest, 'log'> & Partial<Pick<FastifyRequest, 'id' | 'ip'>>
+
 /**
  * Audits that a user signed out and calls the listeners. A listener that throws or rejects is
  * logged and affects neither the others nor the request.
  */
-export function announceRevoke (channel: AuthChannel, userId: string, request: FastifyRequest): void {
-  audit('revoke', { userId }, request)
+export function announceRevoke (channel: AuthChannel, userId: string, source: RevokeSource): void {
+  audit('revoke', { userId }, source)
   // `emit` would stop at the first listener that throws, and an unhandled rejection ends the
   // process.
   for (const listener of channel.rawListeners('revoke')) {
     const call = async (): Promise<void> => { await listener.call(channel, userId) }
     call().catch((error: unknown) => {
-      request.log.error({ err: error, event: 'revoke' }, 'a listener of app.auth.channel failed')
+      source.log.error({ err: error, event: 'revoke' }, 'a listener of app.auth.channel failed')
     })
   }
 }

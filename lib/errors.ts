@@ -22,6 +22,7 @@ export const ERRORS = {
   invalid_token: [401, 'The token is missing, expired or not valid.'],
   unauthenticated: [401, 'Sign in first.'],
   forbidden: [403, 'The signed-in user may not do this.'],
+  reauthenticate: [403, 'Prove who you are again: sign in once more, then repeat this.'],
   last_link: [409, 'This is the only sign-in method of the account; add another one first.'],
   user_in_use: [409, 'Data of this application still refers to the user; delete that data first.'],
   not_found: [404, 'There is nothing at this path; check its spelling and the method of the request.'],

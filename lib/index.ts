@@ -14,16 +14,17 @@ export type { RateLimitOptions, RateLimitStore } from './rate-limits.js'
 export type { Auth } from './app-auth/auth.js'
 export type { AuditEvents, AuditedProvider, AuditedUser, AuditOrigin } from './audit.js'
 export { Authorization } from './app-auth/authorization.js'
-export type { BlockOptions, UserList, UserPage, UserToCreate, Users } from './app-auth/users.js'
+export type { BlockOptions, KeptSession, UserList, UserPage, UserToCreate, Users } from './app-auth/users.js'
 export type { AuthChannel, AuthEvents } from './channel.js'
 export type {
   LinkHook, Linking, LinkingPolicy, LinkingRule, ProviderIdentity, SignIn, SignInHook
 } from './flows/sign-in-rules.js'
 export type { SignInUrlOptions } from './flows/signed-requests.js'
-export type { AnyReply, AnyRequest, Guard, RequiredClaims } from './app-auth/guards.js'
+export type { AnyReply, AnyRequest, Guard, RecentProof, RequiredClaims } from './app-auth/guards.js'
 export type {
   AuthorizationClaimName, AuthorizationClaims, Claims, GrantableClaims, IdentityClaims, JsonValue
 } from './claims.js'
+export type { AuthenticationMethod } from './authentication.js'
 export { canonicalEmail } from './email.js'
 export { AuthError, type AuthErrorCode, type AuthErrorOptions, OptionsError, SignInRefused } from './errors.js'
 export type { Caller } from './local/fair-queue.js'
@@ -49,7 +50,7 @@ export { MicrosoftProvider, type MicrosoftProviderOptions } from './providers/mi
 export { OAuth2Provider, type OAuth2ProviderOptions, type ProviderApi } from './providers/oauth2.js'
 export { OidcProvider, type OidcProfile, type OidcProviderOptions } from './providers/oidc.js'
 export { type OpenapiComponents, openapiComponents } from './routes/openapi.js'
-export type { Principal } from './session/record.js'
+export type { AuthenticationState, Principal } from './session/record.js'
 export { MemoryAuthStore } from './store/memory.js'
 export { SqlAuthStore, type SqlAuthStoreOptions } from './store/sql.js'
 export type { DrizzlePostgres, DrizzleSqlite, PostgresClient, SqlEngine, SqliteConnection } from './store/sql-engine.js'

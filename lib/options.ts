@@ -58,6 +58,11 @@ export interface AuthPluginOptions {
    * `next`), and so do errors that no other page can show.
    */
   loginPage?: string | undefined
+  /**
+   * The application's page on which a signed-in user proves again who they are, such as
+   * `/confirm`. The guard `requireRecent` redirects browsers to it, with `next`.
+   */
+  reauthenticatePage?: string | undefined
   /** Other origins whose pages may send POST requests, such as `https://admin.app.example`. */
   trustedOrigins?: readonly string[] | undefined
   /**
@@ -84,6 +89,8 @@ export interface ResolvedOptions extends SignInRules, OriginRules {
   readonly prefix: string
   /** The login page as browsers see it: under the path of `baseUrl`. */
   readonly loginPage: string | null
+  /** The page for a further proof as browsers see it. */
+  readonly reauthenticatePage: string | null
   /** Signs and verifies the requests of `app.auth.signInUrl`. */
   readonly signedRequests: SignedRequests
   /** The limits of attempts; null for none. */
@@ -103,7 +110,7 @@ export interface Surroundings {
 /** The names of the options. The last two are Fastify's. */
 const KNOWN_OPTIONS = [
   'baseUrl', 'providers', 'local', 'store', 'session', 'prefix', 'trustedOrigins', 'linking', 'onSignIn', 'onLink',
-  'loginPage', 'rateLimit', 'logLevel', 'logSerializers'
+  'loginPage', 'reauthenticatePage', 'rateLimit', 'logLevel', 'logSerializers'
 ]
 
 const OF_A_PROVIDER = 'it is an option of a provider, ' +
@@ -161,7 +168,8 @@ export function resolveOptions (
       options.onLink,
       'onLink must be a function ({ request, userId, identity, tokens }) => void'
     ),
-    loginPage: checkedLoginPage(options.loginPage, baseUrl),
+    loginPage: checkedPage('loginPage', options.loginPage, baseUrl),
+    reauthenticatePage: checkedPage('reauthenticatePage', options.reauthenticatePage, baseUrl),
     rateLimit: checkedRateLimit(options.rateLimit ?? {}, around.rateLimit === true)
   })
 }
@@ -307,11 +315,11 @@ function checkedHook<Hook extends (...args: never[]) => unknown> (hook: unknown,
   return hook
 }
 
-function checkedLoginPage (page: unknown, baseUrl: string | null): string | null {
+function checkedPage (name: 'loginPage' | 'reauthenticatePage', page: unknown, baseUrl: string | null): string | null {
   if (page === undefined) return null
   const path = sameOriginPath(page, ANY_ORIGIN)
   if (path === null || path !== page) {
-    throw new OptionsError('loginPage must be a path of this application, such as /login')
+    throw new OptionsError(`${name} must be a path of this application, such as /login`)
   }
   return publicPath(path, baseUrl)
 }

@@ -16,8 +16,11 @@ import { checkRequests, mountNotFound, setUpScope } from './routes/scope.js'
 import { mountSessionRoutes } from './routes/session.js'
 import { acceptTasks } from './routes/tasks.js'
 import { mountTokenRoutes } from './routes/tokens.js'
-import { type Principal, principalOf } from './session/record.js'
+import {
+  type AuthenticationState, type Principal, authenticationOf, principalOf
+} from './session/record.js'
 import { registerSession } from './session/register.js'
+import { watchSession } from './session/request-sessions.js'
 import { SqlAuthStore } from './store/sql.js'
 
 declare module 'fastify' {
@@ -33,6 +36,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The signed-in user, or null. */
     readonly principal: Principal | null
+    /** How and when the signed-in user proved who they are, or null. */
+    readonly authentication: AuthenticationState | null
     /** The claims of the Bearer token behind the guard `requireBearer`; null elsewhere. */
     token: TokenClaims | null
   }
@@ -62,11 +67,14 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
 
   if (session !== null) await registerSession(app, session, baseUrl === null ? 'auto' : baseUrl.startsWith('https:'))
 
+  app.addHook('onRequest', watchSession)
+
   const auth = new Auth(options, app.log)
   app.decorate('auth', auth)
   app.decorate('authProviders', Object.freeze(providers.map(provider => provider.name)))
   app.decorate('localIdp', local)
   app.decorateRequest('principal', { getter () { return principalOf(this) } })
+  app.decorateRequest('authentication', { getter () { return authenticationOf(this) } })
   app.decorateRequest('token', null)
 
   await app.register(async scope => {

@@ -27,6 +27,11 @@ export interface RateLimitOptions {
   /** Returns from a provider from one address; default 300. */
   callback?: number
   /**
+   * Passwords by which one signed-in user proves again who they are; default 10. They count for the
+   * user, from any address: an open session must not serve to guess its password.
+   */
+  reauthenticate?: number
+  /**
    * A store class as @fastify/rate-limit takes it, for several machines; default the memory of the
    * process.
    */
@@ -47,7 +52,7 @@ export interface RateLimitStore {
 }
 
 /** The limits by name, with the attempts that each allows within `timeWindow` by default. */
-const LIMITS = { login: 300, account: 20, start: 300, register: 60, callback: 300 } as const
+const LIMITS = { login: 300, account: 20, start: 300, register: 60, callback: 300, reauthenticate: 10 } as const
 
 const DEFAULTS = {
   timeWindow: 15 * 60 * 1000,

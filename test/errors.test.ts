@@ -21,6 +21,7 @@ const STATUS_BY_CODE: Record<AuthErrorCode, number> = {
   invalid_token: 401,
   unauthenticated: 401,
   forbidden: 403,
+  reauthenticate: 403,
   last_link: 409,
   user_in_use: 409,
   blocked: 403,

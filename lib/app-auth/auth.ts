@@ -1,16 +1,16 @@
 import { EventEmitter } from 'node:events'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { Authorization } from './authorization.js'
-import type { AuthChannel, AuthEvents } from '../channel.js'
+import { type AuthChannel, type AuthEvents, announceRevoke } from '../channel.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { refreshPrincipal } from '../flows/refresh.js'
 import { signInUser } from '../flows/sign-in.js'
-import { signOut } from '../flows/sign-out.js'
+import { keepSession, signOut } from '../flows/sign-out.js'
 import type { SignInRules } from '../flows/sign-in-rules.js'
 import { type SignInUrlOptions, type SignedRequests, signInParameters } from '../flows/signed-requests.js'
 import {
-  type AnyReply, type AnyRequest, type Bivariant, type Guard, type GuardSettings, type RequiredClaims,
-  anyOf, requireBearer, requireBearerFor, requireClaims, requireUser
+  type AnyReply, type AnyRequest, type Bivariant, type Guard, type GuardSettings, type RecentProof,
+  type RequiredClaims, anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireUser
 } from './guards.js'
 import type { TokenUse } from '../local/token-claims.js'
 import { checkedUserId } from './users.js'
@@ -53,10 +53,12 @@ export class Auth extends Authorization {
   readonly requireBearer: Guard
 
   readonly #settings: AuthSettings
+  readonly #log: FastifyBaseLogger
 
   constructor (settings: AuthSettings, log: FastifyBaseLogger) {
     super(settings.store, log, settings.local)
     this.#settings = settings
+    this.#log = log
     this.requireUser = requireUser(settings)
     this.requireBearer = requireBearer(settings)
     this.refuseCrossOrigin = async (request: FastifyRequest) => { refuseCrossOrigin(request, settings) }
@@ -70,6 +72,23 @@ export class Auth extends Authorization {
    * @throws OptionsError when `required` is not an object of claims
    */
   readonly requireClaims = (required: RequiredClaims): Guard => requireClaims(required, this.#settings)
+
+  /**
+   * Returns a `preHandler` like {@link requireUser} that also requires that the user proved who
+   * they are within a time, for changes that an open session alone must not allow. Redirects
+   * browsers to the option `reauthenticatePage`; answers 403 `reauthenticate` with `methods` to
+   * other requests. Behind {@link requireBearer} the token's `auth_time` counts.
+   *
+   * @param required `{ within }`, a number of seconds
+   * @throws OptionsError when `within` is not a positive number
+   * @see RFC 9470
+   *
+   * @example
+   * ```ts
+   * app.post('/transfer', { preHandler: app.auth.requireRecent({ within: 600 }) }, handler)
+   * ```
+   */
+  readonly requireRecent = (required: RecentProof): Guard => requireRecent(required, this.#settings)
 
   /**
    * Returns a `preHandler` like {@link requireBearer} that accepts only tokens of one purpose or
@@ -157,6 +176,12 @@ export class Auth extends Authorization {
   async signOut (request: AnyRequest, reply: AnyReply): Promise<void>
   async signOut (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     await signOut(request, reply, this.channel)
+  }
+
+  /** Keeps the session of a request, and announces that all others have ended. */
+  protected override async sessionsEnded (userId: string, { except }: { except?: FastifyRequest } = {}): Promise<void> {
+    if (except !== undefined) await keepSession(except, userId)
+    announceRevoke(this.channel, userId, except ?? { log: this.#log })
   }
 
   /**

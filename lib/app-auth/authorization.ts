@@ -7,7 +7,7 @@ import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { Link, User, UserQuery } from '../store/store.js'
 import { isUserId } from '../base/uuid.js'
-import { Users, checkedUserId } from './users.js'
+import { type KeptSession, Users, checkedUserId } from './users.js'
 
 /**
  * Users, links and authorization claims of a store, without a server; for scripts. `app.auth`
@@ -93,11 +93,12 @@ export class Authorization extends Users {
    * is ignored. Ends all sessions of the user, if the store can: see {@link ManagedAccounts}.
    *
    * @param provider `local` or the name of an external provider
+   * @param kept `except`: a request whose session goes on, with a new id
    * @returns the remaining links
    * @throws AuthError `invalid_request` when `provider` is not a string, `unknown_user`,
    * `last_link` for the only link of the user, `unavailable`
    */
-  async unlink (userId: string, provider: string): Promise<Link[]> {
+  async unlink (userId: string, provider: string, kept: KeptSession = {}): Promise<Link[]> {
     if (!isText(provider)) {
       throw new AuthError('invalid_request', { message: 'provider must be the name of a provider, or "local".' })
     }
@@ -105,6 +106,7 @@ export class Authorization extends Users {
     if (!before.some(link => link.provider === provider)) return before
     const left = await this.store.removeLink(userId, provider)
     audit('unlink', { userId, provider }, this.source)
+    await this.sessionsEnded(userId, kept)
     return left
   }
 

@@ -1,14 +1,18 @@
+import { STATUS_CODES } from 'node:http'
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyReply, FastifyRequest, RawServerBase, RouteGenericInterface } from 'fastify'
 import { wantsHtml } from '../http/accept.js'
 import { type CheckedName, type Claims, isPlainObject } from '../claims.js'
-import { AuthError, OptionsError } from '../errors.js'
+import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { verifyToken } from '../flows/local.js'
+import { methodsOf } from '../flows/reauthentication.js'
 import { presentPrincipal } from '../flows/refresh.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { type TokenClaims, type TokenUse, assertUse } from '../local/token-claims.js'
 import { isRead } from '../http/own-origin.js'
 import { ANY_ORIGIN, publicPath, sameOriginPath, withParameter } from '../http/redirects.js'
+import type { ExternalProvider } from '../providers/provider.js'
+import { type Principal, recordIn } from '../session/record.js'
 import type { AuthStore } from '../store/store.js'
 
 /** A request on any server of Node.js: HTTP/1, HTTPS, HTTP/2 with or without TLS. */
@@ -45,6 +49,9 @@ export interface GuardSettings {
   readonly local: LocalIdentityProvider | null
   /** The path of the login page as browsers see it. */
   readonly loginPage: string | null
+  /** The page for a further proof as browsers see it. */
+  readonly reauthenticatePage: string | null
+  readonly providers: readonly ExternalProvider[]
   readonly baseUrl: string | null
 }
 
@@ -74,6 +81,48 @@ export function requireClaims (required: RequiredClaims, settings: GuardSettings
     const principal = await presentPrincipal(request, settings.store)
     if (principal === null) return askToSignIn(request, reply, settings)
     if (!entries.every(([name, value]) => hasClaim(principal.claims, name, value))) throw new AuthError('forbidden')
+  }
+}
+
+/** What the guard `requireRecent` requires. */
+export interface RecentProof {
+  /** The maximum number of seconds since the user proved who they are. */
+  within: number
+}
+
+/** The clocks of several machines differ by no more than this. */
+const CLOCK_TOLERANCE_MS = 5000
+
+/**
+ * Lets users pass who proved who they are within a time, at the sign-in or since. Others are
+ * redirected to the page for a further proof, or get 403 `reauthenticate` with the `methods` by
+ * which they can. Behind `requireBearer` the token's `auth_time` counts.
+ *
+ * @throws OptionsError when `within` is not a positive number
+ * @see RFC 9470
+ */
+export function requireRecent (required: RecentProof, settings: GuardSettings): Guard {
+  const { within }: { within?: unknown } = Object(required)
+  if (typeof within !== 'number' || !(within > 0 && within < Infinity)) {
+    throw new OptionsError('requireRecent takes { within }, a number of seconds such as { within: 600 }')
+  }
+  assertKnownOptions('requireRecent', required, ['within'])
+  // A proof from the future is none: the clock was set back.
+  const isRecent = (at: number): boolean => {
+    const age = Date.now() - at
+    return age >= -CLOCK_TOLERANCE_MS && age <= within * 1000
+  }
+
+  return async (request: FastifyRequest, reply: FastifyReply) => {
+    if (request.token !== null) {
+      const { auth_time: authTime } = request.token
+      if (typeof authTime === 'number' && isRecent(authTime * 1000)) return
+      reply.header('WWW-Authenticate', `Bearer error="insufficient_user_authentication", max_age=${within}`)
+      throw new AuthError('reauthenticate', { statusCode: 401 })
+    }
+    const principal = await presentPrincipal(request, settings.store)
+    if (principal === null) return askToSignIn(request, reply, settings)
+    if (!isRecent(recordIn(request.session)?.at ?? 0)) return askForProof(request, reply, principal, settings)
   }
 }
 
@@ -176,6 +225,29 @@ function authorizationOf ({ raw, headers }: FastifyRequest): string {
 }
 
 /**
+ * Redirects a page request to the page for a further proof, or answers which methods the user has
+ * for one. Like {@link askToSignIn} it never resolves.
+ *
+ * @throws AuthError `reauthenticate` where another guard may decide
+ */
+async function askForProof (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { userId }: Principal,
+  { store, providers, reauthenticatePage, baseUrl }: GuardSettings
+): Promise<never> {
+  const refusal = new AuthError('reauthenticate')
+  if (reply.sent || undecided.has(request)) throw refusal
+  if (reauthenticatePage !== null && wantsHtml(request)) return goToPage(request, reply, reauthenticatePage, baseUrl)
+
+  const methods = await methodsOf(store, userId, providers)
+  const { statusCode, code, message } = refusal
+  // Sent here: the error handler of an application answers with the four usual members alone.
+  reply.code(statusCode).send({ statusCode, code, error: STATUS_CODES[statusCode], message, methods })
+  return new Promise(() => {})
+}
+
+/**
  * Redirects a page request to the login page, with `next` set to the page if the request only
  * reads. The promise never resolves: once a guard resolves, Fastify runs the handler, even after a
  * redirect was sent or the client has disconnected.
@@ -187,17 +259,32 @@ async function askToSignIn (
   reply: FastifyReply,
   { loginPage, baseUrl }: GuardSettings
 ): Promise<never> {
-  // The browser knows `originalUrl`; `rewriteUrl` may have changed `url`.
-  const path = sameOriginPath(request.originalUrl, ANY_ORIGIN)
-  const here = path === null ? null : publicPath(path, baseUrl)
+  const here = publicUrl(request, baseUrl)
   const isLoginPage = loginPage !== null && here !== null && pathnameOf(here) === pathnameOf(loginPage)
   const isAnswered = reply.sent || undecided.has(request)
   if (loginPage === null || isLoginPage || !wantsHtml(request) || isAnswered) throw new AuthError('unauthenticated')
 
+  return goToPage(request, reply, loginPage, baseUrl)
+}
+
+/** Redirects to a page of the application, with `next` set to the present one. Never resolves. */
+async function goToPage (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  page: string,
+  baseUrl: string | null
+): Promise<never> {
+  const here = publicUrl(request, baseUrl)
   // The URL to which a form was sent need not be a page.
-  const page = here !== null && isRead(request) ? withParameter(loginPage, 'next', here) : loginPage
-  reply.header('Cache-Control', 'no-store').redirect(page, isRead(request) ? 302 : 303)
+  const target = here !== null && isRead(request) ? withParameter(page, 'next', here) : page
+  reply.header('Cache-Control', 'no-store').redirect(target, isRead(request) ? 302 : 303)
   return new Promise(() => {})
+}
+
+/** The path of a request as the browser knows it: `rewriteUrl` may have changed `url`. */
+function publicUrl (request: FastifyRequest, baseUrl: string | null): string | null {
+  const path = sameOriginPath(request.originalUrl, ANY_ORIGIN)
+  return path === null ? null : publicPath(path, baseUrl)
 }
 
 function pathnameOf (path: string): string {

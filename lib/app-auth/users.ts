@@ -4,12 +4,11 @@ import { isUserId } from '../base/uuid.js'
 import { type GrantableClaims, authorizationClaims, isStorable, isText } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
-import { assertText } from '../flows/local.js'
+import { assertText, verifyPasswordOf } from '../flows/local.js'
 import type { Caller } from '../local/fair-queue.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
-import {
-  type AuthStore, MANAGED_ACCOUNT_METHODS, type ManagedAccounts, type User, managesAccounts
-} from '../store/store.js'
+import { type AuthStore, type ManagedAccounts, type User, managedAccounts } from '../store/store.js'
+import type { AnyRequest } from './guards.js'
 
 /** A user that {@link Users.createUser} creates. */
 export interface UserToCreate {
@@ -54,6 +53,12 @@ export interface UserPage {
   users: User[]
   /** The `after` of the next page; null on the last one. */
   next: string | null
+}
+
+/** The session that goes on when all others of its user end. */
+export interface KeptSession {
+  /** A request of the user. */
+  except?: AnyRequest
 }
 
 const MAX_LIMIT = 500
@@ -145,12 +150,13 @@ export class Users {
    * sessions of the user.
    *
    * @param password 8 to 1024 bytes in NFKC
+   * @param kept `except`: a request whose session goes on, with a new id
    * @returns the user
    * @throws AuthError `unknown_user`, `weak_password`, `invalid_request` for a user without an
    *   e-mail, `exists` when another user signs in by it, `busy`, `unsupported`, `unavailable`;
    *   OptionsError without a local identity provider
    */
-  async setPassword (userId: string, password: string): Promise<User> {
+  async setPassword (userId: string, password: string, kept: KeptSession = {}): Promise<User> {
     const store = this.#managed('setPassword')
     const user = await this.store.findUser({ userId: checkedUserId(userId) })
     if (user === null) throw new AuthError('unknown_user')
@@ -159,6 +165,7 @@ export class Users {
     const changed = await store.setPassword(userId, { passwordHash })
     if (changed === null) throw new AuthError('exists')
     audit('password', { userId }, this.source)
+    await this.sessionsEnded(userId, kept)
     return changed
   }
 
@@ -173,12 +180,7 @@ export class Users {
   async checkPassword (userId: string, password: string, caller?: Caller): Promise<boolean> {
     const local = this.#provider('checkPassword')
     assertPassword(password)
-    const links = await this.store.links(checkedUserId(userId))
-    if (links.length === 0) throw new AuthError('unknown_user')
-    const link = links.find(({ provider }) => provider === 'local')
-    const credential = link === undefined ? null : await this.store.findCredential(link.subject)
-    const { matches } = await local.verifyPassword(credential?.passwordHash ?? null, password, caller)
-    return matches && credential?.user.userId === userId
+    return verifyPasswordOf(checkedUserId(userId), { local, store: this.store, password, caller })
   }
 
   /**
@@ -233,6 +235,7 @@ export class Users {
     const blocked = { at, ...(until !== undefined && { until }), ...(reason !== undefined && { reason }) }
     const user = await this.#managed('block').changeUser(checkedUserId(userId), { blocked, endSessions: true })
     audit('block', { userId, until: until ?? null }, this.source)
+    await this.sessionsEnded(userId)
     return user
   }
 
@@ -252,18 +255,22 @@ export class Users {
    * Ends all sessions of a user, at the next guard in each process and whatever the session store.
    * Tokens that were issued to the user until now are refused.
    *
+   * @param kept `except`: a request whose session goes on, with a new id
    * @throws AuthError `unknown_user`, `unsupported`, `unavailable`
    */
-  async signOutEverywhere (userId: string): Promise<void> {
+  async signOutEverywhere (userId: string, kept: KeptSession = {}): Promise<void> {
     await this.#managed('signOutEverywhere').changeUser(checkedUserId(userId), { endSessions: true })
     audit('sign-out-everywhere', { userId }, this.source)
+    await this.sessionsEnded(userId, kept)
+  }
+
+  /** Called when all sessions of a user were ended. */
+  protected async sessionsEnded (_userId: string, _kept: KeptSession = {}): Promise<void> {
+    // A script has no sessions; `app.auth` announces the end.
   }
 
   #managed (method: string): ManagedAccounts {
-    const { store } = this
-    if (managesAccounts(store)) return store
-    const missing = MANAGED_ACCOUNT_METHODS.filter(name => typeof Reflect.get(store, name) !== 'function')
-    throw new AuthError('unsupported', { message: `${method} needs a store with the methods ${missing.join(', ')}.` })
+    return managedAccounts(this.store, method)
   }
 
   #provider (method: string): LocalIdentityProvider {

@@ -8,13 +8,15 @@ import type { ExternalProvider, ProviderTokens } from '../providers/provider.js'
 import { type PendingSignIn, addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
 import { assertSessionGoesOn } from '../session/principal.js'
 import { principalOf } from '../session/record.js'
+import type { AuthStore } from '../store/store.js'
 import { assertLinkable, linkIdentity, userOfIdentity } from './linking.js'
+import { reauthenticateAs } from './reauthentication.js'
 import { confirmedPrincipal } from './refresh.js'
 import { signIn } from './sign-in.js'
 import { type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
 /** What a request to the login route asks for. */
-export type SignInStart = Pick<PendingSignIn, 'next' | 'startedOn' | 'linkTo' | 'asked'>
+export type SignInStart = Pick<PendingSignIn, 'next' | 'startedOn' | 'purpose' | 'asked'>
 
 /** An authorization response (RFC 6749 section 4.1.2) and the sign-in that it belongs to. */
 export interface Callback {
@@ -40,7 +42,8 @@ export async function startSignIn (
 ): Promise<URL> {
   const checks = { state: randomToken(), nonce: randomToken(), codeVerifier: randomToken() }
   const url = await answerOf(() => provider.authorizationUrl({ ...start.asked, ...checks, redirectUri }))
-  await addPendingSignIn(request, { ...checks, ...start, provider: provider.name, startedAt: Date.now() })
+  const startedBy = principalOf(request)?.userId ?? null
+  await addPendingSignIn(request, { ...checks, ...start, startedBy, provider: provider.name, startedAt: Date.now() })
   return url
 }
 
@@ -63,15 +66,38 @@ export async function pendingSignIn (
 }
 
 /**
- * Finishes a sign-in: authorization response, token request, identity, user, session.
+ * Finishes what was started: a sign-in (authorization response, token request, identity, user,
+ * session), a linking or a reauthentication.
  *
  * @throws what the hook throws; AuthError `access_denied`, `provider_unavailable`,
- * `provider_error`, `account_exists`, and what {@link signIn} throws
+ * `provider_error`, `account_exists`, `already_linked`, and what {@link signIn} throws
  */
 export async function finishSignIn (request: FastifyRequest, rules: SignInRules, callback: Callback): Promise<void> {
+  const { purpose } = callback.pending
+  if (purpose === 'link') return finishLinking(request, rules, callback)
+  if (purpose === 'reauthentication') return finishReauthentication(request, rules, callback)
   const { identity, tokens } = await authenticate(callback)
-  const arrival = { ...await userOfIdentity(rules, identity), identity, tokens }
+  await assertSameUser(request, rules.store, callback.pending, identity)
+  const arrival = { ...await userOfIdentity(rules, identity), identity, method: 'provider' as const, tokens }
   await signIn(request, rules, arrival)
+}
+
+/**
+ * Refuses to sign in another user than the present one by a sign-in that was started before they
+ * signed in. An attacker could have started it and planted its session in the user's browser.
+ *
+ * @throws AuthError `invalid_state`, `unavailable`
+ */
+async function assertSameUser (
+  request: FastifyRequest,
+  store: AuthStore,
+  { startedBy }: PendingSignIn,
+  { provider, subject }: ProviderIdentity
+): Promise<void> {
+  const present = principalOf(request)?.userId ?? null
+  if (present === null || present === startedBy) return
+  const owner = await store.findUser({ provider, subject })
+  if (owner?.userId !== present) throw new AuthError('invalid_state')
 }
 
 /**
@@ -81,12 +107,12 @@ export async function finishSignIn (request: FastifyRequest, rules: SignInRules,
  * @throws what the hook throws; AuthError `invalid_state`, `already_linked`, `access_denied`,
  * `provider_unavailable`, `provider_error`, `unauthenticated`, `unavailable`
  */
-export async function finishLinking (
+async function finishLinking (
   request: FastifyRequest,
   { store, onLink }: SignInRules,
   callback: Callback
 ): Promise<void> {
-  if (principalOf(request)?.userId !== callback.pending.linkTo) throw new AuthError('invalid_state')
+  assertStarter(request, callback.pending)
   const { identity, tokens } = await authenticate(callback)
   await assertSessionGoesOn(request)
   // The user may have been deleted meanwhile, or the link of the session removed.
@@ -98,6 +124,31 @@ export async function finishLinking (
   }
   const isNew = await linkIdentity(store, userId, identity)
   if (isNew) audit('link', { userId, provider: identity.provider, by: 'request' }, request)
+}
+
+/**
+ * Finishes a further sign-in of the signed-in user. The provider proves by `auth_time` that they
+ * authenticated since it was started.
+ *
+ * @throws AuthError `invalid_state`, `access_denied`, `provider_unavailable`, `provider_error`,
+ * `unauthenticated`, `unavailable`
+ */
+async function finishReauthentication (
+  request: FastifyRequest,
+  { store }: SignInRules,
+  callback: Callback
+): Promise<void> {
+  const { pending } = callback
+  assertStarter(request, pending)
+  const maxAge = Math.ceil((Date.now() - pending.startedAt) / 1000)
+  const { identity } = await authenticate({ ...callback, pending: { ...pending, asked: { ...pending.asked, maxAge } } })
+  await reauthenticateAs(request, store, identity)
+}
+
+/** Refuses to go on for another user than the one who started it. */
+function assertStarter (request: FastifyRequest, { startedBy }: PendingSignIn): void {
+  const present = principalOf(request)?.userId ?? null
+  if (present === null || present !== startedBy) throw new AuthError('invalid_state')
 }
 
 async function authenticate (

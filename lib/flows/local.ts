@@ -9,8 +9,9 @@ import { withoutReservedClaims } from '../local/token.js'
 import type { TokenClaims } from '../local/token-claims.js'
 import type { Principal } from '../session/record.js'
 import { type AuthStore, answerOfStore } from '../store/store.js'
+import { recordIn } from '../session/record.js'
 import { isUserId } from '../base/uuid.js'
-import { confirmedPrincipal } from './refresh.js'
+import { confirmedPrincipal, standingOf } from './refresh.js'
 import { signIn } from './sign-in.js'
 import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
 
@@ -71,7 +72,8 @@ export async function register (
     passwordHash
   })
   if (user === null) throw new AuthError('exists')
-  return signIn(request, rules, { user, isNew: 'user', identity: localIdentity(email, identity), tokens: null })
+  const proven = localIdentity(email, identity)
+  return signIn(request, rules, { user, isNew: 'user', identity: proven, method: 'password', tokens: null })
 }
 
 /**
@@ -99,11 +101,39 @@ export async function login (
     await rehash(request, rules.store, current, () => local.rehashPassword(password, caller))
   }
   const identity = localIdentity(link.subject, link.claims)
-  return signIn(request, rules, { user, isNew: false, identity, tokens: null })
+  return signIn(request, rules, { user, isNew: false, identity, method: 'password', tokens: null })
+}
+
+/** A password of a user who is known otherwise than by their e-mail. */
+export interface KnownUsersPassword {
+  local: LocalIdentityProvider
+  store: AuthStore
+  password: string
+  caller?: Caller | undefined
 }
 
 /**
- * Issues a token for the signed-in user, with the claims that the store has now.
+ * Compares a password with that of a user, in the time of a login.
+ *
+ * @returns false for a wrong password and for a user without one
+ * @throws AuthError `unknown_user`, `invalid_request`, `busy`, `unavailable`
+ */
+export async function verifyPasswordOf (
+  userId: string,
+  { local, store, password, caller }: KnownUsersPassword
+): Promise<boolean> {
+  assertText(password)
+  const links = await answerOfStore(() => store.links(userId))
+  if (links.length === 0) throw new AuthError('unknown_user')
+  const link = links.find(({ provider }) => provider === 'local')
+  const credential = link === undefined ? null : await answerOfStore(() => store.findCredential(link.subject))
+  const { matches } = await local.verifyPassword(credential?.passwordHash ?? null, password, caller)
+  return matches && credential?.user.userId === userId
+}
+
+/**
+ * Issues a token for the signed-in user, with the claims that the store has now and, as
+ * `auth_time`, when the user last proved who they are.
  *
  * @throws AuthError `unauthenticated` for an anonymous session and for one that a refresh would
  * end, `unavailable`
@@ -114,12 +144,14 @@ export async function issueToken (
   store: AuthStore
 ): Promise<string> {
   const { userId, claims } = await confirmedPrincipal(request, store)
-  return local.issueIdToken(userId, withoutReservedClaims(claims))
+  const authTime = Math.floor((recordIn(request.session)?.at ?? 0) / 1000)
+  return local.issueIdToken(userId, { ...withoutReservedClaims(claims), auth_time: authTime })
 }
 
 /**
- * Verifies a token without a purpose or audience and refuses that of a deleted user. A subject that
- * is not a user id, such as the name of a program, is not looked up.
+ * Verifies a token without a purpose or audience and refuses that of a user who was deleted, or
+ * whose sessions were ended since it was issued. A subject that is not a user id, such as the name
+ * of a program, is not looked up.
  *
  * @throws AuthError `invalid_token`, `unavailable`
  */
@@ -129,10 +161,11 @@ export async function verifyToken (
   token: string
 ): Promise<TokenClaims> {
   const claims = await local.verifyIdToken(token)
-  const { sub } = claims
-  if (isUserId(sub) && await answerOfStore(() => store.findUser({ userId: sub })) === null) {
-    throw new AuthError('invalid_token')
-  }
+  const { sub, iat } = claims
+  if (!isUserId(sub)) return claims
+  const standing = await standingOf(store, sub)
+  // A token of another library need not say when it was issued.
+  if (standing === null || (iat ?? 0) <= standing.signedOutAt) throw new AuthError('invalid_token')
   return claims
 }
 

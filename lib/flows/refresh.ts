@@ -3,36 +3,51 @@ import type { FastifyRequest } from 'fastify'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { leaveSession, updatePrincipal } from '../session/principal.js'
-import { type Principal, principalOf } from '../session/record.js'
-import { type AuthStore, answerOfStore } from '../store/store.js'
+import { type Principal, recordIn } from '../session/record.js'
+import { type AuthStore, type Standing, answerOfStore, managesAccounts } from '../store/store.js'
 
 /**
  * Updates the principal of a session from the store. Signs the user out when the user, or the link
- * by which they signed in, no longer exists.
+ * by which they signed in, no longer exists, and when their sessions were ended.
  *
  * @throws AuthError `unavailable`
  */
 export async function refreshPrincipal (request: FastifyRequest, store: AuthStore): Promise<Principal | null> {
-  const before = principalOf(request)
-  if (before === null) return null
-  const principal = await currentPrincipal(store, before)
+  const record = recordIn(request.session)
+  if (record === null) return null
+  const principal = await currentPrincipal(store, record.principal, record.generation)
   if (principal === null) await leaveSession(request)
-  else if (!isDeepStrictEqual(principal, before)) await updatePrincipal(request, principal)
+  else if (!isDeepStrictEqual(principal, record.principal)) await updatePrincipal(request, principal)
   return principal
 }
 
 /**
- * Returns the principal of a session if the user still exists, else signs the user out. The claims
- * are those of the session.
+ * Returns the principal of a session if the user still exists and their sessions were not ended,
+ * else signs the user out. The claims are those of the session.
  *
  * @throws AuthError `unavailable`
  */
 export async function presentPrincipal (request: FastifyRequest, store: AuthStore): Promise<Principal | null> {
-  const principal = principalOf(request)
-  if (principal === null) return null
-  if (await answerOfStore(() => store.findUser({ userId: principal.userId })) !== null) return principal
+  const record = recordIn(request.session)
+  if (record === null) return null
+  const { principal, generation } = record
+  const standing = await standingOf(store, principal.userId)
+  if (standing?.generation === generation) return principal
   await leaveSession(request)
   return null
+}
+
+/**
+ * Returns what a guard asks about a user; null for an unknown user.
+ *
+ * @throws AuthError `unavailable`
+ */
+export async function standingOf (store: AuthStore, userId: string): Promise<Standing | null> {
+  return answerOfStore(async () => {
+    if (managesAccounts(store)) return store.standing(userId)
+    const user = await store.findUser({ userId })
+    return user === null ? null : { generation: user.generation ?? 0, signedOutAt: 0 }
+  })
 }
 
 /**
@@ -42,8 +57,8 @@ export async function presentPrincipal (request: FastifyRequest, store: AuthStor
  * end, `unavailable`
  */
 export async function confirmedPrincipal (request: FastifyRequest, store: AuthStore): Promise<Principal> {
-  const inSession = principalOf(request)
-  const principal = inSession === null ? null : await currentPrincipal(store, inSession)
+  const record = recordIn(request.session)
+  const principal = record === null ? null : await currentPrincipal(store, record.principal, record.generation)
   if (principal === null) throw new AuthError('unauthenticated')
   return principal
 }
@@ -51,13 +66,17 @@ export async function confirmedPrincipal (request: FastifyRequest, store: AuthSt
 /**
  * Returns a principal with the claims that the store has now; null when the user, or the link by
  * which they signed in, no longer exists.
+ *
+ * @param generation null also when the user has another one: their sessions were ended
  */
 export async function currentPrincipal (
   store: AuthStore,
-  { userId, provider }: Principal
+  { userId, provider }: Principal,
+  generation?: number
 ): Promise<Principal | null> {
   const [user, links] = await answerOfStore(() => Promise.all([store.findUser({ userId }), store.links(userId)]))
   const link = links.find(link => link.provider === provider)
   if (user === null || link === undefined) return null
+  if (generation !== undefined && generation !== (user.generation ?? 0)) return null
   return { userId, provider, claims: mergeClaims(link.claims, user.claims) }
 }

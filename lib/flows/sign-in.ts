@@ -1,11 +1,12 @@
 import type { FastifyRequest } from 'fastify'
-import { type AuditEvents, audit } from '../audit.js'
+import { audit } from '../audit.js'
+import type { AuthenticationMethod } from '../authentication.js'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import type { ProviderTokens } from '../providers/provider.js'
-import { writePrincipal } from '../session/principal.js'
+import { enterSession } from '../session/principal.js'
 import type { Principal } from '../session/record.js'
-import type { AuthStore } from '../store/store.js'
+import { type AuthStore, isBlocked } from '../store/store.js'
 import { type UserOfIdentity, emailOf } from './linking.js'
 import { currentPrincipal } from './refresh.js'
 import {
@@ -15,6 +16,8 @@ import {
 /** A user who has proven an identity. */
 export interface Arrival extends UserOfIdentity {
   identity: ProviderIdentity
+  /** How they have proven it. */
+  method: AuthenticationMethod
   /** Null without an external provider. */
   tokens: ProviderTokens | null
 }
@@ -22,25 +25,24 @@ export interface Arrival extends UserOfIdentity {
 /**
  * Signs a user in: admits them, then enters them into the session.
  *
- * @throws what the hook throws; AuthError `unauthenticated` when the hook deleted the user,
- * `invalid_state` when the user signed out meanwhile, `unavailable`
+ * @throws what the hook throws; AuthError `blocked`, `unauthenticated` when the hook deleted the
+ * user, `invalid_state` when the user signed out meanwhile, `unavailable`
  */
-export async function signIn (
-  request: FastifyRequest,
-  rules: SignInRules,
-  arrival: Arrival,
-  by: SignInBy = 'provider'
-): Promise<Principal> {
+export async function signIn (request: FastifyRequest, rules: SignInRules, arrival: Arrival): Promise<Principal> {
   const person = await admit(request, rules, arrival)
-  await enter(request, rules.store, person, by)
+  await enter(request, rules.store, person)
   return person.principal
 }
-
-type SignInBy = AuditEvents['sign-in']['by']
 
 /** A user who may sign in. */
 interface Person {
   principal: Principal
+  method: AuthenticationMethod
+  /**
+   * The user's generation as it was read with the credential. A sign-in that a change of the
+   * password overtakes therefore writes a session that has ended.
+   */
+  generation: number
   /** Whether the user stays new until they are signed in. */
   isNew: boolean
   /** Whether this sign-in created the user. */
@@ -51,14 +53,16 @@ interface Person {
 async function admit (
   request: FastifyRequest,
   { store, onSignIn }: SignInRules,
-  { user, isNew, identity, tokens }: Arrival
+  { user, isNew, identity, method, tokens }: Arrival
 ): Promise<Person> {
-  const { userId } = user
+  const { userId, generation = 0 } = user
   const { provider } = identity
   if (isNew === 'link') audit('link', { userId, provider, by: 'email' }, request)
+  if (isBlocked(user)) throw new AuthError('blocked')
 
   const arriving = { userId, provider, claims: mergeClaims(identity.claims, user.claims) }
-  const person = { principal: arriving, isNew: user.isNew === true, isCreated: isNew === 'user' }
+  const [isArriving, isCreated] = [user.isNew === true, isNew === 'user']
+  const person = { principal: arriving, method, generation, isNew: isArriving, isCreated }
   if (onSignIn === null) return person
   await askHook(store, onSignIn, { request, principal: arriving, identity, tokens, created: person.isNew })
 
@@ -71,13 +75,15 @@ async function admit (
 }
 
 /** Writes the session. A user who was created for this sign-in stays new until then. */
-async function enter (request: FastifyRequest, store: AuthStore, person: Person, by: SignInBy): Promise<void> {
-  const { principal, isNew } = person
+async function enter (request: FastifyRequest, store: AuthStore, person: Person): Promise<void> {
+  const { principal, method, generation, isNew } = person
   const { userId, provider } = principal
-  await undoneOnFailure(request, store, person, () => writePrincipal(request, principal, async () => {
+  const at = Date.now()
+  const record = { principal, generation, at, methods: [{ method, at }] }
+  await undoneOnFailure(request, store, person, () => enterSession(request, record, async () => {
     if (isNew && await store.admitUser(userId)) audit('registration', { userId, provider }, request)
   }))
-  audit('sign-in', { userId, provider, by }, request)
+  audit('sign-in', { userId, provider, by: method === 'application' ? 'application' : 'provider' }, request)
 }
 
 /**
@@ -94,7 +100,7 @@ export async function signInUser (request: FastifyRequest, rules: SignInRules, u
   const { provider, subject, claims } = link
   const emailVerified = user.emailVerified && emailOf(claims) === user.email
   const identity = { provider, subject, claims, emailVerified }
-  return signIn(request, rules, { user, isNew: false, identity, tokens: null }, 'application')
+  return signIn(request, rules, { user, isNew: false, identity, method: 'application', tokens: null })
 }
 
 /** Asks the application. Deletes a new user that it refuses. */

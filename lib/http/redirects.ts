@@ -53,7 +53,7 @@ export function startsLinking (path: string): boolean {
   // In every form that a router may be configured to accept: escapes, case, trailing slashes,
   // semicolons.
   const plain = path.replace(/%[0-9a-f]{2}/gi, escape => String.fromCharCode(parseInt(escape.slice(1), 16)))
-  return /\/login\/*[?;](.*[?;&])?link=/i.test(plain)
+  return /\/login\/*[?;](.*[?;&])?(link|reauthenticate)=/i.test(plain)
 }
 
 /** Returns the path with the query parameter `error` set once, before any fragment. */

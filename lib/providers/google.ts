@@ -19,6 +19,8 @@ export interface GoogleProviderOptions extends ProviderOptions, Pick<OidcProvide
  * domain of the account.
  */
 export class GoogleProvider extends OidcProvider {
+  /** Google issues no `auth_time` for `max_age`. */
+  override readonly provesAuthTime = false
   readonly #hostedDomain: string | undefined
 
   /**

@@ -33,6 +33,8 @@ const PERSONAL_TENANT = '9188040d-6c67-4c5b-b112-36a304b66dad'
  * to any value.
  */
 export class MicrosoftProvider extends OidcProvider {
+  /** `auth_time` is an optional claim, which the application's registration at Entra must name. */
+  override readonly provesAuthTime = false
   readonly #tenant: string
 
   /**

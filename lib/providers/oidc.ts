@@ -54,6 +54,8 @@ export interface OidcProviderOptions extends ProviderOptions {
  */
 export class OidcProvider implements ExternalProvider {
   readonly name: string
+  /** True for OpenID providers in general; classes of providers that ignore `max_age` say false. */
+  readonly provesAuthTime: boolean = true
   readonly #flow: Once<OidcFlow>
 
   /**

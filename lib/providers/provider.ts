@@ -104,6 +104,12 @@ export interface ExternalProvider {
   readonly name: string
 
   /**
+   * Whether {@link authenticate} proves when the user last authenticated: with `maxAge` it refuses
+   * an identity whose `auth_time` is absent or older. Default false.
+   */
+  readonly provesAuthTime?: boolean
+
+  /**
    * Returns the authorization request as a URL, which the browser is redirected to (RFC 6749
    * section 4.1.1, OpenID Connect Core 3.1.2.1).
    *

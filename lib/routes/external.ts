@@ -1,9 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
-import { finishLinking, finishSignIn, pendingSignIn, startSignIn } from '../flows/external.js'
+import { finishSignIn, pendingSignIn, startSignIn } from '../flows/external.js'
 import { confirmedPrincipal } from '../flows/refresh.js'
 import { refuseForeignNavigation, refuseForeignResource } from '../http/own-origin.js'
-import type { ExternalProvider } from '../providers/provider.js'
+import type { ExternalProvider, SignInParameters } from '../providers/provider.js'
+import type { PendingSignIn } from '../session/pending-sign-ins.js'
 import { answerFailure } from './answers.js'
 import type { RouteContext } from './context.js'
 import {
@@ -24,6 +25,11 @@ const loginSchema = (provider: string) => ({
         type: 'string',
         enum: ['true', 'false'],
         description: '`true`: links the identity to the signed-in user; from pages of this application only'
+      },
+      reauthenticate: {
+        type: 'string',
+        enum: ['true', 'false'],
+        description: '`true`: the signed-in user proves again who they are; from pages of this application only'
       },
       signed: {
         type: 'string',
@@ -67,6 +73,18 @@ export function mountExternalRoutes (context: RouteContext, provider: ExternalPr
   const routes = scope.withTypeProvider<SchemaTypes>()
   const redirectUri = `${baseUrl}${prefix}/${name}/callback`
 
+  /** What the provider is asked for: by `signInUrl`, and by the purpose of the sign-in. */
+  const askedOf = ({ signed, reauthenticate }: { signed?: string, reauthenticate?: string }): SignInParameters => {
+    const asked = signed === undefined ? {} : signedRequests.verify(name, signed)
+    if (reauthenticate !== 'true') return asked
+    if (provider.provesAuthTime !== true) {
+      throw new AuthError('invalid_request', {
+        message: 'This provider does not prove when the user authenticated; reauthenticate by another method.'
+      })
+    }
+    return { ...asked, prompt: 'login', maxAge: 0 }
+  }
+
   const answerOn = (pageFor: (request: FastifyRequest) => string | null) =>
     (error: Error, request: FastifyRequest, reply: FastifyReply) =>
       answerFailure(request, reply, error, { page: pageFor(request), signInAt: name })
@@ -88,9 +106,9 @@ export function mountExternalRoutes (context: RouteContext, provider: ExternalPr
   routes.get(`/${name}/login`, login, async (request, reply) => {
     const url = await startSignIn(request, provider, redirectUri, {
       next: pages.afterSuccess(request, request.query.next),
-      asked: request.query.signed === undefined ? {} : signedRequests.verify(name, request.query.signed),
+      asked: askedOf(request.query),
       startedOn: pages.ofStart(request, request.query.error_next),
-      linkTo: request.query.link === 'true' ? await linkTo(request, context) : null
+      purpose: await purposeOf(request, request.query, context)
     })
     return reply.redirect(url.href, 302)
   })
@@ -98,9 +116,8 @@ export function mountExternalRoutes (context: RouteContext, provider: ExternalPr
   routes.get(`/${name}/callback`, callback, async (request, reply) => {
     const parameters = new URLSearchParams(request.url.replace(/^[^?]*/, ''))
     const pending = await pendingSignIn(request, provider, parameters)
-    const finish = pending.linkTo === null ? finishSignIn : finishLinking
     try {
-      await finish(request, rules, { provider, redirectUri, parameters, pending })
+      await finishSignIn(request, rules, { provider, redirectUri, parameters, pending })
     } catch (error) {
       const page = pending.startedOn ?? pages.login(request)
       return answerFailure(request, reply, error, { page, signInAt: name })
@@ -125,13 +142,19 @@ async function refuseForeign (request: FastifyRequest): Promise<void> {
 }
 
 /**
- * Returns the user that an identity will be added to: the signed-in user, who clicked a link of
- * this application.
+ * Returns what a sign-in is for. Only the signed-in user may link an identity or prove again who
+ * they are, by a click in this application.
  */
-async function linkTo (request: FastifyRequest, context: RouteContext): Promise<string> {
+async function purposeOf (
+  request: FastifyRequest,
+  { link, reauthenticate }: { link?: string, reauthenticate?: string },
+  context: RouteContext
+): Promise<PendingSignIn['purpose']> {
+  const purpose = reauthenticate === 'true' ? 'reauthentication' : 'link'
+  if (link !== 'true' && reauthenticate !== 'true') return 'sign-in'
   refuseForeignNavigation(request, context)
-  const { userId } = await confirmedPrincipal(request, context.rules.store)
-  return userId
+  await confirmedPrincipal(request, context.rules.store)
+  return purpose
 }
 
 function operationId (action: string, provider: string): string {

@@ -5,18 +5,27 @@ import { PATIENCE_MS, inTime } from '../base/in-time.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { Limited, ResolvedRateLimits } from '../rate-limits.js'
+import { principalOf } from '../session/record.js'
 
 /**
  * Counts a request and refuses it beyond the limit. `account` reads the body, so it is a
- * `preHandler`; the others are `onRequest` hooks.
+ * `preHandler`; the others may be `onRequest` hooks.
  */
 type Limit = (request: FastifyRequest) => Promise<void>
 
 /** The limits of the routes, by name. */
 export type RateLimits = Readonly<Record<Limited, Limit>>
 
-/** Makes a limit that counts by address, and by a part of the request if one is given. */
-type LimitFactory = (name: Limited, partOf?: (request: FastifyRequest) => string) => Limit
+/** What a limit counts by. */
+interface Key {
+  /** A part of the request, besides the address. */
+  and?: (request: FastifyRequest) => string
+  /** A part of the request, in place of the address. */
+  alone?: (request: FastifyRequest) => string
+}
+
+/** Makes a limit that counts by address unless the key says otherwise. */
+type LimitFactory = (name: Limited, key?: Key) => Limit
 
 /**
  * The counts that one process keeps for each limit; above this number the least recently used are
@@ -39,10 +48,11 @@ export async function setUpRateLimits (
   const limit = options === null ? () => unlimited : await limitFactory(scope, options)
   return {
     login: limit('login'),
-    account: limit('account', emailIn),
+    account: limit('account', { and: emailIn }),
     start: limit('start'),
     register: limit('register'),
-    callback: limit('callback')
+    callback: limit('callback'),
+    reauthenticate: limit('reauthenticate', { alone: userIn })
   }
 }
 
@@ -75,18 +85,20 @@ async function limitFactory (scope: FastifyInstance, options: ResolvedRateLimits
     }
   }
 
-  return (name, partOf = () => '') => {
+  const inPatience = (count: Limit): Limit => request => inTime(PATIENCE_MS, count(request), 'the store of counts')
+
+  return (name, { and: partOf = () => '', alone } = {}) => {
+    if (alone !== undefined) return inPatience(counter(options[name], request => `svc-auth-${name}:${alone(request)}`))
     const countAddress = counter(options[name], request => `svc-auth-${name}:${addressOf(request)}${partOf(request)}`)
     const countNetwork = counter(
       options[name] * network,
       request => `svc-auth-${name}:${networkOf(request)}/48${partOf(request)}`
     )
-    const count = async (request: FastifyRequest): Promise<void> => {
+    return inPatience(async request => {
       // In this order: attempts that an address has left do not use up those of its network.
       await countAddress(request)
       if (isIPv6(addressOf(request))) await countNetwork(request)
-    }
-    return async request => inTime(PATIENCE_MS, count(request), 'the store of counts')
+    })
   }
 }
 
@@ -114,6 +126,11 @@ function prefixOf ({ ip }: FastifyRequest, bits: number): string {
   const [, bracketed, plain] = /^\[([^\]]+)\](?::\d+)?$|^([^:]+):\d+$/.exec(ip) ?? []
   const address = bracketed ?? plain ?? ip
   return isIP(address) === 0 ? 'unknown' : normalizeIP(address, bits)
+}
+
+/** The signed-in user. Requests without one count as one: they are refused. */
+function userIn (request: FastifyRequest): string {
+  return principalOf(request)?.userId ?? ''
 }
 
 /** The e-mail of a form in its canonical form. Values that are not e-mails count as one. */

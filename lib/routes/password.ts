@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
 import { login, register } from '../flows/local.js'
+import { reauthenticate } from '../flows/reauthentication.js'
 import { wantsJson } from '../http/accept.js'
 import type { Caller } from '../local/fair-queue.js'
 import { hashing } from '../local/hashing.js'
@@ -10,7 +11,7 @@ import { answerFailure } from './answers.js'
 import type { RouteContext } from './context.js'
 import { addressOf } from './limits.js'
 import {
-  FORM_OR_JSON, NOTHING, type SchemaTypes, errorNext, next, redirect, refusals, signedIn, tags
+  FORM_OR_JSON, NOTHING, SESSION, type SchemaTypes, errorNext, isChecked, next, redirect, refusals, signedIn, tags
 } from './schema-parts.js'
 
 /**
@@ -101,7 +102,28 @@ const loginSchema = {
   }
 } as const
 
-/** Mounts the routes that register users and sign them in by password. */
+const reauthenticateSchema = {
+  tags,
+  summary: 'Prove again who the signed-in user is',
+  operationId: 'authLocalReauthenticate',
+  security: SESSION,
+  consumes: FORM_OR_JSON,
+  body: {
+    type: 'object',
+    required: ['password'],
+    properties: { password: { type: 'string' }, next, error_next: errorNext }
+  },
+  response: {
+    204: { type: 'null', description: 'Done: the session has a new id' },
+    303: redirect,
+    ...refusals(
+      'invalid_request', 'invalid_state', 'invalid', 'unauthenticated', 'cross_origin', 'rate_limited', 'busy',
+      'unavailable'
+    )
+  }
+} as const
+
+/** Mounts the routes that register users, sign them in by password, and verify it again. */
 export function mountPasswordRoutes (context: RouteContext, local: LocalIdentityProvider): void {
   const { scope, rules, pages, limits } = context
   const routes = scope.withTypeProvider<SchemaTypes>()
@@ -134,6 +156,16 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
     const { email, password, next } = request.body
     const principal = await login(request, local, rules, { email, password, caller: callerOf(request, reply) })
     return wantsJson(request) ? principal : goTo(request, reply, next)
+  })
+
+  routes.post('/local/reauthenticate', {
+    schema: reauthenticateSchema,
+    onRequest: [refuseWhenBusy, limits.reauthenticate],
+    errorHandler: answerOnPage
+  }, async (request, reply) => {
+    const { password, next } = request.body
+    await reauthenticate(request, local, rules.store, { password, caller: callerOf(request, reply) })
+    return wantsJson(request) ? reply.code(204).send() : goTo(request, reply, next)
   })
 
   function goTo (request: FastifyRequest, reply: FastifyReply, next: unknown): FastifyReply {
@@ -178,12 +210,4 @@ function callerOf (request: FastifyRequest, { raw }: FastifyReply): Caller {
 /** Returns a field of a form; undefined for an empty one, which forms send as an empty string. */
 function filledIn (field: string | undefined): string | undefined {
   return field === '' ? undefined : field
-}
-
-/**
- * Whether a checkbox is checked: forms send `on` or the value that the page gave it, and nothing
- * otherwise.
- */
-function isChecked (field: boolean | string | undefined): boolean {
-  return field === true || (typeof field === 'string' && !['', 'off', 'false', '0'].includes(field))
 }

@@ -78,3 +78,11 @@ function refusal (codes: readonly AuthErrorCode[]) {
   const saysWhen = codes.some(code => code === 'rate_limited' || code === 'busy')
   return { ...error, description, ...(saysWhen && { headers: RETRY_AFTER }) }
 }
+
+/**
+ * Whether a checkbox is checked: forms send `on` or the value that the page gave it, and nothing
+ * otherwise.
+ */
+export function isChecked (field: boolean | string | undefined): boolean {
+  return field === true || (typeof field === 'string' && !['', 'off', 'false', '0'].includes(field))
+}

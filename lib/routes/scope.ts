@@ -6,7 +6,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
 import { type OriginRules, refuseCrossOrigin } from '../http/own-origin.js'
 import { warnOfPlainHttp } from '../session/cookie.js'
-import { keepEnded } from '../session/ended-sessions.js'
 import { answerFailure, failureBody } from './answers.js'
 import type { Pages } from './pages.js'
 import { undocumented } from './schema-parts.js'
@@ -73,8 +72,6 @@ export function checkRequests (scope: FastifyInstance, origins: OriginRules): vo
     // @fastify/session gives no session to a path in another spelling, which is outside that of its
     // cookie.
     if (request.session.sessionId === undefined) throw new AuthError('invalid_request')
-    // The session may be one that the application registered.
-    keepEnded(request.sessionStore)
     warnOfPlainHttp(request)
   })
   // A request without a body has no fields, so that the schema names the missing ones.

@@ -11,6 +11,16 @@ export function sessionCookieName (request: FastifyRequest): string | undefined 
   return Object.entries(request.cookies).find(([, value]) => value?.endsWith(encryptedSessionId))?.[0]
 }
 
+/**
+ * Puts the id of the present session into the cookie of a request, as if the browser had sent it.
+ * Otherwise @fastify/session would clear the cookie of the replaced session first and answer with
+ * two `Set-Cookie` of one name.
+ */
+export function nameInCookie (request: FastifyRequest, name: string, before: FastifyRequest['session']): void {
+  const prefix = request.cookies[name]?.slice(0, -before.encryptedSessionId.length) ?? ''
+  request.cookies[name] = prefix + request.session.encryptedSessionId
+}
+
 const warned = new WeakSet<object>()
 
 /**

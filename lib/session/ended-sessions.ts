@@ -1,104 +1,90 @@
+import { randomUUID } from 'node:crypto'
 import type { Session } from 'fastify'
-import { MemorySessionStore } from './memory-session-store.js'
-import {
-  type CallbackStore, entryId, isEntryId, readEntry, removeEntry, writeEntry, writeSession
-} from './session-store.js'
 import { Turns } from '../base/turns.js'
-
-type Done<T = void> = (error: unknown, answer?: T) => void
+import { type SessionEntries, entryId } from './session-store.js'
 
 /** The longest time that a request may run on after its session has ended. */
 const LONGEST_REQUEST_MS = 60 * 60 * 1000
 
-const kept = new WeakSet<object>()
-
 /**
- * Wraps the methods of a session store, once, so that an ended session stays ended in every process
- * that uses the store.
+ * The mark of an ended session.
  *
  * @fastify/session saves a session when a request is answered, also after another request has
  * signed the user out: the session would exist again. Therefore the end of a session writes a mark
- * to the store, and every save checks for the mark before and after it. The mark is written before
- * the session is removed, so a late save is either removed with the session or finds the mark.
- *
- * The store itself is changed, because sessions keep a reference to it.
+ * to the store, and every save of the session checks for the mark afterwards. The mark is written
+ * before the session is removed, so a late save is either removed with the session or finds the
+ * mark.
  */
-export function keepEnded (store: CallbackStore): void {
-  if (kept.has(store)) return
-  kept.add(store)
-  const original: CallbackStore = {
-    get: store.get.bind(store),
-    set: store.set.bind(store),
-    destroy: store.destroy.bind(store)
-  }
-
-  // Guards and the application's routes would send an error of the store to the client, so it
-  // becomes an AuthError. The store in memory never fails.
-  if (store.get !== MemorySessionStore.prototype.get) {
-    store.get = (id: string, done: Done<Session | null>) => {
-      if (isEntryId(id)) return original.get(id, done)
-      settle(done, readEntry(original, id))
-    }
-  }
-  store.set = (id: string, session: Session, done: Done) => {
-    if (isEntryId(id)) return original.set(id, session, done)
-    settle(done, writeUnlessEnded(original, id, session))
-  }
-  store.destroy = (id: string, done: Done) => {
-    if (isEntryId(id)) return original.destroy(id, done)
-    const remove = async (): Promise<void> => removeEntry(original, id)
-    settle(done, writeEntry(original, entryId('ended', id), {}, LONGEST_REQUEST_MS, remove))
-  }
+interface EndMark {
+  /** The id of the session that replaced this one at a sign-in. */
+  next?: string
+  /** Whether a user was signed in: then a flood of visitors does not displace the mark. */
+  isOfUser: boolean
 }
 
-async function writeUnlessEnded (store: CallbackStore, id: string, session: Session): Promise<void> {
-  if (await hasEnded(store, id)) return
-  await writeSession(store, id, session, async () => {
-    if (await hasEnded(store, id)) await removeEntry(store, id)
-  })
+/** A session that ends. */
+export interface EndingSession {
+  id: string
+  isOfUser: boolean
+  /** The id of the session that takes its place. */
+  next?: string
+}
+
+/** Ends a session: no request that is under way in any process saves it again. */
+export async function endSession (entries: SessionEntries, { id, ...mark }: EndingSession): Promise<void> {
+  const remove = async (): Promise<void> => entries.remove(id)
+  await entries.write(entryId('ended', id), { svcAuthEnd: mark satisfies EndMark }, LONGEST_REQUEST_MS, remove)
+}
+
+/** Whether a session was ended; false for a new session and for one that expired. */
+export async function hasEnded (entries: SessionEntries, id: string): Promise<boolean> {
+  return await entries.read(entryId('ended', id)) !== null
+}
+
+/** Whether the user of a session signed out, as opposed to a sign-in that replaced the session. */
+export async function hasSignedOut (entries: SessionEntries, id: string): Promise<boolean> {
+  return await entries.read(entryId('signed-out', id)) !== null
 }
 
 /**
- * Runs sign-outs of one session one after the other, so that one of several simultaneous ones ends
- * it.
+ * Runs sign-outs of one session one after the other, so that one of several simultaneous ones in
+ * this process announces it.
  */
 const signOuts = new Turns()
 
 /**
- * Ends a session and marks it as signed out, as opposed to replaced by a session with a new id.
+ * Ends a session because its user signs out, and the session of a sign-in that has replaced it
+ * meanwhile. A sign-in that is under way looks for the note after it has written its session, so
+ * one of the two sees the other.
  *
- * @returns whether this call ended the session; false when another one had ended it
+ * @returns whether this call signed the user out; false when another one did. Of two calls in
+ * different processes, the one whose note is the last does; a store without a conditional write
+ * allows no more.
  */
-export async function withSignOutNoted (store: CallbackStore, id: string, end: () => Promise<void>): Promise<boolean> {
+export async function signOutOf (entries: SessionEntries, session: EndingSession): Promise<boolean> {
+  const { id } = session
+  const { isOfUser } = session
   return signOuts.take(id, async () => {
-    const isThere = await readEntry(store, id) !== null
-    const wasNoted = await hasSignedOut(store, id)
     const note = entryId('signed-out', id)
-    // Written first: a sign-in that is under way checks for it after it has written its session.
-    await writeEntry(store, note, {}, LONGEST_REQUEST_MS)
+    const isThere = await entries.read(id) !== null
+    const isNoted = await entries.read(note) !== null
+    const by = randomUUID()
+    await entries.write(note, { by, svcAuthEnd: { isOfUser } }, LONGEST_REQUEST_MS)
     try {
-      await end()
+      const next = endMarkIn(await entries.read(entryId('ended', id)))?.next
+      if (next !== undefined) await endSession(entries, { id: next, isOfUser: true })
+      await endSession(entries, { ...session, ...(next !== undefined && { next }) })
     } catch (error) {
       // The note of another sign-out stays.
-      if (!wasNoted) await removeEntry(store, note).catch(() => {})
+      if (!isNoted) await entries.remove(note).catch(() => {})
       throw error
     }
-    return isThere
+    const last = await entries.read(note)
+    return isThere && !isNoted && Object(last).by === by
   })
 }
 
-/** Whether the user of a session signed out. */
-export async function hasSignedOut (store: CallbackStore, id: string): Promise<boolean> {
-  return await readEntry(store, entryId('signed-out', id)) !== null
-}
-
-/** Whether a session was ended; false for a new session and for one that expired. */
-export async function hasEnded (store: CallbackStore, id: string): Promise<boolean> {
-  return await readEntry(store, entryId('ended', id)) !== null
-}
-
-function settle<T> (done: Done<T>, answer: Promise<T>): void {
-  // The callback runs outside the promise, so that its errors are not reported as errors of the
-  // store.
-  answer.then(answer => { process.nextTick(done, null, answer) }, (error: unknown) => { process.nextTick(done, error) })
+/** The mark in an entry; null without one. */
+export function endMarkIn (entry: Session | null): EndMark | null {
+  return entry !== null && 'svcAuthEnd' in entry ? Object(entry.svcAuthEnd) : null
 }

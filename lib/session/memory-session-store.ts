@@ -1,6 +1,7 @@
 import type { SessionStore } from '@fastify/session'
 import type { Session } from 'fastify'
-import { sessionIdOf } from './session-store.js'
+import { endMarkIn } from './ended-sessions.js'
+import { principalIn } from './record.js'
 
 const SWEEP_INTERVAL_MS = 60_000
 
@@ -17,17 +18,17 @@ interface Entry {
  * A session store in the memory of one process. Entries expire with their cookie. They are
  * serialised, so that sessions behave as in Redis or a database: a request sees its session as of
  * its start, without the changes of other requests. Above the maximum, the oldest anonymous entries
- * are removed.
+ * are removed; the mark that ends the session of a user is not anonymous.
  */
 export class MemorySessionStore implements SessionStore {
   readonly #entries = new Map<string, Entry>()
   readonly #anonymous = new Set<string>()
-  #nextSweep = 0
+  #lastSweep = 0
 
   set (id: string, session: Session, callback: (error?: unknown) => void): void {
     this.#sweep()
     const expires = session.cookie.expires ? new Date(session.cookie.expires).getTime() : Infinity
-    const isAnonymous = session.svcAuth === undefined && !this.#isOfMember(id)
+    const isAnonymous = principalIn(session) === null && endMarkIn(session)?.isOfUser !== true
     this.#entries.set(id, { json: JSON.stringify(session), expires })
     this.#anonymous.delete(id)
     if (isAnonymous) this.#limitAnonymous(id)
@@ -45,16 +46,6 @@ export class MemorySessionStore implements SessionStore {
     callback()
   }
 
-  /**
-   * Whether an entry belongs to the session of a signed-in user. The mark that ends such a session
-   * must not be removed, or a late request of the session would restore it.
-   */
-  #isOfMember (id: string): boolean {
-    const sessionId = sessionIdOf(id)
-    // The mark itself counts too: it may be written again after the session was removed.
-    return sessionId !== null && [sessionId, id].some(id => this.#entries.has(id) && !this.#anonymous.has(id))
-  }
-
   #limitAnonymous (id: string): void {
     this.#anonymous.add(id)
     const [oldest] = this.#anonymous
@@ -68,8 +59,9 @@ export class MemorySessionStore implements SessionStore {
 
   #sweep (): void {
     const now = Date.now()
-    if (now < this.#nextSweep) return
-    this.#nextSweep = now + SWEEP_INTERVAL_MS
+    // The clock may have been set back.
+    if (Math.abs(now - this.#lastSweep) < SWEEP_INTERVAL_MS) return
+    this.#lastSweep = now
     for (const [id, { expires }] of this.#entries) {
       if (expires <= now) this.#remove(id)
     }

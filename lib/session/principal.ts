@@ -1,47 +1,89 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
-import { sessionCookieName } from './cookie.js'
-import { hasEnded, hasSignedOut, keepEnded, withSignOutNoted } from './ended-sessions.js'
-import { movePendingSignIns } from './pending-sign-ins.js'
-import { type Principal, principalOf } from './record.js'
-import { sessionsUnavailable } from './session-store.js'
+import { nameInCookie, sessionCookieName } from './cookie.js'
+import { endSession, hasSignedOut, signOutOf } from './ended-sessions.js'
+import {
+  type FormerSession, type Principal, type SessionRecord, principalIn, principalOf, recordIn
+} from './record.js'
+import { sessionsOf } from './request-sessions.js'
+import { digestOf } from './session-store.js'
+import { PENDING_MS, restoreLifetime } from './visitor.js'
+
+/** What a sign-in or a further proof writes into a session. */
+export type NewRecord = Omit<SessionRecord, 'formerly'>
+
+/** The number of replaced sessions whose pending sign-ins may still finish. */
+const MAX_FORMER = 8
 
 /**
- * Writes a principal into a new session with a new id, so that an attacker who knew or prepared the
- * old session has no access to the new one. Only the sign-ins that other tabs have started are
- * kept.
+ * Writes a record into a new session with a new id, so that an attacker who knew or prepared the
+ * old session has no access to the new one. Of the old one only the sign-ins go on that other tabs
+ * have started in it.
  *
  * @param confirm runs after the session is written; when it fails, the sign-in fails
  * @throws AuthError `invalid_state` when the user signed out meanwhile, `unavailable`; what
  * `confirm` throws
  * @see OWASP ASVS 7.2.4
  */
-export async function writePrincipal (
+export async function enterSession (
   request: FastifyRequest,
-  principal: Principal,
+  record: NewRecord,
   confirm: () => Promise<void>
 ): Promise<void> {
-  keepEnded(request.sessionStore)
-  const before = request.session.sessionId
+  await replaceSession(request, record, { kept: [], confirm })
+}
+
+/**
+ * Moves a session with a new record to a new id. The application's part of the session is kept.
+ *
+ * @throws AuthError `invalid_state` when the user signed out meanwhile, `unavailable`
+ */
+export async function renewSession (request: FastifyRequest, record: NewRecord): Promise<void> {
+  const kept = Object.keys(request.session).filter(name => name !== 'cookie' && name !== 'svcAuth')
+  await replaceSession(request, record, { kept, confirm: async () => {} })
+}
+
+async function replaceSession (
+  request: FastifyRequest,
+  record: NewRecord,
+  { kept, confirm }: { kept: string[], confirm: () => Promise<void> }
+): Promise<void> {
+  const sessions = sessionsOf(request)
+  const { session: before } = request
+  const isReplaced = sessions.isStored(before)
+  const cookieName = sessionCookieName(request)
+  let hasEnded = false
+
+  sessions.renew(request, kept)
+  const { session } = request
+  restoreLifetime(session, before)
   try {
-    await request.session.regenerate()
-    request.session.svcAuth = { principal }
     // Saved now and not when the response is sent: a failure of the store must fail the sign-in.
-    await request.session.save()
-    // Another sign-in may replace the session meanwhile, as when a form is sent twice; a sign-out
-    // wins.
-    if (await hasSignedOut(request.sessionStore, before)) throw new AuthError('invalid_state')
+    await sessions.saveRecord(request, isReplaced ? { ...record, formerly: formerly(before) } : record)
+    if (isReplaced) {
+      hasEnded = true
+      const isOfUser = principalIn(before) !== null
+      await endSession(sessions.entries, { id: before.sessionId, isOfUser, next: session.sessionId })
+      // Another sign-in may replace the session meanwhile, as when a form is sent twice; a sign-out
+      // wins.
+      if (await hasSignedOut(sessions.entries, before.sessionId)) throw new AuthError('invalid_state')
+    }
     await confirm()
   } catch (error) {
-    // After a failed sign-in, the id of the written session must not reach the browser.
-    await request.session.regenerate().catch(() => {})
+    // The browser never learns the id of the new session.
+    await sessions.entries.remove(session.sessionId).catch(() => {})
+    if (hasEnded) sessions.renew(request)
+    else request.session = before
     throw error
   }
-  try {
-    await movePendingSignIns(request, before, request.session.sessionId)
-  } catch (error) {
-    request.log.warn({ err: error }, 'sign-ins that other tabs have started are lost')
-  }
+  if (cookieName !== undefined) nameInCookie(request, cookieName, before)
+}
+
+function formerly (before: FastifyRequest['session']): FormerSession[] {
+  const now = Date.now()
+  const earlier = recordIn(before)?.formerly ?? []
+  const replaced = { digest: digestOf(before.sessionId), endedAt: now }
+  return [replaced, ...earlier.filter(({ endedAt }) => endedAt > now - PENDING_MS)].slice(0, MAX_FORMER)
 }
 
 /**
@@ -50,28 +92,26 @@ export async function writePrincipal (
  * @throws AuthError `invalid_state`, `unavailable`
  */
 export async function assertSessionGoesOn (request: FastifyRequest): Promise<void> {
-  if (await hasEnded(request.sessionStore, request.session.sessionId)) throw new AuthError('invalid_state')
+  const present = await sessionsOf(request).entries.read(request.session.sessionId)
+  if (present === null) throw new AuthError('invalid_state')
 }
 
 /** Replaces the principal in the session. The id and the other content of the session stay. */
 export async function updatePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
-  keepEnded(request.sessionStore)
-  try {
-    request.session.svcAuth = { ...request.session.svcAuth, principal }
-    await request.session.save()
-  } catch (error) {
-    throw sessionsUnavailable(error)
-  }
+  const record = recordIn(request.session)
+  if (record !== null) await sessionsOf(request).saveRecord(request, { ...record, principal })
 }
 
-/** Ends the session and continues the request with an empty one, in which no user is signed in. */
+/**
+ * Ends the session and continues the request with an empty one, in which no user is signed in.
+ *
+ * @throws AuthError `unavailable`
+ */
 export async function leaveSession (request: FastifyRequest): Promise<void> {
-  keepEnded(request.sessionStore)
-  try {
-    await request.session.regenerate()
-  } catch (error) {
-    throw sessionsUnavailable(error)
-  }
+  const sessions = sessionsOf(request)
+  await endSession(sessions.entries, { id: request.session.sessionId, isOfUser: true })
+  sessions.renew(request)
+  sessions.hasLeft = true
 }
 
 /**
@@ -82,26 +122,22 @@ export async function leaveSession (request: FastifyRequest): Promise<void> {
  * so first
  * @throws AuthError `unavailable`
  */
-export async function endSession (request: FastifyRequest, reply: FastifyReply): Promise<Principal | null> {
+export async function signOutSession (request: FastifyRequest, reply: FastifyReply): Promise<Principal | null> {
   const { session } = request
   // A destroyed session is null, and outside the path of its cookie it has no id.
   if (session?.sessionId === undefined) return null
+  const sessions = sessionsOf(request)
+  if (!sessions.isStored(session)) return null
+
   const principal = principalOf(request)
   const cookieName = sessionCookieName(request)
-  if (cookieName === undefined && principal === null) return null
-
-  keepEnded(request.sessionStore)
   const { path = '/', domain, httpOnly = true, secure, sameSite } = session.cookie
-  let isEnded: boolean
-  try {
-    isEnded = await withSignOutNoted(request.sessionStore, session.sessionId, async () => session.destroy())
-  } catch (error) {
-    throw sessionsUnavailable(error)
-  }
+  const isFirst = await signOutOf(sessions.entries, { id: session.sessionId, isOfUser: principal !== null })
+  sessions.drop(request)
   if (cookieName !== undefined) {
     // @fastify/session uses null for an absent flag; @fastify/cookie would apply its default then.
     const flags = { httpOnly, secure: secure === true, sameSite: sameSite ?? false }
     reply.clearCookie(cookieName, { path, ...flags, ...(domain && { domain }) })
   }
-  return isEnded ? principal : null
+  return isFirst ? principal : null
 }

@@ -1,8 +1,9 @@
 import fastifyCookie from '@fastify/cookie'
 import fastifySession, { type FastifySessionOptions } from '@fastify/session'
-import type { FastifyInstance } from 'fastify'
-import { keepEnded } from './ended-sessions.js'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { OptionsError } from '../errors.js'
 import { MemorySessionStore } from './memory-session-store.js'
+import { PatientStore, sessionsOf } from './request-sessions.js'
 import { RotatingSigner } from './rotating-signer.js'
 
 const SEVEN_DAYS_MS = 7 * 24 * 60 * 60 * 1000
@@ -18,17 +19,55 @@ export async function registerSession (
   if (!app.hasPlugin('@fastify/cookie')) await app.register(fastifyCookie)
 
   const { secret, algorithm } = options
-  const store = options.store ?? memoryStore(app)
-  keepEnded(store)
+  const cookieName = options.cookieName ?? 'svc_session'
+  const defaults = { path: '/', httpOnly: true, sameSite: 'lax', secure, maxAge: SEVEN_DAYS_MS } as const
+  const cookie = { ...defaults, ...options.cookie }
+  assertOwnCookie(app, cookieName, cookie)
+  // Registered first, so that it runs before @fastify/session answers with a cookie.
+  app.addHook('onSend', async request => prepareCookie(request, cookieName))
   await app.register(fastifySession, {
-    cookieName: 'svc_session',
     saveUninitialized: false,
     rolling: false,
     ...options,
     secret: Array.isArray(secret) ? new RotatingSigner([...secret], algorithm) : secret,
-    store,
-    cookie: { path: '/', httpOnly: true, sameSite: 'lax', secure, maxAge: SEVEN_DAYS_MS, ...options.cookie }
+    cookieName,
+    store: new PatientStore(options.store ?? memoryStore(app)),
+    cookie
   })
+}
+
+/** The session cookies of each server, by name, domain and path. */
+const cookiesOf = new WeakMap<object, Set<string>>()
+
+/**
+ * Refuses a second session with the same cookie on one server: each would sign out the users of the
+ * other.
+ *
+ * @throws OptionsError
+ */
+function assertOwnCookie (
+  { server }: FastifyInstance,
+  name: string,
+  { domain = '', path = '/' }: { domain?: string | undefined, path?: string | undefined }
+): void {
+  const cookies = cookiesOf.get(server) ?? new Set()
+  const key = [name, domain, path].join(';')
+  if (cookies.has(key)) {
+    throw new OptionsError(`this server has a session cookie ${name} for the path ${path} already, of another ` +
+      'registration of fastify-svc-auth; set session.cookieName or session.cookie.path, or register the plugin once')
+  }
+  cookiesOf.set(server, cookies.add(key))
+}
+
+/** Saves a session of which only the cookie has changed: @fastify/session does not look at it. */
+async function prepareCookie (request: FastifyRequest, cookieName: string): Promise<void> {
+  const { session } = request
+  if (session?.sessionId === undefined) return
+  const sessions = sessionsOf(request)
+  if (sessions.hasNewCookie(session)) await session.save()
+  // @fastify/session would clear a cookie without a session. The session may have been replaced by
+  // a sign-in that was under way: then the browser has its cookie already.
+  else if (!sessions.isStored(session) && !sessions.hasLeft) request.cookies[cookieName] = undefined
 }
 
 function memoryStore (app: FastifyInstance): MemorySessionStore {

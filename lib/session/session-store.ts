@@ -1,98 +1,143 @@
+import { createHash } from 'node:crypto'
 import type { SessionStore } from '@fastify/session'
 import type { Session } from 'fastify'
-import { AuthError } from '../errors.js'
 import { PATIENCE_MS, inTime } from '../base/in-time.js'
+import { AuthError } from '../errors.js'
 
 /** The methods of an express-session compatible store that the plugin uses. */
 export type CallbackStore = Pick<SessionStore, 'get' | 'set' | 'destroy'>
 
 /**
- * The kinds of entries that the plugin keeps beside a session in its store: pending sign-ins, the
- * mark that the session has ended, and the mark that the user signed out.
+ * The kinds of entries that the plugin keeps beside the sessions in their store: pending sign-ins
+ * and the list of those that a session started, the mark that a session has ended, and the note
+ * that its user signed out.
  */
-export type EntryKind = 'pending' | 'ended' | 'signed-out'
+export type EntryKind = 'pending' | 'started' | 'ended' | 'signed-out'
 
-const PREFIX = 'svc-auth-'
+const PREFIX = 'svc-'
+const LENGTH = 36
 
 /**
- * Returns the id of an entry beside a session. A client cannot use it as a session id, because
- * cookies are signed.
+ * Returns the id of an entry: 36 characters, because some stores have a column of that width for
+ * session ids. A client cannot use it as a session id, because cookies are signed.
+ *
+ * @param key a session id or a state
  */
-export function entryId (kind: EntryKind, sessionId: string): string {
-  return `${PREFIX}${kind}:${sessionId}`
+export function entryId (kind: EntryKind, key: string): string {
+  return PREFIX + digestOf(`${kind}:${key}`)
 }
 
 /** Whether an id is that of an entry of the plugin. */
 export function isEntryId (id: string): boolean {
-  return id.startsWith(PREFIX)
+  return id.startsWith(PREFIX) && id.length === LENGTH
 }
 
-/** Returns the session id of an entry of the plugin; null for the id of a session itself. */
-export function sessionIdOf (id: string): string | null {
-  return isEntryId(id) ? id.slice(id.indexOf(':') + 1) : null
-}
-
-/** Reads an entry or a session; null without one. */
-export async function readEntry (store: CallbackStore, id: string): Promise<Session | null> {
-  const answer = answerOf<Session | null | undefined>(done => { store.get(id, done) })
-  return await inPatience(answer.catch(ignoreMissing)) ?? null
+/** Returns 192 bits of a hash as 32 characters, which tell ids apart without giving them away. */
+export function digestOf (text: string): string {
+  return createHash('sha256').update(text).digest('base64url').slice(0, LENGTH - PREFIX.length)
 }
 
 /**
- * Writes an entry of the plugin.
- *
- * @param lifetime milliseconds; stores take them from the member `cookie`, as for a session
- * @param afterwards as for {@link writeSession}
+ * A session store with promises. Its calls in a row wait five seconds together, so that a store
+ * that hangs holds a request no longer, however many calls the request makes.
  */
-export async function writeEntry (
-  store: CallbackStore,
-  id: string,
-  content: object,
-  lifetime: number,
-  afterwards?: () => Promise<void>
-): Promise<void> {
-  const cookie = { originalMaxAge: lifetime, maxAge: lifetime, expires: new Date(Date.now() + lifetime) }
-  await writeSession(store, id, { ...content, cookie }, afterwards)
+export class SessionEntries {
+  readonly #store: CallbackStore
+  #left = PATIENCE_MS
+  #lastAnswer = 0
+
+  constructor (store: CallbackStore) {
+    this.#store = store
+  }
+
+  /**
+   * Reads an entry or a session; null without one.
+   *
+   * @throws AuthError `unavailable`
+   */
+  async read (id: string): Promise<Session | null> {
+    return await this.#ask<Session | null | undefined>(done => { this.#store.get(id, done) }, ignoreMissing) ?? null
+  }
+
+  /**
+   * Writes an entry of the plugin.
+   *
+   * @param lifetime milliseconds; stores take them from the member `cookie`, as for a session
+   * @param afterwards as for {@link writeSession}
+   * @throws AuthError `unavailable`
+   */
+  async write (id: string, content: object, lifetime: number, afterwards?: () => Promise<void>): Promise<void> {
+    const cookie = { originalMaxAge: lifetime, maxAge: lifetime, expires: new Date(Date.now() + lifetime) }
+    await this.writeSession(id, { ...content, cookie }, afterwards)
+  }
+
+  /**
+   * Writes a session.
+   *
+   * @param afterwards runs after the write, also when the store answers too late for the caller
+   * @throws AuthError `unavailable`
+   */
+  async writeSession (id: string, session: Session, afterwards?: () => Promise<void>): Promise<void> {
+    let isLate = false
+    const write = (done: Done): void => {
+      this.#store.set(id, session, error => {
+        done(error)
+        if (isLate && !error) afterwards?.().catch(() => {})
+      })
+    }
+    try {
+      await this.#ask(write)
+    } catch (error) {
+      isLate = true
+      throw error
+    }
+    await afterwards?.()
+  }
+
+  /**
+   * Removes an entry or a session; a missing one is ignored.
+   *
+   * @throws AuthError `unavailable`
+   */
+  async remove (id: string): Promise<void> {
+    await this.#ask(done => { this.#store.destroy(id, done) }, ignoreMissing)
+  }
+
+  async #ask<T = void> (
+    call: (done: Done<T>) => void,
+    ignore?: (error: unknown) => undefined
+  ): Promise<T | undefined> {
+    const start = performance.now()
+    if (start - this.#lastAnswer > PATIENCE_MS) this.#left = PATIENCE_MS
+    try {
+      return await answerWithin(this.#left, call).catch(ignore)
+    } catch (error) {
+      throw error instanceof AuthError ? error : sessionsUnavailable(error)
+    } finally {
+      this.#lastAnswer = performance.now()
+      this.#left = Math.max(0, this.#left - (this.#lastAnswer - start))
+    }
+  }
 }
 
-/**
- * Writes a session.
- *
- * @param afterwards runs after the write, also when the store answers too late for the caller
- */
-export async function writeSession (
-  store: CallbackStore,
-  id: string,
-  session: Session,
-  afterwards = async (): Promise<void> => {}
-): Promise<void> {
-  await inPatience(answerOf(done => { store.set(id, session, done) }).then(afterwards))
-}
+type Done<T = void> = (error?: unknown, answer?: T) => void
 
-/** Removes an entry or a session; a missing one is ignored. */
-export async function removeEntry (store: CallbackStore, id: string): Promise<void> {
-  await inPatience(answerOf(done => { store.destroy(id, done) }).catch(ignoreMissing))
-}
-
-function answerOf<T = void> (ask: (done: (error: unknown, answer?: T) => void) => void): Promise<T | undefined> {
-  return new Promise((resolve, reject) => {
-    ask((error, answer) => { error ? reject(error) : resolve(answer) })
+/** Waits for a callback. A store in memory answers at once, without a timer. */
+function answerWithin<T> (milliseconds: number, call: (done: Done<T>) => void): Promise<T | undefined> {
+  let isAnswered = false
+  const answer = new Promise<T | undefined>((resolve, reject) => {
+    call((error, answer) => {
+      isAnswered = true
+      error ? reject(error) : resolve(answer)
+    })
   })
+  return isAnswered ? answer : inTime(milliseconds, answer, 'the session store')
 }
 
 /** Ignores the error by which some stores report a missing entry. */
 function ignoreMissing (error: unknown): undefined {
   if (typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT') return
   throw error
-}
-
-/** @throws AuthError `unavailable` when the store fails or does not answer in time */
-async function inPatience<T> (answer: Promise<T>): Promise<T> {
-  try {
-    return await inTime(PATIENCE_MS, answer, 'the session store')
-  } catch (error) {
-    throw error instanceof AuthError ? error : sessionsUnavailable(error)
-  }
 }
 
 /** Returns the error of a session store that fails. */

@@ -359,6 +359,18 @@ export function managesAccounts (store: AuthStore): store is AuthStore & Managed
 }
 
 /**
+ * Returns a store that can manage accounts.
+ *
+ * @param method the method that needs it, for the message
+ * @throws AuthError `unsupported` naming the methods that the store lacks
+ */
+export function managedAccounts (store: AuthStore, method: string): ManagedAccounts {
+  if (managesAccounts(store)) return store
+  const missing = MANAGED_ACCOUNT_METHODS.filter(name => typeof Reflect.get(store, name) !== 'function')
+  throw new AuthError('unsupported', { message: `${method} needs a store with the methods ${missing.join(', ')}.` })
+}
+
+/**
  * Asks a store. A store of the application may reject with whatever its driver throws: that is the
  * cause of the error, for the log.
  *

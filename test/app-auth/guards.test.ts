@@ -13,7 +13,7 @@ import { Browser } from '../helpers/browser.js'
 
 const USER_ID = '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11'
 const store = new MemoryAuthStore()
-const settings = { store, local: null, loginPage: null, baseUrl: null }
+const settings = { store, local: null, loginPage: null, reauthenticatePage: null, providers: [], baseUrl: null }
 const requireUser = requireUserOf(settings)
 const requireClaims = (required: RequiredClaims) => requireClaimsOf(required, settings)
 
@@ -152,12 +152,12 @@ t.test('attack 51: a token passes the guard of its use, and no other one', async
 
 t.test('attack 59: what a store says of its failure is what the application hears', async t => {
   const failure = new AuthError('unavailable', { message: 'Accounts are being moved.' })
-  const store = Object.assign(new MemoryAuthStore(), { async findUser () { throw failure } })
+  const store = Object.assign(new MemoryAuthStore(), { async standing () { throw failure } })
   await t.rejects(verifyToken(localProvider(), store, await localProvider().issueIdToken(USER_ID)), failure)
 })
 
 t.test('attack 59: a store that throws before it answers is unavailable, and no request passes', async t => {
-  const broken = Object.assign(new MemoryAuthStore(), { findUser () { throw new Error('connect ECONNREFUSED') } })
+  const broken = Object.assign(new MemoryAuthStore(), { standing () { throw new Error('connect ECONNREFUSED') } })
   t.equal(await statusFor(t, requireUserOf({ ...settings, store: broken }), {}), 503)
 
   const app = await startApp(
@@ -249,7 +249,7 @@ t.test('a guard of the application that refuses in anyOf leaves no trace, also o
 t.test('a failure that is not a refusal ends anyOf', async t => {
   const store = new MemoryAuthStore()
   const { member } = await startGuarded(t, ({ auth }) => auth.anyOf(auth.requireUser, auth.requireBearer), { store })
-  store.findUser = async () => { throw new Error('connect ECONNREFUSED') }
+  store.standing = async () => { throw new Error('connect ECONNREFUSED') }
   t.equal((await member.get('/')).json().code, 'unavailable')
 })
 

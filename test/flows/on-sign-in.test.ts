@@ -381,6 +381,7 @@ t.test('app.auth.signIn signs a user in by other means', async t => {
 
     t.equal(await verified(), false, 'nobody vouched for the one that was registered')
     await app.auth.unlink(userId, 'a')
+    await ada.post('/auth/local/login', ADA)
     await linkAt(ada, 'a', { subject: '1', email: 'ADA@example.com' })
     t.equal(await verified(), true, 'a provider did')
     await app.auth.unlink(userId, 'local')

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { SessionStore } from '@fastify/session'
 import type { Session } from 'fastify'
+import { isEntryId } from '../../lib/session/session-store.js'
 
 /** A session store like one in another process: sessions are text, and each operation takes a few milliseconds. */
 export class SlowSessionStore implements SessionStore {
@@ -23,7 +24,7 @@ export class SlowSessionStore implements SessionStore {
 
   /** What is stored of sessions proper: none of the entries that the library keeps beside them. */
   get sessions (): string[] {
-    return [...this.entries].filter(([id]) => !id.startsWith('svc-auth-')).map(([, text]) => text)
+    return [...this.entries].filter(([id]) => !isEntryId(id)).map(([, text]) => text)
   }
 
   async #later<T> (work: () => T, callback: (error: unknown, result?: T) => void): Promise<void> {

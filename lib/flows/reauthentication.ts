@@ -1,0 +1,73 @@
+import type { FastifyRequest } from 'fastify'
+import { audit } from '../audit.js'
+import type { AuthenticationMethod } from '../authentication.js'
+import { AuthError } from '../errors.js'
+import type { Caller } from '../local/fair-queue.js'
+import type { LocalIdentityProvider } from '../local/identity-provider.js'
+import type { ExternalProvider } from '../providers/provider.js'
+import { renewSession } from '../session/principal.js'
+import { recordIn, withProof } from '../session/record.js'
+import { type AuthStore, answerOfStore } from '../store/store.js'
+import { verifyPasswordOf } from './local.js'
+import { confirmedPrincipal } from './refresh.js'
+import type { ProviderIdentity } from './sign-in-rules.js'
+
+/**
+ * Verifies the password of the signed-in user again. The session gets a new id and counts as
+ * authenticated now.
+ *
+ * @throws AuthError `unauthenticated`, `invalid` for a wrong password and for a user without one,
+ * `invalid_state` when the user signed out meanwhile, `busy`, `unavailable`
+ * @see OWASP ASVS 7.5.3
+ */
+export async function reauthenticate (
+  request: FastifyRequest,
+  local: LocalIdentityProvider,
+  store: AuthStore,
+  { password, caller }: { password: string, caller: Caller }
+): Promise<void> {
+  const { userId } = await confirmedPrincipal(request, store)
+  const matches = await verifyPasswordOf(userId, { local, store, password, caller })
+  if (!matches) throw new AuthError('invalid')
+  await prove(request, store, 'password')
+}
+
+/**
+ * Refuses to finish a further sign-in of the signed-in user at a provider unless the identity is
+ * theirs; then the session gets a new id and counts as authenticated now.
+ *
+ * @throws AuthError `invalid_state` when the identity is another one or the user signed out
+ * meanwhile, `unauthenticated`, `unavailable`
+ */
+export async function reauthenticateAs (
+  request: FastifyRequest,
+  store: AuthStore,
+  { provider, subject }: ProviderIdentity
+): Promise<void> {
+  const { userId } = await confirmedPrincipal(request, store)
+  const owner = await store.findUser({ provider, subject })
+  if (owner?.userId !== userId) throw new AuthError('invalid_state')
+  await prove(request, store, 'provider')
+}
+
+/** The methods by which a user can prove who they are: `password`, and the names of providers. */
+export async function methodsOf (
+  store: AuthStore,
+  userId: string,
+  providers: readonly ExternalProvider[]
+): Promise<string[]> {
+  const links = await answerOfStore(() => store.links(userId))
+  const proving = new Set(providers.filter(provider => provider.provesAuthTime === true).map(({ name }) => name))
+  const names = links.map(({ provider }) => provider)
+  return [...names.includes('local') ? ['password'] : [], ...names.filter(name => proving.has(name))]
+}
+
+async function prove (request: FastifyRequest, store: AuthStore, method: AuthenticationMethod): Promise<void> {
+  // Read again: the user's sessions may have been ended while the password was verified.
+  const principal = await confirmedPrincipal(request, store)
+  const at = Date.now()
+  const record = recordIn(request.session)
+  if (record === null) throw new AuthError('unauthenticated')
+  await renewSession(request, { ...record, principal, at, methods: withProof(record.methods, { method, at }) })
+  audit('reauthentication', { userId: principal.userId, method }, request)
+}

@@ -1,0 +1,65 @@
+import type { Session } from 'fastify'
+
+/** The lifetime of a sign-in at a provider, from its start to the callback. */
+export const PENDING_MS = 10 * 60 * 1000
+
+/** What is noted in the session of a visitor that was saved for a sign-in. */
+interface VisitorNote {
+  fullLifetime: Lifetime
+  /** The entry of the sign-in. */
+  firstStarted: string
+}
+
+/** How long a session would live, if a sign-in were not all that it holds. */
+interface Lifetime {
+  /** Milliseconds; null without a relative limit. */
+  maxAge: number | null
+  /** A date; null without a limit. */
+  expires: string | Date | null
+}
+
+/** The names of the members of a session that are not the application's. */
+const OWN: readonly string[] = ['cookie', 'svcAuth']
+
+/**
+ * Makes a new session end with the sign-in that it is saved for, and notes how long it would live
+ * otherwise: anyone can start a sign-in, and most of them are never finished.
+ */
+export function shortenLifetime (session: Session, firstStarted: string): void {
+  const { cookie } = session
+  const fullLifetime = { maxAge: cookie.originalMaxAge, expires: cookie.expires ?? null }
+  Object.assign(session, { svcAuth: { fullLifetime, firstStarted } satisfies VisitorNote })
+  cookie.maxAge = PENDING_MS
+}
+
+/** Gives a session its full lifetime once it holds more than a sign-in. */
+export function restoreLifetime (session: Session, from = session): void {
+  const lifetime = lifetimeIn(from)
+  if (lifetime === null) return
+  const { maxAge, expires } = lifetime
+  const { cookie } = session
+  if (maxAge !== null) {
+    cookie.maxAge = maxAge
+  } else {
+    cookie.originalMaxAge = null
+    cookie.expires = expires === null ? null : new Date(expires)
+  }
+}
+
+/** Whether a session was shortened and holds something of the application now. */
+export function isOutgrown (session: Session): boolean {
+  return lifetimeIn(session) !== null && Object.keys(session).some(name => !OWN.includes(name))
+}
+
+/** The entry of the sign-in that a visitor's session was saved for; null for other sessions. */
+export function firstStartedIn (session: Session): string | null {
+  return noteIn(session).firstStarted ?? null
+}
+
+function lifetimeIn (session: Session): Lifetime | null {
+  return noteIn(session).fullLifetime ?? null
+}
+
+function noteIn ({ svcAuth }: Session): Partial<VisitorNote> {
+  return Object(svcAuth)
+}
