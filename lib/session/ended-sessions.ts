@@ -30,7 +30,7 @@ export interface EndingSession {
   next?: string
 }
 
-/** Ends a session: no request that is under way in any process saves it again. */
+/** Ends a session: no request under way, in whichever process, saves it again. */
 export async function endSession (entries: SessionEntries, { id, ...mark }: EndingSession): Promise<void> {
   const remove = async (): Promise<void> => entries.remove(id)
   await entries.write(entryId('ended', id), { svcAuthEnd: mark satisfies EndMark }, LONGEST_REQUEST_MS, remove)

@@ -192,8 +192,10 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
           } else {
             t.equal(response.statusCode, 201, wish)
             t.strictSame(principal, { userId: principal.userId, provider: 'local', claims: { sub: principal.userId, email: user.email, ...expected } }, wish)
+            const { createdAt, ...stored } = await app.auth.findUser({ email: user.email }) ?? {}
+            t.type(createdAt, Date)
             t.strictSame(
-              await app.auth.findUser({ email: user.email }),
+              stored,
               { userId: principal.userId, email: user.email, emailVerified: false, name: null, claims: expected },
               `${wish}: the user`
             )
