@@ -4,12 +4,12 @@ import { drizzle } from 'drizzle-orm/node-postgres'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { SqlAuthStore } from '../../lib/store/sql.js'
-import type { AuthStore } from '../../lib/store/store.js'
+import type { AuthStore, ManagedAccounts, UsersQuery } from '../../lib/store/store.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 
 /** A store with many users, and how the database goes about the statements that the store runs. */
 interface Observed {
-  store: AuthStore
+  store: AuthStore & ManagedAccounts
   /** The steps of the plans of all statements since the last look. */
   plans (): Promise<Step[]>
 }
@@ -26,7 +26,9 @@ const USERS = 2000
 const ADA = { userId: '00000000-0000-4000-8000-000000001234', email: 'user-1234@example.com', link: { provider: 'dev', subject: 'subject-1234' } }
 const NEWS = { claims: { sub: 'subject-1234', name: 'Ada' }, verifiedEmail: 'ada@example.com' }
 
-const OPERATIONS: Record<string, (store: AuthStore) => Promise<unknown>> = {
+const ALL: UsersQuery = { after: null, limit: 50, email: null, blocked: null }
+
+const OPERATIONS: Record<string, (store: AuthStore & ManagedAccounts) => Promise<unknown>> = {
   'a user is found by id': store => store.findUser({ userId: ADA.userId }),
   'a user is found by e-mail': store => store.findUser({ email: ADA.email }),
   'a user is found by link': store => store.findUser(ADA.link),
@@ -40,6 +42,13 @@ const OPERATIONS: Record<string, (store: AuthStore) => Promise<unknown>> = {
   'a password hash is replaced': async store => {
     await store.replacePasswordHash(ADA.userId, 'a hash', 'another hash')
     return (await store.findCredential(ADA.email))?.passwordHash === 'another hash'
+  },
+  'the standing of a user is found': store => store.standing(ADA.userId),
+  'a user is changed': store => store.changeUser(ADA.userId, { name: 'Ada', endSessions: true }),
+  'a password is set': store => store.setPassword(ADA.userId, { passwordHash: 'a third hash' }),
+  'a page of users is listed': async store => {
+    const users = await store.users({ ...ALL, after: ADA.userId, limit: 10 })
+    return users.length === 10
   },
   'a user is deleted': async store => {
     await store.deleteUser(ADA.userId)
@@ -59,6 +68,26 @@ for (const [database, observe] of Object.entries({ Postgres: observePostgres, SQ
         t.ok(steps.length > 0, 'tables are read')
         t.strictSame(steps.filter(step => step.readsAll), [])
       })
+    }
+  })
+
+  t.test(`${database} lists users by the index that finds the fewest`, async t => {
+    const { store, plans } = await observe(t)
+    await store.changeUser(ADA.userId, { blocked: { at: new Date() } })
+    await plans()
+
+    const lists: Array<[string, Partial<UsersQuery>, RegExp]> = [
+      ['by the whole e-mail', { email: ADA.email }, /svc_auth_users_email_unique/],
+      ['by a prefix', { email: 'user-123' }, /svc_auth_users_email_unique/],
+      ['by a prefix, further on', { email: 'user-12', after: '00000000-0000-4000-8000-000000001233' }, /svc_auth_users_email_unique/],
+      ['by a block', { blocked: true }, /svc_auth_users_blocked/],
+      ['by a block, further on', { blocked: true, after: '00000000-0000-4000-8000-000000001233' }, /svc_auth_users_blocked/]
+    ]
+    for (const [name, query, index] of lists) {
+      const users = await store.users({ ...ALL, ...query })
+
+      t.ok(users.some(({ userId }) => userId === ADA.userId), name)
+      for (const { what } of await plans()) if (/Index|USING/.test(what)) t.match(what, index, name)
     }
   })
 }

@@ -180,6 +180,24 @@ for (const [name, emptyPlace] of Object.entries(ENGINES).filter(([name]) => isTh
       t.strictSame(await contents(run), before)
     })
 
+    t.test('a sign-in that reports what the store has locks and writes no row', async t => {
+      const store = await emptyStore(t)
+      const claims = { sub: '1', email: 'ada@example.com', name: 'Ada' }
+      const identity = { provider: 'dev', subject: '1', claims, verifiedEmail: 'ada@example.com' }
+      const versions = () => run(`select users.ctid::text, users.xmax::text, links.ctid::text, links.xmax::text
+        from svc_auth_users users join svc_auth_provider_links links using (user_id)`)
+      await store.createUser(newUser({ link: { provider: 'dev', subject: '1', claims: { sub: '1' } } }))
+      const first = await store.refreshIdentity(identity)
+      const before = await versions()
+
+      t.strictSame(await store.refreshIdentity(identity), first)
+
+      t.strictSame(await versions(), before)
+      t.hasStrict(first, { email: 'ada@example.com', emailVerified: true, name: 'Ada' })
+      t.hasStrict(await store.refreshIdentity({ ...identity, verifiedEmail: null }), { emailVerified: false })
+      t.notSame(await versions(), before)
+    })
+
     t.test('a failure prints neither e-mail nor password hash', async t => {
       const store = await emptyStore(t)
       const secrets = /bob-the-secret|the-secret-hash/

@@ -11,6 +11,7 @@ export type Move =
   | { does: 'sign in', provider: string, identity: Identity }
   | { does: 'register', email: string, password: string }
   | { does: 'grant', userId: string, claims: Record<string, number> }
+  | { does: 'sign out everywhere', userId: string }
   | { does: 'delete', userId: string }
 
 /** The user that it was done to, or the code of the error. */
@@ -47,6 +48,9 @@ export async function startRacer (target: string): Promise<Racer> {
       }
       case 'grant':
         await app.auth.grant(move.userId, move.claims)
+        return move.userId
+      case 'sign out everywhere':
+        await app.auth.signOutEverywhere(move.userId)
         return move.userId
       case 'delete':
         await store.deleteUser(move.userId)

@@ -160,6 +160,22 @@ t.test('tables', async t => {
 })
 
 t.test('statements', async t => {
+  t.test('a sign-in that reports what the store has writes nothing and takes no lock', async t => {
+    const statements: string[] = []
+    const store = open(t, connect(t, ':memory:', statements))
+    const user = newUser({ emailVerified: true, link: { provider: 'dev', subject: '1', claims: { sub: '1', name: 'A user' } } })
+    const identity = { ...user.link, claims: { ...user.link.claims, name: 'Ada', email: 'ada@example.com' }, verifiedEmail: 'ada@example.com' }
+    await store.createUser({ ...user, email: 'ada@example.com' })
+    const first = await store.refreshIdentity(identity)
+    statements.length = 0
+
+    t.strictSame(await store.refreshIdentity(identity), first)
+    t.strictSame(await store.refreshIdentity({ ...identity, claims: { ...identity.claims } }), first)
+    t.strictSame(statements.filter(statement => !/^select/i.test(statement)), [])
+    t.equal((await store.refreshIdentity({ ...identity, claims: { sub: '1', name: 'Countess' } }))?.name, 'Countess')
+    t.ok(statements.some(statement => /^update/i.test(statement)))
+  })
+
   t.test('statements are compiled once', async t => {
     const connection = connect(t)
     const store = open(t, connection)
