@@ -346,7 +346,6 @@ for (const [kind, createSessions] of SESSION_STORES) {
       }
     })
 
-    // There is no password change in this library. To take the link `local` away is what comes nearest.
     t.test('attack 37: a removed password signs no user in, and its sessions end at the refresh', async t => {
       const { app, browser, userId } = await startWithAdmin(t, createSessions())
       await linkAt(browser, 'b', { subject: 'ada-at-b' })
