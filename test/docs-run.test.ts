@@ -38,7 +38,7 @@ async function load (name: string): Promise<Record<string, any>> {
 
 t.test('the tests of the page on testing pass', async t => {
   const tests = [...FILES.keys()].filter(name => name.endsWith('.test.ts'))
-  t.equal(tests.length, 3)
+  t.equal(tests.length, 4)
   for (const name of tests) t.match(await run(name), / pass 1\n/)
 })
 

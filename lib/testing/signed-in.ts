@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import type { InjectOptions, LightMyRequestResponse } from 'fastify'
+import type { FastifyRequest, InjectOptions, LightMyRequestResponse } from 'fastify'
 import type { Auth } from '../app-auth/auth.js'
 import type { GrantableClaims, IdentityClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError, OptionsError } from '../errors.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { taskPath, withTask } from '../routes/tasks.js'
+import { recordIn } from '../session/record.js'
+import { sessionsOf } from '../session/request-sessions.js'
 import { cookiesAfter } from './cookies.js'
 
 /** An application with the plugin, on any of Node's servers. */
@@ -36,6 +38,11 @@ export interface SignedInUser {
   provider?: string
   /** Granted before the sign-in. */
   claims?: GrantableClaims
+  /**
+   * When the user signed in, for tests of `requireRecent`; default now. The session itself begins
+   * now.
+   */
+  signedInAt?: Date
   /** Headers of the request that signs in, for hooks of the application, such as `x-tenant`. */
   headers?: Record<string, string>
 }
@@ -79,6 +86,7 @@ export async function signedIn (app: TestedApp, user: SignedInUser = {}): Promis
   const response = await withTask(async request => {
     signIn = app.auth.signIn(request, userId)
     await signIn
+    await backdate(request, user.signedInAt)
   }, headers => app.inject({ url, headers: { ...user.headers, ...headers } }))
   // What refused the sign-in, in place of the answer that was made of it.
   await signIn
@@ -87,6 +95,15 @@ export async function signedIn (app: TestedApp, user: SignedInUser = {}): Promis
       `${response.statusCode} ${response.body}; pass what it asks for, such as signedIn(app, { headers })`)
   }
   return { ...user.headers, cookie: cookiesAfter(response) }
+}
+
+/** Writes into a session that its user signed in at another time. */
+async function backdate (request: FastifyRequest, signedInAt: Date | undefined): Promise<void> {
+  const record = recordIn(request.session)
+  if (signedInAt === undefined || record === null) return
+  const at = signedInAt.getTime()
+  const methods = record.methods.map(proof => ({ ...proof, at }))
+  await sessionsOf(request).saveRecord(request, { ...record, at, methods })
 }
 
 async function makeUser (app: TestedApp, user: SignedInUser): Promise<string> {

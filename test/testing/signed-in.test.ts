@@ -70,6 +70,26 @@ t.test('the sign-in method is a password where the application has them, else it
   t.strictSame(await providerOf({ local: localProvider(), providers: [github] }, 'github'), ['github', true])
 })
 
+t.test('a user who signed in a while ago is signed in, and asked to prove again who they are', async t => {
+  const signedInAt = new Date('2026-01-02T03:04:05.678Z')
+  const app = await guardedApp(t, { session, local: localProvider() })
+  app.get('/recent', { preHandler: app.auth.requireRecent({ within: 600 }) }, async request => request.authentication)
+  app.get('/authentication', async request => request.authentication)
+
+  const now = await app.inject({ url: '/recent', headers: await signedIn(app) })
+  const headers = await signedIn(app, { signedInAt })
+  const then = await app.inject({ url: '/recent', headers })
+  const authentication = await app.inject({ url: '/authentication', headers })
+
+  t.strictSame([now.statusCode, then.statusCode, then.json().code], [200, 403, 'reauthenticate'])
+  t.strictSame(authentication.json(), {
+    at: signedInAt.toISOString(),
+    methods: [{ method: 'application', at: signedInAt.toISOString() }],
+    secondFactor: false
+  })
+  t.equal((await app.inject({ url: '/me', headers })).statusCode, 200)
+})
+
 t.test('the user has no password that signs in', async t => {
   const app = await guardedApp(t, { session, local: localProvider() })
   await signedIn(app, { email: 'ada@example.com' })

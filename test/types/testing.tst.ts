@@ -24,6 +24,8 @@ describe('signedIn', () => {
     expect(signedIn).type.toBeCallableWith(app, { claims: { role: 'admin' }, email: 'ada@example.com', name: 'Ada', provider: 'google' })
     expect(signedIn).type.toBeCallableWith(app, { userId: 'an id', headers: { 'x-tenant': 'acme' } })
     expect(signedIn).type.not.toBeCallableWith(app, { claims: { email: 'ada@example.com' } })
+    expect(signedIn).type.toBeCallableWith(app, { signedInAt: new Date() })
+    expect(signedIn).type.not.toBeCallableWith(app, { signedInAt: Date.now() })
     expect(signedIn).type.not.toBeCallableWith(app, { claim: { role: 'admin' } })
   })
 
