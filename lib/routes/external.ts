@@ -60,8 +60,8 @@ const callbackSchema = (provider: string) => ({
   response: {
     302: redirect,
     ...refusals(
-      'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'access_denied', 'account_exists',
-      'already_linked', 'rate_limited', 'provider_error', 'provider_unavailable', 'unavailable'
+      'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'access_denied', 'blocked',
+      'account_exists', 'already_linked', 'rate_limited', 'provider_error', 'provider_unavailable', 'unavailable'
     )
   }
 }) as const

@@ -96,8 +96,8 @@ const loginSchema = {
     200: signedIn,
     303: redirect,
     ...refusals(
-      'invalid_request', 'invalid_state', 'invalid', 'unauthenticated', 'cross_origin', 'rate_limited', 'busy',
-      'unavailable'
+      'invalid_request', 'invalid_state', 'invalid', 'unauthenticated', 'cross_origin', 'blocked', 'rate_limited',
+      'busy', 'unavailable'
     )
   }
 } as const

@@ -88,11 +88,12 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
     ['get /auth/my-second/callback', 'authMySecondCallback', '302 400 401 403 409 429 502 503 4XX 5XX'],
     ['post /auth/local/register', 'authLocalRegister', '201 303 400 401 403 409 429 503 4XX 5XX'],
     ['post /auth/local/login', 'authLocalLogin', '200 303 400 401 403 429 503 4XX 5XX'],
+    ['post /auth/local/reauthenticate', 'authLocalReauthenticate', '204 303 400 401 403 429 503 4XX 5XX'],
     ['post /auth/local/token', 'authLocalToken', '200 400 401 403 503 4XX 5XX'],
     ['post /auth/local/verify-token', 'authLocalVerifyToken', '200 400 401 403 503 4XX 5XX'],
     ['get /auth/local/jwks.json', 'authLocalJwks', '200 503 4XX 5XX'],
-    ['post /auth/logout', 'authLogout', '204 303 400 403 503 4XX 5XX'],
-    ['post /auth/local/revoke', 'authLocalRevoke', '204 303 400 403 503 4XX 5XX']
+    ['post /auth/logout', 'authLogout', '204 303 400 403 501 503 4XX 5XX'],
+    ['post /auth/local/revoke', 'authLocalRevoke', '204 303 400 403 501 503 4XX 5XX']
   ])
   for (const [route, { summary, tags, responses }] of operations) {
     t.match(summary, /^[A-Z]/, route)
@@ -106,7 +107,11 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
 
   const bodies = operations.flatMap(([route, { requestBody }]) => requestBody === undefined ? [] : [[route, ...Object.keys(requestBody.content)]])
   const formOrJson = ['application/x-www-form-urlencoded', 'application/json']
-  t.strictSame(bodies, ['local/register', 'local/login', 'local/verify-token', 'logout', 'local/revoke'].map(path => [`post /auth/${path}`, ...formOrJson]))
+  t.strictSame(
+    bodies,
+    ['local/register', 'local/login', 'local/reauthenticate', 'local/verify-token', 'logout', 'local/revoke']
+      .map(path => [`post /auth/${path}`, ...formOrJson])
+  )
   const registration = operations.find(([route]) => route === 'post /auth/local/register')?.[1].requestBody
   t.strictSame(
     Object.keys(registration?.content['application/json']?.schema.properties ?? {}),
@@ -165,6 +170,7 @@ t.test('routes say what they ask for, once the application declares the security
     'post /auth/logout': [{}, { session: [] }],
     'get /auth/first/login': [{}, { session: [] }],
     'get /auth/first/callback': [{ session: [] }],
+    'post /auth/local/reauthenticate': [{ session: [] }],
     'post /auth/local/token': [{ session: [] }],
     'post /auth/local/revoke': [{}, { session: [] }]
   })
@@ -226,7 +232,7 @@ t.test('an application leaves the routes out by their tag', async t => {
 t.test('in Swagger 2.0 the routes are documented without security', async t => {
   const operations = operationsOf(documentOf(await startDocumented(t, { swagger: { info: INFO } })))
 
-  t.equal(operations.length, 11)
+  t.equal(operations.length, 12)
   t.ok(operations.every(([, { security = [] }]) => security.length === 0))
 })
 
@@ -238,9 +244,10 @@ t.test('what the document says is what the routes do', async t => {
   const options: AuthPluginOptions = { local: withSigningKey(), baseUrl: BASE_URL, providers }
   const openapi = { openapi: '3.1.0', info: INFO, components: openapiComponents }
   const app = await startDocumented(t, { openapi }, options)
+  const withoutManagedAccounts = Object.assign(new MemoryAuthStore(), { changeUser: undefined })
   const [down, limited] = [
     await startDocumented(t, { openapi }, { ...options, store: new StoreThatIsDown() }),
-    await startDocumented(t, { openapi }, { ...options, rateLimit: { login: 1 } })
+    await startDocumented(t, { openapi }, { ...options, store: withoutManagedAccounts, rateLimit: { login: 1 } })
   ]
   const document = documentOf(app)
   const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true }).addSchema(document, 'document')
@@ -271,6 +278,7 @@ t.test('what the document says is what the routes do', async t => {
   const ada = new Browser(app)
   const somebody = () => new Browser(app)
   const WRONG = { ...USER, password: 'wrong horse' }
+  const BLOCKED = { email: 'mallory@example.com', password: 'battery staple' }
   const EVE = { email: 'eve@example.com', password: 'battery staple' }
   const json = { accept: 'application/json' }
 
@@ -292,6 +300,10 @@ t.test('what the document says is what the routes do', async t => {
     ['post /auth/local/login', 401, () => new Browser(limited).post('/auth/local/login', WRONG)],
     ['post /auth/local/login', 429, () => new Browser(limited).post('/auth/local/login', WRONG)],
     ['post /auth/local/login', 503, () => new Browser(down).post('/auth/local/login', USER)],
+    ['post /auth/local/reauthenticate', 204, () => ada.post('/auth/local/reauthenticate', { password: USER.password })],
+    ['post /auth/local/reauthenticate', 303, () => ada.submit('/auth/local/reauthenticate', { password: USER.password })],
+    ['post /auth/local/reauthenticate', 401, () => ada.post('/auth/local/reauthenticate', { password: WRONG.password })],
+    ['post /auth/local/reauthenticate', 401, () => new Browser(app).post('/auth/local/reauthenticate', { password: USER.password })],
     ['post /auth/local/token', 200, () => ada.post('/auth/local/token')],
     ['post /auth/local/token', 401, () => somebody().post('/auth/local/token')],
     ['post /auth/local/token', 403, () => ada.post('/auth/local/token', undefined, { 'sec-fetch-site': 'cross-site' })],
@@ -315,7 +327,18 @@ t.test('what the document says is what the routes do', async t => {
       const browser = somebody()
       return browser.get((await leaveFor(browser, '/auth/own/login', { subject: 'grace' })).replace(/code=.*/, 'code=nonsense'), json)
     }],
+    ['post /auth/local/login', 403, async () => {
+      const { userId } = (await new Browser(app).post('/auth/local/register', BLOCKED)).json()
+      await app.auth.block(userId)
+      return new Browser(app).post('/auth/local/login', BLOCKED)
+    }],
+    ['get /auth/own/login', 400, () => ada.get('/auth/own/login?reauthenticate=true', { ...json, 'sec-fetch-site': 'same-origin' })],
     ['post /auth/logout', 204, () => somebody().post('/auth/logout')],
+    ['post /auth/logout', 501, async () => {
+      const browser = new Browser(limited)
+      await browser.post('/auth/local/register', USER)
+      return browser.post('/auth/logout', { everywhere: true })
+    }],
     ['post /auth/logout', 303, () => somebody().submit('/auth/logout', {})],
     ['post /auth/local/revoke', 403, () => ada.post('/auth/local/revoke', undefined, { 'sec-fetch-site': 'cross-site' })],
     ['post /auth/local/revoke', 204, () => ada.post('/auth/local/revoke')],
