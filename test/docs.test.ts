@@ -80,7 +80,7 @@ t.test('the HTML of the documentation posts to routes that there are, with field
     fields: new Markdown(fields).code()
   }))
   const routeOf = (target: string) => routes.find(
-    ({ path }) => path === target.replace(/\?.*/, '').replace(/^\/auth\/(?!local\/|logout)[a-z]+/, '/auth/{provider}')
+    ({ path }) => path === target.replace(/\?.*/, '').replace(/^\/auth\/(?!local\/|logout)[a-z0-9]+/, '/auth/{provider}')
   )
 
   const forms = Array.from(pages.matchAll(/<form method="post" action="([^"]+)">(.*?)<\/form>/gs))

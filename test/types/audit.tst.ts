@@ -1,5 +1,5 @@
 import { subscribe } from 'node:diagnostics_channel'
-import type { AuditEvents, AuditOrigin, AuthorizationClaims } from 'fastify-svc-auth'
+import type { AuditEvents, AuditOrigin, AuthenticationMethod, AuthorizationClaims } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 
 interface Origin { requestId?: string, ip?: string }
@@ -11,7 +11,7 @@ describe('the payload of an audit event', () => {
   test('exists for each event', () => {
     expect<keyof AuditEvents>().type.toBe<
       'registration' | 'creation' | 'sign-in' | 'failure' | 'link' | 'unlink' | 'grant' | 'withdraw' | 'password' |
-      'block' | 'unblock' | 'sign-out-everywhere' | 'deletion' | 'revoke'
+      'block' | 'unblock' | 'sign-out-everywhere' | 'reauthentication' | 'deletion' | 'revoke'
     >()
   })
 
@@ -23,6 +23,12 @@ describe('the payload of an audit event', () => {
     expect<Members<AuditEvents['unlink']>>().type.toBe<Members<{ userId: string, provider: string } & Origin>>()
     expect<Members<AuditEvents['grant']>>().type.toBe<Members<{ userId: string, claims: AuthorizationClaims } & Origin>>()
     expect<Members<AuditEvents['withdraw']>>().type.toBe<Members<{ userId: string, names: readonly string[] } & Origin>>()
+    expect<Members<AuditEvents['creation']>>().type.toBe<Members<{ userId: string, provider: 'local' | 'application' } & Origin>>()
+    expect<Members<AuditEvents['reauthentication']>>().type.toBe<Members<{ userId: string, method: AuthenticationMethod } & Origin>>()
+    expect<Members<AuditEvents['block']>>().type.toBe<Members<{ userId: string, until: Date | null } & Origin>>()
+    expect<Members<AuditEvents['password']>>().type.toBe<Members<{ userId: string } & Origin>>()
+    expect<Members<AuditEvents['unblock']>>().type.toBe<Members<{ userId: string } & Origin>>()
+    expect<Members<AuditEvents['sign-out-everywhere']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['deletion']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['revoke']>>().type.toBe<Members<{ userId: string } & Origin>>()
   })

@@ -1,13 +1,16 @@
 import type { EventEmitter } from 'node:events'
-import Fastify, { type FastifyReply, type FastifyRequest, type Session } from 'fastify'
+import type { Http2SecureServer } from 'node:http2'
+import Fastify, { type FastifyReply, type FastifyRequest, type RouteGenericInterface, type Session } from 'fastify'
 import {
-  type Auth, type AuthEvents, Authorization, type AuthorizationClaims, type AuthStore, type Claims, type Link,
-  type LocalIdentityProvider, MemoryAuthStore, type Principal, type TokenClaims, type User
+  type Auth, type AuthEvents, type AuthenticationMethod, type AuthenticationState, Authorization,
+  type AuthorizationClaims, type AuthStore, type Claims, type KeptSession, type Link, type LocalIdentityProvider,
+  MemoryAuthStore, type Principal, type TokenClaims, type User
 } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 
 const app = Fastify()
 declare const request: FastifyRequest
+declare const secureRequest: FastifyRequest<RouteGenericInterface, Http2SecureServer>
 declare const reply: FastifyReply
 
 declare module 'fastify' {
@@ -51,6 +54,20 @@ describe('a request', () => {
     expect(() => request.principal.userId).type.toRaiseError('possibly \'null\'')
     expect(() => { request.principal = null }).type.toRaiseError('read-only')
     expect<Principal>().type.toBe<{ userId: string, provider: string, claims: Claims }>()
+  })
+
+  test('has how and when the user proved who they are, or null, for reading', () => {
+    expect(request.authentication).type.toBe<AuthenticationState | null>()
+    expect(() => request.authentication.at).type.toRaiseError('possibly \'null\'')
+    expect(() => { request.authentication = null }).type.toRaiseError('read-only')
+    expect<AuthenticationState>().type.toBe<{
+      at: Date
+      methods: Array<{ method: AuthenticationMethod, at: Date }>
+      secondFactor: boolean
+    }>()
+    expect<AuthenticationMethod>().type.toBe<
+      'password' | 'provider' | 'passkey' | 'totp' | 'recovery' | 'mail' | 'application'
+    >()
   })
 
   test('has the claims of its Bearer token, or null', () => {
@@ -102,9 +119,19 @@ describe('app.auth', () => {
   test('lists and removes sign-in methods, and deletes users', () => {
     expect(auth.links('id')).type.toBe<Promise<Link[]>>()
     expect(auth.unlink('id', 'google')).type.toBe<Promise<Link[]>>()
+    expect(auth.unlink).type.toBeCallableWith('id', 'google', { except: request })
     expect(auth.unlink).type.not.toBeCallableWith('id')
     expect(auth.deleteUser('id')).type.toBe<Promise<void>>()
     expect(auth.deleteUser).type.not.toBeCallableWith({ userId: 'id' })
+  })
+
+  test('ends all sessions of a user, but for that of a request', () => {
+    expect<KeptSession>().type.toBeAssignableFrom<{ except: FastifyRequest }>()
+    expect(auth.signOutEverywhere).type.toBeCallableWith('id', { except: request })
+    expect(auth.signOutEverywhere).type.toBeCallableWith('id', { except: secureRequest })
+    expect(auth.setPassword).type.toBeCallableWith('id', 'a password', { except: request })
+    expect(auth.signOutEverywhere).type.not.toBeCallableWith('id', request)
+    expect(auth.signOutEverywhere).type.not.toBeCallableWith('id', { except: 'a session' })
   })
 
   test('has the principal of a request, never null', () => {

@@ -2,7 +2,10 @@ import Fastify, {
   type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyPluginCallback, type FastifyReply,
   type FastifyRequest, type FastifyTypeProvider
 } from 'fastify'
-import authPlugin, { type AnyReply, type AnyRequest, type Guard, type Principal, type RequiredClaims, type TokenClaims, type TokenUse } from 'fastify-svc-auth'
+import authPlugin, {
+  type AnyReply, type AnyRequest, type Guard, type Principal, type RecentProof, type RequiredClaims, type TokenClaims,
+  type TokenUse
+} from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 import { type Static, type TSchema, Type } from 'typebox'
 
@@ -46,6 +49,15 @@ describe('what a guard is made for', () => {
     expect(auth.requireBearerFor).type.not.toBeCallableWith({ purpos: 'invitation' })
   })
 
+  test('requireRecent takes a number of seconds', () => {
+    expect<RecentProof>().type.toBe<{ within: number }>()
+    expect(auth.requireRecent({ within: 600 })).type.toBe<Guard>()
+    expect(auth.requireRecent).type.not.toBeCallableWith()
+    expect(auth.requireRecent).type.not.toBeCallableWith(600)
+    expect(auth.requireRecent).type.not.toBeCallableWith({ within: '10 minutes' })
+    expect(auth.requireRecent).type.not.toBeCallableWith({ within: 600, method: 'password' })
+  })
+
   test('anyOf takes guards, of the application too', () => {
     expect(auth.anyOf(auth.requireUser)).type.toBe<Guard>()
     expect(auth.anyOf).type.toBeCallableWith(
@@ -68,6 +80,7 @@ describe('guards stand', () => {
   test('alone', () => {
     app.get('/', { preHandler: auth.requireUser }, async request => request.principal)
     app.get('/', { preHandler: auth.requireClaims({ role: 'admin' }) }, async () => '')
+    app.get('/', { preHandler: auth.requireRecent({ within: 600 }) }, async request => request.authentication?.at)
     app.get('/', { preHandler: auth.requireBearer }, async request => request.token)
     app.get('/', { preHandler: auth.requireBearerFor({ audience: 'billing' }) }, async () => '')
     app.get('/', { preHandler: auth.refresh }, async () => '')

@@ -29,8 +29,9 @@ describe('register', () => {
       linking: 'never',
       onSignIn: ({ principal }) => { expect(principal).type.toBe<Principal>() },
       loginPage: '/login',
+      reauthenticatePage: '/confirm',
       trustedOrigins: ['https://admin.app.example'],
-      rateLimit: { timeWindow: 60_000, login: 100, account: 10, register: 10, callback: 100 }
+      rateLimit: { timeWindow: 60_000, login: 100, account: 10, register: 10, callback: 100, reauthenticate: 5 }
     })
   })
 
@@ -84,8 +85,10 @@ describe('the option', () => {
     expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ store: Pick<AuthStore, 'findUser'> }>()
   })
 
-  test('prefix and loginPage are strings', () => {
+  test('prefix, loginPage and reauthenticatePage are strings', () => {
     expect<AuthPluginOptions>().type.toBeAssignableFrom<{ prefix: string, loginPage: string }>()
+    expect<AuthPluginOptions>().type.toBeAssignableFrom<{ reauthenticatePage: string | undefined }>()
+    expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ reauthenticatePage: URL }>()
     expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ prefix: boolean }>()
     expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ loginPage: URL }>()
   })
