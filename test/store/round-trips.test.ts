@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { drizzle } from 'drizzle-orm/postgres-js'
 import type { LightMyRequestResponse } from 'fastify'
 import postgres from 'postgres'
@@ -10,6 +11,9 @@ import { emptyDatabase } from '../helpers/postgres.js'
 import { type TcpProxy, startProxy } from '../helpers/tcp-proxy.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
+const NOBODY = {
+  email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'dev', subject: '1', claims: { sub: '1' } }
+}
 const BOB = { subject: 'bob', email: 'bob@example.com' }
 
 t.test('an operation with prepared statements asks Postgres once', async t => {
@@ -23,6 +27,56 @@ t.test('an operation with prepared statements asks Postgres once', async t => {
       t.strictSame(await messagesOf(proxy, request), ['Bind', 'Execute', 'Sync'])
     })
   }
+})
+
+t.test('the standings that are asked for at the same time are sent together', async t => {
+  const proxy = await startProxy(t, await emptyDatabase(t))
+  const store = new SqlAuthStore(proxy.url)
+  t.teardown(() => store.close())
+  const userId = randomUUID()
+  await store.createUser({ ...NOBODY, userId })
+  await store.standing(userId)
+  let chunks = 0
+  proxy.hear = () => { chunks++ }
+
+  const standings = await Promise.all([userId, randomUUID(), userId].map(id => store.standing(id)))
+
+  t.equal(chunks, 1)
+  const present = { generation: 0, signedOutAt: 0 }
+  t.strictSame(standings, [present, null, present])
+})
+
+t.test('standings whose connection was lost are asked for again', async t => {
+  const url = await emptyDatabase(t)
+  const client = postgres(url, { onnotice: () => {}, max: 1 })
+  t.teardown(() => client.end())
+  const store = new SqlAuthStore(`${url}?application_name=asked-together`)
+  t.teardown(() => store.close())
+  const userId = randomUUID()
+  await store.createUser({ ...NOBODY, userId })
+  await store.standing(userId)
+  await client`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'asked-together'`
+
+  const standings = await Promise.all(Array.from({ length: 20 }, () => store.standing(userId)))
+
+  t.strictSame(new Set(standings.map(standing => standing?.generation)), new Set([0]))
+})
+
+t.test('standings that the server refuses leave the connection as it is', async t => {
+  const url = await emptyDatabase(t)
+  const client = postgres(url, { onnotice: () => {}, max: 1 })
+  t.teardown(() => client.end())
+  const store = new SqlAuthStore(`${url}?application_name=asked-together`)
+  t.teardown(() => store.close())
+  await store.standing(randomUUID())
+  const backends = () => client`select pid from pg_stat_activity where application_name = 'asked-together'`
+  const before = await backends()
+  await client`alter table svc_auth_users rename to elsewhere`
+
+  const outcomes = await Promise.allSettled(Array.from({ length: 3 }, () => store.standing(randomUUID())))
+
+  t.match(outcomes, Array(3).fill({ status: 'rejected', reason: { code: 'unavailable', cause: /svc_auth_users/ } }))
+  t.strictSame([...await backends()], [...before])
 })
 
 t.test('Drizzle builds no statement while requests are answered', async t => {

@@ -11,10 +11,13 @@ const MAX_ATTEMPTS = 5
 export class PostgresDatabase {
   /** Builds statements. */
   readonly db: PostgresDrizzle
+  /** Builds short statements that wait for no lock. */
+  readonly reads: PostgresDrizzle
   readonly #tables: Once<void>
 
-  constructor (db: PostgresDrizzle, { createTables }: { createTables: boolean }) {
+  constructor (db: PostgresDrizzle, reads: PostgresDrizzle, { createTables }: { createTables: boolean }) {
     this.db = db
+    this.reads = reads
     this.#tables = new Once(async () => {
       if (createTables) await inTime(PATIENCE_MS, undisturbed(() => createPostgresTables(db)), 'Postgres')
     })

@@ -18,7 +18,7 @@ export function postgresManagedAccounts (database: PostgresDatabase): ManagedAcc
 }
 
 function standing (database: PostgresDatabase): ManagedAccounts['standing'] {
-  const ofUser = database.db
+  const ofUser = database.reads
     .select({
       generation: sql`coalesce((${users.extras} ->> 'generation')::int, 0)`.mapWith(Number),
       signedOutAt: sql`coalesce((${users.extras} ->> 'signed_out_at')::bigint, 0)`.mapWith(Number)

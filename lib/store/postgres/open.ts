@@ -16,12 +16,19 @@ const UNKNOWN = 705
  * application closes.
  */
 export async function openPostgres (target: PostgresTarget, options: { createTables: boolean }) {
-  const { db, close } = await connected(target)
-  const database = new PostgresDatabase(db, options)
+  const { db, reads = db, close } = await connected(target)
+  const database = new PostgresDatabase(db, reads, options)
   return { accounts: { ...postgresAccounts(database), ...postgresManagedAccounts(database) }, close }
 }
 
-async function connected (target: PostgresTarget): Promise<{ db: PostgresDrizzle, close: () => Promise<void> }> {
+interface Connected {
+  db: PostgresDrizzle
+  /** Where there is a faster way for short statements that wait for no lock. */
+  reads?: PostgresDrizzle
+  close: () => Promise<void>
+}
+
+async function connected (target: PostgresTarget): Promise<Connected> {
   const leaveOpen = async (): Promise<void> => {}
   if ('db' in target) {
     assertEscapes(target.db.select().from(ODD_NAME).toSQL().sql)
@@ -31,7 +38,11 @@ async function connected (target: PostgresTarget): Promise<{ db: PostgresDrizzle
 
   const { default: driver } = await import('postgres').catch(notLoaded('postgres'))
   const pool = new Pool(driver, target.url)
-  return { db: drizzleOn(statement => pool.run(statement)), close: () => pool.close() }
+  return {
+    db: drizzleOn(statement => pool.run(statement)),
+    reads: drizzleOn(statement => pool.read(statement)),
+    close: () => pool.close()
+  }
 }
 
 /**

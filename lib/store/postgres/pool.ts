@@ -9,9 +9,18 @@ import { isAnswer, refusesTimeLimit } from './failures.js'
  */
 const ANSWER_MS = 4500
 
+type Statement<T> = (client: postgres.Sql) => Promise<T>
+
+/** A statement of {@link Pool.read}. */
+interface Read {
+  /** Settles the promise of the caller; rejects when the connection failed. */
+  run: Statement<void>
+  reject: (error: unknown) => void
+}
+
 /**
  * Keeps connections to a URL, each for one statement at a time: no statement waits behind another's
- * lock.
+ * lock. Statements that wait for no lock share a connection.
  */
 export class Pool {
   readonly #size: number
@@ -19,6 +28,7 @@ export class Pool {
   readonly #connections = new Set<Connection>()
   #idle: Connection[] = []
   readonly #waiting: Array<() => void> = []
+  #reads: Read[] = []
   #used = 0
   /** Whether connections ask for `statement_timeout`: a pooler may refuse it. */
   #hasTimeLimit = true
@@ -34,7 +44,7 @@ export class Pool {
   }
 
   /** Runs a statement when a connection is free. */
-  async run<T> (statement: (client: postgres.Sql) => Promise<T>): Promise<T> {
+  async run<T> (statement: Statement<T>): Promise<T> {
     const deadline = Date.now() + PATIENCE_MS
     if (this.#used === this.#size) await new Promise<void>(resolve => { this.#waiting.push(resolve) })
     else this.#used++
@@ -52,12 +62,40 @@ export class Pool {
     }
   }
 
+  /**
+   * Runs a short statement that waits for no lock. Those of one turn of the event loop are sent
+   * together on one connection: each socket that is written to costs more than a statement does.
+   */
+  read<T> (statement: Statement<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const run = async (client: postgres.Sql): Promise<void> => {
+        try {
+          resolve(await statement(client))
+        } catch (error) {
+          if (!isAnswer(error)) throw error
+          reject(error)
+        }
+      }
+      if (this.#reads.push({ run, reject }) === 1) setImmediate(() => { this.#runReads() })
+    })
+  }
+
+  #runReads (): void {
+    const reads = this.#reads
+    this.#reads = []
+    this.run(client => Promise.all(reads.map(read => read.run(client)))).catch((error: unknown) => {
+      // One connection fails for all of them: they get one of their own, unless time is over.
+      const isLost = reads.length > 1 && !(error instanceof SilenceError)
+      for (const { run, reject } of reads) (isLost ? this.run(run) : Promise.reject(error)).catch(reject)
+    })
+  }
+
   async close (): Promise<void> {
     this.#isClosed = true
     await Promise.all([...this.#connections].map(connection => connection.close()))
   }
 
-  async #runOn<T> (connection: Connection, statement: (client: postgres.Sql) => Promise<T>): Promise<T> {
+  async #runOn<T> (connection: Connection, statement: Statement<T>): Promise<T> {
     try {
       const result = await inTime(ANSWER_MS, connection.run(statement), 'Postgres')
       this.#idle.push(connection)
