@@ -1,6 +1,9 @@
 import fastifyCookie from '@fastify/cookie'
+import { Authenticator } from '@fastify/passport'
 import fastifySession, { type FastifySessionOptions } from '@fastify/session'
+import SqliteDatabase from 'better-sqlite3'
 import Fastify from 'fastify'
+import pg from 'pg'
 import authPlugin, { LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../../dist/index.js'
 import { MemorySessionStore } from '../../dist/session/memory-session-store.js'
 import { type Make, serve } from '../parts/serve.js'
@@ -23,6 +26,24 @@ const makers: Record<string, Make> = {
     return app
   },
 
+  async '@fastify/passport and @fastify/session' (database = 'memory') {
+    const { userId, email, name, role } = ADA
+    const findUser = await usersById(database, { id: userId, email, name, role })
+    const passport = new Authenticator()
+    passport.registerUserSerializer<PassportUser, string>(async user => user.id)
+    passport.registerUserDeserializer<string, PassportUser>(async id => findUser(id))
+
+    const app = Fastify()
+    await app.register(fastifyCookie)
+    await app.register(fastifySession, SAME_SESSION)
+    await app.register(passport.initialize())
+    await app.register(passport.secureSession())
+    app.post('/sign-in', async request => request.logIn(await findUser(userId)))
+    app.get('/me', async (request, reply) => request.user ?? reply.code(401).send())
+    app.get('/public', async () => ({ isOpen: true }))
+    return app
+  },
+
   async '@fastify/session alone' () {
     const { userId, email, name, role } = ADA
     const app = Fastify()
@@ -37,6 +58,34 @@ const makers: Record<string, Make> = {
     app.get('/public', async () => ({ isOpen: true }))
     return app
   }
+}
+
+interface PassportUser {
+  id: string
+  email: string
+  name: string
+  role: string
+}
+
+/** The least that keeps a user, in a table of its own in the same database. */
+async function usersById (database: string, user: PassportUser): Promise<(id: string) => Promise<PassportUser>> {
+  const create = 'create table passport_users (id text primary key, email text, name text, role text)'
+  if (database === 'memory') {
+    const users = new Map([[user.id, user]])
+    return async id => users.get(id) ?? user
+  }
+  if (database.startsWith('postgres:')) {
+    const pool = new pg.Pool({ connectionString: database })
+    await pool.query(create)
+    await pool.query('insert into passport_users values ($1, $2, $3, $4)', Object.values(user))
+    const text = 'select * from passport_users where id = $1'
+    return async id => (await pool.query({ name: 'by id', text, values: [id] })).rows[0]
+  }
+  const connection = new SqliteDatabase(database)
+  connection.exec(create)
+  connection.prepare('insert into passport_users values (?, ?, ?, ?)').run(Object.values(user))
+  const byId = connection.prepare<[string], PassportUser>('select * from passport_users where id = ?')
+  return async id => byId.get(id) ?? user
 }
 
 /** As the plugin sets it up. */
