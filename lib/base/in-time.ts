@@ -16,7 +16,7 @@ export class SilenceError extends Error {}
 export function inTime<T> (milliseconds: number, answer: Promise<T>, server: string): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
-      reject(new SilenceError(`${server} did not answer within ${milliseconds / 1000} seconds; ` +
+      reject(new SilenceError(`${server} did not answer within ${Math.round(milliseconds / 100) / 10} seconds; ` +
         'see whether the server is up and can be reached'))
     }, milliseconds)
     answer.then(resolve, reject).then(() => { clearTimeout(timer) })

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { leaveSession, updatePrincipal } from '../session/principal.js'
-import { type Principal, recordIn } from '../session/record.js'
+import { type Principal, principalOf, recordIn } from '../session/record.js'
 import { type AuthStore, type Standing, answerOfStore, managesAccounts } from '../store/store.js'
 
 /**
@@ -28,11 +28,10 @@ export async function refreshPrincipal (request: FastifyRequest, store: AuthStor
  * @throws AuthError `unavailable`
  */
 export async function presentPrincipal (request: FastifyRequest, store: AuthStore): Promise<Principal | null> {
-  const record = recordIn(request.session)
-  if (record === null) return null
-  const { principal, generation } = record
+  const principal = principalOf(request)
+  if (principal === null) return null
   const standing = await standingOf(store, principal.userId)
-  if (standing?.generation === generation) return principal
+  if (standing?.generation === (request.session.svcAuth?.generation ?? 0)) return principal
   await leaveSession(request)
   return null
 }

@@ -3,7 +3,7 @@ import fastifySession, { type FastifySessionOptions } from '@fastify/session'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { OptionsError } from '../errors.js'
 import { MemorySessionStore } from './memory-session-store.js'
-import { PatientStore, sessionsOf } from './request-sessions.js'
+import { PatientStore, hasSessions, sessionsOf } from './request-sessions.js'
 import { RotatingSigner } from './rotating-signer.js'
 
 const SEVEN_DAYS_MS = 7 * 24 * 60 * 60 * 1000
@@ -24,14 +24,18 @@ export async function registerSession (
   const cookie = { ...defaults, ...options.cookie }
   assertOwnCookie(app, cookieName, cookie)
   // Registered first, so that it runs before @fastify/session answers with a cookie.
-  app.addHook('onSend', async request => prepareCookie(request, cookieName))
+  app.addHook('onSend', (request, _reply, payload, done) => {
+    const isSaved = prepareCookie(request, cookieName)
+    if (isSaved === null) done(null, payload)
+    else isSaved.then(() => { done(null, payload) }, done)
+  })
   await app.register(fastifySession, {
     saveUninitialized: false,
     rolling: false,
     ...options,
     secret: Array.isArray(secret) ? new RotatingSigner([...secret], algorithm) : secret,
     cookieName,
-    store: new PatientStore(options.store ?? memoryStore(app)),
+    store: options.store === undefined ? memoryStore(app) : new PatientStore(options.store),
     cookie
   })
 }
@@ -59,15 +63,21 @@ function assertOwnCookie (
   cookiesOf.set(server, cookies.add(key))
 }
 
-/** Saves a session of which only the cookie has changed: @fastify/session does not look at it. */
-async function prepareCookie (request: FastifyRequest, cookieName: string): Promise<void> {
+/**
+ * Saves a session of which only the cookie has changed: @fastify/session does not look at it.
+ *
+ * @returns null when there is nothing to save
+ */
+function prepareCookie (request: FastifyRequest, cookieName: string): Promise<void> | null {
   const { session } = request
-  if (session?.sessionId === undefined) return
+  const isNew = request.cookies[cookieName] === undefined && !hasSessions(request)
+  if (session?.sessionId === undefined || isNew) return null
   const sessions = sessionsOf(request)
-  if (sessions.hasNewCookie(session)) await session.save()
+  if (sessions.hasNewCookie(session)) return session.save()
   // @fastify/session would clear a cookie without a session. The session may have been replaced by
   // a sign-in that was under way: then the browser has its cookie already.
-  else if (!sessions.isStored(session) && !sessions.hasLeft) request.cookies[cookieName] = undefined
+  if (!sessions.isStored(session) && !sessions.hasLeft) request.cookies[cookieName] = undefined
+  return null
 }
 
 function memoryStore (app: FastifyInstance): MemorySessionStore {

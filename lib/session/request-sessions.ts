@@ -11,10 +11,13 @@ type Done<T = void> = (error?: unknown, answer?: T) => void
 
 /** What a request knows of a session in the store. */
 interface StoredSession {
+  id: string
   /** Whether a user is signed in to it. */
   isOfUser: boolean
   /** Its cookie as it was read or written. */
-  cookie: string
+  cookie: Session['cookie']
+  /** The members of the cookie, as {@link membersOf} lists them. */
+  members: readonly unknown[]
 }
 
 /** Runs the saves of one session one after the other, so that none overwrites another's part. */
@@ -35,8 +38,8 @@ export class RequestSessions implements CallbackStore {
   readonly isShared: boolean
   /** Whether the browser may forget the cookie of the session that it sent. */
   hasLeft = false
-  /** The sessions that are in the store, by id. */
-  readonly #stored = new Map<string, StoredSession>()
+  /** The sessions that are in the store: the one of the request, and those that it has written. */
+  #stored: StoredSession[] = []
   #isQuiet = false
   #ownRecord: SessionRecord | undefined
 
@@ -52,13 +55,15 @@ export class RequestSessions implements CallbackStore {
 
   /** Whether a session is in the store: this request has read or written it. */
   isStored (session: FastifyRequest['session']): boolean {
-    return this.#stored.has(session.sessionId)
+    return this.#find(session.sessionId) !== undefined
   }
 
   /** Whether the application changed the cookie of a session after it was read or written. */
   hasNewCookie (session: FastifyRequest['session']): boolean {
-    const stored = this.#stored.get(session.sessionId)
-    return stored !== undefined && stored.cookie !== JSON.stringify(session.cookie)
+    const stored = this.#find(session.sessionId)
+    if (stored === undefined) return false
+    const members = membersOf(session.cookie)
+    return stored.cookie !== session.cookie || stored.members.some((member, index) => member !== members[index])
   }
 
   get (id: string, done: Done<Session | null>): void {
@@ -72,7 +77,7 @@ export class RequestSessions implements CallbackStore {
   }
 
   destroy (id: string, done: Done): void {
-    const stored = this.#stored.get(id)
+    const stored = this.#find(id)
     if (this.#isQuiet || stored === undefined) return done()
     settle(done, endSession(this.entries, { id, isOfUser: stored.isOfUser }))
   }
@@ -116,7 +121,7 @@ export class RequestSessions implements CallbackStore {
   }
 
   async #save (id: string, session: Session, ownRecord: SessionRecord | undefined): Promise<void> {
-    const isStored = this.#stored.has(id)
+    const isStored = this.#find(id) !== undefined
     this.#note(id, session)
     if (!isStored) return this.entries.writeSession(id, session)
     await saves.take(id, async () => {
@@ -133,44 +138,75 @@ export class RequestSessions implements CallbackStore {
   }
 
   #note (id: string, session: Session): void {
-    this.#stored.set(id, { isOfUser: principalIn(session) !== null, cookie: JSON.stringify(session.cookie) })
+    const { cookie } = session
+    const stored = { id, isOfUser: principalIn(session) !== null, cookie, members: membersOf(cookie) }
+    this.#stored = [stored, ...this.#stored.filter(other => other.id !== id)]
+  }
+
+  #find (id: string): StoredSession | undefined {
+    return this.#stored.find(stored => stored.id === id)
   }
 }
 
-const sessionsByRequest = new WeakMap<FastifyRequest, RequestSessions>()
-
 /**
- * An `onRequest` hook behind that of @fastify/session: from then on the session of the request uses
- * the store as {@link RequestSessions} does.
+ * An `onRequest` hook behind that of @fastify/session: from then on a session that is in the store
+ * uses the store as {@link RequestSessions} does. A new session cannot have ended, so the
+ * application saves it as it is.
  */
 export function watchSession (request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
-  // Outside the path of its cookie a session is empty.
-  if (request.session?.sessionId !== undefined) sessionsOf(request)
+  if (isInStore(request)) sessionsOf(request)
   done()
+}
+
+/** Whether the session of a request was read from the store. */
+function isInStore (request: FastifyRequest): boolean {
+  // Outside the path of its cookie a session is empty. An own signer may make the cookie anew each
+  // time; then the user tells that the session is stored.
+  return request.session?.sessionId !== undefined &&
+    (principalIn(request.session) !== null || sessionCookieName(request) !== undefined)
+}
+
+/** Whether a request has asked for its session store, or has a session in it. */
+export function hasSessions ({ session }: FastifyRequest): boolean {
+  return storeOf(session) instanceof RequestSessions
 }
 
 /** Returns the session store as a request uses it. */
 export function sessionsOf (request: FastifyRequest): RequestSessions {
-  const known = sessionsByRequest.get(request)
-  if (known !== undefined) return known
   const { sessionStore, session } = request
+  const known = storeOf(session)
+  if (known instanceof RequestSessions) return known
   const sessions = new RequestSessions(sessionStore instanceof PatientStore ? sessionStore.store : sessionStore)
-  sessionsByRequest.set(request, sessions)
   replaceStore(session, sessionStore, sessions)
-  // An own signer may make the cookie anew each time; then the user tells that the session is
-  // stored.
-  if (sessionCookieName(request) !== undefined || principalIn(session) !== null) sessions.found(request)
+  if (isInStore(request)) sessions.found(request)
   return sessions
 }
 
+/** The symbol by which sessions refer to their store. */
+let storeSymbol: symbol | undefined
+
 /**
- * Makes a session, and those that @fastify/session makes from it, use another store. A session
- * refers to its store by a symbol, which is found by its value.
+ * Makes a session, and those that @fastify/session makes from it, use another store. The symbol by
+ * which a session refers to its store is found by its value.
  */
 function replaceStore (session: Session, present: CallbackStore, sessions: RequestSessions): void {
-  const name = Object.getOwnPropertySymbols(session).find(symbol => Reflect.get(session, symbol) === present)
-  if (name === undefined) throw new Error('this version of @fastify/session is not supported; install ^11.1.3')
-  Reflect.set(session, name, sessions)
+  const refersToStore = (symbol: symbol): boolean => Reflect.get(session, symbol) === present
+  if (storeSymbol === undefined || !refersToStore(storeSymbol)) {
+    storeSymbol = Object.getOwnPropertySymbols(session).find(refersToStore)
+  }
+  if (storeSymbol === undefined) throw new Error('this version of @fastify/session is not supported; install ^11.1.3')
+  Reflect.set(session, storeSymbol, sessions)
+}
+
+/** The store that a session refers to; undefined before the symbol is known. */
+function storeOf (session: Session): unknown {
+  return storeSymbol === undefined ? undefined : Reflect.get(session, storeSymbol)
+}
+
+/** What an application changes about a cookie. A new lifetime is a new `expires`. */
+function membersOf (cookie: Session['cookie']): unknown[] {
+  const { expires, originalMaxAge, path, domain, secure, httpOnly, sameSite } = cookie
+  return [expires, originalMaxAge, path, domain, secure, httpOnly, sameSite]
 }
 
 /** A store for @fastify/session whose reads wait five seconds and fail with an AuthError. */
