@@ -171,7 +171,7 @@ t.test('statements', async t => {
 
     t.strictSame(await store.refreshIdentity(identity), first)
     t.strictSame(await store.refreshIdentity({ ...identity, claims: { ...identity.claims } }), first)
-    t.strictSame(statements.filter(statement => !/^select/i.test(statement)), [])
+    t.strictSame(statements.filter(statement => !/^(select|pragma busy_timeout)/i.test(statement)), [])
     t.equal((await store.refreshIdentity({ ...identity, claims: { sub: '1', name: 'Countess' } }))?.name, 'Countess')
     t.ok(statements.some(statement => /^update/i.test(statement)))
   })
