@@ -1,23 +1,82 @@
 import type { FastifyInstance } from 'fastify'
+import { AuthError, type ExternalProvider } from 'fastify-svc-auth'
 import { accountPage } from './pages/account.js'
-import { type PageQuery, redirectDone, sendPage, takeForms } from './site.js'
+import { confirmPage } from './pages/confirm.js'
+import { passwordPage } from './pages/password.js'
+import { type PageQuery, pathAfter, redirectDone, redirectError, sendPage, takeForms } from './site.js'
 
-/** The account page, and the removal of a sign-in method. */
-export async function mountAccount (scope: FastifyInstance): Promise<void> {
+const TEN_MINUTES = 600
+
+/** The account page and what users change there: name, password, sign-in methods, sessions. */
+export async function mountAccount (scope: FastifyInstance, providers: readonly ExternalProvider[]): Promise<void> {
+  const { auth } = scope
   await takeForms(scope)
   // A change of the claims shows on the next request.
-  scope.addHook('preHandler', scope.auth.refresh)
+  scope.addHook('preHandler', auth.refresh)
+  const forUsers = { preHandler: auth.requireUser }
 
-  scope.get<{ Querystring: PageQuery }>('/', async ({ principal, query: { error, done } }, reply) => {
-    if (principal === null) return reply.redirect('/login')
-    const links = await scope.auth.links(principal.userId)
-    return sendPage(reply, accountPage({ principal, links, providers: scope.authProviders, error, done }))
+  scope.get<{ Querystring: PageQuery }>('/', async ({ principal, authentication, query: { error, done } }, reply) => {
+    const user = principal === null ? null : await auth.findUser({ userId: principal.userId })
+    if (principal === null || user === null) return reply.redirect('/login')
+    const links = await auth.links(principal.userId)
+    const methods = { links, providers: scope.authProviders }
+    return sendPage(reply, accountPage({ principal, authentication, user, ...methods, error, done }))
   })
 
-  const body = { type: 'object', required: ['provider'], properties: { provider: { type: 'string' } } }
-  const forUsers = { preHandler: scope.auth.requireUser, schema: { body } }
-  scope.post<{ Body: { provider: string } }>('/unlink', forUsers, async (request, reply) => {
-    await scope.auth.unlink(scope.auth.user(request).userId, request.body.provider)
+  const name = { ...forUsers, schema: { body: fields({ name: { type: 'string', maxLength: 100 } }) } }
+  scope.post<{ Body: { name: string } }>('/name', name, async (request, reply) => {
+    await auth.updateUser(auth.user(request).userId, { name: request.body.name.trim() || null })
+    return redirectDone(reply, '/', 'renamed')
+  })
+
+  scope.post('/sign-out-everywhere', forUsers, async (request, reply) => {
+    await auth.signOutEverywhere(auth.user(request).userId, { except: request })
+    return redirectDone(reply, '/', 'signed_out_everywhere')
+  })
+
+  const unlink = { ...forUsers, schema: { body: fields({ provider: { type: 'string' } }) } }
+  scope.post<{ Body: { provider: string } }>('/unlink', unlink, async (request, reply) => {
+    await auth.unlink(auth.user(request).userId, request.body.provider, { except: request })
     return redirectDone(reply, '/', 'unlinked')
   })
+
+  // The form is behind the guard too, so that the proof comes before the new password is typed.
+  const recent = { preHandler: auth.requireRecent({ within: TEN_MINUTES }) }
+  scope.get<{ Querystring: PageQuery }>('/password', recent, async (request, reply) => {
+    const principal = auth.user(request)
+    const [user, links] = await Promise.all([auth.findUser({ userId: principal.userId }), auth.links(principal.userId)])
+    const { error } = request.query
+    return sendPage(reply, passwordPage({ principal, email: user?.email ?? null, links, error }))
+  })
+
+  const password = { ...recent, schema: { body: fields({ password: { type: 'string' } }) } }
+  scope.post<{ Body: { password: string } }>('/password', password, async (request, reply) => {
+    try {
+      await auth.setPassword(auth.user(request).userId, request.body.password, { except: request })
+    } catch (error) {
+      if (error instanceof AuthError && error.statusCode < 500) return redirectError(reply, '/password', error)
+      throw error
+    }
+    return redirectDone(reply, '/', 'password_set')
+  })
+
+  // Those that say when the user authenticated; others sign in a user whose browser is still signed in to them.
+  const proving = providers.filter(({ provesAuthTime }) => provesAuthTime === true).map(({ name }) => name)
+  scope.get<{ Querystring: PageQuery }>('/confirm', forUsers, async (request, reply) => {
+    const principal = auth.user(request)
+    const links = await auth.links(principal.userId)
+    const linked = links.map(({ provider }) => provider)
+    return sendPage(reply, confirmPage({
+      principal,
+      hasPassword: linked.includes('local'),
+      providers: proving.filter(name => linked.includes(name)),
+      next: pathAfter(request.query, '/password'),
+      error: request.query.error
+    }))
+  })
+}
+
+/** The schema of a form that needs all of its fields. */
+function fields (properties: Record<string, object>): object {
+  return { type: 'object', required: Object.keys(properties), properties }
 }

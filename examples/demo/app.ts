@@ -9,9 +9,8 @@ import { setUpLinks } from './links.js'
 import { loginPage } from './pages/login.js'
 import { problemPage } from './pages/problem.js'
 import { mountPreAuth } from './pre-auth.js'
-import { type PageQuery, sendPage, setUpSite } from './site.js'
+import { type PageQuery, pathAfter, sendPage, setUpSite } from './site.js'
 import { UsedTokens } from './used-tokens.js'
-import type { UserList } from './user-list.js'
 
 export interface AppOptions {
   /** The public URL of the application, such as `http://localhost:3000`. */
@@ -19,11 +18,10 @@ export interface AppOptions {
   providers: readonly ExternalProvider[]
   /** Where the application keeps what is not about its users. */
   database: Database
-  users: UserList
 }
 
 /** The whole application: sign-in is one `register`, the rest is pages. */
-export async function buildApp ({ baseUrl, providers, database, users }: AppOptions): Promise<FastifyInstance> {
+export async function buildApp ({ baseUrl, providers, database }: AppOptions): Promise<FastifyInstance> {
   const app = Fastify({ logger: { level: process.env.LOG_LEVEL ?? 'warn', serializers } })
   const local = new LocalIdentityProvider() // secret: LOCAL_IDP_SECRET
   setUpSite(app)
@@ -35,17 +33,18 @@ export async function buildApp ({ baseUrl, providers, database, users }: AppOpti
     providers,
     local,
     store: new SqlAuthStore(), // file: LOCAL_AUTH_DB
-    loginPage: '/login'
+    loginPage: '/login',
+    reauthenticatePage: '/confirm'
   }) // session secret: SVC_SESSION_SECRET
 
   app.get<{ Querystring: PageQuery }>('/login', async (request, reply) => {
-    const { principal, query: { error, done, next } } = request
-    const view = { principal, providers: app.authProviders, next: typeof next === 'string' ? next : '/', error, done }
-    return sendPage(reply, loginPage(view))
+    const { principal, query: { error, done } } = request
+    const next = pathAfter(request.query, '/')
+    return sendPage(reply, loginPage({ principal, providers: app.authProviders, next, error, done }))
   })
 
-  await app.register(mountAccount)
-  await app.register(async admin => mountAdmin(admin, users))
+  await app.register(async account => mountAccount(account, providers))
+  await app.register(mountAdmin)
   await app.register(async links => {
     const usedTokens = new UsedTokens(database)
     await setUpLinks(links)

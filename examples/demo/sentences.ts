@@ -1,7 +1,7 @@
 import type { AuthErrorCode } from 'fastify-svc-auth'
 
 /** What a page says about an error code. */
-const ERRORS: Partial<Record<AuthErrorCode | 'not_found', string>> = {
+const ERRORS: Partial<Record<AuthErrorCode | 'wrong_password' | 'not_confirmed', string>> = {
   invalid: 'The e-mail or the password is wrong.',
   exists: 'There is an account with this e-mail already. Sign in instead.',
   invalid_email: 'That is not a complete e-mail address.',
@@ -23,6 +23,10 @@ const ERRORS: Partial<Record<AuthErrorCode | 'not_found', string>> = {
   unauthenticated: 'Sign in to see this page.',
   forbidden: 'Your account may not see this page.',
   unknown_user: 'This account does not exist any more.',
+  blocked: 'This account is blocked. Ask an administrator of this application.',
+  reauthenticate: 'Confirm that it is you, and do it again.',
+  wrong_password: 'The password is wrong.',
+  not_confirmed: 'That was another account, or it took too long. Confirm with your own.',
   not_found: 'There is nothing at this address.'
 }
 
@@ -32,8 +36,13 @@ const DONE = {
   signed_in: 'You are signed in. The link does not work again.',
   linked: 'Added. You can sign in with it from now on.',
   unlinked: 'Removed. It no longer signs you in.',
+  renamed: 'Your name is saved.',
+  signed_out_everywhere: 'You are signed out everywhere else.',
+  password_set: 'Your password is set. All other sessions have ended.',
   granted: 'The role is granted.',
   withdrawn: 'The role is withdrawn.',
+  blocked: 'The user is blocked and signed out.',
+  unblocked: 'The user may sign in again.',
   accepted: 'You accepted the invitation. Your role is among your claims.'
 }
 

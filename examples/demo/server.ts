@@ -9,7 +9,6 @@ import { OptionsError, providersFromEnv } from 'fastify-svc-auth'
 import { buildApp } from './app.js'
 import { openDatabase } from './database.js'
 import { keptSecret } from './kept-secret.js'
-import { userList } from './user-list.js'
 
 /** A setting or a port in use keeps the demonstration from starting; the message says what to do. */
 class StartError extends Error {}
@@ -27,17 +26,15 @@ async function start (): Promise<void> {
   const baseUrl = `http://localhost:${port}`
   const database = openDatabase()
   inventSecrets(database)
-  const users = userList(process.env.LOCAL_AUTH_DB ?? './local-auth.db')
 
   // In production the development provider is not even loaded.
   const isProduction = process.env.NODE_ENV === 'production'
   const dev = isProduction ? null : await devProvider(portFrom('DEV_PROVIDER_PORT', port + 1), baseUrl)
   const providers = [...providersFromEnv(), ...(dev === null ? [] : [dev.provider])]
-  const app = await buildApp({ baseUrl, providers, database, users })
+  const app = await buildApp({ baseUrl, providers, database })
 
   const close = async () => {
     await Promise.all([app.close(), dev?.server.close()])
-    await users.close()
     database.close()
   }
   process.once('SIGINT', close).once('SIGTERM', close)

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { ExampleProcess, settingsFor, startExample } from '../examples/example-process.js'
+import { ExampleProcess, settingsFor, startExample, withClock } from '../examples/example-process.js'
 import { startChromium } from './chromium.js'
 import { Visitor, barriersOn, inEachLook } from './visitor.js'
 
@@ -11,11 +11,13 @@ t.setTimeout(300_000)
 // Providers for the sign-in page to show; no test goes there.
 const settings = { ...await settingsFor(t), GOOGLE_CLIENT_ID: 'id', GOOGLE_CLIENT_SECRET: 'secret', GITHUB_CLIENT_ID: 'id', GITHUB_CLIENT_SECRET: 'secret' }
 const url = `http://localhost:${settings.PORT}`
-await startExample(t, settings)
+const example = await startExample(t, withClock(settings))
 const chromium = await startChromium(t)
 
 const ADA = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'an engine of analysis' }
 const EMMY = { name: 'Emmy Noether', email: 'emmy@example.com', password: 'rings and invariants' }
+/** Emmy at the development provider. */
+const AMALIE = { name: 'Emmy Noether', email: 'amalie@example.com' }
 const GRACE = { name: 'Grace Hopper', email: 'grace@example.com' }
 
 /** What users do with the demonstration. The browsers log no error, and no violation of the policy. */
@@ -87,7 +89,7 @@ scene('a user registers, signs out, mistypes the password, and signs in', async 
   t.ok(await page.getByText('Ada Lovelace').first().isVisible())
   t.strictSame(await barriersOn(page), [])
 
-  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('button', { name: 'Sign out', exact: true }).click()
   t.equal(await arrival(page, '/login'), '/login?done=signed_out')
   t.equal(await page.getByRole('status').textContent(), 'You are signed out.')
   t.strictSame(await barriersOn(page), [])
@@ -146,23 +148,23 @@ scene('a user adds a way to sign in, uses it and removes it; that of another use
   t.equal(await page.getByRole('alert').textContent(), 'This sign-in belongs to another account.')
 
   await page.getByRole('link', { name: 'Add Development provider' }).click()
-  await consent(page, { name: 'Emmy', email: 'amalie@example.com' })
+  await consent(page, AMALIE)
   t.equal(await arrival(page, '/'), '/?done=linked')
   t.equal(await page.getByRole('status').first().textContent(), 'Added. You can sign in with it from now on.')
   await page.getByText('amalie@example.com').waitFor()
+  await show(page, 'account')
   await page.getByRole('button', { name: 'Fetch and verify a token' }).click()
   await page.getByText('svc-auth-local').waitFor()
   t.match(await page.getByRole('status').last().textContent(), /"email": "emmy@example\.com"/)
   t.strictSame(await barriersOn(page), [])
-  await show(page, 'account')
 
-  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('button', { name: 'Sign out', exact: true }).click()
   await page.getByRole('link', { name: 'Continue with Development provider' }).click()
-  await consent(page, { name: 'Emmy', email: 'amalie@example.com' })
+  await consent(page, AMALIE)
   await arrival(page, '/')
   t.ok(await page.getByText(EMMY.email).isVisible(), 'as the same user')
 
-  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('button', { name: 'Sign out', exact: true }).click()
   await signIn(page, EMMY)
   await arrival(page, '/')
   await page.getByRole('button', { name: 'Remove Development provider' }).click()
@@ -202,12 +204,77 @@ scene('an administrator grants a role, and the user sees it on the next page', a
   t.strictSame(await barriersOn(page), [])
 })
 
+scene('a user signs out everywhere else, and only the other browser is signed out', async (t, arrive) => {
+  const { page } = await arrive()
+  const { page: other } = await arrive()
+  for (const browser of [page, other]) {
+    await signIn(browser, EMMY)
+    await arrival(browser, '/')
+  }
+
+  await page.getByRole('button', { name: 'Sign out everywhere else' }).click()
+  t.equal(await arrival(page, '/'), '/?done=signed_out_everywhere')
+  t.equal(await page.getByRole('status').first().textContent(), 'You are signed out everywhere else.')
+  await other.reload()
+  t.equal(await arrival(other, '/login'), '/login')
+  await page.reload()
+  t.ok(await page.getByText(EMMY.email).first().isVisible(), 'this one stays signed in')
+})
+
+scene('a user changes the name that the pages show', async (t, arrive) => {
+  const { page } = await arrive()
+  await signIn(page, EMMY)
+  await arrival(page, '/')
+
+  const form = page.getByRole('form', { name: 'Your name' })
+  await form.getByRole('textbox').fill('Amalie Emmy Noether')
+  await form.getByRole('button', { name: 'Save' }).click()
+
+  t.equal(await arrival(page, '/'), '/?done=renamed')
+  t.equal(await page.getByRole('status').first().textContent(), 'Your name is saved.')
+  t.ok(await page.getByText('Amalie Emmy Noether').first().isVisible())
+})
+
+scene('a blocked user is signed out, and told so at the next sign-in, until the block is removed', async (t, arrive) => {
+  const { page } = await arrive()
+  await signIn(page, ADA)
+  await arrival(page, '/')
+  const { page: emmysPage } = await arrive()
+  await signIn(emmysPage, EMMY)
+  await arrival(emmysPage, '/')
+
+  await page.getByRole('link', { name: 'Administration' }).click()
+  await page.getByRole('searchbox').fill('nothing')
+  await page.getByRole('button', { name: 'Search' }).click()
+  await page.getByText('No user has an e-mail that begins with “nothing”.').waitFor()
+  t.strictSame(await barriersOn(page), [])
+  await page.getByRole('searchbox').fill('Emmy')
+  await page.getByRole('button', { name: 'Search' }).click()
+  t.equal(await page.getByText(ADA.email).count(), 0)
+  await page.getByRole('button', { name: `Block ${EMMY.email}`, exact: true }).click()
+  await page.getByRole('button', { name: `Unblock ${EMMY.email}` }).waitFor()
+  t.equal(await page.getByRole('status').textContent(), 'The user is blocked and signed out.')
+  t.strictSame(await barriersOn(page), [])
+
+  await emmysPage.reload()
+  await arrival(emmysPage, '/login')
+  await signIn(emmysPage, EMMY)
+  await emmysPage.getByRole('alert').waitFor()
+  t.equal(await emmysPage.getByRole('alert').textContent(), 'This account is blocked. Ask an administrator of this application.')
+  t.strictSame(await barriersOn(emmysPage), [])
+
+  await page.getByRole('button', { name: `Unblock ${EMMY.email}` }).click()
+  await page.getByRole('button', { name: `Block ${EMMY.email}`, exact: true }).waitFor()
+  await signIn(emmysPage, EMMY)
+  t.equal(await arrival(emmysPage, '/'), '/')
+})
+
 scene('after the sign-out the back button shows nothing private', async (t, arrive) => {
   const { page } = await arrive()
   await signIn(page, ADA)
   await arrival(page, '/')
   await page.getByRole('link', { name: 'Administration' }).click()
-  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('button', { name: 'Sign out', exact: true }).click()
   await arrival(page, '/login')
 
   for (let steps = 0; steps < 2; steps++) {
@@ -243,4 +310,61 @@ scene('pages for what is missing or forbidden have no barriers', async (t, arriv
 
   // The browser notes that the pages came with 404 and 403.
   t.equal(visitor.complaints.splice(0).filter(complaint => !/status of 40[34]/.test(complaint)).length, 0)
+})
+
+scene('a user who signed in a while ago confirms the password before changing it, and other browsers are signed out', async (t, arrive) => {
+  const { page } = await arrive()
+  const { page: other } = await arrive()
+  for (const browser of [page, other]) {
+    await signIn(browser, EMMY)
+    await arrival(browser, '/')
+  }
+  await page.getByRole('link', { name: 'Change password' }).click()
+  t.equal(await arrival(page, '/password'), '/password', 'soon after the sign-in nothing is confirmed')
+  t.strictSame(await barriersOn(page), [])
+
+  await example.advanceClock()
+  await page.goto(url)
+  await page.getByRole('link', { name: 'Change password' }).click()
+  t.equal(await arrival(page, '/confirm'), '/confirm?next=%2Fpassword')
+  t.strictSame(await barriersOn(page), [])
+  await show(page, 'confirm')
+  await page.getByLabel('Password', { exact: true }).fill('rings and variants')
+  await page.getByRole('button', { name: 'Confirm' }).click()
+  await page.getByRole('alert').waitFor()
+  t.equal(await page.getByRole('alert').textContent(), 'The password is wrong.')
+  await page.getByLabel('Password', { exact: true }).fill(EMMY.password)
+  await page.getByRole('button', { name: 'Confirm' }).click()
+  await arrival(page, '/password')
+  await page.getByLabel('New password').fill('ideals and modules')
+  await page.getByRole('button', { name: 'Change the password' }).click()
+  t.equal(await arrival(page, '/'), '/?done=password_set')
+  t.equal(await page.getByRole('status').first().textContent(), 'Your password is set. All other sessions have ended.')
+
+  await other.reload()
+  await arrival(other, '/login')
+  await signIn(other, { ...EMMY, password: 'ideals and modules' })
+  t.equal(await arrival(other, '/'), '/')
+})
+
+scene('a user without a password confirms with the provider, as no other user, and sets one', async (t, arrive) => {
+  const { page } = await arrive()
+  await page.getByRole('link', { name: 'Continue with Development provider' }).click()
+  await consent(page, GRACE)
+  await arrival(page, '/')
+  await example.advanceClock()
+
+  await page.getByRole('link', { name: 'Set a password' }).click()
+  await arrival(page, '/confirm')
+  await page.getByRole('link', { name: 'Confirm with Development provider' }).click()
+  await consent(page, AMALIE)
+  await page.getByRole('alert').waitFor()
+  t.equal(await page.getByRole('alert').textContent(), 'That was another account, or it took too long. Confirm with your own.')
+  await page.getByRole('link', { name: 'Confirm with Development provider' }).click()
+  await consent(page, GRACE)
+  await arrival(page, '/password')
+  await page.getByLabel('New password').fill('a compiler of words')
+  await page.getByRole('button', { name: 'Set the password' }).click()
+  t.equal(await arrival(page, '/'), '/?done=password_set')
+  t.ok(await page.getByText('E-mail and password', { exact: true }).isVisible())
 })

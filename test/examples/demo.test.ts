@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import t from 'tap'
+import { Authorization, SqlAuthStore } from '../../lib/index.js'
 import { selfSigned } from '../helpers/certificate.js'
 import { startOpenIdProvider } from '../helpers/openid-provider.js'
 import { ExampleProcess, settingsFor, startExample } from './example-process.js'
@@ -160,12 +161,59 @@ t.test('roles are given by administrators, from the pages of the application', a
   t.equal(await roleOf(), undefined)
 
   const users = await admin.open(`${url}/admin`)
-  t.match(users.text, /kurt@example\.com[^]*This is you[^]*olga@example\.com/)
+  t.match(users.text, /kurt@example\.com(?:(?!@example)[^])*This is you/)
+  t.match(users.text, 'olga@example.com')
   t.notMatch(users.text, `/admin/users/${kurt}/role`)
   t.equal((await admin.send(`${url}/admin/users/${olga}/role`, { role: 'editor' }, 'same-origin')).url.pathname, '/admin')
   t.equal(await roleOf(), 'editor')
   await admin.send(`${url}/admin/users/${olga}/role/withdraw`, {}, 'same-origin')
   t.equal(await roleOf(), undefined)
+})
+
+t.test('an administrator finds users by the beginning of their e-mail, page by page', async t => {
+  const settings = await settingsFor(t)
+  const url = `http://localhost:${settings.PORT}`
+  const store = new SqlAuthStore(settings.LOCAL_AUTH_DB)
+  const authorization = new Authorization(store)
+  for (let number = 1; number <= 12; number++) await authorization.createUser({ email: `kurt${number}@example.com` })
+  await authorization.createUser({ name: 'A user without an e-mail' })
+  await store.close()
+  await startExample(t, settings)
+  const admin = new Visitor()
+  await admin.open(url)
+  await admin.press('Register', { email: 'sofia@example.com', password: 'tops that turn' })
+  t.equal(await new ExampleProcess(t, ['grant.ts', 'sofia@example.com', 'role=admin'], settings).end(), 0)
+  const listed = () => Array.from(admin.page.text.matchAll(/<strong>([^<]+)<\/strong>\s*(?:<span|<br)/g), ([, who]) => who)
+
+  await admin.open(`${url}/admin`)
+  const first = listed()
+  await admin.follow('Next page')
+  const second = listed()
+  t.equal(first.length, 10)
+  t.equal(new Set([...first, ...second]).size, 14)
+  t.ok([...first, ...second].includes('A user without an e-mail'))
+  t.notMatch(admin.page.text, 'Next page')
+
+  await admin.open(`${url}/admin?email=KURT1`)
+  t.strictSame(listed().sort(), ['kurt10@example.com', 'kurt11@example.com', 'kurt12@example.com', 'kurt1@example.com'])
+  const { text } = await admin.press('Block')
+  t.match(text, 'The user is blocked and signed out.')
+  t.equal(admin.page.url.searchParams.get('email'), 'KURT1', 'the list is the same afterwards')
+  t.match((await admin.press('Unblock')).text, 'The user may sign in again.')
+  t.match((await admin.open(`${url}/admin?email=kurt13`)).text, 'No user has an e-mail that begins with “kurt13”.')
+  t.equal((await admin.open(`${url}/admin?after=nothing`)).status, 400)
+})
+
+t.test('a new password that is too short is refused on the page of the form', async t => {
+  const visitor = new Visitor()
+  await visitor.open(url)
+  await visitor.press('Register', { email: 'ada.king@example.com', password: 'notes on notes' })
+  await visitor.follow('Change password')
+
+  const refused = await visitor.press('Change the password', { password: 'short' })
+
+  t.equal(refused.url.pathname + refused.url.search, '/password?error=weak_password')
+  t.match(refused.text, 'Choose a password of 8 to 1024 characters.')
 })
 
 t.test('the last sign-in method of a user stays', async t => {

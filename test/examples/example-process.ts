@@ -12,6 +12,7 @@ export type Settings = Readonly<Record<string, string>>
 export class ExampleProcess {
   readonly #child: ChildProcessWithoutNullStreams
   readonly #ended: Promise<unknown>
+  #hours = 0
   output = ''
 
   constructor (t: Test, [script, ...args]: [string, ...string[]], settings: Settings) {
@@ -39,6 +40,13 @@ export class ExampleProcess {
     return this.#child.exitCode
   }
 
+  /** Sets the clock of the process an hour ahead, if the settings are those of {@link withClock}. */
+  async advanceClock (): Promise<void> {
+    this.#hours++
+    this.#child.kill('SIGUSR2')
+    await this.says(`The clock is ${this.#hours} h ahead.`)
+  }
+
   async kill (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     this.#child.kill(signal)
     await this.#ended
@@ -56,6 +64,11 @@ export async function settingsFor (t: Test): Promise<{ PORT: string, DEV_PROVIDE
   await Promise.all(servers.map(free))
   const directory = t.testdir()
   return { PORT, DEV_PROVIDER_PORT, LOCAL_AUTH_DB: join(directory, 'users.db'), EXAMPLE_DB: join(directory, 'example.db') }
+}
+
+/** Settings of a process whose clock can be advanced. */
+export function withClock (settings: Settings): Settings {
+  return { ...settings, NODE_OPTIONS: `--import=${new URL('advancing-clock.mjs', import.meta.url)}` }
 }
 
 /** Starts the example and waits until it is ready. */

@@ -1,29 +1,44 @@
-import type { Link, Principal } from 'fastify-svc-auth'
+import type { AuthenticationMethod, AuthenticationState, Link, Principal, User } from 'fastify-svc-auth'
 import { type Html, html } from '../html.js'
 import { avatar } from './avatar.js'
-import { type View, inQuery, page, text } from './frame.js'
+import { type View, inQuery, page, text, time } from './frame.js'
 import { providerIcon, providerName } from './providers.js'
 
 interface AccountView extends Omit<View, 'path'> {
   principal: Principal
+  /** How and when the user proved who they are. */
+  authentication: AuthenticationState | null
+  user: User
   /** The user's sign-in methods. */
   links: readonly Link[]
   /** Those that the application offers. */
   providers: readonly string[]
 }
 
-export function accountPage ({ links, providers, ...view }: AccountView): Html {
+const METHODS: Partial<Record<AuthenticationMethod, string>> = {
+  password: 'your password',
+  provider: 'a provider',
+  application: 'a link'
+}
+
+export function accountPage ({ authentication, user, links, providers, ...view }: AccountView): Html {
   const { claims, provider, userId } = view.principal
+  const name = user.name ?? claims.name
   const others = providers.filter(name => !links.some(link => link.provider === name))
+  const hasPassword = links.some(link => link.provider === 'local')
   return page('Your account', html`
     <div class="card profile">
-      ${avatar(claims)}
+      ${avatar({ ...claims, name })}
       <div>
         <p>
-          <strong>${claims.name ?? claims.email ?? 'A user without a name'}</strong>
+          <strong>${name ?? claims.email ?? 'A user without a name'}</strong>
           ${claims.role !== undefined && html`<span class="tag">${text(claims.role)}</span>`}
         </p>
         <p>You signed in with <strong>${providerName(provider)}</strong>.</p>
+        ${authentication !== null && html`
+          <p class="faint">
+            Last confirmed by ${authentication.methods.map(proofOf(authentication.at))}, ${time(authentication.at)}
+          </p>`}
         <p class="faint">User <code>${userId}</code></p>
       </div>
     </div>
@@ -50,6 +65,29 @@ export function accountPage ({ links, providers, ...view }: AccountView): Html {
               ${providerIcon(name)}Add ${providerName(name)}</a>`)}
         </div>`}
     </section>
+    <section class="card" aria-labelledby="security">
+      <h2 id="security">Security</h2>
+      <ul class="rows">
+        <li>
+          <span class="grow"><strong>Password</strong><br>
+            ${hasPassword ? 'Asks for the present one if you signed in a while ago.' : 'You have none yet.'}</span>
+          <a class="button quiet" href="/password">${hasPassword ? 'Change password' : 'Set a password'}</a>
+        </li>
+        <li>
+          <span class="grow"><strong>Other browsers and devices</strong><br>This one stays signed in.</span>
+          <form method="post" action="/sign-out-everywhere">
+            <button class="quiet">Sign out everywhere else</button>
+          </form>
+        </li>
+      </ul>
+    </section>
+    <form class="card" method="post" action="/name" aria-labelledby="name">
+      <h2 id="name">Your name</h2>
+      <div class="line">
+        <input name="name" value="${name}" maxlength="100" autocomplete="name" aria-labelledby="name">
+        <button class="quiet">Save</button>
+      </div>
+    </form>
     <section class="card" aria-labelledby="claims">
       <h2 id="claims">Your claims</h2>
       <dl>
@@ -63,4 +101,11 @@ export function accountPage ({ links, providers, ...view }: AccountView): Html {
       <pre id="token-claims" role="status"></pre>
     </section>
     <script type="module" src="/token.js"></script>`, { ...view, path: '/' })
+}
+
+/** Names the method of the last proof; earlier proofs of other methods are left out. */
+function proofOf (last: Date) {
+  return ({ method, at }: AuthenticationState['methods'][number]): string | false => {
+    return at.getTime() === last.getTime() && (METHODS[method] ?? method)
+  }
 }

@@ -88,6 +88,12 @@ export function text (claim: unknown): string {
   return typeof claim === 'string' ? claim : JSON.stringify(claim)
 }
 
+const MINUTES = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' })
+
+export function time (date: Date): Html {
+  return html`<time datetime="${date.toISOString()}">${MINUTES.format(date)} UTC</time>`
+}
+
 function pageLink (href: string, name: string, path: string): Html {
   return html`<a href="${href}"${href === path && html` aria-current="page"`}>${name}</a>`
 }
