@@ -70,8 +70,9 @@ function assertOwnCookie (
  */
 function prepareCookie (request: FastifyRequest, cookieName: string): Promise<void> | null {
   const { session } = request
-  const isNew = request.cookies[cookieName] === undefined && !hasSessions(request)
-  if (session?.sessionId === undefined || isNew) return null
+  // Without a session the cookies need not be parsed either: a hook of the application answered.
+  if (session?.sessionId === undefined) return null
+  if (request.cookies[cookieName] === undefined && !hasSessions(request)) return null
   const sessions = sessionsOf(request)
   if (sessions.hasNewCookie(session)) return session.save()
   // @fastify/session would clear a cookie without a session. The session may have been replaced by

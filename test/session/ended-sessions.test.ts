@@ -131,6 +131,25 @@ t.test('a session that the application itself ends stays ended too', async t => 
   t.strictSame((await browser.get('/cart')).json(), { cart: null })
 })
 
+t.test('a request without a session is answered: a hook answers first, or the handler destroys a new session', async t => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.addHook('onRequest', async ({ url }, reply) => url === '/early' ? reply.code(400).send('early') : undefined)
+  await app.register(authPlugin, { session: { secret: SESSION_SECRET } })
+  app.get('/early', async () => 'late')
+  app.get('/destroyed', async request => {
+    request.session.cart = 'plums'
+    await request.session.destroy()
+    return 'destroyed'
+  })
+
+  const early = await app.inject('/early')
+  const destroyed = [await app.inject('/destroyed'), await app.inject('/destroyed')]
+
+  t.match(early, { statusCode: 400, body: 'early' })
+  t.match(destroyed, [{ statusCode: 200, body: 'destroyed' }, { statusCode: 200, body: 'destroyed' }])
+})
+
 t.test('a sign-in that fails because the session store does leaves nothing behind', async t => {
   const store = new SlowSessionStore()
   const app = await startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store } })
