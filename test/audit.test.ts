@@ -65,6 +65,7 @@ t.test('the first sign-in of an identity registers a user, an e-mail or a wish l
   await signInAt(new Browser(app), 'b', { subject: '2', email: 'grace@example.com' })
   const userId = (await browser.get('/me')).json().principal.userId
   await app.auth.unlink(userId, 'b')
+  await signInAt(browser, 'a', { subject: '1', email: 'grace@example.com' })
   await linkAt(browser, 'b', { subject: '3' })
   await linkAt(browser, 'b', { subject: '3' })
 
@@ -74,9 +75,11 @@ t.test('the first sign-in of an identity registers a user, an e-mail or a wish l
     ['link', { userId, provider: 'b', by: 'email' }],
     ['sign-in', { userId, provider: 'b' }],
     ['unlink', { userId, provider: 'b' }],
+    ['revoke', { userId }],
+    ['sign-in', { userId, provider: 'a' }],
     ['link', { userId, provider: 'b', by: 'request' }]
   ])
-  t.equal(published.length, 6)
+  t.equal(published.length, 8)
 })
 
 t.test('every failure publishes its provider and its code', async t => {
