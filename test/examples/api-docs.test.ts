@@ -10,7 +10,8 @@ t.test('the sign-in routes are documented, and nothing else', async t => {
   const document = JSON.parse(await (await fetch(`${url}/docs/json`)).text())
 
   t.strictSame(Object.keys(document.paths), [
-    '/auth/dev/login', '/auth/dev/callback', '/auth/local/register', '/auth/local/login', '/auth/local/token',
+    '/auth/dev/login', '/auth/dev/callback', '/auth/local/register', '/auth/local/login',
+    '/auth/local/reauthenticate', '/auth/local/token',
     '/auth/local/verify-token', '/auth/logout', '/auth/local/revoke'
   ])
   t.strictSame(document.servers, [{ url }])
