@@ -6,10 +6,10 @@ import type { Caller } from '../local/fair-queue.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import { renewSession } from '../session/principal.js'
-import { recordIn, withProof } from '../session/record.js'
+import { type SessionRecord, withProof } from '../session/record.js'
 import { type AuthStore, answerOfStore } from '../store/store.js'
 import { verifyPasswordOf } from './local.js'
-import { confirmedPrincipal } from './refresh.js'
+import { confirmedRecord } from './refresh.js'
 import type { ProviderIdentity } from './sign-in-rules.js'
 
 /**
@@ -26,10 +26,10 @@ export async function reauthenticate (
   store: AuthStore,
   { password, caller }: { password: string, caller: Caller }
 ): Promise<void> {
-  const { userId } = await confirmedPrincipal(request, store)
-  const matches = await verifyPasswordOf(userId, { local, store, password, caller })
+  const record = await confirmedRecord(request, store)
+  const matches = await verifyPasswordOf(record.principal.userId, { local, store, password, caller })
   if (!matches) throw new AuthError('invalid')
-  await prove(request, store, 'password')
+  await prove(request, record, 'password')
 }
 
 /**
@@ -44,10 +44,10 @@ export async function reauthenticateAs (
   store: AuthStore,
   { provider, subject }: ProviderIdentity
 ): Promise<void> {
-  const { userId } = await confirmedPrincipal(request, store)
+  const record = await confirmedRecord(request, store)
   const owner = await store.findUser({ provider, subject })
-  if (owner?.userId !== userId) throw new AuthError('invalid_state')
-  await prove(request, store, 'provider')
+  if (owner?.userId !== record.principal.userId) throw new AuthError('invalid_state')
+  await prove(request, record, 'provider')
 }
 
 /** The methods by which a user can prove who they are: `password`, and the names of providers. */
@@ -62,12 +62,12 @@ export async function methodsOf (
   return [...names.includes('local') ? ['password'] : [], ...names.filter(name => proving.has(name))]
 }
 
-async function prove (request: FastifyRequest, store: AuthStore, method: AuthenticationMethod): Promise<void> {
-  // Read again: the user's sessions may have been ended while the password was verified.
-  const principal = await confirmedPrincipal(request, store)
+/**
+ * Adds a proof to a session. The generation stays the one that was read before the proof: if the
+ * user's sessions were ended meanwhile, this one has ended too.
+ */
+async function prove (request: FastifyRequest, record: SessionRecord, method: AuthenticationMethod): Promise<void> {
   const at = Date.now()
-  const record = recordIn(request.session)
-  if (record === null) throw new AuthError('unauthenticated')
-  await renewSession(request, { ...record, principal, at, methods: withProof(record.methods, { method, at }) })
-  audit('reauthentication', { userId: principal.userId, method }, request)
+  await renewSession(request, { ...record, at, methods: withProof(record.methods, { method, at }) })
+  audit('reauthentication', { userId: record.principal.userId, method }, request)
 }

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { leaveSession, updatePrincipal } from '../session/principal.js'
-import { type Principal, principalOf, recordIn } from '../session/record.js'
+import { type Principal, type SessionRecord, principalOf, recordIn } from '../session/record.js'
 import { type AuthStore, type Standing, answerOfStore, managesAccounts } from '../store/store.js'
 
 /**
@@ -56,10 +56,19 @@ export async function standingOf (store: AuthStore, userId: string): Promise<Sta
  * end, `unavailable`
  */
 export async function confirmedPrincipal (request: FastifyRequest, store: AuthStore): Promise<Principal> {
+  return (await confirmedRecord(request, store)).principal
+}
+
+/**
+ * Returns the record of a session with such a principal.
+ *
+ * @throws AuthError as {@link confirmedPrincipal}
+ */
+export async function confirmedRecord (request: FastifyRequest, store: AuthStore): Promise<SessionRecord> {
   const record = recordIn(request.session)
   const principal = record === null ? null : await currentPrincipal(store, record.principal, record.generation)
-  if (principal === null) throw new AuthError('unauthenticated')
-  return principal
+  if (record === null || principal === null) throw new AuthError('unauthenticated')
+  return { ...record, principal }
 }
 
 /**

@@ -2,6 +2,7 @@ import fastifyCookie from '@fastify/cookie'
 import fastifySession, { type FastifySessionOptions } from '@fastify/session'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { OptionsError } from '../errors.js'
+import { sessionCookieName } from './cookie.js'
 import { MemorySessionStore } from './memory-session-store.js'
 import { PatientStore, hasSessions, sessionsOf } from './request-sessions.js'
 import { RotatingSigner } from './rotating-signer.js'
@@ -64,7 +65,8 @@ function assertOwnCookie (
 }
 
 /**
- * Saves a session of which only the cookie has changed: @fastify/session does not look at it.
+ * Prepares what @fastify/session does next: saves a session of which only the cookie has changed,
+ * and hides the cookie of another session, which @fastify/session would clear besides.
  *
  * @returns null when there is nothing to save
  */
@@ -74,11 +76,11 @@ function prepareCookie (request: FastifyRequest, cookieName: string): Promise<vo
   if (session?.sessionId === undefined) return null
   if (request.cookies[cookieName] === undefined && !hasSessions(request)) return null
   const sessions = sessionsOf(request)
-  if (sessions.hasNewCookie(session)) return session.save()
-  // @fastify/session would clear a cookie without a session. The session may have been replaced by
-  // a sign-in that was under way: then the browser has its cookie already.
-  if (!sessions.isStored(session) && !sessions.hasLeft) request.cookies[cookieName] = undefined
-  return null
+  // A new session takes the place of that cookie. Without one, the session of the cookie may have
+  // been replaced by a sign-in that was under way: then the browser has the new cookie already.
+  const isHidden = sessions.isStored(session) ? sessionCookieName(request) === undefined : !sessions.hasLeft
+  if (isHidden) request.cookies[cookieName] = undefined
+  return sessions.hasNewCookie(session) ? session.save() : null
 }
 
 function memoryStore (app: FastifyInstance): MemorySessionStore {

@@ -217,16 +217,18 @@ export class PatientStore implements CallbackStore {
     this.store = store
   }
 
-  get (id: string, done: Done<Session | null>): void {
+  get (id: string, done?: Done<Session | null>): unknown {
+    // The application asks by `request.sessionStore`, as it would ask its store.
+    if (done === undefined) return Reflect.apply(this.store.get, this.store, [id])
     settle(done, new SessionEntries(this.store).read(id))
   }
 
-  set (id: string, session: Session, done: Done): void {
-    this.store.set(id, session, done)
+  set (id: string, session: Session, done: Done): unknown {
+    return this.store.set(id, session, done)
   }
 
-  destroy (id: string, done: Done): void {
-    this.store.destroy(id, done)
+  destroy (id: string, done: Done): unknown {
+    return this.store.destroy(id, done)
   }
 }
 

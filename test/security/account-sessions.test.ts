@@ -6,6 +6,7 @@ import { userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
+import { HoldingStore } from '../helpers/holding-store.js'
 import { FROM_OWN_PAGE, leaveFor, signInAt } from '../helpers/own-provider.js'
 import { SESSION_STORES } from '../helpers/session-stores.js'
 import { ADA, editRecord, sessionIdOf, startTwoApps, stored } from '../helpers/shared-apps.js'
@@ -52,32 +53,6 @@ async function assertDead (t: Test, browser: Browser, what: string): Promise<voi
 
 async function withToken (app: FastifyInstance, url: string, token: string): Promise<LightMyRequestResponse> {
   return app.inject({ url, headers: { authorization: `Bearer ${token}`, accept: 'application/json' } })
-}
-
-/** A store that holds the answer about a credential until the test lets it go. */
-class HoldingStore extends MemoryAuthStore {
-  readonly read = deferred()
-  readonly goOn = deferred()
-  holds = false
-
-  async #hold<T> (answer: Promise<T>): Promise<T> {
-    const known = await answer
-    if (!this.holds) return known
-    this.holds = false
-    this.read.resolve()
-    await this.goOn.promise
-    return known
-  }
-
-  override async findCredential (email: string): ReturnType<MemoryAuthStore['findCredential']> {
-    return this.#hold(super.findCredential(email))
-  }
-
-  override async refreshIdentity (
-    ...identity: Parameters<MemoryAuthStore['refreshIdentity']>
-  ): ReturnType<MemoryAuthStore['refreshIdentity']> {
-    return this.#hold(super.refreshIdentity(...identity))
-  }
 }
 
 const SIGN_INS = {

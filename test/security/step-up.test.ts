@@ -5,6 +5,7 @@ import { startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
+import { HoldingStore } from '../helpers/holding-store.js'
 import { startOpenIdProvider } from '../helpers/openid-provider.js'
 import { FROM_OWN_PAGE, leaveFor, signInAt } from '../helpers/own-provider.js'
 import { SESSION_STORES } from '../helpers/session-stores.js'
@@ -156,7 +157,26 @@ for (const [kind, createSessions] of SESSION_STORES) {
       t.strictSame([statusCode, location], [303, '/transfer'], 'a form goes on to next')
     })
 
-    t.test('attack 83: a proof is refused that other ends of the sessions overtake', async t => {
+    t.test('attack 79: a further proof that the end of all sessions overtakes is dead at its first guard', async t => {
+      const store = new HoldingStore()
+      const [app, other] = await startTwoApps(t, { sessions: createSessions(), store })
+      const browser = new Browser(app)
+      await browser.post('/auth/local/register', ADA)
+      const userId = await userIdIn(browser) ?? ''
+
+      store.holds = true
+      const answer = browser.post('/auth/local/reauthenticate', { password: ADA.password })
+      await store.read.promise
+      await other.auth.signOutEverywhere(userId)
+      store.goOn.resolve()
+      await answer
+
+      for (const url of ['/transfer', '/private', '/refreshed']) {
+        t.equal((await new Browser(app, browser.cookies).get(url)).statusCode, 401, url)
+      }
+    })
+
+    t.test('attack 83: a proof in a session that has ended is refused', async t => {
       const [app, other] = await startTwoApps(t, { sessions: createSessions() })
       const browser = new Browser(app)
       await browser.post('/auth/local/register', ADA)
