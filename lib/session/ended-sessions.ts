@@ -62,16 +62,17 @@ const signOuts = new Turns()
  * allows no more.
  */
 export async function signOutOf (entries: SessionEntries, session: EndingSession): Promise<boolean> {
-  const { id } = session
-  const { isOfUser } = session
+  const { id, isOfUser } = session
   return signOuts.take(id, async () => {
     const note = entryId('signed-out', id)
     const isThere = await entries.read(id) !== null
     const isNoted = await entries.read(note) !== null
     const by = randomUUID()
-    await entries.write(note, { by, svcAuthEnd: { isOfUser } }, LONGEST_REQUEST_MS)
+    // The note of another process stays: it tells that process that it is the one.
+    if (!isNoted) await entries.write(note, { by, svcAuthEnd: { isOfUser } }, LONGEST_REQUEST_MS)
+    let next: string | undefined
     try {
-      const next = endMarkIn(await entries.read(entryId('ended', id)))?.next
+      next = endMarkIn(await entries.read(entryId('ended', id)))?.next
       if (next !== undefined) await endSession(entries, { id: next, isOfUser: true })
       await endSession(entries, { ...session, ...(next !== undefined && { next }) })
     } catch (error) {
@@ -80,7 +81,7 @@ export async function signOutOf (entries: SessionEntries, session: EndingSession
       throw error
     }
     const last = await entries.read(note)
-    return isThere && !isNoted && Object(last).by === by
+    return (isThere || next !== undefined) && !isNoted && Object(last).by === by
   })
 }
 

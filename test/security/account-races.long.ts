@@ -1,61 +1,16 @@
 import t, { type Test } from 'tap'
 import { type AuthStore, SqlAuthStore } from '../../lib/index.js'
-import { type Person, identityOf } from '../helpers/own-provider.js'
+import type { Person } from '../helpers/own-provider.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { SESSION_STORES } from '../helpers/session-stores.js'
 import { STORES } from '../helpers/stores.js'
+import { Visitor } from '../helpers/visitor.js'
 import { HALF_MADE, type TestDatabase, postgresDatabase, sqliteDatabase } from '../store/database.js'
 import { forkAccountsApp, startAccountsApp } from './accounts-process.js'
 
 t.setTimeout(300_000)
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
-
-/** Somebody with a browser far away, as far as cookies go. */
-class Visitor {
-  readonly #origin: string
-  #cookie = ''
-
-  constructor (origin: string) {
-    this.#origin = origin
-  }
-
-  async get (path: string): Promise<Answer> {
-    return this.#send(path, {})
-  }
-
-  async post (path: string, body: unknown): Promise<Answer> {
-    return this.#send(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
-  }
-
-  /** Goes to a provider; the path with which he comes back. */
-  async leaveFor (provider: string, person: Person): Promise<string> {
-    const { location } = await this.get(`/auth/${provider}/login`)
-    const state = new URL(location).searchParams.get('state') ?? ''
-    return `/auth/${provider}/callback?${new URLSearchParams({ state, code: JSON.stringify(identityOf(person)) })}`
-  }
-
-  async userId (): Promise<string | undefined> {
-    return (await this.get('/me')).body.principal?.userId
-  }
-
-  async #send (path: string, { headers, ...init }: { method?: string, headers?: Record<string, string>, body?: string }): Promise<Answer> {
-    const response = await fetch(new URL(path, this.#origin), {
-      ...init,
-      redirect: 'manual',
-      headers: { accept: 'application/json', cookie: this.#cookie, ...headers }
-    })
-    for (const cookie of response.headers.getSetCookie()) this.#cookie = cookie.split(';', 1)[0] ?? ''
-    const text = await response.text()
-    return { status: response.status, location: response.headers.get('location') ?? '', body: text === '' ? {} : JSON.parse(text) }
-  }
-}
-
-interface Answer {
-  status: number
-  location: string
-  body: { code?: string, userId?: string, principal?: { userId: string } | null }
-}
 
 /** What must come out of twenty requests at once, whichever of them is first. */
 async function testRaces (t: Test, origins: readonly string[], store: AuthStore): Promise<void> {

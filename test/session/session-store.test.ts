@@ -133,7 +133,7 @@ t.test('a sign-out ends the session that replaced the signed-out one meanwhile',
   await entries.writeSession('2', session('ada'))
   await endSession(entries, { ...ofUser('1'), next: '2' })
 
-  await signOutOf(entries, ofUser('1'))
+  t.equal(await signOutOf(entries, ofUser('1')), true, 'this call signed the user out')
 
   t.equal(await entries.read('2'), null)
   t.ok(await hasEnded(entries, '2'))
