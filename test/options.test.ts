@@ -126,11 +126,15 @@ t.test('the path of the cookie may be one that covers the routes', async t => {
   }
 })
 
-t.test('how identities are linked, the hook and the login page are taken as they are', async t => {
-  const linking = () => true
-  const onSignIn = () => {}
+t.test('how identities are linked, the hook and the pages are taken as they are', async t => {
+  const given = {
+    linking: () => true,
+    onSignIn: () => {},
+    loginPage: '/sign-in?from=app#form',
+    reauthenticatePage: '/confirm?from=app#form'
+  }
 
-  t.match(resolveOptions({ session, linking, onSignIn, loginPage: '/sign-in?from=app#form' }), { linking, onSignIn, loginPage: '/sign-in?from=app#form' })
+  t.match(resolveOptions({ session, ...given }), given)
   t.equal(resolveOptions({ session, linking: 'never' }).linking, 'never')
 })
 
@@ -276,13 +280,16 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   ]),
   ...[
     '', 'login', '//login', '/\\login', 'https://app.example/login', '/a/../login', '/log in', '/ü', 1, null, ['/login']
-  ].map((loginPage): [string, object, RegExp] => [
-    `loginPage ${JSON.stringify(loginPage)}`,
-    { loginPage },
-    /^loginPage must be a path of this application/
+  ].flatMap((page): Array<[string, object, RegExp]> => [
+    [`loginPage ${JSON.stringify(page)}`, { loginPage: page }, /^loginPage must be a path of this application/],
+    [
+      `reauthenticatePage ${JSON.stringify(page)}`,
+      { reauthenticatePage: page },
+      /^reauthenticatePage must be a path of this application/
+    ]
   ]),
   ...[
-    true, 5, [], { login: 0 }, { account: 1.5 }, { register: '5' }, { callback: Infinity }, { network: 0 },
+    true, 5, [], { login: 0 }, { account: 1.5 }, { reauthenticate: 0 }, { register: '5' }, { callback: Infinity }, { network: 0 },
     { start: 0 }, { timeWindow: -1 }, { login: undefined }, { logins: 5 }, { store: {} }, { store: () => {} },
     { store: class { incr () {} } }, { store: class { child () {} } }, { toString: 5 }
   ]
