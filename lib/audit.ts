@@ -93,8 +93,14 @@ type AuditContent<E extends keyof AuditEvents> = Omit<AuditEvents[E], keyof Audi
 
 /** The source of an event: a request, an application, or the logger of a script. */
 export interface AuditSource {
-  log: { info: (entry: object, message: string) => void }
+  /** Where events are logged. */
+  log: {
+    /** Logs an event with its name as the message. */
+    info: (entry: object, message: string) => void
+  }
+  /** Fastify's `request.id`. */
   id?: string
+  /** Fastify's `request.ip`. */
   ip?: string
 }
 
