@@ -147,8 +147,7 @@ async function finishReauthentication (
 
 /** Refuses to go on for another user than the one who started it. */
 function assertStarter (request: FastifyRequest, { startedBy }: PendingSignIn): void {
-  const present = principalOf(request)?.userId ?? null
-  if (present === null || present !== startedBy) throw new AuthError('invalid_state')
+  if (principalOf(request)?.userId !== startedBy) throw new AuthError('invalid_state')
 }
 
 async function authenticate (

@@ -17,7 +17,7 @@ export function sessionCookieName (request: FastifyRequest): string | undefined 
  * two `Set-Cookie` of one name.
  */
 export function nameInCookie (request: FastifyRequest, name: string, before: FastifyRequest['session']): void {
-  const prefix = request.cookies[name]?.slice(0, -before.encryptedSessionId.length) ?? ''
+  const prefix = String(request.cookies[name]).slice(0, -before.encryptedSessionId.length)
   request.cookies[name] = prefix + request.session.encryptedSessionId
 }
 

@@ -112,7 +112,7 @@ export class SessionEntries {
     try {
       return await answerWithin(this.#left, call).catch(ignore)
     } catch (error) {
-      throw error instanceof AuthError ? error : sessionsUnavailable(error)
+      throw sessionsUnavailable(error)
     } finally {
       this.#lastAnswer = performance.now()
       this.#left = Math.max(0, this.#left - (this.#lastAnswer - start))

@@ -375,6 +375,9 @@ for (const [kind, createSessions] of SESSION_STORES) {
       t.equal((await browser.get('/private')).statusCode, 200)
       t.equal((await browser.post('/auth/logout')).statusCode, 204, 'a plain sign-out works')
       t.equal(await userIdIn(browser), null)
+      await browser.post('/auth/local/login', ADA)
+      await one.auth.deleteUser(await userIdIn(browser) ?? '')
+      await assertDead(t, browser, 'a deleted user')
     })
   })
 }

@@ -341,6 +341,7 @@ t.test('attack 83: the tries of one user are counted over all addresses, those o
   t.strictSame([limited.statusCode, limited.json().code], [429, 'rate_limited'])
   t.ok(Number(limited.headers['retry-after']) > 0)
   t.equal((await attempt(grace, '203.0.113.1', GRACE.password)).statusCode, 204)
+  t.equal((await attempt(new Browser(app), '203.0.113.1', GRACE.password)).json().code, 'unauthenticated')
 })
 
 t.test('attack 83: a provider that proves no time is not asked', async t => {

@@ -165,6 +165,39 @@ t.test('sign-ins that two applications start at once in one session both finish,
   }
 })
 
+t.test('a callback that another process claims later goes on there, not here', async t => {
+  const sessions = new SlowSessionStore()
+  const { set } = sessions
+  sessions.set = (id, session, done) => {
+    const { pending }: { pending?: { takenBy?: string } } = Object(session)
+    if (pending?.takenBy !== undefined) pending.takenBy = 'another process'
+    set.call(sessions, id, session, done)
+  }
+  const [app] = await startTwoApps(t, { sessions })
+  const browser = new Browser(app)
+
+  const answer = await signInAt(browser, 'a', { subject: 'ada-at-a' })
+
+  t.equal(answer.json().code, 'invalid_state')
+  t.equal(await userIdIn(browser), null)
+})
+
+t.test('a sign-out after the application destroyed the session answers as asked', async t => {
+  const app = await startApp(t, { local: localProvider() }, {}, app => {
+    app.post('/leave', async (request, reply) => {
+      await request.session.destroy()
+      await app.auth.signOut(request, reply)
+      return {}
+    })
+  })
+  const browser = new Browser(app)
+  await browser.post('/auth/local/register', ADA)
+
+  t.equal((await browser.post('/leave')).statusCode, 200)
+
+  t.equal(await userIdIn(browser), null)
+})
+
 for (const hanging of [['get', 'set', 'destroy'], ['set'], ['destroy']] as const) {
   t.test(`a session store that hangs on ${hanging.join(', ')} holds requests for five seconds in all`, { buffered: true }, async t => {
     const sessions = new SlowSessionStore()

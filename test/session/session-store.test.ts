@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Session } from 'fastify'
+import type { FastifyRequest, Session } from 'fastify'
 import t from 'tap'
 import { Turns } from '../../lib/base/turns.js'
 import { endSession, hasEnded, hasSignedOut, signOutOf } from '../../lib/session/ended-sessions.js'
 import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
-import { PatientStore, RequestSessions } from '../../lib/session/request-sessions.js'
+import { PatientStore, RequestSessions, sessionsOf } from '../../lib/session/request-sessions.js'
 import { RotatingSigner } from '../../lib/session/rotating-signer.js'
 import { type CallbackStore, SessionEntries, entryId, isEntryId } from '../../lib/session/session-store.js'
 import { deferred } from '../helpers/deferred.js'
@@ -262,6 +262,11 @@ t.test('a save of the application keeps the plugin\'s part as another request ha
   const present = await sessions.entries.read('1')
   t.match(present, { cart: 'apples' })
   t.equal(present?.svcAuth?.principal.claims.sub, 'ada, refreshed')
+})
+
+t.test('a session that refers to no store is one of another version of @fastify/session', async t => {
+  const request = { session: {}, sessionStore: new SlowSessionStore() } as unknown as FastifyRequest
+  t.throws(() => sessionsOf(request), { message: 'this version of @fastify/session is not supported; install ^11.1.3' })
 })
 
 t.test('work on one key takes turns, and leaves nothing behind', async t => {
