@@ -237,7 +237,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
       t.equal((await browser.submit('/auth/local/login', { ...asText, ...ADA })).statusCode, 303)
       t.strictSame((await browser.get('/me')).json(), { principal })
       for (const response of [await browser.post('/auth/local/token', wishes), await browser.submit('/auth/local/token', asText)]) {
-        t.strictSame(Object.keys(decodeJwt(response.json().token)).sort(), ['email', 'exp', 'iat', 'iss', 'jti', 'sub'])
+        t.strictSame(Object.keys(decodeJwt(response.json().token)).sort(), ['auth_time', 'email', 'exp', 'iat', 'iss', 'jti', 'sub'])
       }
       const grace = new Browser(app)
       await grace.get(`${await leaveFor(grace, `/auth/mine/login?${new URLSearchParams(asText)}`, { subject: 'grace-1' })}&${new URLSearchParams(asText)}`)
