@@ -182,8 +182,8 @@ export function sessionsOf (request: FastifyRequest): RequestSessions {
   return sessions
 }
 
-/** The symbol by which sessions refer to their store. */
-let storeSymbol: symbol | undefined
+/** The symbols by which sessions refer to their store: one for each copy of @fastify/session. */
+const storeSymbols = new WeakMap<object, symbol>()
 
 /**
  * Makes a session, and those that @fastify/session makes from it, use another store. The symbol by
@@ -191,16 +191,17 @@ let storeSymbol: symbol | undefined
  */
 function replaceStore (session: Session, present: CallbackStore, sessions: RequestSessions): void {
   const refersToStore = (symbol: symbol): boolean => Reflect.get(session, symbol) === present
-  if (storeSymbol === undefined || !refersToStore(storeSymbol)) {
-    storeSymbol = Object.getOwnPropertySymbols(session).find(refersToStore)
-  }
-  if (storeSymbol === undefined) throw new Error('this version of @fastify/session is not supported; install ^11.1.3')
-  Reflect.set(session, storeSymbol, sessions)
+  const symbol = storeSymbols.get(Object.getPrototypeOf(session)) ??
+    Object.getOwnPropertySymbols(session).find(refersToStore)
+  if (symbol === undefined) throw new Error('this version of @fastify/session is not supported; install ^11.1.3')
+  storeSymbols.set(Object.getPrototypeOf(session), symbol)
+  Reflect.set(session, symbol, sessions)
 }
 
 /** The store that a session refers to; undefined before the symbol is known. */
 function storeOf (session: Session): unknown {
-  return storeSymbol === undefined ? undefined : Reflect.get(session, storeSymbol)
+  const symbol = storeSymbols.get(Object.getPrototypeOf(session))
+  return symbol === undefined ? undefined : Reflect.get(session, symbol)
 }
 
 /** What an application changes about a cookie. A new lifetime is a new `expires`. */

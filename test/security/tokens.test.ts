@@ -548,7 +548,9 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
         t.equal(response.json().expires_in, 900)
         const { iat = 0, exp, jti, ...claims } = decodeJwt(response.json().token)
         t.equal(exp, iat + 900)
-        t.strictSame(claims, { iss: 'svc-auth-local', sub: adaId, email: ADA.email, name: 'Ada' })
+        const { auth_time: authTime } = claims
+        t.type(authTime, 'number')
+        t.strictSame(claims, { iss: 'svc-auth-local', sub: adaId, email: ADA.email, name: 'Ada', auth_time: authTime })
       }
     })
 
