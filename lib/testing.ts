@@ -4,7 +4,7 @@
  *
  * @module testing
  */
-import { OptionsError } from './errors.js'
+import { refuseProduction } from './testing/production.js'
 
 export { type SignedInUser, type SignedInHeaders, type TestedApp, signedIn } from './testing/signed-in.js'
 export {
@@ -14,7 +14,4 @@ export {
 export { type MakeStore, type TestFunction, authStoreContract } from './testing/store-contract.js'
 export type { Stores } from './testing/store-contract/rule.js'
 
-if (process.env.NODE_ENV === 'production') {
-  throw new OptionsError('fastify-svc-auth/testing signs users in without a password or a provider, ' +
-    'so it is refused with NODE_ENV=production; import it in tests only')
-}
+refuseProduction()
