@@ -7,7 +7,7 @@ import { postgresServer } from './parts/postgres-server.js'
 import { type Question, type Server, ask, questions, startServer } from './parts/server.js'
 import { figure, ratio, table } from './parts/table.js'
 
-/** Shows whether an application gets slower as its users become more: a login, a page behind a guard, a grant. */
+/** Shows whether an application gets slower as its users become more: a login, a page behind a guard, a grant, lists of users. */
 
 const { sizes, dialects, isShort } = benchOptions()
 const REPETITIONS = isShort ? { rounds: 2, calls: 2 } : { rounds: 100, calls: 10 }
@@ -64,7 +64,9 @@ async function trialsOf (server: Server, users: number): Promise<Compared[]> {
   return [
     { operation: 'login', users, trial: questions(server, () => login(anyPersonWithPassword(users)), '"userId"') },
     { operation: 'session read', users, trial: questions(server, () => ({ method: 'GET', path: '/me', headers: { cookie: anyCookie() } }), '"userId"') },
-    { operation: 'grant', users, trial: questions(server, () => grant(anyPerson(users)), '"badge"') }
+    { operation: 'grant', users, trial: questions(server, () => grant(anyPerson(users)), '"badge"') },
+    { operation: 'users after one', users, trial: questions(server, () => list({ after: anyPerson(users).userId }), '"next"') },
+    { operation: 'users by e-mail', users, trial: questions(server, () => list({ email: prefixOf(anyPerson(users).email) }), '@example.com') }
   ]
 }
 
@@ -80,6 +82,16 @@ async function signedIn (server: Server, users: number): Promise<string[]> {
 
 function login ({ email }: { email: string }): Question {
   return { method: 'POST', path: '/auth/local/login', headers: JSON_CLIENT, body: JSON.stringify({ email, password: PASSWORD }) }
+}
+
+/** A page of fifty. */
+function list (query: Record<string, string>): Question {
+  return { method: 'GET', path: `/users?${new URLSearchParams(query)}` }
+}
+
+/** What somebody types who looks for a user: up to a thousand have it in common. */
+function prefixOf (email: string): string {
+  return email.slice(0, Math.max('person-'.length + 1, email.indexOf('@') - 3))
 }
 
 function grant ({ userId, name: badge }: { userId: string, name: string }): Question {
