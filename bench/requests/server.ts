@@ -21,7 +21,7 @@ const makers: Record<string, Make> = {
     const app = Fastify()
     await app.register(authPlugin, { local: new LocalIdentityProvider({ secret: SECRET }), store, session: { secret: SECRET } })
     app.post('/sign-in', async request => app.auth.signIn(request, userId))
-    app.get('/me', { preHandler: app.auth.requireUser }, async request => request.principal)
+    app.get('/me', { preHandler: app.auth.requireUser }, async request => page(app.auth.user(request).claims))
     app.get('/public', async () => ({ isOpen: true }))
     return app
   },
@@ -39,7 +39,7 @@ const makers: Record<string, Make> = {
     await app.register(passport.initialize())
     await app.register(passport.secureSession())
     app.post('/sign-in', async request => request.logIn(await findUser(userId)))
-    app.get('/me', async (request, reply) => request.user ?? reply.code(401).send())
+    app.get('/me', async (request, reply) => request.user === null ? reply.code(401).send() : page(request.user as PassportUser))
     app.get('/public', async () => ({ isOpen: true }))
     return app
   },
@@ -54,10 +54,18 @@ const makers: Record<string, Make> = {
       request.session.svcAuth = { principal: { userId, provider: 'local', claims: { sub: userId, email, name, role } } }
       return request.session.svcAuth.principal
     })
-    app.get('/me', async (request, reply) => request.session.svcAuth?.principal ?? reply.code(401).send())
+    app.get('/me', async (request, reply) => {
+      const { principal } = request.session.svcAuth ?? {}
+      return principal === undefined ? reply.code(401).send() : page(principal.claims)
+    })
     app.get('/public', async () => ({ isOpen: true }))
     return app
   }
+}
+
+/** What each application answers: the same, so that only what leads there differs. */
+function page ({ email, role }: { email?: unknown, role?: unknown }): object {
+  return { email, role }
 }
 
 interface PassportUser {
