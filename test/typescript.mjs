@@ -5,10 +5,18 @@ import { fileURLToPath } from 'node:url'
 
 const PACKAGE = /^fastify-svc-auth(?:\/(?<path>schema\/.+|testing))?$/
 
+// Node parses the package.json of a package for each of its modules: 180 KB for each of hundreds in
+// Drizzle, which takes longer than all else that a process of the tests loads. They are ES modules,
+// and name each other by path.
+const DRIZZLE = /\/node_modules\/drizzle-orm\/.+\.js$/
+
 registerHooks({
   resolve (specifier, context, nextResolve) {
     const named = PACKAGE.exec(specifier)
     if (named !== null) return nextResolve(new URL(`../lib/${named.groups.path ?? 'index'}.ts`, import.meta.url).href, context)
+    if (/^\.\.?\/.+\.js$/.test(specifier) && DRIZZLE.test(context.parentURL)) {
+      return { url: new URL(specifier, context.parentURL).href, format: 'module', shortCircuit: true }
+    }
     const isFile = /^(?:\.|\/|file:)/.test(specifier)
     const isSource = isFile && !new URL(specifier, context.parentURL).pathname.includes('/node_modules/')
     return nextResolve(isSource ? specifier.replace(/\.js$/, '.ts') : specifier, context)
