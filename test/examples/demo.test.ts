@@ -1,8 +1,4 @@
-import { join } from 'node:path'
 import t from 'tap'
-import { Authorization, SqlAuthStore } from '../../lib/index.js'
-import { selfSigned } from '../helpers/certificate.js'
-import { startOpenIdProvider } from '../helpers/openid-provider.js'
 import { ExampleProcess, settingsFor, startExample } from './example-process.js'
 import { Visitor, userIdOn } from './visitor.js'
 
@@ -121,30 +117,6 @@ t.test('an account with a password is not taken over by way of the provider', as
   t.match(login.text, 'Sign in to it the way you did before.')
 })
 
-t.test('an admin is who was granted it, also after a crash', async t => {
-  const settings = await settingsFor(t)
-  const url = `http://localhost:${settings.PORT}`
-  const hypatia = { email: 'hypatia@example.com', password: 'conics, commented' }
-  const example = await startExample(t, settings)
-  const visitor = new Visitor()
-
-  const login = await visitor.open(`${url}/admin`)
-  t.equal(login.url.pathname + login.url.search, '/login?next=%2Fadmin')
-  const refused = await visitor.press('Register', hypatia)
-  t.equal(refused.url.pathname, '/admin', 'the sign-in leads to the page that was asked for')
-  t.match(refused, { status: 403, text: 'npx tsx examples/grant.ts hypatia@example.com role=admin' })
-
-  const grant = new ExampleProcess(t, ['grant.ts', 'Hypatia@example.com', 'role=admin'], settings)
-  t.equal(await grant.end(), 0)
-  t.match(grant.output, '{"role":"admin"}')
-  t.equal((await visitor.open(`${url}/admin`)).status, 200, 'without another sign-in')
-
-  await example.kill()
-  await startExample(t, settings)
-  t.equal((await visitor.open(`${url}/admin`)).url.pathname, '/login', 'the session ended with the process')
-  t.equal((await visitor.press('Sign in', hypatia)).status, 200, 'the claim did not')
-})
-
 t.test('roles are given by administrators, from the pages of the application', async t => {
   const [admin, member] = [new Visitor(), new Visitor()]
   const pages = await Promise.all(([[admin, 'kurt'], [member, 'olga']] as const).map(async ([visitor, name]) => {
@@ -170,40 +142,6 @@ t.test('roles are given by administrators, from the pages of the application', a
   t.equal(await roleOf(), undefined)
 })
 
-t.test('an administrator finds users by the beginning of their e-mail, page by page', async t => {
-  const settings = await settingsFor(t)
-  const url = `http://localhost:${settings.PORT}`
-  const store = new SqlAuthStore(settings.LOCAL_AUTH_DB)
-  const authorization = new Authorization(store)
-  for (let number = 1; number <= 12; number++) await authorization.createUser({ email: `kurt${number}@example.com` })
-  await authorization.createUser({ name: 'A user without an e-mail' })
-  await store.close()
-  await startExample(t, settings)
-  const admin = new Visitor()
-  await admin.open(url)
-  await admin.press('Register', { email: 'sofia@example.com', password: 'tops that turn' })
-  t.equal(await new ExampleProcess(t, ['grant.ts', 'sofia@example.com', 'role=admin'], settings).end(), 0)
-  const listed = () => Array.from(admin.page.text.matchAll(/<strong>([^<]+)<\/strong>\s*(?:<span|<br)/g), ([, who]) => who)
-
-  await admin.open(`${url}/admin`)
-  const first = listed()
-  await admin.follow('Next page')
-  const second = listed()
-  t.equal(first.length, 10)
-  t.equal(new Set([...first, ...second]).size, 14)
-  t.ok([...first, ...second].includes('A user without an e-mail'))
-  t.notMatch(admin.page.text, 'Next page')
-
-  await admin.open(`${url}/admin?email=KURT1`)
-  t.strictSame(listed().sort(), ['kurt10@example.com', 'kurt11@example.com', 'kurt12@example.com', 'kurt1@example.com'])
-  const { text } = await admin.press('Block')
-  t.match(text, 'The user is blocked and signed out.')
-  t.equal(admin.page.url.searchParams.get('email'), 'KURT1', 'the list is the same afterwards')
-  t.match((await admin.press('Unblock')).text, 'The user may sign in again.')
-  t.match((await admin.open(`${url}/admin?email=kurt13`)).text, 'No user has an e-mail that begins with “kurt13”.')
-  t.equal((await admin.open(`${url}/admin?after=nothing`)).status, 400)
-})
-
 t.test('a new password that is too short is refused on the page of the form', async t => {
   const visitor = new Visitor()
   await visitor.open(url)
@@ -223,33 +161,4 @@ t.test('the last sign-in method of a user stays', async t => {
 
   t.match(await visitor.send(`${url}/unlink`, { provider: 'local' }, 'same-origin'), { status: 409, text: 'This is your only way to sign in.' })
   t.equal((await visitor.send(`${url}/unlink`, { provider: 'local' }, 'cross-site')).status, 403)
-})
-
-t.test('a provider whose settings are there is shown, and signs people in', async t => {
-  const tls = await selfSigned('localhost')
-  const own = await settingsFor(t)
-  const url = `http://localhost:${own.PORT}`
-  const idp = await startOpenIdProvider(t, { redirectUris: [`${url}/auth/company/callback`], tls })
-  await startExample(t, {
-    ...own,
-    GITHUB_CLIENT_ID: 'the-id-at-github',
-    GITHUB_CLIENT_SECRET: 'the secret at github',
-    OIDC_NAME: 'company',
-    OIDC_DISCOVERY_URL: `${idp.issuer}/.well-known/openid-configuration`,
-    OIDC_CLIENT_ID: idp.clientId,
-    OIDC_CLIENT_SECRET: idp.clientSecret,
-    NODE_EXTRA_CA_CERTS: join(t.testdir({ 'ca.pem': tls.cert }), 'ca.pem')
-  })
-  const visitor = new Visitor()
-
-  const login = await visitor.open(`${url}/login`)
-  t.match(login.text, /Continue with GitHub[^]*Continue with company[^]*Continue with Development provider/)
-  const atGitHub = await fetch(`${url}/auth/github/login`, { redirect: 'manual' })
-  t.match(atGitHub.headers.get('location'), /^https:\/\/github\.com\/login\/oauth\/authorize\?client_id=the-id-at-github&/)
-
-  const redirect = await visitor.request(`${url}/auth/company/login?next=/`)
-  const callback = await idp.authorize(redirect.headers.get('location') ?? '')
-  const claims = await visitor.open(callback.href)
-  t.equal(claims.url.href, `${url}/`)
-  t.match(claims.text, /signed in with <strong>company<\/strong>[^]*ada@example\.com/)
 })

@@ -4,6 +4,7 @@ import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { LocalIdentityProvider } from '../../lib/index.js'
 import { advanceClock } from '../helpers/clock.js'
+import { isThorough } from '../helpers/thorough.js'
 import { ExampleProcess, type Settings, settingsFor, startExample } from './example-process.js'
 import { Visitor, userIdOn } from './visitor.js'
 
@@ -11,10 +12,26 @@ const ada = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'an engi
 const settings = { ...await settingsFor(t), LOCAL_IDP_SECRET: 'a secret that both of them know.', LOG_LEVEL: 'info' }
 const url = `http://localhost:${settings.PORT}`
 const local = new LocalIdentityProvider({ secret: settings.LOCAL_IDP_SECRET })
+/** It starts four processes. */
+const IN_ALL = { skip: isThorough ? false : 'in test:all' }
 const example = await startExample(t, settings)
 const userId = await register(url)
 
-t.test('with nothing configured the tool makes a link that signs in once, also when the application was started again', async t => {
+t.test('the tool makes a link that signs in once', async t => {
+  const { exitCode, output: link } = await makeLink(t, settings, 'Ada@Example.com')
+  t.equal(exitCode, 0)
+  t.equal(lifetime(link), 600)
+  t.match(link, new RegExp(`^${url}/pre-auth\\?token=[\\w.-]+\n$`))
+
+  const visitor = new Visitor()
+  t.equal((await visitor.open(link)).headers.get('cache-control'), 'no-store')
+  const claims = await visitor.press('Continue as ada@example.com')
+  t.equal(claims.url.pathname, '/')
+  t.match(claims.text, '<dt>name</dt><dd>Ada Lovelace</dd>')
+  t.match(await followLink(link), { status: 401, text: 'This link was used already' })
+})
+
+t.test('with nothing configured the tool makes a link that signs in once, also when the application was started again', IN_ALL, async t => {
   const settings = await settingsFor(t)
   const url = `http://localhost:${settings.PORT}`
   const example = await startExample(t, settings)

@@ -4,6 +4,7 @@ import { GoogleStandIn } from '../fakes/google.js'
 import { CONTOSO, FABRIKAM, MicrosoftStandIn, PERSONAL, PERSONAL_KEY } from '../fakes/microsoft.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
+import { isThorough } from '../helpers/thorough.js'
 import { appWith, checksFor, errorsIn, failurePage, providerContract, signIn, storeWith } from './contract.js'
 
 type Options = Partial<ConstructorParameters<typeof MicrosoftProvider>[0]>
@@ -352,10 +353,10 @@ t.test('new keys are picked up by every tenant, with one download', async t => {
   t.equal(entra.backChannelRequests().filter(request => request.endsWith('/keys')).length, 2)
 })
 
-t.test('sixty people who sign in while the keys change all come in, with one more download', async t => {
+t.test('many people who sign in while the keys change all come in, with one more download', async t => {
   const { entra, app } = await startWithNewKeys(t)
 
-  const landings = await Promise.all(Array.from({ length: 60 }, async () => signIn(new Browser(app), entra, 'microsoft')))
+  const landings = await Promise.all(Array.from({ length: isThorough ? 60 : 10 }, async () => signIn(new Browser(app), entra, 'microsoft')))
 
   t.ok(landings.every(({ headers }) => headers.location === '/'))
   t.equal(entra.backChannelRequests().filter(request => request.endsWith('/keys')).length, 2)

@@ -7,6 +7,7 @@ import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
+import { isThorough } from '../helpers/thorough.js'
 
 const ADA = { email: 'ada@example.com', password: 'the right password' }
 const ATTACKER = '203.0.113.7'
@@ -58,10 +59,10 @@ async function countAdmitted (attempts: number, attempt: (index: number) => Prom
   return admitted
 }
 
-t.test('attack 41: twenty of 1,000 tries at one account get through', async t => {
+t.test('attack 41: twenty of many tries at one account get through', async t => {
   const app = await start(t)
   const statuses: number[] = []
-  for (let index = 0; index < 1000; index++) statuses.push((await tryToLogIn(app, { password: `guess number ${index}` })).statusCode)
+  for (let index = 0; index < (isThorough ? 1000 : 100); index++) statuses.push((await tryToLogIn(app, { password: `guess number ${index}` })).statusCode)
 
   t.strictSame(statuses.slice(0, 21), [...Array(20).fill(401), 429])
   t.ok(statuses.slice(20).every(status => status === 429))
@@ -87,9 +88,9 @@ t.test('attack 41: a client that is turned away is told for how long', async t =
   t.ok(page.headers['retry-after'])
 })
 
-t.test('attack 41: three hundred of 1,000 tries at as many accounts get through', async t => {
+t.test('attack 41: three hundred of many tries at as many accounts get through', async t => {
   const app = await start(t)
-  t.equal(await countAdmitted(1000, index => tryToLogIn(app, { email: `somebody-${index}@example.com` })), 300)
+  t.equal(await countAdmitted(isThorough ? 1000 : 350, index => tryToLogIn(app, { email: `somebody-${index}@example.com` })), 300)
 })
 
 const WAYS_AROUND: Record<string, (index: number) => Attempt> = {

@@ -10,6 +10,7 @@ import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openi
 import { Browser } from '../helpers/browser.js'
 import { listen } from '../helpers/loopback.js'
 import { signInAt } from '../helpers/own-provider.js'
+import { some } from '../helpers/thorough.js'
 import { type AppUnderAttack, assertRefused, assertSignsIn, withEverySessionStore } from '../helpers/under-attack.js'
 
 const OWN_RSA = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -123,7 +124,7 @@ const SECRETS: Record<string, (fake: FakeOpenIdProvider) => string | Buffer> = {
 }
 refusesEach(
   'attack 10',
-  Object.fromEntries(Object.entries(SECRETS).map(([name, secretOf]) => [
+  Object.fromEntries(some(Object.entries(SECRETS), 4).map(([name, secretOf]) => [
     `signed by HS256 with ${name}`,
     token({ alg: 'HS256' }, fake => hmac(secretOf(fake)))
   ]))
@@ -232,7 +233,7 @@ refusesClaims('attack 11', ({ issuer }) => ({
   'of another issuer (oidcc-client-test-invalid-iss)': { iss: 'https://evil.example' },
   'with a slash behind its issuer': { iss: `${issuer}/` },
   'with its issuer in a list': { iss: [issuer] },
-  ...Object.fromEntries([undefined, null, '', 7].map(iss => [`with ${JSON.stringify(iss) ?? 'no'} iss`, { iss }])),
+  ...Object.fromEntries(some([undefined, null, '', 7], 2).map(iss => [`with ${JSON.stringify(iss) ?? 'no'} iss`, { iss }])),
   'for another audience (oidcc-client-test-invalid-aud)': { aud: 'another-app' },
   'for a list of others': { aud: ['another-app'] },
   'for this application and another, without azp': { aud: [ME, 'another-app'] },
@@ -241,18 +242,26 @@ refusesClaims('attack 11', ({ issuer }) => ({
   'for another, with our azp': { aud: 'another-app', azp: ME },
   'for an audience that begins like ours': { aud: `${ME} another-app` },
   'for our audience in upper case': { aud: ME.toUpperCase() },
-  ...Object.fromEntries([undefined, null, '', [], [[ME]], { [ME]: true }, true].map(aud => [`for ${JSON.stringify(aud) ?? 'no'} audience`, { aud }])),
+  ...Object.fromEntries(some(
+    [undefined, null, '', [], [[ME]], { [ME]: true }, true],
+    2
+  ).map(aud => [`for ${JSON.stringify(aud) ?? 'no'} audience`, { aud }])),
   'with the azp of another': { azp: 'another-app' },
-  ...Object.fromEntries(['', null, [ME], 7].map(azp => [`with ${JSON.stringify(azp)} for azp`, { azp }])),
+  ...Object.fromEntries(some(['', null, [ME], 7], 2).map(azp => [`with ${JSON.stringify(azp)} for azp`, { azp }])),
   'that has expired': { exp: now() - 31 },
-  ...Object.fromEntries([undefined, null, '9999999999', 0, -1, [9999999999]].map(exp => [`with ${JSON.stringify(exp) ?? 'no'} exp`, { exp }])),
+  ...Object.fromEntries(some(
+    [undefined, null, '9999999999', 0, -1, [9999999999]],
+    2
+  ).map(exp => [`with ${JSON.stringify(exp) ?? 'no'} exp`, { exp }])),
   'that is issued in an hour': { iat: now() + 3600 },
   'without iat (oidcc-client-test-missing-iat)': { iat: undefined },
   ...Object.fromEntries([null, '0', {}].map(iat => [`with ${JSON.stringify(iat)} iat`, { iat }])),
   'that is good in an hour': { nbf: now() + 3600 },
   'that is good from a day in words': { nbf: 'today' },
   'without sub (oidcc-client-test-missing-sub)': { sub: undefined },
-  ...Object.fromEntries(['', null, 0, 7, true, ['ada'], { id: 'ada' }, 'ada\0', 'ada\ud800'].map(sub => [`with ${JSON.stringify(sub)} for sub`, { sub }])),
+  ...Object.fromEntries([
+    '', 'ada\0', 'ada\ud800', ...some([null, 0, 7, true, ['ada'], { id: 'ada' }], 3)
+  ].map(sub => [`with ${JSON.stringify(sub)} for sub`, { sub }])),
   'with 256 characters of sub': { sub: 'a'.repeat(256) },
   'with the hash of another access token': { at_hash: 'h3xmplQ9tK0b1cd2ef3gHw' },
   ...Object.fromEntries(['', null, ['h3xmplQ9tK0b1cd2ef3gHw'], true].map(hash => [`with ${JSON.stringify(hash)} for at_hash`, { at_hash: hash }]))
@@ -331,10 +340,10 @@ function claimsAddress (fake: FakeOpenIdProvider, flag: string | null): void {
   )
 }
 
-for (const flag of [
+for (const flag of some([
   '"false"', '"TRUE"', '"True"', '"true "', '1', '"1"', '"yes"', '[]', '[true]', '{}', '{"valueOf":true}', 'false',
   'null', null, 'true,"email_verified":"false"'
-]) {
+], 2)) {
   against(`attack 18: email_verified ${flag ?? 'absent'} does not open the account that has the address`, async (t, fake, target) => {
     claimsAddress(fake, flag)
     await assertRefused(t, target, 'fake', 'account_exists', consent(fake))

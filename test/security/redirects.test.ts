@@ -13,7 +13,7 @@ import { Browser } from '../helpers/browser.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
 import { foreignTargets, ownTargets } from '../helpers/redirect-targets.js'
 import { SOME_SESSION_STORES } from '../helpers/session-stores.js'
-import { isThorough } from '../helpers/thorough.js'
+import { isThorough, some } from '../helpers/thorough.js'
 
 const BASE_URL = 'https://app.example'
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
@@ -22,9 +22,8 @@ const WRONG = { ...ADA, password: 'wrong horse' }
  * Takes some of the targets in `npm test`: here they pass through the routes; test/http/ has all of
  * them judged.
  */
-const some = <T>(targets: readonly T[]): T[] => targets.filter((_, index) => isThorough || index % 4 === 0)
-const FOREIGN = some(foreignTargets(BASE_URL))
-const OWN = some(ownTargets(BASE_URL))
+const FOREIGN = some(foreignTargets(BASE_URL), 8)
+const OWN = some(ownTargets(BASE_URL), 4)
 /** Where a browser ends up that is sent to a target after a success. */
 const DESTINATIONS = [...FOREIGN.map(target => [target, '/'] as const), ...OWN]
 
@@ -518,7 +517,10 @@ async function selfPortrait (app: FastifyInstance, fake: FakeOpenIdProvider, hea
 
 const SESSION_COOKIE = { name: 'svc_session', path: '/', httpOnly: true, secure: true, sameSite: 'Lax' }
 
-for (const [trust, server] of TRUST) {
+// In `npm test` each header meets an application that trusts a proxy.
+for (const [index, [trust, server]] of TRUST.entries()) {
+  const poisons = [...some(POISONS.slice(0, -1), 3, index), ELSEWHERE]
+
   t.test(`attack 30: with trustProxy ${trust} redirect URI, Location and cookie flags come from baseUrl`, async t => {
     const fake = await startFakeOpenIdProvider(t)
     fake.profile = { sub: 'bob', email: 'bob@example.com', email_verified: true }
@@ -531,7 +533,7 @@ for (const [trust, server] of TRUST) {
       [303, '/', [SESSION_COOKIE]], [303, '/page', [SESSION_COOKIE]], [401, undefined, []],
       [303, '/sign-in?error=invalid', []], [403, undefined, []], [303, '/', []]
     ])
-    for (const headers of POISONS) {
+    for (const headers of poisons) {
       t.strictSame(await selfPortrait(app, fake, headers), clean, JSON.stringify(headers))
       t.strictSame(await selfPortrait(app, fake, {}), clean, `a clean request after ${JSON.stringify(headers)}`)
     }
@@ -542,7 +544,7 @@ for (const [trust, server] of TRUST) {
     const clean = { host: 'app.example', accept: 'text/html' }
     const login = async (fields: Record<string, string>, headers: Record<string, string>) => new Browser(app).submit('/auth/local/login', fields, headers)
 
-    for (const headers of POISONS) {
+    for (const headers of poisons) {
       const poisoned = [
         await login({ ...ADA, next: 'http://evil.test/page' }, { ...clean, ...headers }),
         await login(WRONG, { ...clean, ...headers, referer: 'http://evil.test/sign-in' })
@@ -704,7 +706,8 @@ for (const [name, routerOptions, known] of isThorough ? ROUTERS : ROUTERS.slice(
       const before = await principalIn(victim)
       t.match(before, { claims: { email: ADA.email } })
       const form = new URLSearchParams({ email: 'mallory@example.com', password: 'the password of Mallory', token: 'x' }).toString()
-      const posts = [...LOCAL_ROUTES.map(route => `${prefix}/local/${route}`), '/account'].flatMap(spellings).concat(prefix === '/auth' ? known : [])
+      // In `npm test` one route of the plugin stands for all.
+      const posts = [...some(LOCAL_ROUTES, LOCAL_ROUTES.length).map(route => `${prefix}/local/${route}`), '/account'].flatMap(spellings).concat(prefix === '/auth' ? known : [])
       const reached = new Set<string>()
       const wrong: unknown[] = []
 
@@ -739,12 +742,12 @@ for (const [name, routerOptions, known] of isThorough ? ROUTERS : ROUTERS.slice(
       t.strictSame(wrong, [], 'a callback that was not asked for is refused')
 
       let linking = 0
-      await forEach(spellings(`${prefix}/a/login`).flatMap(path => [
+      await forEach(some(spellings(`${prefix}/a/login`).flatMap(path => [
         `${path}${path.includes('?') ? '&' : '?'}link=true`,
         `${path};link=true`,
         `${path}?x=1;link=true`,
         `${path}?%6cink=true`
-      ]), async path => {
+      ]), 3), async path => {
         const own = await sendRaw(app, 'GET', path, { ...NAVIGATION, cookie })
         const anonymous = await sendRaw(app, 'GET', path, NAVIGATION)
         const foreign = await sendRaw(app, 'GET', path, { ...NAVIGATION, cookie, 'sec-fetch-site': 'cross-site' })
