@@ -62,6 +62,7 @@ const SOME_ENGINES = [
   'Drizzle on node-postgres'
 ]
 const PROCESSES = isThorough ? 20 : 4
+const ROUNDS = isThorough ? 20 : 4
 /** What a process with a store needs only when it is called: loaded before, many processes get to the tables at the same moment. */
 const LOADED_BEFORE = ['--import', new URL('../../lib/store/postgres/open.ts', import.meta.url).href]
 
@@ -726,7 +727,7 @@ t.test('operations on the same user do not deadlock', async t => {
     await Promise.all(users.map(user => stores[0]?.createUser(user)))
 
     const outcomes: unknown[] = []
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       const turns = stores.flatMap((store, lane) => users.flatMap((user, whose) => {
         return all.map((_, turn) => ({ store, user, turn: turn * (lane + 2) + whose + round }))
       }))
