@@ -27,6 +27,7 @@ export const ERRORS = {
   user_in_use: [409, 'Data of this application still refers to the user; delete that data first.'],
   not_found: [404, 'There is nothing at this path; check its spelling and the method of the request.'],
   blocked: [403, 'This account is blocked; ask the operator of this application.'],
+  unverified: [403, 'The e-mail address of this account is not confirmed yet; follow the link that was sent to it.'],
   unsupported: [501, 'The store of this application cannot do this.'],
   unknown_user: [404, 'No user has this id.'],
   invalid_claims: [400, 'The claims must be a plain JSON object without reserved names.'],

@@ -31,6 +31,9 @@ export type { Caller } from './local/fair-queue.js'
 export {
   LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck, type RegistrationPolicy
 } from './local/identity-provider.js'
+export type {
+  AccountNotice, LinkMail, LinkMailKind, Mail, MailChoices, MailOrigin, MailPages, NoticeMail, NoticeMailKind, SendMail
+} from './local/mail.js'
 export type { Argon2Options } from './local/argon2-cost.js'
 export type { PasswordVerdict } from './local/password.js'
 export type { ExtraClaims } from './local/token.js'

@@ -7,6 +7,7 @@ import { SignedRequests } from './flows/signed-requests.js'
 import type { OriginRules } from './http/own-origin.js'
 import { ANY_ORIGIN, publicPath, sameOriginPath } from './http/redirects.js'
 import { LocalIdentityProvider } from './local/identity-provider.js'
+import type { MailPages } from './local/mail.js'
 import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
 import { type RateLimitOptions, type ResolvedRateLimits, checkedRateLimit } from './rate-limits.js'
@@ -91,6 +92,8 @@ export interface ResolvedOptions extends SignInRules, OriginRules {
   readonly loginPage: string | null
   /** The page for a further proof as browsers see it. */
   readonly reauthenticatePage: string | null
+  /** Pages of the application for links in mails, as browsers see them; null without mails. */
+  readonly mailPages: Readonly<Record<keyof MailPages, string | null>> | null
   /** Signs and verifies the requests of `app.auth.signInUrl`. */
   readonly signedRequests: SignedRequests
   /** The limits of attempts; null for none. */
@@ -147,13 +150,15 @@ export function resolveOptions (
   const providers = checkedProviders(options.providers ?? [])
   const prefix = checkedPrefix(options.prefix ?? DEFAULT_PREFIX, around.prefix ?? '')
   const baseUrl = checkedBaseUrl(options.baseUrl, providers)
+  const local = checkedLocal(options.local)
   const session = around.session === true
     ? noSession(options.session)
     : checkedSession(options.session, [prefix, publicPath(prefix, baseUrl)])
   return Object.freeze({
     baseUrl,
     providers,
-    local: checkedLocal(options.local),
+    local,
+    mailPages: checkedMailPages(local, baseUrl),
     store: checkedStore(options.store ?? new MemoryAuthStore()),
     session,
     signedRequests: new SignedRequests(session?.secret),
@@ -239,6 +244,26 @@ function checkedLocal (local: unknown): LocalIdentityProvider | null {
   return local
 }
 
+/** Checks what the mails of the local provider need of the plugin. */
+function checkedMailPages (
+  local: LocalIdentityProvider | null,
+  baseUrl: string | null
+): ResolvedOptions['mailPages'] {
+  if (local?.mail == null) return null
+  if (baseUrl === null) {
+    throw new OptionsError('baseUrl is required with sendMail of the LocalIdentityProvider, because the links in ' +
+      'mails begin with it; set it to the public URL of the application, such as https://app.example')
+  }
+  const { pages } = local.mail
+  const page = (name: keyof MailPages): string | null => checkedPage(`local.pages.${name}`, pages[name], baseUrl)
+  return Object.freeze({
+    register: page('register'),
+    resetPassword: page('resetPassword'),
+    verifyEmail: page('verifyEmail'),
+    changeEmail: page('changeEmail')
+  })
+}
+
 function checkedStore (store: unknown): AuthStore {
   if (!isStore(store)) {
     throw new OptionsError('store must be an AuthStore, such as new SqlAuthStore(); ' +
@@ -315,7 +340,7 @@ function checkedHook<Hook extends (...args: never[]) => unknown> (hook: unknown,
   return hook
 }
 
-function checkedPage (name: 'loginPage' | 'reauthenticatePage', page: unknown, baseUrl: string | null): string | null {
+function checkedPage (name: string, page: unknown, baseUrl: string | null): string | null {
   if (page === undefined) return null
   const path = sameOriginPath(page, ANY_ORIGIN)
   if (path === null || path !== page) {

@@ -7,8 +7,10 @@ import { hashing } from './local/hashing.js'
 import type { LocalIdentityProvider } from './local/identity-provider.js'
 import type { TokenClaims } from './local/token-claims.js'
 import { type AuthPluginOptions, DEFAULT_PREFIX, resolveOptions } from './options.js'
+import { publicPath } from './http/redirects.js'
 import { mountExternalRoutes } from './routes/external.js'
 import { setUpRateLimits } from './routes/limits.js'
+import { Mailer } from './routes/mailer.js'
 import { documentRoutes } from './routes/openapi.js'
 import { Pages } from './routes/pages.js'
 import { mountPasswordRoutes } from './routes/password.js'
@@ -70,6 +72,9 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   app.addHook('onRequest', watchSession)
 
   const auth = new Auth(options, app.log)
+  const mailer = local?.mail == null || baseUrl === null
+    ? null
+    : new Mailer(local.mail, new URL(publicPath(`${options.prefix}/`, baseUrl), baseUrl))
   app.decorate('auth', auth)
   app.decorate('authProviders', Object.freeze(providers.map(provider => provider.name)))
   app.decorate('localIdp', local)
@@ -94,7 +99,8 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
         signedRequests: options.signedRequests,
         pages,
         limits: await setUpRateLimits(scope, options.rateLimit),
-        channel: auth.channel
+        channel: auth.channel,
+        mailer
       }
       for (const provider of providers) mountExternalRoutes(context, provider)
       if (local !== null) mountPasswordRoutes(context, local)
@@ -106,7 +112,10 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     afterReady(scope, () => [() => hashing.preload(), preloadStore, ...compilations])
   }, { prefix: given.prefix ?? DEFAULT_PREFIX })
 
-  app.addHook('onClose', async () => { await store.close() })
+  app.addHook('onClose', async () => {
+    await mailer?.drain()
+    await store.close()
+  })
 }
 
 /**

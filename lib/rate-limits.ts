@@ -32,6 +32,13 @@ export interface RateLimitOptions {
    */
   reauthenticate?: number
   /**
+   * Mails that one address asks for; default 30. Beyond that, each mailbox gets one mail a minute
+   * and five an hour that were asked for: further ones are answered alike and not sent.
+   */
+  mail?: number
+  /** Tokens from mails that one address sends; default 60. */
+  code?: number
+  /**
    * A store class as @fastify/rate-limit takes it, for several machines; default the memory of the
    * process.
    */
@@ -52,7 +59,9 @@ export interface RateLimitStore {
 }
 
 /** The limits by name, with the attempts that each allows within `timeWindow` by default. */
-const LIMITS = { login: 300, account: 20, start: 300, register: 60, callback: 300, reauthenticate: 10 } as const
+const LIMITS = {
+  login: 300, account: 20, start: 300, register: 60, callback: 300, reauthenticate: 10, mail: 30, code: 60
+} as const
 
 const DEFAULTS = {
   timeWindow: 15 * 60 * 1000,

@@ -25,6 +25,7 @@ const STATUS_BY_CODE: Record<AuthErrorCode, number> = {
   last_link: 409,
   user_in_use: 409,
   blocked: 403,
+  unverified: 403,
   unsupported: 501,
   not_found: 404,
   unknown_user: 404,

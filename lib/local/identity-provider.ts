@@ -4,6 +4,8 @@ import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { secretsOf } from '../secrets.js'
 import { type Argon2Options, argon2Cost } from './argon2-cost.js'
 import type { Caller } from './fair-queue.js'
+import { type MailChoices, type MailOptions, type MailPages, type SendMail, checkedMailOptions } from './mail.js'
+import { MailTokens } from './mail-token.js'
 import { PasswordHasher, type PasswordVerdict } from './password.js'
 import { type ExtraClaims, TokenIssuer } from './token.js'
 import type { TokenClaims, TokenUse } from './token-claims.js'
@@ -20,6 +22,13 @@ export interface RegistrationPolicy {
    * Whether the form may set the claim `email_verified`; default false. Linking never relies on it.
    */
   emailVerified?: boolean
+  /**
+   * When the address of a new account is confirmed, by a link sent to it; all but `later` need
+   * `sendMail`. `later` (default): the user is signed in at once. `required`: they sign in once the
+   * address is confirmed. `first`: the form takes the address alone, and the link in the mail leads
+   * to the form for name and password, so that no account exists whose address is not confirmed.
+   */
+  verify?: 'later' | 'required' | 'first'
 }
 
 /**
@@ -29,6 +38,12 @@ export interface RegistrationPolicy {
 export type PasswordCheck = (
   password: string, context: { email: string }
 ) => boolean | string | Promise<boolean | string>
+
+/** How a {@link LocalIdentityProvider} sends mails. */
+export interface LocalMail extends MailOptions {
+  /** Issues and verifies the tokens in the links. */
+  readonly tokens: MailTokens
+}
 
 /** Options of a {@link LocalIdentityProvider}. */
 export interface LocalIdentityProviderOptions {
@@ -56,9 +71,23 @@ export interface LocalIdentityProviderOptions {
   } | undefined
   /** The claims that the registration form may set; `false` mounts no register route. */
   registration?: false | RegistrationPolicy | undefined
+  /**
+   * Sends the mails of the plugin: links that confirm an address or choose a new password, and
+   * notices. Without it, the routes that need mails are not mounted. The plugin then needs
+   * `baseUrl`.
+   */
+  sendMail?: SendMail | undefined
+  /** Which mails are sent besides those with a link. */
+  mails?: MailChoices | undefined
+  /** Pages of the application in place of those of the plugin. */
+  pages?: MailPages | undefined
 }
 
-const KNOWN_OPTIONS = ['secret', 'signingKey', 'issuer', 'ttl', 'argon2', 'password', 'registration']
+const KNOWN_OPTIONS = [
+  'secret', 'signingKey', 'issuer', 'ttl', 'argon2', 'password', 'registration', 'sendMail', 'mails', 'pages'
+]
+
+const VERIFY: readonly unknown[] = ['later', 'required', 'first'] satisfies Array<RegistrationPolicy['verify']>
 
 /**
  * The built-in identity provider for passwords and tokens. Needs no server, so command line tools
@@ -80,6 +109,8 @@ export class LocalIdentityProvider {
   readonly registration: Required<RegistrationPolicy> | null
   /** The published JWK Set of `signingKey` (RFC 7517 section 5); null with a secret. */
   readonly jwks: { readonly keys: readonly PublicJwk[] } | null
+  /** How mails are sent; null without `sendMail`. */
+  readonly mail: LocalMail | null
   readonly #passwords: PasswordHasher
   readonly #tokens: TokenIssuer
   readonly #check: PasswordCheck
@@ -107,6 +138,11 @@ export class LocalIdentityProvider {
     const keys = tokenKeys(options)
     this.jwks = keys.published === null ? null : Object.freeze({ keys: keys.published })
     this.#tokens = new TokenIssuer(issuer, keys)
+    this.mail = localMail(options, issuer)
+    const { verify } = this.registration ?? {}
+    if (this.mail === null && verify !== undefined && verify !== 'later') {
+      throw new OptionsError(`registration.verify: '${verify}' needs sendMail, which sends the links`)
+    }
   }
 
   /**
@@ -204,14 +240,25 @@ function tokenKeys ({ secret, signingKey }: LocalIdentityProviderOptions): Token
   return keysOfSigningKey(signingKey)
 }
 
+function localMail (options: LocalIdentityProviderOptions, issuer: string): LocalMail | null {
+  const mail = checkedMailOptions(options)
+  if (mail === null) return null
+  const secrets = options.signingKey === undefined
+    ? secretsOf(options.secret, 'secret', 'LOCAL_IDP_SECRET')
+    : secretsOf(undefined, 'the secret of mails, which sendMail needs beside signingKey,', 'SVC_AUTH_DATA_SECRET')
+  return Object.freeze({ ...mail, tokens: new MailTokens(issuer, secrets) })
+}
+
 function registrationPolicy (registration: unknown): Required<RegistrationPolicy> | null {
   if (registration === false) return null
   const given = isPlainObject(registration) ? registration : { unknown: registration }
-  const { roles = [], emailVerified = false, ...unknown } = given
-  if (Object.keys(unknown).length > 0 || typeof emailVerified !== 'boolean' || !isStringList(roles)) {
-    throw new OptionsError('registration must be false or { roles: string[], emailVerified: boolean }')
+  const { roles = [], emailVerified = false, verify = 'later', ...unknown } = given
+  const isKnown = Object.keys(unknown).length === 0 && isVerify(verify)
+  if (!isKnown || typeof emailVerified !== 'boolean' || !isStringList(roles)) {
+    throw new OptionsError('registration must be false or ' +
+      "{ roles: string[], emailVerified: boolean, verify: 'later', 'required' or 'first' }")
   }
-  return { roles: [...roles], emailVerified }
+  return { roles: [...roles], emailVerified, verify }
 }
 
 function assertObject (options: unknown): void {
@@ -229,6 +276,10 @@ function passwordCheck (password: unknown): PasswordCheck {
 
 function isPasswordCheck (check: unknown): check is PasswordCheck {
   return typeof check === 'function'
+}
+
+function isVerify (value: unknown): value is Required<RegistrationPolicy>['verify'] {
+  return VERIFY.includes(value)
 }
 
 function isStringList (value: unknown): value is string[] {

@@ -4,6 +4,7 @@ import type { SignInRules } from '../flows/sign-in-rules.js'
 import type { SignedRequests } from '../flows/signed-requests.js'
 import type { OriginRules } from '../http/own-origin.js'
 import type { RateLimits } from './limits.js'
+import type { Mailer } from './mailer.js'
 import type { Pages } from './pages.js'
 
 /**
@@ -25,4 +26,6 @@ export interface RouteContext extends OriginRules {
   readonly limits: RateLimits
   /** `app.auth.channel`. */
   readonly channel: AuthChannel
+  /** Sends mails; null without the option `sendMail`. */
+  readonly mailer: Mailer | null
 }

@@ -14,7 +14,17 @@ import { principalOf } from '../session/record.js'
 type Limit = (request: FastifyRequest) => Promise<void>
 
 /** The limits of the routes, by name. */
-export type RateLimits = Readonly<Record<Limited, Limit>>
+export type RateLimits = Readonly<Record<Limited, Limit>> & {
+  /**
+   * Counts a mail to an address in canonical form, whether or not an account has it.
+   *
+   * @returns whether it may be sent
+   */
+  readonly mayMail: (request: FastifyRequest, email: string) => Promise<boolean>
+}
+
+/** The mails that one mailbox gets at most, each within a number of milliseconds. */
+const MAILBOX_LIMITS = [{ max: 1, timeWindow: 60_000 }, { max: 5, timeWindow: 60 * 60_000 }]
 
 /** What a limit counts by. */
 interface Key {
@@ -45,26 +55,34 @@ export async function setUpRateLimits (
   scope: FastifyInstance,
   options: ResolvedRateLimits | null
 ): Promise<RateLimits> {
-  const limit = options === null ? () => unlimited : await limitFactory(scope, options)
+  const { limit, mayMail } = options === null ? UNLIMITED : await limitFactory(scope, options)
   return {
     login: limit('login'),
     account: limit('account', { and: emailIn }),
     start: limit('start'),
     register: limit('register'),
     callback: limit('callback'),
-    reauthenticate: limit('reauthenticate', { alone: userIn })
+    reauthenticate: limit('reauthenticate', { alone: userIn }),
+    mail: limit('mail'),
+    code: limit('code'),
+    mayMail
   }
 }
 
-async function unlimited (): Promise<void> {}
+interface Limits {
+  limit: LimitFactory
+  mayMail: RateLimits['mayMail']
+}
 
-async function limitFactory (scope: FastifyInstance, options: ResolvedRateLimits): Promise<LimitFactory> {
-  const { timeWindow, network, store } = options
+const UNLIMITED: Limits = { limit: () => async () => {}, mayMail: async () => true }
+
+async function limitFactory (scope: FastifyInstance, options: ResolvedRateLimits): Promise<Limits> {
+  const { timeWindow: ownWindow, network, store } = options
   if (!scope.hasDecorator('createRateLimit')) {
     await scope.register(fastifyRateLimit, { global: false, ...(store !== undefined && { store }) })
   }
 
-  const counter = (max: number, keyOf: (request: FastifyRequest) => string): Limit => {
+  const counter = (max: number, keyOf: (request: FastifyRequest) => string, timeWindow = ownWindow): Limit => {
     // All settings, because the application may have registered the plugin with other defaults.
     const settings: RateLimitOptions = {
       max,
@@ -87,7 +105,21 @@ async function limitFactory (scope: FastifyInstance, options: ResolvedRateLimits
 
   const inPatience = (count: Limit): Limit => request => inTime(PATIENCE_MS, count(request), 'the store of counts')
 
-  return (name, { and: partOf = () => '', alone } = {}) => {
+  const mailboxes = new WeakMap<FastifyRequest, string>()
+  const mailboxLimits = MAILBOX_LIMITS.map(({ max, timeWindow }) =>
+    inPatience(counter(max, request => `svc-auth-mailbox-${timeWindow}:${mailboxes.get(request)}`, timeWindow)))
+  const mayMail = async (request: FastifyRequest, email: string): Promise<boolean> => {
+    mailboxes.set(request, email)
+    try {
+      for (const count of mailboxLimits) await count(request)
+      return true
+    } catch (error) {
+      if (error instanceof AuthError && error.code === 'rate_limited') return false
+      throw error
+    }
+  }
+
+  const limit: LimitFactory = (name, { and: partOf = () => '', alone } = {}) => {
     if (alone !== undefined) return inPatience(counter(options[name], request => `svc-auth-${name}:${alone(request)}`))
     const countAddress = counter(options[name], request => `svc-auth-${name}:${addressOf(request)}${partOf(request)}`)
     const countNetwork = counter(
@@ -100,6 +132,7 @@ async function limitFactory (scope: FastifyInstance, options: ResolvedRateLimits
       if (isIPv6(addressOf(request))) await countNetwork(request)
     })
   }
+  return { limit, mayMail }
 }
 
 /**

@@ -1,0 +1,156 @@
+import { isPlainObject } from '../claims.js'
+import { OptionsError } from '../errors.js'
+
+/** The request that caused a mail. A copy, because mails are sent after the answer. */
+export interface MailOrigin {
+  /** Fastify's `request.id`. */
+  requestId: string
+  /** Fastify's `request.ip`. */
+  ip: string
+  /** The header `User-Agent`, at most 256 characters; null without one. */
+  userAgent: string | null
+  /** The header `Accept-Language`, at most 256 characters; null without one. */
+  language: string | null
+}
+
+/** What all mails have. */
+interface AnyMail {
+  /** The recipient, in canonical form. */
+  to: string
+  /** The request that caused the mail. */
+  about: MailOrigin
+}
+
+/** A mail with a link that its reader follows. */
+export interface LinkMail extends AnyMail {
+  /**
+   * `register`: choose a password, then the account is created. `verify-email`: confirm the address
+   * of a new account, or say that another person created it. `reset-password`: choose a new
+   * password. `change-email`: confirm the new address of an account.
+   */
+  kind: LinkMailKind
+  /** The link; it begins with `baseUrl`. */
+  url: string
+  /** The token in the link. */
+  token: string
+  /** Seconds until the link expires. */
+  expiresIn: number
+}
+
+/** A mail without a link that acts. */
+export interface NoticeMail extends AnyMail {
+  /**
+   * `exists`: a registration with the address of an account. `unknown-address`: a forgotten
+   * password with an address that no account has. `password-changed`, `email-changed` (to the old
+   * address) and `email-change-requested` (to the old address): notices about an account.
+   */
+  kind: NoticeMailKind
+  url: null
+  token: null
+  expiresIn: null
+}
+
+/** A mail to send. */
+export type Mail = LinkMail | NoticeMail
+
+/** The kinds of mails with a link, with the seconds that the link lives. */
+export const LINK_LIFETIMES = {
+  register: 24 * 60 * 60,
+  'verify-email': 24 * 60 * 60,
+  'reset-password': 30 * 60,
+  'change-email': 30 * 60
+} as const
+
+/** The kinds of mails with a link. */
+export type LinkMailKind = keyof typeof LINK_LIFETIMES
+
+/** Notices about a change of an account: option `mails.notices` turns them off. */
+export type AccountNotice = 'password-changed' | 'email-changed' | 'email-change-requested'
+
+/** The kinds of mails without a link. */
+export type NoticeMailKind = AccountNotice | 'exists' | 'unknown-address'
+
+/**
+ * Sends a mail, and rejects when it could not. Called after the request was answered, so it never
+ * delays or fails an answer. The text of the mail is the application's.
+ */
+export type SendMail = (mail: Mail) => void | Promise<void>
+
+/** Which mails are sent besides those with a link. */
+export interface MailChoices {
+  /** Whether a forgotten password with an unknown address sends a mail there; default false. */
+  unknownAddress?: boolean
+  /** Whether users are told about changes of their account; default true. */
+  notices?: boolean
+}
+
+/**
+ * Pages of the application in place of those of the plugin. The link in a mail redirects to them
+ * with the query parameter `token`; their forms post it to the route of the same name.
+ */
+export interface MailPages {
+  /** The page that registers: name and password. */
+  register?: string
+  /** The page that asks for the new password. */
+  resetPassword?: string
+  /** The page that confirms an address. */
+  verifyEmail?: string
+  /** The page that confirms a new address. */
+  changeEmail?: string
+}
+
+/** The options of mails with their defaults. */
+export interface MailOptions {
+  readonly sendMail: SendMail
+  readonly choices: Readonly<Required<MailChoices>>
+  /** Paths of the application, which the plugin checks; absent for a page of the plugin. */
+  readonly pages: Readonly<MailPages>
+}
+
+const CHOICES = { unknownAddress: false, notices: true } as const satisfies Required<MailChoices>
+const PAGES: readonly string[] =
+  ['register', 'resetPassword', 'verifyEmail', 'changeEmail'] satisfies Array<keyof MailPages>
+
+/**
+ * Checks the options of mails.
+ *
+ * @returns null without `sendMail`
+ * @throws OptionsError naming the option
+ */
+export function checkedMailOptions (
+  { sendMail, mails, pages }: { sendMail?: unknown, mails?: unknown, pages?: unknown }
+): MailOptions | null {
+  if (sendMail === undefined) {
+    if (mails === undefined && pages === undefined) return null
+    throw new OptionsError(`${mails === undefined ? 'pages' : 'mails'} needs sendMail, which sends the mails`)
+  }
+  if (!isSendMail(sendMail)) {
+    throw new OptionsError('sendMail must be a function ({ kind, to, url, token, expiresIn, about }) => Promise<void>')
+  }
+  if (!isChoices(mails ?? {})) {
+    throw new OptionsError('mails must be { unknownAddress: boolean, notices: boolean }')
+  }
+  if (!arePages(pages ?? {})) {
+    throw new OptionsError(`pages must be { ${PAGES.join(', ')}: paths of this application }, ` +
+      "such as { resetPassword: '/new-password' }")
+  }
+  return Object.freeze({
+    sendMail,
+    choices: Object.freeze({ ...CHOICES, ...Object(mails) }),
+    pages: Object.freeze({ ...Object(pages) })
+  })
+}
+
+function isSendMail (value: unknown): value is SendMail {
+  return typeof value === 'function'
+}
+
+function isChoices (value: unknown): boolean {
+  return isPlainObject(value) &&
+    Object.entries(value).every(([name, choice]) => Object.hasOwn(CHOICES, name) && typeof choice === 'boolean')
+}
+
+function arePages (value: unknown): boolean {
+  return isPlainObject(value) &&
+    Object.entries(value).every(([name, page]) => PAGES.includes(name) && typeof page === 'string')
+}
