@@ -1,51 +1,12 @@
-import { setTimeout } from 'node:timers/promises'
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import { AuthError } from '../errors.js'
 import { login, register } from '../flows/local.js'
 import { reauthenticate } from '../flows/reauthentication.js'
 import { wantsJson } from '../http/accept.js'
-import type { Caller } from '../local/fair-queue.js'
-import { hashing } from '../local/hashing.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
-import { answerFailure } from './answers.js'
 import type { RouteContext } from './context.js'
-import { addressOf } from './limits.js'
+import { callerOf, email, filledIn, formAnswers, ownFields, refuseWhenBusy } from './password-forms.js'
 import {
   FORM_OR_JSON, NOTHING, SESSION, type SchemaTypes, errorNext, isChecked, next, redirect, refusals, signedIn, tags
 } from './schema-parts.js'
-
-/**
- * The pause before `busy` is answered. Clients that try again at once take time from the sign-ins
- * under way.
- */
-const PAUSE_MS = 1000
-
-/**
- * The number of requests that may pause at a time, because each takes memory; others are refused at
- * once.
- */
-const MAX_PAUSED = 1024
-
-const email = {
-  type: 'string',
-  maxLength: 65_536,
-  description: 'At most 254 characters when it is trimmed'
-} as const
-
-/**
- * Fields of the application's form, for its hook `onSignIn`. Bounded, because bodies wait in memory
- * for the hash.
- */
-const ownFields = {
-  description: 'At most 32 fields, with names of at most 256 characters',
-  maxProperties: 32,
-  propertyNames: { maxLength: 256 },
-  additionalProperties: {
-    type: ['string', 'number', 'boolean', 'null'],
-    maxLength: 4096,
-    description: 'Fields of the application'
-  }
-} as const
 
 const registerSchema = {
   tags,
@@ -127,6 +88,7 @@ const reauthenticateSchema = {
 export function mountPasswordRoutes (context: RouteContext, local: LocalIdentityProvider): void {
   const { scope, rules, pages, limits } = context
   const routes = scope.withTypeProvider<SchemaTypes>()
+  const { goTo, done, answerOnPage } = formAnswers(pages)
 
   if (local.registration !== null) {
     routes.post('/local/register', {
@@ -165,49 +127,6 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
   }, async (request, reply) => {
     const { password, next } = request.body
     await reauthenticate(request, local, rules.store, { password, caller: callerOf(request, reply) })
-    return wantsJson(request) ? reply.code(204).send() : goTo(request, reply, next)
+    return done(request, reply, next)
   })
-
-  function goTo (request: FastifyRequest, reply: FastifyReply, next: unknown): FastifyReply {
-    return reply.redirect(pages.afterSuccess(request, next), 303)
-  }
-
-  function answerOnPage (error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const page = pages.forError(request, Object(request.body).error_next)
-    return answerFailure(request, reply, error, { page, signInAt: 'local' })
-  }
-}
-
-/**
- * Refuses a request when too many passwords wait. Runs before the body is read, so that refusals
- * cost little.
- */
-async function refuseWhenBusy (request: FastifyRequest): Promise<void> {
-  const refusal = hashing.refusalFor(addressOf(request))
-  if (refusal === null) return
-  if (paused < MAX_PAUSED) {
-    paused++
-    await setTimeout(PAUSE_MS)
-    paused--
-  }
-  throw refusal
-}
-
-let paused = 0
-
-/**
- * Identifies the client for the queue of passwords, which drops the request when the connection
- * closes. Fastify's `request.signal` aborts as soon as the body was read.
- */
-function callerOf (request: FastifyRequest, { raw }: FastifyReply): Caller {
-  const closed = new AbortController()
-  raw.once('close', () => {
-    closed.abort(new AuthError('busy', { message: 'The client closed the connection before its turn came.' }))
-  })
-  return { address: addressOf(request), signal: closed.signal }
-}
-
-/** Returns a field of a form; undefined for an empty one, which forms send as an empty string. */
-function filledIn (field: string | undefined): string | undefined {
-  return field === '' ? undefined : field
 }
