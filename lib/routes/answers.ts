@@ -39,10 +39,8 @@ export function answerFailure (
   failure: unknown,
   { page, signInAt }: FailureAnswer
 ): FastifyReply {
-  const refusal = refusalOf(failure)
+  const refusal = noteFailure(request, reply, failure, signInAt)
   const { code, statusCode } = refusal
-  logFailure(request, refusal, signInAt)
-  if (refusal.retryAfter !== undefined) reply.header('Retry-After', refusal.retryAfter)
   if (page !== null && !wantsJson(request)) {
     // After a POST 303, so that the browser fetches the page with GET (RFC 9110 section 15.4.4).
     return reply.redirect(withError(page, code), request.method === 'POST' ? 303 : 302)
@@ -50,6 +48,19 @@ export function answerFailure (
   // As a string, like Fastify's own errors: serializers and hooks of the application do not change
   // it.
   return reply.code(statusCode).type('application/json; charset=utf-8').send(JSON.stringify(failureBody(refusal)))
+}
+
+/** Logs a failure, and returns it as an error with a code. Tells the client when to try again. */
+export function noteFailure (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  failure: unknown,
+  signInAt?: string
+): AuthError {
+  const refusal = refusalOf(failure)
+  logFailure(request, refusal, signInAt)
+  if (refusal.retryAfter !== undefined) reply.header('Retry-After', refusal.retryAfter)
+  return refusal
 }
 
 /** Returns the body that a JSON client receives for a failure. */

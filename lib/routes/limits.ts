@@ -16,6 +16,13 @@ type Limit = (request: FastifyRequest) => Promise<void>
 /** The limits of the routes, by name. */
 export type RateLimits = Readonly<Record<Limited, Limit>> & {
   /**
+   * Counts a password for the account with an e-mail in canonical form, as `account` does for a
+   * sign-in, whose form has the e-mail.
+   *
+   * @throws AuthError `rate_limited`
+   */
+  readonly attempt: (request: FastifyRequest, email: string) => Promise<void>
+  /**
    * Counts a mail to an address in canonical form, whether or not an account has it.
    *
    * @returns whether it may be sent
@@ -56,9 +63,14 @@ export async function setUpRateLimits (
   options: ResolvedRateLimits | null
 ): Promise<RateLimits> {
   const { limit, mayMail } = options === null ? UNLIMITED : await limitFactory(scope, options)
+  const account = limit('account', { and: request => ` ${emailOf(request)}` })
   return {
     login: limit('login'),
-    account: limit('account', { and: emailIn }),
+    account,
+    attempt: async (request, email) => {
+      emails.set(request, email)
+      await account(request)
+    },
     start: limit('start'),
     register: limit('register'),
     callback: limit('callback'),
@@ -105,11 +117,10 @@ async function limitFactory (scope: FastifyInstance, options: ResolvedRateLimits
 
   const inPatience = (count: Limit): Limit => request => inTime(PATIENCE_MS, count(request), 'the store of counts')
 
-  const mailboxes = new WeakMap<FastifyRequest, string>()
   const mailboxLimits = MAILBOX_LIMITS.map(({ max, timeWindow }) =>
-    inPatience(counter(max, request => `svc-auth-mailbox-${timeWindow}:${mailboxes.get(request)}`, timeWindow)))
+    inPatience(counter(max, request => `svc-auth-mailbox-${timeWindow}:${emailOf(request)}`, timeWindow)))
   const mayMail = async (request: FastifyRequest, email: string): Promise<boolean> => {
-    mailboxes.set(request, email)
+    emails.set(request, email)
     try {
       for (const count of mailboxLimits) await count(request)
       return true
@@ -166,8 +177,11 @@ function userIn (request: FastifyRequest): string {
   return principalOf(request)?.userId ?? ''
 }
 
-/** The e-mail of a form in its canonical form. Values that are not e-mails count as one. */
-function emailIn ({ body }: FastifyRequest): string {
-  const { email }: { email?: unknown } = Object(body)
-  return ` ${canonicalEmail(String(email))}`
+/** E-mails in canonical form that requests are counted by, where their form does not have them. */
+const emails = new WeakMap<FastifyRequest, string>()
+
+/** The e-mail that a request is counted by. Values that are not e-mails count as one. */
+function emailOf (request: FastifyRequest): string | null {
+  const { email }: { email?: unknown } = Object(request.body)
+  return emails.get(request) ?? canonicalEmail(String(email))
 }

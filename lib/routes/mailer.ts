@@ -2,20 +2,10 @@ import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { inTime } from '../base/in-time.js'
 import { FairQueue } from '../local/fair-queue.js'
 import type { LocalMail } from '../local/identity-provider.js'
-import {
-  type AccountNotice, LINK_LIFETIMES, type LinkMailKind, type Mail, type MailOrigin, type NoticeMailKind
-} from '../local/mail.js'
-import type { MailProof, NewEmailProof } from '../local/mail-token.js'
+import { type AccountNotice, LINK_LIFETIMES, type LinkMailKind, type Mail, type MailOrigin } from '../local/mail.js'
+import type { MailProof } from '../local/mail-token.js'
+import type { Outbox } from '../local/outbox.js'
 import { addressOf } from './limits.js'
-
-/** The mails that one request causes. They are sent after its answer. */
-export interface Outbox {
-  /** Sends a link to the address that it proves: the new one for `change-email`. */
-  link (kind: 'change-email', proof: NewEmailProof): void
-  link (kind: Exclude<LinkMailKind, 'change-email'>, proof: MailProof): void
-  /** Sends a mail without a link. A notice about an account is not sent if the option says so. */
-  notice (kind: NoticeMailKind, to: string): void
-}
 
 /** Where the links of mails lead, below the prefix of the routes. */
 export const LINK_PATHS: Readonly<Record<LinkMailKind, string>> = {

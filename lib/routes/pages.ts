@@ -26,7 +26,15 @@ export class Pages {
    * application.
    */
   afterSuccess (request: FastifyRequest, next: unknown): string {
-    return this.#path(request, next) ?? publicPath('/', this.#baseUrl)
+    return this.asked(request, next) ?? publicPath('/', this.#baseUrl)
+  }
+
+  /**
+   * Returns the page after a success that leaves the user to sign in: `next` if it is on this
+   * origin, else the login page, else the root of the application.
+   */
+  toSignIn (request: FastifyRequest, next: unknown): string {
+    return this.asked(request, next) ?? this.#loginPage ?? this.afterSuccess(request, undefined)
   }
 
   /**
@@ -42,7 +50,7 @@ export class Pages {
    * `Referer`.
    */
   ofStart (request: FastifyRequest, errorNext: unknown): string | null {
-    return this.#path(request, errorNext) ?? this.#path(request, request.headers.referer)
+    return this.asked(request, errorNext) ?? this.asked(request, request.headers.referer)
   }
 
   /** Returns the application's login page; null for a request that does not ask for a page. */
@@ -51,10 +59,10 @@ export class Pages {
   }
 
   /**
-   * A path of this application; null for one that would link an identity, which needs a click of
-   * the user.
+   * Returns a path that a request names if it is one of this application; null for one that would
+   * link an identity, which needs a click of the user.
    */
-  #path (request: FastifyRequest, target: unknown): string | null {
+  asked (request: FastifyRequest, target: unknown): string | null {
     const path = sameOriginPath(target, ownOrigin(request, this.#baseUrl))
     return path === null || startsLinking(path) ? null : path
   }
