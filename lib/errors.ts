@@ -7,6 +7,7 @@ export const ERRORS = {
   exists: [409, 'An account with this e-mail exists already; sign in instead.'],
   invalid_email: [400, 'This is not a valid e-mail address.'],
   weak_password: [400, 'The password must be 8 to 1024 bytes long; choose another one.'],
+  breached_password: [400, 'This password is known from a data breach; choose another one.'],
   claim_not_allowed: [403, 'The registration form asks for a claim that this application does not grant.'],
   invalid_request: [400, 'The request is not of the expected form.'],
   cross_origin: [403, 'The request came from another origin; send it from a page of this application.'],

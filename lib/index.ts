@@ -29,13 +29,14 @@ export { canonicalEmail } from './email.js'
 export { AuthError, type AuthErrorCode, type AuthErrorOptions, OptionsError, SignInRefused } from './errors.js'
 export type { Caller } from './local/fair-queue.js'
 export {
-  LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck, type RegistrationPolicy
+  LocalIdentityProvider, type LocalIdentityProviderOptions, type RegistrationPolicy
 } from './local/identity-provider.js'
 export type {
   AccountNotice, LinkMail, LinkMailKind, Mail, MailChoices, MailOrigin, MailPages, NoticeMail, NoticeMailKind, SendMail
 } from './local/mail.js'
 export type { Argon2Options } from './local/argon2-cost.js'
 export type { PasswordVerdict } from './local/password.js'
+export type { PasswordCheck, PasswordContext, PasswordRules } from './local/password-rules.js'
 export type { ExtraClaims } from './local/token.js'
 export type { TokenClaims, TokenUse } from './local/token-claims.js'
 export type { Jwk, PublicJwk } from './local/token-keys.js'

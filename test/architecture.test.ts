@@ -24,6 +24,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   options: ['flows', ...PARTS],
   routes: ['options', 'flows', ...PARTS],
   plugin: ['routes', 'options', 'app-auth', 'flows', ...PARTS],
+  passwords: ['local', 'http', ...BASICS],
   testing: ['routes', 'app-auth', ...PARTS],
   index: ['plugin', 'routes', 'options', 'app-auth', 'flows', ...PARTS]
 }
@@ -33,6 +34,7 @@ const SINGLE_FILES: Readonly<Record<string, string>> = {
   'options.ts': 'options',
   'plugin.ts': 'plugin',
   'index.ts': 'index',
+  'passwords.ts': 'passwords',
   'testing.ts': 'testing',
   'providers/provider.ts': 'port'
 }

@@ -6,6 +6,7 @@ const STATUS_BY_CODE: Record<AuthErrorCode, number> = {
   exists: 409,
   invalid_email: 400,
   weak_password: 400,
+  breached_password: 400,
   claim_not_allowed: 403,
   invalid_request: 400,
   cross_origin: 403,

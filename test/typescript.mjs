@@ -3,7 +3,7 @@
 import { enableCompileCache, registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
-const PACKAGE = /^fastify-svc-auth(?:\/(?<path>schema\/.+|testing))?$/
+const PACKAGE = /^fastify-svc-auth(?:\/(?<path>schema\/.+|passwords|testing))?$/
 
 // Node parses the package.json of a package for each of its modules: 180 KB for each of hundreds in
 // Drizzle, which takes longer than all else that a process of the tests loads. They are ES modules,

@@ -1,12 +1,13 @@
 import { inspect } from 'node:util'
 import { isPlainObject } from '../claims.js'
-import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
+import { OptionsError, assertKnownOptions } from '../errors.js'
 import { secretsOf } from '../secrets.js'
 import { type Argon2Options, argon2Cost } from './argon2-cost.js'
 import type { Caller } from './fair-queue.js'
 import { type MailChoices, type MailOptions, type MailPages, type SendMail, checkedMailOptions } from './mail.js'
 import { MailTokens } from './mail-token.js'
 import { PasswordHasher, type PasswordVerdict } from './password.js'
+import { type PasswordRules, passwordRules } from './password-rules.js'
 import { type ExtraClaims, TokenIssuer } from './token.js'
 import type { TokenClaims, TokenUse } from './token-claims.js'
 import { type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningKey } from './token-keys.js'
@@ -30,14 +31,6 @@ export interface RegistrationPolicy {
    */
   verify?: 'later' | 'required' | 'first'
 }
-
-/**
- * The application's rule for new passwords. Return true to accept; false, or a sentence that says
- * why, refuses the password with `weak_password`.
- */
-export type PasswordCheck = (
-  password: string, context: { email: string }
-) => boolean | string | Promise<boolean | string>
 
 /** How a {@link LocalIdentityProvider} sends mails. */
 export interface LocalMail extends MailOptions {
@@ -65,10 +58,7 @@ export interface LocalIdentityProviderOptions {
   /** Cost of password hashes; default m = 19456 KiB, t = 2, p = 1. */
   argon2?: Argon2Options | undefined
   /** Rules for new passwords, in addition to a length of 8 to 1024 bytes. */
-  password?: {
-    /** Called at registration; default none. */
-    check?: PasswordCheck
-  } | undefined
+  password?: PasswordRules | undefined
   /** The claims that the registration form may set; `false` mounts no register route. */
   registration?: false | RegistrationPolicy | undefined
   /**
@@ -113,7 +103,7 @@ export class LocalIdentityProvider {
   readonly mail: LocalMail | null
   readonly #passwords: PasswordHasher
   readonly #tokens: TokenIssuer
-  readonly #check: PasswordCheck
+  readonly #accepted: ReturnType<typeof passwordRules>
 
   /**
    * Checks the options. Without `secret` and `signingKey`, reads the environment variable
@@ -133,7 +123,7 @@ export class LocalIdentityProvider {
     this.issuer = issuer
     this.ttl = ttl
     this.registration = registrationPolicy(registration)
-    this.#check = passwordCheck(password)
+    this.#accepted = passwordRules(password)
     this.#passwords = new PasswordHasher(argon2Cost(argon2))
     const keys = tokenKeys(options)
     this.jwks = keys.published === null ? null : Object.freeze({ keys: keys.published })
@@ -183,20 +173,20 @@ export class LocalIdentityProvider {
   }
 
   /**
-   * Hashes a new password, after the application's rule (option `password.check`) has accepted it.
+   * Hashes a new password, after the rules for new passwords (option `password`) have accepted it.
    *
    * @param password 8 to 1024 bytes in NFKC
-   * @param context passed to the rule: the e-mail in its canonical form
+   * @param context passed to `password.check`: the e-mail in its canonical form
    * @param caller the client behind the call: passwords of different addresses take turns, and a
    *   password whose `signal` aborts leaves the queue
    * @returns an Argon2id PHC string
-   * @throws AuthError `weak_password`, `busy` when too many passwords wait; the reason of `signal`
+   * @throws AuthError `weak_password`, what `password.check` throws, such as `breached_password`,
+   *   `busy` when too many passwords wait; the reason of `signal`
    * @see RFC 9106, RFC 8265 section 4
    */
   async hashPassword (password: string, context: { email: string }, caller?: Caller): Promise<string> {
-    const verdict = await this.#check(password, context)
-    if (verdict !== true) throw new AuthError('weak_password', typeof verdict === 'string' ? { message: verdict } : {})
-    return this.#passwords.hash(password, caller)
+    const accepted = await this.#accepted(password, { email: context.email, issuer: this.issuer })
+    return this.#passwords.hash(accepted, caller)
   }
 
   /**
@@ -264,18 +254,6 @@ function registrationPolicy (registration: unknown): Required<RegistrationPolicy
 function assertObject (options: unknown): void {
   if (isPlainObject(options)) return
   throw new OptionsError('LocalIdentityProvider takes an object of options, such as { secret }')
-}
-
-function passwordCheck (password: unknown): PasswordCheck {
-  const { check = () => true, ...unknown } = isPlainObject(password) ? password : { unknown: password }
-  if (!isPasswordCheck(check) || Object.keys(unknown).length > 0) {
-    throw new OptionsError('password must be { check: (password, { email }) => boolean or a sentence }')
-  }
-  return check
-}
-
-function isPasswordCheck (check: unknown): check is PasswordCheck {
-  return typeof check === 'function'
 }
 
 function isVerify (value: unknown): value is Required<RegistrationPolicy>['verify'] {

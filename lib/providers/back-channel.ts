@@ -1,11 +1,9 @@
 import * as oauth from 'oauth4webapi'
 import { AuthError } from '../errors.js'
+import { limitedBody } from '../http/limited-body.js'
 import { unacceptable, unreachable } from './failures.js'
 
 const MAX_RESPONSE_BYTES = 1_048_576
-
-/** Removes a byte order mark, as `fetch` does. */
-const UTF_8 = new TextDecoder()
 
 export interface BackChannelOptions {
   /** Milliseconds for one request and its response. */
@@ -79,22 +77,11 @@ async function inTime (response: Promise<Response>, signal: AbortSignal): Promis
 
 /** Reads the whole body, so that the connection is released even if the response is not used. */
 async function completed ({ status, headers, body }: Response): Promise<Response> {
-  const content = await contentOf(body)
+  const content = await limitedBody(body, MAX_RESPONSE_BYTES)
+  if (content === null) throw unacceptable(`the response is longer than ${MAX_RESPONSE_BYTES} bytes`)
   const response = new Response(content === '' ? null : content, { status, headers })
   // With a challenge, oauth4webapi would not read the body, which has the error code (RFC 6749
   // section 5.2).
   response.headers.delete('www-authenticate')
   return response
-}
-
-/** Reads by iteration, because the bodies of other implementations of `fetch` support that too. */
-async function contentOf (body: AsyncIterable<Uint8Array> | null): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of body ?? []) {
-    length += chunk.byteLength
-    if (length > MAX_RESPONSE_BYTES) throw unacceptable(`the response is longer than ${MAX_RESPONSE_BYTES} bytes`)
-    chunks.push(chunk)
-  }
-  return UTF_8.decode(Buffer.concat(chunks))
 }

@@ -35,8 +35,8 @@ const registerSchema = {
     201: signedIn,
     303: redirect,
     ...refusals(
-      'invalid_request', 'invalid_email', 'weak_password', 'invalid_state', 'unauthenticated', 'cross_origin',
-      'claim_not_allowed', 'exists', 'rate_limited', 'busy', 'unavailable'
+      'invalid_request', 'invalid_email', 'weak_password', 'breached_password', 'invalid_state', 'unauthenticated',
+      'cross_origin', 'claim_not_allowed', 'exists', 'rate_limited', 'busy', 'unavailable'
     )
   }
 } as const

@@ -1,12 +1,14 @@
 import { inspect } from 'node:util'
 import t from 'tap'
-import { LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck } from '../../lib/local/identity-provider.js'
+import { AuthError } from '../../lib/errors.js'
+import { LocalIdentityProvider, type LocalIdentityProviderOptions } from '../../lib/local/identity-provider.js'
+import type { PasswordCheck } from '../../lib/local/password-rules.js'
 
 const SECRET = 'the local secret of these tests, 32+'
 const CHEAP = { memoryCost: 8, timeCost: 1, parallelism: 1 }
 const CONTEXT = { email: 'ada@example.com' }
 
-/** As somebody without types calls it. */
+/** As a caller without types calls it. */
 const local = (options: object = {}) => new LocalIdentityProvider({ secret: SECRET, argon2: CHEAP, ...options })
 
 t.beforeEach(() => { delete process.env.LOCAL_IDP_SECRET })
@@ -113,7 +115,11 @@ const MISTAKES: Array<[options: object, message: RegExp]> = [
   ]),
   ...[
     null, true, 'check', { check: true }, { check: 'long' }, { check: null }, { check: {} }, { chek: () => false }
-  ].map((password): [object, RegExp] => [{ password }, /^password/]),
+  ].map((password): [object, RegExp] => [{ password }, /^password must be \{ minLength: number, check: /]),
+  ...[7, 0, -8, 129, 8.5, NaN, Infinity, '12', null, true].map((minLength): [object, RegExp] => [
+    { password: { minLength } },
+    /^password\.minLength must be a whole number of characters from 8 to 128$/
+  ]),
   ...[
     true, null, 'open', 1, [], { role: 'admin' }, { roles: 'admin' }, { roles: null }, { roles: [''] }, { roles: [1] },
     { roles: ['member', null] }, { roles: new Set(['member']) }, { emailVerified: 'true' }, { emailVerified: 1 },
@@ -213,14 +219,51 @@ t.test('a rule that throws makes no hash', async t => {
   await t.rejects(local({ password: { check } }).hashPassword('correct horse', CONTEXT), { message: 'the list of leaked passwords cannot be reached' })
 })
 
-t.test('the rule is told the password and the e-mail, and cannot allow what is too short', async t => {
+t.test('a rule that throws an AuthError refuses with its code', async t => {
+  const check = () => { throw new AuthError('breached_password') }
+
+  await t.rejects(local({ password: { check } }).hashPassword('correct horse', CONTEXT), { code: 'breached_password', statusCode: 400 })
+})
+
+t.test('the rule is told the password in NFKC, the e-mail and the issuer, once the length is right', async t => {
   const asked: unknown[] = []
-  const provider = local({ password: { check: (...args: Parameters<PasswordCheck>) => asked.push(args) > 0 } })
+  const provider = local({ password: { check: (...args: Parameters<PasswordCheck>) => asked.push(args) > 0, minLength: 10 } })
 
-  await provider.hashPassword('correct horse', CONTEXT)
-  await t.rejects(provider.hashPassword('short', CONTEXT), { code: 'weak_password' })
+  await provider.hashPassword('\uff43orrect horse', CONTEXT)
+  for (const short of ['short', 'nine char', 'a'.repeat(1025)]) {
+    await t.rejects(provider.hashPassword(short, CONTEXT), { code: 'weak_password' })
+  }
 
-  t.strictSame(asked[0], ['correct horse', { email: 'ada@example.com' }])
+  t.strictSame(asked, [['correct horse', { email: 'ada@example.com', issuer: 'svc-auth-local' }]])
+})
+
+t.test('password.minLength counts the characters of a new password as a user does, after NFKC', async t => {
+  const provider = local({ password: { minLength: 12 } })
+  const message = 'The password must have 12 characters or more, and at most 1024 bytes; choose another one.'
+  const family = '\u{1f469}\u200d\u{1f469}\u200d\u{1f467}'
+
+  for (const taken of ['a'.repeat(12), '\u00e9'.repeat(12), 'e\u0301'.repeat(12), family.repeat(12), 'correct horse', '\ufb03'.repeat(4)]) {
+    t.match(await provider.hashPassword(taken, CONTEXT), /^\$argon2id/)
+  }
+  for (const weak of ['a'.repeat(11), '\u00e9'.repeat(11), family.repeat(11), '', 'a'.repeat(1025)]) {
+    await t.rejects(provider.hashPassword(weak, CONTEXT), { code: 'weak_password', message })
+  }
+})
+
+t.test('password.minLength is a whole number from 8 to 128, and with 8 the bytes decide', async t => {
+  for (const minLength of [8, undefined]) {
+    t.match(await local({ password: { minLength } }).hashPassword('\u{1f600}\u{1f600}', CONTEXT), /^\$argon2id/)
+  }
+  t.match(await local({ password: { minLength: 128 } }).hashPassword('a'.repeat(128), CONTEXT), /^\$argon2id/)
+  await t.rejects(local({ password: { minLength: 128 } }).hashPassword('a'.repeat(127), CONTEXT), { code: 'weak_password' })
+})
+
+t.test('a password that is shorter than password.minLength signs in, and is hashed anew', async t => {
+  const old = await local().hashPassword('old horse', CONTEXT)
+  const provider = local({ password: { minLength: 15 } })
+
+  t.match(await provider.verifyPassword(old, 'old horse'), { matches: true })
+  t.match(await provider.rehashPassword('old horse'), /^\$argon2id/)
 })
 
 t.test('a password in use is hashed anew without asking the rule, and the old hash is outdated', async t => {

@@ -45,12 +45,15 @@ describe('LocalIdentityProvider', () => {
   })
 
   test('asks the application about passwords', () => {
-    const check: PasswordCheck = (password, { email }) => {
+    const check: PasswordCheck = (password, { email, issuer }) => {
+      expect(issuer).type.toBe<string>()
       expect(password).type.toBe<string>()
       expect(email).type.toBe<string>()
       return password.includes(email) ? 'Choose one without your address.' : true
     }
     expect(LocalIdentityProvider).type.toBeConstructableWith({ password: { check } })
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ password: { check, minLength: 15 } })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ password: { minLength: '15' } })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ password: check })
     expect<PasswordCheck>().type.toBeAssignableFrom<(password: string) => Promise<boolean | string>>()
     expect<PasswordCheck>().type.not.toBeAssignableFrom<(password: string) => void>()

@@ -1,0 +1,82 @@
+import { isPlainObject } from '../claims.js'
+import { AuthError, OptionsError } from '../errors.js'
+import { normalizePassword } from './password.js'
+
+/** What a {@link PasswordCheck} learns beside the password. */
+export interface PasswordContext {
+  /** The e-mail of the account in its canonical form. */
+  email: string
+  /** The `issuer` of the identity provider: the name of the application, or its URL. */
+  issuer: string
+}
+
+/**
+ * The application's rule for new passwords, which are in NFKC and long enough already. Return true
+ * to accept; false, or a sentence that says why, refuses the password with `weak_password`. Throw
+ * an {@link AuthError} to refuse with another code, such as `breached_password`.
+ */
+export type PasswordCheck = (
+  password: string, context: PasswordContext
+) => boolean | string | Promise<boolean | string>
+
+/** Rules for new passwords, in addition to a length of 8 to 1024 bytes. */
+export interface PasswordRules {
+  /** Called when a password is chosen, not at sign-in; default none. */
+  check?: PasswordCheck | undefined
+  /**
+   * The least number of characters as a user counts them, after NFKC: a whole number from 8 to 128;
+   * default 8, for which 8 bytes are enough.
+   */
+  minLength?: number | undefined
+}
+
+/** The default of `minLength`, which asks for nothing beyond {@link normalizePassword}. */
+export const MIN_LENGTH = 8
+const MAX_LENGTH = 128
+
+/**
+ * Makes the function that accepts new passwords.
+ *
+ * @returns a function that resolves to the password in NFKC, and throws AuthError `weak_password`
+ * or what `check` throws
+ * @throws OptionsError naming the option
+ */
+export function passwordRules (
+  rules: unknown
+): (password: string, context: PasswordContext) => Promise<string> {
+  const { check = () => true, minLength = MIN_LENGTH, ...unknown } = isPlainObject(rules) ? rules : { unknown: rules }
+  if (!isPasswordCheck(check) || Object.keys(unknown).length > 0) {
+    throw new OptionsError('password must be { minLength: number, ' +
+      'check: (password, { email }) => boolean or a sentence }')
+  }
+  if (!isMinLength(minLength)) {
+    throw new OptionsError('password.minLength must be a whole number of characters ' +
+      `from ${MIN_LENGTH} to ${MAX_LENGTH}`)
+  }
+  const wrongLength = minLength === MIN_LENGTH
+    ? {}
+    : { message: `The password must have ${minLength} characters or more, and at most 1024 bytes; choose another one.` }
+
+  return async (password, context) => {
+    const normalized = normalizePassword(password)
+    if (normalized === null || !hasCharacters(normalized, minLength)) {
+      throw new AuthError('weak_password', wrongLength)
+    }
+    const verdict = await check(normalized, context)
+    if (verdict !== true) throw new AuthError('weak_password', typeof verdict === 'string' ? { message: verdict } : {})
+    return normalized
+  }
+}
+
+/** Whether a text has so many characters as a user counts them: an emoji is one. */
+function hasCharacters (text: string, count: number): boolean {
+  return count === MIN_LENGTH || Array.from(new Intl.Segmenter().segment(text)).length >= count
+}
+
+function isPasswordCheck (check: unknown): check is PasswordCheck {
+  return typeof check === 'function'
+}
+
+function isMinLength (value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= MIN_LENGTH && Number(value) <= MAX_LENGTH
+}

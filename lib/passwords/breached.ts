@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto'
+import { inTime } from '../base/in-time.js'
+import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
+import { limitedBody } from '../http/limited-body.js'
+import type { PasswordCheck } from '../local/password-rules.js'
+
+const SERVICE = 'https://api.pwnedpasswords.com/range/'
+const PREFIX_LENGTH = 5
+const MAX_RESPONSE_BYTES = 1_048_576
+
+/** The rest of a hash in capitals, and how often its password was seen. */
+const ENTRY = /^([0-9A-F]{35}):(\d+)\r?$/gm
+
+/** Options of {@link breached}. */
+export interface BreachedOptions {
+  /** Milliseconds for the request and its response; default 2000. */
+  timeout?: number | undefined
+  /** Default: the global one. Lets requests take a proxy, or reach a copy of the service. */
+  fetch?: typeof fetch | undefined
+  /** Where a password that could not be looked up is reported; default `process.emitWarning`. */
+  log?: { warn (details: { err: unknown }, message: string): void } | undefined
+}
+
+/** The check of {@link breached}. */
+export type BreachedCheck = PasswordCheck & {
+  /** How many passwords were accepted because the service did not answer as it should. */
+  readonly unanswered: number
+}
+
+/**
+ * Makes a check that refuses passwords from data breaches with `breached_password`. Asks Pwned
+ * Passwords, a free service of Have I Been Pwned. The service receives the first five of the forty
+ * hexadecimal digits of the password's SHA-1 hash, and answers with the rest of all hashes that
+ * begin so, padded so that the length of the answer tells nothing.
+ *
+ * A service that does not answer in time, or not as documented, refuses no password: otherwise its
+ * failures would end registrations.
+ *
+ * @throws OptionsError naming the option
+ * @see https://haveibeenpwned.com/API/v3#PwnedPasswords
+ */
+export function breached (options: BreachedOptions = {}): BreachedCheck {
+  assertKnownOptions('breached', options, ['timeout', 'fetch', 'log'])
+  const { timeout = 2000, fetch = globalThis.fetch, log = { warn: emitWarning } } = options
+  if (!Number.isInteger(timeout) || timeout < 1 || timeout > 60_000) {
+    throw new OptionsError('timeout must be a whole number of milliseconds from 1 to 60000')
+  }
+  if (typeof fetch !== 'function') throw new OptionsError('fetch must be a function such as the global fetch')
+  if (typeof Object(log).warn !== 'function') throw new OptionsError('log must have a function warn, as app.log has')
+
+  const check: PasswordCheck & { unanswered: number } = Object.assign(async (password: string) => {
+    const hash = createHash('sha1').update(password).digest('hex').toUpperCase()
+    const [prefix, rest] = [hash.slice(0, PREFIX_LENGTH), hash.slice(PREFIX_LENGTH)]
+    const timesSeen = await inTime(timeout, range(prefix, fetch, timeout), SERVICE).then(
+      range => range.get(rest),
+      (err: unknown) => {
+        check.unanswered++
+        log.warn({ err }, 'a new password could not be compared with those of data breaches, and was accepted')
+      }
+    )
+    // An entry that pads the answer was seen 0 times.
+    if (timesSeen !== undefined && timesSeen > 0) throw new AuthError('breached_password')
+    return true
+  }, { unanswered: 0 })
+  return check
+}
+
+/** Returns how often passwords were seen whose hashes begin so, by the rest of the hash. */
+async function range (
+  prefix: string,
+  fetch: typeof globalThis.fetch,
+  timeout: number
+): Promise<ReadonlyMap<string, number>> {
+  const { status, body } = await fetch(new URL(prefix, SERVICE).href, {
+    headers: { 'Add-Padding': 'true', 'User-Agent': 'fastify-svc-auth' },
+    signal: AbortSignal.timeout(timeout),
+    redirect: 'error'
+  })
+  const text = await limitedBody(body, MAX_RESPONSE_BYTES)
+  if (text === null) throw new Error(`${SERVICE} answered with more than ${MAX_RESPONSE_BYTES} bytes`)
+  const lines = text.matchAll(ENTRY)
+  const entries = Array.from(lines, ([, rest = '', count]): [string, number] => [rest, Number(count)])
+  // Each range has some hundred entries.
+  if (status !== 200 || entries.length === 0) throw new Error(`${SERVICE} answered ${status} without a list of hashes`)
+  return new Map(entries)
+}
+
+function emitWarning ({ err }: { err: unknown }, message: string): void {
+  process.emitWarning(`${message}: ${String(err)}`, { code: 'SVC_AUTH_BREACHED_UNANSWERED' })
+}

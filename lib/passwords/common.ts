@@ -1,0 +1,121 @@
+import { Once } from '../base/once.js'
+import { OptionsError, assertKnownOptions } from '../errors.js'
+import type { PasswordCheck } from '../local/password-rules.js'
+
+/** Options of {@link common}. */
+export interface CommonOptions {
+  /** The words of the application, such as its name and that of its company; default none. */
+  words?: readonly string[] | undefined
+}
+
+const REFUSAL = 'This password is made of a common word, your e-mail address or the name of this application; ' +
+  'choose another one.'
+
+/** How many digits and signs do not make a word another password, as in `dragon-99!`. */
+const MAX_ADDITIONS = 4
+
+/** A longer password is accepted: it is not common, and takes longer to compare. */
+const MAX_LENGTH = 64
+
+/** What is shorter, after repetitions, is one of few. */
+const MIN_LENGTH = 8
+
+/** One character that is not a letter. */
+const ADDITION = /^\P{L}$/u
+
+/** A year, or three and more of one character. */
+const FREE = /^(?:(?:19|20)\d\d|(.)\1{2,})$/u
+
+/** Keys and letters that follow each other. Three or more of them in a row are a run. */
+const ROWS = [
+  'abcdefghijklmnopqrstuvwxyz', '01234567890', '!@#$%^&*()', '!"§$%&/()=',
+  'qwertyuiop', 'asdfghjkl', 'zxcvbnm', 'qwertzuiop', 'yxcvbnm', 'azertyuiop', 'qsdfghjklm', 'wxcvbn',
+  '1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik9ol0p', 'qazwsxedcrfvtgbyhnujmikolp', '1q2w3e4r5t6y7u8i9o0p'
+]
+
+/** Digits and signs that stand for letters. `l` becomes `i`, because `1` stands for both. */
+const LETTERS: Readonly<Record<string, string>> = {
+  0: 'o', 1: 'i', l: 'i', '!': 'i', 3: 'e', 4: 'a', '@': 'a', 5: 's', $: 's', 7: 't'
+}
+
+/**
+ * Makes a check that refuses the passwords that attackers try first: a common word with a few
+ * digits or signs, also with digits in place of letters or repeated; keys that follow each other;
+ * years; the e-mail of the user, the `issuer` of the identity provider and the words of
+ * the application. Several words are accepted.
+ *
+ * The words are loaded with the first password.
+ *
+ * @throws OptionsError naming the option
+ */
+export function common (options: CommonOptions = {}): PasswordCheck {
+  assertKnownOptions('common', options, ['words'])
+  const { words = [] } = options
+  if (!Array.isArray(words) || !words.every(word => typeof word === 'string' && word !== '')) {
+    throw new OptionsError("words must be a list of words, such as ['shop']")
+  }
+  return async (password, { email, issuer }) => {
+    const known = await KNOWN.done()
+    return isEasy(password.toLowerCase(), known, namesIn([email, issuer, ...words])) ? REFUSAL : true
+  }
+}
+
+interface Known {
+  /** Common words, as {@link spelling} has them. */
+  words: ReadonlySet<string>
+  /** All runs of three or more in {@link ROWS}, in both directions. */
+  runs: ReadonlySet<string>
+}
+
+const KNOWN = new Once(async (): Promise<Known> => {
+  const { COMMON_WORDS } = await import('./common-words.js')
+  const runs = ROWS.map(row => Array.from(row)).flatMap(row => [...runsIn(row), ...runsIn(row.toReversed())])
+  return { words: new Set(COMMON_WORDS.trim().split(/\s/).map(spelling)), runs: new Set(runs) }
+})
+
+/** Returns the names in addresses and the like, with and without their digits. */
+function namesIn (texts: readonly string[]): ReadonlySet<string> {
+  return new Set(texts.flatMap(text => {
+    const lowerCase = text.normalize('NFKC').toLowerCase()
+    return [...lowerCase.split(/[^\p{L}\p{N}]+/u), ...lowerCase.split(/\P{L}+/u)]
+  }))
+}
+
+/**
+ * Whether a password in lower case is made of names, runs, years, at most one common word, and at
+ * most {@link MAX_ADDITIONS} other characters that are not letters.
+ */
+function isEasy (password: string, { words, runs }: Known, names: ReadonlySet<string>): boolean {
+  if (password.length > MAX_LENGTH) return false
+  const text = password.slice(0, (password + password).indexOf(password, 1))
+  if (text.length < MIN_LENGTH) return true
+  const spelled = spelling(text)
+
+  // For each beginning of the text, the fewest additions without a common word, and with one.
+  let fewest = { bare: 0, worded: Infinity }
+  const beginnings = [fewest]
+  while (beginnings.length <= text.length) {
+    const end = beginnings.length
+    fewest = { bare: Infinity, worded: Infinity }
+    for (const [start, { bare, worded }] of beginnings.entries()) {
+      const part = text.slice(start, end)
+      const isFree = names.has(part) || runs.has(part) || FREE.test(part)
+      const additions = isFree ? 0 : ADDITION.test(part) ? 1 : Infinity
+      const afterWord = words.has(spelled.slice(start, end)) ? bare : Infinity
+      fewest.bare = Math.min(fewest.bare, bare + additions)
+      fewest.worded = Math.min(fewest.worded, worded + additions, afterWord)
+    }
+    beginnings.push(fewest)
+  }
+  return Math.min(fewest.bare, fewest.worded) <= MAX_ADDITIONS
+}
+
+/** Returns a text with letters in place of the digits and signs that stand for them. */
+function spelling (text: string): string {
+  return Array.from(text, character => LETTERS[character] ?? character).join('')
+}
+
+/** Returns all parts of a row that are a run. */
+function runsIn (row: readonly string[]): string[] {
+  return row.flatMap((_, start) => row.slice(start + 2).map((_, more) => row.slice(start, start + 3 + more).join('')))
+}
