@@ -5,7 +5,7 @@ import { wantsHtml } from '../http/accept.js'
 import { type CheckedName, type Claims, isPlainObject } from '../claims.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { verifyToken } from '../flows/local.js'
-import { methodsOf } from '../flows/reauthentication.js'
+import { isRecent, methodsOf } from '../flows/reauthentication.js'
 import { presentPrincipal } from '../flows/refresh.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { type TokenClaims, type TokenUse, assertUse } from '../local/token-claims.js'
@@ -90,9 +90,6 @@ export interface RecentProof {
   within: number
 }
 
-/** The clocks of several machines differ by no more than this. */
-const CLOCK_TOLERANCE_MS = 5000
-
 /**
  * Lets users pass who proved who they are within a time, at the sign-in or since. Others are
  * redirected to the page for a further proof, or get 403 `reauthenticate` with the `methods` by
@@ -107,22 +104,17 @@ export function requireRecent (required: RecentProof, settings: GuardSettings): 
     throw new OptionsError('requireRecent takes { within }, a number of seconds such as { within: 600 }')
   }
   assertKnownOptions('requireRecent', required, ['within'])
-  // A proof from the future is none: the clock was set back.
-  const isRecent = (at: number): boolean => {
-    const age = Date.now() - at
-    return age >= -CLOCK_TOLERANCE_MS && age <= within * 1000
-  }
 
   return async (request: FastifyRequest, reply: FastifyReply) => {
     if (request.token !== null) {
       const { auth_time: authTime } = request.token
-      if (typeof authTime === 'number' && isRecent(authTime * 1000)) return
+      if (typeof authTime === 'number' && isRecent(authTime * 1000, within)) return
       reply.header('WWW-Authenticate', `Bearer error="insufficient_user_authentication", max_age=${within}`)
       throw new AuthError('reauthenticate', { statusCode: 401 })
     }
     const principal = await presentPrincipal(request, settings.store)
     if (principal === null) return askToSignIn(request, reply, settings)
-    if (!isRecent(recordIn(request.session)?.at ?? 0)) return askForProof(request, reply, principal, settings)
+    if (!isRecent(recordIn(request.session)?.at ?? 0, within)) return askForProof(request, reply, principal, settings)
   }
 }
 

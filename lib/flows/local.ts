@@ -8,7 +8,7 @@ import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { withoutReservedClaims } from '../local/token.js'
 import type { TokenClaims } from '../local/token-claims.js'
 import type { Principal } from '../session/record.js'
-import { type AuthStore, answerOfStore } from '../store/store.js'
+import { type AuthStore, type Credential, answerOfStore } from '../store/store.js'
 import { recordIn } from '../session/record.js'
 import { isUserId } from '../base/uuid.js'
 import { confirmedPrincipal, standingOf } from './refresh.js'
@@ -123,12 +123,22 @@ export async function verifyPasswordOf (
   { local, store, password, caller }: KnownUsersPassword
 ): Promise<boolean> {
   assertText(password)
+  const credential = await credentialOf(store, userId)
+  const { matches } = await local.verifyPassword(credential?.passwordHash ?? null, password, caller)
+  return matches
+}
+
+/**
+ * Returns the local account of a user; null for a user without a password.
+ *
+ * @throws AuthError `unknown_user`, `unavailable`
+ */
+export async function credentialOf (store: AuthStore, userId: string): Promise<Credential | null> {
   const links = await answerOfStore(() => store.links(userId))
   if (links.length === 0) throw new AuthError('unknown_user')
   const link = links.find(({ provider }) => provider === 'local')
   const credential = link === undefined ? null : await answerOfStore(() => store.findCredential(link.subject))
-  const { matches } = await local.verifyPassword(credential?.passwordHash ?? null, password, caller)
-  return matches && credential?.user.userId === userId
+  return credential?.user.userId === userId ? credential : null
 }
 
 /**

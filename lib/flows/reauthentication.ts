@@ -50,6 +50,20 @@ export async function reauthenticateAs (
   await prove(request, record, 'provider')
 }
 
+/** The clocks of several machines differ by no more than this. */
+const CLOCK_TOLERANCE_MS = 5000
+
+/**
+ * Whether a proof is recent. One from the future is not: the clock was set back.
+ *
+ * @param at milliseconds since the epoch
+ * @param within seconds
+ */
+export function isRecent (at: number, within: number): boolean {
+  const age = Date.now() - at
+  return age >= -CLOCK_TOLERANCE_MS && age <= within * 1000
+}
+
 /** The methods by which a user can prove who they are: `password`, and the names of providers. */
 export async function methodsOf (
   store: AuthStore,

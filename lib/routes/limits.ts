@@ -22,6 +22,8 @@ export type RateLimits = Readonly<Record<Limited, Limit>> & {
    * @throws AuthError `rate_limited`
    */
   readonly attempt: (request: FastifyRequest, email: string) => Promise<void>
+  /** Counts a new e-mail for the signed-in user: each is a mail to an address of their choice. */
+  readonly newEmail: Limit
   /**
    * Counts a mail to an address in canonical form, whether or not an account has it.
    *
@@ -32,6 +34,9 @@ export type RateLimits = Readonly<Record<Limited, Limit>> & {
 
 /** The mails that one mailbox gets at most, each within a number of milliseconds. */
 const MAILBOX_LIMITS = [{ max: 1, timeWindow: 60_000 }, { max: 5, timeWindow: 60 * 60_000 }]
+
+/** The new e-mails that one user asks for at most, within a number of milliseconds. */
+const NEW_EMAIL_LIMIT = { max: 5, timeWindow: 60 * 60_000 }
 
 /** What a limit counts by. */
 interface Key {
@@ -62,7 +67,7 @@ export async function setUpRateLimits (
   scope: FastifyInstance,
   options: ResolvedRateLimits | null
 ): Promise<RateLimits> {
-  const { limit, mayMail } = options === null ? UNLIMITED : await limitFactory(scope, options)
+  const { limit, newEmail, mayMail } = options === null ? UNLIMITED : await limitFactory(scope, options)
   const account = limit('account', { and: request => ` ${emailOf(request)}` })
   return {
     login: limit('login'),
@@ -77,16 +82,18 @@ export async function setUpRateLimits (
     reauthenticate: limit('reauthenticate', { alone: userIn }),
     mail: limit('mail'),
     code: limit('code'),
+    newEmail,
     mayMail
   }
 }
 
 interface Limits {
   limit: LimitFactory
+  newEmail: Limit
   mayMail: RateLimits['mayMail']
 }
 
-const UNLIMITED: Limits = { limit: () => async () => {}, mayMail: async () => true }
+const UNLIMITED: Limits = { limit: () => async () => {}, newEmail: async () => {}, mayMail: async () => true }
 
 async function limitFactory (scope: FastifyInstance, options: ResolvedRateLimits): Promise<Limits> {
   const { timeWindow: ownWindow, network, store } = options
@@ -130,6 +137,9 @@ async function limitFactory (scope: FastifyInstance, options: ResolvedRateLimits
     }
   }
 
+  const { max, timeWindow } = NEW_EMAIL_LIMIT
+  const newEmail = inPatience(counter(max, request => `svc-auth-new-email:${userIn(request)}`, timeWindow))
+
   const limit: LimitFactory = (name, { and: partOf = () => '', alone } = {}) => {
     if (alone !== undefined) return inPatience(counter(options[name], request => `svc-auth-${name}:${alone(request)}`))
     const countAddress = counter(options[name], request => `svc-auth-${name}:${addressOf(request)}${partOf(request)}`)
@@ -143,7 +153,7 @@ async function limitFactory (scope: FastifyInstance, options: ResolvedRateLimits
       if (isIPv6(addressOf(request))) await countNetwork(request)
     })
   }
-  return { limit, mayMail }
+  return { limit, newEmail, mayMail }
 }
 
 /**
