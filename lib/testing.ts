@@ -1,6 +1,6 @@
 /**
- * Tools for the tests of an application: signed-in users, an OpenID provider on this machine, and
- * the contract of a store. Importing them with `NODE_ENV=production` throws.
+ * Tools for the tests of an application: signed-in users, an OpenID provider on this machine, a
+ * mailbox, and the contract of a store. Importing them with `NODE_ENV=production` throws.
  *
  * @module testing
  */
@@ -11,6 +11,7 @@ export {
   type ProviderFault, type ProviderSignIn, type ProviderSignInOptions, type ProviderUser, type TestProvider,
   type TestProviderOptions, startProvider
 } from './testing/provider.js'
+export { type MailOf, type Mailbox, type NextMailOptions, mailbox } from './testing/mailbox.js'
 export { type MakeStore, type TestFunction, authStoreContract } from './testing/store-contract.js'
 export type { Stores } from './testing/store-contract/rule.js'
 

@@ -1,10 +1,10 @@
 import { createServer } from 'node:http'
 import { test as nodeTest } from 'node:test'
 import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fastify'
-import { MemoryAuthStore, type OidcProvider } from 'fastify-svc-auth'
+import { LocalIdentityProvider, type Mail, MemoryAuthStore, type OidcProvider } from 'fastify-svc-auth'
 import {
-  type ProviderFault, type ProviderSignIn, type SignedInHeaders, type TestProvider, authStoreContract, signedIn,
-  startProvider
+  type ProviderFault, type ProviderSignIn, type SignedInHeaders, type TestProvider, authStoreContract, mailbox,
+  signedIn, startProvider
 } from 'fastify-svc-auth/testing'
 import t from 'tap'
 import { describe, expect, test } from 'tstyche'
@@ -50,6 +50,24 @@ describe('startProvider', () => {
     expect(() => { provider.fault = 'down' }).type.not.toRaiseError()
     expect(() => { provider.fault = null }).type.not.toRaiseError()
     expect<ProviderFault>().type.not.toBeAssignableFrom<'broken'>()
+  })
+})
+
+describe('mailbox', () => {
+  const mails = mailbox()
+
+  test('receives the mails of the local provider', () => {
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ sendMail: mails.sendMail })
+    expect(mails.all).type.toBe<readonly Mail[]>()
+  })
+
+  test('has a token in the mails with a link only', async () => {
+    expect((await mails.next('reset-password')).token).type.toBe<string>()
+    expect((await mails.next('reset-password')).url).type.toBe<string>()
+    expect((await mails.next('reset-password')).kind).type.toBe<'reset-password'>()
+    expect((await mails.next('exists', { timeout: 100 })).url).type.toBe<null>()
+    expect((await mails.next()).token).type.toBe<string | null>()
+    expect(mails.next).type.not.toBeCallableWith('reset')
   })
 })
 
