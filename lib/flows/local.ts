@@ -1,6 +1,5 @@
-import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, isText } from '../claims.js'
+import type { IdentityClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { Caller } from '../local/fair-queue.js'
@@ -15,65 +14,11 @@ import { confirmedPrincipal, standingOf } from './refresh.js'
 import { signIn } from './sign-in.js'
 import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
 
-/** The fields of the registration form, without empty ones. */
-export interface Registration {
-  email: string
-  password: string
-  name: string | undefined
-  role: string | undefined
-  emailVerified: boolean
-  caller: Caller
-}
-
 /** The fields of the login form. */
 export interface Login {
   email: string
   password: string
   caller: Caller
-}
-
-/**
- * Creates a user with a password and signs them in.
- *
- * @throws what the hook throws; AuthError `claim_not_allowed`, `invalid_email`, `weak_password`,
- * `busy`, `exists`, `unavailable`
- */
-export async function register (
-  request: FastifyRequest,
-  local: LocalIdentityProvider,
-  rules: SignInRules,
-  registration: Registration
-): Promise<Principal> {
-  assertText(registration.password)
-  const claims = initialClaims(local, registration)
-  if (registration.name !== undefined && !isText(registration.name)) {
-    throw new AuthError('invalid_request', { message: 'The name holds characters that cannot be stored.' })
-  }
-  const email = canonicalEmail(registration.email)
-  if (email === null) throw new AuthError('invalid_email')
-  const passwordHash = await local.hashPassword(registration.password, { email }, registration.caller)
-
-  const userId = randomUUID()
-  const identity: IdentityClaims = {
-    sub: userId,
-    email,
-    ...(registration.emailVerified && { email_verified: true }),
-    ...(registration.name !== undefined && { name: registration.name })
-  }
-  const user = await rules.store.createUser({
-    userId,
-    email,
-    // The form proves nothing: accounts are never linked on what it says.
-    emailVerified: false,
-    name: registration.name ?? null,
-    claims,
-    isNew: true,
-    link: { provider: 'local', subject: email, claims: identity },
-    passwordHash
-  })
-  if (user === null) throw new AuthError('exists')
-  const proven = localIdentity(email, identity)
-  return signIn(request, rules, { user, isNew: 'user', identity: proven, method: 'password', tokens: null })
 }
 
 /**
@@ -191,20 +136,6 @@ export function assertText (password: string): void {
   })
 }
 
-/**
- * Returns the claims that the form asks for. The application must allow them, because any client
- * can post the form.
- */
-function initialClaims (
-  { registration: policy }: LocalIdentityProvider,
-  { role, emailVerified }: Registration
-): AuthorizationClaims {
-  if (emailVerified && policy?.emailVerified !== true) throw new AuthError('claim_not_allowed')
-  if (role === undefined) return {}
-  if (policy?.roles.includes(role) !== true) throw new AuthError('claim_not_allowed')
-  return authorizationClaims({ role })
-}
-
 /** Replaces an outdated hash of a correct password. A failure does not fail the sign-in. */
 async function rehash (
   request: FastifyRequest,
@@ -220,6 +151,6 @@ async function rehash (
 }
 
 /** Returns a local identity. Its e-mail counts as unverified, because only the user asserts it. */
-function localIdentity (email: string, claims: IdentityClaims): ProviderIdentity {
+export function localIdentity (email: string, claims: IdentityClaims): ProviderIdentity {
   return { provider: 'local', subject: email, claims, emailVerified: false }
 }

@@ -1,5 +1,6 @@
-import { login, register } from '../flows/local.js'
+import { login } from '../flows/local.js'
 import { reauthenticate } from '../flows/reauthentication.js'
+import { register } from '../flows/registration.js'
 import { wantsJson } from '../http/accept.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { RouteContext } from './context.js'

@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, isText } from '../claims.js'
+import { canonicalEmail } from '../email.js'
+import { AuthError } from '../errors.js'
+import type { Caller } from '../local/fair-queue.js'
+import type { LocalIdentityProvider } from '../local/identity-provider.js'
+import type { Principal } from '../session/record.js'
+import type { AuthStore } from '../store/store.js'
+import { assertText, localIdentity } from './local.js'
+import { type Arrival, signIn } from './sign-in.js'
+import type { SignInRules } from './sign-in-rules.js'
+
+/** The fields of the registration form, without empty ones. */
+export interface Registration {
+  email: string
+  password: string
+  name: string | undefined
+  role: string | undefined
+  emailVerified: boolean
+  caller: Caller
+}
+
+/**
+ * Creates a user with a password and signs them in.
+ *
+ * @throws what the hook throws; AuthError `claim_not_allowed`, `invalid_email`, `weak_password`,
+ * `busy`, `exists`, `unavailable`
+ */
+export async function register (
+  request: FastifyRequest,
+  local: LocalIdentityProvider,
+  rules: SignInRules,
+  registration: Registration
+): Promise<Principal> {
+  return signIn(request, rules, await createAccount(local, rules.store, registration))
+}
+
+/**
+ * Creates a user with a password, who is new until they are signed in.
+ *
+ * @throws AuthError as {@link register}
+ */
+async function createAccount (
+  local: LocalIdentityProvider,
+  store: AuthStore,
+  registration: Registration
+): Promise<Arrival> {
+  assertText(registration.password)
+  const claims = initialClaims(local, registration)
+  if (registration.name !== undefined && !isText(registration.name)) {
+    throw new AuthError('invalid_request', { message: 'The name holds characters that cannot be stored.' })
+  }
+  const email = canonicalEmail(registration.email)
+  if (email === null) throw new AuthError('invalid_email')
+  const passwordHash = await local.hashPassword(registration.password, { email }, registration.caller)
+
+  const userId = randomUUID()
+  const identity: IdentityClaims = {
+    sub: userId,
+    email,
+    ...(registration.emailVerified && { email_verified: true }),
+    ...(registration.name !== undefined && { name: registration.name })
+  }
+  const user = await store.createUser({
+    userId,
+    email,
+    // The form proves nothing: accounts are never linked on what it says.
+    emailVerified: false,
+    name: registration.name ?? null,
+    claims,
+    isNew: true,
+    link: { provider: 'local', subject: email, claims: identity },
+    passwordHash
+  })
+  if (user === null) throw new AuthError('exists')
+  return { user, isNew: 'user', identity: localIdentity(email, identity), method: 'password', tokens: null }
+}
+
+/**
+ * Returns the claims that the form asks for. The application must allow them, because any client
+ * can post the form.
+ */
+function initialClaims (
+  { registration: policy }: LocalIdentityProvider,
+  { role, emailVerified }: Registration
+): AuthorizationClaims {
+  if (emailVerified && policy?.emailVerified !== true) throw new AuthError('claim_not_allowed')
+  if (role === undefined) return {}
+  if (policy?.roles.includes(role) !== true) throw new AuthError('claim_not_allowed')
+  return authorizationClaims({ role })
+}
