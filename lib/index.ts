@@ -55,6 +55,7 @@ export { OAuth2Provider, type OAuth2ProviderOptions, type ProviderApi } from './
 export { OidcProvider, type OidcProfile, type OidcProviderOptions } from './providers/oidc.js'
 export { type OpenapiComponents, openapiComponents } from './routes/openapi.js'
 export type { AuthenticationState, Principal } from './session/record.js'
+export type { EmailProof, EmailProofs, PasswordReset } from './store/email-proofs.js'
 export { MemoryAuthStore } from './store/memory.js'
 export { SqlAuthStore, type SqlAuthStoreOptions } from './store/sql.js'
 export type { DrizzlePostgres, DrizzleSqlite, PostgresClient, SqlEngine, SqliteConnection } from './store/sql-engine.js'

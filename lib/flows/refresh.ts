@@ -45,7 +45,8 @@ export async function standingOf (store: AuthStore, userId: string): Promise<Sta
   return answerOfStore(async () => {
     if (managesAccounts(store)) return store.standing(userId)
     const user = await store.findUser({ userId })
-    return user === null ? null : { generation: user.generation ?? 0, signedOutAt: 0 }
+    if (user === null) return null
+    return { generation: user.generation ?? 0, signedOutAt: 0, emailVerified: user.emailVerified }
   })
 }
 

@@ -1,24 +1,12 @@
 import type { AuthorizationClaims } from '../claims.js'
-import { AuthError } from '../errors.js'
-import {
-  OWN_PROVIDERS, type Vouching, assertCanSignIn, linksWithout, localClaims, secondsNow, vouchersAfter
-} from './accounts.js'
+import { OWN_PROVIDERS, assertCanSignIn, firstVouchers, isConfirmed, linksWithout, localClaims } from './accounts.js'
+import type { EmailProof, EmailProofs, PasswordReset } from './email-proofs.js'
+import { type Account, MemoryAccounts, copyOf, endSessions, linkAt, noteVouching } from './memory/accounts.js'
+import { memoryEmailProofs } from './memory/email-proofs.js'
 import {
   type AuthStore, type Credential, type Link, type LinkedIdentity, type ManagedAccounts, type NewPassword,
   type NewUser, type Standing, type User, type UserChange, type UserQuery, type UsersQuery, isBlocked
 } from './store.js'
-
-interface Account {
-  user: User
-  links: Link[]
-  /** The providers that vouch for the e-mail. */
-  vouchers: string[]
-  passwordHash: string | undefined
-  /** Whether the application has set the name. */
-  isNameSet: boolean
-  /** Seconds since the epoch; 0 when never. */
-  signedOutAt: number
-}
 
 /**
  * Keeps users in memory: they are lost when the process ends, and no other process sees them. For
@@ -27,13 +15,12 @@ interface Account {
  * Each method runs without a pause, so that no call sees another's half-done work. Values are
  * copied when they are stored and when they are returned.
  */
-export class MemoryAuthStore implements AuthStore, ManagedAccounts {
-  readonly #byUserId = new Map<string, Account>()
-  readonly #byEmail = new Map<string, Account>()
-  readonly #byLink = new Map<string, Account>()
+export class MemoryAuthStore implements AuthStore, ManagedAccounts, EmailProofs {
+  readonly #accounts = new MemoryAccounts()
+  readonly #emailProofs = memoryEmailProofs(this.#accounts)
 
   async findUser (query: UserQuery): Promise<User | null> {
-    const account = this.#find(query)
+    const account = this.#accounts.find(query)
     return account === undefined ? null : copyOf(account.user)
   }
 
@@ -42,16 +29,16 @@ export class MemoryAuthStore implements AuthStore, ManagedAccounts {
   }
 
   async findCredential (email: string): Promise<Credential | null> {
-    const account = this.#byLink.get(linkKey('local', email))
-    const link = account?.links.find(link => link.provider === 'local')
+    const account = this.#accounts.find({ provider: 'local', subject: email })
+    const link = account && linkAt(account, 'local')
     if (account?.passwordHash === undefined || link === undefined) return null
     return copyOf({ user: account.user, link, passwordHash: account.passwordHash })
   }
 
   async refreshIdentity (identity: LinkedIdentity): Promise<User | null> {
     const { provider, subject, claims } = identity
-    const account = this.#byLink.get(linkKey(provider, subject))
-    const link = account?.links.find(link => link.provider === provider)
+    const account = this.#accounts.find({ provider, subject })
+    const link = account && linkAt(account, provider)
     if (account === undefined || link === undefined) return null
     const earlier = link.claims
     link.claims = copyOf(claims)
@@ -62,83 +49,77 @@ export class MemoryAuthStore implements AuthStore, ManagedAccounts {
     assertCanSignIn(newUser)
     const { link, passwordHash, ...given } = newUser
     const user: User = { ...copyOf(given), createdAt: new Date() }
-    const emailIsTaken = user.email !== null && this.#byEmail.has(user.email)
-    if (emailIsTaken || this.#byLink.has(linkKey(link.provider, link.subject))) return null
+    if (user.email !== null && this.#accounts.find({ email: user.email }) !== undefined) return null
+    if (this.#accounts.find({ ...link }) !== undefined) return null
 
-    const vouchers = user.emailVerified ? [link.provider] : []
-    const account: Account = { user, links: [], vouchers, passwordHash, isNameSet: false, signedOutAt: 0 }
-    this.#byUserId.set(user.userId, account)
-    if (user.email !== null) this.#byEmail.set(user.email, account)
-    this.#setLink(account, { ...link, userId: user.userId })
+    const vouchers = firstVouchers(newUser)
+    this.#accounts.add({ user, links: [], vouchers, passwordHash, isNameSet: false, signedOutAt: 0 }, link)
     return copyOf(user)
   }
 
   async addLink (userId: string, identity: LinkedIdentity): Promise<User | null> {
     const { provider, subject, claims, verifiedEmail } = identity
     assertCanSignIn({ email: verifiedEmail, link: identity })
-    const account = this.#byUserId.get(userId)
-    if (account === undefined || this.#byLink.has(linkKey(provider, subject))) return null
-    if (account.links.some(link => link.provider === provider)) return null
-    this.#setLink(account, { provider, subject, claims, userId })
+    const account = this.#accounts.find({ userId })
+    if (account === undefined || this.#accounts.find({ provider, subject }) !== undefined) return null
+    if (linkAt(account, provider) !== undefined) return null
+    this.#accounts.setLink(account, { provider, subject, claims })
     return this.#noteIdentity(account, identity)
   }
 
   async removeLink (userId: string, provider: string): Promise<Link[]> {
     const left = linksWithout(this.#linksOf(userId), provider)
-    const account = this.#known(userId)
-    const removed = account.links.filter(link => link.provider === provider)
-    for (const { provider, subject } of removed) this.#byLink.delete(linkKey(provider, subject))
-    account.links = copyOf(left)
-    noteVouching(account, { provider, vouches: false, isNewEmail: false })
+    const account = this.#accounts.known(userId)
     if (provider === 'local') account.passwordHash = undefined
-    if (removed.length > 0) endSessions(account)
+    const removed = this.#accounts.removeLinks(account, link => link.provider === provider)
+    if (removed.length > 0) {
+      noteVouching(account, { provider, vouches: false, isNewEmail: false })
+      endSessions(account)
+    }
     return left
   }
 
   async deleteUser (userId: string): Promise<void> {
-    const { user, links } = this.#known(userId)
-    for (const { provider, subject } of links) this.#byLink.delete(linkKey(provider, subject))
-    if (user.email !== null) this.#byEmail.delete(user.email)
-    this.#byUserId.delete(userId)
+    this.#accounts.remove(this.#accounts.known(userId))
   }
 
   async admitUser (userId: string): Promise<boolean> {
-    const user = this.#byUserId.get(userId)?.user
+    const user = this.#accounts.find({ userId })?.user
     if (user?.isNew === undefined) return false
     delete user.isNew
     return true
   }
 
   async deleteNewUser (userId: string): Promise<void> {
-    if (this.#byUserId.get(userId)?.user.isNew === true) await this.deleteUser(userId)
+    if (this.#accounts.find({ userId })?.user.isNew === true) await this.deleteUser(userId)
   }
 
   async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
-    const account = this.#byUserId.get(userId)
+    const account = this.#accounts.find({ userId })
     if (account?.passwordHash === current) account.passwordHash = next
   }
 
   async grant (userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> {
-    const { user } = this.#known(userId)
+    const { user } = this.#accounts.known(userId)
     user.claims = { ...user.claims, ...copyOf(claims) }
     return copyOf(user.claims)
   }
 
   async withdraw (userId: string, names: readonly string[]): Promise<AuthorizationClaims> {
-    const { user } = this.#known(userId)
+    const { user } = this.#accounts.known(userId)
     for (const name of names) delete user.claims[name]
     return copyOf(user.claims)
   }
 
   async standing (userId: string): Promise<Standing | null> {
-    const account = this.#byUserId.get(userId)
-    return account === undefined
-      ? null
-      : { generation: account.user.generation ?? 0, signedOutAt: account.signedOutAt }
+    const account = this.#accounts.find({ userId })
+    if (account === undefined) return null
+    const { user: { generation = 0, emailVerified }, signedOutAt } = account
+    return { generation, signedOutAt, emailVerified }
   }
 
   async changeUser (userId: string, change: UserChange): Promise<User> {
-    const account = this.#known(userId)
+    const account = this.#accounts.known(userId)
     const { name, blocked } = change
     if (name !== undefined) setName(account, name)
     if (blocked === null) delete account.user.blocked
@@ -148,12 +129,13 @@ export class MemoryAuthStore implements AuthStore, ManagedAccounts {
   }
 
   async setPassword (userId: string, { passwordHash, current }: NewPassword): Promise<User | null> {
-    const account = this.#known(userId)
+    const account = this.#accounts.known(userId)
     const { email, name } = account.user
-    if (email === null || (current !== undefined && account.passwordHash !== current)) return null
-    if (!account.links.some(link => link.provider === 'local')) {
-      if (this.#byLink.has(linkKey('local', email))) return null
-      this.#setLink(account, { provider: 'local', subject: email, userId, claims: localClaims(userId, email, name) })
+    if (email === null || (current !== undefined && (account.passwordHash ?? null) !== current)) return null
+    if (linkAt(account, 'local') === undefined) {
+      if (this.#accounts.find({ provider: 'local', subject: email }) !== undefined) return null
+      const claims = localClaims({ userId, email, name, isConfirmed: isConfirmed(account.vouchers) })
+      this.#accounts.setLink(account, { provider: 'local', subject: email, claims })
     }
     account.passwordHash = passwordHash
     endSessions(account)
@@ -162,7 +144,7 @@ export class MemoryAuthStore implements AuthStore, ManagedAccounts {
 
   async users ({ after, limit, email, blocked }: UsersQuery): Promise<User[]> {
     const now = Date.now()
-    const found = Array.from(this.#byUserId.values(), ({ user }) => user)
+    const found = Array.from(this.#accounts.all(), ({ user }) => user)
       .filter(user => after === null || user.userId > after)
       .filter(user => email === null || user.email?.startsWith(email) === true)
       .filter(user => blocked === null || isBlocked(user, now) === blocked)
@@ -170,24 +152,29 @@ export class MemoryAuthStore implements AuthStore, ManagedAccounts {
     return copyOf(found.slice(0, limit))
   }
 
+  async verifyEmail (proof: EmailProof): Promise<'verified' | 'unchanged' | null> {
+    return this.#emailProofs.verifyEmail(proof)
+  }
+
+  async resetPassword (proof: EmailProof, passwordHash: string): Promise<PasswordReset | null> {
+    return this.#emailProofs.resetPassword(proof, passwordHash)
+  }
+
+  async changeEmail (proof: EmailProof, to: string): Promise<User | null> {
+    return this.#emailProofs.changeEmail(proof, to)
+  }
+
+  async disownEmail (proof: EmailProof): Promise<'deleted' | 'freed' | null> {
+    return this.#emailProofs.disownEmail(proof)
+  }
+
   async close (): Promise<void> {
     // Nothing is open, and a closed application may still read its users.
   }
 
-  #find (query: UserQuery): Account | undefined {
-    if ('userId' in query) return this.#byUserId.get(query.userId)
-    if ('email' in query) return this.#byEmail.get(query.email)
-    return this.#byLink.get(linkKey(query.provider, query.subject))
-  }
-
   #linksOf (userId: string): Link[] {
-    const links = this.#byUserId.get(userId)?.links ?? []
+    const links = this.#accounts.find({ userId })?.links ?? []
     return copyOf(links).sort((a, b) => a.provider < b.provider ? -1 : 1)
-  }
-
-  #setLink (account: Account, link: Link): void {
-    account.links.push(copyOf(link))
-    this.#byLink.set(linkKey(link.provider, link.subject), account)
   }
 
   /**
@@ -197,27 +184,14 @@ export class MemoryAuthStore implements AuthStore, ManagedAccounts {
     const { user } = account
     const { email } = user
     if (claims.name !== undefined && !account.isNameSet) user.name = claims.name
-    const isDue = email === null || email === verifiedEmail || earlier.email !== claims.email
-    const vouches = verifiedEmail !== null && isDue && (this.#byEmail.get(verifiedEmail) ?? account) === account
-    if (vouches) {
-      if (email !== null) this.#byEmail.delete(email)
-      this.#byEmail.set(verifiedEmail, account)
-      user.email = verifiedEmail
-    }
+    const hasChanged = earlier.email !== claims.email && !isConfirmed(account.vouchers)
+    const isDue = email === null || email === verifiedEmail || hasChanged
+    const vouches = verifiedEmail !== null && isDue &&
+      (this.#accounts.find({ email: verifiedEmail }) ?? account) === account
+    if (vouches) this.#accounts.setEmail(account, verifiedEmail)
     noteVouching(account, { provider, vouches, isNewEmail: email !== user.email })
     return copyOf(user)
   }
-
-  #known (userId: string): Account {
-    const account = this.#byUserId.get(userId)
-    if (account === undefined) throw new AuthError('unknown_user')
-    return account
-  }
-}
-
-function noteVouching (account: Account, vouching: Vouching): void {
-  account.vouchers = vouchersAfter(account.vouchers, vouching)
-  account.user.emailVerified = account.vouchers.length > 0
 }
 
 function setName (account: Account, name: string | null): void {
@@ -227,25 +201,4 @@ function setName (account: Account, name: string | null): void {
     if (name === null) delete claims.name
     else claims.name = name
   }
-}
-
-function endSessions (account: Account): void {
-  account.user.generation = (account.user.generation ?? 0) + 1
-  // Never earlier than before, so that a clock that was set back revives no token.
-  account.signedOutAt = Math.max(account.signedOutAt, secondsNow())
-}
-
-function linkKey (provider: string, subject: string): string {
-  return JSON.stringify([provider, subject])
-}
-
-/** Copies plain JSON data and dates, many times faster than a structured clone. */
-function copyOf<T> (value: T): T
-function copyOf (value: unknown): unknown {
-  if (value instanceof Date) return new Date(value)
-  if (Array.isArray(value)) return value.map(item => copyOf(item))
-  if (typeof value !== 'object' || value === null) return value
-  const copy: Record<string, unknown> = { ...value }
-  for (const name of Object.keys(copy)) copy[name] = copyOf(copy[name])
-  return copy
 }

@@ -1,5 +1,6 @@
 import type { AuthorizationClaims } from '../claims.js'
 import type { UserExtras } from '../schema/extras.js'
+import { firstVouchers } from './accounts.js'
 import type { Block, Credential, Link, NewUser, User, UserChange } from './store.js'
 
 /** A row of `svc_auth_users`, which is the same on every database. */
@@ -63,11 +64,11 @@ export function credentialOf (
 }
 
 /** Returns what the column `extras` notes about a new user. */
-export function extrasOf ({ emailVerified, isNew, link }: NewUser): UserExtras {
+export function extrasOf (user: NewUser): UserExtras {
   return {
-    email_verified: emailVerified,
-    email_verified_by: emailVerified ? [link.provider] : [],
+    email_verified: user.emailVerified,
+    email_verified_by: firstVouchers(user),
     created_at: Date.now(),
-    ...(isNew && { is_new: true })
+    ...(user.isNew && { is_new: true })
   }
 }

@@ -1,7 +1,8 @@
 import { Once } from '../base/once.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
-import { assertCanSignIn } from './accounts.js'
+import { assertCanSignIn, assertCanonical } from './accounts.js'
 import { notLoaded } from './driver.js'
+import { EMAIL_PROOF_METHODS, type EmailProof, type EmailProofs } from './email-proofs.js'
 import type { SqlEngine } from './sql-engine.js'
 import { type SqlTarget, sqlTarget } from './sql-target.js'
 import {
@@ -20,12 +21,12 @@ export interface SqlAuthStoreOptions {
 
 /** An open database: what it does for the store, by capability. */
 interface OpenDatabase {
-  readonly accounts: Accounts & ManagedAccounts
+  readonly accounts: Accounts & ManagedAccounts & EmailProofs
   readonly close: () => void | Promise<void>
 }
 
 // The methods that the static block below defines.
-export interface SqlAuthStore extends AuthStore, ManagedAccounts {}
+export interface SqlAuthStore extends AuthStore, ManagedAccounts, EmailProofs {}
 
 /**
  * Keeps users in an SQL database. Each method rejects with AuthError `unavailable`, with the
@@ -39,7 +40,7 @@ export interface SqlAuthStore extends AuthStore, ManagedAccounts {}
  * new SqlAuthStore(drizzle(pool))         // an existing engine
  * ```
  */
-export class SqlAuthStore implements AuthStore, ManagedAccounts {
+export class SqlAuthStore implements AuthStore, ManagedAccounts, EmailProofs {
   readonly #target: SqlTarget
   readonly #createTables: boolean
   readonly #opened = new Once(() => this.#open())
@@ -66,7 +67,7 @@ export class SqlAuthStore implements AuthStore, ManagedAccounts {
 
   // Each method passes its call on to the database; those that check something first are below.
   static {
-    for (const name of [...ACCOUNT_METHODS, ...MANAGED_ACCOUNT_METHODS]) {
+    for (const name of [...ACCOUNT_METHODS, ...MANAGED_ACCOUNT_METHODS, ...EMAIL_PROOF_METHODS]) {
       if (name in this.prototype) continue
       this.prototype[name] = async function (this: SqlAuthStore, ...given: unknown[]) {
         const { accounts } = await this.#database()
@@ -85,6 +86,12 @@ export class SqlAuthStore implements AuthStore, ManagedAccounts {
     assertCanSignIn({ email: identity.verifiedEmail, link: identity })
     const { accounts } = await this.#database()
     return accounts.addLink(userId, identity)
+  }
+
+  async changeEmail (proof: EmailProof, to: string): Promise<User | null> {
+    assertCanonical(to)
+    const { accounts } = await this.#database()
+    return accounts.changeEmail(proof, to)
   }
 
   /** Loads the driver and Drizzle; the first query opens the database. */

@@ -21,7 +21,8 @@ export interface User {
    */
   email: string | null
   /**
-   * Whether a provider vouches for `email`: that of a link, as of the last sign-in with this link.
+   * Whether the user has confirmed `email`, or a provider vouches for it: that of a link, as of the
+   * last sign-in with this link.
    */
   emailVerified: boolean
   /**
@@ -83,7 +84,10 @@ export interface NewUser {
   userId: string
   /** Canonical; null for an identity without a verified one. */
   email: string | null
-  /** Whether the provider of the link vouches for `email`. */
+  /**
+   * Whether the provider of the link vouches for `email`; for a link at `local` or `application`,
+   * whether the user has confirmed it.
+   */
   emailVerified: boolean
   /** The user's name if it is known. */
   name: string | null
@@ -152,12 +156,14 @@ export interface AuthStore {
   /**
    * Notes a sign-in: the identity claims of the link, the user's name, and their verified e-mail
    * unless another user has it. A verified e-mail that differs from the user's is taken only when
-   * the claim `email` of this link has changed: with two links that have different e-mails, the
-   * user's does not depend on which link was used last.
+   * the claim `email` of this link has changed, and the user has not confirmed the present e-mail:
+   * with two links that have different e-mails, the user's does not depend on which link was used
+   * last.
    *
    * The link vouches for the user's e-mail as long as it is the verified one that the provider
-   * reports. When no link vouches for it any more, `emailVerified` becomes false: the address may
-   * have another owner by now, who must not join the user.
+   * reports. When no link vouches for it any more and the user has not confirmed it,
+   * `emailVerified` becomes false: the address may have another owner by now, who must not join the
+   * user.
    *
    * @returns the user, or null when no user has this link
    */
@@ -250,6 +256,8 @@ export interface Standing {
   generation: number
   /** Seconds since the epoch, 0 when never: tokens that were issued until then are refused. */
   signedOutAt: number
+  /** {@link User.emailVerified}. */
+  emailVerified: boolean
 }
 
 /** What {@link ManagedAccounts.changeUser} changes; what is absent stays as it is. */
@@ -266,8 +274,11 @@ export interface UserChange {
 export interface NewPassword {
   /** Argon2id PHC string. */
   passwordHash: string
-  /** The hash that the new one replaces; absent, whatever the user has is replaced. */
-  current?: string
+  /**
+   * The hash that the new one replaces; null for a user who must have no password yet. When it is
+   * absent, the password of the user is replaced or the first one is set.
+   */
+  current?: string | null
 }
 
 /** Which users {@link ManagedAccounts.users} returns. */
@@ -307,7 +318,7 @@ export interface ManagedAccounts {
    * subject is the user's e-mail. Ends all sessions of the user.
    *
    * @returns the user as they are now; null when the user has no e-mail, when another user has the
-   *   link, or when `current` is given and is not their hash any more: then nothing was written
+   *   link, or when `current` is given and is not what they have now: then nothing was written
    * @throws AuthError `unknown_user`
    */
   setPassword (userId: string, password: NewPassword): Promise<User | null>
@@ -355,7 +366,7 @@ export const MANAGED_ACCOUNT_METHODS: ReadonlyArray<keyof ManagedAccounts> = Obj
 
 /** Whether a store can manage accounts. */
 export function managesAccounts (store: AuthStore): store is AuthStore & ManagedAccounts {
-  return MANAGED_ACCOUNT_METHODS.every(name => typeof Reflect.get(store, name) === 'function')
+  return missingMethods(store, MANAGED_ACCOUNT_METHODS).length === 0
 }
 
 /**
@@ -366,8 +377,17 @@ export function managesAccounts (store: AuthStore): store is AuthStore & Managed
  */
 export function managedAccounts (store: AuthStore, method: string): ManagedAccounts {
   if (managesAccounts(store)) return store
-  const missing = MANAGED_ACCOUNT_METHODS.filter(name => typeof Reflect.get(store, name) !== 'function')
-  throw new AuthError('unsupported', { message: `${method} needs a store with the methods ${missing.join(', ')}.` })
+  throw unsupported(method, missingMethods(store, MANAGED_ACCOUNT_METHODS))
+}
+
+/** Returns the methods that a store lacks. */
+export function missingMethods (store: AuthStore, names: readonly string[]): string[] {
+  return names.filter(name => typeof Reflect.get(store, name) !== 'function')
+}
+
+/** The error of a method that needs methods which the store lacks. */
+export function unsupported (method: string, missing: readonly string[]): AuthError {
+  return new AuthError('unsupported', { message: `${method} needs a store with the methods ${missing.join(', ')}.` })
 }
 
 /**

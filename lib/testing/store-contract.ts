@@ -1,6 +1,7 @@
 import type { AuthStore } from '../store/store.js'
 import { claimsContract } from './store-contract/claims.js'
 import { deletionContract } from './store-contract/deletion.js'
+import { emailProofsContract } from './store-contract/email-proofs.js'
 import { emailsContract } from './store-contract/emails.js'
 import { linksContract } from './store-contract/links.js'
 import { managedAccountsContract } from './store-contract/managed-accounts.js'
@@ -55,5 +56,5 @@ export function authStoreContract (test: TestFunction, makeStore: MakeStore): vo
 
 const CONTRACTS = [
   usersContract, signInsContract, emailsContract, linksContract, deletionContract, claimsContract, valuesContract,
-  managedAccountsContract
+  managedAccountsContract, emailProofsContract
 ]

@@ -42,7 +42,7 @@ t.test('the standings that are asked for at the same time are sent together', as
   const standings = await Promise.all([userId, randomUUID(), userId].map(id => store.standing(id)))
 
   t.equal(chunks, 1)
-  const present = { generation: 0, signedOutAt: 0 }
+  const present = { generation: 0, signedOutAt: 0, emailVerified: false }
   t.strictSame(standings, [present, null, present])
 })
 

@@ -739,6 +739,7 @@ t.test('a closed store', async t => {
 
     await store.close()
 
+    const proof = { userId: ada.userId, email: 'ada@example.com', generation: 0 }
     const attempts: Record<Exclude<keyof SqlAuthStore, 'close' | 'preload'>, () => Promise<unknown>> = {
       findUser: () => store.findUser({ userId: ada.userId }),
       links: () => store.links(ada.userId),
@@ -756,7 +757,11 @@ t.test('a closed store', async t => {
       standing: () => store.standing(ada.userId),
       changeUser: () => store.changeUser(ada.userId, {}),
       setPassword: () => store.setPassword(ada.userId, { passwordHash: 'a' }),
-      users: () => store.users({ after: null, limit: 1, email: null, blocked: null })
+      users: () => store.users({ after: null, limit: 1, email: null, blocked: null }),
+      verifyEmail: () => store.verifyEmail(proof),
+      resetPassword: () => store.resetPassword(proof, 'a'),
+      changeEmail: () => store.changeEmail(proof, 'new@example.com'),
+      disownEmail: () => store.disownEmail(proof)
     }
     for (const attempt of Object.values(attempts)) await t.rejects(attempt, { ...UNAVAILABLE, cause: { message: 'the store is closed' } })
   })

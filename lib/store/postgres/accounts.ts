@@ -8,7 +8,10 @@ import type { PostgresDrizzle } from '../sql-target.js'
 import type { Accounts, LinkedIdentity } from '../store.js'
 import type { PostgresDatabase } from './database.js'
 import { causeOf, isForeignKeyViolation, isUniqueViolation } from './failures.js'
-import { ENDED_SESSIONS, UNNAMED, USER_ID, byCodePoints, given, isLink, isNewUser, isUser, json } from './statements.js'
+import {
+  ENDED_SESSIONS, IS_CONFIRMED, UNNAMED, USER_ID, VOUCHERS, byCodePoints, given, isLink, isNewUser, isUser, json,
+  vouchedBy
+} from './statements.js'
 
 /**
  * Keeps accounts on Postgres. Each operation is one statement, so that it is atomic on every driver
@@ -82,7 +85,7 @@ function refreshIdentity (database: PostgresDatabase): Accounts['refreshIdentity
   const { db } = database
   // A locked link is read as it is after the wait: of two sign-ins at once, the second sees the
   // claims of the first.
-  const hasChanged = sql`${providerLinks.claims} ->> 'email' is distinct from ${given('email')}`
+  const hasChanged = sql`${providerLinks.claims} ->> 'email' is distinct from ${given('email')} and not ${IS_CONFIRMED}`
   const changes = noted(newEmail(db, hasChanged))
   // Most sign-ins report what the store has: these lock nothing and write nothing.
   const seen = db.$with('seen').as(db.select({
@@ -284,7 +287,7 @@ function changeClaims (database: PostgresDatabase, claims: SQL) {
  * @throws AuthError `user_in_use` when a table of the application refers to the user and forbids
  * the deletion
  */
-async function unlessInUse<T> (deletion: Promise<T>): Promise<T> {
+export async function unlessInUse<T> (deletion: Promise<T>): Promise<T> {
   try {
     return await deletion
   } catch (error) {
@@ -310,7 +313,6 @@ function newEmail (db: PostgresDrizzle, hasChanged: SQL = sql`false`): SQL {
 }
 
 const VOUCHER = sql`jsonb_build_array(${given('provider')}::text)`
-const VOUCHERS = sql`coalesce(${users.extras} -> 'email_verified_by', '[]')`
 const OTHER_VOUCHERS = sql`${VOUCHERS} - ${given('provider')}::text`
 
 /**
@@ -330,13 +332,4 @@ function noted (newEmail: SQLWrapper) {
     email: sql`coalesce(${newEmail}, ${users.email})`,
     extras: vouchedBy(vouchers)
   }
-}
-
-/**
- * The notes about a user whose e-mail these providers vouch for: the rule is that of
- * `vouchersAfter`.
- */
-function vouchedBy (vouchers: SQL): SQL {
-  const changes = sql`'email_verified', ${vouchers} <> '[]', 'email_verified_by', ${vouchers}`
-  return sql`${users.extras} || jsonb_build_object(${changes})`
 }

@@ -57,6 +57,13 @@ export function isDisturbance (error: unknown): boolean {
   return DISTURBANCES.has(sqlState(error))
 }
 
+/**
+ * The error of a statement whose rows may have changed while it waited for a lock: to be run again.
+ */
+export function overtaken (): Error {
+  return Object.assign(new Error('the rows changed while the statement waited'), { code: SERIALIZATION_FAILURE })
+}
+
 /** Whether the server answered a statement with an error and keeps the connection. */
 export function isAnswer (error: unknown): boolean {
   const reason = reasonOf(error)

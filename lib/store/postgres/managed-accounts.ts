@@ -5,7 +5,9 @@ import { OWN_PROVIDERS, endOfPrefix, secondsNow } from '../accounts.js'
 import { notesOfChange, userOf } from '../rows.js'
 import type { ManagedAccounts } from '../store.js'
 import type { PostgresDatabase } from './database.js'
-import { ENDED_SESSIONS, UNNAMED, given, isUser, json } from './statements.js'
+import {
+  ENDED_SESSIONS, GENERATION, IS_CONFIRMED, IS_VERIFIED, UNNAMED, given, isBlocked, isTrue, isUser, json
+} from './statements.js'
 
 /** Manages accounts on Postgres, like `postgresAccounts`: each operation is one statement. */
 export function postgresManagedAccounts (database: PostgresDatabase): ManagedAccounts {
@@ -20,8 +22,9 @@ export function postgresManagedAccounts (database: PostgresDatabase): ManagedAcc
 function standing (database: PostgresDatabase): ManagedAccounts['standing'] {
   const ofUser = database.reads
     .select({
-      generation: sql`coalesce((${users.extras} ->> 'generation')::int, 0)`.mapWith(Number),
-      signedOutAt: sql`coalesce((${users.extras} ->> 'signed_out_at')::bigint, 0)`.mapWith(Number)
+      generation: GENERATION.mapWith(Number),
+      signedOutAt: sql`coalesce((${users.extras} ->> 'signed_out_at')::bigint, 0)`.mapWith(Number),
+      emailVerified: isTrue(IS_VERIFIED)
     })
     .from(users)
     .where(isUser)
@@ -70,9 +73,10 @@ function changeUser (database: PostgresDatabase): ManagedAccounts['changeUser'] 
 function setPassword (database: PostgresDatabase): ManagedAccounts['setPassword'] {
   const { db } = database
   const current = sql`${given('current')}::text`
-  const owner = db.$with('owner').as(db.select(getTableColumns(users)).from(users)
-    .where(and(isUser, isNotNull(users.email)))
-    .for('no key update'))
+  const owner = db.$with('owner')
+    .as(db.select({ ...getTableColumns(users), isConfirmed: IS_CONFIRMED.as('is_confirmed') }).from(users)
+      .where(and(isUser, isNotNull(users.email)))
+      .for('no key update'))
   // Locked rows are read as they are after the wait.
   const held = db.$with('held').as(db.select({ userId: providerLinks.userId }).from(providerLinks)
     .innerJoin(owner, eq(owner.userId, providerLinks.userId))
@@ -81,7 +85,8 @@ function setPassword (database: PostgresDatabase): ManagedAccounts['setPassword'
   const before = db.$with('before').as(db.select({ pwHash: credentials.pwHash }).from(credentials)
     .innerJoin(owner, eq(owner.userId, credentials.userId))
     .for('update', { of: credentials }))
-  const isCurrent = sql`(${current} is null or ${current} = (select pw_hash from ${before}))`
+  const isAny = sql`${given('isAny')}::boolean`
+  const isCurrent = sql`(${isAny} or ${current} is not distinct from (select pw_hash from ${before}))`
   const made = db.$with('made').as(db.insert(providerLinks)
     .select(db.select({
       provider: sql`'local'`.as('provider'),
@@ -89,7 +94,8 @@ function setPassword (database: PostgresDatabase): ManagedAccounts['setPassword'
       userId: owner.userId,
       // As `localClaims` returns them.
       claims: sql`jsonb_strip_nulls(jsonb_build_object(
-        'sub', ${owner.userId}, 'email', ${owner.email}, 'name', ${owner.name}
+        'sub', ${owner.userId}, 'email', ${owner.email}, 'name', ${owner.name},
+        'email_verified', case when ${owner.isConfirmed} then true end
       ))`.as('claims')
     }).from(owner).where(and(isCurrent, notExists(db.select().from(held)))))
     // Of two first passwords at once, the second finds the link of the first.
@@ -102,7 +108,12 @@ function setPassword (database: PostgresDatabase): ManagedAccounts['setPassword'
   const set = db.$with('set').as(db.insert(credentials)
     .select(db.select({ userId: owner.userId, pwHash: sql`${given('passwordHash')}::text`.as('pw_hash') }).from(owner)
       .where(and(isCurrent, or(exists(db.select().from(held)), exists(db.select().from(made))))))
-    .onConflictDoUpdate({ target: credentials.userId, set: { pwHash: sql`excluded.pw_hash` } })
+    // Of two first passwords at once, the second finds the hash of the first only here.
+    .onConflictDoUpdate({
+      target: credentials.userId,
+      set: { pwHash: sql`excluded.pw_hash` },
+      setWhere: sql`${isAny} or ${credentials.pwHash} = ${current}`
+    })
     .returning({ userId: credentials.userId }))
   const replace = db.with(owner, held, before, made, set).update(users)
     .set({ extras: sql`${users.extras} || ${ENDED_SESSIONS}` })
@@ -112,8 +123,10 @@ function setPassword (database: PostgresDatabase): ManagedAccounts['setPassword'
     .prepare(UNNAMED)
   const known = db.select({ userId: users.userId }).from(users).where(isUser).prepare(UNNAMED)
 
-  return async (userId, { passwordHash, current = null }) => {
-    const [row] = await database.run(() => replace.execute({ userId, passwordHash, current, now: secondsNow() }))
+  return async (userId, { passwordHash, current }) => {
+    const [row] = await database.run(() => replace.execute({
+      userId, passwordHash, isAny: current === undefined, current: current ?? null, now: secondsNow()
+    }))
     if (row !== undefined) return userOf(row)
     const users = await database.run(() => known.execute({ userId }))
     if (users.length === 0) throw new AuthError('unknown_user')
@@ -122,11 +135,6 @@ function setPassword (database: PostgresDatabase): ManagedAccounts['setPassword'
 }
 
 function listUsers (database: PostgresDatabase): ManagedAccounts['users'] {
-  const block = sql`${users.extras} -> 'blocked'`
-  const lasts = (now: number) => sql`coalesce((${block} ->> 'until')::bigint > ${now}, true)`
-  // The first condition is that of the partial index.
-  const isBlocked = (now: number) => sql`(${block} is not null and ${lasts(now)})`
-
   return async ({ after, limit, email, blocked }) => {
     const rows = await database.run(() => database.db.select().from(users)
       .where(and(

@@ -5,6 +5,7 @@ import { notLoaded } from '../driver.js'
 import type { PostgresDrizzle, PostgresTarget } from '../sql-target.js'
 import { postgresAccounts } from './accounts.js'
 import { PostgresDatabase } from './database.js'
+import { postgresEmailProofs } from './email-proofs.js'
 import { postgresManagedAccounts } from './managed-accounts.js'
 import { Pool } from './pool.js'
 
@@ -18,7 +19,10 @@ const UNKNOWN = 705
 export async function openPostgres (target: PostgresTarget, options: { createTables: boolean }) {
   const { db, reads = db, close } = await connected(target)
   const database = new PostgresDatabase(db, reads, options)
-  return { accounts: { ...postgresAccounts(database), ...postgresManagedAccounts(database) }, close }
+  const accounts = {
+    ...postgresAccounts(database), ...postgresManagedAccounts(database), ...postgresEmailProofs(database)
+  }
+  return { accounts, close }
 }
 
 interface Connected {

@@ -2,16 +2,15 @@ import { isDeepStrictEqual } from 'node:util'
 import { and, eq, getTableColumns, sql } from 'drizzle-orm'
 import type { AuthorizationClaims } from '../../claims.js'
 import { AuthError } from '../../errors.js'
-import type { UserExtras } from '../../schema/extras.js'
 import { credentials, providerLinks, users } from '../../schema/sqlite.js'
-import { type Vouching, endedSessions, linksWithout, vouchersAfter } from '../accounts.js'
+import { endedSessions, isConfirmed, linksWithout, vouchedBy } from '../accounts.js'
 import { type UserRow, credentialOf, extrasOf, userOf } from '../rows.js'
 import type { Accounts, LinkedIdentity, User } from '../store.js'
 import type { SqliteDatabase } from './database.js'
 import { isForeignKeyViolation, storeFailure } from './failures.js'
 import {
-  deleteCredential, given, insertLink, isCredentialOfUser, isLink, isLinkOfUser, isUser, linkBySubject, linksOfUser,
-  setLinkClaims, setUser, userByEmail, userById
+  deleteCredential, deleteLink, given, insertLink, isCredentialOfUser, isLink, isLinkOfUser, isUser, linkBySubject,
+  linksOfUser, setLinkClaims, setUser, userByEmail, userById
 } from './statements.js'
 
 /**
@@ -144,9 +143,7 @@ function addLink (database: SqliteDatabase): Accounts['addLink'] {
 function removeLink (database: SqliteDatabase): Accounts['removeLink'] {
   const byId = database.prepared(userById)
   const links = database.prepared(linksOfUser)
-  const remove = database.prepared(db => db.delete(providerLinks)
-    .where(and(isLinkOfUser, eq(providerLinks.provider, given('provider'))))
-    .prepare())
+  const remove = database.prepared(deleteLink)
   const set = database.prepared(setUser)
   const removeCredential = database.prepared(deleteCredential)
 
@@ -227,17 +224,30 @@ function changeClaims (database: SqliteDatabase) {
 
 function deleteIf (database: SqliteDatabase, isDue: (user: User | null) => boolean) {
   const byId = database.prepared(userById)
+  const remove = userRemoval(database)
+
+  return (userId: string) => database.transaction(() => {
+    if (isDue(userOf(byId().get({ userId })))) remove(userId)
+  }, removalFailure)
+}
+
+/** Removes a user with their links and their password, inside a transaction. */
+export function userRemoval (database: SqliteDatabase): (userId: string) => void {
   const removeLinks = database.prepared(db => db.delete(providerLinks).where(isLinkOfUser).prepare())
   const removeCredential = database.prepared(deleteCredential)
   const remove = database.prepared(db => db.delete(users).where(isUser).prepare())
 
-  return (userId: string) => database.transaction(() => {
-    if (!isDue(userOf(byId().get({ userId })))) return
+  return userId => {
     // An application's connection may have foreign keys switched off.
     removeLinks().run({ userId })
     removeCredential().run({ userId })
     remove().run({ userId })
-  }, error => isForeignKeyViolation(error) ? new AuthError('user_in_use', { cause: error }) : storeFailure(error))
+  }
+}
+
+/** The error of a transaction that could not remove a user. */
+export function removalFailure (error: unknown): AuthError {
+  return isForeignKeyViolation(error) ? new AuthError('user_in_use', { cause: error }) : storeFailure(error)
 }
 
 function noteIdentity (database: SqliteDatabase) {
@@ -246,7 +256,8 @@ function noteIdentity (database: SqliteDatabase) {
 
   // A new link has no earlier claims: nothing in them has changed.
   const noted = (user: UserRow, { provider, claims, verifiedEmail }: LinkedIdentity, earlier = claims): UserRow => {
-    const isDue = user.email === null || earlier.email !== claims.email
+    const hasChanged = earlier.email !== claims.email && !isConfirmed(user.extras.email_verified_by)
+    const isDue = user.email === null || hasChanged
     const isFree = () => byEmail().get({ email: verifiedEmail }) === undefined
     const takesEmail = verifiedEmail !== null && (user.email === verifiedEmail || (isDue && isFree()))
     const email = takesEmail ? verifiedEmail : user.email
@@ -256,9 +267,4 @@ function noteIdentity (database: SqliteDatabase) {
   }
   const note = (...given: Parameters<typeof noted>): User | null => userOf(set().get({ ...noted(...given) }))
   return { noted, note }
-}
-
-function vouchedBy (extras: UserExtras, vouching: Vouching): UserExtras {
-  const vouchers = vouchersAfter(extras.email_verified_by, vouching)
-  return { ...extras, email_verified: vouchers.length > 0, email_verified_by: vouchers }
 }

@@ -1,13 +1,13 @@
 import { and, gte, inArray, lt, sql } from 'drizzle-orm'
 import { AuthError } from '../../errors.js'
 import { credentials, providerLinks, users } from '../../schema/sqlite.js'
-import { OWN_PROVIDERS, endOfPrefix, endedSessions, localClaims } from '../accounts.js'
+import { OWN_PROVIDERS, endOfPrefix, endedSessions, isConfirmed, localClaims } from '../accounts.js'
 import { notesOfChange, userOf } from '../rows.js'
 import type { ManagedAccounts } from '../store.js'
 import type { SqliteDatabase } from './database.js'
 import {
-  given, insertLink, isCredentialOfUser, isLinkOfUser, isUser, linkBySubject, linksOfUser, setLinkClaims, setUser,
-  userById
+  insertLink, isCredentialOfUser, isLinkOfUser, isUser, linkBySubject, linksOfUser, putCredential, setLinkClaims,
+  setUser, userById
 } from './statements.js'
 
 /** Manages accounts on SQLite. */
@@ -21,9 +21,13 @@ export function sqliteManagedAccounts (database: SqliteDatabase): ManagedAccount
 }
 
 function standing (database: SqliteDatabase): ManagedAccounts['standing'] {
-  const noted = (name: string) => sql<number>`coalesce(json_extract(${users.extras}, ${sql.raw(`'$.${name}'`)}), 0)`
+  const noted = (name: string) => sql`coalesce(json_extract(${users.extras}, ${sql.raw(`'$.${name}'`)}), 0)`
   const ofUser = database.prepared(db => db
-    .select({ generation: noted('generation'), signedOutAt: noted('signed_out_at') })
+    .select({
+      generation: noted('generation').mapWith(Number),
+      signedOutAt: noted('signed_out_at').mapWith(Number),
+      emailVerified: noted('email_verified').mapWith(Boolean)
+    })
     .from(users)
     .where(isUser)
     .prepare())
@@ -60,20 +64,20 @@ function setPassword (database: SqliteDatabase): ManagedAccounts['setPassword'] 
   const links = database.prepared(linksOfUser)
   const insert = database.prepared(insertLink)
   const credential = database.prepared(db => db.select().from(credentials).where(isCredentialOfUser).prepare())
-  const setHash = database.prepared(db => db.insert(credentials)
-    .values({ userId: given('userId'), pwHash: given('passwordHash') })
-    .onConflictDoUpdate({ target: credentials.userId, set: { pwHash: sql`excluded.pw_hash` } })
-    .prepare())
+  const setHash = database.prepared(putCredential)
   const set = database.prepared(setUser)
 
   return (userId, { passwordHash, current }) => database.transaction(() => {
     const user = byId().get({ userId })
     if (user === undefined) throw new AuthError('unknown_user')
     const { email, name } = user
-    if (email === null || (current !== undefined && credential().get({ userId })?.pwHash !== current)) return null
+    if (email === null) return null
+    const present = () => credential().get({ userId })?.pwHash ?? null
+    if (current !== undefined && present() !== current) return null
     if (!links().all({ userId }).some(link => link.provider === 'local')) {
       if (bySubject().get({ provider: 'local', subject: email }) !== undefined) return null
-      insert().run({ provider: 'local', subject: email, userId, claims: localClaims(userId, email, name) })
+      const claims = localClaims({ userId, email, name, isConfirmed: isConfirmed(user.extras.email_verified_by) })
+      insert().run({ provider: 'local', subject: email, userId, claims })
     }
     setHash().run({ userId, passwordHash })
     return userOf(set().get({ ...user, extras: endedSessions(user.extras) }))

@@ -1,11 +1,13 @@
 import Sqlite, { type Database } from 'better-sqlite3'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
 import { ODD_NAME, assertEscapes } from '../drizzle.js'
+import type { EmailProofs } from '../email-proofs.js'
 import type { SqliteTarget } from '../sql-target.js'
 import type { Accounts, ManagedAccounts } from '../store.js'
 import { sqliteAccounts } from './accounts.js'
 import { incompatibility } from './compatibility.js'
 import { SqliteDatabase } from './database.js'
+import { sqliteEmailProofs } from './email-proofs.js'
 import { storeFailure } from './failures.js'
 import { whileLocked, withoutWaiting } from './lock.js'
 import { sqliteManagedAccounts } from './managed-accounts.js'
@@ -26,8 +28,8 @@ export async function openSqlite (target: SqliteTarget, options: { createTables:
   return { accounts: accountsIn(new SqliteDatabase(db, { ...options, attempt })), close: () => {} }
 }
 
-function accountsIn (database: SqliteDatabase): Accounts & ManagedAccounts {
-  return { ...sqliteAccounts(database), ...sqliteManagedAccounts(database) }
+function accountsIn (database: SqliteDatabase): Accounts & ManagedAccounts & EmailProofs {
+  return { ...sqliteAccounts(database), ...sqliteManagedAccounts(database), ...sqliteEmailProofs(database) }
 }
 
 /**

@@ -27,6 +27,26 @@ export const insertLink = (db: BetterSQLite3Database) => db.insert(providerLinks
     claims: given('claims')
   })
   .prepare()
+/** Adds a link, in place of the one that the user has at this provider. */
+export const putLink = (db: BetterSQLite3Database) => db.insert(providerLinks)
+  .values({
+    provider: given('provider'),
+    subject: given('subject'),
+    userId: given('userId'),
+    claims: given('claims')
+  })
+  .onConflictDoUpdate({
+    target: [providerLinks.userId, providerLinks.provider],
+    set: { subject: sql`excluded.subject`, claims: sql`excluded.claims` }
+  })
+  .prepare()
+export const deleteLink = (db: BetterSQLite3Database) => db.delete(providerLinks)
+  .where(and(isLinkOfUser, eq(providerLinks.provider, given('provider'))))
+  .prepare()
+export const putCredential = (db: BetterSQLite3Database) => db.insert(credentials)
+  .values({ userId: given('userId'), pwHash: given('passwordHash') })
+  .onConflictDoUpdate({ target: credentials.userId, set: { pwHash: sql`excluded.pw_hash` } })
+  .prepare()
 export const deleteCredential = (db: BetterSQLite3Database) => db.delete(credentials)
   .where(isCredentialOfUser)
   .prepare()

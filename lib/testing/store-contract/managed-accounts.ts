@@ -13,6 +13,9 @@ type ManagingStore = AuthStore & ManagedAccounts
 
 const SIGN_OUTS = 40
 
+/** The standing of a user whose e-mail is not verified. */
+const NEVER_ENDED = { generation: 0, signedOutAt: 0, emailVerified: false }
+
 /** The optional group {@link ManagedAccounts}. */
 export function managedAccountsContract (rule: Rule): void {
   const managed = (name: string, check: (store: ManagingStore, twin: ManagingStore) => Promise<void>): void => {
@@ -39,7 +42,7 @@ function sessionsContract (managed: ManagedRule): void {
     assert.equal(created?.generation ?? 0, 0)
     assert.equal(created?.blocked, undefined)
     assert.deepEqual(await twin.findUser({ userId: ADA.userId }), created)
-    assert.deepEqual(await twin.standing(ADA.userId), { generation: 0, signedOutAt: 0 })
+    assert.deepEqual(await twin.standing(ADA.userId), { ...NEVER_ENDED, emailVerified: true })
   })
 
   managed('ending the sessions of a user counts and notes the time, for no other user', async (store, twin) => {
@@ -58,7 +61,7 @@ function sessionsContract (managed: ManagedRule): void {
     assert.equal(standing?.generation, 2)
     assert.ok(Number.isInteger(standing?.signedOutAt))
     assert.ok(Math.abs(Number(standing?.signedOutAt) - before) <= 2, `signed out at ${standing?.signedOutAt}`)
-    assert.deepEqual(await store.standing(bob.userId), { generation: 0, signedOutAt: 0 })
+    assert.deepEqual(await store.standing(bob.userId), NEVER_ENDED)
   })
 
   managed('sessions that are ended many times at once are counted exactly', async (store, twin) => {
@@ -91,7 +94,7 @@ function sessionsContract (managed: ManagedRule): void {
     await store.addLink(ADA.userId, identity('other', '1'))
 
     await store.removeLink(ADA.userId, 'unknown')
-    assert.deepEqual(await twin.standing(ADA.userId), { generation: 0, signedOutAt: 0 })
+    assert.deepEqual(await twin.standing(ADA.userId), { ...NEVER_ENDED, emailVerified: true })
     await store.removeLink(ADA.userId, 'other')
 
     const standing = await twin.standing(ADA.userId)
@@ -232,11 +235,12 @@ function passwordsContract (managed: ManagedRule): void {
     await store.createUser(ADA)
 
     assert.equal(await store.setPassword(bob.userId, { passwordHash: 'new', current: 'another' }), null)
+    assert.equal(await store.setPassword(bob.userId, { passwordHash: 'new', current: null }), null, 'there is one')
     assert.equal(await store.setPassword(ADA.userId, { passwordHash: 'new', current: HASH }), null, 'there is none')
 
     assertHas(await twin.findCredential('bob@example.com'), { passwordHash: HASH })
-    assert.deepEqual(await twin.standing(bob.userId), { generation: 0, signedOutAt: 0 })
-    assert.deepEqual(await twin.standing(ADA.userId), { generation: 0, signedOutAt: 0 })
+    assert.deepEqual(await twin.standing(bob.userId), NEVER_ENDED)
+    assert.deepEqual(await twin.standing(ADA.userId), { ...NEVER_ENDED, emailVerified: true })
     assert.equal((await twin.links(ADA.userId)).length, 1)
   })
 
@@ -247,7 +251,7 @@ function passwordsContract (managed: ManagedRule): void {
     assert.equal(await store.setPassword(bob.userId, { passwordHash: HASH }), null)
 
     assert.deepEqual(await twin.links(bob.userId), [{ ...bob.link, userId: bob.userId }])
-    assert.deepEqual(await twin.standing(bob.userId), { generation: 0, signedOutAt: 0 })
+    assert.deepEqual(await twin.standing(bob.userId), NEVER_ENDED)
   })
 
   managed('a link that another user has is not taken from them', async (store, twin) => {
@@ -260,7 +264,7 @@ function passwordsContract (managed: ManagedRule): void {
 
     assertHas(await twin.findCredential('shared@example.com'), { passwordHash: HASH, link: { userId: bob.userId } })
     assert.deepEqual(await twin.links(carol.userId), [{ ...carol.link, userId: carol.userId }])
-    assert.deepEqual(await twin.standing(carol.userId), { generation: 0, signedOutAt: 0 })
+    assert.deepEqual(await twin.standing(carol.userId), NEVER_ENDED)
   })
 
   managed('the link stays at the e-mail that it was made with', async (store, twin) => {
@@ -287,6 +291,27 @@ function passwordsContract (managed: ManagedRule): void {
     const credential = await store.findCredential('ada@example.com')
     assert.ok(hashes.includes(String(credential?.passwordHash)))
     assert.equal((await twin.links(ADA.userId)).length, 2)
+  })
+
+  managed('of many passwords at once for a user who must have none, one is set', async (store, twin) => {
+    await store.createUser(ADA)
+    const hashes = Array.from({ length: 20 }, (_, index) => `hash ${index}`)
+
+    const users = await Promise.all(hashes.map((passwordHash, index) =>
+      (index % 2 === 0 ? store : twin).setPassword(ADA.userId, { passwordHash, current: null })))
+
+    const winner = users.findIndex(user => user !== null)
+    assert.equal(users.filter(user => user !== null).length, 1)
+    const credential = await twin.findCredential('ada@example.com')
+    assertHas(credential, { passwordHash: hashes[winner], user: { generation: 1 } })
+  })
+
+  managed('the standing of a user says whether their e-mail is verified', async (store, twin) => {
+    await store.createUser(ADA)
+
+    await store.refreshIdentity(identity('dev', 'ada-1'))
+
+    assertHas(await twin.standing(ADA.userId), { emailVerified: false })
   })
 
   managed('of many replacements of one password at once, one succeeds', async (store, twin) => {
