@@ -64,6 +64,11 @@ export interface AuthPluginOptions {
    * `/confirm`. The guard `requireRecent` redirects browsers to it, with `next`.
    */
   reauthenticatePage?: string | undefined
+  /**
+   * The application's page on which a user changes the password, such as `/account/password`.
+   * `GET /.well-known/change-password` redirects password managers to it.
+   */
+  changePasswordPage?: string | undefined
   /** Other origins whose pages may send POST requests, such as `https://admin.app.example`. */
   trustedOrigins?: readonly string[] | undefined
   /**
@@ -92,6 +97,8 @@ export interface ResolvedOptions extends SignInRules, OriginRules {
   readonly loginPage: string | null
   /** The page for a further proof as browsers see it. */
   readonly reauthenticatePage: string | null
+  /** The page for changing the password as browsers see it. */
+  readonly changePasswordPage: string | null
   /** Pages of the application for links in mails, as browsers see them; null without mails. */
   readonly mailPages: Readonly<Record<keyof MailPages, string | null>> | null
   /** Signs and verifies the requests of `app.auth.signInUrl`. */
@@ -113,7 +120,7 @@ export interface Surroundings {
 /** The names of the options. The last two are Fastify's. */
 const KNOWN_OPTIONS = [
   'baseUrl', 'providers', 'local', 'store', 'session', 'prefix', 'trustedOrigins', 'linking', 'onSignIn', 'onLink',
-  'loginPage', 'reauthenticatePage', 'rateLimit', 'logLevel', 'logSerializers'
+  'loginPage', 'reauthenticatePage', 'changePasswordPage', 'rateLimit', 'logLevel', 'logSerializers'
 ]
 
 const OF_A_PROVIDER = 'it is an option of a provider, ' +
@@ -175,6 +182,7 @@ export function resolveOptions (
     ),
     loginPage: checkedPage('loginPage', options.loginPage, baseUrl),
     reauthenticatePage: checkedPage('reauthenticatePage', options.reauthenticatePage, baseUrl),
+    changePasswordPage: checkedChangePasswordPage(options.changePasswordPage, baseUrl, around.prefix ?? ''),
     rateLimit: checkedRateLimit(options.rateLimit ?? {}, around.rateLimit === true)
   })
 }
@@ -347,6 +355,14 @@ function checkedPage (name: string, page: unknown, baseUrl: string | null): stri
     throw new OptionsError(`${name} must be a path of this application, such as /login`)
   }
   return publicPath(path, baseUrl)
+}
+
+/** @param prefix of the context, in which no route can be at the root of the origin */
+function checkedChangePasswordPage (page: unknown, baseUrl: string | null, prefix: string): string | null {
+  const path = checkedPage('changePasswordPage', page, baseUrl)
+  if (path === null || ['', '/'].includes(prefix)) return path
+  throw new OptionsError('changePasswordPage needs the route /.well-known/change-password, which would be under the ' +
+    `prefix ${prefix} of the context; register fastify-svc-auth outside that context`)
 }
 
 function isStore (value: unknown): value is AuthStore {

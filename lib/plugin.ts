@@ -18,6 +18,7 @@ import { checkRequests, mountNotFound, setUpScope } from './routes/scope.js'
 import { mountSessionRoutes } from './routes/session.js'
 import { acceptTasks } from './routes/tasks.js'
 import { mountTokenRoutes } from './routes/tokens.js'
+import { mountWellKnown } from './routes/well-known.js'
 import {
   type AuthenticationState, type Principal, authenticationOf, principalOf
 } from './session/record.js'
@@ -82,8 +83,10 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   app.decorateRequest('authentication', { getter () { return authenticationOf(this) } })
   app.decorateRequest('token', null)
 
+  const pages = new Pages(options)
+  if (options.changePasswordPage !== null) await mountWellKnown(app, pages, options.changePasswordPage)
+
   await app.register(async scope => {
-    const pages = new Pages(options)
     const compilations = await setUpScope(scope, pages)
     documentRoutes(scope)
     mountNotFound(scope)

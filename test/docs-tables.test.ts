@@ -89,6 +89,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
     onLink,
     loginPage,
     reauthenticatePage,
+    changePasswordPage,
     providers,
     store,
     prefix,
@@ -112,6 +113,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
       prefix,
       loginPage: loginPage ?? nothing,
       reauthenticatePage: reauthenticatePage ?? nothing,
+      changePasswordPage: changePasswordPage ?? nothing,
       linking,
       onSignIn: onSignIn ?? nothing,
       onLink: onLink ?? nothing,
@@ -205,7 +207,8 @@ t.test('the routes of the documentation are those that are mounted', async t => 
     session: { secret: SESSION_SECRET },
     baseUrl: 'https://app.example',
     providers: [new GitHubProvider(CLIENT)],
-    local: localProvider({ secret: undefined, signingKey: ecKey() })
+    local: localProvider({ secret: undefined, signingKey: ecKey() }),
+    changePasswordPage: '/account/password'
   })
   await app.ready()
 

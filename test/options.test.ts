@@ -35,6 +35,7 @@ t.test('options that are not given have a default', async t => {
     onLink: null,
     loginPage: null,
     reauthenticatePage: null,
+    changePasswordPage: null,
     rateLimit: { timeWindow: 900_000, network: 10, login: 300, account: 20, start: 300, register: 60, callback: 300, reauthenticate: 10 }
   })
   t.ok(resolved.store instanceof MemoryAuthStore)
@@ -131,7 +132,8 @@ t.test('how identities are linked, the hook and the pages are taken as they are'
     linking: () => true,
     onSignIn: () => {},
     loginPage: '/sign-in?from=app#form',
-    reauthenticatePage: '/confirm?from=app#form'
+    reauthenticatePage: '/confirm?from=app#form',
+    changePasswordPage: '/password?from=app#form'
   }
 
   t.match(resolveOptions({ session, ...given }), given)
@@ -286,6 +288,11 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
       `reauthenticatePage ${JSON.stringify(page)}`,
       { reauthenticatePage: page },
       /^reauthenticatePage must be a path of this application/
+    ],
+    [
+      `changePasswordPage ${JSON.stringify(page)}`,
+      { changePasswordPage: page },
+      /^changePasswordPage must be a path of this application/
     ]
   ]),
   ...[

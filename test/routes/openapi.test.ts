@@ -42,7 +42,12 @@ function unreachable (name: string): OidcProvider {
 }
 
 const withSigningKey = () => localProvider({ secret: undefined, signingKey: ecKey() })
-const everything = (): AuthPluginOptions => ({ local: withSigningKey(), baseUrl: BASE_URL, providers: [unreachable('first'), unreachable('my-second')] })
+const everything = (): AuthPluginOptions => ({
+  local: withSigningKey(),
+  baseUrl: BASE_URL,
+  providers: [unreachable('first'), unreachable('my-second')],
+  changePasswordPage: '/account/password'
+})
 
 /** An application that is documented, with the options of @fastify/swagger given. */
 async function startDocumented (
@@ -82,6 +87,7 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
   const operations = operationsOf(documentOf(app))
 
   t.strictSame(operations.map(([route, { operationId, responses }]) => [route, operationId, Object.keys(responses).join(' ')]), [
+    ['get /.well-known/change-password', 'authChangePasswordPage', '302 4XX 5XX'],
     ['get /auth/first/login', 'authFirstLogin', '302 400 401 403 429 502 503 4XX 5XX'],
     ['get /auth/first/callback', 'authFirstCallback', '302 400 401 403 409 429 502 503 4XX 5XX'],
     ['get /auth/my-second/login', 'authMySecondLogin', '302 400 401 403 429 502 503 4XX 5XX'],
@@ -166,6 +172,7 @@ t.test('routes say what they ask for, once the application declares the security
   const open = { 'post /auth/local/register': [], 'post /auth/local/login': [], 'post /auth/local/verify-token': [], 'get /auth/local/jwks.json': [] }
 
   t.strictSame(await securityWith({ securitySchemes: openapiComponents.securitySchemes }), {
+    'get /.well-known/change-password': [],
     ...open,
     'post /auth/logout': [{}, { session: [] }],
     'get /auth/first/login': [{}, { session: [] }],
@@ -232,7 +239,7 @@ t.test('an application leaves the routes out by their tag', async t => {
 t.test('in Swagger 2.0 the routes are documented without security', async t => {
   const operations = operationsOf(documentOf(await startDocumented(t, { swagger: { info: INFO } })))
 
-  t.equal(operations.length, 12)
+  t.equal(operations.length, 13)
   t.ok(operations.every(([, { security = [] }]) => security.length === 0))
 })
 

@@ -30,6 +30,7 @@ describe('register', () => {
       onSignIn: ({ principal }) => { expect(principal).type.toBe<Principal>() },
       loginPage: '/login',
       reauthenticatePage: '/confirm',
+      changePasswordPage: '/account/password',
       trustedOrigins: ['https://admin.app.example'],
       rateLimit: { timeWindow: 60_000, login: 100, account: 10, register: 10, callback: 100, reauthenticate: 5 }
     })
@@ -85,10 +86,12 @@ describe('the option', () => {
     expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ store: Pick<AuthStore, 'findUser'> }>()
   })
 
-  test('prefix, loginPage and reauthenticatePage are strings', () => {
+  test('prefix and the pages are strings', () => {
     expect<AuthPluginOptions>().type.toBeAssignableFrom<{ prefix: string, loginPage: string }>()
     expect<AuthPluginOptions>().type.toBeAssignableFrom<{ reauthenticatePage: string | undefined }>()
     expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ reauthenticatePage: URL }>()
+    expect<AuthPluginOptions>().type.toBeAssignableFrom<{ changePasswordPage: string | undefined }>()
+    expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ changePasswordPage: URL }>()
     expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ prefix: boolean }>()
     expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ loginPage: URL }>()
   })

@@ -1,0 +1,39 @@
+import type { FastifyInstance } from 'fastify'
+import { documentRoutes } from './openapi.js'
+import type { Pages } from './pages.js'
+import { NOTHING, refusals, tags } from './schema-parts.js'
+import { setUpScope } from './scope.js'
+
+const changePasswordSchema = {
+  tags,
+  summary: 'Find the page for changing the password',
+  description: 'For password managers.',
+  operationId: 'authChangePasswordPage',
+  security: NOTHING,
+  response: {
+    302: {
+      type: 'null',
+      description: 'A redirect to the page',
+      headers: { Location: { type: 'string', format: 'uri-reference' } }
+    },
+    ...refusals()
+  }
+} as const
+
+/**
+ * Mounts the route by which password managers find the application's page for changing the
+ * password. It is at the root of the application, whatever the prefix of the other routes.
+ *
+ * @param page the page as browsers see it
+ * @see https://www.w3.org/TR/change-password-url/
+ */
+export async function mountWellKnown (app: FastifyInstance, pages: Pages, page: string): Promise<void> {
+  await app.register(async scope => {
+    await setUpScope(scope, pages)
+    documentRoutes(scope)
+    scope.get('/.well-known/change-password', {
+      schema: changePasswordSchema,
+      exposeHeadRoute: false
+    }, async (_request, reply) => reply.redirect(page, 302))
+  })
+}
