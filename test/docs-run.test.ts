@@ -3,17 +3,19 @@ import { createHash, randomBytes, randomUUID, scryptSync } from 'node:crypto'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
+import { buffer, text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import Sqlite from 'better-sqlite3'
 import { drizzle as drizzleSqlite } from 'drizzle-orm/better-sqlite3'
 import { type PostgresJsDatabase, drizzle } from 'drizzle-orm/postgres-js'
 import Fastify, { type FastifyInstance } from 'fastify'
 import postgres from 'postgres'
+import { SMTPServer, type SMTPServerDataStream } from 'smtp-server'
 import t from 'tap'
 import authPlugin, { type AuthPluginOptions, LocalIdentityProvider, MemoryAuthStore, type NewUser, SqlAuthStore } from '../lib/index.js'
 import { CHEAP_ARGON2, LOCAL_SECRET, SESSION_SECRET, localProvider, userIdIn } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
+import { listening } from './helpers/loopback.js'
 import { Documentation } from './helpers/markdown.js'
 import { OwnProvider, signInAt } from './helpers/own-provider.js'
 import { emptyDatabase } from './helpers/postgres.js'
@@ -135,6 +137,45 @@ t.test('the first invitation comes from a script, and makes an administrator', a
 
   t.match(registered.json(), { claims: { role: 'admin' } })
   t.match(invitation.json().path, /^\/invitation\?token=/)
+})
+
+t.test('mails go to the mail server of the application', async t => {
+  const received: Array<{ to: string[], raw: string }> = []
+  const server = new SMTPServer({
+    disabledCommands: ['STARTTLS'],
+    onAuth ({ username, password }, _session, answer) {
+      if (username === 'shop' && password === 'secret') answer(null, { user: username })
+      else answer(new Error('wrong password'))
+    },
+    onRcptTo ({ address }, _session, answer) {
+      answer(address === 'full@example.com' ? new Error('mailbox full') : undefined)
+    },
+    onData (stream: SMTPServerDataStream, { envelope }, answer) {
+      buffer(stream).then(raw => {
+        received.push({ to: envelope.rcptTo.map(({ address }) => address), raw: raw.toString() })
+        answer()
+      }, answer)
+    }
+  })
+  t.teardown(() => new Promise<void>(resolve => { server.close(resolve) }))
+  const port = await listening(server.server)
+  Object.assign(process.env, { SMTP_URL: `smtp://shop:secret@127.0.0.1:${port}`, MAIL_FROM: 'Shop <accounts@shop.example>' })
+  const { sendMail } = await load('send-mail.ts')
+  const about = { requestId: 'req-1', ip: '127.0.0.1', userAgent: null, language: null }
+  const url = `https://app.example/auth/local/reset-password?token=${'a'.repeat(300)}`
+
+  await sendMail({ kind: 'reset-password', to: 'ada@example.com', url, token: 'a'.repeat(300), expiresIn: 1800, about })
+  await sendMail({ kind: 'password-changed', to: 'ada+shop@example.com', url: null, token: null, expiresIn: null, about })
+  await t.rejects(async () => sendMail({ kind: 'exists', to: 'full@example.com', url: null, token: null, expiresIn: null, about }))
+
+  t.strictSame(received.map(({ to }) => to), [['ada@example.com'], ['ada+shop@example.com']])
+  const [{ raw: reset }, { raw: notice }] = received as [typeof received[0], typeof received[0]]
+  t.match(reset, /^From: Shop <accounts@shop\.example>\r\n/m)
+  t.match(reset, /^Subject: Choose a new password\r\n/m)
+  t.match(reset, /^Auto-Submitted: auto-generated\r\n/m)
+  t.match(reset.replaceAll('=\r\n', '').replaceAll('=3D', '='), `\r\n${url}\r\n`)
+  t.match(reset, /works for 30 minutes/)
+  t.notMatch(notice, /http/)
 })
 
 t.test('the id of a token is noted once, also by two requests at once', async t => {
