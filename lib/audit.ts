@@ -52,8 +52,25 @@ export interface AuditEvents {
     /** The names that were asked for, whether or not the user had these claims. */
     names: readonly string[]
   }
-  /** The application set the password of a user. */
+  /** The password of a user was set: by the application, or by a link in a mail. */
   password: AuditedUser
+  /**
+   * A user whose address was not verified set their password by a link in a mail. Another person
+   * may have made the account: check what they left in it.
+   */
+  recovery: AuditedUser & {
+    /** The providers of the links that were removed. */
+    removed: readonly string[]
+    /** The authorization claims, which stay. */
+    claims: AuthorizationClaims
+  }
+  /** A user confirmed their e-mail by a link in a mail. */
+  verification: AuditedUser
+  /** The owner of an address said that another person had registered it. */
+  disownment: AuditedUser & {
+    /** Whether the user was deleted; otherwise they have no e-mail any more. */
+    deleted: boolean
+  }
   /** A user was blocked. */
   block: AuditedUser & {
     /** When the block ends by itself; null for one that lasts until it is removed. */

@@ -13,7 +13,8 @@ import type { ExternalProvider } from './providers/provider.js'
 import { type RateLimitOptions, type ResolvedRateLimits, checkedRateLimit } from './rate-limits.js'
 import { secretsOf } from './secrets.js'
 import { MemoryAuthStore } from './store/memory.js'
-import { type AuthStore, STORE_METHODS } from './store/store.js'
+import { EMAIL_PROOF_METHODS, provesEmails } from './store/email-proofs.js'
+import { type AuthStore, MANAGED_ACCOUNT_METHODS, STORE_METHODS, missingMethods } from './store/store.js'
 
 /** Options of @fastify/session; `secret` comes from the setting SVC_SESSION_SECRET unless given. */
 export type SessionOptions = Partial<FastifySessionOptions>
@@ -158,6 +159,7 @@ export function resolveOptions (
   const prefix = checkedPrefix(options.prefix ?? DEFAULT_PREFIX, around.prefix ?? '')
   const baseUrl = checkedBaseUrl(options.baseUrl, providers)
   const local = checkedLocal(options.local)
+  const store = checkedStore(options.store ?? new MemoryAuthStore())
   const session = around.session === true
     ? noSession(options.session)
     : checkedSession(options.session, [prefix, publicPath(prefix, baseUrl)])
@@ -165,8 +167,8 @@ export function resolveOptions (
     baseUrl,
     providers,
     local,
-    mailPages: checkedMailPages(local, baseUrl),
-    store: checkedStore(options.store ?? new MemoryAuthStore()),
+    mailPages: checkedMailPages(local, { baseUrl, store }),
+    store,
     session,
     signedRequests: new SignedRequests(session?.secret),
     prefix,
@@ -255,12 +257,17 @@ function checkedLocal (local: unknown): LocalIdentityProvider | null {
 /** Checks what the mails of the local provider need of the plugin. */
 function checkedMailPages (
   local: LocalIdentityProvider | null,
-  baseUrl: string | null
+  { baseUrl, store }: { baseUrl: string | null, store: AuthStore }
 ): ResolvedOptions['mailPages'] {
   if (local?.mail == null) return null
   if (baseUrl === null) {
     throw new OptionsError('baseUrl is required with sendMail of the LocalIdentityProvider, because the links in ' +
       'mails begin with it; set it to the public URL of the application, such as https://app.example')
+  }
+  if (!provesEmails(store)) {
+    const missing = missingMethods(store, [...MANAGED_ACCOUNT_METHODS, ...EMAIL_PROOF_METHODS])
+    throw new OptionsError(`store lacks the methods ${missing.join(', ')}, which sendMail of the ` +
+      'LocalIdentityProvider needs; use SqlAuthStore, or add them (ManagedAccounts, EmailProofs)')
   }
   const { pages } = local.mail
   const page = (name: keyof MailPages): string | null => checkedPage(`local.pages.${name}`, pages[name], baseUrl)

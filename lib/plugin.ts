@@ -14,6 +14,7 @@ import { Mailer } from './routes/mailer.js'
 import { documentRoutes } from './routes/openapi.js'
 import { Pages } from './routes/pages.js'
 import { mountPasswordRoutes } from './routes/password.js'
+import { mountRecoveryRoutes } from './routes/recovery.js'
 import { checkRequests, mountNotFound, setUpScope } from './routes/scope.js'
 import { mountSessionRoutes } from './routes/session.js'
 import { acceptTasks } from './routes/tasks.js'
@@ -24,6 +25,7 @@ import {
 } from './session/record.js'
 import { registerSession } from './session/register.js'
 import { watchSession } from './session/request-sessions.js'
+import { provesEmails } from './store/email-proofs.js'
 import { SqlAuthStore } from './store/sql.js'
 
 declare module 'fastify' {
@@ -65,7 +67,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     rateLimit: app.hasDecorator('createRateLimit'),
     prefix: app.prefix
   })
-  const { providers, local, store, session, baseUrl } = options
+  const { providers, local, store, session, baseUrl, mailPages } = options
   if (baseUrl !== null) warnOfPlainBaseUrl(app, baseUrl)
 
   if (session !== null) await registerSession(app, session, baseUrl === null ? 'auto' : baseUrl.startsWith('https:'))
@@ -108,6 +110,9 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
       for (const provider of providers) mountExternalRoutes(context, provider)
       if (local !== null) mountPasswordRoutes(context, local)
       if (local !== null) mountTokenRoutes(context, local)
+      if (local !== null && mailer !== null && mailPages !== null && provesEmails(store)) {
+        mountRecoveryRoutes({ ...context, mailer, mailPages, store }, local)
+      }
       mountSessionRoutes(context, local !== null)
     })
     if (local === null) return

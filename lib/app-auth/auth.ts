@@ -10,7 +10,8 @@ import type { SignInRules } from '../flows/sign-in-rules.js'
 import { type SignInUrlOptions, type SignedRequests, signInParameters } from '../flows/signed-requests.js'
 import {
   type AnyReply, type AnyRequest, type Bivariant, type Guard, type GuardSettings, type RecentProof,
-  type RequiredClaims, anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireUser
+  type RequiredClaims, anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireUser,
+  requireVerified
 } from './guards.js'
 import type { TokenUse } from '../local/token-claims.js'
 import { checkedUserId } from './users.js'
@@ -39,6 +40,13 @@ export class Auth extends Authorization {
   readonly requireUser: Guard
 
   /**
+   * A `preHandler` like {@link requireUser} that also requires that the user's e-mail is confirmed:
+   * by a link that was sent to it, or by a provider. Answers 403 `unverified` otherwise. Behind
+   * {@link requireBearer} the user of the token counts.
+   */
+  readonly requireVerified: Guard
+
+  /**
    * An `onRequest` hook or `preHandler` for routes of the application that change something.
    * Answers 403 `cross_origin` to a POST, PUT or similar request from a page of another origin.
    */
@@ -60,6 +68,7 @@ export class Auth extends Authorization {
     this.#settings = settings
     this.#log = log
     this.requireUser = requireUser(settings)
+    this.requireVerified = requireVerified(settings)
     this.requireBearer = requireBearer(settings)
     this.refuseCrossOrigin = async (request: FastifyRequest) => { refuseCrossOrigin(request, settings) }
   }

@@ -1,12 +1,13 @@
 import { STATUS_CODES } from 'node:http'
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyReply, FastifyRequest, RawServerBase, RouteGenericInterface } from 'fastify'
+import { isUserId } from '../base/uuid.js'
 import { wantsHtml } from '../http/accept.js'
 import { type CheckedName, type Claims, isPlainObject } from '../claims.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { verifyToken } from '../flows/local.js'
 import { isRecent, methodsOf } from '../flows/reauthentication.js'
-import { presentPrincipal } from '../flows/refresh.js'
+import { presentPrincipal, presentStanding, standingOf } from '../flows/refresh.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { type TokenClaims, type TokenUse, assertUse } from '../local/token-claims.js'
 import { isRead } from '../http/own-origin.js'
@@ -81,6 +82,27 @@ export function requireClaims (required: RequiredClaims, settings: GuardSettings
     const principal = await presentPrincipal(request, settings.store)
     if (principal === null) return askToSignIn(request, reply, settings)
     if (!entries.every(([name, value]) => hasClaim(principal.claims, name, value))) throw new AuthError('forbidden')
+  }
+}
+
+/**
+ * Lets users pass whose e-mail is confirmed by them or by a provider, as of now. Anonymous users
+ * are redirected to the login page or get 401 `unauthenticated`; others get 403 `unverified`.
+ * Behind `requireBearer` the user of the token counts.
+ */
+export function requireVerified (settings: GuardSettings): Guard {
+  const { store } = settings
+  return async (request: FastifyRequest, reply: FastifyReply) => {
+    if (request.token === null) {
+      const standing = await presentStanding(request, store)
+      if (standing === null) return askToSignIn(request, reply, settings)
+      if (!standing.emailVerified) throw new AuthError('unverified')
+      return
+    }
+    // The subject of a token need not be a user.
+    const { sub } = request.token
+    const standing = isUserId(sub) ? await standingOf(store, sub) : null
+    if (standing?.emailVerified !== true) throw new AuthError('unverified')
   }
 }
 

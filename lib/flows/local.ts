@@ -1,5 +1,4 @@
 import type { FastifyRequest } from 'fastify'
-import type { IdentityClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { Caller } from '../local/fair-queue.js'
@@ -7,9 +6,10 @@ import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { withoutReservedClaims } from '../local/token.js'
 import type { TokenClaims } from '../local/token-claims.js'
 import type { Principal } from '../session/record.js'
-import { type AuthStore, type Credential, answerOfStore } from '../store/store.js'
+import { type AuthStore, type Credential, type Link, type User, answerOfStore, isBlocked } from '../store/store.js'
 import { recordIn } from '../session/record.js'
 import { isUserId } from '../base/uuid.js'
+import type { Confirmation } from './mail-links.js'
 import { confirmedPrincipal, standingOf } from './refresh.js'
 import { signIn } from './sign-in.js'
 import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
@@ -19,19 +19,21 @@ export interface Login {
   email: string
   password: string
   caller: Caller
+  confirmation: Confirmation
 }
 
 /**
  * Signs a user in by e-mail and password.
  *
  * @throws what the hook throws; AuthError `invalid` for a wrong password and an unknown e-mail
- * alike, `busy`, `unavailable`
+ * alike, `blocked`; `unverified` for an address that must be confirmed first, after which the link
+ * is sent again; `busy`, `unavailable`
  */
 export async function login (
   request: FastifyRequest,
   local: LocalIdentityProvider,
   rules: SignInRules,
-  { email, password, caller }: Login
+  { email, password, caller, confirmation }: Login
 ): Promise<Principal> {
   assertText(password)
   // An invalid e-mail is looked up too, as one that no user has, so that the answer takes the same
@@ -45,7 +47,12 @@ export async function login (
     const current = { userId: user.userId, passwordHash }
     await rehash(request, rules.store, current, () => local.rehashPassword(password, caller))
   }
-  const identity = localIdentity(link.subject, link.claims)
+  // After the password was right, so that the answer tells nothing to others.
+  if (confirmation.isRequired && !user.emailVerified && !isBlocked(user)) {
+    await confirmation.send(user)
+    throw new AuthError('unverified')
+  }
+  const identity = localIdentity(user, link)
   return signIn(request, rules, { user, isNew: false, identity, method: 'password', tokens: null })
 }
 
@@ -150,7 +157,7 @@ async function rehash (
   }
 }
 
-/** Returns a local identity. Its e-mail counts as unverified, because only the user asserts it. */
-export function localIdentity (email: string, claims: IdentityClaims): ProviderIdentity {
-  return { provider: 'local', subject: email, claims, emailVerified: false }
+/** Returns the identity of a local account: its e-mail is verified once the user confirmed it. */
+export function localIdentity (user: User, { subject, claims }: Omit<Link, 'userId'>): ProviderIdentity {
+  return { provider: 'local', subject, claims, emailVerified: user.emailVerified && user.email === subject }
 }

@@ -28,10 +28,19 @@ export async function refreshPrincipal (request: FastifyRequest, store: AuthStor
  * @throws AuthError `unavailable`
  */
 export async function presentPrincipal (request: FastifyRequest, store: AuthStore): Promise<Principal | null> {
-  const principal = principalOf(request)
-  if (principal === null) return null
-  const standing = await standingOf(store, principal.userId)
-  if (standing?.generation === (request.session.svcAuth?.generation ?? 0)) return principal
+  return await presentStanding(request, store) === null ? null : principalOf(request)
+}
+
+/**
+ * Returns what a guard asks about the user of a session, under the same conditions.
+ *
+ * @throws AuthError `unavailable`
+ */
+export async function presentStanding (request: FastifyRequest, store: AuthStore): Promise<Standing | null> {
+  const record = recordIn(request.session)
+  if (record === null) return null
+  const standing = await standingOf(store, record.principal.userId)
+  if (standing?.generation === record.generation) return standing
   await leaveSession(request)
   return null
 }

@@ -8,6 +8,7 @@ import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { Principal } from '../session/record.js'
 import type { AuthStore } from '../store/store.js'
 import { assertText, localIdentity } from './local.js'
+import type { Confirmation } from './mail-links.js'
 import { type Arrival, signIn } from './sign-in.js'
 import type { SignInRules } from './sign-in-rules.js'
 
@@ -22,8 +23,10 @@ export interface Registration {
 }
 
 /**
- * Creates a user with a password and signs them in.
+ * Creates a user with a password and signs them in, unless their address must be confirmed first.
+ * Sends the link that confirms it.
  *
+ * @returns null for a user who is not signed in
  * @throws what the hook throws; AuthError `claim_not_allowed`, `invalid_email`, `weak_password`,
  * `busy`, `exists`, `unavailable`
  */
@@ -31,9 +34,12 @@ export async function register (
   request: FastifyRequest,
   local: LocalIdentityProvider,
   rules: SignInRules,
-  registration: Registration
-): Promise<Principal> {
-  return signIn(request, rules, await createAccount(local, rules.store, registration))
+  { confirmation, ...registration }: Registration & { confirmation: Confirmation }
+): Promise<Principal | null> {
+  const arrival = await createAccount(local, rules.store, registration)
+  const principal = confirmation.isRequired ? null : await signIn(request, rules, arrival)
+  await confirmation.send(arrival.user)
+  return principal
 }
 
 /**
@@ -62,6 +68,7 @@ async function createAccount (
     ...(registration.emailVerified && { email_verified: true }),
     ...(registration.name !== undefined && { name: registration.name })
   }
+  const link = { provider: 'local', subject: email, claims: identity }
   const user = await store.createUser({
     userId,
     email,
@@ -70,11 +77,11 @@ async function createAccount (
     name: registration.name ?? null,
     claims,
     isNew: true,
-    link: { provider: 'local', subject: email, claims: identity },
+    link,
     passwordHash
   })
   if (user === null) throw new AuthError('exists')
-  return { user, isNew: 'user', identity: localIdentity(email, identity), method: 'password', tokens: null }
+  return { user, isNew: 'user', identity: localIdentity(user, link), method: 'password', tokens: null }
 }
 
 /**

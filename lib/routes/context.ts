@@ -1,8 +1,12 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthChannel } from '../channel.js'
+import type { Mails } from '../flows/mail-links.js'
 import type { SignInRules } from '../flows/sign-in-rules.js'
 import type { SignedRequests } from '../flows/signed-requests.js'
 import type { OriginRules } from '../http/own-origin.js'
+import type { ResolvedOptions } from '../options.js'
+import type { EmailProofs } from '../store/email-proofs.js'
+import type { AuthStore } from '../store/store.js'
 import type { RateLimits } from './limits.js'
 import type { Mailer } from './mailer.js'
 import type { Pages } from './pages.js'
@@ -28,4 +32,26 @@ export interface RouteContext extends OriginRules {
   readonly channel: AuthChannel
   /** Sends mails; null without the option `sendMail`. */
   readonly mailer: Mailer | null
+}
+
+/** What the routes with links in mails share besides. */
+export interface MailContext extends RouteContext {
+  /** The store, which redeems the links. */
+  readonly store: AuthStore & EmailProofs
+  readonly mailer: Mailer
+  /** The pages of the application for the links. */
+  readonly mailPages: NonNullable<ResolvedOptions['mailPages']>
+}
+
+/**
+ * Returns what a request may send.
+ *
+ * @throws AuthError `busy` when too many mails wait
+ */
+export function mailsOf (
+  { mailer, limits }: Pick<MailContext, 'mailer' | 'limits'>,
+  request: FastifyRequest,
+  reply: FastifyReply
+): Mails {
+  return { outbox: mailer.outbox(request, reply), mayMail: email => limits.mayMail(request, email) }
 }

@@ -3,7 +3,7 @@ import { inTime } from '../base/in-time.js'
 import { FairQueue } from '../local/fair-queue.js'
 import type { LocalMail } from '../local/identity-provider.js'
 import { type AccountNotice, LINK_LIFETIMES, type LinkMailKind, type Mail, type MailOrigin } from '../local/mail.js'
-import type { MailProof } from '../local/mail-token.js'
+import type { MailProof, MailTokens } from '../local/mail-token.js'
 import type { Outbox } from '../local/outbox.js'
 import { addressOf } from './limits.js'
 
@@ -41,6 +41,11 @@ export class Mailer {
   constructor (mail: LocalMail, base: URL) {
     this.#mail = mail
     this.#base = base
+  }
+
+  /** Verifies the tokens in the links. */
+  get tokens (): MailTokens {
+    return this.#mail.tokens
   }
 
   /** Whether unknown addresses get a mail. */

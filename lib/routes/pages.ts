@@ -3,6 +3,7 @@ import { wantsHtml } from '../http/accept.js'
 import { ownOrigin } from '../http/own-origin.js'
 import { publicPath, sameOriginPath, startsLinking } from '../http/redirects.js'
 import type { ResolvedOptions } from '../options.js'
+import { principalOf } from '../session/record.js'
 
 type PageOptions = Pick<ResolvedOptions, 'baseUrl' | 'prefix' | 'providers' | 'loginPage'>
 
@@ -30,11 +31,12 @@ export class Pages {
   }
 
   /**
-   * Returns the page after a success that leaves the user to sign in: `next` if it is on this
-   * origin, else the login page, else the root of the application.
+   * Returns the page after a link in a mail was redeemed: `next` if it is on this origin, else, for
+   * a browser in which no user is signed in, the login page, else the root of the application.
    */
-  toSignIn (request: FastifyRequest, next: unknown): string {
-    return this.asked(request, next) ?? this.#loginPage ?? this.afterSuccess(request, undefined)
+  afterLink (request: FastifyRequest, next: unknown): string {
+    const loginPage = principalOf(request) === null ? this.#loginPage : null
+    return this.asked(request, next) ?? loginPage ?? this.afterSuccess(request, next)
   }
 
   /**

@@ -1,12 +1,15 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { login } from '../flows/local.js'
+import { type Mails, sendVerification } from '../flows/mail-links.js'
 import { reauthenticate } from '../flows/reauthentication.js'
 import { register } from '../flows/registration.js'
 import { wantsJson } from '../http/accept.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
-import type { RouteContext } from './context.js'
+import { type RouteContext, mailsOf } from './context.js'
 import { callerOf, email, filledIn, formAnswers, ownFields, refuseWhenBusy } from './password-forms.js'
 import {
-  FORM_OR_JSON, NOTHING, SESSION, type SchemaTypes, errorNext, isChecked, next, redirect, refusals, signedIn, tags
+  FORM_OR_JSON, NOTHING, SESSION, type SchemaTypes, checkbox, errorNext, isChecked, next, redirect, refusals, signedIn,
+  tags
 } from './schema-parts.js'
 
 const registerSchema = {
@@ -24,7 +27,7 @@ const registerSchema = {
       name: { type: 'string', maxLength: 1000, description: 'A display name' },
       role: { type: 'string', maxLength: 1000, description: 'An initial claim, if the application allows it' },
       email_verified: {
-        anyOf: [{ type: 'boolean' }, { type: 'string', maxLength: 1000 }],
+        ...checkbox,
         description: 'A checkbox: an initial claim, if the application allows it'
       },
       next,
@@ -38,6 +41,20 @@ const registerSchema = {
     ...refusals(
       'invalid_request', 'invalid_email', 'weak_password', 'breached_password', 'invalid_state', 'unauthenticated',
       'cross_origin', 'claim_not_allowed', 'exists', 'rate_limited', 'busy', 'unavailable'
+    )
+  }
+} as const
+
+/** With `registration.verify: 'required'`. */
+const registerToConfirmSchema = {
+  ...registerSchema,
+  summary: 'Register with e-mail and password; the link in a mail confirms the address',
+  response: {
+    202: { type: 'null', description: 'Registered: the user signs in once their address is confirmed' },
+    303: redirect,
+    ...refusals(
+      'invalid_request', 'invalid_email', 'weak_password', 'breached_password', 'cross_origin', 'claim_not_allowed',
+      'exists', 'rate_limited', 'busy', 'unavailable'
     )
   }
 } as const
@@ -58,8 +75,8 @@ const loginSchema = {
     200: signedIn,
     303: redirect,
     ...refusals(
-      'invalid_request', 'invalid_state', 'invalid', 'unauthenticated', 'cross_origin', 'blocked', 'rate_limited',
-      'busy', 'unavailable'
+      'invalid_request', 'invalid_state', 'invalid', 'unauthenticated', 'cross_origin', 'blocked', 'unverified',
+      'rate_limited', 'busy', 'unavailable'
     )
   }
 } as const
@@ -87,26 +104,32 @@ const reauthenticateSchema = {
 
 /** Mounts the routes that register users, sign them in by password, and verify it again. */
 export function mountPasswordRoutes (context: RouteContext, local: LocalIdentityProvider): void {
-  const { scope, rules, pages, limits } = context
+  const { scope, rules, pages, limits, mailer } = context
   const routes = scope.withTypeProvider<SchemaTypes>()
   const { goTo, done, answerOnPage } = formAnswers(pages)
+  const isRequired = local.registration?.verify === 'required'
+  const mailsFor = (request: FastifyRequest, reply: FastifyReply): Mails | null =>
+    mailer === null ? null : mailsOf({ mailer, limits }, request, reply)
 
   if (local.registration !== null) {
     routes.post('/local/register', {
-      schema: registerSchema,
+      schema: isRequired ? registerToConfirmSchema : registerSchema,
       onRequest: [refuseWhenBusy, limits.register],
       errorHandler: answerOnPage
     }, async (request, reply) => {
       const { email, password, name, role, email_verified: emailVerified, next } = request.body
+      const mails = mailsFor(request, reply)
       const principal = await register(request, local, rules, {
         email,
         password,
         name: filledIn(name?.trim()),
         role: filledIn(role),
         emailVerified: isChecked(emailVerified),
-        caller: callerOf(request, reply)
+        caller: callerOf(request, reply),
+        confirmation: { isRequired, send: async user => sendVerification(user, mails) }
       })
-      return wantsJson(request) ? reply.code(201).send(principal) : goTo(request, reply, next)
+      if (!wantsJson(request)) return goTo(request, reply, next)
+      return principal === null ? reply.code(202).send() : reply.code(201).send(principal)
     })
   }
 
@@ -117,7 +140,12 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
     errorHandler: answerOnPage
   }, async (request, reply) => {
     const { email, password, next } = request.body
-    const principal = await login(request, local, rules, { email, password, caller: callerOf(request, reply) })
+    const principal = await login(request, local, rules, {
+      email,
+      password,
+      caller: callerOf(request, reply),
+      confirmation: { isRequired, send: async user => sendVerification(user, mailsFor(request, reply)) }
+    })
     return wantsJson(request) ? principal : goTo(request, reply, next)
   })
 

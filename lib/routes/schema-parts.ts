@@ -40,10 +40,28 @@ export const errorNext = {
   description: 'Where to go on failure, with `?error=<code>`: a path of this application, anything else is ignored'
 } as const
 
+/** The token in the link of a mail. */
+export const token = { type: 'string', maxLength: 16_384, description: 'The token in the link of a mail' } as const
+
+/** A checkbox: forms send it as a text, JSON clients as true or false. */
+export const checkbox = { anyOf: [{ type: 'boolean' }, { type: 'string', maxLength: 1000 }] } as const
+
 /** The principal as the answer of a sign-in. */
 export const signedIn = {
   ...principal,
   headers: { 'Set-Cookie': { type: 'string', description: 'The cookie of the session' } }
+} as const
+
+/** The answer of a request after which a mail is sent, if one is due. */
+export const accepted = { type: 'null', description: 'Accepted: a mail follows if one is due' } as const
+
+/** The answer of a success without content. */
+export const done = { type: 'null', description: 'Done' } as const
+
+/** A page of the plugin. */
+export const formPage = {
+  description: 'A page with a form; or a redirect to the page of the application, with `token`',
+  content: { 'text/html': { schema: { type: 'string' } } }
 } as const
 
 export const redirect = {

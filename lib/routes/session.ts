@@ -4,13 +4,11 @@ import { signOut, signOutEverywhere } from '../flows/sign-out.js'
 import { wantsJson } from '../http/accept.js'
 import type { RouteContext } from './context.js'
 import {
-  FORM_OR_JSON, SESSION_OR_NOTHING, type SchemaTypes, errorNext, isChecked, next, redirect, refusals, tags
+  FORM_OR_JSON, SESSION_OR_NOTHING, type SchemaTypes, checkbox, done, errorNext, isChecked, next, redirect, refusals,
+  tags
 } from './schema-parts.js'
 
-const everywhere = {
-  anyOf: [{ type: 'boolean' }, { type: 'string', maxLength: 1000 }],
-  description: 'A checkbox: ends all sessions of the user'
-} as const
+const everywhere = { ...checkbox, description: 'A checkbox: ends all sessions of the user' } as const
 
 const signOutSchema = {
   tags,
@@ -19,7 +17,7 @@ const signOutSchema = {
   consumes: FORM_OR_JSON,
   body: { type: 'object', properties: { everywhere, next, error_next: errorNext } },
   response: {
-    204: { type: 'null', description: 'Done' },
+    204: done,
     303: redirect,
     ...refusals('invalid_request', 'cross_origin', 'unsupported', 'unavailable')
   }

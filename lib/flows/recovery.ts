@@ -1,0 +1,143 @@
+import type { FastifyRequest } from 'fastify'
+import { audit } from '../audit.js'
+import { type AuthChannel, announceRevoke } from '../channel.js'
+import { canonicalEmail } from '../email.js'
+import { AuthError } from '../errors.js'
+import type { Caller } from '../local/fair-queue.js'
+import type { LocalIdentityProvider } from '../local/identity-provider.js'
+import type { MailTokens } from '../local/mail-token.js'
+import type { Outbox } from '../local/outbox.js'
+import { type AuthStore, isBlocked } from '../store/store.js'
+import type { EmailProofs } from '../store/email-proofs.js'
+import { assertText, verifyPasswordOf } from './local.js'
+import { type Mails, proofOf, sendVerification, userOfLink } from './mail-links.js'
+import { presentPrincipal } from './refresh.js'
+
+/** What the flows of recovery work with. */
+export interface Recovery {
+  readonly local: LocalIdentityProvider
+  readonly store: AuthStore & EmailProofs
+  readonly tokens: MailTokens
+  readonly channel: AuthChannel
+}
+
+/**
+ * Sends the link that chooses a new password. A user without a password gets one too, for their
+ * first; a blocked user gets none. The mail is counted before the one look-up, and sent after the
+ * answer: neither the answer nor its time tells whether an account has the address.
+ *
+ * @param email in canonical form
+ * @param answersUnknown whether an address that no user has gets a mail too
+ */
+export async function forgotPassword (
+  store: AuthStore,
+  { outbox, mayMail }: Mails,
+  { email, answersUnknown }: { email: string, answersUnknown: boolean }
+): Promise<void> {
+  if (!await mayMail(email)) return
+  const user = await store.findUser({ email })
+  if (user === null) {
+    if (answersUnknown) outbox.notice('unknown-address', email)
+    return
+  }
+  // To the stored address and not to the one that was typed.
+  const proof = proofOf(user)
+  if (proof !== null && !isBlocked(user)) outbox.link('reset-password', proof)
+}
+
+/**
+ * Sets the password of the user that a link is about, and ends all their sessions. They sign in
+ * afterwards, like every user. When the address was not verified before, another person may have
+ * made the account: all other links are removed.
+ *
+ * @throws AuthError `invalid_token`; `weak_password` and `busy`, after which the link still works;
+ * `unavailable`
+ * @see OWASP ASVS 6.4.3, 7.4.3
+ */
+export async function resetPassword (
+  request: FastifyRequest,
+  { local, store, tokens, channel }: Recovery,
+  { token, password, caller, outbox }: { token: string, password: string, caller: Caller, outbox: Outbox }
+): Promise<void> {
+  assertText(password)
+  const proof = await tokens.verify('reset-password', token)
+  await userOfLink(store, proof)
+  const { userId, email } = proof
+  const passwordHash = await local.hashPassword(password, { email }, caller)
+
+  const reset = await store.resetPassword(proof, passwordHash)
+  if (reset === null) throw new AuthError('invalid_token')
+  audit('password', { userId }, request)
+  if (!reset.wasVerified) audit('recovery', { userId, removed: reset.removed, claims: reset.user.claims }, request)
+  announceRevoke(channel, userId, request)
+  outbox.notice('password-changed', email)
+}
+
+/**
+ * Sends the link that confirms the address of the signed-in user.
+ *
+ * @throws AuthError `unauthenticated`, `unavailable`
+ */
+export async function askToVerify (request: FastifyRequest, store: AuthStore, mails: Mails): Promise<void> {
+  const principal = await presentPrincipal(request, store)
+  const user = principal === null ? null : await store.findUser({ userId: principal.userId })
+  if (user === null) throw new AuthError('unauthenticated')
+  await sendVerification(user, mails)
+}
+
+/**
+ * Confirms the address of an account by a link, together with a session of the user or their
+ * password. The link alone proves who has the mailbox, not that this person made the account.
+ *
+ * @param countPassword counts an attempt before the password is compared
+ * @throws AuthError `invalid_token`; `unauthenticated` without session and password, `invalid` for
+ * a wrong password, `rate_limited` and `busy`, after which the link still works; `unavailable`
+ */
+export async function verifyEmail (
+  request: FastifyRequest,
+  { local, store, tokens }: Recovery,
+  { token, password, caller, countPassword }: {
+    token: string
+    password: string | undefined
+    caller: Caller
+    countPassword: (email: string) => Promise<void>
+  }
+): Promise<void> {
+  const proof = await tokens.verify('verify-email', token)
+  const { userId, email } = proof
+  await userOfLink(store, proof)
+  const principal = await presentPrincipal(request, store)
+  if (principal?.userId !== userId) {
+    if (password === undefined) throw new AuthError('unauthenticated')
+    await countPassword(email)
+    if (!await verifyPasswordOf(userId, { local, store, password, caller })) throw new AuthError('invalid')
+  }
+
+  const outcome = await store.verifyEmail(proof)
+  if (outcome === null) throw new AuthError('invalid_token')
+  if (outcome === 'verified') audit('verification', { userId }, request)
+}
+
+/**
+ * Frees an address that another person registered: deletes the account, or removes the address from
+ * it when the user has other sign-in methods. The address must be typed again, because programs
+ * that examine mails send forms too.
+ *
+ * @throws AuthError `invalid_email` for another address; `invalid_token`, also when the address was
+ * verified; `user_in_use`, `unavailable`
+ */
+export async function disownEmail (
+  request: FastifyRequest,
+  { store, tokens, channel }: Recovery,
+  { token, email }: { token: string, email: string }
+): Promise<void> {
+  const proof = await tokens.verify('verify-email', token)
+  if (canonicalEmail(email) !== proof.email) {
+    throw new AuthError('invalid_email', { message: 'This is not the address that the link was sent to.' })
+  }
+  const outcome = await store.disownEmail(proof)
+  if (outcome === null) throw new AuthError('invalid_token')
+  const { userId } = proof
+  audit('disownment', { userId, deleted: outcome === 'deleted' }, request)
+  announceRevoke(channel, userId, request)
+}
