@@ -9,7 +9,7 @@ const PREFIX_LENGTH = 5
 const MAX_RESPONSE_BYTES = 1_048_576
 
 /** The rest of a hash in capitals, and how often its password was seen. */
-const ENTRY = /^([0-9A-F]{35}):(\d+)\r?$/gm
+const ENTRY = /^([0-9A-F]{35}):(\d+)$/gm
 
 /** Options of {@link breached}. */
 export interface BreachedOptions {

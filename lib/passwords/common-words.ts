@@ -3,7 +3,7 @@
  * sports, teams, cars, films and the like, of several languages. Collected for this package.
  * Sorted, in lower case.
  */
-export const COMMON_WORDS = `
+export const COMMON_WORDS: string = `
 abcdef abigail access account achilles admin administrator adriana airforce ajax alejandro alexander alexandra
 alexandre allah alpha always alyssa amanda amber amelia amen america american amigo amigos amor amore amour
 andrea andrew android angel angelic angels anthony antonio anything apollo apple apples april argentina army
