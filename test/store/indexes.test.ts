@@ -4,12 +4,12 @@ import { drizzle } from 'drizzle-orm/node-postgres'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { SqlAuthStore } from '../../lib/store/sql.js'
-import type { AuthStore, ManagedAccounts, UsersQuery } from '../../lib/store/store.js'
+import type { UsersQuery } from '../../lib/store/store.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 
 /** A store with many users, and how the database goes about the statements that the store runs. */
 interface Observed {
-  store: AuthStore & ManagedAccounts
+  store: SqlAuthStore
   /** The steps of the plans of all statements since the last look. */
   plans (): Promise<Step[]>
 }
@@ -24,11 +24,13 @@ const USERS = 2000
 
 /** One of the many users; each of them has a password and two links. */
 const ADA = { userId: '00000000-0000-4000-8000-000000001234', email: 'user-1234@example.com', link: { provider: 'dev', subject: 'subject-1234' } }
+const BOB = { userId: '00000000-0000-4000-8000-000000000123', email: 'user-123@example.com' }
+const CAROL = { userId: '00000000-0000-4000-8000-000000000012', email: 'user-12@example.com' }
 const NEWS = { claims: { sub: 'subject-1234', name: 'Ada' }, verifiedEmail: 'ada@example.com' }
 
 const ALL: UsersQuery = { after: null, limit: 50, email: null, blocked: null }
 
-const OPERATIONS: Record<string, (store: AuthStore & ManagedAccounts) => Promise<unknown>> = {
+const OPERATIONS: Record<string, (store: SqlAuthStore) => Promise<unknown>> = {
   'a user is found by id': store => store.findUser({ userId: ADA.userId }),
   'a user is found by e-mail': store => store.findUser({ email: ADA.email }),
   'a user is found by link': store => store.findUser(ADA.link),
@@ -46,6 +48,10 @@ const OPERATIONS: Record<string, (store: AuthStore & ManagedAccounts) => Promise
   'the standing of a user is found': store => store.standing(ADA.userId),
   'a user is changed': store => store.changeUser(ADA.userId, { name: 'Ada', endSessions: true }),
   'a password is set': store => store.setPassword(ADA.userId, { passwordHash: 'a third hash' }),
+  'an e-mail is verified': store => store.verifyEmail({ ...BOB, generation: 0 }),
+  'a password is reset': store => store.resetPassword({ ...BOB, generation: 0 }, 'a hash'),
+  'an e-mail is changed': store => store.changeEmail({ ...BOB, generation: 1 }, 'bob@example.com'),
+  'an e-mail is disowned': store => store.disownEmail({ ...CAROL, generation: 0 }),
   'a page of users is listed': async store => {
     const users = await store.users({ ...ALL, after: ADA.userId, limit: 10 })
     return users.length === 10

@@ -16,6 +16,7 @@ import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import { AuthError } from '../../lib/errors.js'
 import type { SqlEngine } from '../../lib/store/sql-engine.js'
+import type { EmailProof } from '../../lib/store/email-proofs.js'
 import { SqlAuthStore, type SqlAuthStoreOptions } from '../../lib/store/sql.js'
 import { MIGRATIONS } from '../../lib/store/postgres/migrations.js'
 import type { AuthStore, LinkedIdentity, NewUser } from '../../lib/store/store.js'
@@ -676,7 +677,11 @@ for (const level of ['repeatable read', 'serializable']) {
 
 t.test('operations on the same user do not deadlock', async t => {
   const { url, client, run } = await database(t)
-  const operations: Array<(store: AuthStore, user: NewUser, turn: number) => Promise<unknown>> = [
+  const proof = async (store: AuthStore, { userId, email }: NewUser): Promise<EmailProof> => {
+    const user = await store.findUser({ userId })
+    return { userId, email: user?.email ?? String(email), generation: user?.generation ?? 0 }
+  }
+  const operations: Array<(store: SqlAuthStore, user: NewUser, turn: number) => Promise<unknown>> = [
     (store, { userId }) => store.removeLink(userId, 'local'),
     (store, { link }, turn) => {
       const email = `${turn % 2}-${link.subject}`
@@ -687,14 +692,19 @@ t.test('operations on the same user do not deadlock', async t => {
     (store, { userId, link }, turn) => store.addLink(userId, identity('other', userId, `${turn % 2}-${link.subject}`)),
     (store, { userId }) => store.removeLink(userId, 'other'),
     (store, { userId }) => store.addLink(userId, identity('third', userId)),
-    (store, { userId, link }, turn) => store.refreshIdentity(identity('other', userId, `${turn % 2}-${link.subject}`))
+    (store, { userId, link }, turn) => store.refreshIdentity(identity('other', userId, `${turn % 2}-${link.subject}`)),
+    async (store, user) => store.verifyEmail(await proof(store, user)),
+    async (store, user) => store.resetPassword(await proof(store, user), 'another hash'),
+    async (store, user, turn) => store.changeEmail(await proof(store, user), `new-${turn % 2}-${user.link.subject}`),
+    async (store, user) => store.disownEmail(await proof(store, user))
   ]
   const isRefusal = (outcome: unknown) => outcome instanceof AuthError && (outcome.code === 'unknown_user' || outcome.code === 'last_link')
   const failures = (outcomes: unknown[]) => outcomes.filter(outcome => outcome instanceof Error && !isRefusal(outcome))
 
   for (const rows of ['svc_auth_credentials', "svc_auth_provider_links where provider = 'local'", "svc_auth_provider_links where provider = 'other'"]) {
     t.test(`any two operations succeed after both had to wait for ${rows}`, async t => {
-      const [store, twin] = [open(t, url), open(t, url)]
+      // Each operation that waits holds a connection.
+      const [store, twin] = [open(t, `${url}?max=20`), open(t, `${url}?max=20`)]
 
       for (const operation of operations) {
         const users = await Promise.all(operations.map(async () => {
@@ -723,7 +733,7 @@ t.test('operations on the same user do not deadlock', async t => {
   t.test('many operations at once all succeed', async t => {
     const stores = Array.from({ length: 4 }, () => open(t, url))
     const users = ['ada', 'bob', 'carol'].map(name => localUser(`${name}@example.com`))
-    const all = [(store: AuthStore, user: NewUser) => store.createUser(user), ...operations]
+    const all = [(store: SqlAuthStore, user: NewUser) => store.createUser(user), ...operations]
     await Promise.all(users.map(user => stores[0]?.createUser(user)))
 
     const outcomes: unknown[] = []
@@ -766,6 +776,39 @@ t.test('of two removals that wait for the same user, one is done and the other o
     t.equal(links.length, 1)
     t.strictSame(outcomes.flatMap(outcome => outcome.status === 'fulfilled' ? [outcome.value] : []), [links])
     t.match(outcomes.flatMap(outcome => outcome.status === 'rejected' ? [outcome.reason] : []), [{ name: 'AuthError', code: 'last_link', statusCode: 409 }])
+  }
+})
+
+t.test('a link that an unverified user gets before a redemption that waits is seen by it', async t => {
+  const { url, client, run } = await database(t)
+  const [store, twin] = [open(t, url), open(t, url)]
+  const redemptions: Record<string, (proof: EmailProof) => Promise<unknown>> = {
+    resetPassword: proof => store.resetPassword(proof, 'another hash'),
+    disownEmail: proof => store.disownEmail(proof)
+  }
+  const expected: Record<string, unknown> = {
+    resetPassword: { outcome: { wasVerified: false, removed: ['other'] }, left: ['local'] },
+    disownEmail: { outcome: 'freed', left: ['other'] }
+  }
+
+  for (const [name, redeem] of Object.entries(redemptions)) {
+    t.test(`by ${name}`, async t => {
+      const bob = localUser(`${name.toLowerCase()}@example.com`)
+      await store.createUser(bob)
+
+      const release = await hold(client, 'select from svc_auth_users for update')
+      const added = twin.addLink(bob.userId, identity('other', bob.userId))
+      t.ok(await isSoon(async () => await waiting(run) === 1), 'the new link waits')
+      const redeemed = redeem({ userId: bob.userId, email: String(bob.email), generation: 0 })
+      t.ok(await isSoon(async () => await waiting(run) === 2), 'the redemption waits')
+      await release()
+
+      t.ok(await added)
+      const outcome = await redeemed
+      const left = (await store.links(bob.userId)).map(({ provider }) => provider)
+      t.match({ outcome, left }, expected[name])
+      t.equal(left.length, 1)
+    })
   }
 })
 

@@ -3,7 +3,7 @@ import { drizzle } from 'drizzle-orm/postgres-js'
 import type { LightMyRequestResponse } from 'fastify'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
-import { SqlAuthStore } from '../../lib/index.js'
+import { type EmailProof, SqlAuthStore } from '../../lib/index.js'
 import { localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider, signInAt } from '../helpers/own-provider.js'
@@ -25,6 +25,36 @@ t.test('an operation with prepared statements asks Postgres once', async t => {
       await request()
 
       t.strictSame(await messagesOf(proxy, request), ['Bind', 'Execute', 'Sync'])
+    })
+  }
+})
+
+t.test('a redemption of an e-mailed proof asks Postgres once', async t => {
+  const proxy = await startProxy(t, await emptyDatabase(t))
+  const store = new SqlAuthStore(proxy.url)
+  t.teardown(() => store.close())
+  const redemptions: Record<string, (proof: EmailProof) => Promise<unknown>> = {
+    verifyEmail: proof => store.verifyEmail(proof),
+    resetPassword: proof => store.resetPassword(proof, 'another hash'),
+    changeEmail: proof => store.changeEmail(proof, `new-${proof.email}`),
+    disownEmail: proof => store.disownEmail(proof)
+  }
+  const proofOfNewUser = async (): Promise<EmailProof> => {
+    const userId = randomUUID()
+    const email = `${userId}@example.com`
+    const link = { provider: 'local', subject: email, claims: { sub: userId } }
+    await store.createUser({ ...NOBODY, userId, email, link, passwordHash: 'a hash' })
+    return { userId, email, generation: 0 }
+  }
+
+  for (const [name, redeem] of Object.entries(redemptions)) {
+    t.test(name, async t => {
+      await redeem(await proofOfNewUser())
+      const proof = await proofOfNewUser()
+
+      const messages = await messagesOf(proxy, async () => { t.ok(await redeem(proof)) })
+
+      t.strictSame(messages, ['Bind', 'Execute', 'Sync'])
     })
   }
 })

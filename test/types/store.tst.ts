@@ -7,8 +7,9 @@ import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { drizzle as drizzlePostgres } from 'drizzle-orm/postgres-js'
 import {
   type AuthorizationClaims, type AuthStore, type Block, type Credential, type DrizzlePostgres, type DrizzleSqlite,
-  type IdentityClaims, type Link, type LinkedIdentity, type ManagedAccounts, MemoryAuthStore, type NewUser, type PostgresClient, SqlAuthStore,
-  type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection, type User, type UserQuery,
+  type EmailProof, type EmailProofs, type IdentityClaims, type Link, type LinkedIdentity, type ManagedAccounts,
+  MemoryAuthStore, type NewPassword, type NewUser, type PasswordReset, type PostgresClient, SqlAuthStore,
+  type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection, type Standing, type User, type UserQuery,
   isBlocked
 } from 'fastify-svc-auth'
 import * as postgresSchema from 'fastify-svc-auth/schema/postgres'
@@ -27,6 +28,16 @@ test('the stores of the package manage accounts, a store of the application need
   expect<SqlAuthStore>().type.toBeAssignableTo<ManagedAccounts>()
   expect<MemoryAuthStore>().type.toBeAssignableTo<ManagedAccounts>()
   expect<AuthStore>().type.not.toBeAssignableTo<ManagedAccounts>()
+})
+
+test('the stores of the package redeem e-mailed links, a store of the application need not', () => {
+  expect<SqlAuthStore>().type.toBeAssignableTo<EmailProofs>()
+  expect<MemoryAuthStore>().type.toBeAssignableTo<EmailProofs>()
+  expect<AuthStore & ManagedAccounts>().type.not.toBeAssignableTo<EmailProofs>()
+  expect<EmailProof>().type.toBe<{ userId: string, email: string, generation: number }>()
+  expect<PasswordReset>().type.toBe<{ user: User, wasVerified: boolean, removed: string[] }>()
+  expect<Standing>().type.toBe<{ generation: number, signedOutAt: number, emailVerified: boolean }>()
+  expect<NewPassword>().type.toBe<{ passwordHash: string, current?: string | null }>()
 })
 
 test('a user may have been blocked', () => {
