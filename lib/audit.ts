@@ -52,7 +52,7 @@ export interface AuditEvents {
     /** The names that were asked for, whether or not the user had these claims. */
     names: readonly string[]
   }
-  /** The password of a user was set: by the application, or by a link in a mail. */
+  /** The password of a user was set: by the application, by the user, or by a link in a mail. */
   password: AuditedUser
   /**
    * A user whose address was not verified set their password by a link in a mail. Another person
@@ -66,6 +66,8 @@ export interface AuditEvents {
   }
   /** A user confirmed their e-mail by a link in a mail. */
   verification: AuditedUser
+  /** A user confirmed a new e-mail, which replaced the one before. */
+  email: AuditedUser
   /** The owner of an address said that another person had registered it. */
   disownment: AuditedUser & {
     /** Whether the user was deleted; otherwise they have no e-mail any more. */

@@ -8,6 +8,7 @@ import type { LocalIdentityProvider } from './local/identity-provider.js'
 import type { TokenClaims } from './local/token-claims.js'
 import { type AuthPluginOptions, DEFAULT_PREFIX, resolveOptions } from './options.js'
 import { publicPath } from './http/redirects.js'
+import { mountCredentialRoutes } from './routes/credentials.js'
 import { mountExternalRoutes } from './routes/external.js'
 import { setUpRateLimits } from './routes/limits.js'
 import { Mailer } from './routes/mailer.js'
@@ -101,6 +102,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
         prefix: options.prefix,
         trustedOrigins: options.trustedOrigins,
         rules: options,
+        providers,
         signedRequests: options.signedRequests,
         pages,
         limits: await setUpRateLimits(scope, options.rateLimit),
@@ -111,7 +113,9 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
       if (local !== null) mountPasswordRoutes(context, local)
       if (local !== null) mountTokenRoutes(context, local)
       if (local !== null && mailer !== null && mailPages !== null && provesEmails(store)) {
-        mountRecoveryRoutes({ ...context, mailer, mailPages, store }, local)
+        const mailContext = { ...context, mailer, mailPages, store }
+        mountRecoveryRoutes(mailContext, local)
+        mountCredentialRoutes(mailContext, local)
       }
       mountSessionRoutes(context, local !== null)
     })

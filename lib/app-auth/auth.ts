@@ -5,7 +5,7 @@ import { type AuthChannel, type AuthEvents, announceRevoke } from '../channel.js
 import { AuthError, OptionsError } from '../errors.js'
 import { refreshPrincipal } from '../flows/refresh.js'
 import { signInUser } from '../flows/sign-in.js'
-import { keepSession, signOut } from '../flows/sign-out.js'
+import { endOtherSessions, signOut } from '../flows/sign-out.js'
 import type { SignInRules } from '../flows/sign-in-rules.js'
 import { type SignInUrlOptions, type SignedRequests, signInParameters } from '../flows/signed-requests.js'
 import {
@@ -189,8 +189,8 @@ export class Auth extends Authorization {
 
   /** Keeps the session of a request, and announces that all others have ended. */
   protected override async sessionsEnded (userId: string, { except }: { except?: FastifyRequest } = {}): Promise<void> {
-    if (except !== undefined) await keepSession(except, userId)
-    announceRevoke(this.channel, userId, except ?? { log: this.#log })
+    if (except === undefined) announceRevoke(this.channel, userId, { log: this.#log })
+    else await endOtherSessions(except, this.channel, userId)
   }
 
   /**

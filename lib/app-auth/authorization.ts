@@ -5,6 +5,7 @@ import {
 } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
+import { deleteUser } from '../flows/credentials.js'
 import type { Link, User, UserQuery } from '../store/store.js'
 import { isUserId } from '../base/uuid.js'
 import { type KeptSession, Users, checkedUserId } from './users.js'
@@ -118,8 +119,7 @@ export class Authorization extends Users {
    * it, `unavailable`
    */
   async deleteUser (userId: string): Promise<void> {
-    await this.store.deleteUser(checkedUserId(userId))
-    audit('deletion', { userId }, this.source)
+    await deleteUser(this.store, checkedUserId(userId), this.source)
   }
 }
 

@@ -33,10 +33,25 @@ export async function signOutEverywhere (
  *
  * @throws AuthError `invalid_state` when the user signed out meanwhile, `unavailable`
  */
-export async function keepSession (request: FastifyRequest, userId: string): Promise<void> {
+async function keepSession (request: FastifyRequest, userId: string): Promise<void> {
   const record = recordIn(request.session)
   if (record?.principal.userId !== userId) return
   await renewSession(request, { ...record, generation: record.generation + 1 })
+}
+
+/**
+ * Announces that all sessions of a user were ended, and keeps that of the request: see
+ * {@link keepSession}. Announces first: the sessions have ended, also when this one cannot be kept.
+ *
+ * @throws AuthError `invalid_state`, `unavailable`
+ */
+export async function endOtherSessions (
+  request: FastifyRequest,
+  channel: AuthChannel,
+  userId: string
+): Promise<void> {
+  announceRevoke(channel, userId, request)
+  await keepSession(request, userId)
 }
 
 /**

@@ -15,6 +15,8 @@ export interface FailureAnswer {
   page: string | null
   /** The provider of the sign-in that failed; absent for other requests. */
   signInAt?: string
+  /** Further members of the JSON body. */
+  details?: object
 }
 
 /**
@@ -37,7 +39,7 @@ export function answerFailure (
   request: FastifyRequest,
   reply: FastifyReply,
   failure: unknown,
-  { page, signInAt }: FailureAnswer
+  { page, signInAt, details }: FailureAnswer
 ): FastifyReply {
   const refusal = noteFailure(request, reply, failure, signInAt)
   const { code, statusCode } = refusal
@@ -47,7 +49,8 @@ export function answerFailure (
   }
   // As a string, like Fastify's own errors: serializers and hooks of the application do not change
   // it.
-  return reply.code(statusCode).type('application/json; charset=utf-8').send(JSON.stringify(failureBody(refusal)))
+  const body = JSON.stringify({ ...failureBody(refusal), ...details })
+  return reply.code(statusCode).type('application/json; charset=utf-8').send(body)
 }
 
 /** Logs a failure, and returns it as an error with a code. Tells the client when to try again. */

@@ -6,7 +6,8 @@ import type { SignedRequests } from '../flows/signed-requests.js'
 import type { OriginRules } from '../http/own-origin.js'
 import type { ResolvedOptions } from '../options.js'
 import type { EmailProofs } from '../store/email-proofs.js'
-import type { AuthStore } from '../store/store.js'
+import type { AuthStore, ManagedAccounts } from '../store/store.js'
+import type { ExternalProvider } from '../providers/provider.js'
 import type { RateLimits } from './limits.js'
 import type { Mailer } from './mailer.js'
 import type { Pages } from './pages.js'
@@ -22,6 +23,8 @@ export interface RouteContext extends OriginRules {
   readonly prefix: string
   /** The application's rules for sign-ins, with the store. */
   readonly rules: SignInRules
+  /** The external providers. */
+  readonly providers: readonly ExternalProvider[]
   /** Verifies the requests that `app.auth.signInUrl` signed. */
   readonly signedRequests: SignedRequests
   /** The pages that browsers are redirected to. */
@@ -37,7 +40,7 @@ export interface RouteContext extends OriginRules {
 /** What the routes with links in mails share besides. */
 export interface MailContext extends RouteContext {
   /** The store, which redeems the links. */
-  readonly store: AuthStore & EmailProofs
+  readonly store: AuthStore & ManagedAccounts & EmailProofs
   readonly mailer: Mailer
   /** The pages of the application for the links. */
   readonly mailPages: NonNullable<ResolvedOptions['mailPages']>

@@ -50,7 +50,7 @@ export interface FormAnswers {
   /** Answers a success without content: 204, or a redirect of a browser to `next`. */
   done: (request: FastifyRequest, reply: FastifyReply, next: unknown) => FastifyReply
   /** Answers a failure, on a page of the application for a browser. */
-  answerOnPage: (error: Error, request: FastifyRequest, reply: FastifyReply) => FastifyReply
+  answerOnPage: (error: Error, request: FastifyRequest, reply: FastifyReply, details?: object) => FastifyReply
 }
 
 /** Makes the answers of the routes with passwords. */
@@ -59,9 +59,9 @@ export function formAnswers (pages: Pages): FormAnswers {
   return {
     goTo,
     done: (request, reply, next) => wantsJson(request) ? reply.code(204).send() : goTo(request, reply, next),
-    answerOnPage (error, request, reply) {
+    answerOnPage (error, request, reply, details = {}) {
       const page = pages.forError(request, Object(request.body).error_next)
-      return answerFailure(request, reply, error, { page, signInAt: 'local' })
+      return answerFailure(request, reply, error, { page, signInAt: 'local', details })
     }
   }
 }

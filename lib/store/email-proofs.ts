@@ -101,7 +101,7 @@ export function provesEmails (store: AuthStore): store is AuthStore & ManagedAcc
  * @param method what needs it, for the message
  * @throws AuthError `unsupported` naming the methods that the store lacks
  */
-export function emailProofs (store: AuthStore, method: string): ManagedAccounts & EmailProofs {
+export function emailProofs (store: AuthStore, method: string): AuthStore & ManagedAccounts & EmailProofs {
   if (provesEmails(store)) return store
   throw unsupported(method, missingMethods(store, [...MANAGED_ACCOUNT_METHODS, ...EMAIL_PROOF_METHODS]))
 }

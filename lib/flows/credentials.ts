@@ -1,0 +1,225 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type AuditSource, audit } from '../audit.js'
+import type { AuthChannel } from '../channel.js'
+import { canonicalEmail } from '../email.js'
+import { AuthError } from '../errors.js'
+import type { Caller } from '../local/fair-queue.js'
+import type { LocalIdentityProvider } from '../local/identity-provider.js'
+import type { NewEmailProof } from '../local/mail-token.js'
+import type { Outbox } from '../local/outbox.js'
+import type { SessionRecord } from '../session/record.js'
+import type { EmailProofs } from '../store/email-proofs.js'
+import type { AuthStore, Credential, ManagedAccounts, NewPassword } from '../store/store.js'
+import { assertText, credentialOf } from './local.js'
+import { isRecent } from './reauthentication.js'
+import { confirmedRecord, presentPrincipal, refreshPrincipal } from './refresh.js'
+import { endOtherSessions, signOut } from './sign-out.js'
+
+/** What the changes of a user's credentials use. */
+export interface CredentialRules {
+  readonly local: LocalIdentityProvider
+  readonly store: AuthStore & ManagedAccounts & EmailProofs
+  readonly channel: AuthChannel
+}
+
+/** A password by which a user proves who they are. */
+export interface GivenPassword {
+  /** Undefined when the form has none. */
+  password: string | undefined
+  caller: Caller
+  /**
+   * Counts the attempt at the account with an e-mail.
+   *
+   * @throws AuthError `rate_limited`
+   */
+  count: (email: string) => Promise<void>
+}
+
+/** What a signed-in user changes their credentials with. */
+export interface ChangeForm {
+  /** Their present password; without it, they must have signed in recently. */
+  current: GivenPassword
+  outbox: Outbox
+}
+
+/** The longest time since the last proof of a user who gives no password, in seconds. */
+const RECENT_SECONDS = 600
+
+/**
+ * Changes the password of the signed-in user. The session gets a new id; all other sessions of the
+ * user end.
+ *
+ * @throws AuthError `unauthenticated`, `reauthenticate`, `invalid` for a wrong password and for one
+ * that was changed meanwhile, `weak_password`, `invalid_request` for a user without a password,
+ * `rate_limited`, `busy`, `unavailable`
+ */
+export async function changePassword (
+  request: FastifyRequest,
+  rules: CredentialRules,
+  { password, current, outbox }: ChangeForm & { password: string }
+): Promise<void> {
+  assertText(password)
+  const { credential } = await provenUser(request, rules, current)
+  if (credential === null) {
+    throw new AuthError('invalid_request', { message: 'This account has no password yet; set the first one instead.' })
+  }
+  const { user, link, passwordHash } = credential
+  const next = await rules.local.hashPassword(password, { email: link.subject }, current.caller)
+  const isChanged = await replacePassword(request, rules, user.userId, { passwordHash: next, current: passwordHash })
+  if (!isChanged) throw new AuthError('invalid')
+  outbox.notice('password-changed', link.subject)
+  await endOtherSessions(request, rules.channel, user.userId)
+}
+
+/**
+ * Sets the first password of the signed-in user, who must have confirmed their e-mail. The session
+ * gets a new id; all other sessions of the user end.
+ *
+ * @throws AuthError `unauthenticated`, `reauthenticate`, `exists` for a user with a password,
+ * `unverified` for a user without a verified e-mail, `weak_password`, `busy`, `unavailable`
+ */
+export async function setFirstPassword (
+  request: FastifyRequest,
+  rules: CredentialRules,
+  { password, current, outbox }: ChangeForm & { password: string }
+): Promise<void> {
+  assertText(password)
+  const { record: { principal: { userId } }, credential } = await provenUser(request, rules, current)
+  if (credential !== null) throw hasPassword()
+  const user = await rules.store.findUser({ userId })
+  if (user?.email == null || !user.emailVerified) {
+    throw new AuthError('unverified', { message: 'A password needs a confirmed e-mail address; confirm one first.' })
+  }
+  const passwordHash = await rules.local.hashPassword(password, { email: user.email }, current.caller)
+  if (!await replacePassword(request, rules, userId, { passwordHash, current: null })) throw hasPassword()
+  outbox.notice('password-changed', user.email)
+  await endOtherSessions(request, rules.channel, userId)
+}
+
+/**
+ * Sends a link to a new address of the signed-in user, and tells the present one. Nothing is stored
+ * and the new address is not looked up, so the answer is the same whether or not it is taken.
+ *
+ * @throws AuthError `unauthenticated`, `reauthenticate`, `invalid`, `invalid_email`,
+ * `invalid_request` for a user without an e-mail, `rate_limited`, `busy`, `unavailable`
+ */
+export async function requestNewEmail (
+  request: FastifyRequest,
+  rules: CredentialRules,
+  { email, mayMail, current, outbox }: ChangeForm & { email: string, mayMail: (to: string) => Promise<boolean> }
+): Promise<void> {
+  const { record: { principal: { userId }, generation } } = await provenUser(request, rules, current)
+  const to = canonicalEmail(email)
+  if (to === null) throw new AuthError('invalid_email')
+  const user = await rules.store.findUser({ userId })
+  if (user?.email == null) {
+    throw new AuthError('invalid_request', { message: 'This account has no e-mail address that could be changed.' })
+  }
+  if (await mayMail(to)) outbox.link('change-email', { userId, email: user.email, generation, to })
+  outbox.notice('email-change-requested', user.email)
+}
+
+/**
+ * Changes the e-mail of a user who has confirmed the new one and is signed in or gives their
+ * password. A session of the user that the request has gets a new id; all others end.
+ *
+ * @throws AuthError `invalid_token`, `unauthenticated` for a user who is not signed in and gives no
+ * password, `invalid`, `exists` when another user has the new address, `rate_limited`, `busy`,
+ * `unavailable`
+ */
+export async function confirmNewEmail (
+  request: FastifyRequest,
+  { local, store, channel }: CredentialRules,
+  { proof, given, outbox }: { proof: NewEmailProof, given: GivenPassword, outbox: Outbox }
+): Promise<void> {
+  const { userId, email, to } = proof
+  const principal = await presentPrincipal(request, store)
+  if (principal?.userId !== userId) {
+    if (given.password === undefined) throw new AuthError('unauthenticated')
+    await verify(local, await credentialOf(store, userId), { ...given, password: given.password })
+  }
+  const changed = await store.changeEmail(proof, to)
+  if (changed === null) throw new AuthError('invalid_token')
+  audit('email', { userId }, request)
+  outbox.notice('email-changed', email)
+  await endOtherSessions(request, channel, userId)
+  if (principal?.userId === userId) await refreshPrincipal(request, store)
+}
+
+/**
+ * Deletes the signed-in user and signs them out.
+ *
+ * @throws AuthError `unauthenticated`, `reauthenticate`, `invalid`, `user_in_use`, `rate_limited`,
+ * `busy`, `unavailable`
+ */
+export async function deleteAccount (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  rules: CredentialRules,
+  current: GivenPassword
+): Promise<void> {
+  const { record } = await provenUser(request, rules, current)
+  await deleteUser(rules.store, record.principal.userId, request)
+  await signOut(request, reply, rules.channel)
+}
+
+/**
+ * Deletes a user with their links, claims and password.
+ *
+ * @throws AuthError `unknown_user`, `user_in_use`, `unavailable`
+ */
+export async function deleteUser (store: AuthStore, userId: string, source: AuditSource | null): Promise<void> {
+  await store.deleteUser(userId)
+  audit('deletion', { userId }, source)
+}
+
+/** A signed-in user who has proven who they are. */
+interface ProvenUser {
+  record: SessionRecord
+  /** Null for a user without a password. */
+  credential: Credential | null
+}
+
+/** Returns the signed-in user if the password is theirs; without one, if their proof is recent. */
+async function provenUser (
+  request: FastifyRequest,
+  { local, store }: CredentialRules,
+  { password, ...given }: GivenPassword
+): Promise<ProvenUser> {
+  const record = await confirmedRecord(request, store)
+  const credential = await credentialOf(store, record.principal.userId)
+  const { generation = 0 } = credential?.user ?? record
+  // The sessions have ended since the record was read: the hash may be that of a reset.
+  if (generation !== record.generation) throw new AuthError('unauthenticated')
+  if (password !== undefined) await verify(local, credential, { ...given, password })
+  else if (!isRecent(record.at, RECENT_SECONDS)) throw new AuthError('reauthenticate')
+  return { record, credential }
+}
+
+/** Refuses a wrong password in the time of a login, also for a user without one. */
+async function verify (
+  local: LocalIdentityProvider,
+  credential: Credential | null,
+  { password, caller, count }: GivenPassword & { password: string }
+): Promise<void> {
+  assertText(password)
+  await count(credential?.link.subject ?? '')
+  const { matches } = await local.verifyPassword(credential?.passwordHash ?? null, password, caller)
+  if (!matches) throw new AuthError('invalid')
+}
+
+/** Returns whether the password of the user was still `current`, and is the new one now. */
+async function replacePassword (
+  request: FastifyRequest,
+  { store }: CredentialRules,
+  userId: string,
+  password: NewPassword
+): Promise<boolean> {
+  const user = await store.setPassword(userId, password)
+  if (user !== null) audit('password', { userId }, request)
+  return user !== null
+}
+
+function hasPassword (): AuthError {
+  return new AuthError('exists', { message: 'This account, or another one with its address, has a password already.' })
+}
