@@ -16,6 +16,7 @@ import { documentRoutes } from './routes/openapi.js'
 import { Pages } from './routes/pages.js'
 import { mountPasswordRoutes } from './routes/password.js'
 import { mountRecoveryRoutes } from './routes/recovery.js'
+import { mountConfirmedRegistration } from './routes/registration.js'
 import { checkRequests, mountNotFound, setUpScope } from './routes/scope.js'
 import { mountSessionRoutes } from './routes/session.js'
 import { acceptTasks } from './routes/tasks.js'
@@ -116,6 +117,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
         const mailContext = { ...context, mailer, mailPages, store }
         mountRecoveryRoutes(mailContext, local)
         mountCredentialRoutes(mailContext, local)
+        mountConfirmedRegistration(mailContext, local)
       }
       mountSessionRoutes(context, local !== null)
     })

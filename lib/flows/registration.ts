@@ -8,7 +8,7 @@ import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { Principal } from '../session/record.js'
 import type { AuthStore } from '../store/store.js'
 import { assertText, localIdentity } from './local.js'
-import type { Confirmation } from './mail-links.js'
+import type { Confirmation, Mails } from './mail-links.js'
 import { type Arrival, signIn } from './sign-in.js'
 import type { SignInRules } from './sign-in-rules.js'
 
@@ -36,10 +36,41 @@ export async function register (
   rules: SignInRules,
   { confirmation, ...registration }: Registration & { confirmation: Confirmation }
 ): Promise<Principal | null> {
-  const arrival = await createAccount(local, rules.store, registration)
+  const arrival = await createAccount(local, rules.store, { ...registration, isConfirmed: false })
   const principal = confirmation.isRequired ? null : await signIn(request, rules, arrival)
   await confirmation.send(arrival.user)
   return principal
+}
+
+/**
+ * Sends the link to the registration form to an address in canonical form; to one that an account
+ * has, a mail that says so. The mail is counted before the one look-up, and sent after the answer:
+ * neither the answer nor its time tells whether an account has the address.
+ */
+export async function askToRegister (
+  store: AuthStore,
+  { outbox, mayMail }: Mails,
+  email: string
+): Promise<void> {
+  if (!await mayMail(email)) return
+  const user = await store.findUser({ email })
+  if (user === null) outbox.link('register', { userId: randomUUID(), email, generation: 0 })
+  else outbox.notice('exists', email)
+}
+
+/**
+ * Creates a user whose address a link has confirmed, and signs them in.
+ *
+ * @throws AuthError as {@link register}
+ */
+export async function registerConfirmed (
+  request: FastifyRequest,
+  local: LocalIdentityProvider,
+  rules: SignInRules,
+  registration: Omit<Registration, 'emailVerified'>
+): Promise<Principal> {
+  const account = { ...registration, emailVerified: false, isConfirmed: true }
+  return signIn(request, rules, await createAccount(local, rules.store, account))
 }
 
 /**
@@ -50,7 +81,7 @@ export async function register (
 async function createAccount (
   local: LocalIdentityProvider,
   store: AuthStore,
-  registration: Registration
+  { isConfirmed, ...registration }: Registration & { isConfirmed: boolean }
 ): Promise<Arrival> {
   assertText(registration.password)
   const claims = initialClaims(local, registration)
@@ -65,7 +96,7 @@ async function createAccount (
   const identity: IdentityClaims = {
     sub: userId,
     email,
-    ...(registration.emailVerified && { email_verified: true }),
+    ...((registration.emailVerified || isConfirmed) && { email_verified: true }),
     ...(registration.name !== undefined && { name: registration.name })
   }
   const link = { provider: 'local', subject: email, claims: identity }
@@ -73,7 +104,7 @@ async function createAccount (
     userId,
     email,
     // The form proves nothing: accounts are never linked on what it says.
-    emailVerified: false,
+    emailVerified: isConfirmed,
     name: registration.name ?? null,
     claims,
     isNew: true,

@@ -21,7 +21,7 @@ export interface PageForm {
    * password under it.
    */
   username?: string
-  fields: readonly PageField[]
+  fields: ReadonlyArray<PageField | PageChoice>
   /** The words of the button. */
   submit: string
 }
@@ -35,6 +35,13 @@ export interface PageField {
   autocomplete: 'name' | 'email' | 'new-password' | 'current-password'
   /** Whether the form may be sent without it; default false. */
   isOptional?: true
+}
+
+/** A field in which the user may choose a value. */
+export interface PageChoice {
+  name: string
+  label: string
+  choices: readonly string[]
 }
 
 /** The page holds a token: it loads nothing, runs nothing, and is neither framed nor indexed. */
@@ -90,7 +97,7 @@ h1, p { overflow-wrap: anywhere }
 h1 { font-size: 1.5rem }
 h2 { font-size: 1.125rem; margin-top: 2.5rem }
 label { display: block; margin-top: 1rem }
-input, button { box-sizing: border-box; width: 100%; padding: .625rem; font: inherit }
+input, select, button { box-sizing: border-box; width: 100%; padding: .625rem; font: inherit }
 button { margin-top: 1.25rem; cursor: pointer }
 [role=alert] { padding: .5rem 1rem; border: 2px solid }
 </style>
@@ -123,7 +130,19 @@ function usernameOf (email: string): Html {
 <input type="email" value="${email}" autocomplete="username" readonly></label>`
 }
 
-function fieldOf ({ name, label, type, autocomplete, isOptional }: PageField): Html {
+function fieldOf (field: PageField | PageChoice): Html {
+  return 'choices' in field ? choiceOf(field) : inputOf(field)
+}
+
+function choiceOf ({ name, label, choices }: PageChoice): Html {
+  return html`<label>${label}
+<select name="${name}">
+<option value="">None</option>
+${choices.map(choice => html`<option>${choice}</option>`)}
+</select></label>`
+}
+
+function inputOf ({ name, label, type, autocomplete, isOptional }: PageField): Html {
   return html`<label>${label}
 <input type="${type}" name="${name}" autocomplete="${autocomplete}"${isOptional ? undefined : html` required`}></label>`
 }

@@ -111,7 +111,7 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
   const mailsFor = (request: FastifyRequest, reply: FastifyReply): Mails | null =>
     mailer === null ? null : mailsOf({ mailer, limits }, request, reply)
 
-  if (local.registration !== null) {
+  if (local.registration !== null && local.registration.verify !== 'first') {
     routes.post('/local/register', {
       schema: isRequired ? registerToConfirmSchema : registerSchema,
       onRequest: [refuseWhenBusy, limits.register],

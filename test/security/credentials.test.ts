@@ -284,3 +284,70 @@ t.test('attack 63: a user sends five links an hour to new addresses, and one mai
   const sent = (await mailsInTheEnd(start)).filter(({ kind }) => kind === 'change-email').map(({ to }) => to)
   t.strictSame(sent, [NEW_EMAIL, '1@new.example', '2@new.example', '3@new.example'])
 })
+
+for (const kind of ['memory', 'SQLite'] as const) {
+  t.test(`attack 66: a link to register that is redeemed ten times at once creates one user with ${kind}`, async t => {
+    const { app, mails } = await startMailApp(t, { store: await STORES[kind](t) }, { registration: { verify: 'first' } })
+    await new Browser(app).post('/auth/local/register', { email: ADA.email })
+    const { token } = await mails.next('register')
+    const passwords = Array.from({ length: 10 }, (_, index) => `the password number ${index}`)
+
+    const answers = await Promise.all(passwords.map(async password =>
+      new Browser(app).post('/auth/local/register', { token, password })))
+
+    t.strictSame(answers.map(({ statusCode }) => statusCode).sort(), [201, ...Array(9).fill(409)])
+    const { users } = await app.auth.users()
+    t.equal(users.length, 1)
+    const winner = answers.findIndex(({ statusCode }) => statusCode === 201)
+    t.equal(await app.auth.checkPassword(users[0]?.userId ?? '', passwords[winner] ?? ''), true, 'the password of the winner')
+  })
+}
+
+t.test('attack 66: a link to register is over after a day', async t => {
+  const { app, browser, mails } = await startMailApp(t, {}, { registration: { verify: 'first' } })
+  await browser.post('/auth/local/register', { email: ADA.email })
+  const { token } = await mails.next('register')
+  advanceClock(t, 24 * HOUR_MS + 1000)
+
+  t.equal((await browser.post('/auth/local/register', { token, password: ADA.password })).json().code, 'invalid_token')
+  t.equal(await app.auth.findUser({ email: ADA.email }), null)
+})
+
+t.test('attack 68: tokens of the application register no user, and a link to register proves nothing else', async t => {
+  const { app, browser, mails } = await startMailApp(t, {}, { registration: { verify: 'first' } })
+  const claims = { email: 'victim@example.com', generation: 0 }
+  const forged = await app.localIdp?.issueIdToken('an-id', claims, 60, { purpose: 'register' })
+  t.equal((await browser.post('/auth/local/register', { token: forged, password: NEW_PASSWORD })).json().code, 'invalid_token')
+  await browser.post('/auth/local/register', { email: ADA.email })
+  const { token } = await mails.next('register')
+
+  for (const path of ['reset-password', 'verify-email', 'change-email/confirm', 'verify-token']) {
+    t.equal((await browser.post(`/auth/local/${path}`, { token, password: NEW_PASSWORD })).json().code, 'invalid_token', path)
+  }
+})
+
+t.test('attack 69: a link to register creates the user of its address alone, whatever else is sent', async t => {
+  const { app, browser, mails } = await startMailApp(t, {}, { registration: { verify: 'first' } })
+  await browser.post('/auth/local/register', { email: MALLORY.email })
+  const { token } = await mails.next('register')
+
+  const extra = { email: 'victim@example.com', sub: 'victim', user_id: 'victim' }
+  t.equal((await browser.post('/auth/local/register', { token, password: MALLORY.password, ...extra })).statusCode, 201)
+
+  t.strictSame((await app.auth.users()).users.map(({ email }) => email), [MALLORY.email])
+})
+
+t.test('attack 78: a password that is refused leaves the link to register as it was', async t => {
+  const check = (password: string) => password !== 'a breached password' || 'Choose another one.'
+  const { browser, mails } = await startMailApp(t, {}, { registration: { verify: 'first' }, password: { check } })
+  await browser.post('/auth/local/register', { email: ADA.email })
+  const { token } = await mails.next('register')
+
+  for (const password of ['short', 'a breached password', 'x'.repeat(200_000)]) {
+    t.equal((await browser.post('/auth/local/register', { token, password })).json().code, 'weak_password')
+  }
+  const huge = await browser.post('/auth/local/register', { token, password: 'x'.repeat(2_000_000) })
+  t.equal(huge.json().code, 'invalid_request')
+
+  t.equal((await browser.post('/auth/local/register', { token, password: ADA.password })).statusCode, 201)
+})

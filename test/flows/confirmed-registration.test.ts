@@ -1,0 +1,147 @@
+import t, { type Test } from 'tap'
+import { type AuthPluginOptions, type LocalIdentityProviderOptions, SignInRefused } from '../../lib/index.js'
+import { userIdIn } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { ADA, type MailApp, formsOn, mailsInTheEnd, startMailApp } from '../helpers/mail-app.js'
+import { signInAt } from '../helpers/own-provider.js'
+import { STORES } from '../helpers/stores.js'
+
+const REGISTER = '/auth/local/register'
+
+/** Starts an application in which a registration confirms the address first. */
+async function startConfirming (
+  t: Test,
+  options: AuthPluginOptions = {},
+  { registration = {}, ...local }: LocalIdentityProviderOptions = {}
+): Promise<MailApp> {
+  return startMailApp(t, options, { registration: { ...registration, verify: 'first' }, ...local })
+}
+
+async function tokenFor ({ app, mails }: MailApp, email = ADA.email): Promise<string> {
+  await new Browser(app).post(REGISTER, { email })
+  return (await mails.next('register')).token
+}
+
+for (const kind of ['memory', 'SQLite'] as const) {
+  t.test(`a registration that confirms the address first with ${kind}`, async t => {
+    t.test('the e-mail alone sends a link, and its token with a password creates a user who is verified and signed in', async t => {
+      const start = await startConfirming(t, { store: await STORES[kind](t) }, { registration: { roles: ['member'] } })
+      const { app, browser, mails } = start
+
+      const asked = await browser.post(REGISTER, { email: ' ADA@Example.com' })
+      t.strictSame([asked.statusCode, asked.body], [202, ''])
+      const link = await mails.next('register')
+      t.match(link, { to: ADA.email, expiresIn: 86_400 })
+      t.equal(link.url, `https://app.example/auth/local/register?token=${link.token}`)
+      t.equal(await app.auth.findUser({ email: ADA.email }), null, 'no user exists yet')
+
+      const answer = await browser.post(REGISTER, { token: link.token, password: ADA.password, name: 'Ada', role: 'member' })
+
+      t.equal(answer.statusCode, 201)
+      t.match(answer.json(), { provider: 'local', claims: { email: ADA.email, email_verified: true, name: 'Ada', role: 'member' } })
+      t.equal((await browser.get('/private')).statusCode, 200)
+      t.match(await app.auth.findUser({ email: ADA.email }), { emailVerified: true, name: 'Ada', claims: { role: 'member' } })
+      t.equal((await new Browser(app).post('/auth/local/login', ADA)).statusCode, 200)
+      const other = new Browser(app)
+      await signInAt(other, 'a', { subject: 'ada', email: ADA.email })
+      t.equal(await userIdIn(other), answer.json().userId, 'a provider that verified the address signs in the same user')
+    })
+
+    t.test('a known address gets the same answer, and a mail that says so', async t => {
+      const start = await startConfirming(t, { store: await STORES[kind](t) })
+      const { app, browser, mails } = start
+      await browser.post(REGISTER, { token: await tokenFor(start), password: ADA.password })
+
+      const [known, unknown] = await Promise.all([ADA.email, 'grace@example.com'].map(async email =>
+        new Browser(app).post(REGISTER, { email })))
+
+      t.strictSame([known?.statusCode, known?.body, known?.headers['set-cookie']], [202, '', undefined])
+      t.strictSame([unknown?.statusCode, unknown?.body], [202, ''])
+      t.match(await mails.next('exists'), { to: ADA.email, url: null, token: null })
+      t.match(await mails.next('register'), { to: 'grace@example.com' })
+    })
+
+    t.test('an address that is taken meanwhile is told to who confirmed it', async t => {
+      const start = await startConfirming(t, { store: await STORES[kind](t) })
+      const tokens = [await tokenFor(start), await tokenFor(start)]
+      await start.browser.post(REGISTER, { token: tokens[0], password: ADA.password })
+
+      for (const token of tokens) {
+        const other = new Browser(start.app)
+        const answer = await other.post(REGISTER, { token, password: 'another password' })
+        t.strictSame([answer.statusCode, answer.json().code], [409, 'exists'])
+        t.equal(await userIdIn(other), null)
+      }
+    })
+  })
+}
+
+t.test('a password without a token is refused, as is a token without a password, and an address that is none', async t => {
+  const start = await startConfirming(t)
+  const { browser } = start
+  const token = await tokenFor(start)
+  for (const [what, body, code] of [
+    ['a password without a token', ADA, 'invalid_request'],
+    ['nothing', {}, 'invalid_request'],
+    ['no address', { email: 'ada' }, 'invalid_email'],
+    ['a token without a password', { token }, 'invalid_request'],
+    ['a token with an empty password', { token, password: '' }, 'invalid_request'],
+    ['a role that is not allowed', { token, password: ADA.password, role: 'admin' }, 'claim_not_allowed']
+  ] as const) {
+    const answer = await browser.post(REGISTER, body)
+    t.equal(answer.json().code, code, what)
+  }
+  t.equal(await start.app.auth.findUser({ email: ADA.email }), null)
+  t.strictSame((await mailsInTheEnd(start)).map(({ kind }) => kind), ['register'])
+})
+
+t.test('a user whom onSignIn refuses is deleted, and registers later by the same link', async t => {
+  let isOpen = false
+  const start = await startConfirming(t, { onSignIn: () => { if (!isOpen) throw new SignInRefused('not_invited') } })
+  const token = await tokenFor(start)
+
+  t.equal((await start.browser.post(REGISTER, { token, password: ADA.password })).json().code, 'not_invited')
+  t.equal(await start.app.auth.findUser({ email: ADA.email }), null)
+  isOpen = true
+  t.equal((await start.browser.post(REGISTER, { token, password: ADA.password })).statusCode, 201)
+})
+
+t.test('the page of a registration offers the roles of the application, and shows what is wrong', async t => {
+  const start = await startConfirming(t, {}, { registration: { roles: ['reader', '<b>'] } })
+  const { browser } = start
+  const token = await tokenFor(start)
+
+  const page = await browser.get(`${REGISTER}?token=${token}`, { accept: 'text/html' })
+  t.equal(page.statusCode, 200)
+  t.match(page.body, /<option>reader<\/option>\n*<option>&#60;b&#62;<\/option>/)
+  t.match(page.body, ADA.email)
+  const [form = { action: '', fields: {} }] = formsOn(page.body)
+  const weak = await browser.submit(form.action, { ...form.fields, name: '', password: 'short', role: '' })
+  t.equal(weak.statusCode, 400)
+  t.strictSame(formsOn(weak.body), [form], 'the page again')
+  const done = await browser.submit(form.action, { ...form.fields, name: '', password: ADA.password, role: 'reader' })
+  t.strictSame([done.statusCode, done.headers.location], [303, '/'])
+  t.match((await browser.get('/me')).json().principal.claims, { role: 'reader', email: ADA.email })
+  const spent = await browser.get(`${REGISTER}?token=forged`, { accept: 'text/html' })
+  t.strictSame([spent.statusCode, formsOn(spent.body)], [401, []])
+})
+
+t.test('without roles the page of a registration has no field for one', async t => {
+  const start = await startConfirming(t)
+  const page = await start.browser.get(`${REGISTER}?token=${await tokenFor(start)}`, { accept: 'text/html' })
+  t.notMatch(page.body, /<select/)
+})
+
+t.test('forms of the application ask for the link, and register on its own page', async t => {
+  const start = await startConfirming(t, {}, { pages: { register: '/join' } })
+  const { browser, mails } = start
+
+  const asked = await browser.submit(REGISTER, { email: ADA.email, password: '', next: '/look-into-your-mail' })
+  t.strictSame([asked.statusCode, asked.headers.location], [303, '/look-into-your-mail'])
+  const { token } = await mails.next('register')
+  const { statusCode, headers } = await browser.get(`${REGISTER}?token=${token}`)
+  t.strictSame([statusCode, headers.location], [302, `/join?token=${token}`])
+  const referer = 'https://app.example/register'
+  const failed = await browser.submit(REGISTER, { email: 'ada' }, { referer })
+  t.strictSame([failed.statusCode, failed.headers.location], [303, '/register?error=invalid_email'])
+})
