@@ -8,8 +8,8 @@ export interface CommonOptions {
   words?: readonly string[] | undefined
 }
 
-const REFUSAL = 'This password is made of a common word, your e-mail address or the name of this application; ' +
-  'choose another one.'
+const REFUSAL = 'This password is one of the most used, or made of a common word, your e-mail address or the name of ' +
+  'this application; choose another one.'
 
 /** How many digits and signs do not make a word another password, as in `dragon-99!`. */
 const MAX_ADDITIONS = 4
@@ -39,12 +39,12 @@ const LETTERS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Makes a check that refuses the passwords that attackers try first: a common word with a few
- * digits or signs, also with digits in place of letters or repeated; keys that follow each other;
- * years; the e-mail of the user, the `issuer` of the identity provider and the words of
- * the application. Several words are accepted.
+ * Makes a check that refuses the passwords that attackers try first: the 10,000 most used ones; a
+ * common word with a few digits or signs, also with digits in place of letters or repeated; keys
+ * that follow each other; years; the e-mail of the user, the `issuer` of the identity provider and
+ * the words of the application. Several words are accepted.
  *
- * The words are loaded with the first password.
+ * The lists are loaded with the first password.
  *
  * @throws OptionsError naming the option
  */
@@ -61,6 +61,8 @@ export function common (options: CommonOptions = {}): PasswordCheck {
 }
 
 interface Known {
+  /** The most used passwords, in lower case. */
+  passwords: ReadonlySet<string>
   /** Common words, as {@link spelling} has them. */
   words: ReadonlySet<string>
   /** All runs of three or more in {@link ROWS}, in both directions. */
@@ -68,10 +70,19 @@ interface Known {
 }
 
 const KNOWN = new Once(async (): Promise<Known> => {
-  const { COMMON_WORDS } = await import('./common-words.js')
+  const [{ COMMON_PASSWORDS }, { COMMON_WORDS }] =
+    await Promise.all([import('./common-passwords.js'), import('./common-words.js')])
   const runs = ROWS.map(row => Array.from(row)).flatMap(row => [...runsIn(row), ...runsIn(row.toReversed())])
-  return { words: new Set(COMMON_WORDS.trim().split(/\s/).map(spelling)), runs: new Set(runs) }
+  return {
+    passwords: new Set(wordsIn(COMMON_PASSWORDS)),
+    words: new Set(wordsIn(COMMON_WORDS).map(spelling)),
+    runs: new Set(runs)
+  }
 })
+
+function wordsIn (text: string): string[] {
+  return text.trim().split(/\s/)
+}
 
 /** Returns the names in addresses and the like, with and without their digits. */
 function namesIn (texts: readonly string[]): ReadonlySet<string> {
@@ -82,10 +93,11 @@ function namesIn (texts: readonly string[]): ReadonlySet<string> {
 }
 
 /**
- * Whether a password in lower case is made of names, runs, years, at most one common word, and at
- * most {@link MAX_ADDITIONS} other characters that are not letters.
+ * Whether a password in lower case is one of the most used, or made of names, runs, years, at most
+ * one common word, and at most {@link MAX_ADDITIONS} other characters that are not letters.
  */
-function isEasy (password: string, { words, runs }: Known, names: ReadonlySet<string>): boolean {
+function isEasy (password: string, { passwords, words, runs }: Known, names: ReadonlySet<string>): boolean {
+  if (passwords.has(password)) return true
   if (password.length > MAX_LENGTH) return false
   const text = password.slice(0, (password + password).indexOf(password, 1))
   if (text.length < MIN_LENGTH) return true

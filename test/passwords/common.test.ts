@@ -1,8 +1,10 @@
 import t from 'tap'
 import { common } from '../../lib/passwords.js'
+import { COMMON_PASSWORDS } from '../../lib/passwords/common-passwords.js'
 import { COMMON_WORDS } from '../../lib/passwords/common-words.js'
 import { localProvider } from '../helpers/app.js'
 
+const REFUSAL = /^This password is one of the most used, or made of a common word/
 const CONTEXT = { email: 'ada.lovelace@engines.example', issuer: 'https://shop.example' }
 const check = common({ words: ['Bücherei', 'acme'] })
 
@@ -27,7 +29,7 @@ const HARD = [
 
 for (const [why, passwords] of EASY) {
   t.test(`attack 41: a password is refused that is made of ${why}`, async t => {
-    for (const password of passwords) t.match(await check(password, CONTEXT), /^This password is made of a common word/, password)
+    for (const password of passwords) t.match(await check(password, CONTEXT), REFUSAL, password)
   })
 }
 
@@ -44,9 +46,21 @@ t.test('the identity provider passes its issuer and the address', async t => {
   const local = localProvider({ issuer: 'https://bookshelf.example', password: { check: common() } })
 
   for (const password of ['bookshelf', 'lovelace', 'ｆｏｏｔｂａｌｌ']) {
-    await t.rejects(local.hashPassword(password, CONTEXT), { code: 'weak_password', message: /^This password is made of/ })
+    await t.rejects(local.hashPassword(password, CONTEXT), { code: 'weak_password', message: REFUSAL })
   }
   t.match(await local.hashPassword('correct horse', CONTEXT), /^\$argon2id/)
+})
+
+t.test('attack 41: each of the 10,000 most used passwords is refused, however its letters are written', async t => {
+  const passwords = COMMON_PASSWORDS.trim().split(/\s/)
+
+  t.strictSame(passwords, [...new Set(passwords)].sort())
+  t.equal(passwords.length, 10_000)
+  t.strictSame(passwords.filter(password => Buffer.byteLength(password) < 8 || password !== password.normalize('NFKC').toLowerCase()), [])
+  const accepted: string[] = []
+  for (const password of passwords) if (await check(password, CONTEXT) === true) accepted.push(password)
+  t.strictSame(accepted, [])
+  t.match(await check('ReDWingS', CONTEXT), REFUSAL)
 })
 
 t.test('the words are sorted, different, of lower-case letters, and at least three long', async t => {
