@@ -1,22 +1,12 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import t, { type Test } from 'tap'
-import type { AuditEvents } from '../../lib/index.js'
+import t from 'tap'
 import { userIdIn } from '../helpers/app.js'
+import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import {
   ADA, NEW_PASSWORD, mailsInTheEnd, registerAt, resetTokenOf, startMailApp
 } from '../helpers/mail-app.js'
 import { linkAt, signInAt } from '../helpers/own-provider.js'
 import { STORES } from '../helpers/stores.js'
-
-/** The audit events of a name from now on. */
-function eventsOf<E extends keyof AuditEvents> (t: Test, event: E): Array<AuditEvents[E]> {
-  const events: Array<AuditEvents[E]> = []
-  const listener = (message: unknown): void => { events.push(message as AuditEvents[E]) }
-  subscribe(`fastify-svc-auth.${event}`, listener)
-  t.teardown(() => { unsubscribe(`fastify-svc-auth.${event}`, listener) })
-  return events
-}
 
 for (const kind of ['memory', 'SQLite'] as const) {
   t.test(`the flows of recovery with ${kind}`, async t => {

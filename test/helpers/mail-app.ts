@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import type { Test } from 'tap'
 import { type AuthPluginOptions, type LocalIdentityProviderOptions, type Mail, MemoryAuthStore } from '../../lib/index.js'
 import { type Mailbox, mailbox } from '../../lib/testing.js'
@@ -21,7 +21,8 @@ export interface MailApp {
 export async function startMailApp (
   t: Test,
   options: AuthPluginOptions = {},
-  local: LocalIdentityProviderOptions = {}
+  local: LocalIdentityProviderOptions = {},
+  server: FastifyServerOptions = {}
 ): Promise<MailApp> {
   const mails = mailbox()
   const app = await startApp(t, {
@@ -31,8 +32,9 @@ export async function startMailApp (
     local: localProvider({ sendMail: mails.sendMail, ...local }),
     rateLimit: false,
     ...options
-  }, {}, app => {
+  }, server, app => {
     app.get('/private', { preHandler: app.auth.requireUser }, async () => 'private')
+    app.get('/bearer', { preHandler: app.auth.requireBearer }, async () => 'bearer')
   })
   return { app, mails, browser: new Browser(app) }
 }
