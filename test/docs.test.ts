@@ -76,17 +76,18 @@ t.test('the settings that README names in its first commands are those that the 
 t.test('the HTML of the documentation posts to routes that there are, with fields that they take', async t => {
   const pages = DOCS.texts.flatMap(page => page.blocks('html')).join('')
   const routes = DOCS.section('Routes').table().map(([route = '', fields = '']) => ({
+    isPost: route.startsWith('POST'),
     path: /`\w+ ([^`?]+)|`([^`?]+)/.exec(route)?.slice(1).find(path => path !== undefined),
     fields: new Markdown(fields).code()
   }))
-  const routeOf = (target: string) => routes.find(
-    ({ path }) => path === target.replace(/\?.*/, '').replace(/^\/auth\/(?!local\/|logout)[a-z0-9]+/, '/auth/{provider}')
+  const routeOf = (target: string, isFormTarget = false) => routes.find(
+    ({ path, isPost }) => isPost === isFormTarget && path === target.replace(/\?.*/, '').replace(/^\/auth\/(?!local\/|logout)[a-z0-9]+/, '/auth/{provider}')
   )
 
   const forms = Array.from(pages.matchAll(/<form method="post" action="([^"]+)">(.*?)<\/form>/gs))
   t.ok(forms.length > 0)
   for (const [, action = '', content = ''] of forms) {
-    const route = routeOf(action)
+    const route = routeOf(action, true)
     t.ok(route, action)
     for (const [, field = ''] of content.matchAll(/ name="([^"]+)"/g)) t.ok(route?.fields.includes(field), `${action}: ${field}`)
   }

@@ -95,7 +95,8 @@ const MISTAKES: Mistake[] = [
   ['an option that the class of a provider sets', make(given => new GoogleProvider(given({ name: 'work', clientId: 'an-id', clientSecret: SECRET }))),
     'OptionsError', 'google has no option "name"; the class sets it'],
   ['an option of the local provider that is not there', make(given => new LocalIdentityProvider(given({ secrets: SECRET }))),
-    'OptionsError', 'LocalIdentityProvider has no option "secrets"; expected one of secret, signingKey, issuer, ttl, argon2, password, registration'],
+    'OptionsError', 'LocalIdentityProvider has no option "secrets"; expected one of secret, signingKey, issuer, ttl, argon2, ' +
+      'password, registration, sendMail, mails, pages'],
 
   // Something else than what an option wants
   ['one provider', register({ session, baseUrl, providers: google() }),

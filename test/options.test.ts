@@ -16,6 +16,8 @@ const provider = (name: string) => new OidcProvider({
   clientSecret: 'b'
 })
 
+const LIMITS = { network: 10, account: 20, start: 300, register: 60, callback: 300, reauthenticate: 10, mail: 30, code: 60 }
+
 t.beforeEach(() => { delete process.env.SVC_SESSION_SECRET })
 
 t.test('options that are not given have a default', async t => {
@@ -36,7 +38,8 @@ t.test('options that are not given have a default', async t => {
     loginPage: null,
     reauthenticatePage: null,
     changePasswordPage: null,
-    rateLimit: { timeWindow: 900_000, network: 10, login: 300, account: 20, start: 300, register: 60, callback: 300, reauthenticate: 10 }
+    mailPages: null,
+    rateLimit: { timeWindow: 900_000, ...LIMITS, login: 300 }
   })
   t.ok(resolved.store instanceof MemoryAuthStore)
   t.not(resolved.store, resolveOptions({ session }).store, 'each application has a store of its own')
@@ -144,7 +147,7 @@ t.test('some rate limits may be given, or all switched off', async t => {
   const store = class { incr () {} child () { return this } }
   const { rateLimit } = resolveOptions({ session, rateLimit: { login: 5, timeWindow: 1000, store } })
 
-  t.strictSame(rateLimit, { timeWindow: 1000, network: 10, login: 5, account: 20, start: 300, register: 60, callback: 300, reauthenticate: 10, store })
+  t.strictSame(rateLimit, { timeWindow: 1000, ...LIMITS, login: 5, store })
   t.equal(resolveOptions({ session, rateLimit: false }).rateLimit, null)
   t.throws(() => resolveOptions({ session, rateLimit: { store } }, { rateLimit: true }), {
     name: 'OptionsError',

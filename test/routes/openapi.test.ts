@@ -4,7 +4,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin, { type AuthPluginOptions, MemoryAuthStore, OidcProvider, openapiComponents } from '../../lib/index.js'
-import { SESSION_SECRET, localProvider } from '../helpers/app.js'
+import { mailbox } from '../../lib/testing.js'
+import { LOCAL_SECRET, SESSION_SECRET, localProvider } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider, leaveFor, signInAt } from '../helpers/own-provider.js'
 import { ecKey } from '../helpers/signing-key.js'
@@ -41,7 +42,11 @@ function unreachable (name: string): OidcProvider {
   return new OidcProvider({ name, discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b', fetch })
 }
 
-const withSigningKey = () => localProvider({ secret: undefined, signingKey: ecKey() })
+// Signs the tokens in mails of a provider with a signing key.
+process.env.SVC_AUTH_DATA_SECRET = LOCAL_SECRET
+
+const mails = mailbox()
+const withSigningKey = () => localProvider({ secret: undefined, signingKey: ecKey(), sendMail: mails.sendMail })
 const everything = (): AuthPluginOptions => ({
   local: withSigningKey(),
   baseUrl: BASE_URL,
@@ -98,6 +103,11 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
     ['post /auth/local/token', 'authLocalToken', '200 400 401 403 503 4XX 5XX'],
     ['post /auth/local/verify-token', 'authLocalVerifyToken', '200 400 401 403 503 4XX 5XX'],
     ['get /auth/local/jwks.json', 'authLocalJwks', '200 503 4XX 5XX'],
+    ['post /auth/local/forgot-password', 'authLocalForgotPassword', '202 303 400 403 429 503 4XX 5XX'],
+    ['get /auth/local/reset-password', 'authLocalResetPasswordPage', '200 302 400 401 503 4XX 5XX'],
+    ['post /auth/local/reset-password', 'authLocalResetPassword', '204 303 400 401 403 429 503 4XX 5XX'],
+    ['get /auth/local/verify-email', 'authLocalVerifyEmailPage', '200 302 400 401 503 4XX 5XX'],
+    ['post /auth/local/verify-email', 'authLocalVerifyEmail', '202 204 303 400 401 403 409 429 503 4XX 5XX'],
     ['post /auth/logout', 'authLogout', '204 303 400 403 501 503 4XX 5XX'],
     ['post /auth/local/revoke', 'authLocalRevoke', '204 303 400 403 501 503 4XX 5XX']
   ])
@@ -105,7 +115,7 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
     t.match(summary, /^[A-Z]/, route)
     t.strictSame(tags, ['auth'], route)
     for (const [status, { headers, content }] of Object.entries(responses)) {
-      const isBare = status.startsWith('3') || status === '204'
+      const isBare = status.startsWith('3') || ['202', '204'].includes(status)
       t.equal(content === undefined, isBare, `${route} has a body with ${status} or none`)
       t.equal(headers !== undefined && 'Location' in headers, status.startsWith('3'), `${route} leads on with ${status} or not`)
     }
@@ -115,7 +125,10 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
   const formOrJson = ['application/x-www-form-urlencoded', 'application/json']
   t.strictSame(
     bodies,
-    ['local/register', 'local/login', 'local/reauthenticate', 'local/verify-token', 'logout', 'local/revoke']
+    [
+      'local/register', 'local/login', 'local/reauthenticate', 'local/verify-token', 'local/forgot-password',
+      'local/reset-password', 'local/verify-email', 'logout', 'local/revoke'
+    ]
       .map(path => [`post /auth/${path}`, ...formOrJson])
   )
   const registration = operations.find(([route]) => route === 'post /auth/local/register')?.[1].requestBody
@@ -130,6 +143,7 @@ t.test('a document is valid', async t => {
     'with everything': everything,
     'with another prefix': () => ({ ...everything(), prefix: '/sign/in' }),
     'without passwords': () => ({ baseUrl: BASE_URL, providers: [unreachable('first')] }),
+    'with addresses that are confirmed': () => ({ ...everything(), local: localProvider({ registration: { verify: 'required' }, sendMail () {} }) }),
     'with passwords and without registration': () => ({ local: localProvider({ registration: false }) })
   }
   const declarations = { 'declares our components': { components: openapiComponents }, 'declares none': {} }
@@ -169,7 +183,11 @@ t.test('routes say what they ask for, once the application declares the security
     const app = await startDocumented(t, { openapi: { info: INFO, ...(components && { components }) } }, { ...everything(), providers: [unreachable('first')] })
     return Object.fromEntries(operationsOf(documentOf(app)).map(([route, { security }]) => [route, security]))
   }
-  const open = { 'post /auth/local/register': [], 'post /auth/local/login': [], 'post /auth/local/verify-token': [], 'get /auth/local/jwks.json': [] }
+  const open = Object.fromEntries([
+    'post /auth/local/register', 'post /auth/local/login', 'post /auth/local/verify-token', 'get /auth/local/jwks.json',
+    'post /auth/local/forgot-password', 'get /auth/local/reset-password', 'post /auth/local/reset-password',
+    'get /auth/local/verify-email'
+  ].map(route => [route, []]))
 
   t.strictSame(await securityWith({ securitySchemes: openapiComponents.securitySchemes }), {
     'get /.well-known/change-password': [],
@@ -178,6 +196,7 @@ t.test('routes say what they ask for, once the application declares the security
     'get /auth/first/login': [{}, { session: [] }],
     'get /auth/first/callback': [{ session: [] }],
     'post /auth/local/reauthenticate': [{ session: [] }],
+    'post /auth/local/verify-email': [{}, { session: [] }],
     'post /auth/local/token': [{ session: [] }],
     'post /auth/local/revoke': [{}, { session: [] }]
   })
@@ -239,7 +258,7 @@ t.test('an application leaves the routes out by their tag', async t => {
 t.test('in Swagger 2.0 the routes are documented without security', async t => {
   const operations = operationsOf(documentOf(await startDocumented(t, { swagger: { info: INFO } })))
 
-  t.equal(operations.length, 13)
+  t.equal(operations.length, 18)
   t.ok(operations.every(([, { security = [] }]) => security.length === 0))
 })
 
@@ -254,7 +273,9 @@ t.test('what the document says is what the routes do', async t => {
   const withoutManagedAccounts = Object.assign(new MemoryAuthStore(), { changeUser: undefined })
   const [down, limited] = [
     await startDocumented(t, { openapi }, { ...options, store: new StoreThatIsDown() }),
-    await startDocumented(t, { openapi }, { ...options, store: withoutManagedAccounts, rateLimit: { login: 1 } })
+    await startDocumented(t, { openapi }, {
+      ...options, local: localProvider(), store: withoutManagedAccounts, rateLimit: { login: 1 }
+    })
   ]
   const document = documentOf(app)
   const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true }).addSchema(document, 'document')
@@ -275,6 +296,7 @@ t.test('what the document says is what the routes do', async t => {
     if (untold.length > 0) return `${statusCode} has ${untold}`
     if (answer.headers !== undefined && 'Location' in answer.headers && headers.location === undefined) return `${statusCode} has no Location`
     if (answer.content === undefined) return body === '' ? null : `${statusCode} has a body`
+    if ('text/html' in answer.content) return headers['content-type'] === 'text/html; charset=utf-8' ? null : 'is no page'
     if (headers['content-type'] !== 'application/json; charset=utf-8') return `${statusCode} has no JSON`
     const sent: unknown = JSON.parse(body)
     if (!ajv.validate(schemaAt('paths', path, method, 'responses', status, 'content', 'application/json', 'schema'), sent)) return ajv.errorsText()
@@ -283,11 +305,14 @@ t.test('what the document says is what the routes do', async t => {
   }
 
   const ada = new Browser(app)
+  const resetToken = async () => (await mails.next('reset-password')).token
   const somebody = () => new Browser(app)
   const WRONG = { ...USER, password: 'wrong horse' }
   const BLOCKED = { email: 'mallory@example.com', password: 'battery staple' }
   const EVE = { email: 'eve@example.com', password: 'battery staple' }
+  const GRACE = { email: 'grace@example.com' }
   const json = { accept: 'application/json' }
+  await app.auth.createUser(GRACE)
 
   const requests: Array<[route: string, status: number, send: () => Promise<LightMyRequestResponse>]> = [
     ['post /auth/local/register', 201, () => ada.post('/auth/local/register', USER)],
@@ -307,6 +332,17 @@ t.test('what the document says is what the routes do', async t => {
     ['post /auth/local/login', 401, () => new Browser(limited).post('/auth/local/login', WRONG)],
     ['post /auth/local/login', 429, () => new Browser(limited).post('/auth/local/login', WRONG)],
     ['post /auth/local/login', 503, () => new Browser(down).post('/auth/local/login', USER)],
+    ['post /auth/local/forgot-password', 202, () => somebody().post('/auth/local/forgot-password', GRACE)],
+    ['post /auth/local/forgot-password', 303, () => somebody().submit('/auth/local/forgot-password', EVE)],
+    ['post /auth/local/forgot-password', 400, () => somebody().post('/auth/local/forgot-password', { email: 'ada' })],
+    ['get /auth/local/reset-password', 200, async () => somebody().get(`/auth/local/reset-password?token=${await resetToken()}`)],
+    ['get /auth/local/reset-password', 401, () => somebody().get('/auth/local/reset-password?token=x', json)],
+    ['post /auth/local/reset-password', 400, () => somebody().post('/auth/local/reset-password', { token: 'x' })],
+    ['post /auth/local/reset-password', 401, () => somebody().post('/auth/local/reset-password', { token: 'x', password: EVE.password })],
+    ['post /auth/local/verify-email', 202, () => ada.post('/auth/local/verify-email')],
+    ['post /auth/local/verify-email', 401, () => somebody().post('/auth/local/verify-email')],
+    ['post /auth/local/verify-email', 401, () => ada.post('/auth/local/verify-email', { token: 'x' })],
+    ['get /auth/local/verify-email', 401, () => somebody().get('/auth/local/verify-email?token=x', json)],
     ['post /auth/local/reauthenticate', 204, () => ada.post('/auth/local/reauthenticate', { password: USER.password })],
     ['post /auth/local/reauthenticate', 303, () => ada.submit('/auth/local/reauthenticate', { password: USER.password })],
     ['post /auth/local/reauthenticate', 401, () => ada.post('/auth/local/reauthenticate', { password: WRONG.password })],

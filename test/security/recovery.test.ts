@@ -42,7 +42,7 @@ async function startWithAddresses (t: Test, ...[options, local, server]: [AuthPl
 
 for (const kind of ['memory', 'SQLite'] as const) {
   t.test(`attacks on recovery with ${kind}`, async t => {
-    t.test('attacks 19 and 20: the owner of an address recovers it from a squatter, and their provider joins', async t => {
+    t.test('attack 19 and attack 20: the owner of an address recovers it from a squatter, and their provider joins', async t => {
       const start = await startMailApp(t, { store: await STORES[kind](t) })
       const { app, browser: squatter, mails } = start
       await registerAt(start)

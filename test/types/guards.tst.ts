@@ -21,6 +21,7 @@ test('guards are asynchronous hooks', () => {
   expect<Guard>().type.not.toBeAssignableFrom<(request: FastifyRequest) => boolean>()
   expect<Guard>().type.not.toBeAssignableFrom<(request: FastifyReply) => Promise<void>>()
   expect(auth.requireUser).type.toBe<Guard>()
+  expect(auth.requireVerified).type.toBe<Guard>()
   expect(auth.requireBearer).type.toBe<Guard>()
   expect(auth.refuseCrossOrigin).type.toBe<Guard>()
   expect(auth.requireClaims({ role: 'admin' })).type.toBe<Guard>()

@@ -1,0 +1,69 @@
+import t from 'tap'
+import { type AuthStore, MemoryAuthStore } from '../../lib/index.js'
+import { localProvider, startApp } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+
+const ADA = { email: 'ada@example.com', password: 'correct horse' }
+
+async function start (store: AuthStore = new MemoryAuthStore()) {
+  const app = await startApp(t, { local: localProvider(), store, loginPage: '/login' }, {}, app => {
+    const { anyOf, requireBearer, requireUser, requireVerified } = app.auth
+    app.get('/page', { preHandler: requireVerified }, async () => 'passed')
+    app.get('/machine', { preHandler: [requireBearer, requireVerified] }, async () => 'passed')
+    app.get('/either', { preHandler: anyOf(requireVerified, requireUser) }, async () => 'passed')
+  })
+  const browser = new Browser(app)
+  const { userId } = (await browser.post('/auth/local/register', ADA)).json()
+  return { app, browser, userId }
+}
+
+t.test('requireVerified lets users pass once their address is confirmed, with one question to the store', async t => {
+  const store = new MemoryAuthStore()
+  const { app, browser, userId } = await start(store)
+
+  const refused = await browser.get('/page')
+  t.strictSame([refused.statusCode, refused.json().code], [403, 'unverified'])
+  t.equal((await browser.get('/either')).statusCode, 200)
+
+  await store.verifyEmail({ userId, email: ADA.email, generation: 0 })
+  let questions = 0
+  for (const name of ['standing', 'findUser', 'links'] as const) {
+    const ask: (...args: never[]) => unknown = store[name].bind(store)
+    t.intercept(store, name, { value: (...args: never[]) => { questions++; return ask(...args) } })
+  }
+  t.strictSame([(await browser.get('/page')).statusCode, questions], [200, 1])
+
+  await app.auth.signOutEverywhere(userId)
+  t.equal((await browser.get('/page')).statusCode, 401, 'a session that has ended')
+})
+
+t.test('requireVerified redirects visitors to the login page, and answers scripts 401', async t => {
+  const { app } = await start()
+
+  const page = await new Browser(app).get('/page', { accept: 'text/html' })
+
+  t.strictSame([page.statusCode, page.headers.location], [302, '/login?next=%2Fpage'])
+  t.equal((await new Browser(app).get('/page')).statusCode, 401)
+})
+
+t.test('behind requireBearer the user of the token counts', async t => {
+  const store = new MemoryAuthStore()
+  const { browser, userId } = await start(store)
+  const statusWith = async (token: string) => (await browser.get('/machine', { authorization: `Bearer ${token}` })).statusCode
+  const token = await localProvider().issueIdToken(userId)
+
+  t.equal(await statusWith(token), 403)
+  await store.verifyEmail({ userId, email: ADA.email, generation: 0 })
+  t.equal(await statusWith(token), 200)
+  t.equal(await statusWith(await localProvider().issueIdToken('a-program')), 403)
+})
+
+t.test('a store that does not manage accounts is asked for the user', async t => {
+  const store = Object.assign(new MemoryAuthStore(), { standing: undefined as never })
+  const { browser, userId } = await start(store)
+  t.equal((await browser.get('/page')).statusCode, 403)
+
+  await store.verifyEmail({ userId, email: ADA.email, generation: 0 })
+
+  t.equal((await browser.get('/page')).statusCode, 200)
+})
