@@ -202,6 +202,8 @@ t.test('a user without a password is told to set the first one', async t => {
 
   t.strictSame([answer.statusCode, answer.json().code], [400, 'invalid_request'])
   t.match(answer.json().message, /set the first one/)
+  const given = await browser.post('/auth/local/delete-account', { current: ADA.password })
+  t.strictSame([given.statusCode, given.json().code], [401, 'invalid'], 'no password is theirs')
 })
 
 t.test('of two changes of a password at once one wins', async t => {
@@ -223,6 +225,15 @@ t.test('a user without an e-mail has none to change', async t => {
   const answer = await browser.post('/auth/local/change-email', { email: NEW_EMAIL })
 
   t.strictSame([answer.statusCode, answer.json().code], [400, 'invalid_request'])
+})
+
+t.test('a form that asks for a new address goes on to next', async t => {
+  const { browser } = await startSignedIn(t)
+
+  const fields = { email: NEW_EMAIL, current: '', next: '/look-into-your-mail' }
+  const { statusCode, headers } = await browser.submit('/auth/local/change-email', fields)
+
+  t.strictSame([statusCode, headers.location], [303, '/look-into-your-mail'])
 })
 
 t.test('a new address must be one plain address', async t => {
