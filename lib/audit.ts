@@ -27,7 +27,7 @@ export interface AuditEvents {
     /** How. */
     method: AuthenticationMethod
   }
-  /** A sign-in, a registration or a linking failed. */
+  /** A sign-in, a registration, a linking or a change of credentials failed. */
   failure: AuditedProvider & {
     /** The code that the browser receives: an {@link AuthErrorCode} or an application's own. */
     code: string

@@ -214,7 +214,7 @@ t.test('the routes of the documentation are those that are mounted', async t => 
     session: { secret: SESSION_SECRET },
     baseUrl: 'https://app.example',
     providers: [new GitHubProvider(CLIENT)],
-    local: localProvider({ secret: undefined, signingKey: ecKey(), sendMail () {} }),
+    local: localProvider({ secret: undefined, signingKey: ecKey(), sendMail () {}, registration: { verify: 'first' } }),
     changePasswordPage: '/account/password'
   })
   await app.ready()

@@ -95,7 +95,7 @@ t.test('a password without a token is refused, as is a token without a password,
   t.strictSame((await mailsInTheEnd(start)).map(({ kind }) => kind), ['register'])
 })
 
-t.test('a user whom onSignIn refuses is deleted, and registers later by the same link', async t => {
+t.test('onSignIn refuses a user, who is deleted and registers later by the same link', async t => {
   let isOpen = false
   const start = await startConfirming(t, { onSignIn: () => { if (!isOpen) throw new SignInRefused('not_invited') } })
   const token = await tokenFor(start)

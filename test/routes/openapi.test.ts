@@ -108,6 +108,12 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
     ['post /auth/local/reset-password', 'authLocalResetPassword', '204 303 400 401 403 429 503 4XX 5XX'],
     ['get /auth/local/verify-email', 'authLocalVerifyEmailPage', '200 302 400 401 503 4XX 5XX'],
     ['post /auth/local/verify-email', 'authLocalVerifyEmail', '202 204 303 400 401 403 409 429 503 4XX 5XX'],
+    ['post /auth/local/change-password', 'authLocalChangePassword', '204 303 400 401 403 429 503 4XX 5XX'],
+    ['post /auth/local/set-password', 'authLocalSetPassword', '204 303 400 401 403 409 503 4XX 5XX'],
+    ['post /auth/local/change-email', 'authLocalChangeEmail', '202 303 400 401 403 429 503 4XX 5XX'],
+    ['get /auth/local/change-email/confirm', 'authLocalChangeEmailPage', '200 302 400 401 503 4XX 5XX'],
+    ['post /auth/local/change-email/confirm', 'authLocalChangeEmailConfirm', '204 303 400 401 403 409 429 503 4XX 5XX'],
+    ['post /auth/local/delete-account', 'authLocalDeleteAccount', '204 303 400 401 403 409 429 503 4XX 5XX'],
     ['post /auth/logout', 'authLogout', '204 303 400 403 501 503 4XX 5XX'],
     ['post /auth/local/revoke', 'authLocalRevoke', '204 303 400 403 501 503 4XX 5XX']
   ])
@@ -127,7 +133,8 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
     bodies,
     [
       'local/register', 'local/login', 'local/reauthenticate', 'local/verify-token', 'local/forgot-password',
-      'local/reset-password', 'local/verify-email', 'logout', 'local/revoke'
+      'local/reset-password', 'local/verify-email', 'local/change-password', 'local/set-password', 'local/change-email',
+      'local/change-email/confirm', 'local/delete-account', 'logout', 'local/revoke'
     ]
       .map(path => [`post /auth/${path}`, ...formOrJson])
   )
@@ -144,6 +151,7 @@ t.test('a document is valid', async t => {
     'with another prefix': () => ({ ...everything(), prefix: '/sign/in' }),
     'without passwords': () => ({ baseUrl: BASE_URL, providers: [unreachable('first')] }),
     'with addresses that are confirmed': () => ({ ...everything(), local: localProvider({ registration: { verify: 'required' }, sendMail () {} }) }),
+    'with addresses that are confirmed first': () => ({ ...everything(), local: localProvider({ registration: { verify: 'first' }, sendMail () {} }) }),
     'with passwords and without registration': () => ({ local: localProvider({ registration: false }) })
   }
   const declarations = { 'declares our components': { components: openapiComponents }, 'declares none': {} }
@@ -197,6 +205,12 @@ t.test('routes say what they ask for, once the application declares the security
     'get /auth/first/callback': [{ session: [] }],
     'post /auth/local/reauthenticate': [{ session: [] }],
     'post /auth/local/verify-email': [{}, { session: [] }],
+    'post /auth/local/change-password': [{ session: [] }],
+    'post /auth/local/set-password': [{ session: [] }],
+    'post /auth/local/change-email': [{ session: [] }],
+    'get /auth/local/change-email/confirm': [{}, { session: [] }],
+    'post /auth/local/change-email/confirm': [{}, { session: [] }],
+    'post /auth/local/delete-account': [{ session: [] }],
     'post /auth/local/token': [{ session: [] }],
     'post /auth/local/revoke': [{}, { session: [] }]
   })
@@ -258,7 +272,7 @@ t.test('an application leaves the routes out by their tag', async t => {
 t.test('in Swagger 2.0 the routes are documented without security', async t => {
   const operations = operationsOf(documentOf(await startDocumented(t, { swagger: { info: INFO } })))
 
-  t.equal(operations.length, 18)
+  t.equal(operations.length, 24)
   t.ok(operations.every(([, { security = [] }]) => security.length === 0))
 })
 

@@ -1,11 +1,11 @@
-/** Attacks 66, 68, 69, 73 to 76 and 78 on the routes that change credentials, and on a registration by mail. */
+/** Attacks 62, 63, 66 to 69, 73 to 76 and 78 on the routes that change credentials, and on a registration by mail. */
 import t, { type Test } from 'tap'
 import { type AuthStore, MemoryAuthStore } from '../../lib/index.js'
 import { userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { ADA, type MailApp, NEW_PASSWORD, mailsInTheEnd, startMailApp } from '../helpers/mail-app.js'
-import { signInAt } from '../helpers/own-provider.js'
+import { linkAt, signInAt } from '../helpers/own-provider.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 import { STORES } from '../helpers/stores.js'
 
@@ -119,6 +119,13 @@ for (const kind of ['memory', 'SQLite'] as const) {
         const answer = await browser.post('/auth/local/set-password', { password: NEW_PASSWORD })
         t.strictSame([answer.statusCode, answer.json().code], [403, 'unverified'], what)
       }
+      const stripped = new Browser(app)
+      await signInAt(stripped, 'a', { subject: '3', email: 'three@example.com' })
+      await linkAt(stripped, 'b', { subject: '3' })
+      await app.auth.unlink(await userIdIn(stripped) ?? '', 'a')
+      await signInAt(stripped, 'b', { subject: '3' })
+      t.equal((await stripped.post('/auth/local/set-password', { password: NEW_PASSWORD })).json().code, 'unverified',
+        'an e-mail that no provider vouches for any more')
       const browser = new Browser(app)
       await browser.post('/auth/local/register', ADA)
       const answer = await browser.post('/auth/local/set-password', { password: NEW_PASSWORD })
@@ -202,7 +209,8 @@ t.test('attack 69: a link to a new address acts on its user alone, whatever else
 
   t.equal((await victim.post(CONFIRM, { token })).json().code, 'unauthenticated', 'in the session of another user')
   for (const body of [`token=${token}&token=${token}`, `token[]=${token}`]) {
-    const answer = await mallory.send({ method: 'POST', url: CONFIRM, payload: body, headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' } })
+    const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' }
+    const answer = await mallory.send({ method: 'POST', url: CONFIRM, payload: body, headers })
     t.equal(answer.json().code, 'invalid_request', body.slice(0, 10))
   }
   t.equal((await mallory.post(CONFIRM, { token: [token] })).json().code, 'invalid_request')
@@ -302,6 +310,20 @@ for (const kind of ['memory', 'SQLite'] as const) {
     t.equal(await app.auth.checkPassword(users[0]?.userId ?? '', passwords[winner] ?? ''), true, 'the password of the winner')
   })
 }
+
+t.test('attack 62: a registration mails an address once a minute, known or not, with the same answer', async t => {
+  const start = await startMailApp(t, { rateLimit: {} }, { registration: { verify: 'first' } })
+  const { app } = start
+  await app.auth.createUser(ADA)
+
+  for (const email of [ADA.email, 'grace@example.com', ADA.email, 'GRACE@example.com']) {
+    const answer = await new Browser(app).post('/auth/local/register', { email })
+    t.strictSame([answer.statusCode, answer.body], [202, ''], email)
+  }
+
+  const sent = (await mailsInTheEnd(start)).map(({ kind, to }) => [kind, to])
+  t.strictSame(sent, [['exists', ADA.email], ['register', 'grace@example.com']])
+})
 
 t.test('attack 66: a link to register is over after a day', async t => {
   const { app, browser, mails } = await startMailApp(t, {}, { registration: { verify: 'first' } })
