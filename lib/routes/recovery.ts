@@ -55,7 +55,8 @@ const resetSchema = {
     204: done,
     303: redirect,
     ...refusals(
-      'invalid_request', 'invalid_token', 'weak_password', 'cross_origin', 'rate_limited', 'busy', 'unavailable'
+      'invalid_request', 'invalid_token', 'weak_password', 'breached_password', 'cross_origin', 'rate_limited', 'busy',
+      'unavailable'
     )
   }
 } as const

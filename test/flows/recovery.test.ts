@@ -1,4 +1,5 @@
 import t from 'tap'
+import { type EmailProof, MemoryAuthStore } from '../../lib/index.js'
 import { userIdIn } from '../helpers/app.js'
 import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
@@ -248,4 +249,19 @@ t.test('without mails, registration sends nothing and none of the routes is ther
   for (const route of ['forgot-password', 'reset-password', 'verify-email']) {
     t.notOk(app.hasRoute({ method: 'POST', url: `/auth/local/${route}` }), route)
   }
+})
+
+t.test('a link whose account changes while it is redeemed is refused', async t => {
+  class RacingStore extends MemoryAuthStore {
+    override async verifyEmail (proof: EmailProof) {
+      await this.changeUser(proof.userId, { endSessions: true })
+      return super.verifyEmail(proof)
+    }
+  }
+  const start = await startMailApp(t, { store: new RacingStore() })
+  const token = await registerAt(start)
+
+  const { statusCode, json } = await start.browser.post('/auth/local/verify-email', { token })
+
+  t.strictSame([statusCode, json().code], [401, 'invalid_token'])
 })

@@ -109,6 +109,7 @@ for (const kind of ['memory', 'SQLite'] as const) {
 
       const [first, second, third] = [before, await resetTokenOf(start), await resetTokenOf(start)]
       t.equal((await browser.post(RESET, { token: second, password: NEW_PASSWORD })).statusCode, 204)
+      t.equal((await browser.post(RESET, { token: first, password: 'short' })).json().code, 'invalid_token', 'before all else')
       t.strictSame([await isGood(first), await isGood(second), await isGood(third)], [false, false, false])
 
       const events: Array<[string, () => Promise<unknown>]> = [
