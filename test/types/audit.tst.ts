@@ -11,7 +11,8 @@ describe('the payload of an audit event', () => {
   test('exists for each event', () => {
     expect<keyof AuditEvents>().type.toBe<
       'registration' | 'creation' | 'sign-in' | 'failure' | 'link' | 'unlink' | 'grant' | 'withdraw' | 'password' |
-      'block' | 'unblock' | 'sign-out-everywhere' | 'reauthentication' | 'deletion' | 'revoke'
+      'email' | 'recovery' | 'verification' | 'disownment' | 'block' | 'unblock' | 'sign-out-everywhere' |
+      'reauthentication' | 'deletion' | 'revoke'
     >()
   })
 
@@ -27,6 +28,12 @@ describe('the payload of an audit event', () => {
     expect<Members<AuditEvents['reauthentication']>>().type.toBe<Members<{ userId: string, method: AuthenticationMethod } & Origin>>()
     expect<Members<AuditEvents['block']>>().type.toBe<Members<{ userId: string, until: Date | null } & Origin>>()
     expect<Members<AuditEvents['password']>>().type.toBe<Members<{ userId: string } & Origin>>()
+    expect<Members<AuditEvents['email']>>().type.toBe<Members<{ userId: string } & Origin>>()
+    expect<Members<AuditEvents['recovery']>>().type.toBe<
+      Members<{ userId: string, removed: readonly string[], claims: AuthorizationClaims } & Origin>
+    >()
+    expect<Members<AuditEvents['verification']>>().type.toBe<Members<{ userId: string } & Origin>>()
+    expect<Members<AuditEvents['disownment']>>().type.toBe<Members<{ userId: string, deleted: boolean } & Origin>>()
     expect<Members<AuditEvents['unblock']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['sign-out-everywhere']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['deletion']>>().type.toBe<Members<{ userId: string } & Origin>>()
