@@ -71,8 +71,10 @@ describe('LocalIdentityProvider', () => {
 
   test('has a registration that is limited or off, never simply on', () => {
     expect<LocalIdentityProviderOptions['registration']>().type.toBe<false | RegistrationPolicy | undefined>()
-    expect<RegistrationPolicy>().type.toBe<{ roles?: readonly string[], emailVerified?: boolean }>()
+    expect<RegistrationPolicy>().type.toBe<{ roles?: readonly string[], emailVerified?: boolean, verify?: 'later' | 'required' | 'first' }>()
     expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: false })
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: { verify: 'required' }, sendMail: async () => {} })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { verify: true } })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: true })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { roles: 'member' } })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { role: ['member'] } })
