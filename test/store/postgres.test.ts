@@ -779,6 +779,23 @@ t.test('of two removals that wait for the same user, one is done and the other o
   }
 })
 
+t.test('of two first passwords that wait for the same user, one is set', async t => {
+  const { url, client, run } = await database(t)
+  const [store, twin] = [open(t, url), open(t, url)]
+  const user = newUser({ email: 'ada@example.com' })
+  await store.createUser(user)
+
+  const release = await hold(client, 'select from svc_auth_users for update')
+  const set = [store, twin].map((store, index) =>
+    store.setPassword(user.userId, { passwordHash: `hash ${index}`, current: null }))
+  t.ok(await isSoon(async () => await waiting(run) === 2), 'both wait')
+  await release()
+
+  const winners = (await Promise.all(set)).flatMap((user, index) => user === null ? [] : [`hash ${index}`])
+  t.equal(winners.length, 1)
+  t.hasStrict(await store.findCredential('ada@example.com'), { passwordHash: winners[0], user: { generation: 1 } })
+})
+
 t.test('a link that an unverified user gets before a redemption that waits is seen by it', async t => {
   const { url, client, run } = await database(t)
   const [store, twin] = [open(t, url), open(t, url)]
