@@ -8,15 +8,12 @@ import type { LocalIdentityProvider } from './local/identity-provider.js'
 import type { TokenClaims } from './local/token-claims.js'
 import { type AuthPluginOptions, DEFAULT_PREFIX, resolveOptions } from './options.js'
 import { publicPath } from './http/redirects.js'
-import { mountCredentialRoutes } from './routes/credentials.js'
 import { mountExternalRoutes } from './routes/external.js'
 import { setUpRateLimits } from './routes/limits.js'
 import { Mailer } from './routes/mailer.js'
 import { documentRoutes } from './routes/openapi.js'
 import { Pages } from './routes/pages.js'
 import { mountPasswordRoutes } from './routes/password.js'
-import { mountRecoveryRoutes } from './routes/recovery.js'
-import { mountConfirmedRegistration } from './routes/registration.js'
 import { checkRequests, mountNotFound, setUpScope } from './routes/scope.js'
 import { mountSessionRoutes } from './routes/session.js'
 import { acceptTasks } from './routes/tasks.js'
@@ -114,10 +111,8 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
       if (local !== null) mountPasswordRoutes(context, local)
       if (local !== null) mountTokenRoutes(context, local)
       if (local !== null && mailer !== null && mailPages !== null && provesEmails(store)) {
-        const mailContext = { ...context, mailer, mailPages, store }
-        mountRecoveryRoutes(mailContext, local)
-        mountCredentialRoutes(mailContext, local)
-        mountConfirmedRegistration(mailContext, local)
+        const { mountMailRoutes } = await import('./routes/mails.js')
+        mountMailRoutes({ ...context, mailer, mailPages, store }, local)
       }
       mountSessionRoutes(context, local !== null)
     })

@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuditEvents, type AuthPluginOptions, Authorization, MemoryAuthStore, SignInRefused } from '../lib/index.js'
+import { mailbox } from '../lib/testing.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
 import { OwnProvider, leaveFor, linkAt, signInAt } from './helpers/own-provider.js'
@@ -193,6 +194,21 @@ t.test('a script publishes too, and logs where it is told to', async t => {
 
   t.strictSame(published, [['grant', { userId, claims: { role: 'admin' } }], ['grant', { userId, claims: { role: 'member' } }]])
   t.strictSame(entries, [[{ event: 'fastify-svc-auth.grant', userId, claims: { role: 'member' } }, 'grant']])
+})
+
+t.test('a wrong password beside the link of a mail is a failed sign-in, and opening a link is none', async t => {
+  const mails = mailbox()
+  const { app, browser, published } = await audited(t, () => {}, { local: localProvider({ sendMail: mails.sendMail }) })
+  await browser.post('/auth/local/register', ADA)
+  const { token } = await mails.next('verify-email')
+  published.length = 0
+  const visitor = new Browser(app)
+
+  await visitor.get('/auth/local/verify-email?token=unknown')
+  t.strictSame(published, [])
+  t.equal((await visitor.post('/auth/local/verify-email', { token, password: 'wrong password' })).statusCode, 401)
+
+  t.match(published, [['failure', { provider: 'local', code: 'invalid' }]])
 })
 
 t.test('attack 60: neither log nor events hold a password, a token, a code, a state or an address', async t => {

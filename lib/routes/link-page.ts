@@ -70,11 +70,13 @@ export class LinkPage<Proof> {
     const { pages } = this.#context
     const { instead, title, open, page } = this.#options
     const { error_next: errorNext }: { error_next?: unknown } = Object(request.body)
+    // A form may give a password, as a sign-in does.
+    const attempt = isRead(request) ? {} : { signInAt: 'local' }
     if (instead !== null || wantsJson(request) || pages.asked(request, errorNext) !== null) {
-      return answerFailure(request, reply, error, { page: pages.forError(request, errorNext) })
+      return answerFailure(request, reply, error, { page: pages.forError(request, errorNext), ...attempt })
     }
 
-    const { statusCode, message } = noteFailure(request, reply, error)
+    const { statusCode, message } = noteFailure(request, reply, error, attempt.signInAt)
     const { token }: { token?: unknown } = Object(isRead(request) ? request.query : request.body)
     const proof = typeof token === 'string' ? await open(token).catch(() => null) : null
     const shown = proof === null || typeof token !== 'string'
