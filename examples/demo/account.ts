@@ -1,14 +1,19 @@
 import type { FastifyInstance } from 'fastify'
-import { AuthError, type ExternalProvider } from 'fastify-svc-auth'
+import type { ExternalProvider } from 'fastify-svc-auth'
 import { accountPage } from './pages/account.js'
 import { confirmPage } from './pages/confirm.js'
-import { passwordPage } from './pages/password.js'
-import { type PageQuery, pathAfter, redirectDone, redirectError, sendPage, takeForms } from './site.js'
+import { type PageQuery, pathAfter, redirectDone, sendPage, takeForms } from './site.js'
 
-const TEN_MINUTES = 600
+interface AccountOptions {
+  providers: readonly ExternalProvider[]
+  sendsMails: boolean
+}
 
-/** The account page and what users change there: name, password, sign-in methods, sessions. */
-export async function mountAccount (scope: FastifyInstance, providers: readonly ExternalProvider[]): Promise<void> {
+/** The account page and what users change there: name, sign-in methods, sessions. */
+export async function mountAccount (
+  scope: FastifyInstance,
+  { providers, sendsMails }: AccountOptions
+): Promise<void> {
   const { auth } = scope
   await takeForms(scope)
   // A change of the claims shows on the next request.
@@ -20,7 +25,7 @@ export async function mountAccount (scope: FastifyInstance, providers: readonly 
     if (principal === null || user === null) return reply.redirect('/login')
     const links = await auth.links(principal.userId)
     const methods = { links, providers: scope.authProviders }
-    return sendPage(reply, accountPage({ principal, authentication, user, ...methods, error, done }))
+    return sendPage(reply, accountPage({ principal, authentication, user, ...methods, sendsMails, error, done }))
   })
 
   const name = { ...forUsers, schema: { body: fields({ name: { type: 'string', maxLength: 100 } }) } }
@@ -40,26 +45,6 @@ export async function mountAccount (scope: FastifyInstance, providers: readonly 
     return redirectDone(reply, '/', 'unlinked')
   })
 
-  // The form is behind the guard too, so that the proof comes before the new password is typed.
-  const recent = { preHandler: auth.requireRecent({ within: TEN_MINUTES }) }
-  scope.get<{ Querystring: PageQuery }>('/password', recent, async (request, reply) => {
-    const principal = auth.user(request)
-    const [user, links] = await Promise.all([auth.findUser({ userId: principal.userId }), auth.links(principal.userId)])
-    const { error } = request.query
-    return sendPage(reply, passwordPage({ principal, email: user?.email ?? null, links, error }))
-  })
-
-  const password = { ...recent, schema: { body: fields({ password: { type: 'string' } }) } }
-  scope.post<{ Body: { password: string } }>('/password', password, async (request, reply) => {
-    try {
-      await auth.setPassword(auth.user(request).userId, request.body.password, { except: request })
-    } catch (error) {
-      if (error instanceof AuthError && error.statusCode < 500) return redirectError(reply, '/password', error)
-      throw error
-    }
-    return redirectDone(reply, '/', 'password_set')
-  })
-
   // Those that say when the user authenticated; others sign in a user whose browser is still signed in to them.
   const proving = providers.filter(({ provesAuthTime }) => provesAuthTime === true).map(({ name }) => name)
   scope.get<{ Querystring: PageQuery }>('/confirm', forUsers, async (request, reply) => {
@@ -70,7 +55,7 @@ export async function mountAccount (scope: FastifyInstance, providers: readonly 
       principal,
       hasPassword: linked.includes('local'),
       providers: proving.filter(name => linked.includes(name)),
-      next: pathAfter(request.query, '/password'),
+      next: pathAfter(request.query, '/'),
       error: request.query.error
     }))
   })

@@ -1,11 +1,15 @@
 import type { Database } from 'better-sqlite3'
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
-import authPlugin, { AuthError, type ExternalProvider, LocalIdentityProvider, SqlAuthStore } from 'fastify-svc-auth'
+import authPlugin, {
+  AuthError, type ExternalProvider, LocalIdentityProvider, type RegistrationPolicy, SqlAuthStore
+} from 'fastify-svc-auth'
 import { mountAccount } from './account.js'
 import { mountAdmin } from './admin.js'
 import { mountApiDocs } from './api-docs.js'
+import { mountCredentials } from './credentials.js'
 import { mountInvitations } from './invitations.js'
 import { setUpLinks } from './links.js'
+import { type DevMailbox, mountMailbox } from './mailbox.js'
 import { loginPage } from './pages/login.js'
 import { problemPage } from './pages/problem.js'
 import { mountPreAuth } from './pre-auth.js'
@@ -18,12 +22,20 @@ export interface AppOptions {
   providers: readonly ExternalProvider[]
   /** Where the application keeps what is not about its users. */
   database: Database
+  /** Where mails go; null for an application without mails. */
+  mailbox: DevMailbox | null
+  /** When the address of a new account is confirmed. */
+  verify: Required<RegistrationPolicy>['verify']
 }
 
 /** The whole application: sign-in is one `register`, the rest is pages. */
-export async function buildApp ({ baseUrl, providers, database }: AppOptions): Promise<FastifyInstance> {
+export async function buildApp (
+  { baseUrl, providers, database, mailbox, verify }: AppOptions
+): Promise<FastifyInstance> {
   const app = Fastify({ logger: { level: process.env.LOG_LEVEL ?? 'warn', serializers } })
-  const local = new LocalIdentityProvider() // secret: LOCAL_IDP_SECRET
+  const sendsMails = mailbox !== null
+  // secret: LOCAL_IDP_SECRET
+  const local = new LocalIdentityProvider({ registration: { verify }, sendMail: mailbox?.sendMail })
   setUpSite(app)
   setUpProblemPages(app)
   await mountApiDocs(app, baseUrl)
@@ -34,16 +46,21 @@ export async function buildApp ({ baseUrl, providers, database }: AppOptions): P
     local,
     store: new SqlAuthStore(), // file: LOCAL_AUTH_DB
     loginPage: '/login',
-    reauthenticatePage: '/confirm'
+    reauthenticatePage: '/confirm',
+    ...(sendsMails && { changePasswordPage: '/password' })
   }) // session secret: SVC_SESSION_SECRET
 
   app.get<{ Querystring: PageQuery }>('/login', async (request, reply) => {
     const { principal, query: { error, done } } = request
     const next = pathAfter(request.query, '/')
-    return sendPage(reply, loginPage({ principal, providers: app.authProviders, next, error, done }))
+    return sendPage(reply, loginPage({ principal, providers: app.authProviders, sendsMails, verify, next, error, done }))
   })
 
-  await app.register(async account => mountAccount(account, providers))
+  if (mailbox !== null) {
+    mountMailbox(app, mailbox)
+    await app.register(mountCredentials)
+  }
+  await app.register(async account => mountAccount(account, { providers, sendsMails }))
   await app.register(mountAdmin)
   await app.register(async links => {
     const usedTokens = new UsedTokens(database)

@@ -1,11 +1,12 @@
 import type { AuthErrorCode } from 'fastify-svc-auth'
 
 /** What a page says about an error code. */
-const ERRORS: Partial<Record<AuthErrorCode | 'wrong_password' | 'not_confirmed', string>> = {
+const ERRORS: Partial<Record<AuthErrorCode | 'wrong_password' | 'has_password' | 'not_confirmed', string>> = {
   invalid: 'The e-mail or the password is wrong.',
   exists: 'There is an account with this e-mail already. Sign in instead.',
   invalid_email: 'That is not a complete e-mail address.',
   weak_password: 'Choose a password of 8 to 1024 characters.',
+  breached_password: 'This password is known to attackers. Choose another one.',
   claim_not_allowed: 'You cannot give yourself this role.',
   invalid_request: 'Something in the form is missing. Fill it in again.',
   cross_origin: 'The form was sent from another site. Use the one on this page.',
@@ -25,7 +26,10 @@ const ERRORS: Partial<Record<AuthErrorCode | 'wrong_password' | 'not_confirmed',
   unknown_user: 'This account does not exist any more.',
   blocked: 'This account is blocked. Ask an administrator of this application.',
   reauthenticate: 'Confirm that it is you, and do it again.',
+  unverified: 'Confirm your e-mail first, by the link in the mail to your address.',
+  user_in_use: 'Other data of this application belongs to your account. Ask an administrator to delete it.',
   wrong_password: 'The password is wrong.',
+  has_password: 'Your account has a password already. Change that one.',
   not_confirmed: 'That was another account, or it took too long. Confirm with your own.',
   not_found: 'There is nothing at this address.'
 }
@@ -39,6 +43,11 @@ const DONE = {
   renamed: 'Your name is saved.',
   signed_out_everywhere: 'You are signed out everywhere else.',
   password_set: 'Your password is set. All other sessions have ended.',
+  registered: 'A mail is on its way to your address. Follow its link to finish your registration.',
+  reset_requested: 'If an account has this address, a mail with a link is on its way to it.',
+  verification_requested: 'A mail with the link is on its way to your address.',
+  email_requested: 'A mail with a link is on its way to the new address. Follow it, and the address is yours.',
+  deleted: 'Your account is deleted.',
   granted: 'The role is granted.',
   withdrawn: 'The role is withdrawn.',
   blocked: 'The user is blocked and signed out.',

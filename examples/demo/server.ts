@@ -1,14 +1,16 @@
 /**
- * Starts the demonstration: `npm start`. It needs no settings. PORT, DEV_PROVIDER_PORT, EXAMPLE_DB, LOG_LEVEL and the
- * settings of the library, those of providers included, can be set.
+ * Starts the demonstration: `npm start`. It needs no settings. PORT, DEV_PROVIDER_PORT, EXAMPLE_DB, LOG_LEVEL,
+ * DEMO_VERIFY (`later`, `required` or `first`: when a new user confirms their address) and the settings of the library,
+ * those of providers included, can be set.
  */
 import { randomBytes } from 'node:crypto'
 import type { Database } from 'better-sqlite3'
 import type { FastifyInstance } from 'fastify'
-import { OptionsError, providersFromEnv } from 'fastify-svc-auth'
+import { OptionsError, type RegistrationPolicy, providersFromEnv } from 'fastify-svc-auth'
 import { buildApp } from './app.js'
 import { openDatabase } from './database.js'
 import { keptSecret } from './kept-secret.js'
+import { DevMailbox } from './mailbox.js'
 
 /** A setting or a port in use keeps the demonstration from starting; the message says what to do. */
 class StartError extends Error {}
@@ -24,14 +26,15 @@ try {
 async function start (): Promise<void> {
   const port = portFrom('PORT', 3000)
   const baseUrl = `http://localhost:${port}`
+  const verify = verifyFrom('DEMO_VERIFY')
   const database = openDatabase()
   inventSecrets(database)
 
-  // In production the development provider is not even loaded.
+  // In production the development provider is not even loaded, and no mail is sent.
   const isProduction = process.env.NODE_ENV === 'production'
   const dev = isProduction ? null : await devProvider(portFrom('DEV_PROVIDER_PORT', port + 1), baseUrl)
   const providers = [...providersFromEnv(), ...(dev === null ? [] : [dev.provider])]
-  const app = await buildApp({ baseUrl, providers, database })
+  const app = await buildApp({ baseUrl, providers, database, mailbox: isProduction ? null : new DevMailbox(), verify })
 
   const close = async () => {
     await Promise.all([app.close(), dev?.server.close()])
@@ -71,6 +74,14 @@ function portFrom (setting: string, fallback: number): number {
     throw new StartError(`${setting} must be a port number from 1 to 65535, for example: ${setting}=4000 npm start`)
   }
   return port
+}
+
+function verifyFrom (setting: string): Required<RegistrationPolicy>['verify'] {
+  const verify = process.env[setting] || 'later'
+  if (verify !== 'later' && verify !== 'required' && verify !== 'first') {
+    throw new StartError(`${setting} must be later, required or first, for example: ${setting}=first npm start`)
+  }
+  return verify
 }
 
 /** Listens on this machine only. */

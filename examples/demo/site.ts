@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import formbody from '@fastify/formbody'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { AuthError } from 'fastify-svc-auth'
 import type { Html } from './html.js'
 import type { Done } from './sentences.js'
 
@@ -51,11 +50,6 @@ export async function takeForms (scope: FastifyInstance): Promise<void> {
 /** Sends the browser to the page that says what was done. */
 export function redirectDone (reply: FastifyReply, path: string, done: Done): FastifyReply {
   return reply.redirect(`${path}${path.includes('?') ? '&' : '?'}done=${done}`, 303)
-}
-
-/** Sends the browser back to the page of a form, which says what is wrong. */
-export function redirectError (reply: FastifyReply, path: string, { code }: AuthError): FastifyReply {
-  return reply.redirect(`${path}?error=${code}`, 303)
 }
 
 /** The page to go to afterwards; the plugin follows it only within this application. */

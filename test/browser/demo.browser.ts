@@ -1,8 +1,9 @@
 import type { Page } from 'playwright-core'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { ExampleProcess, settingsFor, startExample, withClock } from '../examples/example-process.js'
 import { startChromium } from './chromium.js'
-import { Visitor, barriersOn, inEachLook } from './visitor.js'
+import { arrivalsAt, consent, register, scenesAt, signIn } from './demo-steps.js'
+import { barriersOn, inEachLook } from './visitor.js'
 
 const SCREENSHOTS = process.env.SCREENSHOTS
 
@@ -12,55 +13,14 @@ t.setTimeout(300_000)
 const settings = { ...await settingsFor(t), GOOGLE_CLIENT_ID: 'id', GOOGLE_CLIENT_SECRET: 'secret', GITHUB_CLIENT_ID: 'id', GITHUB_CLIENT_SECRET: 'secret' }
 const url = `http://localhost:${settings.PORT}`
 const example = await startExample(t, withClock(settings))
-const chromium = await startChromium(t)
+const scene = scenesAt(url, await startChromium(t))
+const arrival = arrivalsAt(url)
 
 const ADA = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'an engine of analysis' }
 const EMMY = { name: 'Emmy Noether', email: 'emmy@example.com', password: 'rings and invariants' }
 /** Emmy at the development provider. */
 const AMALIE = { name: 'Emmy Noether', email: 'amalie@example.com' }
 const GRACE = { name: 'Grace Hopper', email: 'grace@example.com' }
-
-/** What users do with the demonstration. The browsers log no error, and no violation of the policy. */
-function scene (name: string, act: (t: Test, arrive: (path?: string) => Promise<{ visitor: Visitor, page: Page }>) => Promise<void>): void {
-  t.test(name, async t => {
-    const visitors: Visitor[] = []
-    await act(t, async (path = '/login') => {
-      const visitor = await Visitor.with(chromium, t)
-      visitors.push(visitor)
-      return { visitor, page: await visitor.open(url + path) }
-    })
-    t.strictSame(visitors.flatMap(({ complaints }) => complaints), [])
-  })
-}
-
-async function register (page: Page, { name, email, password }: typeof ADA): Promise<void> {
-  await page.getByText('New here?').click()
-  const form = page.getByRole('form', { name: 'New here?' })
-  await form.getByLabel('Name').fill(name)
-  await form.getByLabel('E-mail').fill(email)
-  await form.getByLabel('Password').fill(password)
-  await form.getByRole('button', { name: 'Register' }).click()
-}
-
-async function signIn (page: Page, { email, password }: { email: string, password: string }): Promise<void> {
-  const form = page.getByRole('form', { name: 'With your password' })
-  await form.getByLabel('E-mail').fill(email)
-  await form.getByLabel('Password').fill(password)
-  await form.getByRole('button', { name: 'Sign in' }).click()
-}
-
-/** At the development provider. */
-async function consent (page: Page, { name, email }: { name: string, email: string }): Promise<void> {
-  await page.getByLabel('E-mail').fill(email)
-  await page.getByLabel('Name').fill(name)
-  await page.getByRole('button', { name: 'Continue' }).click()
-}
-
-/** The address of a page without the origin, once it is at this path. */
-async function arrival (page: Page, path: string): Promise<string> {
-  await page.waitForURL(target => target.origin === url && target.pathname === path)
-  return page.url().slice(url.length)
-}
 
 /** Takes the pictures of a page: on a desk and on a phone, light and dark. */
 async function show (page: Page, name: string): Promise<void> {
@@ -82,6 +42,8 @@ scene('a user registers, signs out, mistypes the password, and signs in', async 
   await page.getByText('New here?').click()
   t.strictSame(await barriersOn(page), [], 'also with the form for registration')
   await page.getByText('New here?').click()
+  await page.getByText('Forgot your password?').click()
+  t.strictSame(await barriersOn(page), [], 'and with that for a forgotten password')
 
   await register(page, ADA)
   t.equal(await arrival(page, '/'), '/')
@@ -162,7 +124,7 @@ scene('a user adds a way to sign in, uses it and removes it; that of another use
   await page.getByRole('link', { name: 'Continue with Development provider' }).click()
   await consent(page, AMALIE)
   await arrival(page, '/')
-  t.ok(await page.getByText(EMMY.email).isVisible(), 'as the same user')
+  t.ok(await page.getByText(EMMY.email).first().isVisible(), 'as the same user')
 
   await page.getByRole('button', { name: 'Sign out', exact: true }).click()
   await signIn(page, EMMY)
@@ -312,32 +274,26 @@ scene('pages for what is missing or forbidden have no barriers', async (t, arriv
   t.equal(visitor.complaints.splice(0).filter(complaint => !/status of 40[34]/.test(complaint)).length, 0)
 })
 
-scene('a user who signed in a while ago confirms the password before changing it, and other browsers are signed out', async (t, arrive) => {
+scene('a user changes the password with the present one, and other browsers are signed out', async (t, arrive) => {
   const { page } = await arrive()
   const { page: other } = await arrive()
   for (const browser of [page, other]) {
     await signIn(browser, EMMY)
     await arrival(browser, '/')
   }
-  await page.getByRole('link', { name: 'Change password' }).click()
-  t.equal(await arrival(page, '/password'), '/password', 'soon after the sign-in nothing is confirmed')
-  t.strictSame(await barriersOn(page), [])
+  const change = async (current: string) => {
+    await page.getByLabel('Present password').fill(current)
+    await page.getByLabel('New password').fill('ideals and modules')
+    await page.getByRole('button', { name: 'Change the password' }).click()
+  }
 
-  await example.advanceClock()
-  await page.goto(url)
   await page.getByRole('link', { name: 'Change password' }).click()
-  t.equal(await arrival(page, '/confirm'), '/confirm?next=%2Fpassword')
+  t.equal(await arrival(page, '/password'), '/password')
   t.strictSame(await barriersOn(page), [])
-  await show(page, 'confirm')
-  await page.getByLabel('Password', { exact: true }).fill('rings and variants')
-  await page.getByRole('button', { name: 'Confirm' }).click()
+  await change('rings and variants')
   await page.getByRole('alert').waitFor()
   t.equal(await page.getByRole('alert').textContent(), 'The password is wrong.')
-  await page.getByLabel('Password', { exact: true }).fill(EMMY.password)
-  await page.getByRole('button', { name: 'Confirm' }).click()
-  await arrival(page, '/password')
-  await page.getByLabel('New password').fill('ideals and modules')
-  await page.getByRole('button', { name: 'Change the password' }).click()
+  await change(EMMY.password)
   t.equal(await arrival(page, '/'), '/?done=password_set')
   t.equal(await page.getByRole('status').first().textContent(), 'Your password is set. All other sessions have ended.')
 
@@ -345,6 +301,28 @@ scene('a user who signed in a while ago confirms the password before changing it
   await arrival(other, '/login')
   await signIn(other, { ...EMMY, password: 'ideals and modules' })
   t.equal(await arrival(other, '/'), '/')
+})
+
+scene('a user who signed in a while ago confirms the password before the form for a new e-mail is shown', async (t, arrive) => {
+  const { page } = await arrive()
+  await signIn(page, ADA)
+  await arrival(page, '/')
+  await page.getByRole('link', { name: 'Change e-mail' }).click()
+  t.equal(await arrival(page, '/email'), '/email', 'soon after the sign-in nothing is confirmed')
+
+  await example.advanceClock()
+  await page.goto(url)
+  await page.getByRole('link', { name: 'Change e-mail' }).click()
+  t.equal(await arrival(page, '/confirm'), '/confirm?next=%2Femail')
+  t.strictSame(await barriersOn(page), [])
+  await show(page, 'confirm')
+  await page.getByLabel('Password', { exact: true }).fill('an engine of analogy')
+  await page.getByRole('button', { name: 'Confirm' }).click()
+  await page.getByRole('alert').waitFor()
+  t.equal(await page.getByRole('alert').textContent(), 'The password is wrong.')
+  await page.getByLabel('Password', { exact: true }).fill(ADA.password)
+  await page.getByRole('button', { name: 'Confirm' }).click()
+  t.equal(await arrival(page, '/email'), '/email')
 })
 
 scene('a user without a password confirms with the provider, as no other user, and sets one', async (t, arrive) => {

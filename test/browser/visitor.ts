@@ -27,8 +27,8 @@ export class Visitor {
     context.on('weberror', error => { this.complaints.push(error.error().message) })
   }
 
-  static async with (browser: Browser, t: Test): Promise<Visitor> {
-    const context = await browser.newContext({ viewport: DESK })
+  static async with (browser: Browser, t: Test, { scripts = true }: { scripts?: boolean } = {}): Promise<Visitor> {
+    const context = await browser.newContext({ viewport: DESK, javaScriptEnabled: scripts })
     t.teardown(() => context.close())
     return new Visitor(context)
   }

@@ -23,7 +23,7 @@ t.test('grant.ts answers a mistake with one sentence and exit code 1', async t =
   }))
 })
 
-t.test('in production, with its secrets set, there is no development provider', async t => {
+t.test('in production, with its secrets set, there is no development provider and no mailbox', async t => {
   const settings = { ...await settingsFor(t), NODE_ENV: 'production', SVC_SESSION_SECRET: 's'.repeat(32), LOCAL_IDP_SECRET: 'l'.repeat(32) }
   const url = `http://localhost:${settings.PORT}`
   const example = await startExample(t, settings)
@@ -31,7 +31,8 @@ t.test('in production, with its secrets set, there is no development provider', 
   const [warning = '', ...rest] = example.output.split('\n')
   t.match(JSON.parse(warning), { level: 40, msg: /^Sessions are kept in the memory of this process/ }, 'which is fit for one process that is never restarted')
   t.strictSame(rest, [`Ready: ${url}`, ''])
-  t.notMatch((await new Visitor().open(`${url}/login`)).text, '/auth/dev/')
+  t.notMatch((await new Visitor().open(`${url}/login`)).text, /\/auth\/dev\/|forgot|mailbox/i)
+  t.equal((await new Visitor().open(`${url}/mailbox`)).status, 404)
   t.equal((await new Visitor().open(`${url}/auth/dev/login`)).status, 404)
   await t.rejects(fetch(`http://localhost:${settings.DEV_PROVIDER_PORT}/.well-known/openid-configuration`))
 })
@@ -45,6 +46,8 @@ t.test('what keeps the example from starting is one sentence that says what to s
     [{ PORT: taken }, `Port ${taken} is in use; set PORT to a free one`],
     [{ DEV_PROVIDER_PORT: taken }, `Port ${taken} is in use; set DEV_PROVIDER_PORT to a free one`],
     [{ PORT: 'http' }, 'PORT must be a port number'],
+    [{ DEMO_VERIFY: 'never' }, 'DEMO_VERIFY must be later, required or first'],
+    [{ NODE_ENV: 'production', DEMO_VERIFY: 'first' }, 'needs sendMail'],
     [{ SVC_SESSION_SECRET: 'short' }, 'set SVC_SESSION_SECRET'],
     [{ LOCAL_AUTH_DB: 'postgres://app:pass/word@localhost/app' }, 'target must be a whole postgres: URL'],
     [{ EXAMPLE_DB: '/nowhere/example.db' }, 'EXAMPLE_DB must name a file that can be written'],

@@ -148,10 +148,39 @@ t.test('a new password that is too short is refused on the page of the form', as
   await visitor.press('Register', { email: 'ada.king@example.com', password: 'notes on notes' })
   await visitor.follow('Change password')
 
-  const refused = await visitor.press('Change the password', { password: 'short' })
+  const refused = await visitor.press('Change the password', { current: 'notes on notes', password: 'short' })
 
   t.equal(refused.url.pathname + refused.url.search, '/password?error=weak_password')
   t.match(refused.text, 'Choose a password of 8 to 1024 characters.')
+})
+
+t.test('a user without a password gets one by the link in the mailbox, which shows the newest mail first', async t => {
+  const visitor = new Visitor()
+  await visitor.open(url)
+  await visitor.follow('Continue with Development provider')
+  await visitor.press('Continue', { email: 'wang@example.com', name: 'Wang Zhenyi' })
+  await visitor.press('Sign out')
+
+  const asked = await visitor.press('Send the link', { email: 'Wang@Example.com' })
+  t.equal(asked.url.pathname + asked.url.search, '/login?done=reset_requested')
+  await example.says('Mail to wang@example.com, to read at /mailbox: Choose a new password')
+  const mailbox = await visitor.follow('its mailbox')
+  t.equal(mailbox.headers.get('cache-control'), 'no-store')
+  const [, link = ''] = /<h2>Choose a new password<\/h2>\s*<p class="faint">To wang@example\.com[^]*?<a href="([^"]*)"/.exec(mailbox.text) ?? []
+  t.match(link, `${url}/auth/local/reset-password?token=`)
+  t.notMatch(example.output, link, 'the log has no link')
+
+  await visitor.open(link)
+  t.match(await visitor.press('Set the password', { password: 'short' }), { status: 400, text: 'role="alert"' })
+  t.equal((await visitor.press('Set the password', { password: 'eclipses explained' })).url.pathname, '/login')
+  t.match((await visitor.press('Sign in', { email: 'wang@example.com', password: 'eclipses explained' })).text, 'Wang Zhenyi')
+  const subjects = Array.from((await visitor.open(`${url}/mailbox`)).text.matchAll(/<h2>([^<]+)</g), ([, subject]) => subject)
+  t.strictSame(subjects.slice(0, 2), ['Your password was changed', 'Choose a new password'])
+})
+
+t.test('password managers find the page for another password', async t => {
+  const response = await new Visitor().request(`${url}/.well-known/change-password`)
+  t.match(response.headers.get('location'), '/password')
 })
 
 t.test('the last sign-in method of a user stays', async t => {

@@ -2,6 +2,7 @@ import type { AuthenticationMethod, AuthenticationState, Link, Principal, User }
 import { type Html, html } from '../html.js'
 import { avatar } from './avatar.js'
 import { type View, inQuery, page, text, time } from './frame.js'
+import { MAILBOX_HINT } from './mailbox.js'
 import { providerIcon, providerName } from './providers.js'
 
 interface AccountView extends Omit<View, 'path'> {
@@ -13,6 +14,7 @@ interface AccountView extends Omit<View, 'path'> {
   links: readonly Link[]
   /** Those that the application offers. */
   providers: readonly string[]
+  sendsMails: boolean
 }
 
 const METHODS: Partial<Record<AuthenticationMethod, string>> = {
@@ -21,7 +23,7 @@ const METHODS: Partial<Record<AuthenticationMethod, string>> = {
   application: 'a link'
 }
 
-export function accountPage ({ authentication, user, links, providers, ...view }: AccountView): Html {
+export function accountPage ({ authentication, user, links, providers, sendsMails, ...view }: AccountView): Html {
   const { claims, provider, userId } = view.principal
   const name = user.name ?? claims.name
   const others = providers.filter(name => !links.some(link => link.provider === name))
@@ -68,17 +70,24 @@ export function accountPage ({ authentication, user, links, providers, ...view }
     <section class="card" aria-labelledby="security">
       <h2 id="security">Security</h2>
       <ul class="rows">
-        <li>
-          <span class="grow"><strong>Password</strong><br>
-            ${hasPassword ? 'Asks for the present one if you signed in a while ago.' : 'You have none yet.'}</span>
-          <a class="button quiet" href="/password">${hasPassword ? 'Change password' : 'Set a password'}</a>
-        </li>
+        ${sendsMails && html`
+          ${emailRow(user)}
+          <li>
+            <span class="grow"><strong>Password</strong><br>
+              ${hasPassword ? 'The form asks for the present one.' : 'You have none yet.'}</span>
+            <a class="button quiet" href="/password">${hasPassword ? 'Change password' : 'Set a password'}</a>
+          </li>`}
         <li>
           <span class="grow"><strong>Other browsers and devices</strong><br>This one stays signed in.</span>
           <form method="post" action="/sign-out-everywhere">
             <button class="quiet">Sign out everywhere else</button>
           </form>
         </li>
+        ${sendsMails && html`
+          <li>
+            <span class="grow"><strong>Your account</strong><br>Deleted with all that is known about you.</span>
+            <a class="button quiet danger" href="/delete-account">Delete account</a>
+          </li>`}
       </ul>
     </section>
     <form class="card" method="post" action="/name" aria-labelledby="name">
@@ -100,7 +109,26 @@ export function accountPage ({ authentication, user, links, providers, ...view }
       <button type="button" class="quiet" id="token-button">Fetch and verify a token</button>
       <pre id="token-claims" role="status"></pre>
     </section>
+    ${sendsMails && MAILBOX_HINT}
     <script type="module" src="/token.js"></script>`, { ...view, path: '/' })
+}
+
+/** The e-mail of a user, and whether it is known to be theirs. */
+function emailRow ({ email, emailVerified }: User): Html | false {
+  if (email === null) return false
+  return html`
+    <li>
+      <span class="grow">
+        <strong>E-mail</strong> <span class="tag${!emailVerified && ' alert'}">
+          ${emailVerified ? 'Confirmed' : 'Not confirmed'}</span><br>${email}
+      </span>
+      ${!emailVerified && html`
+        <form method="post" action="/auth/local/verify-email">
+          <input type="hidden" name="next" value="/?done=verification_requested">
+          <button class="quiet">Send the link again</button>
+        </form>`}
+      <a class="button quiet" href="/email">Change e-mail</a>
+    </li>`
 }
 
 /** Names the method of the last proof; earlier proofs of other methods are left out. */

@@ -1,0 +1,64 @@
+/** What users do with the demonstration. */
+import type { Browser, Page } from 'playwright-core'
+import root, { type Test } from 'tap'
+import { Visitor } from './visitor.js'
+
+export interface Person {
+  name: string
+  email: string
+  password: string
+}
+
+export interface Arrival {
+  visitor: Visitor
+  page: Page
+}
+
+/** Opens a page of the demonstration in a browser of its own. */
+export type Arrive = (path?: string, options?: { scripts?: boolean }) => Promise<Arrival>
+
+/** Tests what users do at a demonstration. The browsers log no error, and no violation of the policy. */
+export function scenesAt (url: string, chromium: Browser, parent: Test = root) {
+  return async (name: string, act: (t: Test, arrive: Arrive) => Promise<void>): Promise<void> => {
+    await parent.test(name, async t => {
+      const visitors: Visitor[] = []
+      await act(t, async (path = '/login', options = {}) => {
+        const visitor = await Visitor.with(chromium, t, options)
+        visitors.push(visitor)
+        return { visitor, page: await visitor.open(url + path) }
+      })
+      t.strictSame(visitors.flatMap(({ complaints }) => complaints), [])
+    })
+  }
+}
+
+/** Returns the address of a page of the demonstration without the origin, once it is at this path. */
+export function arrivalsAt (url: string) {
+  return async (page: Page, path: string): Promise<string> => {
+    await page.waitForURL(target => target.origin === url && target.pathname === path)
+    return page.url().slice(url.length)
+  }
+}
+
+export async function register (page: Page, { name, email, password }: Person): Promise<void> {
+  await page.getByText('New here?').click()
+  const form = page.getByRole('form', { name: 'New here?' })
+  await form.getByLabel('Name').fill(name)
+  await form.getByLabel('E-mail').fill(email)
+  await form.getByLabel('Password').fill(password)
+  await form.getByRole('button', { name: 'Register' }).click()
+}
+
+export async function signIn (page: Page, { email, password }: { email: string, password: string }): Promise<void> {
+  const form = page.getByRole('form', { name: 'With your password' })
+  await form.getByLabel('E-mail').fill(email)
+  await form.getByLabel('Password').fill(password)
+  await form.getByRole('button', { name: 'Sign in' }).click()
+}
+
+/** At the development provider. */
+export async function consent (page: Page, { name, email }: { name: string, email: string }): Promise<void> {
+  await page.getByLabel('E-mail').fill(email)
+  await page.getByLabel('Name').fill(name)
+  await page.getByRole('button', { name: 'Continue' }).click()
+}
