@@ -127,10 +127,10 @@ export function checkedMailOptions (
   if (!isSendMail(sendMail)) {
     throw new OptionsError('sendMail must be a function ({ kind, to, url, token, expiresIn, about }) => Promise<void>')
   }
-  if (!isChoices(mails ?? {})) {
+  if (mails !== undefined && !isChoices(mails)) {
     throw new OptionsError('mails must be { unknownAddress: boolean, notices: boolean }')
   }
-  if (!arePages(pages ?? {})) {
+  if (pages !== undefined && !arePages(pages)) {
     throw new OptionsError(`pages must be { ${PAGES.join(', ')}: paths of this application }, ` +
       "such as { resetPassword: '/new-password' }")
   }

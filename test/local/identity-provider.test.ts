@@ -19,7 +19,7 @@ t.test('options that are not given have a default', async t => {
 
   t.equal(provider.issuer, 'svc-auth-local')
   t.equal(provider.ttl, 900)
-  t.strictSame(provider.registration, { roles: [], emailVerified: false })
+  t.strictSame(provider.registration, { roles: [], emailVerified: false, verify: 'later' })
   t.match(await provider.hashPassword('correct horse', CONTEXT), /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
 })
 
@@ -107,7 +107,7 @@ t.test('attack 60: neither inspect nor JSON shows the secret', async t => {
 })
 
 const MISTAKES: Array<[options: object, message: RegExp]> = [
-  [{ secrets: [SECRET] }, /^LocalIdentityProvider has no option "secrets"; expected one of secret, signingKey, issuer, ttl, argon2, password, registration$/],
+  [{ secrets: [SECRET] }, /^LocalIdentityProvider has no option "secrets"; expected one of secret, signingKey, issuer, ttl, argon2, password, registration, sendMail, mails, pages$/],
   ...['', null, 1, {}, ['svc-auth-local']].map((issuer): [object, RegExp] => [{ issuer }, /^issuer must be a non-empty string$/]),
   ...[0, -1, 0.5, 1.5, 2_592_001, NaN, Infinity, '900', null, 900n].map((ttl): [object, RegExp] => [
     { ttl },
@@ -123,9 +123,27 @@ const MISTAKES: Array<[options: object, message: RegExp]> = [
   ...[
     true, null, 'open', 1, [], { role: 'admin' }, { roles: 'admin' }, { roles: null }, { roles: [''] }, { roles: [1] },
     { roles: ['member', null] }, { roles: new Set(['member']) }, { emailVerified: 'true' }, { emailVerified: 1 },
-    { emailVerified: null }, { roles: [], unknown: true }
+    { emailVerified: null }, { roles: [], unknown: true }, { verify: 'never' }, { verify: true }, { verify: null }
   ]
-    .map((registration): [object, RegExp] => [{ registration }, /^registration must be false or \{ roles: string\[\], emailVerified: boolean \}$/]),
+    .map((registration): [object, RegExp] => [{ registration }, /^registration must be false or \{ roles: string\[\], emailVerified: boolean, verify: 'later', 'required' or 'first' \}$/]),
+  ...['required', 'first'].map((verify): [object, RegExp] => [
+    { registration: { verify } },
+    new RegExp(`^registration.verify: '${verify}' needs sendMail, which sends the links$`)
+  ]),
+  ...[null, true, 'smtp://mail.example', {}].map((sendMail): [object, RegExp] => [
+    { sendMail },
+    /^sendMail must be a function \(\{ kind, to, url, token, expiresIn, about \}\) => Promise<void>$/
+  ]),
+  [{ mails: {} }, /^mails needs sendMail, which sends the mails$/],
+  [{ pages: {} }, /^pages needs sendMail, which sends the mails$/],
+  ...[null, 'all', [], { notices: 1 }, { unknownAddress: 'yes' }, { notice: false }].map((mails): [object, RegExp] => [
+    { sendMail: () => {}, mails },
+    /^mails must be \{ unknownAddress: boolean, notices: boolean \}$/
+  ]),
+  ...[null, '/reset', [], { resetPassword: 1 }, { reset: '/reset' }].map((pages): [object, RegExp] => [
+    { sendMail: () => {}, pages },
+    /^pages must be \{ register, resetPassword, verifyEmail, changeEmail: paths of this application \}, such as \{ resetPassword: '\/new-password' \}$/
+  ]),
   ...[{ memory: 8 }, 'fast', 5, true, [],
     { memoryCost: 7 }, { memoryCost: 1_048_577 }, { memoryCost: 0 }, { memoryCost: -8 }, { memoryCost: 8.5 },
     { memoryCost: '8' }, { memoryCost: NaN }, { memoryCost: undefined }, { memoryCost: null },
@@ -168,9 +186,9 @@ t.test('the cost of hashes can be configured from the lowest to the highest', as
 
 t.test('registration says what the form may ask for', async t => {
   t.equal(local({ registration: false }).registration, null)
-  t.strictSame(local({ registration: {} }).registration, { roles: [], emailVerified: false })
-  t.strictSame(local({ registration: { roles: ['member', 'editor'] } }).registration, { roles: ['member', 'editor'], emailVerified: false })
-  t.strictSame(local({ registration: { emailVerified: true } }).registration, { roles: [], emailVerified: true })
+  t.strictSame(local({ registration: {} }).registration, { roles: [], emailVerified: false, verify: 'later' })
+  t.strictSame(local({ registration: { roles: ['member', 'editor'] } }).registration, { roles: ['member', 'editor'], emailVerified: false, verify: 'later' })
+  t.strictSame(local({ registration: { emailVerified: true } }).registration, { roles: [], emailVerified: true, verify: 'later' })
 })
 
 t.test('attack 45: a list of roles that is changed afterwards hands out nothing more', async t => {
