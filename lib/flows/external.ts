@@ -11,7 +11,7 @@ import { principalOf } from '../session/record.js'
 import type { AuthStore } from '../store/store.js'
 import { assertLinkable, linkIdentity, userOfIdentity } from './linking.js'
 import { reauthenticateAs } from './reauthentication.js'
-import { confirmedPrincipal } from './refresh.js'
+import { confirmedRecord } from './refresh.js'
 import { signIn } from './sign-in.js'
 import { type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
@@ -116,13 +116,15 @@ async function finishLinking (
   const { identity, tokens } = await authenticate(callback)
   await assertSessionGoesOn(request)
   // The user may have been deleted meanwhile, or the link of the session removed.
-  const { userId } = await confirmedPrincipal(request, store)
+  const { principal: { userId }, generation } = await confirmedRecord(request, store)
   if (onLink !== null) {
     await assertLinkable(store, userId, identity)
     await answerOfApplication(() => onLink({ request, userId, identity, tokens }))
     await assertSessionGoesOn(request)
   }
-  const isNew = await linkIdentity(store, userId, identity)
+  // Not if the sessions of the user were ended since: a squatter would keep a link to the account
+  // that its owner recovers meanwhile.
+  const isNew = await linkIdentity(store, { userId, generation }, identity)
   if (isNew) audit('link', { userId, provider: identity.provider, by: 'request' }, request)
 }
 

@@ -3,6 +3,7 @@ import type { IdentityClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { AuthStore, LinkedIdentity, NewUser, User } from '../store/store.js'
+import { standingOf } from './refresh.js'
 import { type LinkingPolicy, type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
 /** The user of an identity. */
@@ -42,7 +43,7 @@ export async function userOfIdentity (
       const created = await store.createUser({ ...newUser(link), isNew: true })
       if (created !== null) return { user: created, isNew: 'user' }
     } else if (await mayJoin(linking, existing, identity)) {
-      const linked = await store.addLink(existing.userId, link)
+      const linked = await store.addLink(existing.userId, link, existing.generation ?? 0)
       if (linked !== null) return { user: linked, isNew: 'link' }
       if (await hasOtherSubject(store, existing, link)) throw new AuthError('account_exists')
     } else if (await store.findUser({ userId: existing.userId }) !== null) {
@@ -56,15 +57,22 @@ export async function userOfIdentity (
 /**
  * Links an identity to a user who asked for it.
  *
+ * @param generation that of the session in which the user asked
  * @returns whether the link is new; false when the user had it already
- * @throws AuthError `already_linked` when the identity belongs to another user or the user has
- * another one at this provider, `unavailable`
+ * @throws AuthError `unauthenticated` when the user's sessions were ended since, `already_linked`
+ * when the identity belongs to another user or the user has another one at this provider,
+ * `unavailable`
  */
-export async function linkIdentity (store: AuthStore, userId: string, identity: ProviderIdentity): Promise<boolean> {
+export async function linkIdentity (
+  store: AuthStore,
+  { userId, generation }: { userId: string, generation: number },
+  identity: ProviderIdentity
+): Promise<boolean> {
   const link = linkOf(identity, emailOf(identity.claims))
-  if (await store.addLink(userId, link) !== null) return true
+  if (await store.addLink(userId, link, generation) !== null) return true
 
-  const links = await store.links(userId)
+  const [standing, links] = await Promise.all([standingOf(store, userId), store.links(userId)])
+  if (standing?.generation !== generation) throw new AuthError('unauthenticated')
   const present = links.find(({ provider }) => provider === identity.provider)
   if (present === undefined) throw new AuthError('already_linked')
   if (present.subject !== identity.subject) {

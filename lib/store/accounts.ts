@@ -121,9 +121,14 @@ export function endedSessions<E extends Pick<UserExtras, 'generation' | 'signed_
   return { ...extras, generation: generation + 1, signed_out_at: Math.max(before, secondsNow()) }
 }
 
+/** Whether a user has the generation that is expected of them; undefined for any. */
+export function isAtGeneration (expected: number | undefined, { generation = 0 }: Pick<User, 'generation'>): boolean {
+  return expected === undefined || expected === generation
+}
+
 /** Whether a proof still holds for a user: see {@link EmailProof}. */
 export function holds ({ email, generation }: EmailProof, user: Pick<User, 'email' | 'generation'>): boolean {
-  return user.email === email && (user.generation ?? 0) === generation
+  return user.email === email && isAtGeneration(generation, user)
 }
 
 /** What the identity claims of a link at `local` are made of. */

@@ -1,5 +1,7 @@
 import type { AuthorizationClaims } from '../claims.js'
-import { OWN_PROVIDERS, assertCanSignIn, firstVouchers, isConfirmed, linksWithout, localClaims } from './accounts.js'
+import {
+  OWN_PROVIDERS, assertCanSignIn, firstVouchers, isAtGeneration, isConfirmed, linksWithout, localClaims
+} from './accounts.js'
 import type { EmailProof, EmailProofs, PasswordReset } from './email-proofs.js'
 import { type Account, MemoryAccounts, copyOf, endSessions, linkAt, noteVouching } from './memory/accounts.js'
 import { memoryEmailProofs } from './memory/email-proofs.js'
@@ -57,12 +59,13 @@ export class MemoryAuthStore implements AuthStore, ManagedAccounts, EmailProofs 
     return copyOf(user)
   }
 
-  async addLink (userId: string, identity: LinkedIdentity): Promise<User | null> {
+  async addLink (userId: string, identity: LinkedIdentity, generation?: number): Promise<User | null> {
     const { provider, subject, claims, verifiedEmail } = identity
     assertCanSignIn({ email: verifiedEmail, link: identity })
     const account = this.#accounts.find({ userId })
     if (account === undefined || this.#accounts.find({ provider, subject }) !== undefined) return null
     if (linkAt(account, provider) !== undefined) return null
+    if (!isAtGeneration(generation, account.user)) return null
     this.#accounts.setLink(account, { provider, subject, claims })
     return this.#noteIdentity(account, identity)
   }

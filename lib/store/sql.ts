@@ -82,10 +82,10 @@ export class SqlAuthStore implements AuthStore, ManagedAccounts, EmailProofs {
     return accounts.createUser(user)
   }
 
-  async addLink (userId: string, identity: LinkedIdentity): Promise<User | null> {
+  async addLink (userId: string, identity: LinkedIdentity, generation?: number): Promise<User | null> {
     assertCanSignIn({ email: identity.verifiedEmail, link: identity })
     const { accounts } = await this.#database()
-    return accounts.addLink(userId, identity)
+    return accounts.addLink(userId, identity, generation)
   }
 
   async changeEmail (proof: EmailProof, to: string): Promise<User | null> {

@@ -185,12 +185,15 @@ export interface AuthStore {
    * verified e-mail unless another user has it; one that differs from the user's e-mail is not
    * taken.
    *
-   * @returns the user, or null when the user is gone or has another subject at this provider, or
-   *   when a user has the link already; then nothing was written
+   * @param generation the {@link User.generation} that the user must still have, 0 where it was
+   *   absent; default any. A store that manages accounts compares it in the same step, so that a
+   *   link cannot outlive the session that asked for it.
+   * @returns the user, or null when the user is gone, has another generation or another subject at
+   *   this provider, or when a user has the link already; then nothing was written
    * @throws AuthError `invalid_email` when the verified e-mail is not canonical, `invalid_request`
    *   for a link at `local`
    */
-  addLink (userId: string, identity: LinkedIdentity): Promise<User | null>
+  addLink (userId: string, identity: LinkedIdentity, generation?: number): Promise<User | null>
 
   /**
    * Removes a link from a user; the one at `local` with the password. A link that the user does not

@@ -152,6 +152,21 @@ for (const kind of ['memory', 'SQLite'] as const) {
   })
 }
 
+t.test('attack 72: a squatter adds no identity while the owner recovers the address', async t => {
+  let recover = async (): Promise<unknown> => undefined
+  const start = await startMailApp(t, { onLink: async () => { await recover() } })
+  const { app, browser: squatter } = start
+  await registerAt(start)
+  const userId = await userIdIn(squatter) ?? ''
+  const token = await resetTokenOf(start)
+  recover = async () => new Browser(app).post(RESET, { token, password: NEW_PASSWORD })
+
+  const refused = await linkAt(squatter, 'b', { subject: 'the squatter' })
+
+  t.match(refused.headers.location ?? refused.body, /unauthenticated/)
+  t.strictSame((await app.auth.links(userId)).map(({ provider }) => provider), ['local'])
+})
+
 t.test('attack 61: the answer to a forgotten password is the same for each address, and mails go where they belong', async t => {
   const start = await startWithAddresses(t)
   const { app } = start

@@ -9,8 +9,8 @@ import type { Accounts, LinkedIdentity } from '../store.js'
 import type { PostgresDatabase } from './database.js'
 import { causeOf, isForeignKeyViolation, isUniqueViolation } from './failures.js'
 import {
-  ENDED_SESSIONS, IS_CONFIRMED, UNNAMED, USER_ID, VOUCHERS, byCodePoints, given, isLink, isNewUser, isUser, json,
-  vouchedBy
+  ENDED_SESSIONS, GENERATION, IS_CONFIRMED, UNNAMED, USER_ID, VOUCHERS, byCodePoints, given, isLink, isNewUser, isUser,
+  json, vouchedBy
 } from './statements.js'
 
 /**
@@ -161,7 +161,7 @@ function addLink (database: PostgresDatabase): Accounts['addLink'] {
   const { db } = database
   const owner = db.$with('owner')
     .as(db.select({ userId: users.userId, newEmail: newEmail(db).as('new_email') }).from(users)
-      .where(isUser)
+      .where(and(isUser, sql`${GENERATION} = coalesce(${given('generation')}::bigint, ${GENERATION})`))
       .for('no key update'))
   const link = db.$with('link').as(db.insert(providerLinks)
     .select(db.select({
@@ -178,8 +178,9 @@ function addLink (database: PostgresDatabase): Accounts['addLink'] {
     .returning(getTableColumns(users))
     .prepare(UNNAMED)
 
-  return async (userId, identity) => {
-    const [row] = await database.run(() => add.execute({ userId, ...notesOf(identity) }))
+  return async (userId, identity, generation) => {
+    const [row] = await database.run(() =>
+      add.execute({ userId, generation: generation ?? null, ...notesOf(identity) }))
     return userOf(row)
   }
 }

@@ -3,7 +3,7 @@ import { and, eq, getTableColumns, sql } from 'drizzle-orm'
 import type { AuthorizationClaims } from '../../claims.js'
 import { AuthError } from '../../errors.js'
 import { credentials, providerLinks, users } from '../../schema/sqlite.js'
-import { endedSessions, isConfirmed, linksWithout, vouchedBy } from '../accounts.js'
+import { endedSessions, isAtGeneration, isConfirmed, linksWithout, vouchedBy } from '../accounts.js'
 import { type UserRow, credentialOf, extrasOf, userOf } from '../rows.js'
 import type { Accounts, LinkedIdentity, User } from '../store.js'
 import type { SqliteDatabase } from './database.js'
@@ -130,10 +130,11 @@ function addLink (database: SqliteDatabase): Accounts['addLink'] {
   const insert = database.prepared(insertLink)
   const { note } = noteIdentity(database)
 
-  return (userId, identity) => database.transaction(() => {
+  return (userId, identity, generation) => database.transaction(() => {
     const { provider, subject, claims } = identity
     const user = byId().get({ userId })
-    if (user === undefined || bySubject().get({ provider, subject }) !== undefined) return null
+    if (user === undefined || !isAtGeneration(generation, user.extras)) return null
+    if (bySubject().get({ provider, subject }) !== undefined) return null
     if (links().all({ userId }).some(link => link.provider === provider)) return null
     insert().run({ provider, subject, userId, claims })
     return note(user, identity)

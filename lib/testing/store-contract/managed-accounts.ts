@@ -89,6 +89,20 @@ function sessionsContract (managed: ManagedRule): void {
     assert.deepEqual(await twin.standing(ADA.userId), before)
   })
 
+  managed('a link for a generation that the user no longer has is not added', async (store, twin) => {
+    const bob = localUser('bob@example.com')
+    await store.createUser(ADA)
+    await store.createUser(bob)
+    await store.changeUser(ADA.userId, { endSessions: true })
+
+    assert.equal(await store.addLink(ADA.userId, identity('other', 'ada-2'), 0), null)
+    assert.equal(await store.addLink(bob.userId, identity('other', 'bob-2'), 1), null)
+    for (const { userId } of [ADA, bob]) assert.equal((await twin.links(userId)).length, 1)
+
+    assertHas(await store.addLink(ADA.userId, identity('other', 'ada-2'), 1), { userId: ADA.userId })
+    assertHas(await store.addLink(bob.userId, identity('other', 'bob-2'), 0), { userId: bob.userId })
+  })
+
   managed('a removed link ends the sessions, one that the user does not have does not', async (store, twin) => {
     await store.createUser(ADA)
     await store.addLink(ADA.userId, identity('other', '1'))
