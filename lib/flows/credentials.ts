@@ -11,6 +11,7 @@ import type { SessionRecord } from '../session/record.js'
 import type { EmailProofs } from '../store/email-proofs.js'
 import type { AuthStore, Credential, ManagedAccounts, NewPassword } from '../store/store.js'
 import { assertText, credentialOf } from './local.js'
+import { userOfLink } from './mail-links.js'
 import { isRecent } from './reauthentication.js'
 import { confirmedRecord, presentPrincipal, refreshPrincipal } from './refresh.js'
 import { endOtherSessions, signOut } from './sign-out.js'
@@ -136,7 +137,10 @@ export async function confirmNewEmail (
   const principal = await presentPrincipal(request, store)
   if (principal?.userId !== userId) {
     if (given.password === undefined) throw new AuthError('unauthenticated')
-    await verify(local, await credentialOf(store, userId), { ...given, password: given.password })
+    const credential = await credentialOf(store, userId)
+    // A link that is redeemed meanwhile moves the account: its password was not found then.
+    await userOfLink(store, proof)
+    await verify(local, credential, { ...given, password: given.password })
   }
   const changed = await store.changeEmail(proof, to)
   if (changed === null) throw new AuthError('invalid_token')
