@@ -16,19 +16,29 @@ export class Visitor {
     return this.#cookie
   }
 
-  async get (path: string): Promise<Answer> {
-    return this.#send(path, {})
+  async get (path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.#send(path, { headers })
   }
 
   async post (path: string, body: unknown): Promise<Answer> {
     return this.#send(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
   }
 
-  /** Goes to a provider; the path of the callback. */
+  /** Goes to a provider and returns the path of the callback. */
   async leaveFor (provider: string, person: Person): Promise<string> {
-    const { location } = await this.get(`/auth/${provider}/login`)
+    return this.#leaveBy(`/auth/${provider}/login`, person)
+  }
+
+  /** Goes to a provider to add an identity to the account, and returns the path of the callback. */
+  async leaveToLink (provider: string, person: Person): Promise<string> {
+    return this.#leaveBy(`/auth/${provider}/login?link=true`, person, { 'sec-fetch-site': 'same-origin' })
+  }
+
+  async #leaveBy (login: string, person: Person, headers?: Record<string, string>): Promise<string> {
+    const { location } = await this.get(login, headers)
     const state = new URL(location).searchParams.get('state') ?? ''
-    return `/auth/${provider}/callback?${new URLSearchParams({ state, code: JSON.stringify(identityOf(person)) })}`
+    const callback = login.replace(/\/login.*/, '/callback')
+    return `${callback}?${new URLSearchParams({ state, code: JSON.stringify(identityOf(person)) })}`
   }
 
   async userId (): Promise<string | undefined> {
