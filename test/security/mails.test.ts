@@ -176,6 +176,32 @@ t.test('attack 63: while mails cannot be counted, none is sent, and the request 
   t.strictSame(await mailsInTheEnd(start), [])
 })
 
+for (const prefix of ['svc-auth-mailbox', 'svc-auth-new-email']) {
+  t.test(`attack 63: a store of counts that is silent about ${prefix} is waited for five seconds`, async t => {
+    const asked = deferred()
+    class Silent {
+      incr (key: string, done: (error: Error | null, result?: { current: number, ttl: number }) => void): void {
+        if (isSilent && key.startsWith(prefix)) asked.resolve()
+        else done(null, { current: 1, ttl: 1000 })
+      }
+
+      child (): this { return this }
+    }
+    let isSilent = false
+    const { browser } = await startMailApp(t, { rateLimit: { store: Silent } })
+    await browser.post(REGISTER, ADA)
+    isSilent = true
+    mock.timers.enable({ apis: ['setTimeout'] })
+    t.teardown(() => { mock.timers.reset() })
+
+    const answer = browser.post(CHANGE, { email: NEW_EMAIL })
+    await asked.promise
+    mock.timers.tick(5000)
+
+    t.equal((await answer).json().code, 'unavailable')
+  })
+}
+
 t.test('attack 64: every link begins with baseUrl, whatever a request says about the host', async t => {
   for (const trustProxy of [false, true]) {
     for (const headers of EVIL_HEADERS) {
@@ -341,7 +367,7 @@ t.test('attack 75: a sign-in is a recent proof for ten minutes', async t => {
 
   advanceClock(t, 10 * MINUTE_MS - 1000)
   t.equal((await browser.post(CHANGE, { email: NEW_EMAIL })).statusCode, 202)
-  advanceClock(t, 10 * MINUTE_MS + 1000)
+  advanceClock(t, 2000)
   t.equal((await browser.post(CHANGE, { email: NEW_EMAIL })).json().code, 'reauthenticate')
 })
 
@@ -526,7 +552,8 @@ t.test('a mail repeats 256 characters of a header at most', async t => {
   await addAddresses(start)
   await start.browser.post(FORGOT, { email: 'verified@example.com' }, { 'user-agent': 'u'.repeat(1000), 'accept-language': 'e'.repeat(1000) })
 
-  t.match((await start.mails.next('reset-password')).about, { userAgent: 'u'.repeat(256), language: 'e'.repeat(256) })
+  const { about: { userAgent, language } } = await start.mails.next('reset-password')
+  t.strictSame([userAgent, language], ['u'.repeat(256), 'e'.repeat(256)])
 })
 
 /** An application with Ada whose answers are held once they are ready. */

@@ -289,7 +289,7 @@ t.test('attack 66: a link works until it expires', async t => {
 
   advanceClock(t, 30 * MINUTE_MS - 2000)
   t.equal((await start.browser.get(`${RESET}?token=${token}`)).statusCode, 200)
-  advanceClock(t, 30 * MINUTE_MS + 1000)
+  advanceClock(t, 3000)
   t.equal((await start.browser.post(RESET, { token, password: NEW_PASSWORD })).json().code, 'invalid_token')
   advanceClock(t, 24 * 60 * MINUTE_MS + 1000)
   t.equal((await start.browser.post(VERIFY, { token: verifyToken })).json().code, 'invalid_token')
