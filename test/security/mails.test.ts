@@ -261,6 +261,46 @@ t.test('attack 65: look-alikes of an address are other addresses', async t => {
   t.strictSame(await mailsInTheEnd(start), [])
 })
 
+t.test('attack 66: a right password behind a link that is redeemed meanwhile is told that the link is over', async t => {
+  let meanwhile = async (): Promise<unknown> => undefined
+  class OvertakenStore extends MemoryAuthStore {
+    override async findCredential (email: string): ReturnType<MemoryAuthStore['findCredential']> {
+      await meanwhile()
+      return super.findCredential(email)
+    }
+  }
+  const start = await startMailApp(t, { store: new OvertakenStore() })
+  const { app, browser, mails } = start
+  await registerAt(start)
+  await browser.post(CHANGE, { email: NEW_EMAIL })
+  const { token } = await mails.next('change-email')
+
+  meanwhile = async () => browser.post(CONFIRM, { token })
+  const answer = await new Browser(app).post(CONFIRM, { token, password: ADA.password })
+
+  t.equal(answer.json().code, 'invalid_token')
+  t.equal(await userIdIn(browser), (await app.auth.findUser({ email: NEW_EMAIL }))?.userId)
+})
+
+t.test('attack 72: an identity joins no account whose address changes meanwhile', async t => {
+  let meanwhile = async (): Promise<unknown> => undefined
+  class OvertakenStore extends MemoryAuthStore {
+    override async addLink (...link: Parameters<MemoryAuthStore['addLink']>): ReturnType<MemoryAuthStore['addLink']> {
+      await meanwhile()
+      return super.addLink(...link)
+    }
+  }
+  const store = new OvertakenStore()
+  const { app, browser } = await startMailApp(t, { store })
+  const { userId } = await app.auth.createUser({ email: ADA.email, emailVerified: true, password: ADA.password })
+
+  meanwhile = async () => store.changeEmail({ userId, email: ADA.email, generation: 0 }, NEW_EMAIL)
+  await signInAt(browser, 'a', { subject: 'the next owner', email: ADA.email })
+
+  t.strictSame((await app.auth.links(userId)).map(({ provider }) => provider), ['local'])
+  t.match(await app.auth.findUser({ email: ADA.email }), { userId: await userIdIn(browser) })
+})
+
 t.test('attack 67: links are over after each change that ends the sessions of the user', async t => {
   const OTHER = { subject: 'ada' }
   for (const [what, end] of [

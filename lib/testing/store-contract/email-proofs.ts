@@ -403,6 +403,8 @@ function disownContract (proving: ProofRule): void {
     assert.equal(await twin.findUser({ email: 'bob@example.com' }), null)
     assert.ok(await twin.createUser(localUser('bob@example.com')), 'the address is free')
     assert.equal(await store.setPassword(BOB.userId, { passwordHash: 'new' }), null)
+    await store.refreshIdentity(identity('dev', 'bob-1', verified('bob@new.example')))
+    assertHas(await store.setPassword(BOB.userId, { passwordHash: 'new', current: null }), { userId: BOB.userId })
   })
 
   proving('a user without a password loses the address when it is disowned', async (store, twin) => {
