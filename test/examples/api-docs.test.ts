@@ -10,9 +10,11 @@ t.test('the sign-in routes are documented, and nothing else', async t => {
   const document = JSON.parse(await (await fetch(`${url}/docs/json`)).text())
 
   t.strictSame(Object.keys(document.paths), [
-    '/auth/dev/login', '/auth/dev/callback', '/auth/local/register', '/auth/local/login',
-    '/auth/local/reauthenticate', '/auth/local/token',
-    '/auth/local/verify-token', '/auth/logout', '/auth/local/revoke'
+    '/.well-known/change-password', '/auth/dev/login', '/auth/dev/callback', '/auth/local/register', '/auth/local/login',
+    '/auth/local/reauthenticate', '/auth/local/token', '/auth/local/verify-token',
+    '/auth/local/forgot-password', '/auth/local/reset-password', '/auth/local/verify-email',
+    '/auth/local/change-password', '/auth/local/set-password', '/auth/local/change-email',
+    '/auth/local/change-email/confirm', '/auth/local/delete-account', '/auth/logout', '/auth/local/revoke'
   ])
   t.strictSame(document.servers, [{ url }])
   t.strictSame(document.paths['/auth/local/token'].post.security, [{ session: [] }])

@@ -107,7 +107,11 @@ t.test('attack 60: neither inspect nor JSON shows the secret', async t => {
 })
 
 const MISTAKES: Array<[options: object, message: RegExp]> = [
-  [{ secrets: [SECRET] }, /^LocalIdentityProvider has no option "secrets"; expected one of secret, signingKey, issuer, ttl, argon2, password, registration, sendMail, mails, pages$/],
+  [
+    { secrets: [SECRET] },
+    new RegExp('^LocalIdentityProvider has no option "secrets"; expected one of ' +
+      'secret, signingKey, issuer, ttl, argon2, password, registration, sendMail, mails, pages$')
+  ],
   ...['', null, 1, {}, ['svc-auth-local']].map((issuer): [object, RegExp] => [{ issuer }, /^issuer must be a non-empty string$/]),
   ...[0, -1, 0.5, 1.5, 2_592_001, NaN, Infinity, '900', null, 900n].map((ttl): [object, RegExp] => [
     { ttl },
@@ -125,7 +129,10 @@ const MISTAKES: Array<[options: object, message: RegExp]> = [
     { roles: ['member', null] }, { roles: new Set(['member']) }, { emailVerified: 'true' }, { emailVerified: 1 },
     { emailVerified: null }, { roles: [], unknown: true }, { verify: 'never' }, { verify: true }, { verify: null }
   ]
-    .map((registration): [object, RegExp] => [{ registration }, /^registration must be false or \{ roles: string\[\], emailVerified: boolean, verify: 'later', 'required' or 'first' \}$/]),
+    .map((registration): [object, RegExp] => [
+      { registration },
+      /^registration must be false or \{ roles: string\[\], emailVerified: boolean, verify: 'later', 'required' or 'first' \}$/
+    ]),
   ...['required', 'first'].map((verify): [object, RegExp] => [
     { registration: { verify } },
     new RegExp(`^registration.verify: '${verify}' needs sendMail, which sends the links$`)
