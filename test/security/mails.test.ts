@@ -235,7 +235,7 @@ t.test('attack 64: a request target in absolute form sends no mail', async t => 
   t.strictSame(await mailsInTheEnd(start), [])
 })
 
-t.test('attack 65: an address with a header or several recipients gets no mail to register and is no new address', async t => {
+t.test('attack 65: an address with a header or several recipients gets no mail to register and is refused as a new address', async t => {
   const first = await startMailApp(t, {}, FIRST)
   const start = await startMailApp(t)
   await registerAt(start)

@@ -38,7 +38,7 @@ const BOB = localUser('bob@example.com')
 
 /** The proof of an address of a user whose sessions were never ended. */
 function proofOf ({ userId, email }: Pick<NewUser, 'userId' | 'email'>, proof: Partial<EmailProof> = {}): EmailProof {
-  return { userId, email: email ?? '', generation: 0, ...proof }
+  return { userId, email: String(email), generation: 0, ...proof }
 }
 
 /** The methods of the group, each with a call that would change BOB. */
@@ -184,7 +184,7 @@ function resetContract (proving: ProofRule): void {
     const after = await allOf(twin, BOB)
     assert.deepEqual(reset, { user: after.user, wasVerified: false, removed: [] })
     assertHas(after.user, { emailVerified: true, generation: 1, claims: { role: 'member' } })
-    assert.ok((after.standing?.signedOutAt ?? 0) > 0)
+    assert.ok(Number(after.standing?.signedOutAt) > 0)
     const claims = { ...BOB.link.claims, email_verified: true }
     assert.deepEqual(after.links, [{ ...BOB.link, userId: BOB.userId, claims }])
     assertHas(after.credential, { passwordHash: 'the new hash' })
@@ -303,7 +303,7 @@ function changeContract (proving: ProofRule): void {
         claims: { ...BOB.link.claims, email: 'new@example.com', email_verified: true }
       }
     })
-    assert.ok(((await twin.standing(BOB.userId))?.signedOutAt ?? 0) > 0)
+    assert.ok(Number((await twin.standing(BOB.userId))?.signedOutAt) > 0)
     assertHas((await twin.links(BOB.userId))[0], { subject: 'bob-1', claims: { email: 'bob@example.com' } })
     assert.ok(await twin.createUser(localUser('bob@example.com')), 'the old one is free')
   })
@@ -397,7 +397,7 @@ function disownContract (proving: ProofRule): void {
     assertHas(await twin.findUser({ userId: BOB.userId }), {
       email: null, emailVerified: false, generation: 1, claims: { role: 'member' }
     })
-    assert.ok(((await twin.standing(BOB.userId))?.signedOutAt ?? 0) > 0)
+    assert.ok(Number((await twin.standing(BOB.userId))?.signedOutAt) > 0)
     assert.deepEqual(await providersOf(twin, BOB), ['dev'])
     assert.equal(await twin.findCredential('bob@example.com'), null)
     assert.equal(await twin.findUser({ email: 'bob@example.com' }), null)
@@ -525,7 +525,7 @@ function confirmedContract (proving: ProofRule): void {
       for (const { provider } of (await store.links(userId)).slice(1)) await store.removeLink(userId, provider)
       const left = await twin.findUser({ email: EMAIL })
       assertHas(left, { userId, emailVerified: true })
-      const proof = { userId, email: EMAIL, generation: left?.generation ?? 0 }
+      const proof = { userId, email: EMAIL, generation: Number(left?.generation) }
       assert.equal(await twin.verifyEmail(proof), 'unchanged')
     })
   }
