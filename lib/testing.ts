@@ -11,7 +11,7 @@ export {
   type ProviderFault, type ProviderSignIn, type ProviderSignInOptions, type ProviderUser, type TestProvider,
   type TestProviderOptions, startProvider
 } from './testing/provider.js'
-export { type MailOf, type Mailbox, type NextMailOptions, mailbox } from './testing/mailbox.js'
+export { type MailOf, type OfKind, type Mailbox, type NextMailOptions, mailbox } from './testing/mailbox.js'
 export { type MakeStore, type TestFunction, authStoreContract } from './testing/store-contract.js'
 export type { Stores } from './testing/store-contract/rule.js'
 

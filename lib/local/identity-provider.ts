@@ -99,7 +99,11 @@ export class LocalIdentityProvider {
   readonly registration: Required<RegistrationPolicy> | null
   /** The published JWK Set of `signingKey` (RFC 7517 section 5); null with a secret. */
   readonly jwks: { readonly keys: readonly PublicJwk[] } | null
-  /** How mails are sent; null without `sendMail`. */
+  /**
+   * How mails are sent; null without `sendMail`. For the plugin.
+   *
+   * @hidden
+   */
   readonly mail: LocalMail | null
   readonly #passwords: PasswordHasher
   readonly #tokens: TokenIssuer

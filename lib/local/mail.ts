@@ -45,24 +45,27 @@ export interface NoticeMail extends AnyMail {
    * address) and `email-change-requested` (to the old address): notices about an account.
    */
   kind: NoticeMailKind
+  /** There is no link. */
   url: null
+  /** There is no link. */
   token: null
+  /** There is no link. */
   expiresIn: null
 }
 
 /** A mail to send. */
 export type Mail = LinkMail | NoticeMail
 
-/** The kinds of mails with a link, with the seconds that the link lives. */
-export const LINK_LIFETIMES = {
+/** The kinds of mails with a link. */
+export type LinkMailKind = 'register' | 'verify-email' | 'reset-password' | 'change-email'
+
+/** The seconds that the link of a mail lives. */
+export const LINK_LIFETIMES: Readonly<Record<LinkMailKind, number>> = {
   register: 24 * 60 * 60,
   'verify-email': 24 * 60 * 60,
   'reset-password': 30 * 60,
   'change-email': 30 * 60
-} as const
-
-/** The kinds of mails with a link. */
-export type LinkMailKind = keyof typeof LINK_LIFETIMES
+}
 
 /** Notices about a change of an account: option `mails.notices` turns them off. */
 export type AccountNotice = 'password-changed' | 'email-changed' | 'email-change-requested'

@@ -18,7 +18,13 @@ export interface BreachedOptions {
   /** Default: the global one. Lets requests take a proxy, or reach a copy of the service. */
   fetch?: typeof fetch | undefined
   /** Where a password that could not be looked up is reported; default `process.emitWarning`. */
-  log?: { warn (details: { err: unknown }, message: string): void } | undefined
+  log?: WarningLog | undefined
+}
+
+/** A log such as `app.log`. */
+export interface WarningLog {
+  /** Logs an error and what it means. */
+  warn (details: { err: unknown }, message: string): void
 }
 
 /** The check of {@link breached}. */

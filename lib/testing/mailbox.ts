@@ -4,7 +4,13 @@ const DEFAULT_TIMEOUT_MS = 5000
 
 /** A mail of one kind: only the kinds with a link have `url` and `token`. */
 export type MailOf<Kind extends Mail['kind']> =
-  Kind extends LinkMailKind ? LinkMail & { kind: Kind } : NoticeMail & { kind: Kind }
+  (Kind extends LinkMailKind ? LinkMail : NoticeMail) & OfKind<Kind>
+
+/** Narrows a mail to one kind. */
+export interface OfKind<Kind extends Mail['kind']> {
+  /** The kind. */
+  kind: Kind
+}
 
 /** How long {@link Mailbox.next} waits. */
 export interface NextMailOptions {
@@ -14,7 +20,7 @@ export interface NextMailOptions {
 
 /** The mails that an application under test has sent. */
 export interface Mailbox {
-  /** For the option `sendMail` of the {@link LocalIdentityProvider}. */
+  /** For the option `sendMail` of the `LocalIdentityProvider`. */
   readonly sendMail: SendMail
   /** All mails, those that were read too, the oldest first. */
   readonly all: readonly Mail[]
