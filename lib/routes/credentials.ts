@@ -5,16 +5,15 @@ import {
 } from '../flows/credentials.js'
 import { userOfLink } from '../flows/mail-links.js'
 import { methodsOf } from '../flows/reauthentication.js'
-import { wantsJson } from '../http/accept.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { NewEmailProof } from '../local/mail-token.js'
 import { principalOf } from '../session/record.js'
 import type { MailContext } from './context.js'
-import type { FormPage } from './form-page.js'
+import { type FormPage, PASSWORD_FIELD } from './form-page.js'
 import { LinkPage, type OpenLink } from './link-page.js'
 import { callerOf, email, filledIn, formAnswers, refuseWhenBusy } from './password-forms.js'
 import {
-  FORM_OR_JSON, SESSION, SESSION_OR_NOTHING, type SchemaTypes, accepted, errorNext, formPage, next, redirect, refusals,
+  FORM_OR_JSON, SESSION, SESSION_OR_NOTHING, type SchemaTypes, accepted, errorNext, linkPage, next, redirect, refusals,
   tags, token
 } from './schema-parts.js'
 
@@ -93,8 +92,7 @@ const newEmailPageSchema = {
   summary: 'The page that confirms a new e-mail address',
   operationId: 'authLocalChangeEmailPage',
   security: SESSION_OR_NOTHING,
-  querystring: { type: 'object', required: ['token'], properties: { token } },
-  response: { 200: formPage, 302: redirect, ...refusals('invalid_request', 'invalid_token', 'unavailable') }
+  ...linkPage
 } as const
 
 const confirmEmailSchema = {
@@ -142,7 +140,7 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
   const { scope, store, pages, limits, channel, providers, mailer, mailPages } = context
   const rules: CredentialRules = { local, store, channel }
   const routes = scope.withTypeProvider<SchemaTypes>()
-  const { goTo, done, answerOnPage } = formAnswers(pages)
+  const { done, accepted: answerAccepted, redeemed, answerOnPage } = formAnswers(pages)
 
   /** The present password of the signed-in user. */
   const givenIn = (request: FastifyRequest, reply: FastifyReply, current: string | undefined): GivenPassword => ({
@@ -202,7 +200,7 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
         return limits.mayMail(request, to)
       }
     })
-    return wantsJson(request) ? reply.code(202).send() : goTo(request, reply, next)
+    return answerAccepted(request, reply, next)
   })
 
   const open = async (token: string): Promise<NewEmailProof> => {
@@ -238,7 +236,7 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
         count: async email => limits.attempt(request, email)
       }
     })
-    return wantsJson(request) ? reply.code(204).send() : reply.redirect(pages.afterLink(request, next), 303)
+    return redeemed(request, reply, next)
   })
 
   routes.post('/local/delete-account', {
@@ -268,9 +266,7 @@ function newEmailForm (
       action,
       hidden: { token },
       ...(!isSignedIn && { username: email }),
-      fields: isSignedIn
-        ? []
-        : [{ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password' }],
+      fields: isSignedIn ? [] : [PASSWORD_FIELD],
       submit: 'Confirm'
     }]
   }

@@ -37,6 +37,11 @@ export interface PageField {
   isOptional?: true
 }
 
+/** The field for the password of an account. */
+export const PASSWORD_FIELD: PageField = {
+  name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password'
+}
+
 /** A field in which the user may choose a value. */
 export interface PageChoice {
   name: string

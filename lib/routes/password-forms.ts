@@ -49,6 +49,10 @@ export interface FormAnswers {
   goTo: (request: FastifyRequest, reply: FastifyReply, next: unknown) => FastifyReply
   /** Answers a success without content: 204, or a redirect of a browser to `next`. */
   done: (request: FastifyRequest, reply: FastifyReply, next: unknown) => FastifyReply
+  /** Answers a request for a mail like {@link done}, with 202. */
+  accepted: (request: FastifyRequest, reply: FastifyReply, next: unknown) => FastifyReply
+  /** Answers a redeemed link: 204, or a redirect of a browser: see {@link Pages.afterLink}. */
+  redeemed: (request: FastifyRequest, reply: FastifyReply, next: unknown) => FastifyReply
   /** Answers a failure, on a page of the application for a browser. */
   answerOnPage: (error: Error, request: FastifyRequest, reply: FastifyReply, details?: object) => FastifyReply
 }
@@ -59,6 +63,10 @@ export function formAnswers (pages: Pages): FormAnswers {
   return {
     goTo,
     done: (request, reply, next) => wantsJson(request) ? reply.code(204).send() : goTo(request, reply, next),
+    accepted: (request, reply, next) => wantsJson(request) ? reply.code(202).send() : goTo(request, reply, next),
+    redeemed: (request, reply, next) => wantsJson(request)
+      ? reply.code(204).send()
+      : reply.redirect(pages.afterLink(request, next), 303),
     answerOnPage (error, request, reply, details = {}) {
       const page = pages.forError(request, Object(request.body).error_next)
       return answerFailure(request, reply, error, { page, signInAt: 'local', details })

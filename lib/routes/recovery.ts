@@ -1,19 +1,18 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { askToVerify, disownEmail, forgotPassword, resetPassword, verifyEmail } from '../flows/recovery.js'
 import { type MailboxOwner, userOfLink } from '../flows/mail-links.js'
-import { wantsJson } from '../http/accept.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { principalOf } from '../session/record.js'
 import { answerFailure } from './answers.js'
 import { type MailContext, mailsOf } from './context.js'
-import type { FormPage, PageField, PageForm } from './form-page.js'
+import { type FormPage, PASSWORD_FIELD, type PageField, type PageForm } from './form-page.js'
 import { LinkPage, type OpenLink } from './link-page.js'
-import { callerOf, email, filledIn, refuseWhenBusy } from './password-forms.js'
+import { callerOf, email, filledIn, formAnswers, refuseWhenBusy } from './password-forms.js'
 import {
-  FORM_OR_JSON, NOTHING, SESSION_OR_NOTHING, type SchemaTypes, accepted, checkbox, done, errorNext, formPage,
-  isChecked, next, redirect, refusals, tags, token
+  FORM_OR_JSON, NOTHING, SESSION_OR_NOTHING, type SchemaTypes, accepted, checkbox, done, errorNext, isChecked,
+  linkPage, next, redirect, refusals, tags, token
 } from './schema-parts.js'
 
 const forgotSchema = {
@@ -36,8 +35,7 @@ const resetPageSchema = {
   summary: 'The page of the link that chooses a new password',
   operationId: 'authLocalResetPasswordPage',
   security: NOTHING,
-  querystring: { type: 'object', required: ['token'], properties: { token } },
-  response: { 200: formPage, 302: redirect, ...refusals('invalid_request', 'invalid_token', 'unavailable') }
+  ...linkPage
 } as const
 
 const resetSchema = {
@@ -66,8 +64,7 @@ const verifyPageSchema = {
   summary: 'The page of the link that confirms an address',
   operationId: 'authLocalVerifyEmailPage',
   security: NOTHING,
-  querystring: { type: 'object', required: ['token'], properties: { token } },
-  response: { 200: formPage, 302: redirect, ...refusals('invalid_request', 'invalid_token', 'unavailable') }
+  ...linkPage
 } as const
 
 const verifySchema = {
@@ -108,8 +105,7 @@ export function mountRecoveryRoutes (context: MailContext, local: LocalIdentityP
   const recovery = { local, store, tokens, channel }
   const routes = scope.withTypeProvider<SchemaTypes>()
 
-  const answer = (request: FastifyRequest, reply: FastifyReply, status: 202 | 204, page: string): FastifyReply =>
-    wantsJson(request) ? reply.code(status).send() : reply.redirect(page, 303)
+  const { accepted: answerAccepted, redeemed } = formAnswers(pages)
 
   routes.post('/local/forgot-password', {
     schema: forgotSchema,
@@ -120,7 +116,7 @@ export function mountRecoveryRoutes (context: MailContext, local: LocalIdentityP
     if (email === null) throw new AuthError('invalid_email')
     const mails = mailsOf(context, request, reply)
     await forgotPassword(store, mails, { email, answersUnknown: mailer.answersUnknown })
-    return answer(request, reply, 202, pages.afterSuccess(request, next))
+    return answerAccepted(request, reply, next)
   })
 
   const resetPage = new LinkPage(context, {
@@ -144,7 +140,7 @@ export function mountRecoveryRoutes (context: MailContext, local: LocalIdentityP
     const { token, password, next } = request.body
     const outbox = mailer.outbox(request, reply)
     await resetPassword(request, recovery, { token, password, caller: callerOf(request, reply), outbox })
-    return answer(request, reply, 204, pages.afterLink(request, next))
+    return redeemed(request, reply, next)
   })
 
   const verifyPage = new LinkPage(context, {
@@ -172,7 +168,7 @@ export function mountRecoveryRoutes (context: MailContext, local: LocalIdentityP
     const { token, password, disown, email = '', next } = request.body
     if (token === undefined) {
       await askToVerify(request, store, mailsOf(context, request, reply))
-      return answer(request, reply, 202, pages.afterSuccess(request, next))
+      return answerAccepted(request, reply, next)
     }
     if (isChecked(disown)) {
       await disownEmail(request, recovery, { token, email })
@@ -184,15 +180,12 @@ export function mountRecoveryRoutes (context: MailContext, local: LocalIdentityP
         countPassword: email => limits.attempt(request, email)
       })
     }
-    return answer(request, reply, 204, pages.afterLink(request, next))
+    return redeemed(request, reply, next)
   })
 }
 
 const NEW_PASSWORD: PageField = {
   name: 'password', label: 'New password', type: 'password', autocomplete: 'new-password'
-}
-const PASSWORD: PageField = {
-  name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password'
 }
 
 function resetPageOf ({ token, action, proof: { email } }: OpenLink<MailboxOwner>): FormPage {
@@ -219,7 +212,7 @@ function verifyPageOf ({ token, action, proof: user }: OpenLink<MailboxOwner>, r
     action,
     hidden: { token },
     username: email,
-    fields: isSignedIn ? [] : [PASSWORD],
+    fields: isSignedIn ? [] : [PASSWORD_FIELD],
     submit: 'Confirm the address'
   }
   const disown: PageForm = {

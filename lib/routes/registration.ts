@@ -10,7 +10,7 @@ import type { FormPage } from './form-page.js'
 import { LinkPage, type OpenLink } from './link-page.js'
 import { callerOf, email, filledIn, formAnswers, ownFields, refuseWhenBusy } from './password-forms.js'
 import {
-  FORM_OR_JSON, NOTHING, type SchemaTypes, errorNext, formPage, next, redirect, refusals, signedIn, tags, token
+  FORM_OR_JSON, NOTHING, type SchemaTypes, errorNext, linkPage, next, redirect, refusals, signedIn, tags, token
 } from './schema-parts.js'
 
 const pageSchema = {
@@ -18,8 +18,7 @@ const pageSchema = {
   summary: 'The page that registers a user whose address is confirmed',
   operationId: 'authLocalRegisterPage',
   security: NOTHING,
-  querystring: { type: 'object', required: ['token'], properties: { token } },
-  response: { 200: formPage, 302: redirect, ...refusals('invalid_request', 'invalid_token', 'unavailable') }
+  ...linkPage
 } as const
 
 const registerSchema = {
@@ -68,7 +67,7 @@ export function mountConfirmedRegistration (context: MailContext, local: LocalId
   const { roles } = local.registration
   const { scope, store, rules, pages, limits, mailer, mailPages } = context
   const routes = scope.withTypeProvider<SchemaTypes>()
-  const { goTo, answerOnPage } = formAnswers(pages)
+  const { goTo, accepted, answerOnPage } = formAnswers(pages)
 
   const open = async (token: string): Promise<MailProof> => mailer.tokens.verify('register', token)
   const page = new LinkPage(context, {
@@ -96,7 +95,7 @@ export function mountConfirmedRegistration (context: MailContext, local: LocalId
     const password = filledIn(request.body.password)
     if (token === undefined) {
       await ask(request, reply, { email, password })
-      return wantsJson(request) ? reply.code(202).send() : goTo(request, reply, next)
+      return accepted(request, reply, next)
     }
     if (password === undefined) throw invalid('A registration needs a password beside the token of the mail.')
     const principal = await registerConfirmed(request, local, rules, {

@@ -58,12 +58,6 @@ export const accepted = { type: 'null', description: 'Accepted: a mail follows i
 /** The answer of a success without content. */
 export const done = { type: 'null', description: 'Done' } as const
 
-/** A page of the plugin. */
-export const formPage = {
-  description: 'A page with a form; or a redirect to the page of the application, with `token`',
-  content: { 'text/html': { schema: { type: 'string' } } }
-} as const
-
 export const redirect = {
   type: 'null',
   description: 'A redirect: to `next`, or on failure to a page of this application, with `?error=<code>`',
@@ -104,3 +98,14 @@ function refusal (codes: readonly AuthErrorCode[]) {
 export function isChecked (field: boolean | string | undefined): boolean {
   return field === true || (typeof field === 'string' && !['', 'off', 'false', '0'].includes(field))
 }
+
+const formPage = {
+  description: 'A page with a form; or a redirect to the page of the application, with `token`',
+  content: { 'text/html': { schema: { type: 'string' } } }
+} as const
+
+/** The query and the answers of the page that a link in a mail leads to. */
+export const linkPage = {
+  querystring: { type: 'object', required: ['token'], properties: { token } },
+  response: { 200: formPage, 302: redirect, ...refusals('invalid_request', 'invalid_token', 'unavailable') }
+} as const
