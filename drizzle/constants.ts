@@ -1,15 +1,19 @@
 /** Writes the migrations of each dialect as constants for lib/, which reads no files: an application may be bundled. */
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 
 for (const dialect of ['postgres', 'sqlite']) {
-  const migrations = readMigrationFiles({ migrationsFolder: fileURLToPath(new URL(dialect, import.meta.url)) })
+  const folder = fileURLToPath(new URL(dialect, import.meta.url))
+  const { entries } = JSON.parse(readFileSync(join(folder, 'meta/_journal.json'), 'utf8'))
+  const migrations = readMigrationFiles({ migrationsFolder: folder })
   const module = `// Written by \`npm run migrations\` from drizzle/${dialect}.
 
 /** The migrations in their order. */
 export const MIGRATIONS = [
-${migrations.map(({ hash, folderMillis, sql }) => `  {
+${migrations.map(({ hash, folderMillis, sql }, index) => `  {
+    name: '${entries[index].tag}',
     hash: '${hash}',
     folderMillis: ${folderMillis},
     sql: [

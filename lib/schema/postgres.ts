@@ -5,9 +5,12 @@
  * @module fastify-svc-auth/schema/postgres
  */
 import { sql } from 'drizzle-orm'
-import { index, jsonb, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
+import {
+  bigint, boolean, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex, uuid
+} from 'drizzle-orm/pg-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import type { UserExtras } from './extras.js'
+import type { PendingContent, SessionData, SessionProofs } from './sessions.js'
 
 /** The user accounts. */
 export const users = pgTable('svc_auth_users', {
@@ -38,3 +41,53 @@ export const providerLinks = pgTable('svc_auth_provider_links', {
   primaryKey({ columns: [table.provider, table.subject] }),
   uniqueIndex('svc_auth_provider_links_user_provider_unique').on(table.userId, table.provider)
 ])
+
+/** Milliseconds since the epoch. */
+const milliseconds = (name: string) => bigint(name, { mode: 'number' })
+
+/**
+ * The sessions. Their ids are not in the table, only hashes of them. No column that changes has an
+ * index, so that an update writes the row alone.
+ */
+export const sessions = pgTable('svc_auth_sessions', {
+  idHash: text('id_hash').primaryKey(),
+  userId: uuid('user_id').references(() => users.userId, { onDelete: 'cascade' }),
+  provider: text('provider'),
+  claims: jsonb('claims').$type<AuthorizationClaims & IdentityClaims>(),
+  generation: integer('generation').notNull(),
+  proofs: jsonb('proofs').$type<SessionProofs>(),
+  data: jsonb('data').$type<SessionData>(),
+  userAgent: text('user_agent'),
+  createdAt: milliseconds('created_at').notNull(),
+  seenAt: milliseconds('seen_at').notNull(),
+  expiresAt: milliseconds('expires_at').notNull(),
+  endedAt: milliseconds('ended_at'),
+  signedOut: boolean('signed_out').notNull(),
+  replacedBy: text('replaced_by')
+}, table => [
+  index('svc_auth_sessions_user').on(table.userId)
+])
+
+/** The sign-ins that were started at a provider and are not finished. */
+export const pendingSignIns = pgTable('svc_auth_pending', {
+  stateHash: text('state_hash').primaryKey(),
+  sessionHash: text('session_hash').notNull(),
+  content: jsonb('content').$type<PendingContent>().notNull(),
+  startedAt: milliseconds('started_at').notNull()
+}, table => [
+  index('svc_auth_pending_session').on(table.sessionHash)
+])
+
+/** The counts of tries, which may be lost: the table is unlogged. */
+export const counts = pgTable('svc_auth_counts', {
+  keyHash: text('key_hash').primaryKey(),
+  count: integer('count').notNull(),
+  resetsAt: milliseconds('resets_at').notNull()
+})
+
+/** The sign-outs of the last hour, by which each process learns of those in the others. */
+export const endings = pgTable('svc_auth_endings', {
+  id: uuid('id').primaryKey(),
+  userId: uuid('user_id').notNull(),
+  endedAt: milliseconds('ended_at').notNull()
+})

@@ -5,9 +5,10 @@
  * @module fastify-svc-auth/schema/sqlite
  */
 import { sql } from 'drizzle-orm'
-import { index, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import type { UserExtras } from './extras.js'
+import type { PendingContent, SessionData, SessionProofs } from './sessions.js'
 
 /** The user accounts. */
 export const users = sqliteTable('svc_auth_users', {
@@ -36,4 +37,37 @@ export const providerLinks = sqliteTable('svc_auth_provider_links', {
 }, table => [
   primaryKey({ columns: [table.provider, table.subject] }),
   uniqueIndex('svc_auth_provider_links_user_provider_unique').on(table.userId, table.provider)
+])
+
+/**
+ * The sessions. Their ids are not in the table, only hashes of them. Times are in milliseconds
+ * since the epoch.
+ */
+export const sessions = sqliteTable('svc_auth_sessions', {
+  idHash: text('id_hash').primaryKey(),
+  userId: text('user_id').references(() => users.userId, { onDelete: 'cascade' }),
+  provider: text('provider'),
+  claims: text('claims', { mode: 'json' }).$type<AuthorizationClaims & IdentityClaims>(),
+  generation: integer('generation').notNull(),
+  proofs: text('proofs', { mode: 'json' }).$type<SessionProofs>(),
+  data: text('data', { mode: 'json' }).$type<SessionData>(),
+  userAgent: text('user_agent'),
+  createdAt: integer('created_at').notNull(),
+  seenAt: integer('seen_at').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  endedAt: integer('ended_at'),
+  signedOut: integer('signed_out', { mode: 'boolean' }).notNull(),
+  replacedBy: text('replaced_by')
+}, table => [
+  index('svc_auth_sessions_user').on(table.userId)
+])
+
+/** The sign-ins that were started at a provider and are not finished. */
+export const pendingSignIns = sqliteTable('svc_auth_pending', {
+  stateHash: text('state_hash').primaryKey(),
+  sessionHash: text('session_hash').notNull(),
+  content: text('content', { mode: 'json' }).$type<PendingContent>().notNull(),
+  startedAt: integer('started_at').notNull()
+}, table => [
+  index('svc_auth_pending_session').on(table.sessionHash)
 ])

@@ -5,6 +5,8 @@ import {
 import type { EmailProof, EmailProofs, PasswordReset } from './email-proofs.js'
 import { type Account, MemoryAccounts, copyOf, endSessions, linkAt, noteVouching } from './memory/accounts.js'
 import { memoryEmailProofs } from './memory/email-proofs.js'
+import { MemorySessions } from './memory/sessions.js'
+import type { StoredSessions } from './sessions.js'
 import {
   type AuthStore, type Credential, type Link, type LinkedIdentity, type ManagedAccounts, type NewPassword,
   type NewUser, type Standing, type User, type UserChange, type UserQuery, type UsersQuery, isBlocked
@@ -18,6 +20,8 @@ import {
  * copied when they are stored and when they are returned.
  */
 export class MemoryAuthStore implements AuthStore, ManagedAccounts, EmailProofs {
+  /** Keeps the sessions of the plugin. */
+  readonly sessions: StoredSessions = new MemorySessions()
   readonly #accounts = new MemoryAccounts()
   readonly #emailProofs = memoryEmailProofs(this.#accounts)
 

@@ -1,7 +1,7 @@
 import type { AuthorizationClaims } from '../claims.js'
 import type { UserExtras } from '../schema/extras.js'
 import { firstVouchers } from './accounts.js'
-import type { Block, Credential, Link, NewUser, User, UserChange } from './store.js'
+import type { Block, Credential, Link, NewUser, Standing, User, UserChange } from './store.js'
 
 /** A row of `svc_auth_users`, which is the same on every database. */
 export interface UserRow {
@@ -38,6 +38,11 @@ function blockOf ({ at, until, reason }: NonNullable<UserExtras['blocked']>): Bl
     ...(until !== undefined && { until: new Date(until) }),
     ...(reason !== undefined && { reason })
   }
+}
+
+/** Returns what a guard asks about the user with these notes. */
+export function standingIn ({ generation = 0, signed_out_at: signedOutAt = 0, ...notes }: UserExtras): Standing {
+  return { generation, signedOutAt, emailVerified: notes.email_verified === true }
 }
 
 /** Returns what a change notes in the column `extras`; null removes a note. */

@@ -123,7 +123,8 @@ function isDrizzlePostgres (target: unknown): target is PostgresDrizzle {
   return typeof target === 'object' && hasMethods(target, 'execute', 'refreshMaterializedView')
 }
 
-function isPostgresClient (target: unknown): target is Sql {
+/** Whether it is a client of the package postgres. */
+export function isPostgresClient (target: unknown): target is Sql {
   return typeof target === 'function' && hasMethods(target, 'unsafe', 'reserve')
 }
 

@@ -3,12 +3,15 @@ import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { assertCanSignIn, assertCanonical } from './accounts.js'
 import { notLoaded } from './driver.js'
 import { EMAIL_PROOF_METHODS, type EmailProof, type EmailProofs } from './email-proofs.js'
+import type { Endings, SharedEndings } from './endings.js'
+import { STORED_SESSION_METHODS, type StoredSessions } from './sessions.js'
 import type { SqlEngine } from './sql-engine.js'
 import { type SqlTarget, sqlTarget } from './sql-target.js'
 import {
   ACCOUNT_METHODS, type Accounts, type AuthStore, type LinkedIdentity, MANAGED_ACCOUNT_METHODS, type ManagedAccounts,
   type NewUser, type User
 } from './store.js'
+import type { SharedCounts, TryCounts } from './try-counts.js'
 
 /** What {@link SqlAuthStore} takes besides the database. */
 export interface SqlAuthStoreOptions {
@@ -22,7 +25,31 @@ export interface SqlAuthStoreOptions {
 /** An open database: what it does for the store, by capability. */
 interface OpenDatabase {
   readonly accounts: Accounts & ManagedAccounts & EmailProofs
+  readonly counts: TryCounts | null
+  readonly endings: Endings | null
+  readonly sessions: StoredSessions
   readonly close: () => void | Promise<void>
+}
+
+// The methods that the static block below defines.
+interface SqlSessions extends StoredSessions {}
+
+/** Passes each call on to the database. */
+class SqlSessions {
+  readonly #sessions: () => Promise<StoredSessions>
+
+  constructor (sessions: () => Promise<StoredSessions>) {
+    this.#sessions = sessions
+  }
+
+  static {
+    for (const name of STORED_SESSION_METHODS) {
+      this.prototype[name] = async function (this: SqlSessions, ...given: unknown[]) {
+        const sessions = await this.#sessions()
+        return Reflect.apply(sessions[name], sessions, given)
+      }
+    }
+  }
 }
 
 // The methods that the static block below defines.
@@ -40,7 +67,13 @@ export interface SqlAuthStore extends AuthStore, ManagedAccounts, EmailProofs {}
  * new SqlAuthStore(drizzle(pool))         // an existing engine
  * ```
  */
-export class SqlAuthStore implements AuthStore, ManagedAccounts, EmailProofs {
+export class SqlAuthStore implements AuthStore, ManagedAccounts, EmailProofs, SharedCounts, SharedEndings {
+  /** The counts of tries, which processes share on Postgres; null on SQLite. */
+  readonly counts: TryCounts | null
+  /** The endings of sessions, which processes share on Postgres; null on SQLite. */
+  readonly endings: Endings | null
+  /** Keeps the sessions of the plugin, in tables that are made when they are first used. */
+  readonly sessions: StoredSessions
   readonly #target: SqlTarget
   readonly #createTables: boolean
   readonly #opened = new Once(() => this.#open())
@@ -63,6 +96,9 @@ export class SqlAuthStore implements AuthStore, ManagedAccounts, EmailProofs {
     if (typeof createTables !== 'boolean') throw new OptionsError('createTables must be true or false')
     this.#target = sqlTarget(target)
     this.#createTables = createTables
+    this.counts = this.#target.dialect === 'postgres' ? this.#sharedCounts() : null
+    this.endings = this.#target.dialect === 'postgres' ? this.#sharedEndings() : null
+    this.sessions = new SqlSessions(async () => (await this.#database()).sessions)
   }
 
   // Each method passes its call on to the database; those that check something first are below.
@@ -107,6 +143,22 @@ export class SqlAuthStore implements AuthStore, ManagedAccounts, EmailProofs {
     // A database that could not be opened need not be closed; the query that opened it has reported
     // the failure.
     await this.#opened.attempt?.then(database => database.close(), () => {})
+  }
+
+  #sharedCounts (): TryCounts {
+    return {
+      count: async tries => {
+        const { counts } = await this.#database()
+        return counts === null ? null : counts.count(tries)
+      }
+    }
+  }
+
+  #sharedEndings (): Endings {
+    return {
+      record: async userId => (await this.#database()).endings?.record(userId),
+      follow: async listener => (await this.#database()).endings?.follow(listener)
+    }
   }
 
   async #database (): Promise<OpenDatabase> {

@@ -1,5 +1,7 @@
 import type { AuthStore } from '../store/store.js'
 import { claimsContract } from './store-contract/claims.js'
+import { countsContract } from './store-contract/counts.js'
+import { endingsContract } from './store-contract/endings.js'
 import { deletionContract } from './store-contract/deletion.js'
 import { emailProofsContract } from './store-contract/email-proofs.js'
 import { emailsContract } from './store-contract/emails.js'
@@ -56,5 +58,5 @@ export function authStoreContract (test: TestFunction, makeStore: MakeStore): vo
 
 const CONTRACTS = [
   usersContract, signInsContract, emailsContract, linksContract, deletionContract, claimsContract, valuesContract,
-  managedAccountsContract, emailProofsContract
+  managedAccountsContract, emailProofsContract, countsContract, endingsContract
 ]

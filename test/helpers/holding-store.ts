@@ -1,28 +1,19 @@
-import { MemoryAuthStore } from '../../lib/index.js'
+import type { AuthStore } from '../../lib/index.js'
 import { deferred } from './deferred.js'
 
-/** A store that holds the answer about one credential until the test lets it go. */
-export class HoldingStore extends MemoryAuthStore {
-  readonly read = deferred()
-  readonly goOn = deferred()
-  holds = false
-
-  async #hold<T> (answer: Promise<T>): Promise<T> {
+/** Makes a store hold the answer about one credential until the test lets it go. */
+export function holdAnswers (store: AuthStore) {
+  const held = { read: deferred(), goOn: deferred(), holds: false }
+  const hold = async <T>(answer: Promise<T>): Promise<T> => {
     const known = await answer
-    if (!this.holds) return known
-    this.holds = false
-    this.read.resolve()
-    await this.goOn.promise
+    if (!held.holds) return known
+    held.holds = false
+    held.read.resolve()
+    await held.goOn.promise
     return known
   }
-
-  override async findCredential (email: string): ReturnType<MemoryAuthStore['findCredential']> {
-    return this.#hold(super.findCredential(email))
-  }
-
-  override async refreshIdentity (
-    ...identity: Parameters<MemoryAuthStore['refreshIdentity']>
-  ): ReturnType<MemoryAuthStore['refreshIdentity']> {
-    return this.#hold(super.refreshIdentity(...identity))
-  }
+  const [findCredential, refreshIdentity] = [store.findCredential.bind(store), store.refreshIdentity.bind(store)]
+  store.findCredential = async email => hold(findCredential(email))
+  store.refreshIdentity = async (...identity) => hold(refreshIdentity(...identity))
+  return held
 }

@@ -1,13 +1,44 @@
-import type { SessionStore } from '@fastify/session'
-import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
+import type { Test } from 'tap'
+import { type AuthStore, MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
+import type { SessionOptions } from '../../lib/options.js'
+import { emptyDatabase } from './postgres.js'
 import { SlowSessionStore } from './slow-session-store.js'
 import { isThorough } from './thorough.js'
 
-/** What must hold, holds with the session store that is there by default and with one in another process. */
-export const SESSION_STORES: ReadonlyArray<readonly [name: string, create: () => SessionStore]> = [
-  ['the in-memory session store', () => new MemorySessionStore()],
-  ['a session store that serialises', () => new SlowSessionStore()]
+/** What the option `session.store` may be. */
+export type SessionStores = SessionOptions['store']
+
+/** What must hold, holds with the sessions that the store of users keeps, as by default, and with a session store of the application. */
+export const SESSION_STORES: ReadonlyArray<readonly [name: string, create: () => SessionStores]> = [
+  ['the sessions of the store', () => undefined],
+  ['a session store that serialises', () => new SlowSessionStore()],
+  ...(isThorough ? [['sessions in memory that were asked for', () => 'memory' as const] as const] : [])
 ]
 
-/** Both of them in `test:all`. `npm test` runs on the one that finds more mistakes, where sessions are not what is tested. */
-export const SOME_SESSION_STORES = isThorough ? SESSION_STORES : SESSION_STORES.slice(1)
+/** All of them in `test:all`. `npm test` runs on the default, where sessions are not what is tested. */
+export const SOME_SESSION_STORES = isThorough ? SESSION_STORES : SESSION_STORES.slice(0, 1)
+
+/** Where applications keep users and sessions together. */
+export interface Kept {
+  store: AuthStore
+  sessions: SessionStores
+}
+
+/** Each test has a database of its own, because several run side by side. */
+const DATABASES: Record<string, (t: Test) => Promise<Kept>> = {
+  'sessions in SQLite': async t => inDatabase(t, ':memory:'),
+  'sessions in Postgres': async t => inDatabase(t, await emptyDatabase(t))
+}
+
+/** What must hold for several applications on one store: in `test:all` with sessions in each database too. */
+export const SHARED_SESSIONS: ReadonlyArray<readonly [name: string, keep: (t: Test) => Promise<Kept>]> = [
+  ['the sessions of the store', async () => ({ store: new MemoryAuthStore(), sessions: undefined })],
+  ['a session store that serialises', async () => ({ store: new MemoryAuthStore(), sessions: new SlowSessionStore() })],
+  ...(isThorough ? Object.entries(DATABASES) : [])
+]
+
+function inDatabase (t: Test, target: string): Kept {
+  const store = new SqlAuthStore(target)
+  t.teardown(() => store.close())
+  return { store, sessions: undefined }
+}

@@ -1,11 +1,15 @@
 import type { SessionStore } from '@fastify/session'
 import type { FastifyInstance, Session } from 'fastify'
 import type { Test } from 'tap'
-import { type AuthPluginOptions, type AuthStore, type ExternalProvider, MemoryAuthStore } from '../../lib/index.js'
+import {
+  type AuthPluginOptions, type AuthStore, type ExternalProvider, MemoryAuthStore, type SignInOptions
+} from '../../lib/index.js'
+import { digestOf } from '../../lib/session/session-store.js'
+import { type FoundSession, type StoredSessions, keepsSessions } from '../../lib/store/sessions.js'
 import { SESSION_SECRET, localProvider, startApp } from './app.js'
 import type { Browser } from './browser.js'
 import { OwnProvider } from './own-provider.js'
-import { SlowSessionStore } from './slow-session-store.js'
+import type { Kept, SessionStores } from './session-stores.js'
 
 export const ADA = { email: 'ada@example.com', password: 'correct horse' }
 export const GRACE = { email: 'grace@example.com', password: 'a nanosecond of wire' }
@@ -17,8 +21,8 @@ export class ProvingProvider extends OwnProvider {
 
 /** What several applications share. */
 export interface Shared {
-  /** Default one that serialises. */
-  sessions?: SessionStore
+  /** Default the sessions of the store. */
+  sessions?: SessionStores
   /** Default one in memory. */
   store?: AuthStore
   /** Providers besides `a` and `proving`. */
@@ -27,13 +31,13 @@ export interface Shared {
 }
 
 /**
- * Starts two applications that share the store of users and the session store, as two processes do.
+ * Starts two applications that share the store of users and the sessions, as two processes do.
  * Each has guarded routes, the provider `a`, and `proving`, which proves when the user
  * authenticated.
  */
 export async function startTwoApps (
   t: Test,
-  { sessions = new SlowSessionStore(), store = new MemoryAuthStore(), providers = [], options }: Shared = {}
+  { sessions, store = new MemoryAuthStore(), providers = [], options }: Shared = {}
 ): Promise<[FastifyInstance, FastifyInstance]> {
   const start = async (): Promise<FastifyInstance> => startApp(t, {
     baseUrl: 'http://app.example',
@@ -65,8 +69,17 @@ function addGuardedRoutes (app: FastifyInstance): void {
   app.get('/authentication', async ({ authentication }) => ({ authentication }))
   app.get('/cart', async ({ session }) => ({ cart: Reflect.get(session, 'cart') ?? null }))
   app.post('/cart', async ({ session }) => Object.assign(session, { cart: 'apples' }).cart)
-  app.post<{ Params: { userId: string } }>('/sign-in/:userId', async request =>
-    auth.signIn(request, request.params.userId))
+  app.post('/long-cookie', async ({ session }) => {
+    session.cookie.maxAge = 90 * 24 * 60 * 60 * 1000
+    return {}
+  })
+  app.post<{ Params: { userId: string }, Body: SignInOptions | null }>('/sign-in/:userId', async request =>
+    auth.signIn(request, request.params.userId, request.body ?? {}))
+  app.post<{ Params: { userId: string } }>('/sign-in-alone/:userId', async request => {
+    await auth.signIn(request, request.params.userId)
+    await auth.signOutEverywhere(request.params.userId, { except: request })
+    return {}
+  })
   app.post<{ Body: { userId?: string } | null }>('/end-others', async request => {
     await auth.signOutEverywhere(request.body?.userId ?? auth.user(request).userId, { except: request })
     return {}
@@ -83,22 +96,31 @@ export function sessionIdOf ({ cookies }: Browser, name = 'svc_session'): string
   return id
 }
 
-/** What a session store holds under an id; null without an entry. */
-export async function stored (sessions: SessionStore, id: string): Promise<Session | null> {
+/** What is kept of a session; null without an entry, or when it has ended. */
+export async function stored ({ sessions, store }: Kept, id: string): Promise<Session | FoundSession | null> {
+  if (sessions === undefined) return rowsOf(store).find(digestOf(id), Date.now())
+  if (sessions === 'memory') throw new Error('these sessions are in no store that a test reaches')
   return new Promise((resolve, reject) => {
     sessions.get(id, (error, session) => { error ? reject(error) : resolve(session ?? null) })
   })
 }
 
-/** Changes the plugin's part of a browser's session in the store, as an attacker who can write there does. */
+/** The sessions that a store of users keeps. */
+export function rowsOf (store: AuthStore): StoredSessions {
+  if (!keepsSessions(store)) throw new Error('this store keeps no sessions')
+  return store.sessions
+}
+
+/** Changes the plugin's part of a browser's session in a session store, as an attacker who can write there does. */
 export async function editRecord (
   sessions: SessionStore,
   browser: Browser,
   edit: (record: Record<string, unknown>) => void
 ): Promise<void> {
   const id = sessionIdOf(browser)
-  const session = await stored(sessions, id)
-  if (session === null) throw new Error('there is no session')
+  const session = await new Promise<Session>((resolve, reject) => {
+    sessions.get(id, (error, session) => { session ? resolve(session) : reject(error ?? new Error('there is no session')) })
+  })
   edit(Object(session.svcAuth))
   await new Promise<void>((resolve, reject) => {
     sessions.set(id, session, error => { error ? reject(error) : resolve() })

@@ -13,6 +13,8 @@ export const STORES: Readonly<Record<'memory' | 'SQLite' | 'Postgres', (t: Test)
     const store = new SqlAuthStore(await client)
     await store.findUser({ email: 'nobody@example.com' }) // The tables are there.
     await (await client)`delete from svc_auth_users`
+    // The table is there when an earlier test counted tries.
+    await (await client)`do $$ begin if to_regclass('svc_auth_counts') is not null then delete from svc_auth_counts; end if; end $$`
     return closed(t, store)
   }
 }

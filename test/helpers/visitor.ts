@@ -61,5 +61,5 @@ export class Visitor {
 export interface Answer {
   status: number
   location: string
-  body: { code?: string, userId?: string, principal?: { userId: string } | null }
+  body: { code?: string, userId?: string, cart?: string | null, principal?: { userId: string } | null }
 }

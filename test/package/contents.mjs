@@ -4,11 +4,14 @@ import { join, relative } from 'node:path'
 /** What is written for the package, besides what is compiled and generated. */
 const PAGES = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
 
-/** The paths of all files that the package of a repository is to hold: a module and its types for each source, and what drizzle-kit made. */
+/**
+ * The paths of all files that the package of a repository is to hold: a module and its types for each source, and the migrations. The
+ * snapshots that drizzle-kit keeps beside them are of use here only.
+ */
 export async function expectedContents (root) {
   const sources = (await filesIn(root, 'lib')).map(source => source.replace(/^lib\//, 'dist/').replace(/\.[jt]s$/, ''))
   const migrations = await Promise.all(['drizzle/postgres', 'drizzle/sqlite'].map(folder => filesIn(root, folder)))
-  const generated = migrations.flat().filter(path => /\.(sql|json)$/.test(path))
+  const generated = migrations.flat().filter(path => path.endsWith('.sql') || path.endsWith('_journal.json'))
   return [...PAGES, ...sources.flatMap(name => [`${name}.js`, `${name}.d.ts`]), ...generated]
 }
 

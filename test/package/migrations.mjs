@@ -3,7 +3,8 @@ import { appendFile } from 'node:fs/promises'
 import SqliteDatabase from 'better-sqlite3'
 import postgres from 'postgres'
 
-const LIBRARY_TABLES = ['svc_auth_credentials', 'svc_auth_provider_links', 'svc_auth_users']
+/** The tables that each application needs; the store makes the others when they are first used. */
+const USERS_TABLES = ['svc_auth_credentials', 'svc_auth_provider_links', 'svc_auth_users']
 
 /** The application's migrations make the library's tables, beside one of its own that refers to them. */
 export async function checkSharedMigrations (project, database) {
@@ -15,7 +16,7 @@ export async function checkSharedMigrations (project, database) {
   assert.deepEqual(await database.tables(), [])
   await kit('migrate')
   await runApp()
-  assert.deepEqual(await database.tables(), ['notes', ...LIBRARY_TABLES])
+  assert.deepEqual(await database.tables(), ['notes', ...USERS_TABLES, ...database.otherTables].sort())
 
   assert.match(await kit('generate'), /No schema changes/)
   assert.match(await kit('check'), /Everything's fine/)
@@ -31,14 +32,15 @@ export async function checkOwnMigrations (project, database) {
   const journal = await database.journal()
   await project.run('node', ['../own-tables-app.js'], database.place)
   assert.deepEqual(await database.journal(), journal)
-  assert.deepEqual(await database.tables(), ['notes', ...LIBRARY_TABLES, 'svc_auth_migrations'].sort())
+  const ofStore = [...USERS_TABLES, ...database.usedTables, 'svc_auth_migrations']
+  assert.deepEqual(await database.tables(), ['notes', ...ofStore].sort())
 
   await appendFile(project.path('migrations', database.dialect, 'own-tables.ts'), database.anotherTable)
   assert.match(await kit('generate'), /Your SQL migration file/)
   await kit('migrate')
   assert.match(await kit('push'), /No changes detected/)
   assert.equal((await database.journal()).length, journal.length + 1)
-  assert.deepEqual(await database.tables(), ['notes', ...LIBRARY_TABLES, 'svc_auth_migrations', 'tags'].sort())
+  assert.deepEqual(await database.tables(), ['notes', ...ofStore, 'tags'].sort())
   assert.equal((await database.query('select * from svc_auth_users')).length, 1)
   console.log(`${database.dialect}: the application's migrations and the store's tables leave each other alone`)
 }
@@ -53,6 +55,8 @@ export function postgresDatabase (url) {
         await client.end()
       }
     }),
+    otherTables: ['svc_auth_counts', 'svc_auth_endings', 'svc_auth_pending', 'svc_auth_sessions'],
+    usedTables: ['svc_auth_counts', 'svc_auth_pending', 'svc_auth_sessions'],
     anotherTable: "export const tags = pgTable('tags', { name: text('name').primaryKey() })\n"
   }
 }
@@ -70,6 +74,8 @@ export function sqliteDatabase (file) {
         connection.close()
       }
     }),
+    otherTables: ['svc_auth_pending', 'svc_auth_sessions'],
+    usedTables: ['svc_auth_pending', 'svc_auth_sessions'],
     anotherTable: "export const tags = sqliteTable('tags', { name: text('name').primaryKey() })\n"
   }
 }

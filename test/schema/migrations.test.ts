@@ -2,8 +2,9 @@
  * The shipped .sql files against the schema: drizzle-kit only compares the schema with the snapshots beside them, and would not see that
  * one was edited by hand.
  */
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import SqliteDatabase, { type Database } from 'better-sqlite3'
+import Sqlite, { type Database } from 'better-sqlite3'
 import { getTableName } from 'drizzle-orm'
 import { drizzle as drizzleSqlite } from 'drizzle-orm/better-sqlite3'
 import { migrate as migrateSqlite } from 'drizzle-orm/better-sqlite3/migrator'
@@ -14,20 +15,32 @@ import { migrate as migratePostgres } from 'drizzle-orm/postgres-js/migrator'
 import { SQLiteSyncDialect, getTableConfig as sqliteConfig } from 'drizzle-orm/sqlite-core'
 import postgres, { type Sql } from 'postgres'
 import t, { type Test } from 'tap'
-import { MIGRATIONS as POSTGRES_MIGRATIONS } from '../../lib/store/postgres/migrations.js'
-import { MIGRATIONS as SQLITE_MIGRATIONS } from '../../lib/store/sqlite/migrations.js'
 import * as postgresSchema from '../../lib/schema/postgres.js'
 import * as sqliteSchema from '../../lib/schema/sqlite.js'
-import { SqlAuthStore } from '../../lib/store/sql.js'
+import { PostgresDatabase } from '../../lib/store/postgres/database.js'
+import { MIGRATIONS as POSTGRES_MIGRATIONS } from '../../lib/store/postgres/migrations.js'
+import { SqliteDatabase } from '../../lib/store/sqlite/database.js'
+import { MIGRATIONS as SQLITE_MIGRATIONS } from '../../lib/store/sqlite/migrations.js'
+import { TABLE_PARTS, type TablePart } from '../../lib/store/table-parts.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 
 /** What columns, keys and indexes a table has, as sentences of SQL, by the table's name. */
 type Tables = Record<string, string[]>
 
+const PARTS = Object.keys(TABLE_PARTS) as TablePart[]
+
 for (const [dialect, constants] of [['postgres', POSTGRES_MIGRATIONS], ['sqlite', SQLITE_MIGRATIONS]] as const) {
   t.test(`the constants that the store runs are the migrations in drizzle/${dialect}`, async t => {
     const files = readMigrationFiles({ migrationsFolder: migrations(dialect) })
-    t.strictSame(constants, files.map(({ hash, folderMillis, sql }) => ({ hash, folderMillis, sql })), 'if not: npm run migrations')
+    const { entries }: { entries: Array<{ tag: string }> } = JSON.parse(readFileSync(`${migrations(dialect)}/meta/_journal.json`, 'utf8'))
+    const written = files.map(({ hash, folderMillis, sql }, index) => ({ name: entries[index]?.tag, hash, folderMillis, sql }))
+    t.strictSame(constants, written, 'if not: npm run migrations')
+  })
+
+  t.test(`each migration for ${dialect} makes one part of the tables, after those that it may refer to`, async t => {
+    const inParts = Object.values(TABLE_PARTS).flatMap(({ migrations }) => migrations)
+    const names = constants.map(({ name }) => name)
+    t.strictSame(inParts.filter(name => names.includes(name)), names)
   })
 }
 
@@ -38,10 +51,20 @@ t.test('the migrations for Postgres make the tables of the schema', async t => {
 })
 t.test('the store on Postgres makes the tables of the schema, and one journal', async t => {
   const client = await onPostgres(t)
-  await new SqlAuthStore(client).findUser({ email: 'nobody@example.com' })
+  const database = new PostgresDatabase(drizzlePostgres(client), { createTables: true })
+  for (const part of PARTS) await database.with(part).run(async () => {})
   const { svc_auth_migrations: journal, ...tables } = await postgresTables(client)
   t.strictSame(tables, declaredForPostgres())
   t.ok(journal)
+})
+t.test('on Postgres counts are not logged, and pages have room for the next version of a row that changes often', async t => {
+  const client = await onPostgres(t)
+  await migratePostgres(drizzlePostgres(client), { migrationsFolder: migrations('postgres') })
+  const tables = await client`select relname, relpersistence, reloptions from pg_class where relname in ('svc_auth_counts', 'svc_auth_sessions') order by 1`
+  t.strictSame([...tables].map(row => ({ ...row })), [
+    { relname: 'svc_auth_counts', relpersistence: 'u', reloptions: ['fillfactor=70'] },
+    { relname: 'svc_auth_sessions', relpersistence: 'p', reloptions: ['fillfactor=85'] }
+  ])
 })
 t.test('the migrations for SQLite make the tables of the schema', async t => {
   const connection = inMemory(t)
@@ -52,7 +75,8 @@ t.test('the migrations for SQLite make the tables of the schema', async t => {
 })
 t.test('the store on SQLite makes the tables of the schema, and one journal', async t => {
   const connection = inMemory(t)
-  await new SqlAuthStore(connection).findUser({ email: 'nobody@example.com' })
+  const database = new SqliteDatabase(drizzleSqlite({ client: connection }), { createTables: true })
+  for (const part of PARTS) await database.with(part).write(() => {})
   const { svc_auth_migrations: journal, ...tables } = sqliteTables(connection)
   t.strictSame(tables, declaredForSqlite())
   t.ok(journal)
@@ -67,7 +91,7 @@ async function onPostgres (t: Test): Promise<Sql> {
   return client
 }
 function inMemory (t: Test): Database {
-  const connection = new SqliteDatabase(':memory:')
+  const connection = new Sqlite(':memory:')
   t.teardown(() => connection.close())
   return connection
 }

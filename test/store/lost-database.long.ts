@@ -10,7 +10,7 @@ import pg from 'pg'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import { AuthError, type NewUser, SqlAuthStore, type SqlAuthStoreOptions } from '../../lib/index.js'
-import { localProvider, startApp } from '../helpers/app.js'
+import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { selfSigned } from '../helpers/certificate.js'
 import { emptyDatabase, startPostgres } from '../helpers/postgres.js'
@@ -55,7 +55,7 @@ t.test('an application survives the end of its Postgres', { buffered: true }, as
     t.match(await app.get('/private'), { status: 200 })
   })
 
-  await t.test('when Postgres is stopped, sign-ins and guards are unavailable until it is back, other routes go on', async t => {
+  await t.test('when Postgres is stopped, sign-ins and guards are unavailable until it is back, visitors without a session go on', async t => {
     const { body: { token } } = await app.post('/auth/local/token', {}) as { body: { token: string } }
     await server.stop()
 
@@ -65,7 +65,8 @@ t.test('an application survives the end of its Postgres', { buffered: true }, as
     await isRefused(t, app.post('/auth/local/verify-token', { token }))
     t.match(await app.get('/private'), { status: 503, body: { code: 'unavailable' } })
     t.match(await app.get('/api', { authorization: `Bearer ${token}` }), { status: 503, body: { code: 'unavailable' } })
-    t.match(await app.get('/public'), { status: 200 })
+    t.match(await app.get('/public'), { status: 503, body: { code: 'unavailable' } }, 'the session cannot be read')
+    t.match(await app.get('/public', { cookie: '' }), { status: 200 })
 
     await server.start()
     t.match(await app.get('/private'), { status: 200, body: { claims: { email: ADA.email } } })
@@ -497,7 +498,9 @@ function newUser (): NewUser {
 async function startLogged (t: Test, target: string) {
   const logged: string[] = []
   const store = new SqlAuthStore(target)
-  const app = await startApp(t, { local: localProvider(), store }, { logger: { stream: { write: (line: string) => { logged.push(line) } } } })
+  // Without the users alone: test/security/failures.test.ts has what fails where the database keeps the sessions too.
+  const session = { secret: SESSION_SECRET, store: 'memory' as const }
+  const app = await startApp(t, { local: localProvider(), store, session }, { logger: { stream: { write: (line: string) => { logged.push(line) } } } })
   return { app, logged }
 }
 

@@ -14,17 +14,32 @@ const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const NOBODY = {
   email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'dev', subject: '1', claims: { sub: '1' } }
 }
+
+/** What is asked for each of the requests; limits count the tries of each request in one step. */
+const ASKS: Record<string, readonly string[]> = {
+  'by the start of a sign-in at a provider': ['tries', 'the pending sign-in'],
+  'by a sign-in at a provider': [
+    'tries', 'the pending sign-in',
+    'no session', 'a visitor', 'tries', 'the pending sign-in is taken', 'the user', 'the session'
+  ],
+  'by a sign-in with a password': ['tries', 'the credential', 'the session'],
+  'by a sign-in with a password in the session of a user': ['the session', 'tries', 'the credential', 'the new session'],
+  'by a guard': ['the session and its user'],
+  'by a page that writes into the session': ['the session', 'the data'],
+  'by a sign-out': ['the session', 'its end']
+}
 const BOB = { subject: 'bob', email: 'bob@example.com' }
 
-t.test('an operation with prepared statements asks Postgres once', async t => {
+t.test('a request asks Postgres for each of its steps once, by prepared statements', async t => {
   const proxy = await startProxy(t, await emptyDatabase(t))
-  const requests = await requestsTo(t, new SqlAuthStore(proxy.url))
+  const requests = await requestsTo(t, new SqlAuthStore(`${proxy.url}?max=1`))
 
   for (const [name, request] of Object.entries(requests)) {
     t.test(name, async t => {
       await request()
 
-      t.strictSame(await messagesOf(proxy, request), ['Bind', 'Execute', 'Sync'])
+      const once = ['Bind', 'Execute', 'Sync']
+      t.strictSame(await messagesOf(proxy, request), (ASKS[name] ?? []).flatMap(() => once))
     })
   }
 })
@@ -113,7 +128,9 @@ t.test('Drizzle builds no statement while requests are answered', async t => {
   const client = postgres(await emptyDatabase(t), { onnotice: () => {} })
   t.teardown(() => client.end())
   const db = drizzle(client)
-  const requests = await requestsTo(t, new SqlAuthStore(db))
+  // What a save changes differs from page to page.
+  const { 'by a page that writes into the session': _, ...requests } = await requestsTo(t, new SqlAuthStore(db))
+  for (const request of Object.values(requests)) await request()
   const built = (['select', 'insert', 'update', 'delete', 'with'] as const).map(name => t.capture(db, name, db[name]))
 
   for (const request of Object.values(requests)) await request()
@@ -125,6 +142,7 @@ t.test('Drizzle builds no statement while requests are answered', async t => {
 async function requestsTo (t: Test, store: SqlAuthStore): Promise<Record<string, () => Promise<void>>> {
   const app = await startApp(t, { baseUrl: 'http://localhost:3000', providers: [new OwnProvider('dev')], local: localProvider(), store }, {}, app => {
     app.get('/guarded', { preHandler: app.auth.requireUser }, async () => 'welcome')
+    app.post('/visits', async ({ session }) => Object.assign(session, { visit: randomUUID() }).visit)
   })
   const browser = new Browser(app)
   const letIn = ({ statusCode, headers: { location } }: LightMyRequestResponse): void => {
@@ -132,10 +150,16 @@ async function requestsTo (t: Test, store: SqlAuthStore): Promise<Record<string,
   }
   letIn(await browser.post('/auth/local/register', ADA))
   letIn(await signInAt(new Browser(app), 'dev', BOB))
+  const signedIn = [new Browser(app), new Browser(app), new Browser(app)]
+  for (const browser of signedIn) letIn(await browser.post('/auth/local/login', ADA))
   return {
+    'by the start of a sign-in at a provider': async () => { letIn(await new Browser(app).get('/auth/dev/login')) },
     'by a sign-in at a provider': async () => { letIn(await signInAt(new Browser(app), 'dev', BOB)) },
     'by a sign-in with a password': async () => { letIn(await new Browser(app).post('/auth/local/login', ADA)) },
-    'by a guard': async () => { letIn(await browser.get('/guarded')) }
+    'by a sign-in with a password in the session of a user': async () => { letIn(await browser.post('/auth/local/login', ADA)) },
+    'by a guard': async () => { letIn(await browser.get('/guarded')) },
+    'by a page that writes into the session': async () => { letIn(await browser.post('/visits')) },
+    'by a sign-out': async () => { letIn(await signedIn.pop()?.post('/auth/logout') ?? await browser.get('/missing')) }
   }
 }
 

@@ -3,6 +3,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { MemoryAuthStore } from '../../lib/index.js'
 import { type TestFunction, authStoreContract } from '../../lib/testing.js'
+import { MemoryCounts } from '../helpers/memory-counts.js'
 
 /** Runs the contract on stores, and returns the names of the tests that failed and how many passed. */
 async function run (makeStore: Parameters<typeof authStoreContract>[1]): Promise<{ failed: string[], passed: number }> {
@@ -46,6 +47,28 @@ t.test("stores that do not see each other's data fail", async t => {
   const { failed } = await run(() => ({ store: new MemoryAuthStore(), twin: new MemoryAuthStore() }))
 
   t.ok(failed.includes('a new user is found by id, by e-mail and by link'))
+})
+
+t.test('counts that both stores share keep the contract, and counts of each store fail', async t => {
+  const stores = (counts: MemoryCounts, countsOfTwin: MemoryCounts) => {
+    const store = new MemoryAuthStore()
+    return { store: Object.assign(store, { counts }), twin: Object.assign(new MemoryAuthStore(), { counts: countsOfTwin }) }
+  }
+  const ofCounts = async (makeStore: Parameters<typeof run>[0]): Promise<string[]> => {
+    return (await run(makeStore)).failed.filter(name => name.includes('limit'))
+  }
+
+  const shared = await ofCounts(() => {
+    const counts = new MemoryCounts()
+    return stores(counts, counts)
+  })
+  const own = await ofCounts(() => stores(new MemoryCounts(), new MemoryCounts()))
+
+  t.strictSame(shared, [])
+  t.strictSame(own, [
+    'of many tries at once as many are within a limit as it allows',
+    'a try beyond a limit hears for how long, and is not counted by those after it'
+  ])
 })
 
 t.test('each store is closed once a test, whether it passed or failed', async t => {

@@ -7,6 +7,7 @@ import { credentialOf, extrasOf, userOf } from '../rows.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { Accounts, LinkedIdentity } from '../store.js'
 import type { PostgresDatabase } from './database.js'
+import { type PostgresEndings, recordedEnding } from './endings.js'
 import { causeOf, isForeignKeyViolation, isUniqueViolation } from './failures.js'
 import {
   ENDED_SESSIONS, GENERATION, IS_CONFIRMED, UNNAMED, USER_ID, VOUCHERS, byCodePoints, given, isLink, isNewUser, isUser,
@@ -21,7 +22,7 @@ import {
  * An operation that changes a user or their links locks the user's row first: concurrent operations
  * then wait for each other instead of deadlocking.
  */
-export function postgresAccounts (database: PostgresDatabase): Accounts {
+export function postgresAccounts (database: PostgresDatabase, endings: PostgresEndings): Accounts {
   return {
     findUser: findUser(database),
     links: links(database),
@@ -29,7 +30,7 @@ export function postgresAccounts (database: PostgresDatabase): Accounts {
     refreshIdentity: refreshIdentity(database),
     createUser: createUser(database),
     addLink: addLink(database),
-    removeLink: removeLink(database),
+    removeLink: removeLink(database, endings),
     deleteUser: deleteUser(database),
     admitUser: admitUser(database),
     deleteNewUser: deleteNewUser(database),
@@ -185,8 +186,7 @@ function addLink (database: PostgresDatabase): Accounts['addLink'] {
   }
 }
 
-function removeLink (database: PostgresDatabase): Accounts['removeLink'] {
-  const { db } = database
+function removeLink ({ db }: PostgresDatabase, endings: PostgresEndings): Accounts['removeLink'] {
   // Locked rows are counted as they are after the wait: of two removals at once, the second sees
   // what the first has left.
   const owner = db.$with('owner').as(db.select({ userId: users.userId }).from(users).where(isUser).for('no key update'))
@@ -207,13 +207,15 @@ function removeLink (database: PostgresDatabase): Accounts['removeLink'] {
     )))
   const voucher = db.$with('voucher').as(db.update(users)
     .set({ extras: sql`${vouchedBy(OTHER_VOUCHERS)} || ${ENDED_SESSIONS}` })
-    .where(and(isUser, sql`exists (${db.select({ one: sql`1` }).from(removed)})`)))
-  const remove = db.with(owner, before, removed, password, voucher).select().from(before)
+    .where(and(isUser, sql`exists (${db.select({ one: sql`1` }).from(removed)})`))
+    .returning({ userId: users.userId }))
+  const ending = recordedEnding(db, sql`${voucher}`)
+  const remove = db.with(owner, before, removed, password, voucher, ending).select().from(before)
     .orderBy(byCodePoints(before.provider))
     .prepare(UNNAMED)
 
   return async (userId, provider) => {
-    const links = await database.run(() => remove.execute({ userId, provider, now: secondsNow() }))
+    const links = await endings.run(ending => remove.execute({ userId, provider, now: secondsNow(), ...ending }))
     return linksWithout(links, provider)
   }
 }

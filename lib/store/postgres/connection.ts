@@ -31,6 +31,15 @@ interface Address {
   readonly path: string | false
 }
 
+interface ConnectionOptions {
+  /** Whether the server is asked to limit the time of statements. */
+  hasTimeLimit: boolean
+  /** Called with the payload of each notification. */
+  notified?: (payload: string) => void
+  /** Called when the connection is lost, or could not be made. */
+  closed?: () => void
+}
+
 /**
  * One connection: a client of the driver with a pool of one. After a failure it must be dropped:
  * the driver would connect again, but with leftovers of the failed statement, by which the next one
@@ -49,12 +58,17 @@ export class Connection {
   #failure: Error | undefined
   #givenUp = Promise.withResolvers<never>()
 
-  constructor (driver: typeof postgres, url: string, { hasTimeLimit }: { hasTimeLimit: boolean }) {
+  constructor (driver: typeof postgres, url: string, { hasTimeLimit, notified, closed }: ConnectionOptions) {
     this.hasTimeLimit = hasTimeLimit
     this.#addresses = addressesIn(url)
     const timeLimit = hasTimeLimit && { statement_timeout: STATEMENT_TIMEOUT_MS }
-    const connection = { application_name: APPLICATION_NAME, ...timeLimit }
-    const options = { ...OPTIONS, connection, socket: (address: Address) => this.#connect(address) }
+    const options = {
+      ...OPTIONS,
+      connection: { application_name: APPLICATION_NAME, ...timeLimit },
+      socket: (address: Address) => this.#connect(address),
+      ...(notified && { onnotify: (_channel: string, payload: string) => { notified(payload) } }),
+      ...(closed && { onclose: closed })
+    }
     this.#client = driver(url, options)
   }
 

@@ -2,24 +2,46 @@ import { PATIENCE_MS, inTime } from '../../base/in-time.js'
 import { Once } from '../../base/once.js'
 import { AuthError } from '../../errors.js'
 import type { PostgresDrizzle } from '../sql-target.js'
+import type { TablePart } from '../table-parts.js'
 import { isDisturbance, storeFailure } from './failures.js'
 import { createPostgresTables } from './tables.js'
 
 const MAX_ATTEMPTS = 5
 
-/** A Postgres database with the tables of the store. */
+interface PostgresDatabaseOptions {
+  createTables: boolean
+  /** Builds short statements that wait for no lock, where there is a faster way for them. */
+  reads?: PostgresDrizzle | undefined
+}
+
+/** A Postgres database with tables of the store. */
 export class PostgresDatabase {
   /** Builds statements. */
   readonly db: PostgresDrizzle
   /** Builds short statements that wait for no lock. */
   readonly reads: PostgresDrizzle
+  readonly #createTables: boolean
   readonly #tables: Once<void>
 
-  constructor (db: PostgresDrizzle, reads: PostgresDrizzle, { createTables }: { createTables: boolean }) {
+  constructor (db: PostgresDrizzle, { createTables, reads = db }: PostgresDatabaseOptions, tables?: Once<void>) {
     this.db = db
     this.reads = reads
-    this.#tables = new Once(async () => {
-      if (createTables) await inTime(PATIENCE_MS, undisturbed(() => createPostgresTables(db)), 'Postgres')
+    this.#createTables = createTables
+    this.#tables = tables ?? this.#tablesOf('users')
+  }
+
+  /** Returns the database with a further part of the tables. */
+  with (part: TablePart): PostgresDatabase {
+    const { db, reads } = this
+    const ofPart = this.#tablesOf(part)
+    const tables = new Once(() => this.#tables.done().then(() => ofPart.done()))
+    return new PostgresDatabase(db, { createTables: this.#createTables, reads }, tables)
+  }
+
+  #tablesOf (part: TablePart): Once<void> {
+    return new Once(async () => {
+      if (!this.#createTables) return
+      await inTime(PATIENCE_MS, undisturbed(() => createPostgresTables(this.db, part)), 'Postgres')
     })
   }
 

@@ -8,6 +8,7 @@ import { userOf } from '../rows.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import { unlessInUse } from './accounts.js'
 import type { PostgresDatabase } from './database.js'
+import { type PostgresEndings, recordedEnding } from './endings.js'
 import { overtaken } from './failures.js'
 import {
   AND_CONFIRMATION, CONFIRMATION, ENDED_SESSIONS, GENERATION, IS_CONFIRMED, IS_VERIFIED, UNNAMED, USER_ID,
@@ -15,12 +16,12 @@ import {
 } from './statements.js'
 
 /** Redeems e-mailed links on Postgres, like `postgresAccounts`: each operation is one statement. */
-export function postgresEmailProofs (database: PostgresDatabase): EmailProofs {
+export function postgresEmailProofs (database: PostgresDatabase, endings: PostgresEndings): EmailProofs {
   return {
     verifyEmail: verifyEmail(database),
-    resetPassword: resetPassword(database),
-    changeEmail: changeEmail(database),
-    disownEmail: disownEmail(database)
+    resetPassword: resetPassword(database, endings),
+    changeEmail: changeEmail(database, endings),
+    disownEmail: disownEmail(database, endings)
   }
 }
 
@@ -60,8 +61,7 @@ function verifyEmail (database: PostgresDatabase): EmailProofs['verifyEmail'] {
   }
 }
 
-function resetPassword (database: PostgresDatabase): EmailProofs['resetPassword'] {
-  const { db } = database
+function resetPassword ({ db }: PostgresDatabase, endings: PostgresEndings): EmailProofs['resetPassword'] {
   const seen = seenVersion(db)
   const owner = db.$with('owner')
     .as(db.select({
@@ -98,7 +98,8 @@ function resetPassword (database: PostgresDatabase): EmailProofs['resetPassword'
     .from(due)
     .where(eq(users.userId, due.userId))
     .returning(getTableColumns(users)))
-  const reset = db.with(seen, owner, due, removed, link, set, user)
+  const ending = recordedEnding(db, sql`${user}`)
+  const reset = db.with(seen, owner, due, removed, link, set, user, ending)
     .select({
       isSeen: isTrue(owner.isSeen),
       wasVerified: isTrue(owner.wasVerified),
@@ -112,8 +113,10 @@ function resetPassword (database: PostgresDatabase): EmailProofs['resetPassword'
     .prepare(UNNAMED)
 
   return async (proof, passwordHash) => {
-    const rows = await database.run(async () => {
-      const rows = await reset.execute({ ...proof, passwordHash, now: secondsNow(), milliseconds: Date.now() })
+    const rows = await endings.run(async ending => {
+      const rows = await reset.execute({
+        ...proof, passwordHash, now: secondsNow(), milliseconds: Date.now(), ...ending
+      })
       if (rows[0]?.isSeen === false) throw overtaken()
       return rows
     })
@@ -124,8 +127,7 @@ function resetPassword (database: PostgresDatabase): EmailProofs['resetPassword'
   }
 }
 
-function changeEmail (database: PostgresDatabase): EmailProofs['changeEmail'] {
-  const { db } = database
+function changeEmail ({ db }: PostgresDatabase, endings: PostgresEndings): EmailProofs['changeEmail'] {
   const owner = db.$with('owner')
     .as(db.select({ userId: users.userId }).from(users).where(isProven).for('no key update'))
   const other = alias(users, 'other_user')
@@ -141,20 +143,20 @@ function changeEmail (database: PostgresDatabase): EmailProofs['changeEmail'] {
     .from(due)
     .where(eq(users.userId, due.userId))
     .returning(getTableColumns(users)))
-  const change = db.with(owner, due, link, user).select({ user: user._.selectedFields }).from(owner)
+  const ending = recordedEnding(db, sql`${user}`)
+  const change = db.with(owner, due, link, user, ending).select({ user: user._.selectedFields }).from(owner)
     .leftJoin(user, sql`true`)
     .prepare(UNNAMED)
 
   return async (proof, to) => {
-    const [row] = await database.run(() => change.execute({ ...proof, to, now: secondsNow() }))
+    const [row] = await endings.run(ending => change.execute({ ...proof, to, now: secondsNow(), ...ending }))
     if (row === undefined) return null
     if (!row.user) throw new AuthError('exists')
     return userOf(row.user)
   }
 }
 
-function disownEmail (database: PostgresDatabase): EmailProofs['disownEmail'] {
-  const { db } = database
+function disownEmail ({ db }: PostgresDatabase, endings: PostgresEndings): EmailProofs['disownEmail'] {
   const seen = seenVersion(db)
   const isLinkAtAddress = and(isLocal, eq(providerLinks.subject, EMAIL))
   const others = db.select({ one: sql`1` }).from(providerLinks).where(and(isLinkOfUser, sql`not (${isLinkAtAddress})`))
@@ -178,14 +180,15 @@ function disownEmail (database: PostgresDatabase): EmailProofs['disownEmail'] {
     .set({ email: null, extras: sql`${users.extras} || ${ENDED_SESSIONS}` })
     .from(linked)
     .where(eq(users.userId, linked.userId)))
-  const disown = db.with(seen, owner, alone, linked, deleted, link, password, freed)
+  const ending = recordedEnding(db, sql`${owner} where ${owner.isSeen}`)
+  const disown = db.with(seen, owner, alone, linked, deleted, link, password, freed, ending)
     .select({ isSeen: isTrue(owner.isSeen), isAlone: isTrue(owner.isAlone) })
     .from(owner)
     .prepare(UNNAMED)
 
   return async proof => {
-    const [row] = await database.run(async () => {
-      const rows = await unlessInUse(disown.execute({ ...proof, now: secondsNow() }))
+    const [row] = await endings.run(async ending => {
+      const rows = await unlessInUse(disown.execute({ ...proof, now: secondsNow(), ...ending }))
       if (rows[0]?.isSeen === false) throw overtaken()
       return rows
     })

@@ -1,42 +1,35 @@
-import { and, eq, exists, getTableColumns, gt, inArray, isNotNull, not, notExists, or, sql } from 'drizzle-orm'
+import {
+  type SQL, and, eq, exists, getTableColumns, gt, inArray, isNotNull, not, notExists, or, sql
+} from 'drizzle-orm'
 import { AuthError } from '../../errors.js'
 import { credentials, providerLinks, users } from '../../schema/postgres.js'
 import { OWN_PROVIDERS, endOfPrefix, secondsNow } from '../accounts.js'
-import { notesOfChange, userOf } from '../rows.js'
+import { notesOfChange, standingIn, userOf } from '../rows.js'
 import type { ManagedAccounts } from '../store.js'
 import type { PostgresDatabase } from './database.js'
-import {
-  ENDED_SESSIONS, GENERATION, IS_CONFIRMED, IS_VERIFIED, UNNAMED, given, isBlocked, isTrue, isUser, json
-} from './statements.js'
+import { type PostgresEndings, recordedEnding } from './endings.js'
+import { ENDED_SESSIONS, IS_CONFIRMED, UNNAMED, given, isBlocked, isUser, json } from './statements.js'
 
 /** Manages accounts on Postgres, like `postgresAccounts`: each operation is one statement. */
-export function postgresManagedAccounts (database: PostgresDatabase): ManagedAccounts {
+export function postgresManagedAccounts (database: PostgresDatabase, endings: PostgresEndings): ManagedAccounts {
   return {
     standing: standing(database),
-    changeUser: changeUser(database),
-    setPassword: setPassword(database),
+    changeUser: changeUser(database, endings),
+    setPassword: setPassword(database, endings),
     users: listUsers(database)
   }
 }
 
 function standing (database: PostgresDatabase): ManagedAccounts['standing'] {
-  const ofUser = database.reads
-    .select({
-      generation: GENERATION.mapWith(Number),
-      signedOutAt: sql`coalesce((${users.extras} ->> 'signed_out_at')::bigint, 0)`.mapWith(Number),
-      emailVerified: isTrue(IS_VERIFIED)
-    })
-    .from(users)
-    .where(isUser)
-    .prepare(UNNAMED)
+  const ofUser = database.reads.select({ extras: users.extras }).from(users).where(isUser).prepare(UNNAMED)
 
   return async userId => {
-    const [row] = await database.run(() => ofUser.execute({ userId }))
-    return row ?? null
+    const [user] = await database.run(() => ofUser.execute({ userId }))
+    return user === undefined ? null : standingIn(user.extras)
   }
 }
 
-function changeUser (database: PostgresDatabase): ManagedAccounts['changeUser'] {
+function changeUser (database: PostgresDatabase, endings: PostgresEndings): ManagedAccounts['changeUser'] {
   const { db } = database
   const isNamed = sql`${given('isNamed')}::boolean`
   const name = sql`${given('name')}::text`
@@ -47,30 +40,33 @@ function changeUser (database: PostgresDatabase): ManagedAccounts['changeUser'] 
     .where(and(
       eq(providerLinks.userId, owner.userId), inArray(providerLinks.provider, [...OWN_PROVIDERS]), isNamed
     )))
-  const ended = sql`case when ${given('endSessions')}::boolean then ${ENDED_SESSIONS} else '{}' end`
-  const change = db.with(owner, ownLinks).update(users)
+  const extras = sql`${users.extras} || ${json('notes')}`
+  const changed = (extras: SQL) => db.$with('changed').as(db.update(users)
     .set({
       name: sql`case when ${isNamed} then ${name} else ${users.name} end`,
-      extras: sql`jsonb_strip_nulls(${users.extras} || ${json('notes')} || ${ended})`
+      extras: sql`jsonb_strip_nulls(${extras})`
     })
     .from(owner)
     .where(eq(users.userId, owner.userId))
-    .returning(getTableColumns(users))
-    .prepare(UNNAMED)
+    .returning(getTableColumns(users)))
+  const user = changed(extras)
+  const change = db.with(owner, ownLinks, user).select().from(user).prepare(UNNAMED)
+  const signedOut = changed(sql`${extras} || ${ENDED_SESSIONS}`)
+  const ending = recordedEnding(db, sql`${signedOut}`)
+  const end = db.with(owner, ownLinks, signedOut, ending).select().from(signedOut).prepare(UNNAMED)
 
   return async (userId, changes) => {
-    const { name = null, endSessions = false } = changes
-    const isNamed = changes.name !== undefined
-    const notes = notesOfChange(changes)
-    const [row] = await database.run(() => change.execute({
-      userId, isNamed, name, endSessions, notes, now: secondsNow()
-    }))
+    const { name = null } = changes
+    const values = { userId, isNamed: changes.name !== undefined, name, notes: notesOfChange(changes) }
+    const [row] = changes.endSessions
+      ? await endings.run(ending => end.execute({ ...values, now: secondsNow(), ...ending }))
+      : await database.run(() => change.execute(values))
     if (row === undefined) throw new AuthError('unknown_user')
     return userOf(row)
   }
 }
 
-function setPassword (database: PostgresDatabase): ManagedAccounts['setPassword'] {
+function setPassword (database: PostgresDatabase, endings: PostgresEndings): ManagedAccounts['setPassword'] {
   const { db } = database
   const current = sql`${given('current')}::text`
   const owner = db.$with('owner')
@@ -115,17 +111,18 @@ function setPassword (database: PostgresDatabase): ManagedAccounts['setPassword'
       setWhere: sql`${isAny} or ${credentials.pwHash} = ${current}`
     })
     .returning({ userId: credentials.userId }))
-  const replace = db.with(owner, held, before, made, set).update(users)
+  const user = db.$with('changed').as(db.update(users)
     .set({ extras: sql`${users.extras} || ${ENDED_SESSIONS}` })
     .from(set)
     .where(eq(users.userId, set.userId))
-    .returning(getTableColumns(users))
-    .prepare(UNNAMED)
+    .returning(getTableColumns(users)))
+  const ending = recordedEnding(db, sql`${user}`)
+  const replace = db.with(owner, held, before, made, set, user, ending).select().from(user).prepare(UNNAMED)
   const known = db.select({ userId: users.userId }).from(users).where(isUser).prepare(UNNAMED)
 
   return async (userId, { passwordHash, current }) => {
-    const [row] = await database.run(() => replace.execute({
-      userId, passwordHash, isAny: current === undefined, current: current ?? null, now: secondsNow()
+    const [row] = await endings.run(ending => replace.execute({
+      userId, passwordHash, isAny: current === undefined, current: current ?? null, now: secondsNow(), ...ending
     }))
     if (row !== undefined) return userOf(row)
     const users = await database.run(() => known.execute({ userId }))

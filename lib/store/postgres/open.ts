@@ -2,12 +2,16 @@ import { drizzle } from 'drizzle-orm/pg-proxy'
 import type { Sql } from 'postgres'
 import { ODD_NAME, assertEscapes } from '../drizzle.js'
 import { notLoaded } from '../driver.js'
-import type { PostgresDrizzle, PostgresTarget } from '../sql-target.js'
+import { type PostgresDrizzle, type PostgresTarget, isPostgresClient } from '../sql-target.js'
 import { postgresAccounts } from './accounts.js'
+import { postgresCounts } from './counts.js'
 import { PostgresDatabase } from './database.js'
 import { postgresEmailProofs } from './email-proofs.js'
+import { PostgresEndings } from './endings.js'
 import { postgresManagedAccounts } from './managed-accounts.js'
+import { type OpenNotifications, notificationsAt, notificationsOf } from './notifications.js'
 import { Pool } from './pool.js'
+import { postgresSessions } from './sessions.js'
 
 /** The type of a literal: the server infers it, and the client has no serializer for it. */
 const UNKNOWN = 705
@@ -17,18 +21,32 @@ const UNKNOWN = 705
  * application closes.
  */
 export async function openPostgres (target: PostgresTarget, options: { createTables: boolean }) {
-  const { db, reads = db, close } = await connected(target)
-  const database = new PostgresDatabase(db, reads, options)
+  const { db, reads, notifications, close } = await connected(target)
+  const database = new PostgresDatabase(db, { ...options, reads })
+  const endings = new PostgresEndings(database, notifications)
   const accounts = {
-    ...postgresAccounts(database), ...postgresManagedAccounts(database), ...postgresEmailProofs(database)
+    ...postgresAccounts(database, endings),
+    ...postgresManagedAccounts(database, endings),
+    ...postgresEmailProofs(database, endings)
   }
-  return { accounts, close }
+  return {
+    accounts,
+    counts: postgresCounts(database),
+    endings,
+    sessions: postgresSessions(database.with('sessions'), endings),
+    close: () => {
+      endings.close()
+      return close()
+    }
+  }
 }
 
 interface Connected {
   db: PostgresDrizzle
   /** Where there is a faster way for short statements that wait for no lock. */
   reads?: PostgresDrizzle
+  /** Null where the engine does not pass them on. */
+  notifications: OpenNotifications | null
   close: () => Promise<void>
 }
 
@@ -36,15 +54,27 @@ async function connected (target: PostgresTarget): Promise<Connected> {
   const leaveOpen = async (): Promise<void> => {}
   if ('db' in target) {
     assertEscapes(target.db.select().from(ODD_NAME).toSQL().sql)
-    return { db: target.db, close: leaveOpen }
+    const client = '$client' in target.db ? target.db.$client : null
+    return {
+      db: target.db,
+      notifications: isPostgresClient(client) ? notificationsOf(client) : null,
+      close: leaveOpen
+    }
   }
-  if ('client' in target) return { db: drizzleOn(statement => statement(target.client)), close: leaveOpen }
+  if ('client' in target) {
+    return {
+      db: drizzleOn(statement => statement(target.client)),
+      notifications: notificationsOf(target.client),
+      close: leaveOpen
+    }
+  }
 
   const { default: driver } = await import('postgres').catch(notLoaded('postgres'))
   const pool = new Pool(driver, target.url)
   return {
     db: drizzleOn(statement => pool.run(statement)),
     reads: drizzleOn(statement => pool.read(statement)),
+    notifications: notificationsAt(driver, target.url),
     close: () => pool.close()
   }
 }

@@ -27,6 +27,11 @@ export function json (name: string): SQL {
   return sql`${sql.param(given(name), { mapToDriverValue: JSON.stringify })}::text::jsonb`
 }
 
+/** JSON that may be absent. */
+export function jsonOrNull (name: string): SQL {
+  return sql`nullif(${json(name)}, 'null')`
+}
+
 /** A boolean that is read as one: drivers differ in what they make of the type. */
 export function isTrue (value: SQLWrapper): SQL<boolean> {
   return sql`(${value})::int`.mapWith(value => Number(value) === 1)
@@ -55,6 +60,9 @@ export function vouchedBy (vouchers: SQL): SQL {
   const changes = sql`'email_verified', ${vouchers} <> '[]', 'email_verified_by', ${vouchers}`
   return sql`${users.extras} || jsonb_build_object(${changes})`
 }
+
+/** Milliseconds since the epoch, by the one clock that all processes share. */
+export const NOW = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`
 
 const BLOCK = sql`${users.extras} -> 'blocked'`
 

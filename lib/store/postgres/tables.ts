@@ -1,16 +1,18 @@
 import { sql } from 'drizzle-orm'
 import { MIGRATIONS } from './migrations.js'
 import type { PostgresDrizzle } from '../sql-target.js'
+import { TABLE_PARTS, type TablePart, missingPart } from '../table-parts.js'
 
 /** A number that other software is unlikely to lock. */
 const LOCK = 7_320_118_454
 
 /**
- * Brings the tables up to date with the migrations of this package. It is one statement, which is a
- * transaction on every driver; processes that start together take turns at its lock. Tables that
- * the application's own migrations made are left as they are.
+ * Brings a part of the tables up to date with the migrations of this package. It is one statement,
+ * which is a transaction on every driver; processes that start together take turns at its lock.
+ * Tables that the application's own migrations made are left as they are.
  */
-export async function createPostgresTables (db: PostgresDrizzle): Promise<void> {
+export async function createPostgresTables (db: PostgresDrizzle, part: TablePart): Promise<void> {
+  const { table, migrations } = TABLE_PARTS[part]
   await db.execute(sql.raw(`do $svc_auth$ begin
     perform pg_advisory_xact_lock(${LOCK});
     if (select relnamespace from pg_class where oid = to_regclass('svc_auth_users'))
@@ -22,10 +24,13 @@ export async function createPostgresTables (db: PostgresDrizzle): Promise<void> 
       );
     end if;
     if to_regclass('svc_auth_migrations') is null then
-      if to_regclass('svc_auth_users') is not null then return; end if;
+      if to_regclass('${table}') is not null then return; end if;
+      if to_regclass('svc_auth_users') is not null then
+        raise exception using message = '${missingPart(table)}';
+      end if;
       create table svc_auth_migrations (hash text primary key, created_at bigint not null);
     end if;
-    ${MIGRATIONS.map(applied).join('\n')}
+    ${MIGRATIONS.filter(({ name }) => migrations.includes(name)).map(applied).join('\n')}
   end $svc_auth$`))
 }
 

@@ -2,6 +2,7 @@ import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import { AuthError } from '../../errors.js'
 import { storeFailure } from './failures.js'
 import { WriteLock, whileLocked } from './lock.js'
+import type { TablePart } from '../table-parts.js'
 import { createSqliteTables } from './tables.js'
 
 interface SqliteDatabaseOptions {
@@ -15,13 +16,28 @@ export class SqliteDatabase {
   /** Builds statements. */
   readonly db: BetterSQLite3Database
   readonly #attempt: <T>(work: () => T) => T
-  readonly #writeLock = new WriteLock()
-  #needsTables: boolean
+  readonly #createsTables: boolean
+  readonly #writeLock: WriteLock
+  /** The parts of the tables that are still to be made. */
+  readonly #missing: TablePart[]
 
-  constructor (db: BetterSQLite3Database, { createTables, attempt = work => work() }: SqliteDatabaseOptions) {
+  constructor (
+    db: BetterSQLite3Database,
+    { createTables, attempt = work => work() }: SqliteDatabaseOptions,
+    parts: TablePart[] = ['users'],
+    writeLock = new WriteLock()
+  ) {
     this.db = db
-    this.#needsTables = createTables
+    this.#createsTables = createTables
+    this.#writeLock = writeLock
+    this.#missing = createTables ? parts : []
     this.#attempt = attempt
+  }
+
+  /** Returns the database with a further part of the tables. */
+  with (part: TablePart): SqliteDatabase {
+    const options = { createTables: this.#createsTables, attempt: this.#attempt }
+    return new SqliteDatabase(this.db, options, ['users', part], this.#writeLock)
   }
 
   /**
@@ -73,7 +89,7 @@ export class SqliteDatabase {
   ): Promise<T> {
     try {
       return await inTurn(() => this.#attempt(() => {
-        this.#createTables()
+        if (this.#missing.length > 0) this.#createTables()
         return work()
       }))
     } catch (error) {
@@ -82,7 +98,9 @@ export class SqliteDatabase {
   }
 
   #createTables (): void {
-    if (this.#needsTables) createSqliteTables(this.db)
-    this.#needsTables = false
+    for (const part of [...this.#missing]) {
+      createSqliteTables(this.db, part)
+      this.#missing.shift()
+    }
   }
 }

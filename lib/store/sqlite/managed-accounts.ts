@@ -2,7 +2,7 @@ import { and, gte, inArray, lt, sql } from 'drizzle-orm'
 import { AuthError } from '../../errors.js'
 import { credentials, providerLinks, users } from '../../schema/sqlite.js'
 import { OWN_PROVIDERS, endOfPrefix, endedSessions, isConfirmed, localClaims } from '../accounts.js'
-import { notesOfChange, userOf } from '../rows.js'
+import { notesOfChange, standingIn, userOf } from '../rows.js'
 import type { ManagedAccounts } from '../store.js'
 import type { SqliteDatabase } from './database.js'
 import {
@@ -21,18 +21,12 @@ export function sqliteManagedAccounts (database: SqliteDatabase): ManagedAccount
 }
 
 function standing (database: SqliteDatabase): ManagedAccounts['standing'] {
-  const noted = (name: string) => sql`coalesce(json_extract(${users.extras}, ${sql.raw(`'$.${name}'`)}), 0)`
-  const ofUser = database.prepared(db => db
-    .select({
-      generation: noted('generation').mapWith(Number),
-      signedOutAt: noted('signed_out_at').mapWith(Number),
-      emailVerified: noted('email_verified').mapWith(Boolean)
-    })
-    .from(users)
-    .where(isUser)
-    .prepare())
+  const ofUser = database.prepared(db => db.select({ extras: users.extras }).from(users).where(isUser).prepare())
 
-  return userId => database.read(() => ofUser().get({ userId }) ?? null)
+  return userId => database.read(() => {
+    const user = ofUser().get({ userId })
+    return user === undefined ? null : standingIn(user.extras)
+  })
 }
 
 function changeUser (database: SqliteDatabase): ManagedAccounts['changeUser'] {

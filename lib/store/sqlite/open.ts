@@ -1,9 +1,7 @@
 import Sqlite, { type Database } from 'better-sqlite3'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
 import { ODD_NAME, assertEscapes } from '../drizzle.js'
-import type { EmailProofs } from '../email-proofs.js'
 import type { SqliteTarget } from '../sql-target.js'
-import type { Accounts, ManagedAccounts } from '../store.js'
 import { sqliteAccounts } from './accounts.js'
 import { incompatibility } from './compatibility.js'
 import { SqliteDatabase } from './database.js'
@@ -11,6 +9,7 @@ import { sqliteEmailProofs } from './email-proofs.js'
 import { storeFailure } from './failures.js'
 import { whileLocked, withoutWaiting } from './lock.js'
 import { sqliteManagedAccounts } from './managed-accounts.js'
+import { sqliteSessions } from './sessions.js'
 
 /**
  * Opens the store on an SQLite file, or on an application's connection, which the application
@@ -20,16 +19,21 @@ export async function openSqlite (target: SqliteTarget, options: { createTables:
   if ('file' in target) {
     const connection = await openFile(target.file)
     const database = new SqliteDatabase(drizzle({ client: connection }), options)
-    return { accounts: accountsIn(database), close: () => { connection.close() } }
+    return { ...capabilitiesOf(database), close: () => { connection.close() } }
   }
   const db = 'db' in target ? target.db : drizzle({ client: target.connection })
   assertEscapes(db.select().from(ODD_NAME).toSQL().sql)
   const attempt = <T>(work: () => T): T => withoutWaiting(db.$client, work)
-  return { accounts: accountsIn(new SqliteDatabase(db, { ...options, attempt })), close: () => {} }
+  return { ...capabilitiesOf(new SqliteDatabase(db, { ...options, attempt })), close: () => {} }
 }
 
-function accountsIn (database: SqliteDatabase): Accounts & ManagedAccounts & EmailProofs {
-  return { ...sqliteAccounts(database), ...sqliteManagedAccounts(database), ...sqliteEmailProofs(database) }
+function capabilitiesOf (database: SqliteDatabase) {
+  return {
+    accounts: { ...sqliteAccounts(database), ...sqliteManagedAccounts(database), ...sqliteEmailProofs(database) },
+    sessions: sqliteSessions(database.with('sessions')),
+    counts: null,
+    endings: null
+  }
 }
 
 /**

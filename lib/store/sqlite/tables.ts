@@ -1,19 +1,24 @@
 import { sql } from 'drizzle-orm'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
+import { TABLE_PARTS, type TablePart, missingPart } from '../table-parts.js'
 import { MIGRATIONS } from './migrations.js'
 
 const JOURNAL = sql.identifier('svc_auth_migrations')
 
 /**
- * Brings the tables up to date with the migrations of this package. Processes that start together
- * take turns: the transaction holds the write lock from its beginning. Tables that the
+ * Brings a part of the tables up to date with the migrations of this package. Processes that start
+ * together take turns: the transaction holds the write lock from its beginning. Tables that the
  * application's own migrations made are left as they are.
  */
-export function createSqliteTables (db: BetterSQLite3Database): void {
+export function createSqliteTables (db: BetterSQLite3Database, part: TablePart): void {
+  const { table, migrations } = TABLE_PARTS[part]
   db.transaction(tx => {
-    if (tableExists(tx, 'svc_auth_users') && !tableExists(tx, 'svc_auth_migrations')) return
+    if (tableExists(tx, 'svc_auth_users') && !tableExists(tx, 'svc_auth_migrations')) {
+      if (tableExists(tx, table)) return
+      throw new Error(missingPart(table))
+    }
     tx.run(sql`create table if not exists ${JOURNAL} (hash text primary key, created_at integer not null)`)
-    for (const migration of MIGRATIONS) {
+    for (const migration of MIGRATIONS.filter(({ name }) => migrations.includes(name))) {
       if (tx.get(sql`select 1 from ${JOURNAL} where hash = ${migration.hash}`) !== undefined) continue
       for (const statement of migration.sql) tx.run(sql.raw(statement))
       tx.run(sql`insert into ${JOURNAL} values (${migration.hash}, ${migration.folderMillis})`)

@@ -1,0 +1,27 @@
+CREATE TABLE "svc_auth_pending" (
+	"state_hash" text PRIMARY KEY NOT NULL,
+	"session_hash" text NOT NULL,
+	"content" jsonb NOT NULL,
+	"started_at" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "svc_auth_sessions" (
+	"id_hash" text PRIMARY KEY NOT NULL,
+	"user_id" uuid,
+	"provider" text,
+	"claims" jsonb,
+	"generation" integer NOT NULL,
+	"proofs" jsonb,
+	"data" jsonb,
+	"user_agent" text,
+	"created_at" bigint NOT NULL,
+	"seen_at" bigint NOT NULL,
+	"expires_at" bigint NOT NULL,
+	"ended_at" bigint,
+	"signed_out" boolean NOT NULL,
+	"replaced_by" text
+) WITH (fillfactor = 85);
+--> statement-breakpoint
+ALTER TABLE "svc_auth_sessions" ADD CONSTRAINT "svc_auth_sessions_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+CREATE INDEX "svc_auth_pending_session" ON "svc_auth_pending" USING btree ("session_hash");--> statement-breakpoint
+CREATE INDEX "svc_auth_sessions_user" ON "svc_auth_sessions" USING btree ("user_id");

@@ -1,0 +1,24 @@
+import type { FormerSession, Proof } from '../authentication.js'
+
+/** The column `proofs` of `svc_auth_sessions`: how and when the user proved who they are. */
+export interface SessionProofs {
+  /** The time of the last proof, in milliseconds since the epoch. */
+  at: number
+  /** The last proof of each method. */
+  methods: readonly Proof[]
+  /** Sessions that this one replaced: sign-ins that were started in them may still finish. */
+  formerly?: readonly FormerSession[]
+  /** The end of a session whose lifetime the user chose, in milliseconds since the epoch. */
+  until?: number
+}
+
+/** The column `data` of `svc_auth_sessions`: the application's part of the session. */
+export interface SessionData {
+  /** What differs from the cookie that the plugin was configured with. */
+  cookie?: Record<string, unknown>
+  /** The other members of the session. */
+  members?: Record<string, unknown>
+}
+
+/** The column `content` of `svc_auth_pending`: what the callback continues with. */
+export type PendingContent = Record<string, unknown>

@@ -1,0 +1,91 @@
+import type postgres from 'postgres'
+import { PATIENCE_MS, inTime } from '../../base/in-time.js'
+import { Connection } from './connection.js'
+
+/** The channel of the notifications. */
+export const CHANNEL = 'svc_auth_endings'
+
+/** What is done about notifications. */
+export interface NotificationHandlers {
+  notified: (payload: string) => void
+  /** Called when the connection was lost, and where that is not known, when there is one again. */
+  changed: () => void
+}
+
+/** The notifications of a Postgres server. */
+export interface Notifications {
+  /**
+   * Sees that notifications arrive.
+   *
+   * @returns whether they have arrived since the last call without an interruption
+   */
+  listen (): Promise<boolean>
+  /** Ends it at once. */
+  close (): void
+}
+
+export type OpenNotifications = (handlers: NotificationHandlers) => Notifications
+
+/** Listens on a connection of its own to a URL. */
+export function notificationsAt (driver: typeof postgres, url: string): OpenNotifications {
+  return ({ notified, changed }) => {
+    let connection: Connection | null = null
+    let isClosed = false
+    const drop = (): void => {
+      connection?.drop()
+      connection = null
+    }
+    const closed = (): void => {
+      drop()
+      changed()
+    }
+    return {
+      async listen () {
+        if (isClosed) return false
+        const isNew = connection === null
+        const listening = connection ??= new Connection(driver, url, { hasTimeLimit: false, notified, closed })
+        try {
+          // Repeated each time: a connection that a router has forgotten does not answer.
+          await inTime(PATIENCE_MS, listening.run(client => client.unsafe(`listen ${CHANNEL}`)), 'Postgres')
+          return !isNew
+        } catch (error) {
+          if (connection === listening) drop()
+          throw error
+        }
+      },
+      close () {
+        isClosed = true
+        drop()
+      }
+    }
+  }
+}
+
+/** Listens with an application's client, which connects and listens again by itself. */
+export function notificationsOf (client: postgres.Sql): OpenNotifications {
+  return ({ notified, changed }) => {
+    let request: Promise<postgres.ListenMeta> | null = null
+    let failure: unknown
+    let isClosed = false
+    return {
+      async listen () {
+        if (isClosed) return false
+        if (request === null) {
+          const listening = (): void => {
+            failure = undefined
+            changed()
+          }
+          // Not awaited: the client may wait for a server that is down.
+          request = client.listen(CHANNEL, notified, listening)
+          request.catch((error: unknown) => { failure = error })
+        }
+        if (failure !== undefined) throw failure
+        return false
+      },
+      close () {
+        isClosed = true
+        request?.then(({ unlisten }) => unlisten()).catch(() => {})
+      }
+    }
+  }
+}

@@ -1,0 +1,223 @@
+import { and, desc, eq, gt, inArray, isNull, lte, not, notExists, sql } from 'drizzle-orm'
+import { pendingSignIns, sessions, users } from '../../schema/postgres.js'
+import { changedColumns, columnsOf, foundSession } from '../session-rows.js'
+import { ENDED_MS, MAX_LISTED, MAX_PENDING, PENDING_MS, type StoredSessions, withSweeps } from '../sessions.js'
+import type { PostgresDatabase } from './database.js'
+import { type PostgresEndings, recordedEnding } from './endings.js'
+import { UNNAMED, USER_ID, given, isTrue, json, jsonOrNull } from './statements.js'
+
+/** The number of sessions that a sweep looks at. */
+const SWEPT = 5000
+
+const isSession = eq(sessions.idHash, given('idHash'))
+const isOpen = and(isNull(sessions.endedAt), gt(sessions.expiresAt, given('now')))
+const isPendingOf = eq(pendingSignIns.sessionHash, given('sessionHash'))
+
+/** Keeps sessions on Postgres, like `postgresAccounts`: each operation is one statement. */
+export function postgresSessions (database: PostgresDatabase, endings: PostgresEndings): StoredSessions {
+  return withSweeps({
+    find: find(database),
+    insert: insertSession(database),
+    update: update(database),
+    end: end(database, endings),
+    ofUser: ofUser(database),
+    addPending: addPendingSignIn(database),
+    hasPending: hasPending(database),
+    takePending: takePending(database)
+  }, sweep(database))
+}
+
+function find (database: PostgresDatabase): StoredSessions['find'] {
+  const session = database.reads
+    .select({
+      userId: sessions.userId,
+      provider: sessions.provider,
+      claims: sessions.claims,
+      generation: sessions.generation,
+      proofs: sessions.proofs,
+      data: sessions.data,
+      createdAt: sessions.createdAt,
+      seenAt: sessions.seenAt,
+      expiresAt: sessions.expiresAt,
+      extras: users.extras
+    })
+    .from(sessions)
+    .leftJoin(users, eq(users.userId, sessions.userId))
+    .where(and(isSession, isOpen))
+    .prepare(UNNAMED)
+
+  return async (idHash, now) => {
+    const [row] = await database.run(() => session.execute({ idHash, now }))
+    return foundSession(row)
+  }
+}
+
+function insertSession (database: PostgresDatabase): StoredSessions['insert'] {
+  const { db } = database
+  // A locked row is read as it is after the wait: a sign-in sees the sign-out that it waited for.
+  const before = db.$with('before').as(db
+    .select({ idHash: sessions.idHash, signedOut: sessions.signedOut, replacedBy: sessions.replacedBy })
+    .from(sessions)
+    .where(eq(sessions.idHash, given('replaced')))
+    .for('no key update'))
+  const isSignedOut = sql`exists (select from ${before} where signed_out)`
+  const replaced = db.$with('replaced').as(db.update(sessions)
+    .set({
+      endedAt: sql`coalesce(${sessions.endedAt}, ${given('createdAt')}::bigint)`,
+      replacedBy: sql`${given('idHash')}`
+    })
+    .from(before)
+    .where(and(eq(sessions.idHash, before.idHash), not(before.signedOut))))
+  // Of two that write this row at once, the second is run again and finds it.
+  const unwritten = db.$with('unwritten').as(db.insert(sessions)
+    .select(sql`select ${given('replaced')}, null::uuid, null, null::jsonb, 0, null::jsonb, null::jsonb, null,
+      ${given('createdAt')}::bigint, ${given('createdAt')}::bigint, ${given('createdAt')}::bigint,
+      ${given('createdAt')}::bigint, false, ${given('idHash')}
+      where ${given('replaced')}::text is not null and not exists (select from ${before})`))
+  const insert = db.with(before, replaced, unwritten).insert(sessions)
+    .select(sql`select ${given('idHash')}, ${given('userId')}::uuid, ${given('provider')}, ${jsonOrNull('claims')},
+      ${given('generation')}::int, ${jsonOrNull('proofs')}, ${jsonOrNull('data')}, ${given('userAgent')},
+      ${given('createdAt')}::bigint, ${given('createdAt')}::bigint, ${given('expiresAt')}::bigint, null::bigint, false,
+      (select replaced_by from ${before}) where not ${isSignedOut}`)
+    .onConflictDoUpdate({
+      target: sessions.idHash,
+      set: { data: sql`excluded.data`, expiresAt: sql`excluded.expires_at` },
+      setWhere: isNull(sessions.endedAt)
+    })
+    .returning({ idHash: sessions.idHash })
+    .prepare(UNNAMED)
+
+  return async (session, replaced) => {
+    const inserted = await database.run(() => insert.execute({ ...columnsOf(session), replaced }))
+    return replaced === null || inserted.length > 0
+  }
+}
+
+function update (database: PostgresDatabase): StoredSessions['update'] {
+  return async (idHash, change) => {
+    await database.run(() => database.db.update(sessions).set(changedColumns(change))
+      .where(and(eq(sessions.idHash, idHash), isNull(sessions.endedAt))))
+  }
+}
+
+function end (database: PostgresDatabase, endings: PostgresEndings): StoredSessions['end'] {
+  const { db } = database
+  const { idHash, userId, replacedBy } = sessions
+  const isSignOut = sql`${given('isSignOut')}::boolean`
+  const before = db.$with('before').as(db
+    .select({ idHash, userId, replacedBy, wasOpen: isTrue(sql`${isOpen}`).as('was_open') })
+    .from(sessions)
+    .where(isSession)
+    .for('no key update'))
+  const ended = db.$with('ended').as(db.update(sessions)
+    .set({
+      endedAt: sql`coalesce(${sessions.endedAt}, ${given('now')}::bigint)`,
+      signedOut: sql`${sessions.signedOut} or ${isSignOut}`
+    })
+    .from(before)
+    .where(eq(sessions.idHash, before.idHash)))
+  const pending = db.$with('pending').as(db.delete(pendingSignIns)
+    .where(and(eq(pendingSignIns.sessionHash, given('idHash')), isSignOut)))
+  const isTold = sql`not ${before.wasOpen}::boolean or ${before.userId} is null or ${given('isRecorded')}::boolean`
+  const ending = recordedEnding(db, sql`${before} where not (${isTold})`)
+  const found = { userId: before.userId, wasOpen: before.wasOpen, replacedBy: before.replacedBy }
+  const endSession = db.with(before, ended, pending).select(found).from(before).prepare(UNNAMED)
+  const signOut = db.with(before, ended, pending, ending).select(found).from(before).prepare(UNNAMED)
+
+  return async (idHash, { now, isSignOut, isRecorded = false }) => {
+    const values = { idHash, now, isSignOut }
+    const [row] = isSignOut
+      ? await endings.run(ending => signOut.execute({ ...values, isRecorded, ...ending }))
+      : await database.run(() => endSession.execute(values))
+    if (row === undefined) return null
+    return isSignOut ? { ...row, isRecorded: true } : row
+  }
+}
+
+function ofUser (database: PostgresDatabase): StoredSessions['ofUser'] {
+  const { idHash, userAgent, createdAt, seenAt, expiresAt } = sessions
+  const proofs = sql`${sessions.proofs}`.mapWith(sessions.proofs)
+  const listed = database.db.select({ idHash, proofs, userAgent, createdAt, seenAt, expiresAt })
+    .from(sessions)
+    .where(and(eq(sessions.userId, USER_ID), eq(sessions.generation, given('generation')), isOpen))
+    .orderBy(desc(seenAt))
+    .limit(MAX_LISTED)
+    .prepare(UNNAMED)
+
+  return (userId, generation, now) => database.run(() => listed.execute({ userId, generation, now }))
+}
+
+function addPendingSignIn (database: PostgresDatabase): StoredSessions['addPending'] {
+  const { db } = database
+  // The new one is not among those that the statement sees.
+  const oldest = db.$with('oldest').as(db.delete(pendingSignIns)
+    .where(inArray(pendingSignIns.stateHash, db.select({ stateHash: pendingSignIns.stateHash }).from(pendingSignIns)
+      .where(isPendingOf)
+      .orderBy(desc(pendingSignIns.startedAt))
+      .offset(MAX_PENDING - 1))))
+  const insert = db.with(oldest).insert(pendingSignIns)
+    .values({
+      stateHash: given('stateHash'),
+      sessionHash: given('sessionHash'),
+      content: json('content'),
+      startedAt: given('startedAt')
+    })
+    .prepare(UNNAMED)
+
+  return async pending => { await database.run(() => insert.execute({ ...pending })) }
+}
+
+function hasPending (database: PostgresDatabase): StoredSessions['hasPending'] {
+  const pending = database.reads.select({ one: sql`1` }).from(pendingSignIns)
+    .where(and(
+      isPendingOf,
+      gt(pendingSignIns.startedAt, given('since')),
+      notExists(database.reads.select({ one: sql`1` }).from(sessions)
+        .where(eq(sessions.idHash, pendingSignIns.sessionHash)))
+    ))
+    .limit(1)
+    .prepare(UNNAMED)
+
+  return async (sessionHash, since) => {
+    const found = await database.run(() => pending.execute({ sessionHash, since }))
+    return found.length > 0
+  }
+}
+
+function takePending (database: PostgresDatabase): StoredSessions['takePending'] {
+  const sessionHashes = sql`(select jsonb_array_elements_text(${json('sessionHashes')}))`
+  const take = database.db.delete(pendingSignIns)
+    .where(and(
+      eq(pendingSignIns.stateHash, given('stateHash')), sql`${pendingSignIns.sessionHash} in ${sessionHashes}`
+    ))
+    .returning({ content: pendingSignIns.content })
+    .prepare(UNNAMED)
+
+  return async (stateHash, sessionHashes) => {
+    const [taken] = await database.run(() => take.execute({ stateHash, sessionHashes }))
+    return taken?.content ?? null
+  }
+}
+
+/** Removes what is over, a part of the sessions at a time, in the order of the primary key. */
+function sweep (database: PostgresDatabase): (now: number) => Promise<void> {
+  const { db } = database
+  let after = ''
+  return async now => {
+    const page = db.select({ idHash: sessions.idHash }).from(sessions)
+      .where(gt(sessions.idHash, after))
+      .orderBy(sessions.idHash)
+      .limit(SWEPT)
+      .as('page')
+    const [found] = await database.run(() =>
+      db.select({ last: sql<string | null>`max(${page.idHash})`, size: sql`count(*)`.mapWith(Number) }).from(page))
+    const last = found?.last ?? after
+    await database.run(() => db.delete(pendingSignIns).where(lte(pendingSignIns.startedAt, now - PENDING_MS)))
+    await database.run(() => db.delete(sessions).where(and(
+      gt(sessions.idHash, after),
+      lte(sessions.idHash, last),
+      lte(sql`coalesce(${sessions.endedAt} + ${ENDED_MS}::bigint, ${sessions.expiresAt})`, now)
+    )))
+    after = Number(found?.size) < SWEPT ? '' : last
+  }
+}

@@ -1,0 +1,49 @@
+import type { Claims } from '../claims.js'
+import type { UserExtras } from '../schema/extras.js'
+import type { SessionData, SessionProofs } from '../schema/sessions.js'
+import { standingIn } from './rows.js'
+import type { FoundSession, NewSession, SessionChange, SessionUser } from './sessions.js'
+
+/** What the columns of a user in `svc_auth_sessions` hold; the same on every database. */
+interface UserColumns {
+  userId: string | null
+  provider: string | null
+  claims: Claims | null
+  generation: number
+  proofs: SessionProofs | null
+}
+
+/** A row of `svc_auth_sessions`, joined with the notes about the user. */
+export interface SessionRow extends UserColumns {
+  data: SessionData | null
+  createdAt: number
+  seenAt: number
+  expiresAt: number
+  /** The notes about the user; null for an anonymous session. */
+  extras: UserExtras | null
+}
+
+const ANONYMOUS: UserColumns = { userId: null, provider: null, claims: null, generation: 0, proofs: null }
+
+/** Returns the columns of a session to write. */
+export function columnsOf ({ user, ...session }: NewSession) {
+  return { ...session, ...(user ?? ANONYMOUS), seenAt: session.createdAt, signedOut: false }
+}
+
+/** Returns the columns that a save changes. */
+export function changedColumns ({ user, ...change }: SessionChange) {
+  return { ...user, ...change }
+}
+
+/** Returns the session that a row holds; null for a row that was not found. */
+export function foundSession (row: SessionRow | undefined): FoundSession | null {
+  if (row === undefined) return null
+  const { data, createdAt, seenAt, expiresAt, extras } = row
+  const session = { user: userIn(row), data, createdAt, seenAt, expiresAt }
+  return extras === null ? session : { ...session, standing: standingIn(extras) }
+}
+
+function userIn ({ userId, provider, claims, generation, proofs }: UserColumns): SessionUser | null {
+  if (userId === null || provider === null || claims === null || proofs === null) return null
+  return { userId, provider, claims, generation, proofs }
+}

@@ -1,0 +1,77 @@
+import { EventEmitter, once } from 'node:events'
+import type { Test } from 'tap'
+import { type Endings, type EndingsListener, SqlAuthStore, type SqlEngine } from '../../lib/index.js'
+import { postgresDatabase } from '../store/database.js'
+
+/** Opens a store that is closed at the end of the test. */
+export function openStore (t: Test, target: string | SqlEngine): SqlAuthStore {
+  const store = new SqlAuthStore(target)
+  t.teardown(() => store.close())
+  return store
+}
+
+/** The endings of a store on Postgres. */
+export function endingsIn ({ endings }: SqlAuthStore): Endings {
+  if (endings === null) throw new Error('the store shares no endings')
+  return endings
+}
+
+/** Notes what a store tells of the endings of others. */
+export class Ear implements EndingsListener {
+  readonly heard: string[] = []
+  /** The messages for the log, with what they are about. */
+  readonly notes: Array<{ message: string, err?: unknown }> = []
+  readonly log = {
+    info: (context: object, message: string) => { this.#note({ ...context, message }) },
+    warn: (context: object, message: string) => { this.#note({ ...context, message }) }
+  }
+
+  readonly #events = new EventEmitter().setMaxListeners(0)
+
+  /** Follows the endings of a store. */
+  static async of (store: SqlAuthStore): Promise<Ear> {
+    const ear = new Ear()
+    await endingsIn(store).follow(ear)
+    return ear
+  }
+
+  ended (userId: string): void {
+    this.heard.push(userId)
+    this.#events.emit(userId)
+  }
+
+  /** Resolves when the ending of a user was heard. */
+  async hears (userId: string): Promise<void> {
+    if (!this.heard.includes(userId)) await once(this.#events, userId)
+  }
+
+  async isNoted (): Promise<void> {
+    if (this.notes.length === 0) await once(this.#events, 'note')
+  }
+
+  #note (note: { message: string, err?: unknown }): void {
+    this.notes.push(note)
+    this.#events.emit('note')
+  }
+}
+
+/** Ends the connections that listen in a database. Resolves to their number. */
+export async function endListening (url: string): Promise<number> {
+  const ended = await postgresDatabase(url).query(`
+    select pg_terminate_backend(pid, 5000) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and query ilike 'listen%svc_auth_endings%'`)
+  return ended.length
+}
+
+/** Resolves when so many connections listen in a database. */
+export async function whenListening (url: string, count: number): Promise<void> {
+  while (await connectionsListening(url) < count);
+}
+
+/** The number of connections that listen in a database. */
+export async function connectionsListening (url: string): Promise<number> {
+  const rows = await postgresDatabase(url).query(`
+    select from pg_stat_activity
+    where datname = current_database() and query ilike 'listen%svc_auth_endings%' and state = 'idle'`)
+  return rows.length
+}

@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import { drizzle as drizzleSqlite } from 'drizzle-orm/better-sqlite3'
+import { drizzle as drizzlePostgres } from 'drizzle-orm/postgres-js'
+import postgres from 'postgres'
+import t, { type Test } from 'tap'
+import { PostgresDatabase } from '../../lib/store/postgres/database.js'
+import { MIGRATIONS as POSTGRES } from '../../lib/store/postgres/migrations.js'
+import { SqliteDatabase } from '../../lib/store/sqlite/database.js'
+import { MIGRATIONS as SQLITE } from '../../lib/store/sqlite/migrations.js'
+import { TABLE_PARTS, type TablePart } from '../../lib/store/table-parts.js'
+import { emptyDatabase } from '../helpers/postgres.js'
+
+const USERS = ['svc_auth_credentials', 'svc_auth_migrations', 'svc_auth_provider_links', 'svc_auth_users']
+const SESSIONS = ['svc_auth_pending', 'svc_auth_sessions']
+
+/** A database with connections of its own. */
+interface Connected {
+  /** Uses a part of the tables. */
+  use (part: TablePart): Promise<unknown>
+  run (statement: string): Promise<unknown>
+}
+
+interface Place {
+  migrations: typeof POSTGRES
+  parts: Array<Exclude<TablePart, 'users'>>
+  connect (options?: { createTables: boolean }): Connected
+  /** The names of the tables, in order. */
+  tables (): Promise<string[]>
+}
+
+const PLACES: Record<string, (t: Test) => Promise<Place>> = {
+  async Postgres (t) {
+    const url = await emptyDatabase(t)
+    const clientOf = (): postgres.Sql => {
+      const client = postgres(url, { max: 1, onnotice: () => {} })
+      t.teardown(() => client.end())
+      return client
+    }
+    return {
+      migrations: POSTGRES,
+      parts: ['sessions', 'counts', 'endings'],
+      connect (options = { createTables: true }) {
+        const client = clientOf()
+        const database = new PostgresDatabase(drizzlePostgres(client), options)
+        return {
+          use: part => (part === 'users' ? database : database.with(part)).run(async () => {}),
+          run: async statement => client.unsafe(statement)
+        }
+      },
+      tables: async () => (await clientOf()`select tablename from pg_tables where schemaname = 'public' order by 1`).map(row => row.tablename)
+    }
+  },
+
+  async SQLite (t) {
+    const file = join(t.testdir(), `${randomUUID()}.db`)
+    const connected = () => {
+      const connection = new Sqlite(file, { timeout: 0 })
+      connection.pragma('journal_mode = WAL')
+      t.teardown(() => { connection.close() })
+      return connection
+    }
+    return {
+      migrations: SQLITE,
+      parts: ['sessions'],
+      connect (options = { createTables: true }) {
+        const client = connected()
+        const database = new SqliteDatabase(drizzleSqlite({ client }), options)
+        return {
+          use: part => (part === 'users' ? database : database.with(part)).write(() => {}),
+          run: async statement => client.exec(statement)
+        }
+      },
+      tables: async () => connected().prepare<[], string>("select name from sqlite_master where type = 'table' order by 1").pluck().all()
+    }
+  }
+}
+
+for (const [name, empty] of Object.entries(PLACES)) {
+  t.test(`the parts of the tables on ${name}`, async t => {
+    t.test('a part is made when it is first used, after the users, and no other one with it', async t => {
+      const { connect, tables } = await empty(t)
+
+      await connect().use('users')
+      t.strictSame(await tables(), USERS)
+      await connect().use('sessions')
+      t.strictSame(await tables(), [...USERS, ...SESSIONS].sort())
+
+      const another = await empty(t)
+      await another.connect().use('sessions')
+      t.strictSame(await another.tables(), [...USERS, ...SESSIONS].sort())
+    })
+
+    t.test('connections that use different parts at one moment make each of them once', async t => {
+      const { connect, tables, parts } = await empty(t)
+      const uses = [...parts, ...parts, ...parts].map(part => ({ part, database: connect() }))
+
+      await Promise.all(uses.map(({ database, part }) => database.use(part)))
+
+      const ofParts = parts.flatMap(part => part === 'sessions' ? SESSIONS : [TABLE_PARTS[part].table])
+      t.strictSame(await tables(), [...USERS, ...ofParts].sort())
+    })
+
+    t.test('a part is not made with createTables: false', async t => {
+      const { connect, tables } = await empty(t)
+
+      await connect({ createTables: false }).use('sessions')
+
+      t.strictSame(await tables(), [])
+    })
+
+    t.test("a part that the application's own migrations left out is not made, and the error says what to do", async t => {
+      const { connect, tables, parts, migrations } = await empty(t)
+      const run = async (part: TablePart): Promise<void> => {
+        for (const { name, sql } of migrations) {
+          if (!TABLE_PARTS[part].migrations.includes(name)) continue
+          for (const statement of sql) await connect().run(statement)
+        }
+      }
+      await run('users')
+      const before = await tables()
+
+      for (const part of parts) {
+        const message = `the table ${TABLE_PARTS[part].table} is missing; the other tables are not made by this package, ` +
+          'so add a migration for it with drizzle-kit'
+        await t.rejects(connect().use(part), { code: 'unavailable', cause: { message } })
+      }
+      t.strictSame(await tables(), before)
+      for (const part of parts) {
+        await run(part)
+        await t.resolves(connect().use(part))
+      }
+      t.notOk((await tables()).includes('svc_auth_migrations'))
+    })
+  })
+}
