@@ -82,6 +82,8 @@ export interface AuditEvents {
   unblock: AuditedUser
   /** All sessions of a user were ended. */
   'sign-out-everywhere': AuditedUser
+  /** One session of a user was ended, by the list of their sessions. */
+  'session-end': AuditedUser
   /** A user was deleted. */
   deletion: AuditedUser
   /** A user signed out. */

@@ -9,3 +9,11 @@ export interface Proof {
   /** Milliseconds since the epoch. */
   readonly at: number
 }
+
+/** A session that was replaced by a sign-in. */
+export interface FormerSession {
+  /** A digest of its id. */
+  readonly digest: string
+  /** Milliseconds since the epoch. */
+  readonly endedAt: number
+}

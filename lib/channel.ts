@@ -7,7 +7,10 @@ import { audit } from './audit.js'
  * the other listeners nor the request.
  */
 export interface AuthEvents {
-  /** A user signed out, or all of their sessions were ended. */
+  /**
+   * A user signed out, or all of their sessions were ended. With a store on Postgres, in any
+   * process that uses the same database.
+   */
   revoke: [userId: string]
 }
 
@@ -17,18 +20,23 @@ export type AuthChannel = EventEmitter<AuthEvents>
 /** The request that signed a user out, or the logger of the application. */
 export type RevokeSource = Pick<FastifyRequest, 'log'> & Partial<Pick<FastifyRequest, 'id' | 'ip'>>
 
-/**
- * Audits that a user signed out and calls the listeners. A listener that throws or rejects is
- * logged and affects neither the others nor the request.
- */
+/** Audits that a user signed out and calls the listeners: see {@link callListeners}. */
 export function announceRevoke (channel: AuthChannel, userId: string, source: RevokeSource): void {
   audit('revoke', { userId }, source)
+  callListeners(channel, userId, source.log)
+}
+
+/**
+ * Calls the listeners of `revoke`. One that throws or rejects is logged and affects neither the
+ * others nor the request.
+ */
+export function callListeners (channel: AuthChannel, userId: string, log: RevokeSource['log']): void {
   // `emit` would stop at the first listener that throws, and an unhandled rejection ends the
   // process.
   for (const listener of channel.rawListeners('revoke')) {
     const call = async (): Promise<void> => { await listener.call(channel, userId) }
     call().catch((error: unknown) => {
-      source.log.error({ err: error, event: 'revoke' }, 'a listener of app.auth.channel failed')
+      log.error({ err: error, event: 'revoke' }, 'a listener of app.auth.channel failed')
     })
   }
 }

@@ -26,7 +26,7 @@ export const ERRORS = {
   reauthenticate: [403, 'Prove who you are again: sign in once more, then repeat this.'],
   last_link: [409, 'This is the only sign-in method of the account; add another one first.'],
   user_in_use: [409, 'Data of this application still refers to the user; delete that data first.'],
-  not_found: [404, 'There is nothing at this path; check its spelling and the method of the request.'],
+  not_found: [404, 'There is nothing at this path or with this id; check its spelling and the method of the request.'],
   blocked: [403, 'This account is blocked; ask the operator of this application.'],
   unverified: [403, 'The e-mail address of this account is not confirmed yet; follow the link that was sent to it.'],
   unsupported: [501, 'The store of this application cannot do this.'],

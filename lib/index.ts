@@ -9,9 +9,9 @@
  * @module fastify-svc-auth
  */
 export { default, default as authPlugin } from './plugin.js'
-export type { AuthPluginOptions, SessionOptions } from './options.js'
+export type { AuthPluginOptions, RememberOptions, SessionOptions } from './options.js'
 export type { RateLimitOptions, RateLimitStore } from './rate-limits.js'
-export type { Auth } from './app-auth/auth.js'
+export type { Auth, SignInOptions } from './app-auth/auth.js'
 export type { AuditEvents, AuditedProvider, AuditedUser, AuditOrigin, AuditSource } from './audit.js'
 export { Authorization } from './app-auth/authorization.js'
 export type { BlockOptions, KeptSession, UserList, UserPage, UserToCreate, Users } from './app-auth/users.js'
@@ -19,12 +19,13 @@ export type { AuthChannel, AuthEvents } from './channel.js'
 export type {
   LinkHook, Linking, LinkingPolicy, LinkingRule, ProviderIdentity, SignIn, SignInHook
 } from './flows/sign-in-rules.js'
+export type { UserSession } from './flows/sessions.js'
 export type { SignInUrlOptions } from './flows/signed-requests.js'
 export type { AnyReply, AnyRequest, Guard, RecentProof, RequiredClaims } from './app-auth/guards.js'
 export type {
   AuthorizationClaimName, AuthorizationClaims, Claims, GrantableClaims, IdentityClaims, JsonValue
 } from './claims.js'
-export type { AuthenticationMethod } from './authentication.js'
+export type { AuthenticationMethod, FormerSession, Proof } from './authentication.js'
 export { canonicalEmail } from './email.js'
 export { AuthError, type AuthErrorCode, type AuthErrorOptions, OptionsError, SignInRefused } from './errors.js'
 export type { Caller } from './local/fair-queue.js'
@@ -55,11 +56,17 @@ export { OAuth2Provider, type OAuth2ProviderOptions, type ProviderApi } from './
 export { OidcProvider, type OidcProfile, type OidcProviderOptions } from './providers/oidc.js'
 export { type OpenapiComponents, openapiComponents } from './routes/openapi.js'
 export type { AuthenticationState, Principal } from './session/record.js'
+export type { Endings, EndingsListener, SharedEndings } from './store/endings.js'
 export type { EmailProof, EmailProofs, PasswordReset } from './store/email-proofs.js'
 export { MemoryAuthStore } from './store/memory.js'
+export type {
+  EndedSession, FoundSession, ListedSession, NewPendingSignIn, NewSession, PendingContent, SessionChange, SessionData,
+  SessionKeepingStore, SessionProofs, SessionUser, StoredSessions
+} from './store/sessions.js'
 export { SqlAuthStore, type SqlAuthStoreOptions } from './store/sql.js'
 export type { DrizzlePostgres, DrizzleSqlite, PostgresClient, SqlEngine, SqliteConnection } from './store/sql-engine.js'
 export {
   type AuthStore, type Block, type Credential, type Link, type LinkedIdentity, type ManagedAccounts, type NewPassword,
   type NewUser, type Standing, type User, type UserChange, type UserQuery, type UsersQuery, isBlocked
 } from './store/store.js'
+export type { ExceededLimit, SharedCounts, Try, TryCounts } from './store/try-counts.js'

@@ -13,11 +13,30 @@ import type { ExternalProvider } from './providers/provider.js'
 import { type RateLimitOptions, type ResolvedRateLimits, checkedRateLimit } from './rate-limits.js'
 import { secretsOf } from './secrets.js'
 import { MemoryAuthStore } from './store/memory.js'
+import { MemorySessions } from './store/memory/sessions.js'
+import { type StoredSessions, keepsSessions } from './store/sessions.js'
 import { EMAIL_PROOF_METHODS, provesEmails } from './store/email-proofs.js'
 import { type AuthStore, MANAGED_ACCOUNT_METHODS, STORE_METHODS, missingMethods } from './store/store.js'
 
 /** Options of @fastify/session; `secret` comes from the setting SVC_SESSION_SECRET unless given. */
-export type SessionOptions = Partial<FastifySessionOptions>
+export interface SessionOptions extends Partial<Omit<FastifySessionOptions, 'store'>> {
+  /**
+   * Where sessions are kept; default the database of `SqlAuthStore`, else the memory of the
+   * process. `'memory'`, or an express-session compatible store, such as one for Redis.
+   */
+  store?: 'memory' | NonNullable<FastifySessionOptions['store']> | undefined
+  /**
+   * Lets users choose at the sign-in, by the field `remember`, how long their session lasts;
+   * default as the cookie says.
+   */
+  remember?: RememberOptions | undefined
+}
+
+/** How long a session lasts that a user asked to be remembered in. */
+export interface RememberOptions {
+  /** The days from the sign-in, 1 to 400, however often the user visits. */
+  days: number
+}
 
 /** The options of the plugin, which `register` takes. */
 export interface AuthPluginOptions {
@@ -79,16 +98,24 @@ export interface AuthPluginOptions {
   rateLimit?: false | RateLimitOptions | undefined
 }
 
+/** The session that the plugin registers. */
+export interface OwnSession {
+  /** The options of @fastify/session; `store` is a store of the application. */
+  readonly options: FastifySessionOptions
+  /** Keeps the sessions where the options have no store. */
+  readonly rows: StoredSessions
+}
+
 /** The options after the check, with their defaults. */
 export interface ResolvedOptions extends SignInRules, OriginRules {
   /** The option `baseUrl` without a trailing slash; null when it was not given. */
   readonly baseUrl: string | null
   readonly providers: readonly ExternalProvider[]
   readonly local: LocalIdentityProvider | null
-  /**
-   * The options of the session; null when the application has registered @fastify/session itself.
-   */
-  readonly session: FastifySessionOptions | null
+  /** The plugin's own session; null when the application has registered @fastify/session itself. */
+  readonly session: OwnSession | null
+  /** The sessions beside the users; null where a session store of the application has them. */
+  readonly listedSessions: StoredSessions | null
   /**
    * The path in front of all routes, with the prefix of the context in which the plugin is
    * registered.
@@ -160,9 +187,10 @@ export function resolveOptions (
   const baseUrl = checkedBaseUrl(options.baseUrl, providers)
   const local = checkedLocal(options.local)
   const store = checkedStore(options.store ?? new MemoryAuthStore())
+  const remember = checkedRemember(options.session?.remember)
   const session = around.session === true
     ? noSession(options.session)
-    : checkedSession(options.session, [prefix, publicPath(prefix, baseUrl)])
+    : checkedSession(options.session, { store, routes: [prefix, publicPath(prefix, baseUrl)] })
   return Object.freeze({
     baseUrl,
     providers,
@@ -170,7 +198,9 @@ export function resolveOptions (
     mailPages: checkedMailPages(local, { baseUrl, store }),
     store,
     session,
-    signedRequests: new SignedRequests(session?.secret),
+    listedSessions: session === null || session.options.store !== undefined ? null : session.rows,
+    remember,
+    signedRequests: new SignedRequests(session?.options.secret),
     prefix,
     trustedOrigins: checkedTrustedOrigins(options.trustedOrigins ?? []),
     linking: checkedLinking(options.linking ?? 'verified-email'),
@@ -284,6 +314,10 @@ function checkedStore (store: unknown): AuthStore {
     throw new OptionsError('store must be an AuthStore, such as new SqlAuthStore(); ' +
       'the store of sessions is session.store')
   }
+  const counts: unknown = Reflect.get(store, 'counts') ?? null
+  if (counts !== null && !hasMethods(counts, ['count'])) {
+    throw new OptionsError('store.counts must be null or have the method count, by which processes share limits')
+  }
   return store
 }
 
@@ -293,20 +327,49 @@ function noSession (session: unknown): null {
     'the application has registered @fastify/session itself, and that session is used')
 }
 
-/** @param routes the path of the routes as the application sees it, and as browsers see it */
-function checkedSession (session: unknown, routes: readonly string[]): FastifySessionOptions {
-  const options = session ?? {}
-  if (!isSessionOptions(options)) throw new OptionsError('session must be an object of options for @fastify/session')
-  if (options.store !== undefined && !isSessionStore(options.store)) {
-    throw new OptionsError('session.store must be a store of sessions, an object with get, set and destroy, ' +
-      'such as new RedisStore({ client }); the store of users is the option store')
+interface AroundSession {
+  store: AuthStore
+  /** The path of the routes as the application sees it, and as browsers see it. */
+  routes: readonly string[]
+}
+
+function checkedSession (session: unknown, { store: users, routes }: AroundSession): OwnSession {
+  const given = session ?? {}
+  if (!isSessionOptions(given)) throw new OptionsError('session must be an object of options for @fastify/session')
+  const { store, remember, ...options } = given
+  if (store !== undefined && store !== 'memory' && !isSessionStore(store)) {
+    throw new OptionsError("session.store must be 'memory' or a store of sessions, an object with get, set and " +
+      'destroy, such as new RedisStore({ client }); the store of users is the option store')
   }
   const { path = '/' } = options.cookie ?? {}
   const uncovered = routes.find(prefix => !isPathAbove(path, prefix))
   if (uncovered !== undefined) {
     throw new OptionsError(`session.cookie.path must cover the routes under ${uncovered}; leave it out for "/"`)
   }
-  return { ...options, secret: sessionSecret(options.secret) }
+  return Object.freeze({
+    options: {
+      ...options,
+      secret: sessionSecret(options.secret),
+      ...(store !== undefined && store !== 'memory' && { store })
+    },
+    rows: store !== 'memory' && keepsSessions(users) ? users.sessions : new MemorySessions()
+  })
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+/** Browsers keep no cookie for longer than so many days. */
+const MAX_DAYS = 400
+
+/** Returns the lifetime of a remembered session in milliseconds. */
+function checkedRemember (remember: unknown): number | null {
+  if (remember === undefined) return null
+  const { days, ...others }: { days?: unknown } = Object(remember)
+  const isDays = Number.isInteger(days) && Number(days) >= 1 && Number(days) <= MAX_DAYS
+  if (!isDays || Object.keys(others).length > 0) {
+    throw new OptionsError(`session.remember must be { days }, a whole number from 1 to ${MAX_DAYS}`)
+  }
+  return Number(days) * DAY_MS
 }
 
 function isPathAbove (path: unknown, prefix: string): boolean {

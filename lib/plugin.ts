@@ -6,7 +6,7 @@ import { OptionsError } from './errors.js'
 import { hashing } from './local/hashing.js'
 import type { LocalIdentityProvider } from './local/identity-provider.js'
 import type { TokenClaims } from './local/token-claims.js'
-import { type AuthPluginOptions, DEFAULT_PREFIX, resolveOptions } from './options.js'
+import { type AuthPluginOptions, DEFAULT_PREFIX, type OwnSession, resolveOptions } from './options.js'
 import { publicPath } from './http/redirects.js'
 import { mountExternalRoutes } from './routes/external.js'
 import { setUpRateLimits } from './routes/limits.js'
@@ -25,7 +25,9 @@ import {
 import { registerSession } from './session/register.js'
 import { watchSession } from './session/request-sessions.js'
 import { provesEmails } from './store/email-proofs.js'
+import { MemorySessions } from './store/memory/sessions.js'
 import { SqlAuthStore } from './store/sql.js'
+import { countsOf } from './store/try-counts.js'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -69,7 +71,11 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   const { providers, local, store, session, baseUrl, mailPages } = options
   if (baseUrl !== null) warnOfPlainBaseUrl(app, baseUrl)
 
-  if (session !== null) await registerSession(app, session, baseUrl === null ? 'auto' : baseUrl.startsWith('https:'))
+  if (session !== null) {
+    const secure = baseUrl === null ? 'auto' : baseUrl.startsWith('https:')
+    warnOfMemory(app, session, given.session?.store)
+    await registerSession(app, session.options, { secure, rows: session.rows })
+  }
 
   app.addHook('onRequest', watchSession)
 
@@ -103,8 +109,9 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
         providers,
         signedRequests: options.signedRequests,
         pages,
-        limits: await setUpRateLimits(scope, options.rateLimit),
+        limits: await setUpRateLimits(scope, options.rateLimit, countsOf(store)),
         channel: auth.channel,
+        listedSessions: options.listedSessions,
         mailer
       }
       for (const provider of providers) mountExternalRoutes(context, provider)
@@ -144,6 +151,15 @@ function afterReady (app: FastifyInstance, steps: () => ReadonlyArray<() => unkn
     }
   }
   app.addHook('onReady', async () => { work() })
+}
+
+/** Warns in production about sessions in memory that were not asked for. */
+function warnOfMemory (app: FastifyInstance, { options, rows }: OwnSession, asked: unknown): void {
+  const isInMemory = options.store === undefined && rows instanceof MemorySessions && asked !== 'memory'
+  if (process.env.NODE_ENV !== 'production' || !isInMemory) return
+  app.log.warn('Sessions are kept in the memory of this process: ' +
+    'a restart signs all users out, and other processes do not see the sessions. ' +
+    'Use SqlAuthStore, whose database keeps them, or set session.store.')
 }
 
 /**

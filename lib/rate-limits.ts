@@ -39,10 +39,11 @@ export interface RateLimitOptions {
   /** Tokens from mails that one address sends; default 60. */
   code?: number
   /**
-   * A store class as @fastify/rate-limit takes it, for several machines; default the memory of the
-   * process.
+   * Where attempts are counted: in the `memory` of each process, or by a store class as
+   * @fastify/rate-limit takes it. Default: a `SqlAuthStore` on Postgres counts for all processes;
+   * with other stores, each process counts in its memory.
    */
-  store?: new (options: object) => RateLimitStore
+  store?: 'memory' | (new (options: object) => RateLimitStore)
 }
 
 /** Stores counts that several machines share, as @fastify/rate-limit uses them. */
@@ -86,7 +87,7 @@ export function checkedRateLimit (rateLimit: unknown, hasRateLimit: boolean): Re
   if (rateLimit === false) return null
   if (!isRateLimit(rateLimit)) {
     throw new OptionsError(`rateLimit must be false or { ${Object.keys(DEFAULTS).join(', ')}: whole numbers from 1, ` +
-      'store: a class with incr and child }; timeWindow is in milliseconds')
+      'store: \'memory\' or a class with incr and child }; timeWindow is in milliseconds')
   }
   if (hasRateLimit && rateLimit.store !== undefined) {
     throw new OptionsError('rateLimit.store must be absent: ' +
@@ -98,7 +99,7 @@ export function checkedRateLimit (rateLimit: unknown, hasRateLimit: boolean): Re
 function isRateLimit (value: unknown): value is RateLimitOptions {
   if (!isPlainObject(value)) return false
   const { store, ...numbers } = value
-  return (store === undefined || isStoreClass(store)) &&
+  return (store === undefined || store === 'memory' || isStoreClass(store)) &&
     Object.entries(numbers).every(([name, number]) => Object.hasOwn(DEFAULTS, name) && isCount(number))
 }
 

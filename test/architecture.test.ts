@@ -18,7 +18,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   local: ['http', ...BASICS],
   store: ['schema', ...BASICS],
   // A pending sign-in holds what was asked of its provider.
-  session: ['port', 'http', ...BASICS],
+  session: ['port', 'http', 'store', 'schema', ...BASICS],
   flows: PARTS,
   'app-auth': ['flows', 'port', 'local', 'store', 'session', 'http', ...BASICS],
   options: ['flows', ...PARTS],

@@ -116,12 +116,12 @@ const MISTAKES: Mistake[] = [
     'OptionsError', 'store must be an AuthStore, such as new SqlAuthStore(); the store of sessions is session.store'],
   ['a store for users as one for sessions', register({ session: { ...session, store: new MemoryAuthStore() } }),
     'OptionsError',
-    'session.store must be a store of sessions, an object with get, set and destroy, such as new RedisStore({ client ' +
-      '}); the store of users is the option store'],
+    "session.store must be 'memory' or a store of sessions, an object with get, set and destroy, such as " +
+      'new RedisStore({ client }); the store of users is the option store'],
   ...['redis://localhost', null].map((store): Mistake => [`${store} as a store for sessions`, register({ session: { ...session, store } }),
     'OptionsError',
-    'session.store must be a store of sessions, an object with get, set and destroy, such as new RedisStore({ client ' +
-      '}); the store of users is the option store']),
+    "session.store must be 'memory' or a store of sessions, an object with get, set and destroy, such as " +
+      'new RedisStore({ client }); the store of users is the option store']),
   ['a secret for the session', register({ session: SECRET }),
     'OptionsError', 'session must be an object of options for @fastify/session'],
   ['a prefix without slash', register({ session, prefix: 'auth' }),

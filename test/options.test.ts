@@ -23,13 +23,15 @@ t.beforeEach(() => { delete process.env.SVC_SESSION_SECRET })
 t.test('options that are not given have a default', async t => {
   const resolved = resolveOptions({ session })
 
-  t.strictSame({ ...resolved, store: null, signedRequests: null }, {
+  t.strictSame({ ...resolved, store: null, signedRequests: null, session: null, listedSessions: null }, {
     baseUrl: null,
     providers: [],
     local: null,
     store: null,
     signedRequests: null,
-    session: { secret: [SECRET] },
+    session: null,
+    listedSessions: null,
+    remember: null,
     prefix: '/auth',
     trustedOrigins: new Set(),
     linking: 'verified-email',
@@ -41,6 +43,8 @@ t.test('options that are not given have a default', async t => {
     mailPages: null,
     rateLimit: { timeWindow: 900_000, ...LIMITS, login: 300 }
   })
+  t.strictSame(resolved.session?.options, { secret: [SECRET] })
+  t.equal(resolved.listedSessions, resolved.session?.rows)
   t.ok(resolved.store instanceof MemoryAuthStore)
   t.not(resolved.store, resolveOptions({ session }).store, 'each application has a store of its own')
 })
@@ -63,7 +67,7 @@ t.test('options that are given are taken', async t => {
   t.strictSame(resolved.providers, providers)
   t.equal(resolved.local, local)
   t.equal(resolved.store, store)
-  t.strictSame(resolved.session, { secret: [SECRET], cookieName: 'id', cookie })
+  t.strictSame(resolved.session?.options, { secret: [SECRET], cookieName: 'id', cookie })
   t.equal(resolved.baseUrl, 'https://app.example/app')
   t.equal(resolved.prefix, '/v1/sign-in')
   t.strictSame(resolved.trustedOrigins, new Set(['https://admin.app.example']))
@@ -100,17 +104,26 @@ t.test('baseUrl loses its trailing slashes and nothing else', async t => {
 t.test('the secret of the session comes from the setting unless it is given', async t => {
   process.env.SVC_SESSION_SECRET = `${SECRET} of the setting`
 
-  t.strictSame(resolveOptions({}).session, { secret: [`${SECRET} of the setting`] })
-  t.strictSame(resolveOptions({ session: { cookieName: 'id' } }).session, { cookieName: 'id', secret: [`${SECRET} of the setting`] })
-  t.strictSame(resolveOptions({ session }).session, { secret: [SECRET] })
+  t.strictSame(resolveOptions({}).session?.options, { secret: [`${SECRET} of the setting`] })
+  t.strictSame(resolveOptions({ session: { cookieName: 'id' } }).session?.options, { cookieName: 'id', secret: [`${SECRET} of the setting`] })
+  t.strictSame(resolveOptions({ session }).session?.options, { secret: [SECRET] })
+})
+
+t.test('the days of remembered sessions become milliseconds, and @fastify/session does not get them', async t => {
+  for (const [days, milliseconds] of [[1, 86_400_000], [30, 2_592_000_000], [400, 34_560_000_000]] as const) {
+    const resolved = resolveOptions({ session: { ...session, remember: { days } } })
+
+    t.equal(resolved.remember, milliseconds)
+    t.strictSame(resolved.session?.options, { secret: [SECRET] })
+  }
 })
 
 t.test('the secret of the session may be a list, or an object that signs', async t => {
   const secrets = [SECRET, `${SECRET} of last year`]
   const signer = new Signer(SECRET)
 
-  t.strictSame(resolveOptions({ session: { secret: secrets } }).session?.secret, secrets)
-  t.equal(resolveOptions({ session: { secret: signer } }).session?.secret, signer)
+  t.strictSame(resolveOptions({ session: { secret: secrets } }).session?.options.secret, secrets)
+  t.equal(resolveOptions({ session: { secret: signer } }).session?.options.secret, signer)
 })
 
 t.test('an application with a session of its own needs no secret, and cannot have a second session', async t => {
@@ -148,11 +161,14 @@ t.test('some rate limits may be given, or all switched off', async t => {
   const { rateLimit } = resolveOptions({ session, rateLimit: { login: 5, timeWindow: 1000, store } })
 
   t.strictSame(rateLimit, { timeWindow: 1000, ...LIMITS, login: 5, store })
+  t.equal(resolveOptions({ session, rateLimit: { store: 'memory' } }).rateLimit?.store, 'memory')
   t.equal(resolveOptions({ session, rateLimit: false }).rateLimit, null)
-  t.throws(() => resolveOptions({ session, rateLimit: { store } }, { rateLimit: true }), {
-    name: 'OptionsError',
-    message: /^rateLimit\.store must be absent: the application has registered @fastify\/rate-limit itself/
-  })
+  for (const given of [store, 'memory'] as const) {
+    t.throws(() => resolveOptions({ session, rateLimit: { store: given } }, { rateLimit: true }), {
+      name: 'OptionsError',
+      message: /^rateLimit\.store must be absent: the application has registered @fastify\/rate-limit itself/
+    })
+  }
   t.match(resolveOptions({ session, rateLimit: { login: 5 } }, { rateLimit: true }).rateLimit, { login: 5 })
 })
 
@@ -220,6 +236,11 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
     MemoryAuthStore,
     ...STORE_METHODS.map(storeWithout)
   ].map((store): [string, object, RegExp] => ['what is no store', { store }, /^store must be an AuthStore/]),
+  ...[{}, new Map(), () => {}, true].map((counts): [string, object, RegExp] => [
+    'a store with counts that do not count',
+    { store: Object.assign(new MemoryAuthStore(), { counts }) },
+    /^store\.counts must be null or have the method count/
+  ]),
   ...[
     'secret',
     true,
@@ -238,6 +259,12 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
     { secret: Buffer.alloc(32) }
   ]
     .map((session): [string, object, RegExp] => ['no good secret', { session }, /^session\.secret must be at least 32 characters.*; set SVC_SESSION_SECRET/]),
+  ...[null, true, 30, [], {}, { days: 0 }, { days: 401 }, { days: 1.5 }, { days: '30' }, { days: 30, hours: 1 }]
+    .map((remember): [string, object, RegExp] => [
+      `session.remember ${JSON.stringify(remember)}`,
+      { session: { ...session, remember } },
+      /^session\.remember must be \{ days \}, a whole number from 1 to 400$/
+    ]),
   ...[
     ['/auth', '/app'], ['/authors', '/auth'], ['/auth', '/auth/local'], ['/api/auth', '/ap'], ['/auth', '/Auth'],
     ['/auth', ''], ['/auth', null], ['/auth', 1]
@@ -300,7 +327,7 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   ]),
   ...[
     true, 5, [], { login: 0 }, { account: 1.5 }, { reauthenticate: 0 }, { register: '5' }, { callback: Infinity }, { network: 0 },
-    { start: 0 }, { timeWindow: -1 }, { login: undefined }, { logins: 5 }, { store: {} }, { store: () => {} },
+    { start: 0 }, { timeWindow: -1 }, { login: undefined }, { logins: 5 }, { store: {} }, { store: () => {} }, { store: 'database' },
     { store: class { incr () {} } }, { store: class { child () {} } }, { toString: 5 }
   ]
     .map((rateLimit): [string, object, RegExp] => [

@@ -204,7 +204,7 @@ t.test('mistakes of a deployment are warned of', async t => {
 
     await startApp(t, { session }, server)
     t.equal(warnings.length, 1)
-    t.match(warnings[0], /^Sessions are kept in the memory of this process: .* Set session\.store/)
+    t.match(warnings[0], /^Sessions are kept in the memory of this process: .* Use SqlAuthStore, whose database keeps them, or set session\.store/)
   })
 
   t.test('outside production the session store in memory is not warned of', async t => {

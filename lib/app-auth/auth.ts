@@ -2,10 +2,11 @@ import { EventEmitter } from 'node:events'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { Authorization } from './authorization.js'
 import { type AuthChannel, type AuthEvents, announceRevoke } from '../channel.js'
-import { AuthError, OptionsError } from '../errors.js'
+import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { refreshPrincipal } from '../flows/refresh.js'
 import { signInUser } from '../flows/sign-in.js'
-import { endOtherSessions, signOut } from '../flows/sign-out.js'
+import { type SessionRules, type UserSession, endSessionOfUser, sessionsOfUser } from '../flows/sessions.js'
+import { endOtherSessions, followEndings, signOut } from '../flows/sign-out.js'
 import type { SignInRules } from '../flows/sign-in-rules.js'
 import { type SignInUrlOptions, type SignedRequests, signInParameters } from '../flows/signed-requests.js'
 import {
@@ -25,6 +26,16 @@ export interface AuthSettings extends SignInRules, OriginRules, GuardSettings {
   readonly prefix: string
   readonly providers: readonly ExternalProvider[]
   readonly signedRequests: SignedRequests
+  readonly listedSessions: SessionRules['listedSessions']
+}
+
+/** How {@link Auth.signIn} signs a user in. */
+export interface SignInOptions {
+  /**
+   * Whether the user asked to be remembered; default false. Without the option `session.remember`
+   * it does nothing.
+   */
+  remember?: boolean
 }
 
 /** The type of `app.auth`: users and their claims, guards, sessions, events. */
@@ -67,6 +78,9 @@ export class Auth extends Authorization {
     super(settings.store, log, settings.local)
     this.#settings = settings
     this.#log = log
+    // An application may have a listener for each open socket.
+    this.channel.setMaxListeners(0)
+    followEndings(this, log)
     this.requireUser = requireUser(settings)
     this.requireVerified = requireVerified(settings)
     this.requireBearer = requireBearer(settings)
@@ -184,7 +198,38 @@ export class Auth extends Authorization {
    */
   async signOut (request: AnyRequest, reply: AnyReply): Promise<void>
   async signOut (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    await signOut(request, reply, this.channel)
+    await signOut(request, reply, this)
+  }
+
+  /**
+   * Lists the open sessions of a user, for a page of their devices: at most 100, the last used ones
+   * first.
+   *
+   * @param list `current`: a request whose session is marked in the list
+   * @throws AuthError `unknown_user`; `unsupported` when a session store of the application keeps
+   *   the sessions; `unavailable`; OptionsError for an unknown name
+   */
+  sessions (userId: string, list?: { current?: AnyRequest }): Promise<UserSession[]>
+  async sessions (userId: string, list: { current?: FastifyRequest } = {}): Promise<UserSession[]> {
+    assertKnownOptions('sessions', list, ['current'])
+    return sessionsOfUser(this.#sessionRules(), checkedUserId(userId), list.current)
+  }
+
+  /**
+   * Ends one session of a user, in each process at once, and emits `revoke`.
+   *
+   * @param id of {@link UserSession}
+   * @returns false when the user has no open session with this id
+   * @throws AuthError `unknown_user`; `unsupported` when a session store of the application keeps
+   *   the sessions; `unavailable`
+   */
+  async endSession (userId: string, id: string): Promise<boolean> {
+    return endSessionOfUser(this.#sessionRules(), { userId: checkedUserId(userId), id }, { log: this.#log })
+  }
+
+  #sessionRules (): SessionRules {
+    const { store, listedSessions } = this.#settings
+    return { store, listedSessions, channel: this.channel }
   }
 
   /** Keeps the session of a request, and announces that all others have ended. */
@@ -201,10 +246,13 @@ export class Auth extends Authorization {
    * @param userId a UUID in lower case
    * @returns the principal of the user
    * @throws what the hook throws; AuthError `unknown_user`, `invalid_state` when the user signs out
-   * meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`
+   * meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`; OptionsError for an
+   * unknown name
    */
-  signIn (request: AnyRequest, userId: string): Promise<Principal>
-  async signIn (request: FastifyRequest, userId: string): Promise<Principal> {
-    return signInUser(request, this.#settings, checkedUserId(userId))
+  signIn (request: AnyRequest, userId: string, options?: SignInOptions): Promise<Principal>
+  async signIn (request: FastifyRequest, userId: string, options: SignInOptions = {}): Promise<Principal> {
+    assertKnownOptions('signIn', options, ['remember'])
+    const remember = options.remember === true
+    return signInUser(request, this.#settings, { userId: checkedUserId(userId), remember })
   }
 }

@@ -7,14 +7,15 @@ import type { Caller } from '../local/fair-queue.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { NewEmailProof } from '../local/mail-token.js'
 import type { Outbox } from '../local/outbox.js'
+import { signOutSession } from '../session/principal.js'
 import type { SessionRecord } from '../session/record.js'
 import type { EmailProofs } from '../store/email-proofs.js'
 import type { AuthStore, Credential, ManagedAccounts, NewPassword } from '../store/store.js'
 import { assertText, credentialOf } from './local.js'
 import { userOfLink } from './mail-links.js'
-import { isRecent } from './reauthentication.js'
+import { RECENT_SECONDS, isRecent } from './reauthentication.js'
 import { confirmedRecord, presentPrincipal, refreshPrincipal } from './refresh.js'
-import { endOtherSessions, signOut } from './sign-out.js'
+import { announceSignOut, endOtherSessions } from './sign-out.js'
 
 /** What the changes of a user's credentials use. */
 export interface CredentialRules {
@@ -42,9 +43,6 @@ export interface ChangeForm {
   current: GivenPassword
   outbox: Outbox
 }
-
-/** The longest time since the last proof of a user who gives no password, in seconds. */
-const RECENT_SECONDS = 600
 
 /**
  * Changes the password of the signed-in user. The session gets a new id; all other sessions of the
@@ -163,8 +161,11 @@ export async function deleteAccount (
   current: GivenPassword
 ): Promise<void> {
   const { record } = await provenUser(request, rules, current)
-  await deleteUser(rules.store, record.principal.userId, request)
-  await signOut(request, reply, rules.channel)
+  const { userId } = record.principal
+  await deleteUser(rules.store, userId, request)
+  // The sessions that the store keeps are deleted with the user.
+  await announceSignOut({ userId, isRecorded: false }, rules, request)
+  await signOutSession(request, reply, { isRecorded: true })
 }
 
 /**

@@ -5,7 +5,8 @@ import { AuthError } from '../errors.js'
 import { providerFailure } from '../providers/failures.js'
 import { checkedIdentity } from '../providers/identity.js'
 import type { ExternalProvider, ProviderTokens } from '../providers/provider.js'
-import { type PendingSignIn, addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
+import type { PendingSignIn } from '../session/pending-sign-in.js'
+import { addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
 import { assertSessionGoesOn } from '../session/principal.js'
 import { principalOf } from '../session/record.js'
 import type { AuthStore } from '../store/store.js'
@@ -16,7 +17,7 @@ import { signIn } from './sign-in.js'
 import { type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
 /** What a request to the login route asks for. */
-export type SignInStart = Pick<PendingSignIn, 'next' | 'startedOn' | 'purpose' | 'asked'>
+export type SignInStart = Pick<PendingSignIn, 'next' | 'startedOn' | 'purpose' | 'remember' | 'asked'>
 
 /** An authorization response (RFC 6749 section 4.1.2) and the sign-in that it belongs to. */
 export interface Callback {
@@ -78,8 +79,9 @@ export async function finishSignIn (request: FastifyRequest, rules: SignInRules,
   if (purpose === 'reauthentication') return finishReauthentication(request, rules, callback)
   const { identity, tokens } = await authenticate(callback)
   await assertSameUser(request, rules.store, callback.pending, identity)
-  const arrival = { ...await userOfIdentity(rules, identity), identity, method: 'provider' as const, tokens }
-  await signIn(request, rules, arrival)
+  const { remember } = callback.pending
+  const user = await userOfIdentity(rules, identity)
+  await signIn(request, rules, { ...user, identity, method: 'provider', tokens, remember })
 }
 
 /**

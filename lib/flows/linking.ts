@@ -28,7 +28,7 @@ const MAX_ATTEMPTS = 10
  * `unavailable`
  */
 export async function userOfIdentity (
-  { store, linking }: Omit<SignInRules, 'onLink'>,
+  { store, linking }: Omit<SignInRules, 'onLink' | 'remember'>,
   identity: ProviderIdentity
 ): Promise<UserOfIdentity> {
   const email = emailOf(identity.claims)

@@ -18,6 +18,7 @@ import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
 export interface Login {
   email: string
   password: string
+  remember: boolean
   caller: Caller
   confirmation: Confirmation
 }
@@ -33,7 +34,7 @@ export async function login (
   request: FastifyRequest,
   local: LocalIdentityProvider,
   rules: SignInRules,
-  { email, password, caller, confirmation }: Login
+  { email, password, remember, caller, confirmation }: Login
 ): Promise<Principal> {
   assertText(password)
   // An invalid e-mail is looked up too, as one that no user has, so that the answer takes the same
@@ -53,7 +54,7 @@ export async function login (
     throw new AuthError('unverified')
   }
   const identity = localIdentity(user, link)
-  return signIn(request, rules, { user, isNew: false, identity, method: 'password', tokens: null })
+  return signIn(request, rules, { user, isNew: false, identity, method: 'password', tokens: null, remember })
 }
 
 /** A password of a user who is known otherwise than by their e-mail. */

@@ -50,6 +50,9 @@ export async function reauthenticateAs (
   await prove(request, record, 'provider')
 }
 
+/** The longest time since the last proof of a user who gives no password, in seconds. */
+export const RECENT_SECONDS = 600
+
 /** The clocks of several machines differ by no more than this. */
 const CLOCK_TOLERANCE_MS = 5000
 

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { leaveSession, updatePrincipal } from '../session/principal.js'
-import { type Principal, type SessionRecord, principalOf, recordIn } from '../session/record.js'
+import { type Principal, type SessionRecord, freshStanding, principalOf, recordIn } from '../session/record.js'
 import { type AuthStore, type Standing, answerOfStore, managesAccounts } from '../store/store.js'
 
 /**
@@ -39,7 +39,7 @@ export async function presentPrincipal (request: FastifyRequest, store: AuthStor
 export async function presentStanding (request: FastifyRequest, store: AuthStore): Promise<Standing | null> {
   const record = recordIn(request.session)
   if (record === null) return null
-  const standing = await standingOf(store, record.principal.userId)
+  const standing = freshStanding(request.session) ?? await standingOf(store, record.principal.userId)
   if (standing?.generation === record.generation) return standing
   await leaveSession(request)
   return null

@@ -19,6 +19,7 @@ export interface Registration {
   name: string | undefined
   role: string | undefined
   emailVerified: boolean
+  remember: boolean
   caller: Caller
 }
 
@@ -112,7 +113,8 @@ async function createAccount (
     passwordHash
   })
   if (user === null) throw new AuthError('exists')
-  return { user, isNew: 'user', identity: localIdentity(user, link), method: 'password', tokens: null }
+  const { remember } = registration
+  return { user, isNew: 'user', identity: localIdentity(user, link), method: 'password', tokens: null, remember }
 }
 
 /**

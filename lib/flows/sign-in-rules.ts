@@ -81,6 +81,11 @@ export interface SignInRules {
   readonly linking: LinkingPolicy
   readonly onSignIn: SignInHook | null
   readonly onLink: LinkHook | null
+  /**
+   * The lifetime of a session in which the user asked to be remembered, in milliseconds; null when
+   * they are not asked.
+   */
+  readonly remember: number | null
 }
 
 /**

@@ -4,6 +4,7 @@ import type { AuthenticationMethod } from '../authentication.js'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import type { ProviderTokens } from '../providers/provider.js'
+import { chosenLifetime } from '../session/lifetime.js'
 import { enterSession } from '../session/principal.js'
 import type { Principal } from '../session/record.js'
 import { type AuthStore, isBlocked } from '../store/store.js'
@@ -20,6 +21,8 @@ export interface Arrival extends UserOfIdentity {
   method: AuthenticationMethod
   /** Null without an external provider. */
   tokens: ProviderTokens | null
+  /** Whether they asked to be remembered. */
+  remember: boolean
 }
 
 /**
@@ -30,7 +33,7 @@ export interface Arrival extends UserOfIdentity {
  */
 export async function signIn (request: FastifyRequest, rules: SignInRules, arrival: Arrival): Promise<Principal> {
   const person = await admit(request, rules, arrival)
-  await enter(request, rules.store, person)
+  await enter(request, rules, person)
   return person.principal
 }
 
@@ -38,6 +41,7 @@ export async function signIn (request: FastifyRequest, rules: SignInRules, arriv
 interface Person {
   principal: Principal
   method: AuthenticationMethod
+  remember: boolean
   /**
    * The user's generation as it was read with the credential. A sign-in that a change of the
    * password overtakes therefore writes a session that has ended.
@@ -53,7 +57,7 @@ interface Person {
 async function admit (
   request: FastifyRequest,
   { store, onSignIn }: SignInRules,
-  { user, isNew, identity, method, tokens }: Arrival
+  { user, isNew, identity, method, tokens, remember }: Arrival
 ): Promise<Person> {
   const { userId, generation = 0 } = user
   const { provider } = identity
@@ -62,7 +66,7 @@ async function admit (
 
   const arriving = { userId, provider, claims: mergeClaims(identity.claims, user.claims) }
   const [isArriving, isCreated] = [user.isNew === true, isNew === 'user']
-  const person = { principal: arriving, method, generation, isNew: isArriving, isCreated }
+  const person = { principal: arriving, method, remember, generation, isNew: isArriving, isCreated }
   if (onSignIn === null) return person
   await askHook(store, onSignIn, { request, principal: arriving, identity, tokens, created: person.isNew })
 
@@ -75,14 +79,16 @@ async function admit (
 }
 
 /** Writes the session. A user who was created for this sign-in stays new until then. */
-async function enter (request: FastifyRequest, store: AuthStore, person: Person): Promise<void> {
+async function enter (request: FastifyRequest, { store, remember }: SignInRules, person: Person): Promise<void> {
   const { principal, method, generation, isNew } = person
   const { userId, provider } = principal
   const at = Date.now()
   const record = { principal, generation, at, methods: [{ method, at }] }
-  await undoneOnFailure(request, store, person, () => enterSession(request, record, async () => {
+  const lifetime = remember === null ? null : chosenLifetime(remember, person.remember)
+  const confirm = async (): Promise<void> => {
     if (isNew && await store.admitUser(userId)) audit('registration', { userId, provider }, request)
-  }))
+  }
+  await undoneOnFailure(request, store, person, () => enterSession(request, record, { lifetime, confirm }))
   audit('sign-in', { userId, provider, by: method === 'application' ? 'application' : 'provider' }, request)
 }
 
@@ -92,7 +98,11 @@ async function enter (request: FastifyRequest, store: AuthStore, person: Person)
  *
  * @throws AuthError `unknown_user`, and what {@link signIn} throws
  */
-export async function signInUser (request: FastifyRequest, rules: SignInRules, userId: string): Promise<Principal> {
+export async function signInUser (
+  request: FastifyRequest,
+  rules: SignInRules,
+  { userId, remember }: { userId: string, remember: boolean }
+): Promise<Principal> {
   const { store } = rules
   const [user, links] = await Promise.all([store.findUser({ userId }), store.links(userId)])
   const link = links.find(({ provider }) => provider === 'local') ?? links[0]
@@ -100,7 +110,7 @@ export async function signInUser (request: FastifyRequest, rules: SignInRules, u
   const { provider, subject, claims } = link
   const emailVerified = user.emailVerified && emailOf(claims) === user.email
   const identity = { provider, subject, claims, emailVerified }
-  return signIn(request, rules, { user, isNew: false, identity, method: 'application', tokens: null })
+  return signIn(request, rules, { user, isNew: false, identity, method: 'application', tokens: null, remember })
 }
 
 /** Asks the application. Deletes a new user that it refuses. */

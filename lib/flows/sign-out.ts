@@ -1,10 +1,18 @@
+import type { EventEmitter } from 'node:events'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type AuthChannel, announceRevoke } from '../channel.js'
+import { type AuthChannel, type RevokeSource, announceRevoke, callListeners } from '../channel.js'
 import { audit } from '../audit.js'
-import { renewSession, signOutSession } from '../session/principal.js'
+import { type SignedOut, renewSession, signOutSession } from '../session/principal.js'
 import { recordIn } from '../session/record.js'
+import { endingsOf } from '../store/endings.js'
 import { type AuthStore, answerOfStore, managedAccounts } from '../store/store.js'
 import { presentPrincipal } from './refresh.js'
+
+/** What a sign-out works with. */
+export interface SignOutRules {
+  readonly store: AuthStore
+  readonly channel: AuthChannel
+}
 
 /**
  * Signs a user out everywhere: ends all of their sessions, then the one of the request.
@@ -14,7 +22,7 @@ import { presentPrincipal } from './refresh.js'
 export async function signOutEverywhere (
   request: FastifyRequest,
   reply: FastifyReply,
-  { store, channel }: { store: AuthStore, channel: AuthChannel }
+  { store, channel }: SignOutRules
 ): Promise<void> {
   const accounts = managedAccounts(store, 'signing out everywhere')
   // A session that has ended already must not end those of a later sign-in.
@@ -23,8 +31,9 @@ export async function signOutEverywhere (
     const { userId } = principal
     await answerOfStore(() => accounts.changeUser(userId, { endSessions: true }))
     audit('sign-out-everywhere', { userId }, request)
+    announceRevoke(channel, userId, request)
   }
-  await signOut(request, reply, channel)
+  await signOutSession(request, reply, { isRecorded: true })
 }
 
 /**
@@ -55,12 +64,43 @@ export async function endOtherSessions (
 }
 
 /**
- * Signs a user out: ends the session, clears its cookie, then announces `revoke` on the channel. An
- * anonymous session ends too and announces nothing; of several calls at once, one announces.
+ * Signs a user out: ends the session, clears its cookie, then announces `revoke` on the channel, in
+ * the other processes too. An anonymous session ends too and announces nothing; of several calls at
+ * once, one announces.
  *
  * @throws AuthError `unavailable`
  */
-export async function signOut (request: FastifyRequest, reply: FastifyReply, channel: AuthChannel): Promise<void> {
-  const principal = await signOutSession(request, reply)
-  if (principal !== null) announceRevoke(channel, principal.userId, request)
+export async function signOut (request: FastifyRequest, reply: FastifyReply, rules: SignOutRules): Promise<void> {
+  const signedOut = await signOutSession(request, reply)
+  if (signedOut !== null) await announceSignOut(signedOut, rules, request)
+}
+
+/** Announces that a user was signed out of one session, in each process. */
+export async function announceSignOut (
+  { userId, isRecorded }: SignedOut,
+  { store, channel }: SignOutRules,
+  source: RevokeSource
+): Promise<void> {
+  announceRevoke(channel, userId, source)
+  if (isRecorded) return
+  await endingsOf(store)?.record(userId).catch((error: unknown) => {
+    // The session has ended: to fail now would say that it has not.
+    source.log.error({ err: error, event: 'revoke' }, 'other processes will not hear of a sign-out')
+  })
+}
+
+/** Announces what ends in other processes, once the application listens to the channel. */
+export function followEndings ({ store, channel }: SignOutRules, log: RevokeSource['log']): void {
+  const endings = endingsOf(store)
+  if (endings === null) return
+  // The type of the channel has its own events only.
+  const emitter: EventEmitter = channel
+  const follow = (event: string | symbol): void => {
+    if (event !== 'revoke') return
+    emitter.off('newListener', follow)
+    endings.follow({ log, ended: userId => { callListeners(channel, userId, log) } }).catch((error: unknown) => {
+      log.error({ err: error, event: 'revoke' }, 'sign-outs in other processes cannot be heard of')
+    })
+  }
+  emitter.on('newListener', follow)
 }

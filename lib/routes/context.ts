@@ -33,6 +33,8 @@ export interface RouteContext extends OriginRules {
   readonly limits: RateLimits
   /** `app.auth.channel`. */
   readonly channel: AuthChannel
+  /** The sessions beside the users; null where a session store of the application has them. */
+  readonly listedSessions: ResolvedOptions['listedSessions']
   /** Sends mails; null without the option `sendMail`. */
   readonly mailer: Mailer | null
 }

@@ -4,13 +4,13 @@ import {
   setFirstPassword
 } from '../flows/credentials.js'
 import { userOfLink } from '../flows/mail-links.js'
-import { methodsOf } from '../flows/reauthentication.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { NewEmailProof } from '../local/mail-token.js'
 import { principalOf } from '../session/record.js'
 import type { MailContext } from './context.js'
 import { type FormPage, PASSWORD_FIELD } from './form-page.js'
 import { LinkPage, type OpenLink } from './link-page.js'
+import { missingProof } from './missing-proof.js'
 import { callerOf, email, filledIn, formAnswers, refuseWhenBusy } from './password-forms.js'
 import {
   FORM_OR_JSON, SESSION, SESSION_OR_NOTHING, type SchemaTypes, accepted, errorNext, linkPage, next, redirect, refusals,
@@ -137,7 +137,7 @@ const deleteAccountSchema = {
 
 /** Mounts the routes by which a signed-in user changes their password and e-mail, or leaves. */
 export function mountCredentialRoutes (context: MailContext, local: LocalIdentityProvider): void {
-  const { scope, store, pages, limits, channel, providers, mailer, mailPages } = context
+  const { scope, store, pages, limits, channel, mailer, mailPages } = context
   const rules: CredentialRules = { local, store, channel }
   const routes = scope.withTypeProvider<SchemaTypes>()
   const { done, accepted: answerAccepted, redeemed, answerOnPage } = formAnswers(pages)
@@ -152,16 +152,11 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
     }
   })
 
-  /** Says by which methods a user can prove who they are, if that is what is missing. */
   const answerRefusal = async (
     error: FastifyError,
     request: FastifyRequest,
     reply: FastifyReply
-  ): Promise<FastifyReply> => {
-    const principal = error.code === 'reauthenticate' ? principalOf(request) : null
-    const details = principal === null ? {} : { methods: await methodsOf(store, principal.userId, providers) }
-    return answerOnPage(error, request, reply, details)
-  }
+  ): Promise<FastifyReply> => answerOnPage(error, request, reply, await missingProof(error, request, context))
 
   routes.post('/local/change-password', {
     schema: changePasswordSchema,

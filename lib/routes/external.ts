@@ -4,11 +4,12 @@ import { finishSignIn, pendingSignIn, startSignIn } from '../flows/external.js'
 import { confirmedPrincipal } from '../flows/refresh.js'
 import { refuseForeignNavigation, refuseForeignResource } from '../http/own-origin.js'
 import type { ExternalProvider, SignInParameters } from '../providers/provider.js'
-import type { PendingSignIn } from '../session/pending-sign-ins.js'
+import type { PendingSignIn } from '../session/pending-sign-in.js'
 import { answerFailure } from './answers.js'
 import type { RouteContext } from './context.js'
 import {
-  SESSION, SESSION_OR_NOTHING, type SchemaTypes, errorNext, next, redirect, refusals, tags, undocumented
+  SESSION, SESSION_OR_NOTHING, type SchemaTypes, errorNext, isChecked, next, redirect, refusals, remember,
+  tags, undocumented
 } from './schema-parts.js'
 
 const loginSchema = (provider: string) => ({
@@ -31,6 +32,7 @@ const loginSchema = (provider: string) => ({
         enum: ['true', 'false'],
         description: '`true`: the signed-in user proves again who they are; from pages of this application only'
       },
+      remember,
       signed: {
         type: 'string',
         maxLength: 8192,
@@ -106,6 +108,7 @@ export function mountExternalRoutes (context: RouteContext, provider: ExternalPr
   routes.get(`/${name}/login`, login, async (request, reply) => {
     const url = await startSignIn(request, provider, redirectUri, {
       next: pages.afterSuccess(request, request.query.next),
+      remember: isChecked(request.query.remember),
       asked: askedOf(request.query),
       startedOn: pages.ofStart(request, request.query.error_next),
       purpose: await purposeOf(request, request.query, context)

@@ -21,7 +21,7 @@ export interface PageForm {
    * password under it.
    */
   username?: string
-  fields: ReadonlyArray<PageField | PageChoice>
+  fields: ReadonlyArray<PageField | PageChoice | PageCheckbox>
   /** The words of the button. */
   submit: string
 }
@@ -47,6 +47,13 @@ export interface PageChoice {
   name: string
   label: string
   choices: readonly string[]
+}
+
+/** A checkbox. */
+export interface PageCheckbox {
+  name: string
+  label: string
+  type: 'checkbox'
 }
 
 /** The page holds a token: it loads nothing, runs nothing, and is neither framed nor indexed. */
@@ -104,6 +111,7 @@ h2 { font-size: 1.125rem; margin-top: 2.5rem }
 label { display: block; margin-top: 1rem }
 input, select, button { box-sizing: border-box; width: 100%; padding: .625rem; font: inherit }
 button { margin-top: 1.25rem; cursor: pointer }
+[type=checkbox] { width: auto; margin: 0 .5rem 0 0 }
 [role=alert] { padding: .5rem 1rem; border: 2px solid }
 </style>
 </head>
@@ -135,8 +143,13 @@ function usernameOf (email: string): Html {
 <input type="email" value="${email}" autocomplete="username" readonly></label>`
 }
 
-function fieldOf (field: PageField | PageChoice): Html {
-  return 'choices' in field ? choiceOf(field) : inputOf(field)
+function fieldOf (field: PageField | PageChoice | PageCheckbox): Html {
+  if ('choices' in field) return choiceOf(field)
+  return field.type === 'checkbox' ? checkboxOf(field) : inputOf(field)
+}
+
+function checkboxOf ({ name, label }: PageCheckbox): Html {
+  return html`<label><input type="checkbox" name="${name}">${label}</label>`
 }
 
 function choiceOf ({ name, label, choices }: PageChoice): Html {

@@ -1,23 +1,31 @@
 import { isIP, isIPv6 } from 'node:net'
-import fastifyRateLimit, { type RateLimitOptions, normalizeIP } from '@fastify/rate-limit'
+import { normalizeIP } from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { PATIENCE_MS, inTime } from '../base/in-time.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { Limited, ResolvedRateLimits } from '../rate-limits.js'
 import { principalOf } from '../session/record.js'
+import type { TryCounts } from '../store/try-counts.js'
+import { type Count, type Rule, setUpCounter } from './counters.js'
 
 /**
- * Counts a request and refuses it beyond the limit. `account` reads the body, so it is a
- * `preHandler`; the others may be `onRequest` hooks.
+ * Counts a request and refuses it beyond the limit.
+ *
+ * @throws AuthError `rate_limited`
  */
 type Limit = (request: FastifyRequest) => Promise<void>
 
 /** The limits of the routes, by name. */
-export type RateLimits = Readonly<Record<Limited, Limit>> & {
+export type RateLimits = Readonly<Record<Exclude<Limited, 'account'>, Limit>> & {
   /**
-   * Counts a password for the account with an e-mail in canonical form, as `account` does for a
-   * sign-in, whose form has the e-mail.
+   * Counts a sign-in by password, for the address and for the account. It reads the body, so it is
+   * a `preHandler`; the others may be `onRequest` hooks.
+   */
+  readonly login: Limit
+  /**
+   * Counts a password for the account with an e-mail in canonical form, as `login` does for the
+   * e-mail in the form.
    *
    * @throws AuthError `rate_limited`
    */
@@ -38,122 +46,90 @@ const MAILBOX_LIMITS = [{ max: 1, timeWindow: 60_000 }, { max: 5, timeWindow: 60
 /** The new e-mails that one user asks for at most, within a number of milliseconds. */
 const NEW_EMAIL_LIMIT = { max: 5, timeWindow: 60 * 60_000 }
 
-/** What a limit counts by. */
-interface Key {
-  /** A part of the request, besides the address. */
-  and?: (request: FastifyRequest) => string
-  /** A part of the request, in place of the address. */
-  alone?: (request: FastifyRequest) => string
+const unlimited: Limit = async () => {}
+
+const UNLIMITED: RateLimits = {
+  login: unlimited,
+  attempt: unlimited,
+  start: unlimited,
+  register: unlimited,
+  callback: unlimited,
+  reauthenticate: unlimited,
+  mail: unlimited,
+  code: unlimited,
+  newEmail: unlimited,
+  mayMail: async () => true
 }
-
-/** Makes a limit that counts by address unless the key says otherwise. */
-type LimitFactory = (name: Limited, key?: Key) => Limit
-
-/**
- * The counts that one process keeps for each limit; above this number the least recently used are
- * dropped.
- */
-const MAX_COUNTS = 50_000
 
 /**
  * Sets up the limits of the routes. An attempt is counted before it is made, so that many at once
  * are limited too, and successful attempts count as well.
  *
- * Where the application has registered @fastify/rate-limit itself, its store keeps the counts.
- *
  * @param options null for no limits
+ * @param shared the counts of the store, which other processes see; null when it has none
  */
 export async function setUpRateLimits (
   scope: FastifyInstance,
-  options: ResolvedRateLimits | null
+  options: ResolvedRateLimits | null,
+  shared: TryCounts | null
 ): Promise<RateLimits> {
-  const { limit, newEmail, mayMail } = options === null ? UNLIMITED : await limitFactory(scope, options)
-  const account = limit('account', { and: request => ` ${emailOf(request)}` })
-  return {
-    login: limit('login'),
-    account,
-    attempt: async (request, email) => {
-      emails.set(request, email)
-      await account(request)
-    },
-    start: limit('start'),
-    register: limit('register'),
-    callback: limit('callback'),
-    reauthenticate: limit('reauthenticate', { alone: userIn }),
-    mail: limit('mail'),
-    code: limit('code'),
-    newEmail,
-    mayMail
+  if (options === null) return UNLIMITED
+  const { timeWindow, network } = options
+  const counter = await setUpCounter(scope, options, shared)
+
+  const counted = (rules: readonly Rule[]): Count => {
+    const count = counter(rules)
+    return request => inTime(PATIENCE_MS, count(request), 'the store of counts')
   }
-}
-
-interface Limits {
-  limit: LimitFactory
-  newEmail: Limit
-  mayMail: RateLimits['mayMail']
-}
-
-const UNLIMITED: Limits = { limit: () => async () => {}, newEmail: async () => {}, mayMail: async () => true }
-
-async function limitFactory (scope: FastifyInstance, options: ResolvedRateLimits): Promise<Limits> {
-  const { timeWindow: ownWindow, network, store } = options
-  if (!scope.hasDecorator('createRateLimit')) {
-    await scope.register(fastifyRateLimit, { global: false, ...(store !== undefined && { store }) })
-  }
-
-  const counter = (max: number, keyOf: (request: FastifyRequest) => string, timeWindow = ownWindow): Limit => {
-    // All settings, because the application may have registered the plugin with other defaults.
-    const settings: RateLimitOptions = {
-      max,
-      timeWindow,
-      keyGenerator: keyOf,
-      cache: MAX_COUNTS,
-      allowList: [],
-      ban: -1,
-      continueExceeding: false,
-      exponentialBackoff: false,
-      skipOnError: false
-    }
-    const count = scope.createRateLimit(settings)
+  const limited = (rules: readonly Rule[]): Limit => {
+    const count = counted(rules)
     return async request => {
-      const counted = await count(request)
-      if (counted.isAllowed || !counted.isExceeded) return
-      throw new AuthError('rate_limited', { retryAfter: Math.max(1, counted.ttlInSeconds) })
+      const wait = await count(request)
+      if (wait !== null) throw new AuthError('rate_limited', { retryAfter: Math.max(1, Math.ceil(wait / 1000)) })
     }
   }
 
-  const inPatience = (count: Limit): Limit => request => inTime(PATIENCE_MS, count(request), 'the store of counts')
-
-  const mailboxLimits = MAILBOX_LIMITS.map(({ max, timeWindow }) =>
-    inPatience(counter(max, request => `svc-auth-mailbox-${timeWindow}:${emailOf(request)}`, timeWindow)))
-  const mayMail = async (request: FastifyRequest, email: string): Promise<boolean> => {
-    emails.set(request, email)
-    try {
-      for (const count of mailboxLimits) await count(request)
-      return true
-    } catch (error) {
-      if (error instanceof AuthError && error.code === 'rate_limited') return false
-      throw error
-    }
-  }
-
-  const { max, timeWindow } = NEW_EMAIL_LIMIT
-  const newEmail = inPatience(counter(max, request => `svc-auth-new-email:${userIn(request)}`, timeWindow))
-
-  const limit: LimitFactory = (name, { and: partOf = () => '', alone } = {}) => {
-    if (alone !== undefined) return inPatience(counter(options[name], request => `svc-auth-${name}:${alone(request)}`))
-    const countAddress = counter(options[name], request => `svc-auth-${name}:${addressOf(request)}${partOf(request)}`)
-    const countNetwork = counter(
-      options[name] * network,
-      request => `svc-auth-${name}:${networkOf(request)}/48${partOf(request)}`
-    )
-    return inPatience(async request => {
+  const byAddress = (name: Limited, partOf: (request: FastifyRequest) => string = () => ''): Rule[] => {
+    const keyOf = (request: FastifyRequest, origin: string): string => `svc-auth-${name}:${origin}${partOf(request)}`
+    return [
+      { max: options[name], timeWindow, keyOf: request => keyOf(request, addressOf(request)) },
       // In this order: attempts that an address has left do not use up those of its network.
-      await countAddress(request)
-      if (isIPv6(addressOf(request))) await countNetwork(request)
-    })
+      {
+        max: options[name] * network,
+        timeWindow,
+        keyOf: request => isIPv6(addressOf(request)) ? keyOf(request, `${networkOf(request)}/48`) : null
+      }
+    ]
   }
-  return { limit, newEmail, mayMail }
+
+  const account = byAddress('account', request => ` ${emailOf(request)}`)
+  const attempt = limited(account)
+  const mailbox = counted(MAILBOX_LIMITS.map(limit => ({
+    ...limit,
+    keyOf: request => `svc-auth-mailbox-${limit.timeWindow}:${emailOf(request)}`
+  })))
+
+  return {
+    // All counts of a sign-in in one step: in a database that is one statement.
+    login: limited([...byAddress('login'), ...account]),
+    async attempt (request, email) {
+      emails.set(request, email)
+      await attempt(request)
+    },
+    start: limited(byAddress('start')),
+    register: limited(byAddress('register')),
+    callback: limited(byAddress('callback')),
+    reauthenticate: limited([
+      { max: options.reauthenticate, timeWindow, keyOf: request => `svc-auth-reauthenticate:${userIn(request)}` }
+    ]),
+    mail: limited(byAddress('mail')),
+    code: limited(byAddress('code')),
+    newEmail: limited([{ ...NEW_EMAIL_LIMIT, keyOf: request => `svc-auth-new-email:${userIn(request)}` }]),
+    async mayMail (request, email) {
+      emails.set(request, email)
+      return await mailbox(request) === null
+    }
+  }
 }
 
 /**

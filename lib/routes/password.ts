@@ -8,8 +8,8 @@ import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { type RouteContext, mailsOf } from './context.js'
 import { callerOf, email, filledIn, formAnswers, ownFields, refuseWhenBusy } from './password-forms.js'
 import {
-  FORM_OR_JSON, NOTHING, SESSION, type SchemaTypes, checkbox, errorNext, isChecked, next, redirect, refusals, signedIn,
-  tags
+  FORM_OR_JSON, NOTHING, SESSION, type SchemaTypes, checkbox, errorNext, isChecked, next, redirect, refusals, remember,
+  signedIn, tags
 } from './schema-parts.js'
 
 const registerSchema = {
@@ -30,6 +30,7 @@ const registerSchema = {
         ...checkbox,
         description: 'A checkbox: an initial claim, if the application allows it'
       },
+      remember,
       next,
       error_next: errorNext
     },
@@ -68,7 +69,7 @@ const loginSchema = {
   body: {
     type: 'object',
     required: ['email', 'password'],
-    properties: { email, password: { type: 'string' }, next, error_next: errorNext },
+    properties: { email, password: { type: 'string' }, remember, next, error_next: errorNext },
     ...ownFields
   },
   response: {
@@ -117,7 +118,7 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
       onRequest: [refuseWhenBusy, limits.register],
       errorHandler: answerOnPage
     }, async (request, reply) => {
-      const { email, password, name, role, email_verified: emailVerified, next } = request.body
+      const { email, password, name, role, email_verified: emailVerified, remember, next } = request.body
       const mails = mailsFor(request, reply)
       const principal = await register(request, local, rules, {
         email,
@@ -125,6 +126,7 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
         name: filledIn(name?.trim()),
         role: filledIn(role),
         emailVerified: isChecked(emailVerified),
+        remember: isChecked(remember),
         caller: callerOf(request, reply),
         confirmation: { isRequired, send: async user => sendVerification(user, mails) }
       })
@@ -135,14 +137,15 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
 
   routes.post('/local/login', {
     schema: loginSchema,
-    onRequest: [refuseWhenBusy, limits.login],
-    preHandler: limits.account,
+    onRequest: refuseWhenBusy,
+    preHandler: limits.login,
     errorHandler: answerOnPage
   }, async (request, reply) => {
-    const { email, password, next } = request.body
+    const { email, password, remember, next } = request.body
     const principal = await login(request, local, rules, {
       email,
       password,
+      remember: isChecked(remember),
       caller: callerOf(request, reply),
       confirmation: { isRequired, send: async user => sendVerification(user, mailsFor(request, reply)) }
     })

@@ -10,7 +10,8 @@ import type { FormPage } from './form-page.js'
 import { LinkPage, type OpenLink } from './link-page.js'
 import { callerOf, email, filledIn, formAnswers, ownFields, refuseWhenBusy } from './password-forms.js'
 import {
-  FORM_OR_JSON, NOTHING, type SchemaTypes, errorNext, linkPage, next, redirect, refusals, signedIn, tags, token
+  FORM_OR_JSON, NOTHING, type SchemaTypes, errorNext, isChecked, linkPage, next, redirect, refusals, remember, signedIn,
+  tags, token
 } from './schema-parts.js'
 
 const pageSchema = {
@@ -42,6 +43,7 @@ const registerSchema = {
         maxLength: 1000,
         description: 'An initial claim, if the application allows it; with a token'
       },
+      remember: { ...remember, description: `${remember.description}; with a token` },
       next,
       error_next: errorNext
     },
@@ -75,7 +77,7 @@ export function mountConfirmedRegistration (context: MailContext, local: LocalId
     instead: mailPages.register,
     title: 'Register',
     open,
-    page: link => registrationForm(link, roles)
+    page: link => registrationForm(link, { roles, asksToRemember: rules.remember !== null })
   })
 
   routes.get('/local/register', {
@@ -91,7 +93,7 @@ export function mountConfirmedRegistration (context: MailContext, local: LocalId
       ? answerOnPage(error, request, reply)
       : page.fail(error, request, reply)
   }, async (request, reply) => {
-    const { email, token, name, role, next } = request.body
+    const { email, token, name, role, remember, next } = request.body
     const password = filledIn(request.body.password)
     if (token === undefined) {
       await ask(request, reply, { email, password })
@@ -103,6 +105,7 @@ export function mountConfirmedRegistration (context: MailContext, local: LocalId
       password,
       name: filledIn(name?.trim()),
       role: filledIn(role),
+      remember: isChecked(remember),
       caller: callerOf(request, reply)
     })
     return wantsJson(request) ? reply.code(201).send(principal) : goTo(request, reply, next)
@@ -130,7 +133,7 @@ function invalid (message: string): AuthError {
 
 function registrationForm (
   { token, action, proof: { email } }: OpenLink<MailProof>,
-  roles: readonly string[]
+  { roles, asksToRemember }: { roles: readonly string[], asksToRemember: boolean }
 ): FormPage {
   return {
     title: 'Register',
@@ -142,7 +145,8 @@ function registrationForm (
       fields: [
         { name: 'name', label: 'Name (optional)', type: 'text', autocomplete: 'name', isOptional: true },
         { name: 'password', label: 'Password', type: 'password', autocomplete: 'new-password' },
-        ...roles.length === 0 ? [] : [{ name: 'role', label: 'Role', choices: roles }]
+        ...roles.length === 0 ? [] : [{ name: 'role', label: 'Role', choices: roles }],
+        ...asksToRemember ? [{ name: 'remember', label: 'Keep me signed in', type: 'checkbox' as const }] : []
       ],
       submit: 'Register'
     }]

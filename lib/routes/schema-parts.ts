@@ -46,6 +46,12 @@ export const token = { type: 'string', maxLength: 16_384, description: 'The toke
 /** A checkbox: forms send it as a text, JSON clients as true or false. */
 export const checkbox = { anyOf: [{ type: 'boolean' }, { type: 'string', maxLength: 1000 }] } as const
 
+/** The checkbox of a sign-in by which users ask to be remembered. */
+export const remember = {
+  ...checkbox,
+  description: 'A checkbox: a session of `session.remember.days`, instead of one that ends with the browser or in a day'
+} as const
+
 /** The principal as the answer of a sign-in. */
 export const signedIn = {
   ...principal,

@@ -1,13 +1,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FormerSession } from '../authentication.js'
 import { AuthError } from '../errors.js'
 import { nameInCookie, sessionCookieName } from './cookie.js'
-import { endSession, hasSignedOut, signOutOf } from './ended-sessions.js'
-import {
-  type FormerSession, type Principal, type SessionRecord, principalIn, principalOf, recordIn
-} from './record.js'
+import type { SignOut } from './keeper.js'
+import { type Lifetime, endCookie } from './lifetime.js'
+import { type Principal, type SessionRecord, principalIn, principalOf, recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
 import { digestOf } from './session-store.js'
-import { PENDING_MS, restoreLifetime } from './visitor.js'
+import { PENDING_MS } from '../store/sessions.js'
+import { restoreLifetime } from './visitor.js'
 
 /** What a sign-in or a further proof writes into a session. */
 export type NewRecord = Omit<SessionRecord, 'formerly'>
@@ -20,7 +21,8 @@ const MAX_FORMER = 8
  * old session has no access to the new one. Of the old one only the sign-ins go on that other tabs
  * have started in it.
  *
- * @param confirm runs after the session is written; when it fails, the sign-in fails
+ * @param entry `lifetime`: null for that of the options; `confirm` runs after the session is
+ *   written: when it fails, the sign-in fails
  * @throws AuthError `invalid_state` when the user signed out meanwhile, `unavailable`; what
  * `confirm` throws
  * @see OWASP ASVS 7.2.4
@@ -28,25 +30,38 @@ const MAX_FORMER = 8
 export async function enterSession (
   request: FastifyRequest,
   record: NewRecord,
-  confirm: () => Promise<void>
+  { lifetime, confirm }: { lifetime: Lifetime | null, confirm: () => Promise<void> }
 ): Promise<void> {
-  await replaceSession(request, record, { kept: [], confirm })
+  if (lifetime === null) return replaceSession(request, record, { kept: [], confirm })
+  const { until, cookieEnd } = lifetime
+  await replaceSession(request, { ...record, until }, { kept: [], cookieEnd, confirm })
 }
 
 /**
- * Moves a session with a new record to a new id. The application's part of the session is kept.
+ * Moves a session with a new record to a new id. The application's part of the session is kept, and
+ * so is its end.
  *
  * @throws AuthError `invalid_state` when the user signed out meanwhile, `unavailable`
  */
 export async function renewSession (request: FastifyRequest, record: NewRecord): Promise<void> {
   const kept = Object.keys(request.session).filter(name => name !== 'cookie' && name !== 'svcAuth')
-  await replaceSession(request, record, { kept, confirm: async () => {} })
+  const hasEnd = record.until !== undefined
+  const { expires = null } = request.session.cookie
+  await replaceSession(request, record, { kept, ...(hasEnd && { cookieEnd: expires }), confirm: async () => {} })
+}
+
+interface Replacement {
+  /** The names of members of the present session that the new one gets. */
+  kept: string[]
+  /** The end of its cookie; absent for that of the options. */
+  cookieEnd?: Date | null
+  confirm: () => Promise<void>
 }
 
 async function replaceSession (
   request: FastifyRequest,
   record: NewRecord,
-  { kept, confirm }: { kept: string[], confirm: () => Promise<void> }
+  { kept, cookieEnd, confirm }: Replacement
 ): Promise<void> {
   const sessions = sessionsOf(request)
   const { session: before } = request
@@ -57,21 +72,20 @@ async function replaceSession (
   sessions.renew(request, kept)
   const { session } = request
   restoreLifetime(session, before)
+  if (cookieEnd !== undefined) endCookie(session, cookieEnd)
   try {
     // Saved now and not when the response is sent: a failure of the store must fail the sign-in.
-    await sessions.saveRecord(request, isReplaced ? { ...record, formerly: formerly(before) } : record)
     if (isReplaced) {
+      const replaced = { id: before.sessionId, isOfUser: principalIn(before) !== null }
       hasEnded = true
-      const isOfUser = principalIn(before) !== null
-      await endSession(sessions.entries, { id: before.sessionId, isOfUser, next: session.sessionId })
-      // Another sign-in may replace the session meanwhile, as when a form is sent twice; a sign-out
-      // wins.
-      if (await hasSignedOut(sessions.entries, before.sessionId)) throw new AuthError('invalid_state')
+      await sessions.saveRecord(request, { ...record, formerly: formerly(before) }, replaced)
+    } else {
+      await sessions.saveRecord(request, record)
     }
     await confirm()
   } catch (error) {
     // The browser never learns the id of the new session.
-    await sessions.entries.remove(session.sessionId).catch(() => {})
+    await sessions.keeper.remove(session.sessionId).catch(() => {})
     if (hasEnded) sessions.renew(request)
     else request.session = before
     throw error
@@ -92,7 +106,7 @@ function formerly (before: FastifyRequest['session']): FormerSession[] {
  * @throws AuthError `invalid_state`, `unavailable`
  */
 export async function assertSessionGoesOn (request: FastifyRequest): Promise<void> {
-  const present = await sessionsOf(request).entries.read(request.session.sessionId)
+  const present = await sessionsOf(request).keeper.read(request.session.sessionId)
   if (present === null) throw new AuthError('invalid_state')
 }
 
@@ -109,20 +123,30 @@ export async function updatePrincipal (request: FastifyRequest, principal: Princ
  */
 export async function leaveSession (request: FastifyRequest): Promise<void> {
   const sessions = sessionsOf(request)
-  await endSession(sessions.entries, { id: request.session.sessionId, isOfUser: true })
+  await sessions.keeper.end({ id: request.session.sessionId, isOfUser: true })
   sessions.renew(request)
   sessions.hasLeft = true
+}
+
+/** A user who was signed out. */
+export interface SignedOut extends SignOut {
+  userId: string
 }
 
 /**
  * Ends the session and clears its cookie. Other requests of the session that are under way cannot
  * restore it.
  *
- * @returns the principal that this call signed out; null without one, and when another request did
- * so first
+ * @param how whether the sign-out is recorded for the other processes already
+ * @returns the user that this call signed out; null without one, and when another request did so
+ * first
  * @throws AuthError `unavailable`
  */
-export async function signOutSession (request: FastifyRequest, reply: FastifyReply): Promise<Principal | null> {
+export async function signOutSession (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  how: SignOut = { isRecorded: false }
+): Promise<SignedOut | null> {
   const { session } = request
   // A destroyed session is null, and outside the path of its cookie it has no id.
   if (session?.sessionId === undefined) return null
@@ -132,12 +156,12 @@ export async function signOutSession (request: FastifyRequest, reply: FastifyRep
   const principal = principalOf(request)
   const cookieName = sessionCookieName(request)
   const { path = '/', domain, httpOnly = true, secure, sameSite } = session.cookie
-  const isFirst = await signOutOf(sessions.entries, { id: session.sessionId, isOfUser: principal !== null })
+  const signOut = await sessions.keeper.signOut({ id: session.sessionId, isOfUser: principal !== null }, how)
   sessions.drop(request)
   if (cookieName !== undefined) {
     // @fastify/session uses null for an absent flag; @fastify/cookie would apply its default then.
     const flags = { httpOnly, secure: secure === true, sameSite: sameSite ?? false }
     reply.clearCookie(cookieName, { path, ...flags, ...(domain && { domain }) })
   }
-  return isFirst ? principal : null
+  return principal === null || signOut === null ? null : { ...signOut, userId: principal.userId }
 }

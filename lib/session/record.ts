@@ -1,7 +1,9 @@
 import type { FastifyRequest, Session } from 'fastify'
 import { isUserId } from '../base/uuid.js'
-import type { AuthenticationMethod, Proof } from '../authentication.js'
+import type { AuthenticationMethod, FormerSession, Proof } from '../authentication.js'
 import type { Claims } from '../claims.js'
+import type { Standing } from '../store/store.js'
+import { isOver } from './lifetime.js'
 
 /** The signed-in user, as of the session. */
 export interface Principal {
@@ -33,18 +35,15 @@ export interface SessionRecord {
    * them may still finish.
    */
   readonly formerly?: readonly FormerSession[]
+  /**
+   * The end of the session, in milliseconds since the epoch, with the option `session.remember`: no
+   * user is signed in afterwards, whatever the cookie and the store say.
+   */
+  readonly until?: number
 }
 
 /** The plugin's part of a session as a store has it: what is missing in it is zero. */
 export type StoredRecord = Pick<SessionRecord, 'principal'> & Partial<SessionRecord>
-
-/** A session that was replaced by a sign-in. */
-export interface FormerSession {
-  /** A digest of its id. */
-  readonly digest: string
-  /** Milliseconds since the epoch. */
-  readonly endedAt: number
-}
 
 /** How and when the user of a request proved who they are: `request.authentication`. */
 export interface AuthenticationState {
@@ -80,7 +79,7 @@ export function principalIn (session: Session | null | undefined): Principal | n
   // A destroyed session is null; outside the path of its cookie it is empty; a store may hold
   // anything.
   const principal = session?.svcAuth?.principal
-  return isUserId(principal?.userId) ? principal : null
+  return isUserId(principal?.userId) && !isOver(session) ? principal : null
 }
 
 /** The plugin's part of a session; null when no user is signed in. */
@@ -104,4 +103,21 @@ export function authenticationOf (request: FastifyRequest): AuthenticationState 
 /** Adds a proof to those of a session; it replaces an earlier one of its method. */
 export function withProof (methods: readonly Proof[], proof: Proof): readonly Proof[] {
   return [...methods.filter(({ method }) => method !== proof.method), proof]
+}
+
+/** How long a guard relies on what was read with the session. */
+const FRESH_MS = 1000
+
+/** What was read with sessions about their users, by the plugin's part of the session. */
+const standings = new WeakMap<object, { standing: Standing, readAt: number }>()
+
+/** Notes what a guard asks about the user of a session, when it was read with the session. */
+export function noteStanding (record: SessionRecord, standing: Standing, readAt: number): void {
+  standings.set(record, { standing, readAt })
+}
+
+/** Returns what was read with the session within the last second; null without it. */
+export function freshStanding ({ svcAuth }: Session): Standing | null {
+  const noted = standings.get(Object(svcAuth))
+  return noted !== undefined && Math.abs(Date.now() - noted.readAt) < FRESH_MS ? noted.standing : null
 }

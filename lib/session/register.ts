@@ -3,11 +3,18 @@ import fastifySession, { type FastifySessionOptions } from '@fastify/session'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { OptionsError } from '../errors.js'
 import { sessionCookieName } from './cookie.js'
-import { MemorySessionStore } from './memory-session-store.js'
-import { PatientStore, hasSessions, sessionsOf } from './request-sessions.js'
+import { EntryStore, RowStore, hasSessions, sessionsOf } from './request-sessions.js'
 import { RotatingSigner } from './rotating-signer.js'
+import type { StoredSessions } from '../store/sessions.js'
 
 const SEVEN_DAYS_MS = 7 * 24 * 60 * 60 * 1000
+
+interface OwnSession {
+  /** Whether the cookie is for https: alone. */
+  secure: boolean | 'auto'
+  /** Keeps the sessions, unless the options have a store. */
+  rows: StoredSessions
+}
 
 /**
  * Registers @fastify/session with safe defaults, and @fastify/cookie unless the application has it.
@@ -15,7 +22,7 @@ const SEVEN_DAYS_MS = 7 * 24 * 60 * 60 * 1000
 export async function registerSession (
   app: FastifyInstance,
   options: FastifySessionOptions,
-  secure: boolean | 'auto'
+  { secure, rows }: OwnSession
 ): Promise<void> {
   if (!app.hasPlugin('@fastify/cookie')) await app.register(fastifyCookie)
 
@@ -36,7 +43,7 @@ export async function registerSession (
     ...options,
     secret: Array.isArray(secret) ? new RotatingSigner([...secret], algorithm) : secret,
     cookieName,
-    store: options.store === undefined ? memoryStore(app) : new PatientStore(options.store),
+    store: options.store === undefined ? new RowStore({ rows, cookie }) : new EntryStore(options.store),
     cookie
   })
 }
@@ -81,13 +88,4 @@ function prepareCookie (request: FastifyRequest, cookieName: string): Promise<vo
   const isHidden = sessions.isStored(session) ? sessionCookieName(request) === undefined : !sessions.hasLeft
   if (isHidden) request.cookies[cookieName] = undefined
   return sessions.hasNewCookie(session) ? session.save() : null
-}
-
-function memoryStore (app: FastifyInstance): MemorySessionStore {
-  if (process.env.NODE_ENV === 'production') {
-    app.log.warn('Sessions are kept in the memory of this process: ' +
-      'a restart signs all users out, and other processes do not see the sessions. ' +
-      'Set session.store to a store that all processes share, such as one for Redis.')
-  }
-  return new MemorySessionStore()
 }

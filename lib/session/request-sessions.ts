@@ -1,11 +1,12 @@
 import type { FastifyReply, FastifyRequest, Session } from 'fastify'
-import { Turns } from '../base/turns.js'
+import { AuthError } from '../errors.js'
 import { sessionCookieName } from './cookie.js'
-import { endSession, hasEnded } from './ended-sessions.js'
-import { MemorySessionStore } from './memory-session-store.js'
-import { isOutgrown, restoreLifetime } from './visitor.js'
+import { EntryKeeper } from './entry-keeper.js'
+import type { EndingSession, SessionKeeper } from './keeper.js'
 import { type SessionRecord, principalIn } from './record.js'
-import { type CallbackStore, SessionEntries, sessionsUnavailable } from './session-store.js'
+import { RowKeeper, type RowSettings } from './row-keeper.js'
+import { type CallbackStore, sessionsUnavailable } from './session-store.js'
+import { isOutgrown, restoreLifetime } from './visitor.js'
 
 type Done<T = void> = (error?: unknown, answer?: T) => void
 
@@ -20,8 +21,16 @@ interface StoredSession {
   members: readonly unknown[]
 }
 
-/** Runs the saves of one session one after the other, so that none overwrites another's part. */
-const saves = new Turns()
+/** What the plugin saves itself. */
+interface OwnSave {
+  record: SessionRecord
+  replaced: EndingSession | undefined
+}
+
+/** A store of @fastify/session that gives each request a keeper of its own. */
+export interface KeepingStore extends CallbackStore {
+  keeperFor (request: FastifyRequest): SessionKeeper
+}
 
 /**
  * The session store as one request uses it. The session of the request refers to it instead of the
@@ -29,23 +38,20 @@ const saves = new Turns()
  *
  * - an ended session is not saved again, however late the request is answered;
  * - a save of the application changes the application's part of the session alone: the plugin's
- *   part stays as it is in the store, where another request may have updated it;
- * - all calls of the request together wait five seconds.
+ *   part stays as it is in the store, where another request may have updated it.
  */
 export class RequestSessions implements CallbackStore {
-  readonly entries: SessionEntries
-  /** Whether another process may change what is in the store. */
-  readonly isShared: boolean
+  readonly keeper: SessionKeeper
   /** Whether the browser may forget the cookie of the session that it sent. */
   hasLeft = false
   /** The sessions that are in the store: the one of the request, and those that it has written. */
   #stored: StoredSession[] = []
   #isQuiet = false
-  #ownRecord: SessionRecord | undefined
+  /** What the plugin saves itself. */
+  #own: OwnSave | undefined
 
-  constructor (store: CallbackStore) {
-    this.entries = new SessionEntries(store)
-    this.isShared = !(store instanceof MemorySessionStore)
+  constructor (keeper: SessionKeeper) {
+    this.keeper = keeper
   }
 
   /** Notes that the session of the request is in the store. */
@@ -60,42 +66,46 @@ export class RequestSessions implements CallbackStore {
 
   /** Whether the application changed the cookie of a session after it was read or written. */
   hasNewCookie (session: FastifyRequest['session']): boolean {
-    const stored = this.#find(session.sessionId)
+    return this.#hasOtherCookie(session.sessionId, session)
+  }
+
+  #hasOtherCookie (id: string, session: Session): boolean {
+    const stored = this.#find(id)
     if (stored === undefined) return false
     const members = membersOf(session.cookie)
     return stored.cookie !== session.cookie || stored.members.some((member, index) => member !== members[index])
   }
 
   get (id: string, done: Done<Session | null>): void {
-    settle(done, this.entries.read(id))
+    settle(done, this.keeper.read(id))
   }
 
   set (id: string, session: Session, done: Done): void {
     if (this.#isQuiet) return done()
-    if (isOutgrown(session)) restoreLifetime(session)
-    settle(done, this.#save(id, session, this.#ownRecord))
+    settle(done, this.#save(id, session, this.#own))
   }
 
   destroy (id: string, done: Done): void {
     const stored = this.#find(id)
     if (this.#isQuiet || stored === undefined) return done()
-    settle(done, endSession(this.entries, { id, isOfUser: stored.isOfUser }))
+    settle(done, this.keeper.end({ id, isOfUser: stored.isOfUser }))
   }
 
   /**
    * Saves the session of a request with a new part of the plugin.
    *
-   * @throws AuthError `unavailable`
+   * @param replaced the session that it replaces, which ends
+   * @throws AuthError `invalid_state` when the user of that one signed out meanwhile, `unavailable`
    */
-  async saveRecord ({ session }: FastifyRequest, record: SessionRecord): Promise<void> {
+  async saveRecord ({ session }: FastifyRequest, record: SessionRecord, replaced?: EndingSession): Promise<void> {
     session.svcAuth = record
-    this.#ownRecord = record
+    this.#own = { record, replaced }
     try {
       const saved = session.save()
-      this.#ownRecord = undefined
+      this.#own = undefined
       await saved
     } catch (error) {
-      throw sessionsUnavailable(error)
+      throw error instanceof AuthError ? error : sessionsUnavailable(error)
     }
   }
 
@@ -120,21 +130,15 @@ export class RequestSessions implements CallbackStore {
     this.#isQuiet = false
   }
 
-  async #save (id: string, session: Session, ownRecord: SessionRecord | undefined): Promise<void> {
+  async #save (id: string, session: Session, own: OwnSave | undefined): Promise<void> {
     const isStored = this.#find(id) !== undefined
+    const isVisitor = isOutgrown(session)
+    if (isVisitor) restoreLifetime(session)
+    const hasChange = own !== undefined || this.#hasOtherCookie(id, session)
+    const isUnchanged = (): boolean => !hasChange && !isModified(session)
     this.#note(id, session)
-    if (!isStored) return this.entries.writeSession(id, session)
-    await saves.take(id, async () => {
-      const present = await this.entries.read(id)
-      // It has ended, or it expired.
-      if (present === null) return
-      const record = ownRecord ?? (isOutgrown(session) ? undefined : present.svcAuth)
-      const { svcAuth, ...application } = session
-      const merged = { ...application, ...(record !== undefined && { svcAuth: record }) }
-      await this.entries.writeSession(id, merged, async () => {
-        if (await hasEnded(this.entries, id)) await this.entries.remove(id)
-      })
-    })
+    if (!isStored) return this.keeper.create(id, session, own?.replaced)
+    await this.keeper.save(id, session, own?.record ?? (isVisitor ? 'none' : 'stored'), isUnchanged)
   }
 
   #note (id: string, session: Session): void {
@@ -176,7 +180,9 @@ export function sessionsOf (request: FastifyRequest): RequestSessions {
   const { sessionStore, session } = request
   const known = storeOf(session)
   if (known instanceof RequestSessions) return known
-  const sessions = new RequestSessions(sessionStore instanceof PatientStore ? sessionStore.store : sessionStore)
+  const sessions = new RequestSessions(isKeeping(sessionStore)
+    ? sessionStore.keeperFor(request)
+    : new EntryKeeper(sessionStore))
   replaceStore(session, sessionStore, sessions)
   if (isInStore(request)) sessions.found(request)
   return sessions
@@ -210,27 +216,73 @@ function membersOf (cookie: Session['cookie']): unknown[] {
   return [expires, originalMaxAge, path, domain, secure, httpOnly, sameSite]
 }
 
-/** A store for @fastify/session whose reads wait five seconds and fail with an AuthError. */
-export class PatientStore implements CallbackStore {
-  readonly store: CallbackStore
+/** Whether the application's part of a session is another one than in the store. */
+function isModified (session: Session): boolean {
+  return !('isModified' in session && typeof session.isModified === 'function' && session.isModified() === false)
+}
+
+function isKeeping (store: CallbackStore): store is KeepingStore {
+  return 'keeperFor' in store
+}
+
+/**
+ * An express-session compatible store for @fastify/session whose reads wait five seconds and fail
+ * with an AuthError.
+ */
+export class EntryStore implements KeepingStore {
+  readonly #store: CallbackStore
 
   constructor (store: CallbackStore) {
-    this.store = store
+    this.#store = store
+  }
+
+  keeperFor (): SessionKeeper {
+    return new EntryKeeper(this.#store)
   }
 
   get (id: string, done?: Done<Session | null>): unknown {
     // The application asks by `request.sessionStore`, as it would ask its store.
-    if (done === undefined) return Reflect.apply(this.store.get, this.store, [id])
-    settle(done, new SessionEntries(this.store).read(id))
+    if (done === undefined) return Reflect.apply(this.#store.get, this.#store, [id])
+    settle(done, this.keeperFor().read(id))
   }
 
   set (id: string, session: Session, done: Done): unknown {
-    return this.store.set(id, session, done)
+    return this.#store.set(id, session, done)
   }
 
   destroy (id: string, done: Done): unknown {
-    return this.store.destroy(id, done)
+    return this.#store.destroy(id, done)
   }
+}
+
+/** A store for @fastify/session that keeps sessions beside the users. */
+export class RowStore implements KeepingStore {
+  readonly #settings: RowSettings
+
+  constructor (settings: RowSettings) {
+    this.#settings = settings
+  }
+
+  keeperFor (request: FastifyRequest): SessionKeeper {
+    return new RowKeeper(this.#settings, userAgentOf(request))
+  }
+
+  get (id: string, done: Done<Session | null>): void {
+    settle(done, new RowKeeper(this.#settings).read(id))
+  }
+
+  /** Called for a new session in which the application has written something. */
+  set (id: string, session: Session, done: Done): void {
+    settle(done, new RowKeeper(this.#settings).create(id, session))
+  }
+
+  destroy (id: string, done: Done): void {
+    settle(done, new RowKeeper(this.#settings).end({ id }))
+  }
+}
+
+function userAgentOf ({ headers }: FastifyRequest): string | null {
+  return headers['user-agent']?.slice(0, 256) ?? null
 }
 
 function settle<T> (done: Done<T>, answer: Promise<T>): void {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { SessionStore } from '@fastify/session'
 import type { Session } from 'fastify'
 import { PATIENCE_MS, inTime } from '../base/in-time.js'
@@ -34,7 +34,7 @@ export function isEntryId (id: string): boolean {
 
 /** Returns 192 bits of a hash as 32 characters, which tell ids apart without giving them away. */
 export function digestOf (text: string): string {
-  return createHash('sha256').update(text).digest('base64url').slice(0, LENGTH - PREFIX.length)
+  return hash('sha256', text, 'base64url').slice(0, LENGTH - PREFIX.length)
 }
 
 /**

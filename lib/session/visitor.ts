@@ -1,7 +1,9 @@
+import type { FastifySessionOptions } from '@fastify/session'
 import type { Session } from 'fastify'
+import { PENDING_MS } from '../store/sessions.js'
+import { endCookie } from './lifetime.js'
 
-/** The lifetime of a sign-in at a provider, from its start to the callback. */
-export const PENDING_MS = 10 * 60 * 1000
+type CookieOptions = NonNullable<FastifySessionOptions['cookie']>
 
 /** What is noted in the session of a visitor that was saved for a sign-in. */
 interface VisitorNote {
@@ -37,13 +39,20 @@ export function restoreLifetime (session: Session, from = session): void {
   const lifetime = lifetimeIn(from)
   if (lifetime === null) return
   const { maxAge, expires } = lifetime
-  const { cookie } = session
-  if (maxAge !== null) {
-    cookie.maxAge = maxAge
-  } else {
-    cookie.originalMaxAge = null
-    cookie.expires = expires === null ? null : new Date(expires)
-  }
+  if (maxAge !== null) session.cookie.maxAge = maxAge
+  else endCookie(session, expires === null ? null : new Date(expires))
+}
+
+/** The session of a visitor whose pending sign-ins are all that is known of it. */
+export function visitorSession ({ maxAge, expires }: CookieOptions): Session {
+  const note: VisitorNote = { fullLifetime: { maxAge: maxAge ?? null, expires: expires ?? null }, firstStarted: '' }
+  const session: Session = { cookie: { originalMaxAge: PENDING_MS, expires: new Date(Date.now() + PENDING_MS) } }
+  return Object.assign(session, { svcAuth: note })
+}
+
+/** Whether a session holds nothing but pending sign-ins. */
+export function isVisitor (session: Session): boolean {
+  return firstStartedIn(session) !== null && !isOutgrown(session)
 }
 
 /** Whether a session was shortened and holds something of the application now. */

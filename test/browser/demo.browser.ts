@@ -21,6 +21,7 @@ const EMMY = { name: 'Emmy Noether', email: 'emmy@example.com', password: 'rings
 /** Emmy at the development provider. */
 const AMALIE = { name: 'Emmy Noether', email: 'amalie@example.com' }
 const GRACE = { name: 'Grace Hopper', email: 'grace@example.com' }
+const SONJA = { name: 'Sofja Kowalewskaja', email: 'sonja@example.com', password: 'a top that turns' }
 
 /** Takes the pictures of a page: on a desk and on a phone, light and dark. */
 async function show (page: Page, name: string): Promise<void> {
@@ -166,6 +167,58 @@ scene('an administrator grants a role, and the user sees it on the next page', a
   t.strictSame(await barriersOn(page), [])
 })
 
+scene('a user sees where they are signed in, and ends the session of one device', async (t, arrive) => {
+  const { page } = await arrive()
+  await register(page, SONJA)
+  await arrival(page, '/')
+  const { page: third } = await arrive()
+  const { page: other } = await arrive()
+  for (const browser of [third, other]) {
+    await signIn(browser, SONJA)
+    await arrival(browser, '/')
+  }
+  const devices = page.getByRole('region', { name: 'Where you are signed in' })
+  const signOut = { name: 'Sign out Chrome on Linux' }
+
+  await page.reload()
+  t.equal(await devices.getByRole('listitem').count(), 3)
+  t.equal(await devices.getByText('This device').count(), 1)
+  t.strictSame(await barriersOn(page), [])
+  await devices.getByRole('button', signOut).first().click()
+  t.equal(await arrival(page, '/'), '/?done=session_ended')
+  t.equal(await page.getByRole('status').first().textContent(), 'That device is signed out.')
+  t.equal(await devices.getByRole('listitem').count(), 2)
+  await other.reload()
+  t.equal(await arrival(other, '/login'), '/login', 'the one that was used last stood first')
+
+  await example.advanceClock()
+  await page.reload()
+  await devices.getByRole('link', { name: 'Confirm and sign out Chrome on Linux' }).click()
+  t.equal(await arrival(page, '/confirm'), '/confirm?next=/')
+  await page.getByLabel('Password', { exact: true }).fill(SONJA.password)
+  await page.getByRole('button', { name: 'Confirm' }).click()
+  await arrival(page, '/')
+  await devices.getByRole('button', signOut).click()
+  await arrival(page, '/')
+  t.equal(await devices.getByRole('listitem').count(), 1)
+})
+
+scene('a user who asks for it stays signed in after the browser was closed', async (t, arrive) => {
+  const { visitor, page } = await arrive()
+  const lifetimes = async () => (await visitor.cookies()).map(({ expires }) => Math.round((expires * 1000 - Date.now()) / 86_400_000))
+
+  await signIn(page, ADA)
+  await arrival(page, '/')
+  t.ok((await lifetimes()).every(days => days < 0), 'a browser forgets such a cookie when it is closed')
+
+  await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+  await arrival(page, '/login')
+  await page.getByLabel('Keep me signed in for 30 days').check()
+  await signIn(page, ADA)
+  await arrival(page, '/')
+  t.ok((await lifetimes()).includes(30))
+})
+
 scene('a user signs out everywhere else, and only the other browser is signed out', async (t, arrive) => {
   const { page } = await arrive()
   const { page: other } = await arrive()
@@ -247,13 +300,11 @@ scene('after the sign-out the back button shows nothing private', async (t, arri
 
 scene('two tabs sign in at once', async (t, arrive) => {
   const { visitor, page } = await arrive()
-  // Once there is a session, all tabs share it.
   await page.getByRole('link', { name: 'Continue with Development provider' }).click()
-  await page.getByRole('button', { name: 'Cancel' }).click()
-  await arrival(page, '/login')
+  await page.getByRole('button', { name: 'Cancel' }).waitFor()
   const other = await visitor.open(`${url}/login`)
+  await other.getByRole('link', { name: 'Continue with Development provider' }).click()
 
-  await Promise.all([page, other].map(async page => page.getByRole('link', { name: 'Continue with Development provider' }).click()))
   for (const tab of [other, page]) {
     await consent(tab, GRACE)
     t.equal(await arrival(tab, '/'), '/')

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Cookie, Page } from 'playwright-core'
 import type { Test } from 'tap'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -31,6 +31,10 @@ export class Visitor {
     const context = await browser.newContext({ viewport: DESK, javaScriptEnabled: scripts })
     t.teardown(() => context.close())
     return new Visitor(context)
+  }
+
+  async cookies (): Promise<Cookie[]> {
+    return this.#context.cookies()
   }
 
   async open (url: string): Promise<Page> {

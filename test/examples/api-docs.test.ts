@@ -14,7 +14,8 @@ t.test('the sign-in routes are documented, and nothing else', async t => {
     '/auth/local/reauthenticate', '/auth/local/token', '/auth/local/verify-token',
     '/auth/local/forgot-password', '/auth/local/reset-password', '/auth/local/verify-email',
     '/auth/local/change-password', '/auth/local/set-password', '/auth/local/change-email',
-    '/auth/local/change-email/confirm', '/auth/local/delete-account', '/auth/logout', '/auth/local/revoke'
+    '/auth/local/change-email/confirm', '/auth/local/delete-account', '/auth/logout', '/auth/local/revoke',
+    '/auth/local/sessions/end'
   ])
   t.strictSame(document.servers, [{ url }])
   t.strictSame(document.paths['/auth/local/token'].post.security, [{ session: [] }])

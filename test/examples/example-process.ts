@@ -15,10 +15,11 @@ export class ExampleProcess {
   #hours = 0
   output = ''
 
-  constructor (t: Test, [script, ...args]: [string, ...string[]], settings: Settings) {
+  constructor (t: Test, [script, ...args]: [string, ...string[]], settings: Settings, { detached = false }: { detached?: boolean } = {}) {
     // env -i, not the option env: tap would add its loaders to that, with which a process takes longer to start.
     const environment = Object.entries(settings).map(([name, value]) => `${name}=${value}`)
-    this.#child = spawn('env', ['-i', ...environment, process.execPath, '--import', './test/typescript.mjs', join('examples', script), ...args], { cwd: ROOT })
+    const command = [process.execPath, '--import', './test/typescript.mjs', join('examples', script), ...args]
+    this.#child = spawn('env', ['-i', ...environment, ...command], { cwd: ROOT, detached })
     this.#ended = once(this.#child, 'close')
     this.#onOutput(chunk => { this.output += chunk })
     t.teardown(() => this.kill())
@@ -45,6 +46,12 @@ export class ExampleProcess {
     this.#hours++
     this.#child.kill('SIGUSR2')
     await this.says(`The clock is ${this.#hours} h ahead.`)
+  }
+
+  /** What Ctrl+C does in a terminal: a signal to a detached process and to all that it has started. */
+  interrupt (): void {
+    const { pid } = this.#child
+    if (pid !== undefined) process.kill(-pid, 'SIGINT')
   }
 
   async kill (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {

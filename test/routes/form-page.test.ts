@@ -11,7 +11,8 @@ const PAGE: FormPage = {
     username: 'ada@example.com',
     fields: [
       { name: 'password', label: 'New password', type: 'password', autocomplete: 'new-password' },
-      { name: 'name', label: 'Name', type: 'text', autocomplete: 'name', isOptional: true }
+      { name: 'name', label: 'Name', type: 'text', autocomplete: 'name', isOptional: true },
+      { name: 'remember', label: 'Keep me signed in', type: 'checkbox' }
     ],
     submit: 'Set'
   }]
@@ -54,6 +55,7 @@ t.test('a form has labels, says what browsers may fill in, and holds its token i
   t.match(body, '<label>E-mail\n<input type="email" value="ada@example.com" autocomplete="username" readonly></label>')
   t.match(body, '<label>New password\n<input type="password" name="password" autocomplete="new-password" required></label>')
   t.match(body, '<label>Name\n<input type="text" name="name" autocomplete="name"></label>')
+  t.match(body, '<label><input type="checkbox" name="remember">Keep me signed in</label>')
   t.match(body, '<button type="submit">Set</button>')
   t.notMatch(body, /<h2>|role="alert">/)
 })

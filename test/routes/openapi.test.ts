@@ -115,7 +115,8 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
     ['post /auth/local/change-email/confirm', 'authLocalChangeEmailConfirm', '204 303 400 401 403 409 429 503 4XX 5XX'],
     ['post /auth/local/delete-account', 'authLocalDeleteAccount', '204 303 400 401 403 409 429 503 4XX 5XX'],
     ['post /auth/logout', 'authLogout', '204 303 400 403 501 503 4XX 5XX'],
-    ['post /auth/local/revoke', 'authLocalRevoke', '204 303 400 403 501 503 4XX 5XX']
+    ['post /auth/local/revoke', 'authLocalRevoke', '204 303 400 403 501 503 4XX 5XX'],
+    ['post /auth/local/sessions/end', 'authLocalEndSession', '204 303 400 401 403 404 501 503 4XX 5XX']
   ])
   for (const [route, { summary, tags, responses }] of operations) {
     t.match(summary, /^[A-Z]/, route)
@@ -134,14 +135,15 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
     [
       'local/register', 'local/login', 'local/reauthenticate', 'local/verify-token', 'local/forgot-password',
       'local/reset-password', 'local/verify-email', 'local/change-password', 'local/set-password', 'local/change-email',
-      'local/change-email/confirm', 'local/delete-account', 'logout', 'local/revoke'
+      'local/change-email/confirm', 'local/delete-account', 'logout', 'local/revoke',
+      'local/sessions/end'
     ]
       .map(path => [`post /auth/${path}`, ...formOrJson])
   )
   const registration = operations.find(([route]) => route === 'post /auth/local/register')?.[1].requestBody
   t.strictSame(
     Object.keys(registration?.content['application/json']?.schema.properties ?? {}),
-    ['email', 'password', 'name', 'role', 'email_verified', 'next', 'error_next']
+    ['email', 'password', 'name', 'role', 'email_verified', 'remember', 'next', 'error_next']
   )
 })
 
@@ -212,7 +214,8 @@ t.test('routes say what they ask for, once the application declares the security
     'post /auth/local/change-email/confirm': [{}, { session: [] }],
     'post /auth/local/delete-account': [{ session: [] }],
     'post /auth/local/token': [{ session: [] }],
-    'post /auth/local/revoke': [{}, { session: [] }]
+    'post /auth/local/revoke': [{}, { session: [] }],
+    'post /auth/local/sessions/end': [{ session: [] }]
   })
   t.match(await securityWith(), { ...open, 'post /auth/local/token': undefined, 'post /auth/local/revoke': undefined })
 })
@@ -272,7 +275,7 @@ t.test('an application leaves the routes out by their tag', async t => {
 t.test('in Swagger 2.0 the routes are documented without security', async t => {
   const operations = operationsOf(documentOf(await startDocumented(t, { swagger: { info: INFO } })))
 
-  t.equal(operations.length, 24)
+  t.equal(operations.length, 25)
   t.ok(operations.every(([, { security = [] }]) => security.length === 0))
 })
 
@@ -390,6 +393,14 @@ t.test('what the document says is what the routes do', async t => {
       return new Browser(app).post('/auth/local/login', BLOCKED)
     }],
     ['get /auth/own/login', 400, () => ada.get('/auth/own/login?reauthenticate=true', { ...json, 'sec-fetch-site': 'same-origin' })],
+    ['post /auth/local/sessions/end', 401, () => somebody().post('/auth/local/sessions/end', { id: 'A'.repeat(32) })],
+    ['post /auth/local/sessions/end', 404, () => ada.post('/auth/local/sessions/end', { id: 'A'.repeat(32) })],
+    ['post /auth/local/sessions/end', 204, async () => {
+      const browser = somebody()
+      const { userId } = (await browser.post('/auth/local/login', USER)).json()
+      const [last] = await app.auth.sessions(userId)
+      return browser.post('/auth/local/sessions/end', { id: last?.id })
+    }],
     ['post /auth/logout', 204, () => somebody().post('/auth/logout')],
     ['post /auth/logout', 501, async () => {
       const browser = new Browser(limited)

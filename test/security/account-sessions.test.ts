@@ -1,16 +1,18 @@
 /** Attacks 79 to 82: sessions and tokens that outlive their end, and users who are blocked. */
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
-import { type AuthStore, MemoryAuthStore, type SignIn } from '../../lib/index.js'
+import type { AuthStore, SignIn } from '../../lib/index.js'
+import { digestOf } from '../../lib/session/session-store.js'
 import { userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
-import { HoldingStore } from '../helpers/holding-store.js'
+import { holdAnswers } from '../helpers/holding-store.js'
 import { FROM_OWN_PAGE, leaveFor, signInAt } from '../helpers/own-provider.js'
-import { SOME_SESSION_STORES } from '../helpers/session-stores.js'
-import { ADA, editRecord, sessionIdOf, startTwoApps, stored } from '../helpers/shared-apps.js'
-import { STORES } from '../helpers/stores.js'
+import { SHARED_SESSIONS } from '../helpers/session-stores.js'
+import { ADA, editRecord, rowsOf, sessionIdOf, startTwoApps, stored } from '../helpers/shared-apps.js'
+import { SlowSessionStore } from '../helpers/slow-session-store.js'
+import { SOME_STORES, STORES } from '../helpers/stores.js'
 
 const ADA_AT_A = { subject: 'ada-at-a', email: ADA.email }
 const ADA_AT_PROVING = { subject: 'ada-at-proving' }
@@ -60,21 +62,22 @@ const SIGN_INS = {
   'an external callback': async browser => signInAt(browser, 'a', ADA_AT_A)
 } satisfies Record<string, (browser: Browser) => Promise<LightMyRequestResponse>>
 
-for (const [kind, createSessions] of SOME_SESSION_STORES) {
+for (const [kind, keep] of SHARED_SESSIONS) {
   t.test(`the rules hold with ${kind}`, async t => {
     for (const [ending, end] of Object.entries(ENDINGS)) {
       for (const [way, signIn] of Object.entries(SIGN_INS)) {
         t.test(`attack 79: ${way} that ${ending} overtakes writes a session that is dead at its first guard`, async t => {
-          const store = new HoldingStore()
-          const [one, other] = await startTwoApps(t, { sessions: createSessions(), store })
+          const kept = await keep(t)
+          const held = holdAnswers(kept.store)
+          const [one, other] = await startTwoApps(t, kept)
           const userId = await createAda(one)
           const browser = new Browser(one)
 
-          store.holds = true
+          held.holds = true
           const answer = signIn(browser)
-          await store.read.promise
+          await held.read.promise
           await end(other, userId)
-          store.goOn.resolve()
+          held.goOn.resolve()
           t.ok((await answer).statusCode < 400, 'the answer is as ever')
           t.equal(await userIdIn(browser), userId, 'no guard has looked yet')
 
@@ -89,7 +92,7 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
             asked.resolve()
             await goOn.promise
           }
-          const [one, other] = await startTwoApps(t, { sessions: createSessions(), options: { onSignIn } })
+          const [one, other] = await startTwoApps(t, { ...await keep(t), options: { onSignIn } })
           const userId = await createAda(one)
           const browser = new Browser(one)
 
@@ -104,8 +107,8 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
       }
 
       t.test(`attack 80: after ${ending} no session, token or pending step of the user is accepted by any application`, async t => {
-        const sessions = createSessions()
-        const [one, other] = await startTwoApps(t, { sessions })
+        const kept = await keep(t)
+        const [one, other] = await startTwoApps(t, kept)
         const userId = await createAda(one)
         const heard: string[] = []
         one.auth.channel.on('revoke', userId => { heard.push(userId) })
@@ -139,14 +142,14 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
             t.equal((await new Browser(app, browser.cookies).get('/private')).statusCode, 401)
           }
         }
-        for (const browser of browsers) t.equal(await stored(sessions, sessionIdOf(browser)), null, 'nothing is left of it')
+        for (const browser of browsers) t.equal(await stored(kept, sessionIdOf(browser)), null, 'nothing is left of it')
       })
     }
 
     for (const [url, body] of [['/end-others', {}], ['/change-password', { password: 'another password' }]] as const) {
       t.test(`attack 80: with except, ${url} leaves the session of the request alone, with a new id`, async t => {
-        const sessions = createSessions()
-        const [one, other] = await startTwoApps(t, { sessions })
+        const kept = await keep(t)
+        const [one, other] = await startTwoApps(t, kept)
         const userId = await createAda(one)
         const heard: string[] = []
         one.auth.channel.on('revoke', userId => { heard.push(userId) })
@@ -157,7 +160,7 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
         t.equal((await own.post(url, body)).statusCode, 200)
 
         t.not(sessionIdOf(own), sessionIdOf(before))
-        t.equal(await stored(sessions, sessionIdOf(before)), null)
+        t.equal(await stored(kept, sessionIdOf(before)), null)
         for (const app of [one, other]) {
           t.equal((await at(app, own).get('/private')).statusCode, 200)
           t.equal((await at(app, before).get('/private')).statusCode, 401)
@@ -172,7 +175,7 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
     }
 
     t.test('attack 80: each guard notices by itself that a session has ended, and so does the token route', async t => {
-      const [one] = await startTwoApps(t, { sessions: createSessions() })
+      const [one] = await startTwoApps(t, await keep(t))
       const userId = await createAda(one)
       const routes = [...GUARDED.map(url => ['GET', url] as const), ['POST', '/auth/local/token'] as const]
       const browsers = await Promise.all(routes.map(async () => logIn(one)))
@@ -186,7 +189,7 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
     })
 
     t.test('attack 80: a session that had ended before is not kept by except', async t => {
-      const [one] = await startTwoApps(t, { sessions: createSessions() })
+      const [one] = await startTwoApps(t, await keep(t))
       const userId = await createAda(one)
       const old = await logIn(one)
       await one.auth.signOutEverywhere(userId)
@@ -197,7 +200,7 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
     })
 
     t.test('attack 80: the session of another user is not changed by except', async t => {
-      const [one] = await startTwoApps(t, { sessions: createSessions() })
+      const [one] = await startTwoApps(t, await keep(t))
       const ada = await createAda(one)
       const { userId } = await one.auth.createUser({ email: 'grace@example.com' })
       const [grace, hers] = [new Browser(one), await logIn(one)]
@@ -211,37 +214,8 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
       await assertDead(t, hers, 'the session of the user')
     })
 
-    for (const [what, generation, isAlive] of [
-      ['a higher', 2, false], ['a lower', 0, false], ['a negative', -1, false], ['a string', '1', false],
-      ['no', undefined, false], ['a null', null, false], ['its own', 1, true]
-    ] as const) {
-      t.test(`attack 81: a session that is edited to have ${what} generation is ${isAlive ? 'good' : 'dead'}`, async t => {
-        const sessions = createSessions()
-        const [one] = await startTwoApps(t, { sessions })
-        await one.auth.signOutEverywhere(await createAda(one))
-        const browser = await logIn(one)
-        await editRecord(sessions, browser, record => { record.generation = generation })
-
-        if (isAlive) t.equal((await browser.get('/private')).statusCode, 200)
-        else await assertDead(t, browser, 'the session')
-      })
-    }
-
-    t.test('attack 81: a missing generation counts as zero', async t => {
-      const sessions = createSessions()
-      const [one] = await startTwoApps(t, { sessions })
-      const userId = await createAda(one)
-      const browser = await logIn(one)
-      await editRecord(sessions, browser, record => { delete record.generation })
-      t.equal((await browser.get('/private')).statusCode, 200)
-
-      await one.auth.signOutEverywhere(userId)
-
-      await assertDead(t, browser, 'the session')
-    })
-
     t.test('attack 81: sessions that a block ended stay dead when the user is unblocked', async t => {
-      const [one, other] = await startTwoApps(t, { sessions: createSessions() })
+      const [one, other] = await startTwoApps(t, await keep(t))
       const userId = await createAda(one)
       const [browser, token] = [await logIn(one), await logIn(other)]
       const { token: bearer } = (await token.post('/auth/local/token')).json()
@@ -256,8 +230,8 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
     })
 
     t.test('attack 82: a blocked user gets in by no method, and only a proof tells that they are blocked', async t => {
-      const sessions = createSessions()
-      const [one, other] = await startTwoApps(t, { sessions })
+      const kept = await keep(t)
+      const [one, other] = await startTwoApps(t, kept)
       const userId = await createAda(one)
       const earlier = await logIn(one)
       const { token } = (await earlier.post('/auth/local/token')).json()
@@ -291,7 +265,7 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
     })
 
     t.test('attack 82: an identity that a verified e-mail joins to a blocked user gets in neither', async t => {
-      const [one] = await startTwoApps(t, { sessions: createSessions() })
+      const [one] = await startTwoApps(t, await keep(t))
       const { userId } = await one.auth.createUser({ email: ADA.email, emailVerified: true })
       await one.auth.block(userId)
       const browser = new Browser(one)
@@ -303,7 +277,7 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
     })
 
     t.test('attack 82: a block that is over lets the user in again', async t => {
-      const [one] = await startTwoApps(t, { sessions: createSessions() })
+      const [one] = await startTwoApps(t, await keep(t))
       const userId = await createAda(one)
       await one.auth.block(userId, { until: new Date(Date.now() + 60_000) })
       t.equal((await new Browser(one).post('/auth/local/login', ADA)).statusCode, 403)
@@ -319,8 +293,8 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
       ['the local path', async (browser: Browser) => browser.post('/auth/local/revoke', { everywhere: true })]
     ] as const) {
       t.test(`attack 80: a user signs out everywhere by ${kind}`, async t => {
-        const sessions = createSessions()
-        const [one, other] = await startTwoApps(t, { sessions })
+        const kept = await keep(t)
+        const [one, other] = await startTwoApps(t, kept)
         const userId = await createAda(one)
         const heard: string[] = []
         one.auth.channel.on('revoke', userId => { heard.push(userId) })
@@ -341,7 +315,7 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
     }
 
     t.test('attack 80: a session that has ended does not end those of a later sign-in', async t => {
-      const [one] = await startTwoApps(t, { sessions: createSessions() })
+      const [one] = await startTwoApps(t, await keep(t))
       const userId = await createAda(one)
       const old = await logIn(one)
       await one.auth.signOutEverywhere(userId)
@@ -354,7 +328,7 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
 
     t.test('signing out without everywhere leaves the other sessions alone', async t => {
       for (const everywhere of [undefined, false, '', 'off', 'false']) {
-        const [one] = await startTwoApps(t, { sessions: createSessions() })
+        const [one] = await startTwoApps(t, await keep(t))
         await createAda(one)
         const [own, other] = [await logIn(one), await logIn(one)]
 
@@ -365,7 +339,8 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
     })
 
     t.test('a store that cannot end sessions answers 501 to everywhere, and the session goes on', async t => {
-      const [one] = await startTwoApps(t, { sessions: createSessions(), store: withoutManagedAccounts() })
+      const { store, sessions } = await keep(t)
+      const [one] = await startTwoApps(t, { store: withoutManagedAccounts(store), sessions })
       const browser = new Browser(one)
       t.equal((await browser.post('/auth/local/register', ADA)).statusCode, 201)
 
@@ -382,9 +357,55 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
   })
 }
 
+for (const [what, generation, isAlive] of [
+  ['a higher', 2, false], ['a lower', 0, false], ['a negative', -1, false], ['a string', '1', false],
+  ['no', undefined, false], ['a null', null, false], ['its own', 1, true]
+] as const) {
+  t.test(`attack 81: a session that is edited to have ${what} generation is ${isAlive ? 'good' : 'dead'}`, async t => {
+    const sessions = new SlowSessionStore()
+    const [one] = await startTwoApps(t, { sessions })
+    await one.auth.signOutEverywhere(await createAda(one))
+    const browser = await logIn(one)
+    await editRecord(sessions, browser, record => { record.generation = generation })
+
+    if (isAlive) t.equal((await browser.get('/private')).statusCode, 200)
+    else await assertDead(t, browser, 'the session')
+  })
+}
+
+t.test('attack 81: a missing generation counts as zero', async t => {
+  const sessions = new SlowSessionStore()
+  const [one] = await startTwoApps(t, { sessions })
+  const userId = await createAda(one)
+  const browser = await logIn(one)
+  await editRecord(sessions, browser, record => { delete record.generation })
+  t.equal((await browser.get('/private')).statusCode, 200)
+
+  await one.auth.signOutEverywhere(userId)
+
+  await assertDead(t, browser, 'the session')
+})
+
+for (const [kind, newStore] of Object.entries(SOME_STORES)) {
+  for (const [generation, isAlive] of [[2, false], [0, false], [-1, false], [1, true]] as const) {
+    t.test(`attack 81: a row that is edited to have generation ${generation} is ${isAlive ? 'good' : 'dead'}, on ${kind}`, async t => {
+      const store = await newStore(t)
+      const [one] = await startTwoApps(t, { store })
+      await one.auth.signOutEverywhere(await createAda(one))
+      const browser = await logIn(one)
+      const idHash = digestOf(sessionIdOf(browser))
+      const user = (await rowsOf(store).find(idHash, Date.now()))?.user
+      if (user == null) throw new Error('there is no session')
+      await rowsOf(store).update(idHash, { user: { ...user, generation } })
+
+      if (isAlive) t.equal((await browser.get('/private')).statusCode, 200)
+      else await assertDead(t, browser, 'the session')
+    })
+  }
+}
+
 /** A store as an application writes one that needs no more than `AuthStore`. */
-function withoutManagedAccounts (): AuthStore {
-  const store = new MemoryAuthStore()
+function withoutManagedAccounts (store: AuthStore): AuthStore {
   const managed = ['standing', 'users', 'changeUser', 'setPassword']
   return new Proxy<AuthStore>(store, {
     get (target, name) {

@@ -1,13 +1,12 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { SessionStore } from '@fastify/session'
 import Fastify from 'fastify'
 import type { Test } from 'tap'
 import authPlugin, { type AuthStore, type AuthorizationClaims, SqlAuthStore } from '../../lib/index.js'
-import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 import { OwnProvider } from '../helpers/own-provider.js'
+import type { SessionStores } from '../helpers/session-stores.js'
 
 /** An application with passwords, two providers and a route that grants, which listens on this machine. */
 export interface AccountsApp {
@@ -15,7 +14,7 @@ export interface AccountsApp {
   close (): Promise<unknown>
 }
 
-export async function startAccountsApp (store: AuthStore, sessions: SessionStore = new MemorySessionStore()): Promise<AccountsApp> {
+export async function startAccountsApp (store: AuthStore, sessions?: SessionStores): Promise<AccountsApp> {
   const app = Fastify()
   await app.register(authPlugin, {
     // Not https, for the session cookie travels over http here.

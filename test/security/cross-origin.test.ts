@@ -1,12 +1,10 @@
-import type { SessionStore } from '@fastify/session'
 import type { FastifyInstance, LightMyRequestResponse, Session } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, MemoryAuthStore } from '../../lib/index.js'
-import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { SESSION_SECRET, localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
-import { SOME_SESSION_STORES } from '../helpers/session-stores.js'
+import { SOME_SESSION_STORES, type SessionStores } from '../helpers/session-stores.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 import { some } from '../helpers/thorough.js'
 
@@ -82,7 +80,7 @@ interface Setup {
   victims: readonly [anonymous: Browser, ada: Browser]
 }
 
-async function start (t: Test, sessions: SessionStore = new MemorySessionStore(), options: AuthPluginOptions = {}): Promise<Setup> {
+async function start (t: Test, sessions?: SessionStores, options: AuthPluginOptions = {}): Promise<Setup> {
   const store = new MemoryAuthStore()
   const app = await startApp(t, {
     baseUrl: BASE_URL,

@@ -54,7 +54,14 @@ interface Target {
 /** An application with routes behind every guard, and Ada, who is an admin there. */
 async function start (t: Test, options: AuthPluginOptions = {}): Promise<Target> {
   const reached: string[] = []
-  const app = await startApp(t, { baseUrl: BASE_URL, providers: [new OwnProvider('mine')], local: localProvider(), rateLimit: false, ...options }, {}, app => {
+  const app = await startApp(t, {
+    baseUrl: BASE_URL,
+    providers: [new OwnProvider('mine')],
+    local: localProvider(),
+    rateLimit: false,
+    session: { secret: SESSION_SECRET, store: 'memory' },
+    ...options
+  }, {}, app => {
     const { auth } = app
     const guards = {
       users: auth.requireUser,
@@ -243,6 +250,48 @@ t.test('attack 59: a Postgres server that falls silent is unavailable, guards de
   t.equal(settled, 0, 'others are answered while the store is waited for')
 
   t.strictSame(await Promise.all(answers), Object.keys(STORE_REQUESTS).map(name => [name, 503, 'unavailable']))
+  t.strictSame(target.reached, [])
+  proxy.fate = 'works'
+  await assertAllWorks(t, target)
+})
+
+/** The sessions in the database of the store, which is the default. */
+const BESIDE_USERS = { secret: SESSION_SECRET }
+
+t.test('attack 59: a read-only database that keeps the sessions lets signed-in users go on, and signs no user in', async t => {
+  const database = new SqliteDatabase(':memory:')
+  const target = await start(t, { store: new SqlAuthStore(database), session: BESIDE_USERS })
+  t.teardown(() => database.close())
+  const changing = ['a registration', 'a sign-in', 'a sign-in at a provider', 'a start of linking']
+
+  database.pragma('query_only = true')
+  for (const [name, { status, send }] of Object.entries(STORE_REQUESTS)) {
+    if (name === 'a sign-in at a provider') continue
+    const answer = await send(target)
+    t.equal(answer.statusCode, changing.includes(name) ? 503 : status, `${name}: ${answer.body}`)
+    if (changing.includes(name)) t.equal(answer.headers['set-cookie'], undefined, `${name}: no cookie`)
+  }
+  t.strictSame(failureOf(await new Browser(target.app).get('/auth/mine/login', AS_SCRIPT)), [503, 'unavailable'])
+  t.strictSame(failureOf(await target.ada.post('/auth/local/revoke')), [503, 'unavailable'])
+  t.equal((await target.ada.get('/users')).statusCode, 200, 'a sign-out that failed signs out nobody')
+
+  database.pragma('query_only = false')
+  await assertAllWorks(t, target)
+})
+
+t.test('attack 59: sessions in a Postgres server that falls silent are unavailable, guards deny, and all is well when it speaks again', async t => {
+  const proxy = await startProxy(t, await emptyDatabase(t))
+  const target = await start(t, { store: new SqlAuthStore(proxy.url), session: BESIDE_USERS })
+  target.reached.splice(0)
+
+  proxy.fate = 'is silent'
+  proxy.silence()
+  const answers = Object.entries(STORE_REQUESTS).filter(([name]) => name !== 'a sign-in at a provider')
+    .map(async ([name, { send }]) => [name, ...failureOf(await send(target))])
+  t.equal((await new Browser(target.app).get('/me')).statusCode, 200, 'a visitor without a session asks no database')
+
+  const expected = Object.keys(STORE_REQUESTS).filter(name => name !== 'a sign-in at a provider').map(name => [name, 503, 'unavailable'])
+  t.strictSame(await Promise.all(answers), expected)
   t.strictSame(target.reached, [])
   proxy.fate = 'works'
   await assertAllWorks(t, target)

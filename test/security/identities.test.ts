@@ -1,12 +1,10 @@
-import type { SessionStore } from '@fastify/session'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, type AuthStore, type ExternalProvider, type LinkingPolicy, MemoryAuthStore, OidcProvider } from '../../lib/index.js'
-import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { SESSION_SECRET, localProvider, principalIn, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { FROM_OWN_PAGE, OwnProvider, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
-import { SOME_SESSION_STORES } from '../helpers/session-stores.js'
+import { SOME_SESSION_STORES, type SessionStores } from '../helpers/session-stores.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 import { SOME_STORES } from '../helpers/stores.js'
 import { some } from '../helpers/thorough.js'
@@ -20,7 +18,7 @@ const ATTACKER = { subject: 'attacker-1', email: 'attacker@example.com' }
 const JSON_CLIENT = { accept: 'application/json' }
 
 /** An application with an OpenID provider `fake`, a provider `own`, passwords, and a registration form that hands claims out. */
-async function start (t: Test, { sessions = new MemorySessionStore(), ...options }: AuthPluginOptions & { sessions?: SessionStore } = {}) {
+async function start (t: Test, { sessions, ...options }: AuthPluginOptions & { sessions?: SessionStores } = {}) {
   const fake = await startFakeOpenIdProvider(t)
   const store = options.store ?? new MemoryAuthStore()
   const app = await startApp(t, {

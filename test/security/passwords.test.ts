@@ -1,17 +1,15 @@
-import type { SessionStore } from '@fastify/session'
 import SqliteDatabase from 'better-sqlite3'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, type AuthStore, MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
 import { hashing } from '../../lib/local/hashing.js'
-import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { deferred } from '../helpers/deferred.js'
 import { CAPACITY } from '../helpers/hashing.js'
 import { OwnProvider, leaveFor, signInAt } from '../helpers/own-provider.js'
-import { SOME_SESSION_STORES } from '../helpers/session-stores.js'
+import { SOME_SESSION_STORES, type SessionStores } from '../helpers/session-stores.js'
 import { SOME_STORES } from '../helpers/stores.js'
 import { isThorough, some } from '../helpers/thorough.js'
 
@@ -38,7 +36,7 @@ const PAGE = `${BASE_URL}/sign-in?lang=en&error=old#form`
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const INVALID = { statusCode: 401, code: 'invalid', error: 'Unauthorized', message: 'The e-mail or the password is wrong.' }
 
-async function start (t: Test, options: AuthPluginOptions = {}, sessions: SessionStore = new MemorySessionStore()): Promise<FastifyInstance> {
+async function start (t: Test, options: AuthPluginOptions = {}, sessions?: SessionStores): Promise<FastifyInstance> {
   return startApp(t, {
     baseUrl: BASE_URL,
     local: localProvider(),
@@ -91,7 +89,7 @@ const PASSWORDS_OF_NOBODY = ['wrong horse', '', 'short', 'a'.repeat(1025), 'a'.r
 async function startTown (
   t: Test,
   options: AuthPluginOptions = {},
-  sessions?: SessionStore
+  sessions?: SessionStores
 ): Promise<{ app: FastifyInstance, emails: Record<string, string> }> {
   const store = new MemoryAuthStore()
   const app = await start(t, { store, ...options }, sessions)

@@ -1,18 +1,16 @@
 import { once } from 'node:events'
 import { Agent, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
-import type { SessionStore } from '@fastify/session'
 import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, AuthError, GitHubProvider } from '../../lib/index.js'
-import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { GitHubStandIn } from '../fakes/github.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { SESSION_SECRET, localProvider, principalIn, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
 import { foreignTargets, ownTargets } from '../helpers/redirect-targets.js'
-import { SOME_SESSION_STORES } from '../helpers/session-stores.js'
+import { SOME_SESSION_STORES, type SessionStores } from '../helpers/session-stores.js'
 import { isThorough, some } from '../helpers/thorough.js'
 
 const BASE_URL = 'https://app.example'
@@ -29,7 +27,7 @@ const DESTINATIONS = [...FOREIGN.map(target => [target, '/'] as const), ...OWN]
 
 async function start (
   t: Test,
-  store: SessionStore = new MemorySessionStore(),
+  store?: SessionStores,
   options: AuthPluginOptions = {},
   server: FastifyServerOptions = {},
   extend: (app: FastifyInstance) => void = () => {}

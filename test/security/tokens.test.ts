@@ -1,17 +1,15 @@
 import { createHmac, generateKeyPairSync, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
-import type { SessionStore } from '@fastify/session'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import { EncryptJWT, SignJWT, UnsecuredJWT, decodeJwt, exportJWK } from 'jose'
 import t, { type Test } from 'tap'
 import { type ExtraClaims, LocalIdentityProvider, type LocalIdentityProviderOptions, type TokenUse } from '../../lib/index.js'
-import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { listen } from '../helpers/loopback.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
-import { SOME_SESSION_STORES } from '../helpers/session-stores.js'
+import { SOME_SESSION_STORES, type SessionStores } from '../helpers/session-stores.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse', name: 'Ada' }
 const ATTACKERS_SECRET = 'a key of the attacker, 32 and more'
@@ -50,7 +48,7 @@ interface TokenApp {
   good: () => Record<string, unknown>
 }
 
-async function start (t: Test, options: LocalIdentityProviderOptions = {}, sessions: SessionStore = new MemorySessionStore()): Promise<TokenApp> {
+async function start (t: Test, options: LocalIdentityProviderOptions = {}, sessions?: SessionStores): Promise<TokenApp> {
   const local = localProvider(options)
   const app = await startApp(t, {
     baseUrl: 'https://app.example',

@@ -7,6 +7,7 @@ import authPlugin from '../../lib/index.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { deferred } from '../helpers/deferred.js'
+import { SESSION_STORES } from '../helpers/session-stores.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
 declare module 'fastify' {
@@ -36,9 +37,11 @@ function slowRoute (gate: EventEmitter) {
 const APPS = {
   'the own session': async (t: Test, gate: EventEmitter) =>
     startApp(t, { local: localProvider() }, {}, slowRoute(gate)),
+  'the own session, rolling': async (t: Test, gate: EventEmitter) =>
+    startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, rolling: true } }, {}, slowRoute(gate)),
   'the own session on a store in another process': async (t: Test, gate: EventEmitter) =>
     startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store: new SlowSessionStore() } }, {}, slowRoute(gate)),
-  'the own session, rolling': async (t: Test, gate: EventEmitter) =>
+  'the own session on a store in another process, rolling': async (t: Test, gate: EventEmitter) =>
     startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, rolling: true, store: new SlowSessionStore() } }, {}, slowRoute(gate)),
   "the application's own session, rolling": async (t: Test, gate: EventEmitter) => {
     const app: FastifyInstance = Fastify()
@@ -111,25 +114,27 @@ for (const [name, start] of Object.entries(APPS)) {
   })
 }
 
-t.test('a session that the application itself ends stays ended too', async t => {
-  const gate = new EventEmitter()
-  const app = await startApp(t, { session: { secret: SESSION_SECRET, rolling: true, store: new SlowSessionStore() } }, {}, app => {
-    slowRoute(gate)(app)
-    app.get('/start', async request => { request.session.cart = 'pears'; return {} })
-    app.get('/cart', async request => ({ cart: request.session.cart ?? null }))
+for (const [kind, createSessions] of SESSION_STORES) {
+  t.test(`a session that the application itself ends stays ended too, with ${kind}`, async t => {
+    const gate = new EventEmitter()
+    const app = await startApp(t, { session: { secret: SESSION_SECRET, rolling: true, store: createSessions() } }, {}, app => {
+      slowRoute(gate)(app)
+      app.get('/start', async request => { request.session.cart = 'pears'; return {} })
+      app.get('/cart', async request => ({ cart: request.session.cart ?? null }))
+    })
+    const browser = new Browser(app)
+    await browser.get('/start')
+
+    const arrived = once(gate, 'arrived')
+    const slow = browser.get('/slow?write')
+    await arrived
+    await browser.get('/end')
+    gate.emit('go on')
+    await slow
+
+    t.strictSame((await browser.get('/cart')).json(), { cart: null })
   })
-  const browser = new Browser(app)
-  await browser.get('/start')
-
-  const arrived = once(gate, 'arrived')
-  const slow = browser.get('/slow?write')
-  await arrived
-  await browser.get('/end')
-  gate.emit('go on')
-  await slow
-
-  t.strictSame((await browser.get('/cart')).json(), { cart: null })
-})
+}
 
 t.test('a request without a session is answered: a hook answers first, or the handler destroys a new session', async t => {
   const app = Fastify()
@@ -184,26 +189,29 @@ t.test('a sign-out that the session store does not take is unavailable, and does
   t.ok((await fresh.get('/me')).json().principal)
 })
 
-t.test('a session id is never kept across a sign-in', async t => {
-  const store = new SlowSessionStore()
-  const app = await startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store } }, {}, app => {
-    app.get('/cart', async request => { request.session.cart = 'planted'; return {} })
+for (const [kind, createSessions] of SESSION_STORES) {
+  t.test(`a session id is never kept across a sign-in, with ${kind}`, async t => {
+    const store = createSessions()
+    const app = await startApp(t, { local: localProvider(), session: { secret: SESSION_SECRET, store } }, {}, app => {
+      app.get('/plant', async request => { request.session.cart = 'planted'; return {} })
+      app.get('/cart', async request => ({ cart: request.session.cart ?? null }))
+    })
+    const browser = new Browser(app)
+    const seen = new Map<string | undefined, Browser>()
+    const note = () => seen.set(browser.cookies.get('svc_session'), new Browser(app, browser.cookies))
+
+    await browser.get('/plant')
+    note()
+    await browser.submit('/auth/local/register', USER)
+    note()
+    await browser.submit('/auth/local/login', USER)
+    note()
+
+    t.equal(seen.size, 3)
+    for (const old of seen.values()) t.equal((await old.get('/cart')).json().cart, null, 'nothing of the anonymous session is carried over')
+    if (store instanceof SlowSessionStore) t.equal(store.sessions.length, 1, 'the old ones are gone from the store')
   })
-  const browser = new Browser(app)
-  const seen = new Set<string | undefined>()
-  const note = () => seen.add(browser.cookies.get('svc_session'))
-
-  await browser.get('/cart')
-  note()
-  await browser.submit('/auth/local/register', USER)
-  note()
-  await browser.submit('/auth/local/login', USER)
-  note()
-
-  t.equal(seen.size, 3)
-  t.equal(store.sessions.length, 1, 'the old ones are gone from the store')
-  t.notOk(store.sessions[0]?.includes('planted'), 'nothing of the anonymous session is carried over')
-})
+}
 
 /** A store that may forget to answer. */
 class ForgetfulSessionStore extends SlowSessionStore {

@@ -16,6 +16,7 @@ interface Setting {
 
 const SESSIONS = {
   'the own session store': () => ({}),
+  'the own session store, with rolling sessions': () => ({ rolling: true }),
   'a store in another process': () => ({ store: new SlowSessionStore() }),
   'a store in another process, with rolling sessions': () => ({ store: new SlowSessionStore(), rolling: true })
 }

@@ -3,12 +3,14 @@ import fastifyCookie from '@fastify/cookie'
 import fastifySession from '@fastify/session'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import authPlugin, { type AuthorizationRequest, type AuthorizationResponse, MemoryAuthStore } from '../../lib/index.js'
+import authPlugin, { AuthError, type AuthorizationRequest, type AuthorizationResponse, MemoryAuthStore } from '../../lib/index.js'
+import { STORED_SESSION_METHODS } from '../../lib/store/sessions.js'
 import { SESSION_SECRET, localProvider, principalIn, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
+import { SESSION_STORES, type SessionStores } from '../helpers/session-stores.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
@@ -64,8 +66,34 @@ class FailingSessionStore extends SlowSessionStore {
   }
 }
 
-async function start (t: Test, sessions: SlowSessionStore, provider = new OwnProvider('a'), cookie = {}) {
-  const store = new MemoryAuthStore()
+/** Sessions that fail at an operation, counted from when that is asked for. */
+const FAILING_SESSIONS: Record<string, () => { sessions: SessionStores, store: MemoryAuthStore, failAt: (operation: number) => void }> = {
+  'the sessions of the store' () {
+    const store = new MemoryAuthStore()
+    const { sessions } = store
+    let failsAt = Infinity
+    for (const name of STORED_SESSION_METHODS) {
+      const method = sessions[name].bind(sessions)
+      Reflect.set(sessions, name, async (...given: unknown[]) => {
+        if (--failsAt === 0) throw new AuthError('unavailable')
+        return Reflect.apply(method, sessions, given)
+      })
+    }
+    return { sessions: undefined, store, failAt: operation => { failsAt = operation } }
+  },
+  'a session store' () {
+    const sessions = new FailingSessionStore()
+    return { sessions, store: new MemoryAuthStore(), failAt: operation => { sessions.failsAt = operation } }
+  }
+}
+
+async function start (
+  t: Test,
+  sessions: SessionStores,
+  provider = new OwnProvider('a'),
+  cookie = {},
+  store = new MemoryAuthStore()
+) {
   const app = await startApp(t, {
     baseUrl: 'http://localhost:3000',
     providers: [provider],
@@ -79,49 +107,53 @@ async function start (t: Test, sessions: SlowSessionStore, provider = new OwnPro
   return { app, store, browser: new Browser(app) }
 }
 
-/** Nobody is signed in in these browsers, nor in what the store has left. */
-async function assertNobody (t: Test, sessions: SlowSessionStore, ...browsers: Browser[]): Promise<void> {
+/** Asserts that no user is signed in in these browsers, nor in what the store has left. */
+async function assertNobody (t: Test, sessions: SessionStores, ...browsers: Browser[]): Promise<void> {
   for (const browser of browsers) t.equal(await principalIn(browser), null)
-  t.strictSame(sessions.sessions.filter(text => text.includes('userId')), [])
+  if (sessions instanceof SlowSessionStore) t.strictSame(sessions.sessions.filter(text => text.includes('userId')), [])
 }
 
-t.test('attack 33: a user whose sign-in was reported as failed is not signed in, whichever operation of the session store failed', async t => {
-  let failed = 0
-  for (let operation = 1; operation < 20; operation++) {
-    const sessions = new FailingSessionStore()
-    const { app, browser } = await start(t, sessions)
-    await new Browser(app).post('/auth/local/register', ADA)
-    await browser.get('/auth/a/login')
-    const stolen = new Browser(browser.app, browser.cookies)
+for (const [kind, keep] of Object.entries(FAILING_SESSIONS)) {
+  t.test(`attack 33: a user whose sign-in was reported as failed is not signed in, whichever operation of ${kind} failed`, async t => {
+    let failed = 0
+    for (let operation = 1; operation < 20; operation++) {
+      const { sessions, store, failAt } = keep()
+      const { app, browser } = await start(t, sessions, undefined, undefined, store)
+      await new Browser(app).post('/auth/local/register', ADA)
+      await browser.get('/auth/a/login')
+      const stolen = new Browser(browser.app, browser.cookies)
 
-    sessions.failsAt = operation
-    const response = await browser.post('/auth/local/login', ADA)
-    sessions.failsAt = Infinity
+      failAt(operation)
+      const response = await browser.post('/auth/local/login', ADA)
+      failAt(Infinity)
 
-    const { principal } = (await browser.get('/me')).json()
-    t.equal(principal === null, response.statusCode !== 200, `operation ${operation}: ${response.statusCode}`)
-    t.equal((await stolen.get('/me')).json().principal, null)
-    if (response.statusCode !== 200) failed++
-  }
-  t.ok(failed > 3, 'there were failures')
-})
+      const { principal } = (await browser.get('/me')).json()
+      t.equal(principal === null, response.statusCode !== 200, `operation ${operation}: ${response.statusCode}`)
+      t.equal((await stolen.get('/me')).json().principal, null)
+      if (response.statusCode !== 200) failed++
+    }
+    t.ok(failed > 0, 'there were failures')
+  })
+}
 
-t.test('attack 35: a sign-in under way ends when the user signs out meanwhile', async t => {
-  const sessions = new SlowSessionStore()
-  const provider = new WaitingProvider('end')
-  const { browser } = await start(t, sessions, provider)
-  await browser.post('/auth/local/register', ADA)
-  const tab = new Browser(browser.app, browser.cookies)
-  const callback = await leaveFor(tab, '/auth/a/login', { subject: 'ada-1' })
+for (const [kind, createSessions] of SESSION_STORES) {
+  t.test(`attack 35: a sign-in under way ends when the user signs out meanwhile, with ${kind}`, async t => {
+    const sessions = createSessions()
+    const provider = new WaitingProvider('end')
+    const { browser } = await start(t, sessions, provider)
+    await browser.post('/auth/local/register', ADA)
+    const tab = new Browser(browser.app, browser.cookies)
+    const callback = await leaveFor(tab, '/auth/a/login', { subject: 'ada-1' })
 
-  const landing = tab.get(callback)
-  await provider.asked.promise
-  await browser.post('/auth/local/revoke')
-  provider.answers.resolve()
+    const landing = tab.get(callback)
+    await provider.asked.promise
+    await browser.post('/auth/local/revoke')
+    provider.answers.resolve()
 
-  t.equal((await landing).json().code, 'invalid_state')
-  await assertNobody(t, sessions, tab, browser)
-})
+    t.equal((await landing).json().code, 'invalid_state')
+    await assertNobody(t, sessions, tab, browser)
+  })
+}
 
 t.test('attack 35: a sign-in that is just about to write its session ends when the user signs out', async t => {
   class WaitingSessionStore extends SlowSessionStore {
@@ -153,87 +185,99 @@ t.test('attack 35: a sign-in that is just about to write its session ends when t
   await assertNobody(t, sessions, tab, browser)
 })
 
-t.test('attack 35: a user whose sign-out was reported as failed stays signed in, and can sign out and in again', async t => {
-  for (let operation = 1; operation < 10; operation++) {
-    const sessions = new FailingSessionStore()
-    const { browser } = await start(t, sessions)
-    await browser.post('/auth/local/register', ADA)
-    const stolen = new Browser(browser.app, browser.cookies)
+for (const [kind, keep] of Object.entries(FAILING_SESSIONS)) {
+  t.test(`attack 35: a user whose sign-out was reported as failed stays signed in, and can sign out and in again, with ${kind}`, async t => {
+    for (let operation = 1; operation < 10; operation++) {
+      const { sessions, store, failAt } = keep()
+      const { browser } = await start(t, sessions, undefined, undefined, store)
+      await browser.post('/auth/local/register', ADA)
+      const stolen = new Browser(browser.app, browser.cookies)
 
-    sessions.failsAt = operation
-    const response = await browser.post('/auth/local/revoke')
-    sessions.failsAt = Infinity
+      failAt(operation)
+      const response = await browser.post('/auth/local/revoke')
+      failAt(Infinity)
 
-    if (response.statusCode === 204) t.equal((await stolen.get('/me')).json().principal, null, `operation ${operation}`)
-    t.equal((await browser.post('/auth/local/login', ADA)).statusCode, 200, `operation ${operation}: ${response.statusCode}`)
-    t.equal((await browser.post('/auth/local/revoke')).statusCode, 204)
-    t.equal((await browser.get('/me')).json().principal, null)
-  }
-})
+      if (response.statusCode === 204) t.equal((await stolen.get('/me')).json().principal, null, `operation ${operation}`)
+      t.equal((await browser.post('/auth/local/login', ADA)).statusCode, 200, `operation ${operation}: ${response.statusCode}`)
+      t.equal((await browser.post('/auth/local/revoke')).statusCode, 204)
+      t.equal((await browser.get('/me')).json().principal, null)
+    }
+  })
+}
 
-t.test('a form that is sent twice at once signs in both times', async t => {
-  const { app, browser } = await start(t, new SlowSessionStore())
-  await new Browser(app).post('/auth/local/register', ADA)
-  await browser.get('/auth/a/login')
-  t.equal(browser.cookies.size, 1, 'there is a session already')
+for (const [kind, createSessions] of SESSION_STORES) {
+  t.test(`a form that is sent twice at once signs in both times, with ${kind}`, async t => {
+    const { app, browser } = await start(t, createSessions())
+    await new Browser(app).post('/auth/local/register', ADA)
+    await browser.get('/auth/a/login')
+    t.equal(browser.cookies.size, 1, 'there is a session already')
 
-  for (let round = 0; round < 5; round++) {
-    const responses = await Promise.all([new Browser(browser.app, browser.cookies), browser].map(async tab => tab.post('/auth/local/login', ADA)))
-    t.strictSame(responses.map(({ statusCode }) => statusCode), [200, 200])
-  }
-})
+    for (let round = 0; round < 5; round++) {
+      const responses = await Promise.all([new Browser(browser.app, browser.cookies), browser].map(async tab => tab.post('/auth/local/login', ADA)))
+      t.strictSame(responses.map(({ statusCode }) => statusCode), [200, 200])
+    }
+  })
+}
 
-t.test('attack 35: the linking of an identity ends when the user signs out meanwhile', async t => {
-  const provider = new WaitingProvider('end')
-  const { app, store, browser } = await start(t, new SlowSessionStore(), provider)
-  const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
-  const tab = new Browser(browser.app, browser.cookies)
-  const callback = await leaveFor(tab, '/auth/a/login?link=true', { subject: 'ada-1' }, { 'sec-fetch-site': 'same-origin' })
-
-  const landing = tab.get(callback)
-  await provider.asked.promise
-  await browser.post('/auth/local/revoke')
-  provider.answers.resolve()
-
-  t.equal((await landing).json().code, 'invalid_state')
-  t.strictSame((await store.links(userId)).map(({ provider }) => provider), ['local'])
-  t.equal(await app.auth.findUser({ provider: 'a', subject: 'ada-1' }), null)
-})
-
-t.test('attack 37: a sign-in that is started brings back no claim that was withdrawn meanwhile', async t => {
-  for (const [what, cookie] of [['a session of seven days', {}], ['one that would end while the person is at the provider', { maxAge: 5 * 60_000 }]] as const) {
-    const provider = new WaitingProvider('start')
-    const { app, browser } = await start(t, new SlowSessionStore(), provider, cookie)
+for (const [kind, createSessions] of SESSION_STORES) {
+  t.test(`attack 35: the linking of an identity ends when the user signs out meanwhile, with ${kind}`, async t => {
+    const provider = new WaitingProvider('end')
+    const { app, store, browser } = await start(t, createSessions(), provider)
     const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
-    await app.auth.grant(userId, { role: 'admin' })
-    await browser.get('/refresh')
-    t.equal((await browser.get('/admin')).statusCode, 200)
+    const tab = new Browser(browser.app, browser.cookies)
+    const callback = await leaveFor(tab, '/auth/a/login?link=true', { subject: 'ada-1' }, { 'sec-fetch-site': 'same-origin' })
 
-    const starting = new Browser(browser.app, browser.cookies).get('/auth/a/login')
+    const landing = tab.get(callback)
     await provider.asked.promise
-    await app.auth.withdraw(userId, ['role'])
-    await browser.get('/refresh')
+    await browser.post('/auth/local/revoke')
     provider.answers.resolve()
 
-    t.equal((await starting).statusCode, 302)
-    t.equal((await browser.get('/admin')).statusCode, 403, what)
-  }
-})
+    t.equal((await landing).json().code, 'invalid_state')
+    t.strictSame((await store.links(userId)).map(({ provider }) => provider), ['local'])
+    t.equal(await app.auth.findUser({ provider: 'a', subject: 'ada-1' }), null)
+  })
+}
 
-t.test('attack 35: a sign-in that is started during a sign-out fails', async t => {
-  const provider = new WaitingProvider('start')
-  const { browser } = await start(t, new SlowSessionStore(), provider)
-  await browser.post('/auth/local/register', ADA)
-  const tab = new Browser(browser.app, browser.cookies)
+for (const [kind, createSessions] of SESSION_STORES) {
+  t.test(`attack 37: a sign-in that is started brings back no claim that was withdrawn meanwhile, with ${kind}`, async t => {
+    for (const [what, cookie] of [
+      ['a session of seven days', {}], ['one that would end while the user is at the provider', { maxAge: 5 * 60_000 }]
+    ] as const) {
+      const provider = new WaitingProvider('start')
+      const { app, browser } = await start(t, createSessions(), provider, cookie)
+      const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
+      await app.auth.grant(userId, { role: 'admin' })
+      await browser.get('/refresh')
+      t.equal((await browser.get('/admin')).statusCode, 200)
 
-  const starting = leaveFor(tab, '/auth/a/login', { subject: '1' })
-  await provider.asked.promise
-  await browser.post('/auth/local/revoke')
-  provider.answers.resolve()
+      const starting = new Browser(browser.app, browser.cookies).get('/auth/a/login')
+      await provider.asked.promise
+      await app.auth.withdraw(userId, ['role'])
+      await browser.get('/refresh')
+      provider.answers.resolve()
 
-  t.equal((await tab.get(await starting)).json().code, 'invalid_state')
-  t.equal((await tab.get('/me')).json().principal, null)
-})
+      t.equal((await starting).statusCode, 302)
+      t.equal((await browser.get('/admin')).statusCode, 403, what)
+    }
+  })
+}
+
+for (const [kind, createSessions] of SESSION_STORES) {
+  t.test(`attack 35: a sign-in that is started during a sign-out fails, with ${kind}`, async t => {
+    const provider = new WaitingProvider('start')
+    const { browser } = await start(t, createSessions(), provider)
+    await browser.post('/auth/local/register', ADA)
+    const tab = new Browser(browser.app, browser.cookies)
+
+    const starting = leaveFor(tab, '/auth/a/login', { subject: '1' })
+    await provider.asked.promise
+    await browser.post('/auth/local/revoke')
+    provider.answers.resolve()
+
+    t.equal((await tab.get(await starting)).json().code, 'invalid_state')
+    t.equal((await tab.get('/me')).json().principal, null)
+  })
+}
 
 t.test('a session that would expire while the user is at the provider is kept', async t => {
   const app = await startApp(t, {

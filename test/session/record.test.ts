@@ -3,6 +3,7 @@ import fastifySession from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin from '../../lib/index.js'
+import { type StoredRecord, principalIn } from '../../lib/session/record.js'
 import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 
@@ -57,4 +58,15 @@ t.test('a part of the session that is not in the form of the plugin signs no use
     })
     t.equal((await app.inject('/visit')).body, 'null', JSON.stringify(svcAuth))
   }
+})
+
+t.test('a session whose end has come while a request was under way has no user', async t => {
+  const principal = { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'local', claims: { sub: 'ada' } }
+  const userIn = (svcAuth: StoredRecord) =>
+    principalIn({ cookie: { originalMaxAge: null }, svcAuth })
+
+  t.equal(userIn({ principal }), principal)
+  t.equal(userIn({ principal, until: Date.now() + 60_000 }), principal)
+  t.equal(userIn({ principal, until: Date.now() }), null)
+  t.equal(userIn({ principal, until: NaN }), null)
 })

@@ -5,12 +5,14 @@ import olderSession from 'fastify-session-11.1.2'
 import Fastify, { type FastifyInstance, type LightMyRequestResponse, type Session } from 'fastify'
 import t from 'tap'
 import authPlugin, { MemoryAuthStore } from '../../lib/index.js'
+import type { SessionOptions } from '../../lib/options.js'
 import { isEntryId } from '../../lib/session/session-store.js'
 import { SESSION_SECRET, localProvider, principalIn, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { deferred } from '../helpers/deferred.js'
 import { OwnProvider, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
-import { ADA, sessionIdOf, startTwoApps } from '../helpers/shared-apps.js'
+import { ADA, sessionIdOf, startTwoApps, stored } from '../helpers/shared-apps.js'
+import { SESSION_STORES, SHARED_SESSIONS } from '../helpers/session-stores.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
 t.jobs = 3
@@ -105,66 +107,72 @@ for (const isOwn of [true, false]) {
   })
 }
 
-t.test('an ended session does not come back by a request of an application that served no route of the plugin', async t => {
-  const [sessions, store] = [new SlowSessionStore(), new MemoryAuthStore()]
-  const [one] = await startTwoApps(t, { sessions, store })
-  const session = { secret: SESSION_SECRET, store: sessions }
-  let slow: ReturnType<typeof addSlowRoute> | undefined
-  const fresh = await startApp(t, { store, session }, {}, app => { slow = addSlowRoute(app) })
-  const browser = new Browser(one)
-  await browser.post('/auth/local/register', ADA)
-  const old = new Browser(one, browser.cookies)
+for (const [kind, keep] of SHARED_SESSIONS) {
+  t.test(`an ended session does not come back by a request of an application that served no route of the plugin, with ${kind}`, async t => {
+    const { sessions, store } = await keep(t)
+    const [one] = await startTwoApps(t, { sessions, store })
+    const session = { secret: SESSION_SECRET, store: sessions }
+    let slow: ReturnType<typeof addSlowRoute> | undefined
+    const fresh = await startApp(t, { store, session }, {}, app => { slow = addSlowRoute(app) })
+    const browser = new Browser(one)
+    await browser.post('/auth/local/register', ADA)
+    const old = new Browser(one, browser.cookies)
 
-  const answer = new Browser(fresh, browser.cookies).get('/slow')
-  await slow?.arrived.promise
-  await browser.post('/auth/logout')
-  slow?.goOn.resolve()
+    const answer = new Browser(fresh, browser.cookies).get('/slow')
+    await slow?.arrived.promise
+    await browser.post('/auth/logout')
+    slow?.goOn.resolve()
 
-  t.equal((await answer).statusCode, 200)
-  t.equal(await userIdIn(old), null)
-  t.strictSame(sessions.sessions, [])
-})
+    t.equal((await answer).statusCode, 200)
+    t.equal(await userIdIn(old), null)
+    t.equal(await stored({ sessions, store }, sessionIdOf(old)), null)
+  })
+}
 
-t.test('a claim that was withdrawn and refreshed does not come back with a late save of the application', async t => {
-  const [sessions, store] = [new SlowSessionStore(), new MemoryAuthStore()]
-  const [one] = await startTwoApps(t, { sessions, store })
-  const session = { secret: SESSION_SECRET, store: sessions }
-  let slow: ReturnType<typeof addSlowRoute> | undefined
-  const other = await startApp(t, { store, session }, {}, app => { slow = addSlowRoute(app) })
-  const browser = new Browser(one)
-  const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
-  await one.auth.grant(userId, { role: 'admin' })
-  await browser.get('/refreshed')
-  t.equal((await principalIn(browser))?.claims.role, 'admin')
+for (const [kind, keep] of SHARED_SESSIONS) {
+  t.test(`a claim that was withdrawn and refreshed does not come back with a late save of the application, with ${kind}`, async t => {
+    const { sessions, store } = await keep(t)
+    const [one] = await startTwoApps(t, { sessions, store })
+    const session = { secret: SESSION_SECRET, store: sessions }
+    let slow: ReturnType<typeof addSlowRoute> | undefined
+    const other = await startApp(t, { store, session }, {}, app => { slow = addSlowRoute(app) })
+    const browser = new Browser(one)
+    const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
+    await one.auth.grant(userId, { role: 'admin' })
+    await browser.get('/refreshed')
+    t.equal((await principalIn(browser))?.claims.role, 'admin')
 
-  const answer = new Browser(other, browser.cookies).get('/slow')
-  await slow?.arrived.promise
-  await one.auth.withdraw(userId, ['role'])
-  await browser.get('/refreshed')
-  slow?.goOn.resolve()
-  await answer
+    const answer = new Browser(other, browser.cookies).get('/slow')
+    await slow?.arrived.promise
+    await one.auth.withdraw(userId, ['role'])
+    await browser.get('/refreshed')
+    slow?.goOn.resolve()
+    await answer
 
-  t.equal((await principalIn(browser))?.claims.role, undefined)
-  t.equal((await browser.get('/cart')).json().cart, 'apples', 'what the application wrote is saved')
-})
+    t.equal((await principalIn(browser))?.claims.role, undefined)
+    t.equal((await browser.get('/cart')).json().cart, 'apples', 'what the application wrote is saved')
+  })
+}
 
-t.test('sign-ins that two applications start at once in one session both finish, at either application', async t => {
-  for (const finishers of [[0, 1], [1, 0]]) {
-    const apps = await startTwoApps(t)
-    const browser = new Browser(apps[0])
-    await browser.post('/cart')
-    const tabs = apps.map(app => new Browser(app, browser.cookies))
-    const callbacks = await Promise.all(tabs.map(async tab => leaveFor(tab, '/auth/a/login', { subject: 'ada-at-a' })))
+for (const [kind, keep] of SHARED_SESSIONS) {
+  t.test(`sign-ins that two applications start at once in one session both finish, at either application, with ${kind}`, async t => {
+    for (const finishers of [[0, 1], [1, 0]]) {
+      const apps = await startTwoApps(t, await keep(t))
+      const browser = new Browser(apps[0])
+      await browser.post('/cart')
+      const tabs = apps.map(app => new Browser(app, browser.cookies))
+      const callbacks = await Promise.all(tabs.map(async tab => leaveFor(tab, '/auth/a/login', { subject: 'ada-at-a' })))
 
-    for (const [index, callback] of callbacks.entries()) {
-      const tab = new Browser(apps[finishers[index] ?? 0] ?? apps[0], browser.cookies)
-      const { statusCode, headers: { location } } = await tab.get(callback)
-      t.strictSame([statusCode, location], [302, '/'])
-      for (const [name, value] of tab.cookies) browser.cookies.set(name, value)
+      for (const [index, callback] of callbacks.entries()) {
+        const tab = new Browser(apps[finishers[index] ?? 0] ?? apps[0], browser.cookies)
+        const { statusCode, headers: { location } } = await tab.get(callback)
+        t.strictSame([statusCode, location], [302, '/'])
+        for (const [name, value] of tab.cookies) browser.cookies.set(name, value)
+      }
+      t.ok(await userIdIn(browser))
     }
-    t.ok(await userIdIn(browser))
-  }
-})
+  })
+}
 
 t.test('a callback that another process claims later goes on there, not here', async t => {
   const sessions = new SlowSessionStore()
@@ -291,29 +299,58 @@ for (const [what, cookie, lives] of LIFETIMES) {
   })
 }
 
-t.test('a lifetime that the application changes is saved, although nothing else in the session is new', async t => {
-  const sessions = new SlowSessionStore()
-  const session = { secret: SESSION_SECRET, store: sessions }
-  const app = await startApp(t, { local: localProvider(), session }, {}, app => {
-    app.post('/remember-less', async request => {
-      request.session.cookie.maxAge = 60_000
-      return {}
-    })
+for (const [what, cookie, lives] of LIFETIMES) {
+  t.test(`a visitor who starts a sign-in has no row, and a session of ${what} once there is more`, async t => {
+    for (const outgrow of ['/cart', '/auth/a/callback']) {
+      const store = new MemoryAuthStore()
+      const [app] = await startTwoApps(t, { store, options: { session: { secret: SESSION_SECRET, cookie } } })
+      const browser = new Browser(app)
+      const kept = { store, sessions: undefined }
+      const callback = await leaveFor(browser, '/auth/a/login', { subject: 'ada-at-a' })
+      t.equal(await stored(kept, sessionIdOf(browser)), null)
+
+      const answer = await (outgrow === '/cart' ? browser.post('/cart') : browser.get(callback))
+
+      const { expiresAt } = Object(await stored(kept, sessionIdOf(browser)))
+      t.ok(Math.abs(expiresAt - Date.now() - (lives ?? SEVEN_DAYS_MS)) < 60_000, `${outgrow}: ${expiresAt}`)
+      const [set] = answer.cookies
+      t.equal(set?.expires === undefined, lives === null, 'the cookie of a session without a limit says nothing')
+      if (outgrow === '/cart') {
+        t.equal((await browser.get('/cart')).json().cart, 'apples')
+        t.equal((await browser.get(callback)).headers.location, '/', 'the sign-in finishes')
+        t.equal((await browser.get('/private')).statusCode, 200)
+      }
+    }
   })
-  const browser = new Browser(app)
-  await browser.post('/auth/local/register', ADA)
+}
 
-  const { cookies: [set] } = await browser.post('/remember-less')
+for (const [kind, keep] of SHARED_SESSIONS) {
+  t.test(`a lifetime that the application changes is saved, although nothing else in the session is new, with ${kind}`, async t => {
+    const { sessions, store } = await keep(t)
+    const session = { secret: SESSION_SECRET, store: sessions }
+    const app = await startApp(t, { local: localProvider(), store, session }, {}, app => {
+      app.post('/remember-less', async request => {
+        request.session.cookie.maxAge = 60_000
+        return {}
+      })
+    })
+    const browser = new Browser(app)
+    await browser.post('/auth/local/register', ADA)
 
-  t.ok(Number(set?.expires?.getTime()) <= Date.now() + 61_000, 'the browser knows')
-  const { cookie } = JSON.parse(sessions.entries.get(sessionIdOf(browser)) ?? '')
-  t.equal(cookie.originalMaxAge, 60_000)
-  t.ok(new Date(cookie.expires).getTime() <= Date.now() + 60_000, 'so does the store')
-  t.ok(await userIdIn(browser))
-})
+    const { cookies: [set] } = await browser.post('/remember-less')
+
+    t.ok(Number(set?.expires?.getTime()) <= Date.now() + 61_000, 'the browser knows')
+    const { cookie, data, expiresAt } = Object(await stored({ sessions, store }, sessionIdOf(browser)))
+    t.equal((cookie ?? data.cookie).originalMaxAge, 60_000)
+    t.ok(new Date(cookie?.expires ?? expiresAt).getTime() <= Date.now() + 60_000, 'so does the store')
+    t.ok(await userIdIn(browser))
+  })
+}
 
 /** Applications with the session of the plugin or their own. */
-const SESSIONS: ReadonlyArray<readonly [what: string, own: FastifySessionOptions | null, plugin: Partial<FastifySessionOptions>]> = [
+const SESSIONS: ReadonlyArray<readonly [what: string, own: FastifySessionOptions | null, plugin: SessionOptions]> = [
+  ['the session of the plugin in its store', null, { store: 'memory' }],
+  ['the session of the plugin in its store, rolling', null, { store: 'memory', rolling: true }],
   ['the session of the plugin', null, {}],
   ['the session of the plugin, rolling', null, { rolling: true }],
   ['the session of the plugin, with a prefix', null, { cookiePrefix: 's:' }],
@@ -407,9 +444,9 @@ t.test('two registrations on one server need session cookies of their own', asyn
   }
 })
 
-for (const rolling of [false, true]) {
-  t.test(`a request that deletes its own user answers as asked${rolling ? ', with a rolling session' : ''}`, async t => {
-    const session = { secret: SESSION_SECRET, store: new SlowSessionStore(), rolling }
+for (const [kind, create, rolling] of SESSION_STORES.flatMap(store => [[...store, false], [...store, true]] as const)) {
+  t.test(`a request that deletes its own user answers as asked, with ${kind}${rolling ? ', rolling' : ''}`, async t => {
+    const session = { secret: SESSION_SECRET, store: create(), rolling }
     const app = await startApp(t, { local: localProvider(), session }, {}, app => {
       const { requireUser } = app.auth
       app.post('/delete-me', { preHandler: requireUser }, async request => {

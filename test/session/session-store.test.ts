@@ -4,8 +4,8 @@ import t from 'tap'
 import { PATIENCE_MS } from '../../lib/base/in-time.js'
 import { Turns } from '../../lib/base/turns.js'
 import { endSession, hasEnded, hasSignedOut, signOutOf } from '../../lib/session/ended-sessions.js'
-import { MemorySessionStore } from '../../lib/session/memory-session-store.js'
-import { PatientStore, RequestSessions, sessionsOf } from '../../lib/session/request-sessions.js'
+import { EntryKeeper } from '../../lib/session/entry-keeper.js'
+import { EntryStore, RequestSessions, sessionsOf } from '../../lib/session/request-sessions.js'
 import { RotatingSigner } from '../../lib/session/rotating-signer.js'
 import { type CallbackStore, SessionEntries, entryId, isEntryId } from '../../lib/session/session-store.js'
 import { stopTime } from '../helpers/clock.js'
@@ -20,84 +20,6 @@ const session = (subject: string): Session => ({
 })
 const ofUser = (id: string) => ({ id, isOfUser: true })
 const call = (ask: (done: (error?: unknown) => void) => void) => new Promise<unknown>(resolve => { ask(resolve) })
-
-t.test('the session store of one process', async t => {
-  t.test('hands out copies', async t => {
-    const store = new MemorySessionStore()
-    const entries = new SessionEntries(store)
-    const stored = session('ada')
-    store.set('1', stored, () => {})
-    delete stored.svcAuth
-    const first = await entries.read('1')
-    delete first?.svcAuth
-    t.equal((await entries.read('1'))?.svcAuth?.principal.claims.sub, 'ada')
-  })
-
-  t.test('lets entries end with their cookie, and forgets them', async t => {
-    const store = new MemorySessionStore()
-    const entries = new SessionEntries(store)
-    const now = Date.now()
-    await entries.write('short', {}, 1000)
-    await entries.write('long', {}, 1_000_000)
-    store.set('session', session('ada'), () => {})
-    t.ok(await entries.read('short'))
-
-    t.intercept(Date, 'now', { value: () => now + 61_000 })
-    t.equal(await entries.read('short'), null)
-    await entries.write('another', {}, 1000)
-    t.intercept(Date, 'now', { value: () => now })
-    t.equal(await entries.read('short'), null, 'it is gone, not only hidden')
-    t.ok(await entries.read('long'))
-    t.ok(await entries.read('session'), 'a session without an end stays')
-  })
-
-  t.test('forgets expired entries also after the clock was ahead for a while', async t => {
-    const entries = new SessionEntries(new MemorySessionStore())
-    const now = Date.now()
-    t.intercept(Date, 'now', { value: () => now + 3_600_000 })
-    await entries.write('an hour ahead', {}, 1000)
-    t.intercept(Date, 'now', { value: () => now })
-    await entries.write('short', {}, 1000)
-
-    t.intercept(Date, 'now', { value: () => now + 61_000 })
-    await entries.write('another', {}, 1000)
-
-    t.intercept(Date, 'now', { value: () => now })
-    t.equal(await entries.read('short'), null)
-  })
-
-  t.test('attack 32: keeps at most 50,000 entries of visitors, the latest, and all of signed-in users', async t => {
-    const store = new MemorySessionStore()
-    const entries = new SessionEntries(store)
-    const visit = (id: number | string) => { store.set(String(id), { cookie: { originalMaxAge: null } }, () => {}) }
-    visit('first')
-    visit('signs in')
-    store.set('signs in', session('ada'), () => {})
-    visit('leaves')
-    store.destroy('leaves', () => {})
-    for (let visitor = 0; visitor < 49_999; visitor++) visit(visitor)
-    visit('first')
-    t.ok(await entries.read('0'))
-
-    visit('one more')
-    t.equal(await entries.read('0'), null)
-    t.ok(await entries.read('first'), 'a visitor who comes back is not the oldest any more')
-    t.ok(await entries.read('1'))
-    t.ok(await entries.read('one more'))
-    t.ok(await entries.read('signs in'))
-  })
-
-  t.test('attack 35: a flood of visitors displaces neither the mark of a user\'s ended session nor the note of a sign-out', async t => {
-    const store = new MemorySessionStore()
-    const entries = new SessionEntries(store)
-    await entries.writeSession('1', session('ada'))
-    for (let twice = 0; twice < 2; twice++) await signOutOf(entries, ofUser('1'))
-    for (let visit = 0; visit < 50_001; visit++) store.set(`visitor ${visit}`, { cookie: { originalMaxAge: null } }, () => {})
-
-    t.ok(await hasEnded(entries, '1'))
-    t.ok(await hasSignedOut(entries, '1'))
-  })
-})
 
 t.test('an entry has an id of 36 characters that tells neither the session nor the state', async t => {
   for (const kind of ['pending', 'started', 'ended', 'signed-out'] as const) {
@@ -161,7 +83,7 @@ t.test('attack 59: a session that is written after the wait is over does not out
       done()
     }
   }
-  const sessions = new RequestSessions(store)
+  const sessions = new RequestSessions(new EntryKeeper(store))
   await call(done => { sessions.set('1', session('ada'), done) })
   isLate = true
   const letPass = stopTime(t)
@@ -225,19 +147,19 @@ t.test('ended sessions', async t => {
     const store = new SlowSessionStore()
     for (let round = 0; round < 30; round++) {
       const id = `session-${round}`
-      const [one, other] = [new RequestSessions(store), new RequestSessions(store)]
+      const [one, other] = [new RequestSessions(new EntryKeeper(store)), new RequestSessions(new EntryKeeper(store))]
       await Promise.all([saved(one, id), saved(other, id)])
       await Promise.all([endSession(new SessionEntries(store), ofUser(id)), saved(other, id), saved(one, id)])
-      t.equal(await one.entries.read(id), null)
+      t.equal(await one.keeper.read(id), null)
     }
     t.equal(store.sessions.length, 0)
   })
 
   t.test('do not come back for a moment either', async t => {
     const store = new SlowSessionStore()
-    const sessions = new RequestSessions(store)
+    const sessions = new RequestSessions(new EntryKeeper(store))
     await saved(sessions, '1')
-    await endSession(sessions.entries, ofUser('1'))
+    await sessions.keeper.end(ofUser('1'))
     const written: string[] = []
     const { set } = store
     store.set = (id, session, done) => { written.push(id); set.call(store, id, session, done) }
@@ -247,31 +169,31 @@ t.test('ended sessions', async t => {
 
   t.test('leave no mark when they were never stored', async t => {
     const store = new SlowSessionStore()
-    await call(done => { new RequestSessions(store).destroy('1', done) })
+    await call(done => { new RequestSessions(new EntryKeeper(store)).destroy('1', done) })
     t.equal(store.entries.size, 0)
   })
 
   t.test('a store that fails reports it to a save, an end and a read', async t => {
     const store = new SlowSessionStore()
-    const sessions = new RequestSessions(store)
+    const sessions = new RequestSessions(new EntryKeeper(store))
     await saved(sessions, '1')
     store.failure = new Error('down')
     t.match(await saved(sessions, '1'), { code: 'unavailable' })
     t.match(await call(done => { sessions.destroy('1', done) }), { code: 'unavailable' })
-    t.match(await call(done => { new PatientStore(store).get('1', done) }), { code: 'unavailable' })
+    t.match(await call(done => { new EntryStore(store).get('1', done) }), { code: 'unavailable' })
   })
 })
 
 t.test('a save of the application keeps the plugin\'s part as another request has updated it', async t => {
   const store = new SlowSessionStore()
-  const sessions = new RequestSessions(store)
+  const sessions = new RequestSessions(new EntryKeeper(store))
   const before = session('ada')
   await call(done => { sessions.set('1', before, done) })
-  await sessions.entries.writeSession('1', session('ada, refreshed'))
+  await new SessionEntries(store).writeSession('1', session('ada, refreshed'))
 
   await call(done => { sessions.set('1', Object.assign(before, { cart: 'apples' }), done) })
 
-  const present = await sessions.entries.read('1')
+  const present = await sessions.keeper.read('1')
   t.match(present, { cart: 'apples' })
   t.equal(present?.svcAuth?.principal.claims.sub, 'ada, refreshed')
 })

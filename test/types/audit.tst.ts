@@ -12,6 +12,7 @@ describe('the payload of an audit event', () => {
     expect<keyof AuditEvents>().type.toBe<
       'registration' | 'creation' | 'sign-in' | 'failure' | 'link' | 'unlink' | 'grant' | 'withdraw' | 'password' |
       'email' | 'recovery' | 'verification' | 'disownment' | 'block' | 'unblock' | 'sign-out-everywhere' |
+      'session-end' |
       'reauthentication' | 'deletion' | 'revoke'
     >()
   })
@@ -36,6 +37,7 @@ describe('the payload of an audit event', () => {
     expect<Members<AuditEvents['disownment']>>().type.toBe<Members<{ userId: string, deleted: boolean } & Origin>>()
     expect<Members<AuditEvents['unblock']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['sign-out-everywhere']>>().type.toBe<Members<{ userId: string } & Origin>>()
+    expect<Members<AuditEvents['session-end']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['deletion']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['revoke']>>().type.toBe<Members<{ userId: string } & Origin>>()
   })

@@ -4,7 +4,7 @@ import Fastify, { type FastifyReply, type FastifyRequest, type RouteGenericInter
 import {
   type Auth, type AuthEvents, type AuthenticationMethod, type AuthenticationState, Authorization,
   type AuthorizationClaims, type AuthStore, type Claims, type KeptSession, type Link, type LocalIdentityProvider,
-  MemoryAuthStore, type Principal, type TokenClaims, type User
+  MemoryAuthStore, type Principal, type TokenClaims, type User, type UserSession
 } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 
@@ -134,6 +134,19 @@ describe('app.auth', () => {
     expect(auth.signOutEverywhere).type.not.toBeCallableWith('id', { except: 'a session' })
   })
 
+  test('lists the sessions of a user, and ends one', () => {
+    expect(auth.sessions('id')).type.toBe<Promise<UserSession[]>>()
+    expect(auth.sessions).type.toBeCallableWith('id', { current: request })
+    expect(auth.sessions).type.toBeCallableWith('id', { current: secureRequest })
+    expect(auth.sessions).type.not.toBeCallableWith('id', request)
+    expect(auth.endSession('id', 'session')).type.toBe<Promise<boolean>>()
+    expect(auth.endSession).type.not.toBeCallableWith('id')
+    expect<UserSession['methods'][number]>().type.toBe<{ method: AuthenticationMethod, at: Date }>()
+    expect<Omit<UserSession, 'methods'>>().type.toBe<{
+      id: string, current: boolean, createdAt: Date, lastSeenAt: Date, userAgent: string | null
+    }>()
+  })
+
   test('has the principal of a request, never null', () => {
     expect(auth.user(request)).type.toBe<Principal>()
     expect(auth.user).type.not.toBeCallableWith(reply)
@@ -160,6 +173,9 @@ describe('app.auth', () => {
     expect(auth.signIn).type.not.toBeCallableWith(request)
     expect(auth.signIn).type.not.toBeCallableWith('id', request)
     expect(auth.signIn).type.not.toBeCallableWith(reply, 'id')
+    expect(auth.signIn).type.toBeCallableWith(request, 'id', { remember: true })
+    expect(auth.signIn).type.not.toBeCallableWith(request, 'id', { remember: 'on' })
+    expect(auth.signIn).type.not.toBeCallableWith(request, 'id', { rememberMe: true })
   })
 
   test('takes the request of any route', () => {

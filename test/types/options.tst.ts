@@ -3,8 +3,8 @@ import Fastify, { type FastifyRequest } from 'fastify'
 import authPlugin, {
   authPlugin as namedPlugin, type AuthPluginOptions, type AuthStore, type ExternalProvider, GoogleProvider,
   type LinkHook, type Linking, type LinkingPolicy, type LinkingRule, LocalIdentityProvider, MemoryAuthStore,
-  type Principal, type ProviderIdentity, type ProviderTokens, type RateLimitOptions, type SessionOptions, type SignIn,
-  type SignInHook, SignInRefused, SqlAuthStore, type User
+  type Principal, type ProviderIdentity, type ProviderTokens, type RateLimitOptions, type RememberOptions, type SessionOptions,
+  type SignIn, type SignInHook, SignInRefused, SqlAuthStore, type User
 } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 
@@ -96,13 +96,15 @@ describe('the option', () => {
     expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ loginPage: URL }>()
   })
 
-  test('rateLimit is false, or numbers of its own and a store class', () => {
+  test('rateLimit is false, or numbers of its own and a store class or the memory', () => {
     const store = class {
       incr (_key: string, callback: (error: Error | null, result?: { current: number, ttl: number }) => void): void { callback(null, { current: 1, ttl: 0 }) }
       child () { return this }
     }
     expect<AuthPluginOptions['rateLimit']>().type.toBeAssignableFrom<false>()
     expect<RateLimitOptions>().type.toBeAssignableFrom({ login: 5, store })
+    expect<RateLimitOptions>().type.toBeAssignableFrom<{ store: 'memory' }>()
+    expect<RateLimitOptions>().type.not.toBeAssignableFrom<{ store: 'database' }>()
     expect<AuthPluginOptions['rateLimit']>().type.not.toBeAssignableFrom<true>()
     expect<RateLimitOptions>().type.not.toBeAssignableFrom<{ logins: number }>()
     expect<RateLimitOptions>().type.not.toBeAssignableFrom<{ timeWindow: string }>()
@@ -118,9 +120,18 @@ describe('the option', () => {
 describe('the option session', () => {
   test('takes what @fastify/session takes, and needs nothing of it', () => {
     expect<AuthPluginOptions>().type.toBeAssignableFrom<{ session: {} }>()
-    expect<SessionOptions>().type.toBe<Partial<fastifySession.FastifySessionOptions>>()
+    expect<SessionOptions>().type.toBeAssignableFrom<Partial<fastifySession.FastifySessionOptions>>()
+    expect<SessionOptions['store']>().type.toBeAssignableFrom<'memory'>()
     expect<SessionOptions>().type.toBeAssignableFrom<{ secret: string[], rolling: boolean, store: fastifySession.MemoryStore }>()
     expect<SessionOptions>().type.toBeAssignableFrom<{ cookie: { secure: 'auto', sameSite: 'strict' } }>()
+  })
+
+  test('takes the days of remembered sessions', () => {
+    expect<SessionOptions['remember']>().type.toBe<RememberOptions | undefined>()
+    expect<AuthPluginOptions>().type.toBeAssignableFrom<{ session: { remember: { days: number } } }>()
+    expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ session: { remember: { days: string } } }>()
+    expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ session: { remember: {} } }>()
+    expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ session: { remember: true } }>()
   })
 
   test('refuses options of the wrong type', () => {

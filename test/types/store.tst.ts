@@ -5,12 +5,13 @@ import type { MySqlDatabase, MySqlQueryResultHKT, PreparedQueryHKTBase } from 'd
 import { drizzle as drizzleNodePostgres } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { drizzle as drizzlePostgres } from 'drizzle-orm/postgres-js'
+import type { FastifyBaseLogger } from 'fastify'
 import {
   type AuthorizationClaims, type AuthStore, type Block, type Credential, type DrizzlePostgres, type DrizzleSqlite,
-  type EmailProof, type EmailProofs, type IdentityClaims, type Link, type LinkedIdentity, type ManagedAccounts,
-  MemoryAuthStore, type NewPassword, type NewUser, type PasswordReset, type PostgresClient, SqlAuthStore,
-  type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection, type Standing, type User, type UserQuery,
-  isBlocked
+  type EmailProof, type EmailProofs, type Endings, type EndingsListener, type ExceededLimit, type IdentityClaims, type Link, type LinkedIdentity,
+  type ManagedAccounts, MemoryAuthStore, type NewPassword, type NewUser, type PasswordReset, type PostgresClient,
+  type SharedCounts, type SharedEndings, SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection, type Standing,
+  type Try, type TryCounts, type User, type UserQuery, isBlocked
 } from 'fastify-svc-auth'
 import * as postgresSchema from 'fastify-svc-auth/schema/postgres'
 import * as sqliteSchema from 'fastify-svc-auth/schema/sqlite'
@@ -38,6 +39,25 @@ test('the stores of the package redeem e-mailed links, a store of the applicatio
   expect<PasswordReset>().type.toBe<{ user: User, wasVerified: boolean, removed: string[] }>()
   expect<Standing>().type.toBe<{ generation: number, signedOutAt: number, emailVerified: boolean }>()
   expect<NewPassword>().type.toBe<{ passwordHash: string, current?: string | null }>()
+})
+
+test('the store on SQL shares counts of tries where its database can, a store of the application need not', () => {
+  expect<SqlAuthStore>().type.toBeAssignableTo<SharedCounts>()
+  expect<MemoryAuthStore>().type.not.toBeAssignableTo<SharedCounts>()
+  expect<SharedCounts['counts']>().type.toBe<TryCounts | null>()
+  expect<TryCounts['count']>().type.toBe<(tries: readonly Try[]) => Promise<ExceededLimit | null>>()
+  expect<Try>().type.toBe<{ key: string, max: number, timeWindow: number }>()
+  expect<ExceededLimit>().type.toBe<{ key: string, wait: number }>()
+})
+
+test('the store on SQL shares endings of sessions where its database can, a store of the application need not', () => {
+  expect<SqlAuthStore>().type.toBeAssignableTo<SharedEndings>()
+  expect<MemoryAuthStore>().type.not.toBeAssignableTo<SharedEndings>()
+  expect<SharedEndings['endings']>().type.toBe<Endings | null>()
+  expect<Endings['record']>().type.toBe<(userId: string) => Promise<void>>()
+  expect<Endings['follow']>().type.toBe<(listener: EndingsListener) => Promise<void>>()
+  expect<typeof console>().type.toBeAssignableTo<EndingsListener['log']>()
+  expect<FastifyBaseLogger>().type.toBeAssignableTo<EndingsListener['log']>()
 })
 
 test('a user may have been blocked', () => {

@@ -1,0 +1,77 @@
+import type { Session } from 'fastify'
+import type { PendingSignIn } from './pending-sign-in.js'
+import type { SessionRecord } from './record.js'
+
+/** A session that ends. */
+export interface EndingSession {
+  id: string
+  /** Whether a user is signed in to it. */
+  isOfUser: boolean
+}
+
+/** What a sign-out did. */
+export interface SignOut {
+  /** Whether it is recorded for the other processes: see `Endings`. */
+  isRecorded: boolean
+}
+
+/**
+ * The plugin's part of a session that is saved: a new one, the one that is in the store, or none,
+ * for a visitor's session that holds something of the application now.
+ */
+export type SavedPart = SessionRecord | 'stored' | 'none'
+
+/**
+ * Keeps sessions and pending sign-ins for one request. Every method rejects with AuthError
+ * `unavailable` when sessions cannot be reached.
+ */
+export interface SessionKeeper {
+  /** Returns a session; null when it has ended or expired. */
+  read (id: string): Promise<Session | null>
+
+  /**
+   * Writes a new session, and ends the one that it replaces.
+   *
+   * @throws AuthError `invalid_state` when the user of that one signed out meanwhile; the caller
+   *   removes the new one
+   */
+  create (id: string, session: Session, replaced?: EndingSession): Promise<void>
+
+  /**
+   * Saves a session that is in the store, unless it has ended meanwhile.
+   *
+   * @param isUnchanged compares the session with what was read: whether only its end may be another
+   *   one
+   */
+  save (id: string, session: Session, part: SavedPart, isUnchanged: () => boolean): Promise<void>
+
+  /** Removes a session whose id no browser has. */
+  remove (id: string): Promise<void>
+
+  /** Ends a session: no request under way, in whichever process, saves it again. */
+  end (session: EndingSession): Promise<void>
+
+  /**
+   * Ends a session because its user signs out, and those of sign-ins that have replaced it
+   * meanwhile.
+   *
+   * @param how whether the sign-out is recorded already
+   * @returns null when this call signed out no user, because another one did
+   */
+  signOut (session: EndingSession, how: SignOut): Promise<SignOut | null>
+
+  /**
+   * Adds a pending sign-in to a session; of more than eight, the oldest are removed.
+   *
+   * @param isFirst whether the session was made for it
+   */
+  addPending (session: Session & { sessionId: string }, pending: PendingSignIn, isFirst: boolean): Promise<void>
+
+  /**
+   * Takes a pending sign-in: of several requests with one state, one gets it.
+   *
+   * @param sessions digests of the ids of the sessions that may have started it
+   * @returns null when the state is unknown in these sessions, or used
+   */
+  takePending (state: string, sessions: readonly string[]): Promise<PendingSignIn | null>
+}

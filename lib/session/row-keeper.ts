@@ -1,0 +1,202 @@
+import type { FastifySessionOptions } from '@fastify/session'
+import type { Session } from 'fastify'
+import type { FormerSession } from '../authentication.js'
+import { AuthError } from '../errors.js'
+import type { SessionData } from '../schema/sessions.js'
+import {
+  type EndedSession, type FoundSession, PENDING_MS, type SessionUser, type StoredSessions
+} from '../store/sessions.js'
+import type { EndingSession, SavedPart, SessionKeeper, SignOut } from './keeper.js'
+import { withoutMaxAge } from './lifetime.js'
+import type { PendingSignIn } from './pending-sign-in.js'
+import { type Principal, type SessionRecord, noteStanding, recordIn } from './record.js'
+import { digestOf } from './session-store.js'
+import { isVisitor, visitorSession } from './visitor.js'
+
+type CookieOptions = NonNullable<FastifySessionOptions['cookie']>
+
+/** How sessions are kept in rows. */
+export interface RowSettings {
+  readonly rows: StoredSessions
+  /** The options of the cookie. A session has them unless the application changed its cookie. */
+  readonly cookie: CookieOptions
+}
+
+/** The lifetime of a session whose cookie has none: the browser keeps it until it is closed. */
+const ENDLESS_MS = 7 * 24 * 60 * 60 * 1000
+
+const UNKNOWN: EndedSession = { userId: null, wasOpen: false, replacedBy: null }
+
+/** `seenAt` and a sliding end may be off by this part of the lifetime. */
+const PRECISION = 10
+
+/**
+ * Keeps sessions in the rows of a store, which replaces, ends and takes in one step each. A visitor
+ * who only started a sign-in has no row: their pending sign-ins tell that the session exists.
+ */
+export class RowKeeper implements SessionKeeper {
+  readonly #rows: StoredSessions
+  readonly #cookie: CookieOptions
+  readonly #userAgent: string | null
+
+  constructor ({ rows, cookie }: RowSettings, userAgent: string | null = null) {
+    this.#rows = rows
+    this.#cookie = cookie
+    this.#userAgent = userAgent
+  }
+
+  async read (id: string): Promise<Session | null> {
+    const now = Date.now()
+    const idHash = digestOf(id)
+    const found = await this.#rows.find(idHash, now)
+    if (found === null) {
+      return await this.#rows.hasPending(idHash, now - PENDING_MS) ? visitorSession(this.#cookie) : null
+    }
+    // In the background: it is for the list of sessions alone.
+    if (isOff(found.seenAt, now, found)) this.#rows.update(idHash, { seenAt: now }).catch(() => {})
+    return sessionOf(found, now, this.#cookie)
+  }
+
+  async create (id: string, session: Session, replaced?: EndingSession): Promise<void> {
+    if (isVisitor(session)) return
+    const now = Date.now()
+    const record = recordIn(session)
+    const isInserted = await this.#rows.insert({
+      idHash: digestOf(id),
+      user: record && userOf(record),
+      data: this.#dataOf(session),
+      userAgent: this.#userAgent,
+      createdAt: now,
+      expiresAt: endOf(session, now)
+    }, replaced === undefined ? null : digestOf(replaced.id))
+    if (!isInserted) throw new AuthError('invalid_state')
+  }
+
+  async save (id: string, session: Session, part: SavedPart, isUnchanged: () => boolean): Promise<void> {
+    if (part === 'none') return this.create(id, session)
+    const now = Date.now()
+    const expiresAt = endOf(session, now)
+    const { originalExpires } = session.cookie as { originalExpires?: Date }
+    const written = Number(originalExpires ?? session.svcAuth?.until)
+    const isEnough = !isOff(written, expiresAt, { createdAt: now, expiresAt })
+    if (isEnough && isUnchanged()) return
+    const user = part === 'stored' ? {} : { user: userOf(part) }
+    await this.#rows.update(digestOf(id), { ...user, data: this.#dataOf(session), seenAt: now, expiresAt })
+  }
+
+  async remove (id: string): Promise<void> {
+    await this.end({ id })
+  }
+
+  async end ({ id }: Pick<EndingSession, 'id'>): Promise<void> {
+    await this.#rows.end(digestOf(id), { now: Date.now(), isSignOut: false })
+  }
+
+  async signOut ({ id }: EndingSession, how: SignOut): Promise<SignOut | null> {
+    return signOutRow(this.#rows, digestOf(id), how)
+  }
+
+  async addPending ({ sessionId }: { sessionId: string }, pending: PendingSignIn): Promise<void> {
+    const { state, ...content } = pending
+    const { startedAt } = pending
+    await this.#rows.addPending({ stateHash: digestOf(state), sessionHash: digestOf(sessionId), content, startedAt })
+  }
+
+  async takePending (state: string, sessions: readonly string[]): Promise<PendingSignIn | null> {
+    const content = await this.#rows.takePending(digestOf(state), sessions)
+    return content === null ? null : Object({ ...content, state })
+  }
+
+  #dataOf ({ cookie, svcAuth, ...members }: Session): SessionData | null {
+    const changed = changesOf(cookie, this.#cookie)
+    const [hasMembers, isChanged] = [Object.keys(members).length > 0, Object.keys(changed).length > 0]
+    if (!hasMembers && !isChanged) return null
+    return { ...(hasMembers && { members }), ...(isChanged && { cookie: changed }) }
+  }
+}
+
+/**
+ * Ends a session because its user signs out, and those of sign-ins that have replaced it meanwhile:
+ * see {@link SessionKeeper.signOut}.
+ */
+export async function signOutRow (
+  rows: StoredSessions,
+  idHash: string,
+  how: SignOut = { isRecorded: false }
+): Promise<SignOut | null> {
+  const now = Date.now()
+  let signOut: SignOut | null = null
+  for (let next: string | null = idHash; next !== null;) {
+    const ended = await rows.end(next, { now, isSignOut: true, ...(signOut ?? how) })
+    const { wasOpen, userId, replacedBy, isRecorded = false } = ended ?? UNKNOWN
+    if (wasOpen && userId !== null) signOut ??= { isRecorded }
+    next = replacedBy
+  }
+  return signOut
+}
+
+/**
+ * The plugin's part of a session that was read. It is not the application's to save, so it is left
+ * out of what @fastify/session compares.
+ */
+class ReadRecord implements SessionRecord {
+  readonly principal: Principal
+  readonly at: number
+  readonly methods: SessionRecord['methods']
+  readonly generation: number
+  declare readonly formerly?: readonly FormerSession[]
+  declare readonly until?: number
+
+  constructor ({ userId, provider, claims, generation, proofs }: SessionUser) {
+    this.principal = { userId, provider, claims }
+    this.at = proofs.at
+    this.methods = proofs.methods
+    this.generation = generation
+    if (proofs.formerly !== undefined) this.formerly = proofs.formerly
+    if (proofs.until !== undefined) this.until = proofs.until
+  }
+
+  toJSON (): undefined {}
+}
+
+function sessionOf ({ user, data, expiresAt, standing }: FoundSession, now: number, options: CookieOptions): Session {
+  const { maxAge: originalMaxAge = null } = options
+  const cookie = withoutMaxAge({ originalMaxAge, expires: new Date(expiresAt), ...data?.cookie })
+  if (user === null) return { ...data?.members, cookie }
+  const record = new ReadRecord(user)
+  if (standing !== undefined) noteStanding(record, standing, now)
+  return { ...data?.members, cookie, svcAuth: record }
+}
+
+function userOf ({ principal, generation, ...proofs }: SessionRecord): SessionUser {
+  return { ...principal, generation, proofs }
+}
+
+/** The end of a session, in milliseconds since the epoch. */
+function endOf ({ cookie: { expires }, svcAuth }: Session, now: number): number {
+  const end = expires == null ? now + ENDLESS_MS : new Date(expires).getTime()
+  return Math.min(end, svcAuth?.until ?? end)
+}
+
+/** Whether a time that is written is off by more than a tenth of the lifetime. */
+function isOff (
+  written: number,
+  present: number,
+  { createdAt, expiresAt }: { createdAt: number, expiresAt: number }
+): boolean {
+  return !(Math.abs(present - written) * PRECISION <= expiresAt - createdAt)
+}
+
+/** What the application has changed about the cookie of a session. */
+function changesOf (cookie: Session['cookie'], options: CookieOptions): Record<string, unknown> {
+  const { path = '/', httpOnly = true, sameSite, domain, maxAge = null, secure, partitioned } = options
+  const usual = {
+    path, httpOnly, sameSite: sameSite || null, domain: domain || null, originalMaxAge: maxAge, secure, partitioned
+  }
+  // By the protocol of each request.
+  const ofRequest = secure === 'auto' ? ['secure', 'sameSite'] : []
+  const changed = Object.entries(usual)
+    .filter(([name, value]) => Reflect.get(cookie, name) !== value && !ofRequest.includes(name))
+    .map(([name]) => [name, Reflect.get(cookie, name)])
+  return { ...Object.fromEntries(changed), ...(cookie.expires == null && { expires: null }) }
+}

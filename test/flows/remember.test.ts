@@ -1,0 +1,68 @@
+import type { LightMyRequestResponse } from 'fastify'
+import t, { type Test } from 'tap'
+import { type AuthPluginOptions, type LocalIdentityProviderOptions } from '../../lib/index.js'
+import { SESSION_SECRET } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { ADA, type MailApp, startMailApp } from '../helpers/mail-app.js'
+import { startTwoApps } from '../helpers/shared-apps.js'
+
+const DAY = 24 * 60 * 60 * 1000
+const REGISTER = '/auth/local/register'
+
+async function start (
+  t: Test,
+  local: LocalIdentityProviderOptions = {},
+  session: AuthPluginOptions['session'] = { remember: { days: 30 } }
+): Promise<MailApp> {
+  return startMailApp(t, { session: { secret: SESSION_SECRET, ...session } }, local)
+}
+
+/** The days for which the browser keeps the cookie of an answer; zero until it is closed. */
+function daysOf ({ cookies: [cookie] }: LightMyRequestResponse): number {
+  if (cookie === undefined) throw new Error('there is no cookie')
+  return cookie.expires === undefined ? 0 : Math.round((Number(cookie.expires) - Date.now()) / DAY)
+}
+
+t.test('a registration takes the field as a login does, from forms and from JSON', async t => {
+  const { app } = await start(t, { sendMail: undefined })
+  const register = async (remember: object, index: number) =>
+    new Browser(app).post(REGISTER, { ...ADA, email: `${index}@example.com`, ...remember })
+  const choices = [{}, { remember: false }, { remember: '' }, { remember: true }, { remember: 'on' }]
+
+  const answers = await Promise.all(choices.map(register))
+
+  t.strictSame(answers.map(daysOf), [0, 0, 0, 30, 30])
+  const refused = await register({ remember: ['on'] }, 9)
+  t.match([refused.statusCode, refused.json().code], [400, 'invalid_request'])
+})
+
+t.test('a registration that confirms the address first takes the field with the token, and its page has a checkbox', async t => {
+  const { app, browser, mails } = await start(t, { registration: { verify: 'first' } })
+  await browser.post(REGISTER, { email: ADA.email })
+  const { token } = await mails.next('register')
+
+  const page = await browser.get(`${REGISTER}?token=${token}`)
+  t.match(page.body, '<input type="checkbox" name="remember">Keep me signed in')
+  const answer = await browser.submit(REGISTER, { token, password: ADA.password, remember: 'on' })
+
+  t.equal(daysOf(answer), 30)
+  t.equal(daysOf(await new Browser(app).post('/auth/local/login', ADA)), 0)
+})
+
+t.test('the page of a registration has no checkbox without the option', async t => {
+  const { browser, mails } = await start(t, { registration: { verify: 'first' } }, {})
+  await browser.post(REGISTER, { email: ADA.email })
+  const { token } = await mails.next('register')
+
+  t.notMatch((await browser.get(`${REGISTER}?token=${token}`)).body, 'type="checkbox"')
+})
+
+t.test('app.auth.signIn takes the choice, and refuses an option that it does not know', async t => {
+  const [app] = await startTwoApps(t, { options: { session: { secret: SESSION_SECRET, remember: { days: 30 } } } })
+  const { userId } = await app.auth.createUser(ADA)
+  const signIn = async (options?: object) => new Browser(app).post(`/sign-in/${userId}`, options)
+
+  t.equal(daysOf(await signIn({ remember: true })), 30)
+  t.equal(daysOf(await signIn()), 0)
+  t.match((await signIn({ rememberMe: true })).json(), { code: 'invalid_options', message: /^signIn has no option "rememberMe"/ })
+})
