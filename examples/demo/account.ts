@@ -4,6 +4,9 @@ import { accountPage } from './pages/account.js'
 import { confirmPage } from './pages/confirm.js'
 import { type PageQuery, pathAfter, redirectDone, sendPage, takeForms } from './site.js'
 
+/** The time after which the plugin asks for a further proof before it ends a session. */
+const TEN_MINUTES_MS = 600_000
+
 interface AccountOptions {
   providers: readonly ExternalProvider[]
   sendsMails: boolean
@@ -20,12 +23,16 @@ export async function mountAccount (
   scope.addHook('preHandler', auth.refresh)
   const forUsers = { preHandler: auth.requireUser }
 
-  scope.get<{ Querystring: PageQuery }>('/', async ({ principal, authentication, query: { error, done } }, reply) => {
+  scope.get<{ Querystring: PageQuery }>('/', async (request, reply) => {
+    const { principal, authentication, query: { error, done } } = request
     const user = principal === null ? null : await auth.findUser({ userId: principal.userId })
     if (principal === null || user === null) return reply.redirect('/login')
     const links = await auth.links(principal.userId)
+    const sessions = await auth.sessions(principal.userId, { current: request })
+    const isRecent = authentication !== null && Date.now() - authentication.at.getTime() < TEN_MINUTES_MS
     const methods = { links, providers: scope.authProviders }
-    return sendPage(reply, accountPage({ principal, authentication, user, ...methods, sendsMails, error, done }))
+    const security = { authentication, sessions, isRecent }
+    return sendPage(reply, accountPage({ principal, user, ...methods, ...security, sendsMails, error, done }))
   })
 
   const name = { ...forUsers, schema: { body: fields({ name: { type: 'string', maxLength: 100 } }) } }

@@ -10,7 +10,7 @@ import { mountCredentials } from './credentials.js'
 import { mountInvitations } from './invitations.js'
 import { setUpLinks } from './links.js'
 import { type DevMailbox, mountMailbox } from './mailbox.js'
-import { loginPage } from './pages/login.js'
+import { REMEMBERED_DAYS, loginPage } from './pages/login.js'
 import { problemPage } from './pages/problem.js'
 import { mountPreAuth } from './pre-auth.js'
 import { type PageQuery, pathAfter, sendPage, setUpSite } from './site.js'
@@ -28,11 +28,26 @@ export interface AppOptions {
   verify: Required<RegistrationPolicy>['verify']
 }
 
-/** The whole application: sign-in is one `register`, the rest is pages. */
-export async function buildApp (
+/** Logs paths without their queries, which hold tokens. */
+export const LOGGER = {
+  level: process.env.LOG_LEVEL ?? 'warn',
+  serializers: {
+    req: ({ method, url, ip }: FastifyRequest) => ({ method, url: url.replace(/\?.*/s, ''), remoteAddress: ip })
+  }
+}
+
+/** The demonstration on a server of its own. */
+export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
+  const app = Fastify({ logger: LOGGER })
+  await mountApp(app, options)
+  return app
+}
+
+/** Makes a server the whole application: sign-in is one `register`, the rest is pages. */
+export async function mountApp (
+  app: FastifyInstance,
   { baseUrl, providers, database, mailbox, verify }: AppOptions
-): Promise<FastifyInstance> {
-  const app = Fastify({ logger: { level: process.env.LOG_LEVEL ?? 'warn', serializers } })
+): Promise<void> {
   const sendsMails = mailbox !== null
   // secret: LOCAL_IDP_SECRET
   const local = new LocalIdentityProvider({ registration: { verify }, sendMail: mailbox?.sendMail })
@@ -45,10 +60,11 @@ export async function buildApp (
     providers,
     local,
     store: new SqlAuthStore(), // file: LOCAL_AUTH_DB
+    session: { remember: { days: REMEMBERED_DAYS } }, // secret: SVC_SESSION_SECRET
     loginPage: '/login',
     reauthenticatePage: '/confirm',
     ...(sendsMails && { changePasswordPage: '/password' })
-  }) // session secret: SVC_SESSION_SECRET
+  })
 
   app.get<{ Querystring: PageQuery }>('/login', async (request, reply) => {
     const { principal, query: { error, done } } = request
@@ -68,13 +84,6 @@ export async function buildApp (
     mountPreAuth(links, local, usedTokens)
     mountInvitations(links, { baseUrl, local, usedTokens })
   })
-
-  return app
-}
-
-/** Logs paths without their queries, which hold tokens. */
-const serializers = {
-  req: ({ method, url, ip }: FastifyRequest) => ({ method, url: url.replace(/\?.*/s, ''), remoteAddress: ip })
 }
 
 /** Shows a page for what guards and routes throw. */

@@ -1,8 +1,9 @@
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto'
 import formbody from '@fastify/formbody'
 import Fastify, { type FastifyInstance } from 'fastify'
-import { OidcProvider } from 'fastify-svc-auth'
+import type { OidcProvider } from 'fastify-svc-auth'
 import Provider, { type Adapter, type AdapterPayload } from 'oidc-provider'
+import { CLIENT_ID, devClient } from './dev-client.js'
 import { type Html, html } from './html.js'
 import { document } from './pages/frame.js'
 import { providerIcon } from './pages/providers.js'
@@ -16,6 +17,8 @@ interface Person {
 interface DevProvider {
   server: FastifyInstance
   provider: OidcProvider
+  /** Makes the same provider in another process: `devClient(url, clientSecret)`. */
+  clientSecret: string
 }
 
 type People = Map<string, Person>
@@ -41,18 +44,11 @@ export async function buildDevProvider ({ url, appUrl }: { url: string, appUrl: 
     throw new Error('the development provider lets anyone sign in as any user; it does not run with NODE_ENV=production')
   }
 
-  const client = { id: 'example', secret: randomBytes(32).toString('hex') }
+  const client = { id: CLIENT_ID, secret: randomBytes(32).toString('hex') }
   const people = new Map<string, Person>()
   const issuer = openIdProvider(url, { ...client, redirectUri: `${appUrl}/auth/dev/callback` }, people)
   const server = await interactionServer(issuer, people, appUrl)
-  const provider = new OidcProvider({
-    name: 'dev',
-    discoveryUrl: `${url}/.well-known/openid-configuration`,
-    clientId: client.id,
-    clientSecret: client.secret,
-    allowInsecureRequests: true
-  })
-  return { server, provider }
+  return { server, provider: devClient(url, client.secret), clientSecret: client.secret }
 }
 
 function openIdProvider (url: string, client: Client, people: ReadonlyMap<string, Person>): Provider {

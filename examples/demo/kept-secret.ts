@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import type { Database } from 'better-sqlite3'
 
 /**
- * Returns a random secret that is made at the first call and kept: a command line tool signs with it, the application
- * verifies. It is for a demonstration; in production a secret is a setting.
+ * Returns a random secret that is made at the first call and kept: users stay signed in over a restart, and the
+ * application verifies what a command line tool signs. It is for a demonstration; in production a secret is a setting.
  */
 export function keptSecret (database: Database, name: string): string {
   database.exec('CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL)')

@@ -41,6 +41,7 @@ const DONE = {
   linked: 'Added. You can sign in with it from now on.',
   unlinked: 'Removed. It no longer signs you in.',
   renamed: 'Your name is saved.',
+  session_ended: 'That device is signed out.',
   signed_out_everywhere: 'You are signed out everywhere else.',
   password_set: 'Your password is set. All other sessions have ended.',
   registered: 'A mail is on its way to your address. Follow its link to finish your registration.',

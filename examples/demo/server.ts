@@ -3,17 +3,13 @@
  * DEMO_VERIFY (`later`, `required` or `first`: when a new user confirms their address) and the settings of the library,
  * those of providers included, can be set.
  */
-import { randomBytes } from 'node:crypto'
 import type { Database } from 'better-sqlite3'
-import type { FastifyInstance } from 'fastify'
 import { OptionsError, type RegistrationPolicy, providersFromEnv } from 'fastify-svc-auth'
 import { buildApp } from './app.js'
 import { openDatabase } from './database.js'
 import { keptSecret } from './kept-secret.js'
 import { DevMailbox } from './mailbox.js'
-
-/** A setting or a port in use keeps the demonstration from starting; the message says what to do. */
-class StartError extends Error {}
+import { StartError, listen, portFrom } from './ports.js'
 
 try {
   await start()
@@ -57,23 +53,11 @@ async function devProvider (port: number, appUrl: string) {
 
 /** Makes up the secrets that are not set, and says so. The library itself never does. */
 function inventSecrets (database: Database): void {
-  if (process.env.SVC_SESSION_SECRET === undefined) {
-    process.env.SVC_SESSION_SECRET = randomBytes(32).toString('hex')
-    console.log('SVC_SESSION_SECRET is not set: a random one is used, and sessions end with this process.')
+  for (const setting of ['SVC_SESSION_SECRET', 'LOCAL_IDP_SECRET']) {
+    if (process.env[setting] !== undefined) continue
+    process.env[setting] = keptSecret(database, setting)
+    console.log(`${setting} is not set: a random one is used, which ${database.name} keeps.`)
   }
-  if (process.env.LOCAL_IDP_SECRET === undefined) {
-    process.env.LOCAL_IDP_SECRET = keptSecret(database, 'LOCAL_IDP_SECRET')
-    const kept = `${database.name} keeps for examples/pre-auth-link.ts`
-    console.log(`LOCAL_IDP_SECRET is not set: a random one is used, which ${kept}.`)
-  }
-}
-
-function portFrom (setting: string, fallback: number): number {
-  const port = Number(process.env[setting] || fallback)
-  if (!Number.isInteger(port) || port < 1 || port > 65535) {
-    throw new StartError(`${setting} must be a port number from 1 to 65535, for example: ${setting}=4000 npm start`)
-  }
-  return port
 }
 
 function verifyFrom (setting: string): Required<RegistrationPolicy>['verify'] {
@@ -82,16 +66,4 @@ function verifyFrom (setting: string): Required<RegistrationPolicy>['verify'] {
     throw new StartError(`${setting} must be later, required or first, for example: ${setting}=first npm start`)
   }
   return verify
-}
-
-/** Listens on this machine only. */
-async function listen (server: FastifyInstance, port: number, setting: string): Promise<void> {
-  try {
-    await server.listen({ host: 'localhost', port })
-  } catch (error) {
-    const isInUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
-    if (!isInUse) throw error
-    const example = `${setting}=${port === 4000 ? 5000 : 4000} npm start`
-    throw new StartError(`Port ${port} is in use; set ${setting} to a free one, for example: ${example}`)
-  }
 }

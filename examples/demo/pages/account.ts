@@ -1,6 +1,7 @@
-import type { AuthenticationMethod, AuthenticationState, Link, Principal, User } from 'fastify-svc-auth'
+import type { AuthenticationMethod, AuthenticationState, Link, Principal, User, UserSession } from 'fastify-svc-auth'
 import { type Html, html } from '../html.js'
 import { avatar } from './avatar.js'
+import { devicesSection } from './devices.js'
 import { type View, inQuery, page, text, time } from './frame.js'
 import { MAILBOX_HINT } from './mailbox.js'
 import { providerIcon, providerName } from './providers.js'
@@ -14,6 +15,10 @@ interface AccountView extends Omit<View, 'path'> {
   links: readonly Link[]
   /** Those that the application offers. */
   providers: readonly string[]
+  /** The user's open sessions, this one included. */
+  sessions: readonly UserSession[]
+  /** Whether the user proved a moment ago who they are. */
+  isRecent: boolean
   sendsMails: boolean
 }
 
@@ -23,7 +28,9 @@ const METHODS: Partial<Record<AuthenticationMethod, string>> = {
   application: 'a link'
 }
 
-export function accountPage ({ authentication, user, links, providers, sendsMails, ...view }: AccountView): Html {
+export function accountPage (
+  { authentication, user, links, sessions, isRecent, providers, sendsMails, ...view }: AccountView
+): Html {
   const { claims, provider, userId } = view.principal
   const name = user.name ?? claims.name
   const others = providers.filter(name => !links.some(link => link.provider === name))
@@ -67,29 +74,23 @@ export function accountPage ({ authentication, user, links, providers, sendsMail
               ${providerIcon(name)}Add ${providerName(name)}</a>`)}
         </div>`}
     </section>
-    <section class="card" aria-labelledby="security">
-      <h2 id="security">Security</h2>
-      <ul class="rows">
-        ${sendsMails && html`
+    ${devicesSection({ sessions, isRecent })}
+    ${sendsMails && html`
+      <section class="card" aria-labelledby="security">
+        <h2 id="security">Security</h2>
+        <ul class="rows">
           ${emailRow(user)}
           <li>
             <span class="grow"><strong>Password</strong><br>
               ${hasPassword ? 'The form asks for the present one.' : 'You have none yet.'}</span>
             <a class="button quiet" href="/password">${hasPassword ? 'Change password' : 'Set a password'}</a>
-          </li>`}
-        <li>
-          <span class="grow"><strong>Other browsers and devices</strong><br>This one stays signed in.</span>
-          <form method="post" action="/sign-out-everywhere">
-            <button class="quiet">Sign out everywhere else</button>
-          </form>
-        </li>
-        ${sendsMails && html`
+          </li>
           <li>
             <span class="grow"><strong>Your account</strong><br>Deleted with all that is known about you.</span>
             <a class="button quiet danger" href="/delete-account">Delete account</a>
-          </li>`}
-      </ul>
-    </section>
+          </li>
+        </ul>
+      </section>`}
     <form class="card" method="post" action="/name" aria-labelledby="name">
       <h2 id="name">Your name</h2>
       <div class="line">

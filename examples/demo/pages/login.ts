@@ -4,6 +4,9 @@ import { type View, inQuery, page } from './frame.js'
 import { MAILBOX_HINT } from './mailbox.js'
 import { providerIcon, providerName } from './providers.js'
 
+/** How long a user who asks for it stays signed in. Another one is signed out when the browser is closed. */
+export const REMEMBERED_DAYS = 30
+
 /** Errors of the registration form, which is folded away otherwise. */
 const OF_REGISTRATION: readonly unknown[] = ['weak_password', 'invalid_email', 'claim_not_allowed']
 
@@ -30,6 +33,7 @@ export function loginPage ({ providers, sendsMails, verify, next, ...view }: Log
       <form method="post" action="/auth/local/login" aria-label="With your password">
         <label>E-mail <input type="email" name="email" autocomplete="username" required></label>
         <label>Password <input type="password" name="password" autocomplete="current-password" required></label>
+        <label class="check"><input type="checkbox" name="remember"> Keep me signed in for ${REMEMBERED_DAYS} days</label>
         <input type="hidden" name="next" value="${next}">
         <button class="full">Sign in</button>
       </form>
