@@ -20,19 +20,21 @@ const databases = {
 const bare = await startServer(PROGRAM, '@fastify/session alone')
 console.log(`${machine('fastify', '@fastify/session', 'better-sqlite3', 'postgres')}\n`)
 for (const [title, database] of Object.entries(databases)) {
-  const ours = await startServer(PROGRAM, 'fastify-svc-auth', database)
+  const ours = await startServer(PROGRAM, 'fastify-svc-auth', database, 'memory')
+  const beside = await startServer(PROGRAM, 'fastify-svc-auth', database)
   const passport = await startServer(PROGRAM, '@fastify/passport and @fastify/session', database)
   console.log(`A page for those who are signed in, ${title}\n`)
   console.log(await rivalry([
-    await member('guard and principal', ours),
+    await member('guard and principal, sessions in memory', ours),
     await member('@fastify/passport, which reads the user', passport),
-    await member('session alone', bare)
+    await member('session alone', bare),
+    ...database === 'memory' ? [] : [await member('guard and principal, sessions beside the users', beside)]
   ], { isShort }))
   if (database === 'memory') {
     console.log('A page for everybody\n')
     console.log(await rivalry([visitor('with the plugin', ours), visitor('session alone', bare)], { isShort }))
   }
-  await Promise.all([ours.end(), passport.end()])
+  await Promise.all([ours.end(), beside.end(), passport.end()])
 }
 await bare.end()
 await postgres?.stop()

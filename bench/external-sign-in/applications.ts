@@ -10,7 +10,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import { decodeProtectedHeader } from 'jose'
 import * as oauth from 'oauth4webapi'
 import authPlugin, { MemoryAuthStore, OidcProvider } from '../../dist/index.js'
-import { MemorySessionStore } from '../../dist/session/memory-session-store.js'
+import { MemorySessionStore } from '../parts/memory-session-store.js'
 import { type Make, serve } from '../parts/serve.js'
 import { BASE_URL, CLIENT } from './authorization.js'
 

@@ -5,11 +5,11 @@ import fastifySession from '@fastify/session'
 import { betterAuth } from 'better-auth'
 import { memoryAdapter } from 'better-auth/adapters/memory'
 import { getMigrations } from 'better-auth/db/migration'
-import { toNodeHandler } from 'better-auth/node'
 import SqliteDatabase, { type Database } from 'better-sqlite3'
 import Fastify, { type FastifyRequest } from 'fastify'
 import pg from 'pg'
 import authPlugin, { LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../../dist/index.js'
+import { mountBetterAuth } from '../parts/better-auth.js'
 import { type Make, serve } from '../parts/serve.js'
 import { ADA, COST, LOGIN_PATHS, SECRET } from './ada.js'
 
@@ -60,14 +60,7 @@ const makers: Record<keyof typeof LOGIN_PATHS, Make> = {
     await auth.api.signUpEmail({ body: ADA })
 
     const app = Fastify()
-    const handle = toNodeHandler(auth)
-    // As its manual has it for Fastify: the body is left to it.
-    app.removeAllContentTypeParsers()
-    app.addContentTypeParser('application/json', (_request, _payload, done) => { done(null) })
-    app.all('/api/auth/*', async (request, reply) => {
-      reply.hijack()
-      await handle(request.raw, reply.raw)
-    })
+    mountBetterAuth(app, auth)
     return app
   }
 }

@@ -5,7 +5,7 @@ import SqliteDatabase from 'better-sqlite3'
 import Fastify from 'fastify'
 import pg from 'pg'
 import authPlugin, { LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../../dist/index.js'
-import { MemorySessionStore } from '../../dist/session/memory-session-store.js'
+import { MemorySessionStore } from '../parts/memory-session-store.js'
 import { type Make, serve } from '../parts/serve.js'
 
 const SECRET = 'a secret for the sessions of the benches'
@@ -13,13 +13,15 @@ const ADA = { userId: '3b241101-e2bb-4255-8caf-4136c566a962', email: 'ada@exampl
 
 /** Applications in which `POST /sign-in` signs Ada in, `GET /me` tells who is signed in, and nobody else, and `GET /public` is for everybody. */
 const makers: Record<string, Make> = {
-  async 'fastify-svc-auth' (database = 'memory') {
+  async 'fastify-svc-auth' (database = 'memory', sessions?: string) {
     const { userId, email, name, role } = ADA
     const store = database === 'memory' ? new MemoryAuthStore() : new SqlAuthStore(database)
-    await store.createUser({ userId, email, emailVerified: false, name, claims: { role }, link: { provider: 'dev', subject: userId, claims: { sub: userId, email, name } } })
+    if (await store.findUser({ userId }) === null) {
+      await store.createUser({ userId, email, emailVerified: false, name, claims: { role }, link: { provider: 'dev', subject: userId, claims: { sub: userId, email, name } } })
+    }
 
     const app = Fastify()
-    await app.register(authPlugin, { local: new LocalIdentityProvider({ secret: SECRET }), store, session: { secret: SECRET } })
+    await app.register(authPlugin, { local: new LocalIdentityProvider({ secret: SECRET }), store, session: { secret: SECRET, ...sessions === 'memory' && { store: sessions } } })
     app.post('/sign-in', async request => app.auth.signIn(request, userId))
     app.get('/me', { preHandler: app.auth.requireUser }, async request => page(app.auth.user(request).claims))
     app.get('/public', async () => ({ isOpen: true }))
