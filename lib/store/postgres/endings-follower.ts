@@ -126,7 +126,7 @@ export class EndingsFollower {
     const readAt = performance.now()
     const age = Math.ceil(readAt - this.#startedAt) + PATIENCE_MS
     const rows = await this.#database.run(() => this.#recent.execute({ since: this.#since, age }))
-    const present = rows[0]?.present ?? 0
+    const present = Number(rows[0]?.present)
     const untold = rows.flatMap(({ ending }) => ending === null || this.#heard.has(ending.id) ? [] : [ending])
     const hasMissed = untold.some(({ id, endedAt }) => !this.#ids.has(id) && endedAt < present - DELIVERY_MS)
     this.#tell(untold)

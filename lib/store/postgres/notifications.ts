@@ -8,7 +8,10 @@ export const CHANNEL = 'svc_auth_endings'
 /** What is done about notifications. */
 export interface NotificationHandlers {
   notified: (payload: string) => void
-  /** Called when the connection was lost, and where that is not known, when there is one again. */
+  /**
+   * Called when the connection was lost or refused, and where a loss is not known, when there is
+   * one again.
+   */
   changed: () => void
 }
 
@@ -30,7 +33,6 @@ export type OpenNotifications = (handlers: NotificationHandlers) => Notification
 export function notificationsAt (driver: typeof postgres, url: string): OpenNotifications {
   return ({ notified, changed }) => {
     let connection: Connection | null = null
-    let isClosed = false
     const drop = (): void => {
       connection?.drop()
       connection = null
@@ -41,7 +43,6 @@ export function notificationsAt (driver: typeof postgres, url: string): OpenNoti
     }
     return {
       async listen () {
-        if (isClosed) return false
         const isNew = connection === null
         const listening = connection ??= new Connection(driver, url, { hasTimeLimit: false, notified, closed })
         try {
@@ -53,10 +54,7 @@ export function notificationsAt (driver: typeof postgres, url: string): OpenNoti
           throw error
         }
       },
-      close () {
-        isClosed = true
-        drop()
-      }
+      close: drop
     }
   }
 }
@@ -66,10 +64,8 @@ export function notificationsOf (client: postgres.Sql): OpenNotifications {
   return ({ notified, changed }) => {
     let request: Promise<postgres.ListenMeta> | null = null
     let failure: unknown
-    let isClosed = false
     return {
       async listen () {
-        if (isClosed) return false
         if (request === null) {
           const listening = (): void => {
             failure = undefined
@@ -77,13 +73,15 @@ export function notificationsOf (client: postgres.Sql): OpenNotifications {
           }
           // Not awaited: the client may wait for a server that is down.
           request = client.listen(CHANNEL, notified, listening)
-          request.catch((error: unknown) => { failure = error })
+          request.catch((error: unknown) => {
+            failure = error
+            changed()
+          })
         }
         if (failure !== undefined) throw failure
         return false
       },
       close () {
-        isClosed = true
         request?.then(({ unlisten }) => unlisten()).catch(() => {})
       }
     }
