@@ -12,34 +12,36 @@ import {
   tags, undocumented
 } from './schema-parts.js'
 
+const loginQuery = {
+  type: 'object',
+  properties: {
+    next,
+    error_next: errorNext,
+    link: {
+      type: 'string',
+      enum: ['true', 'false'],
+      description: '`true`: links the identity to the signed-in user; from pages of this application only'
+    },
+    reauthenticate: {
+      type: 'string',
+      enum: ['true', 'false'],
+      description: '`true`: the signed-in user proves again who they are; from pages of this application only'
+    },
+    remember,
+    signed: {
+      type: 'string',
+      maxLength: 8192,
+      description: 'What the application asks of the provider, as `app.auth.signInUrl` signed it'
+    }
+  }
+} as const
+
 const loginSchema = (provider: string) => ({
   tags,
   summary: `Start a sign-in at ${provider}`,
   operationId: operationId('login', provider),
   security: SESSION_OR_NOTHING,
-  querystring: {
-    type: 'object',
-    properties: {
-      next,
-      error_next: errorNext,
-      link: {
-        type: 'string',
-        enum: ['true', 'false'],
-        description: '`true`: links the identity to the signed-in user; from pages of this application only'
-      },
-      reauthenticate: {
-        type: 'string',
-        enum: ['true', 'false'],
-        description: '`true`: the signed-in user proves again who they are; from pages of this application only'
-      },
-      remember,
-      signed: {
-        type: 'string',
-        maxLength: 8192,
-        description: 'What the application asks of the provider, as `app.auth.signInUrl` signed it'
-      }
-    }
-  },
+  querystring: loginQuery,
   response: {
     302: redirect,
     ...refusals(
@@ -49,16 +51,15 @@ const loginSchema = (provider: string) => ({
   }
 }) as const
 
+const callbackQuery = { type: 'object', properties: { code: {}, state: {}, iss: {}, error: {} } } as const
+
 const callbackSchema = (provider: string) => ({
   tags,
   summary: `Finish a sign-in at ${provider}`,
   description: 'The redirect URI of the provider; its query is the authorization response (RFC 6749 section 4.1.2).',
   operationId: operationId('callback', provider),
   security: SESSION,
-  querystring: {
-    type: 'object',
-    properties: { code: {}, state: {}, iss: {}, error: {} }
-  },
+  querystring: callbackQuery,
   response: {
     302: redirect,
     ...refusals(

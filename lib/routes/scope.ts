@@ -21,6 +21,21 @@ const HEADERS = {
 }
 
 /**
+ * Fastify's own validator coerces `true` to "true" and ["a"] to "a". One for all registrations: the
+ * schemas are constants, and each is compiled once in a process.
+ */
+const AJV = new Ajv({
+  strict: false,
+  coerceTypes: false,
+  useDefaults: false,
+  removeAdditional: false,
+  validateFormats: false,
+  // The schemas of the plugin are known to be valid.
+  meta: false,
+  validateSchema: false
+})
+
+/**
  * Sets up the encapsulated context of the routes: parsers, validation, headers, log and errors. The
  * settings of the application do not weaken them, and they do not affect the application.
  *
@@ -31,23 +46,12 @@ export async function setUpScope (scope: FastifyInstance, pages: Pages): Promise
   await setUpParsers(scope)
   keepQueriesOutOfLog(scope)
 
-  // Fastify's own validator coerces `true` to "true" and ["a"] to "a".
-  const ajv = new Ajv({
-    strict: false,
-    coerceTypes: false,
-    useDefaults: false,
-    removeAdditional: false,
-    validateFormats: false,
-    // The schemas of the plugin are known to be valid.
-    meta: false,
-    validateSchema: false
-  })
   // Compiling is left for after the start; ajv caches the result.
   const compilations: Array<() => unknown> = []
   scope.setValidatorCompiler(({ schema }) => {
-    compilations.push(() => ajv.compile(schema))
+    compilations.push(() => AJV.compile(schema))
     return data => {
-      const validate = ajv.compile(schema)
+      const validate = AJV.compile(schema)
       validate(data)
       return validate.errors ? { error: validate.errors } : true
     }
