@@ -98,6 +98,7 @@ let paused = 0
 export function callerOf (request: FastifyRequest, { raw }: FastifyReply): Caller {
   const closed = new AbortController()
   raw.once('close', () => {
+    if (raw.writableFinished) return
     closed.abort(new AuthError('busy', { message: 'The client closed the connection before its turn came.' }))
   })
   return { address: addressOf(request), signal: closed.signal }

@@ -1,9 +1,10 @@
+import { timingSafeEqual } from 'node:crypto'
 import { Signer } from '@fastify/cookie'
 import { BoundedMap } from '../base/bounded-map.js'
 
 /**
  * The maximum number of remembered cookies. For a session that is not remembered the signature is
- * computed twice, and after a rotation its user signs in again.
+ * computed with each request, and after a rotation its user signs in again.
  */
 const MAX_REMEMBERED = 10_000
 
@@ -12,8 +13,8 @@ const MAX_REMEMBERED = 10_000
  *
  * @fastify/session compares the cookie of a request with a new signature of its id and clears the
  * cookie when they differ, so a rotation of secrets would sign all users out. Therefore a session
- * keeps the signature of its cookie until a sign-in gives it a new id. Each request verifies that
- * signature, so it need not be computed again.
+ * keeps the signature of its cookie until a sign-in gives it a new id. A signature that was
+ * verified is not computed again: the cookies of later requests are compared with it.
  */
 export class RotatingSigner {
   readonly #signer: Signer
@@ -28,9 +29,17 @@ export class RotatingSigner {
   }
 
   unsign (cookie: string): ReturnType<Signer['unsign']> {
+    const id = cookie.slice(0, cookie.lastIndexOf('.'))
+    const verified = this.#cookieById.get(id)
+    if (verified !== undefined && isEqual(verified, cookie)) return { valid: true, renew: false, value: id }
     const unsigned = this.#signer.unsign(cookie)
-    const { valid, renew, value } = unsigned
-    if (valid && (renew || !this.#cookieById.has(value))) this.#cookieById.set(value, cookie)
+    if (unsigned.valid && (unsigned.renew || verified === undefined)) this.#cookieById.set(id, cookie)
     return unsigned
   }
+}
+
+/** Compares in constant time. */
+function isEqual (one: string, other: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)]
+  return a.length === b.length && timingSafeEqual(a, b)
 }
