@@ -2,6 +2,7 @@ import type { FastifyRequest, Session } from 'fastify'
 import { isUserId } from '../base/uuid.js'
 import type { AuthenticationMethod, FormerSession, Proof } from '../authentication.js'
 import type { Claims } from '../claims.js'
+import type { SessionUser } from '../store/sessions.js'
 import type { Standing } from '../store/store.js'
 import { isOver } from './lifetime.js'
 
@@ -108,16 +109,42 @@ export function withProof (methods: readonly Proof[], proof: Proof): readonly Pr
 /** How long a guard relies on what was read with the session. */
 const FRESH_MS = 1000
 
-/** What was read with sessions about their users, by the plugin's part of the session. */
-const standings = new WeakMap<object, { standing: Standing, readAt: number }>()
+/**
+ * The plugin's part of a session as it was read together with what a guard asks about its user. It
+ * is not the application's to save, so it is left out of what @fastify/session compares.
+ */
+export class ReadRecord implements SessionRecord {
+  readonly principal: Principal
+  readonly at: number
+  readonly methods: SessionRecord['methods']
+  readonly generation: number
+  declare readonly formerly?: readonly FormerSession[]
+  declare readonly until?: number
+  // Private, so that no record that is made from this one has it.
+  readonly #standing: Standing | undefined
+  readonly #readAt: number
 
-/** Notes what a guard asks about the user of a session, when it was read with the session. */
-export function noteStanding (record: SessionRecord, standing: Standing, readAt: number): void {
-  standings.set(record, { standing, readAt })
+  constructor (user: SessionUser, standing: Standing | undefined, readAt: number) {
+    const { userId, provider, claims, generation, proofs: { at, methods, formerly, until } } = user
+    this.principal = { userId, provider, claims }
+    this.at = at
+    this.methods = methods
+    this.generation = generation
+    if (formerly !== undefined) this.formerly = formerly
+    if (until !== undefined) this.until = until
+    this.#standing = standing
+    this.#readAt = readAt
+  }
+
+  /** What was read about the user within the last second; null without it. */
+  get freshStanding (): Standing | null {
+    return this.#standing !== undefined && Math.abs(Date.now() - this.#readAt) < FRESH_MS ? this.#standing : null
+  }
+
+  toJSON (): undefined {}
 }
 
-/** Returns what was read with the session within the last second; null without it. */
+/** Returns what was read about the user within the last second, with the session; else null. */
 export function freshStanding ({ svcAuth }: Session): Standing | null {
-  const noted = standings.get(Object(svcAuth))
-  return noted !== undefined && Math.abs(Date.now() - noted.readAt) < FRESH_MS ? noted.standing : null
+  return svcAuth instanceof ReadRecord ? svcAuth.freshStanding : null
 }

@@ -1,6 +1,5 @@
 import type { FastifySessionOptions } from '@fastify/session'
 import type { Session } from 'fastify'
-import type { FormerSession } from '../authentication.js'
 import { AuthError } from '../errors.js'
 import type { SessionData } from '../schema/sessions.js'
 import {
@@ -9,7 +8,7 @@ import {
 import type { EndingSession, SavedPart, SessionKeeper, SignOut } from './keeper.js'
 import { withoutMaxAge } from './lifetime.js'
 import type { PendingSignIn } from './pending-sign-in.js'
-import { type Principal, type SessionRecord, noteStanding, recordIn } from './record.js'
+import { ReadRecord, type SessionRecord, recordIn } from './record.js'
 import { digestOf } from './session-store.js'
 import { isVisitor, visitorSession } from './visitor.js'
 
@@ -135,37 +134,11 @@ export async function signOutRow (
   return signOut
 }
 
-/**
- * The plugin's part of a session that was read. It is not the application's to save, so it is left
- * out of what @fastify/session compares.
- */
-class ReadRecord implements SessionRecord {
-  readonly principal: Principal
-  readonly at: number
-  readonly methods: SessionRecord['methods']
-  readonly generation: number
-  declare readonly formerly?: readonly FormerSession[]
-  declare readonly until?: number
-
-  constructor ({ userId, provider, claims, generation, proofs }: SessionUser) {
-    this.principal = { userId, provider, claims }
-    this.at = proofs.at
-    this.methods = proofs.methods
-    this.generation = generation
-    if (proofs.formerly !== undefined) this.formerly = proofs.formerly
-    if (proofs.until !== undefined) this.until = proofs.until
-  }
-
-  toJSON (): undefined {}
-}
-
 function sessionOf ({ user, data, expiresAt, standing }: FoundSession, now: number, options: CookieOptions): Session {
   const { maxAge: originalMaxAge = null } = options
   const cookie = withoutMaxAge({ originalMaxAge, expires: new Date(expiresAt), ...data?.cookie })
   if (user === null) return { ...data?.members, cookie }
-  const record = new ReadRecord(user)
-  if (standing !== undefined) noteStanding(record, standing, now)
-  return { ...data?.members, cookie, svcAuth: record }
+  return { ...data?.members, cookie, svcAuth: new ReadRecord(user, standing, now) }
 }
 
 function userOf ({ principal, generation, ...proofs }: SessionRecord): SessionUser {
