@@ -12,10 +12,11 @@ import { type Caller, FairQueue } from './fair-queue.js'
 const POOL_THREADS = Number.parseInt(process.env.UV_THREADPOOL_SIZE ?? '4', 10) || 1
 
 /**
- * Hashes that run at a time. One thread of the pool stays free for files, DNS and keys. More hashes
- * than cores do not finish sooner, and each takes 19 MiB.
+ * Hashes that run at a time: one more than there are cores, so that none is idle until the event
+ * loop starts the next hash. One thread of the pool stays free for files, DNS and keys. More hashes
+ * do not finish sooner, and each takes 19 MiB.
  */
-export const RUNNING = Math.max(1, Math.min(POOL_THREADS - 1, availableParallelism(), 8))
+export const RUNNING = Math.max(1, Math.min(POOL_THREADS - 1, availableParallelism() + 1, 8))
 
 /** Hashes that wait. At 20 ms per hash and two cores the last one waits 2.5 s. */
 export const WAITING = 256
