@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
 import postgres from 'postgres'
 import root, { type Test } from 'tap'
 import { databaseName, databaseUrl, startEmbeddedPostgres } from './embedded-postgres.js'
@@ -28,6 +29,21 @@ export async function emptyDatabase (t: Test): Promise<string> {
   const url = await createDatabaseOn(server)
   t.teardown(() => query(server, `drop database "${new URL(url).pathname.slice(1)}" with (force)`))
   return url
+}
+
+/** A client of the package postgres that ends with the test. */
+export function clientOf (t: Test, url: string, options: postgres.Options<{}> = {}): postgres.Sql {
+  const client = postgres(url, { onnotice: () => {}, ...options })
+  // Without a wait for a server that the test has ended.
+  t.teardown(() => client.end({ timeout: 0 }))
+  return client
+}
+
+/** A pool of the package pg that ends with the test. */
+export function poolOf (t: Test, url: string): pg.Pool {
+  const pool = new pg.Pool({ connectionString: url })
+  t.teardown(() => pool.end())
+  return pool
 }
 
 /** One server for a test file; it ends with the file. */

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { NEW, OLD, rollSecret } from '../helpers/rolling-secrets.js'
 import { Visitor } from '../helpers/visitor.js'
 import { SharedEntries, forkSessionProcess } from './session-processes.js'
 
@@ -12,8 +13,6 @@ t.setTimeout(300_000)
 const ROUNDS = 30
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const ADA_AT_MINE = { subject: 'ada-at-mine' }
-const OLD = 'the session secret of last year, 32+'
-const NEW = 'the session secret of this year, 32+'
 
 async function usersFile (t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-auth-sessions-'))
@@ -117,39 +116,13 @@ t.test('a secret that changes in two rounds of restarts signs no user out at any
   const shared = new SharedEntries()
   const users = await usersFile(t)
   const fork = async (...secrets: string[]) => forkSessionProcess(t, shared, users, secrets)
-  const processes = await Promise.all([fork(OLD), fork(OLD)])
-  const visitors: Visitor[] = []
-  let count = 0
 
-  /** Signs a new user in at each process; then every user is signed in at every process. */
-  const check = async (what: string): Promise<void> => {
-    for (const { origin } of processes) {
-      const visitor = new Visitor(origin)
-      await visitor.post('/auth/local/register', { ...ADA, email: `ada+${count++}@example.com` })
-      visitors.push(visitor)
-    }
-    for (const { origin } of processes) {
-      for (const [index, { cookie }] of visitors.entries()) {
-        const visitor = new Visitor(origin, cookie)
-        const { status } = await visitor.get('/private')
-        t.strictSame([status, visitor.cookie], [200, cookie], `${what}: user ${index}`)
-      }
-    }
-  }
-
-  await check('before')
-  for (const [round, secrets] of [['first', [OLD, NEW]], ['second', [NEW, OLD]]] as const) {
-    for (const index of processes.keys()) {
-      await processes[index]?.close()
-      processes[index] = await fork(...secrets)
-      await check(`${round} round, process ${index}`)
-    }
-  }
+  const { processes, login } = await rollSecret(t, fork)
 
   const visitor = new Visitor(processes[0]?.origin ?? '')
-  await visitor.post('/auth/local/login', { ...ADA, email: 'ada+0@example.com' })
+  await visitor.post('/auth/local/login', login)
   for (const index of processes.keys()) {
-    await processes[index]?.close()
+    await processes[index]?.end()
     processes[index] = await fork(NEW)
     t.equal((await new Visitor(processes[index].origin, visitor.cookie).get('/private')).status, 200, 'without the old secret')
   }

@@ -72,7 +72,7 @@ export class SharedEntries extends EventEmitter<{ get: [id: string] }> {
 /** A process of the application. */
 export interface SessionProcess {
   origin: string
-  close: () => Promise<void>
+  end: () => Promise<void>
 }
 
 /** Starts a process on an SQLite file of users and the shared session store. */
@@ -84,11 +84,11 @@ export async function forkSessionProcess (
 ): Promise<SessionProcess> {
   const child = fork(fileURLToPath(import.meta.url), [users, ...secrets], { execArgv: process.execArgv })
   const exited = once(child, 'exit')
-  const close = async (): Promise<void> => {
+  const end = async (): Promise<void> => {
     if (child.connected) child.disconnect()
     await exited
   }
-  t.teardown(close)
+  t.teardown(end)
   const origin = await new Promise<string>((resolve, reject) => {
     child.once('exit', code => { reject(new Error(`the application ended with ${code}`)) })
     child.on('message', (message: Message) => {
@@ -97,7 +97,7 @@ export async function forkSessionProcess (
       else shared.serve(child, message)
     })
   })
-  return { origin, close }
+  return { origin, end }
 }
 
 // As a program: an application that ends when its parent lets it go.

@@ -2,13 +2,12 @@ import { PGlite } from '@electric-sql/pglite'
 import { drizzle as drizzleNodePostgres } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
-import pg from 'pg'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import { MemoryAuthStore, type SqlEngine, SqlAuthStore, type SqlAuthStoreOptions, type Try, type TryCounts } from '../../lib/index.js'
 import { countsOf } from '../../lib/store/try-counts.js'
 import { advanceClock } from '../helpers/clock.js'
-import { emptyDatabase } from '../helpers/postgres.js'
+import { clientOf, emptyDatabase, poolOf } from '../helpers/postgres.js'
 import { isSoon } from '../helpers/soon.js'
 
 const MINUTE_MS = 60_000
@@ -184,18 +183,6 @@ async function onDatabase (t: Test) {
 /** All counts in the table, in their order. */
 async function countsIn (client: postgres.Sql): Promise<number[]> {
   return (await client`select count from svc_auth_counts order by 1`).map(row => Number(row.count))
-}
-
-function clientOf (t: Test, url: string, options: postgres.Options<{}> = {}): postgres.Sql {
-  const client = postgres(url, { onnotice: () => {}, ...options })
-  t.teardown(() => client.end())
-  return client
-}
-
-function poolOf (t: Test, url: string): pg.Pool {
-  const pool = new pg.Pool({ connectionString: url })
-  t.teardown(() => pool.end())
-  return pool
 }
 
 async function pgliteOf (t: Test): Promise<PGlite> {

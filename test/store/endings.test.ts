@@ -8,7 +8,7 @@ import { type EmailProof, MemoryAuthStore, SqlAuthStore, type SqlEngine } from '
 import { endingsOf } from '../../lib/store/endings.js'
 import { advanceClock } from '../helpers/clock.js'
 import { Ear, endListening, endingsIn, openStore, whenListening } from '../helpers/endings.js'
-import { emptyDatabase } from '../helpers/postgres.js'
+import { clientOf, emptyDatabase } from '../helpers/postgres.js'
 import { startProxy } from '../helpers/tcp-proxy.js'
 import { isThorough } from '../helpers/thorough.js'
 import { postgresDatabase } from './database.js'
@@ -409,9 +409,3 @@ t.test('a store in memory and one on SQLite share no endings', async t => {
   t.equal(endingsOf(new MemoryAuthStore()), null)
   t.equal(endingsOf(openStore(t, ':memory:')), null)
 })
-
-function clientOf (t: Test, url: string): postgres.Sql {
-  const client = postgres(url, { onnotice: () => {} })
-  t.teardown(() => client.end({ timeout: 0 }))
-  return client
-}

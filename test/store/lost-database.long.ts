@@ -13,7 +13,7 @@ import { AuthError, type NewUser, SqlAuthStore, type SqlAuthStoreOptions } from 
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { selfSigned } from '../helpers/certificate.js'
-import { emptyDatabase, startPostgres } from '../helpers/postgres.js'
+import { clientOf, emptyDatabase, startPostgres } from '../helpers/postgres.js'
 import { startProxy } from '../helpers/tcp-proxy.js'
 import { type AppProcess, startAppProcess } from './app-process.js'
 import { startProcess } from './start-process.js'
@@ -519,12 +519,6 @@ function open (t: Test, target: string, options: SqlAuthStoreOptions = {}): SqlA
 
 function changed (url: string, parts: { hostname?: string, port?: string, search?: string }): string {
   return Object.assign(new URL(url), parts).href
-}
-
-function clientOf (t: Test, url: string): postgres.Sql {
-  const client = postgres(url, { onnotice: () => {} })
-  t.teardown(() => client.end())
-  return client
 }
 
 /** Makes the store open all its connections. */

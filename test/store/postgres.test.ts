@@ -10,7 +10,6 @@ import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import { drizzle as drizzlePgProxy } from 'drizzle-orm/pg-proxy'
 import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
-import pg from 'pg'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import { AuthError } from '../../lib/errors.js'
@@ -21,7 +20,7 @@ import type { AuthStore, LinkedIdentity, NewUser } from '../../lib/store/store.j
 import { TABLE_PARTS } from '../../lib/store/table-parts.js'
 import { authStoreContract } from '../../lib/testing.js'
 import { freePort } from '../helpers/loopback.js'
-import { emptyDatabase } from '../helpers/postgres.js'
+import { clientOf, emptyDatabase, poolOf } from '../helpers/postgres.js'
 import { isSoon } from '../helpers/soon.js'
 import { isThorough } from '../helpers/thorough.js'
 import { startProcess } from './start-process.js'
@@ -858,12 +857,6 @@ function open (t: Test, target: Target, options: SqlAuthStoreOptions = {}): SqlA
   return store
 }
 
-function clientOf (t: Test, url: string): postgres.Sql {
-  const client = postgres(url, { onnotice: () => {} })
-  t.teardown(() => client.end())
-  return client
-}
-
 /** A client that does everything to values that the package lets it do. */
 function unusualClientOf (t: Test, url: string) {
   const client = postgres(url, {
@@ -877,12 +870,6 @@ function unusualClientOf (t: Test, url: string) {
   })
   t.teardown(() => client.end())
   return client
-}
-
-function poolOf (t: Test, url: string): pg.Pool {
-  const pool = new pg.Pool({ connectionString: url })
-  t.teardown(() => pool.end())
-  return pool
 }
 
 /** A role that may connect to the database and make nothing there. */
