@@ -181,7 +181,7 @@ t.test('attack 61: the answer to a forgotten password is the same for each addre
   t.match(answers.get('unknown'), [{ statusCode: 303, headers: { location: '/sent' } }, { statusCode: 202, body: '' }])
   const mails = await mailsInTheEnd(start)
   t.strictSame(mails.map(({ kind }) => kind), Array.from({ length: 6 }, () => 'reset-password'))
-  t.strictSame(Array.from(new Set(mails.map(({ to }) => to))), WITH_MAIL)
+  t.strictSame([...new Set(mails.map(({ to }) => to))].sort(), WITH_MAIL.toSorted())
 })
 
 t.test('attack 61: a mail server that hangs or fails neither delays nor changes an answer', async t => {
