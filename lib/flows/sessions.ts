@@ -2,8 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
 import type { RevokeSource } from '../channel.js'
 import { AuthError } from '../errors.js'
-import type { AuthenticationState } from '../session/record.js'
-import { recordIn } from '../session/record.js'
+import { type AuthenticationState, recordIn, withDates } from '../session/record.js'
 import { signOutRow } from '../session/row-keeper.js'
 import { digestOf } from '../session/session-store.js'
 import type { ListedSession, StoredSessions } from '../store/sessions.js'
@@ -53,7 +52,7 @@ export async function sessionsOfUser (
     createdAt: new Date(session.createdAt),
     lastSeenAt: new Date(session.seenAt),
     userAgent: session.userAgent,
-    methods: session.proofs.methods.map(({ method, at }) => ({ method, at: new Date(at) }))
+    methods: withDates(session.proofs.methods)
   }))
 }
 

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { Session } from 'fastify'
 import { Turns } from '../base/turns.js'
+import { ENDED_MS } from '../store/sessions.js'
+import type { EndingSession } from './keeper.js'
 import { type SessionEntries, entryId } from './session-store.js'
-
-/** The longest time that a request may run on after its session has ended. */
-const LONGEST_REQUEST_MS = 60 * 60 * 1000
 
 /**
  * The mark of an ended session.
@@ -22,18 +21,13 @@ interface EndMark {
   isOfUser: boolean
 }
 
-/** A session that ends. */
-export interface EndingSession {
-  id: string
-  isOfUser: boolean
-  /** The id of the session that takes its place. */
-  next?: string
-}
-
 /** Ends a session: no request under way, in whichever process, saves it again. */
-export async function endSession (entries: SessionEntries, { id, ...mark }: EndingSession): Promise<void> {
+export async function endSession (
+  entries: SessionEntries,
+  { id, ...mark }: EndingSession & EndMark
+): Promise<void> {
   const remove = async (): Promise<void> => entries.remove(id)
-  await entries.write(entryId('ended', id), { svcAuthEnd: mark satisfies EndMark }, LONGEST_REQUEST_MS, remove)
+  await entries.write(entryId('ended', id), { svcAuthEnd: mark satisfies EndMark }, ENDED_MS, remove)
 }
 
 /** Whether a session was ended; false for a new session and for one that expired. */
@@ -69,7 +63,7 @@ export async function signOutOf (entries: SessionEntries, session: EndingSession
     const isNoted = await entries.read(note) !== null
     const by = randomUUID()
     // The note of another process stays: it tells that process that it is the one.
-    if (!isNoted) await entries.write(note, { by, svcAuthEnd: { isOfUser } }, LONGEST_REQUEST_MS)
+    if (!isNoted) await entries.write(note, { by, svcAuthEnd: { isOfUser } }, ENDED_MS)
     let next: string | undefined
     try {
       next = endMarkIn(await entries.read(entryId('ended', id)))?.next

@@ -96,9 +96,14 @@ export function authenticationOf (request: FastifyRequest): AuthenticationState 
   const { at, methods } = record
   return {
     at: new Date(at),
-    methods: methods.map(({ method, at }) => ({ method, at: new Date(at) })),
+    methods: withDates(methods),
     secondFactor: methods.some(({ method }) => SECOND_FACTORS.includes(method))
   }
+}
+
+/** Returns proofs as the application sees them. */
+export function withDates (methods: readonly Proof[]): AuthenticationState['methods'] {
+  return methods.map(({ method, at }) => ({ method, at: new Date(at) }))
 }
 
 /** Adds a proof to those of a session; it replaces an earlier one of its method. */

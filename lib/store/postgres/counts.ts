@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { inArray, lte, sql } from 'drizzle-orm'
 import { Sweeper } from '../../base/sweeper.js'
 import { counts } from '../../schema/postgres.js'
@@ -80,8 +80,7 @@ function counting (db: PostgresDrizzle, length: number) {
  * their hashes are stored.
  */
 function valuesOf ({ key, max, timeWindow }: Try, index: number): Array<[string, unknown]> {
-  const hash = createHash('sha256').update(key).digest('base64url')
-  return [[`key${index}`, hash], [`max${index}`, max], [`timeWindow${index}`, timeWindow]]
+  return [[`key${index}`, hash('sha256', key, 'base64url')], [`max${index}`, max], [`timeWindow${index}`, timeWindow]]
 }
 
 /** Deletes some of the counts that have expired, and returns how many. */
