@@ -1,0 +1,37 @@
+import t from 'tap'
+import { PATIENCE_MS } from '../../lib/base/in-time.js'
+import { SqlAuthStore } from '../../lib/index.js'
+import { localProvider, startApp, userIdIn } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { emptyDatabase } from '../helpers/postgres.js'
+import { startProxy } from '../helpers/tcp-proxy.js'
+
+const ADA = { email: 'ada@example.com', password: 'correct horse' }
+
+t.test('attack 128: with two hosts, the first of which is frozen, the second serves within the patience', async t => {
+  const url = await emptyDatabase(t)
+  const [frozen, working] = [await startProxy(t, url), await startProxy(t, url)]
+  const hosts = [frozen, working].map(({ url }) => new URL(url).host)
+  const store = new SqlAuthStore(url.replace(new URL(url).host, hosts.join()))
+  const browser = new Browser(await startApp(t, { local: localProvider(), store }))
+
+  await t.test('from the start', async t => {
+    frozen.fate = 'is silent'
+    const start = performance.now()
+    const { statusCode } = await browser.post('/auth/local/register', ADA)
+    t.equal(statusCode, 201)
+    t.ok(performance.now() - start < PATIENCE_MS)
+  })
+
+  await t.test('when it freezes later', async t => {
+    frozen.fate = 'works'
+    working.fate = 'is silent'
+    working.silence()
+    t.equal((await browser.post('/auth/local/token')).statusCode, 503, 'what was sent to the frozen host may have been done there')
+
+    const start = performance.now()
+    t.ok(await userIdIn(browser))
+    t.equal((await new Browser(browser.app).post('/auth/local/login', ADA)).statusCode, 200)
+    t.ok(performance.now() - start < PATIENCE_MS)
+  })
+})
