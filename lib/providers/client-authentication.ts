@@ -1,11 +1,17 @@
 import type * as oauth from 'oauth4webapi'
 import { isPlainObject, isText } from '../claims.js'
-import { unacceptable } from './failures.js'
+import { CHECK_SECRET, isOverload, unacceptable } from './failures.js'
 import { parsedJson } from './parsed-json.js'
 import type { ClientAuthentication } from './provider.js'
 
 /** Sends the token request with the given client authentication. */
 type TokenRequest = (authentication: oauth.ClientAuth) => Promise<Response>
+
+/**
+ * Error codes with which a provider refuses a client: that of RFC 6749 section 5.2, and the one
+ * that Keycloak and others answer a wrong secret or method with.
+ */
+const REFUSALS_OF_CLIENT: ReadonlySet<unknown> = new Set(['invalid_client', 'unauthorized_client'])
 
 /** Authenticates a client with a secret at the token endpoint (RFC 6749 section 2.3.1). */
 export class ClientCredentials {
@@ -31,26 +37,25 @@ export class ClientCredentials {
 
   /**
    * Sends the token request. When the method is a guess, retries once with the other method after
-   * `invalid_client`, and remembers the method that the provider accepted.
+   * the client was refused, and remembers the other method if the client was accepted.
    *
    * @throws AuthError `provider_error` when the refused request has used up the authorization code
    */
   async authenticate (server: oauth.AuthorizationServer, request: TokenRequest): Promise<Response> {
     const [method, other] = this.#methods(server)
     const first = await parsedTokenResponse(await request(this.#with(method)))
-    if (other === null || first.error !== 'invalid_client') return first.response
+    if (other === null || !REFUSALS_OF_CLIENT.has(first.error)) return first.response
 
     const second = await parsedTokenResponse(await request(this.#with(other)))
-    if (second.error === 'invalid_client') {
-      const description = `${method}: ${first.description}; ${other}: ${second.description}`
-      return Response.json({ error: 'invalid_client', error_description: description }, { status: 401 })
+    const isUsedUp = second.error === 'invalid_grant'
+    // Any other answer does not say that the client was accepted: the secret may be wrong.
+    if (second.hasTokens || isUsedUp) this.#preferred = other
+    if (second.hasTokens || isOverload(second.response)) return second.response
+    if (isUsedUp) {
+      throw unacceptable(`${CHECK_SECRET}; if they are right, set the option clientAuthentication to "${other}": ` +
+        `the provider refuses ${method}, and the attempt has used up the code`)
     }
-    this.#preferred = other
-    if (second.error === 'invalid_grant') {
-      throw unacceptable(`the provider refuses ${method}, and the attempt has used up the code; ` +
-        `set the option clientAuthentication to "${other}", with which the next sign-in begins`)
-    }
-    return second.response
+    return clientRefused(`${method}: ${reasonOf(first)}; ${other}: ${reasonOf(second)}`)
   }
 
   /** @returns the method to use, and the one to retry with; null when the first one is certain */
@@ -84,19 +89,47 @@ function formEncoded (text: string): string {
   return new URLSearchParams([['', text]]).toString().slice(1)
 }
 
-/**
- * Reads the error of a token response. A response with an error code is an error response, even
- * with status 200 (RFC 6749 section 5.2 requires 400) and with tokens.
- */
-async function parsedTokenResponse (
+/** A token response as oauth4webapi can read it. */
+interface TokenResponse {
   response: Response
-): Promise<{ response: Response, error: unknown, description: string }> {
+  hasTokens: boolean
+  /** The error code; undefined without one. */
+  error: unknown
+  description: unknown
+}
+
+/**
+ * Reads a token response. One with an error code is an error response, even with status 200 (RFC
+ * 6749 section 5.2 requires 400) and with tokens; a member that is null is absent; status 401
+ * without JSON, as of a server in front of the provider, refuses the client.
+ */
+async function parsedTokenResponse (response: Response): Promise<TokenResponse> {
   const body = parsedJson(await response.clone().text())
-  const { error, error_description: description } = isPlainObject(body) ? body : {}
-  const isRefusal = response.status === 200 && error !== undefined && error !== null && error !== ''
-  return {
-    response: isRefusal ? Response.json(body, { status: 400 }) : response,
-    error,
-    description: isText(description) ? description : 'no description'
+  if (!isPlainObject(body)) {
+    const description = `status ${response.status} without JSON`
+    return response.status === 401
+      ? { response: clientRefused(description), hasTokens: false, error: 'invalid_client', description }
+      : { response, hasTokens: false, error: undefined, description }
   }
+  const present = Object.fromEntries(Object.entries(body).filter(([, member]) => member !== null))
+  const { error, error_description: description, access_token: accessToken } = present
+  const isRefusal = response.status === 200 && error !== undefined && error !== ''
+  const status = isRefusal ? 400 : response.status
+  return {
+    response: new Response(JSON.stringify(present), { status, headers: response.headers }),
+    hasTokens: status === 200 && isText(accessToken),
+    error,
+    description
+  }
+}
+
+/** The error response that refuses a client (RFC 6749 section 5.2). */
+function clientRefused (description: string): Response {
+  return Response.json({ error: 'invalid_client', error_description: description }, { status: 401 })
+}
+
+/** What a provider said of a client, for the log. */
+function reasonOf ({ error, description }: TokenResponse): string {
+  const code = isText(error) && error !== 'invalid_client' ? `${error}: ` : ''
+  return `${code}${isText(description) ? description : 'no description'}`
 }

@@ -30,7 +30,8 @@ export class ApiError extends Error {
   }
 }
 
-const CHECK_SECRET = 'check clientId and clientSecret (the value, not its id; it may have expired)'
+/** What an operator checks first when the provider refuses the client. */
+export const CHECK_SECRET = 'check clientId and clientSecret (the value, not its id; it may have expired)'
 const CHECK_CLIENT = `${CHECK_SECRET}, and clientAuthentication, the method that the client is registered with`
 
 /** Advice for the operator by error code. */
@@ -129,10 +130,14 @@ function authorizationFailure (error: oauth.AuthorizationResponseError, sent: re
   return new AuthError(code, { cause: new ProviderFailure(redacted(message, sent), { isEveryday: isDenial }) })
 }
 
-/** Whether the status is one of an overloaded or failing server. */
 function isFromOverload (error: unknown): boolean {
   const { cause, response = cause }: { cause?: unknown, response?: unknown } = Object(error)
-  return response instanceof Response && (response.status >= 500 || response.status === 429)
+  return response instanceof Response && isOverload(response)
+}
+
+/** Whether the status is one of an overloaded or failing server. */
+export function isOverload ({ status }: Response): boolean {
+  return status >= 500 || status === 429
 }
 
 function advised (code: string, description: string): string {

@@ -1,7 +1,7 @@
 import { OAuth2Server } from 'oauth2-mock-server'
 import t, { type Test } from 'tap'
 import { AuthError, type ClientAuthentication, OidcProvider } from '../../lib/index.js'
-import { json } from '../fakes/lies.js'
+import { type Answer, html, json } from '../fakes/lies.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { startOpenIdProvider } from '../helpers/openid-provider.js'
 
@@ -119,12 +119,72 @@ t.test('invalid_client with status 200 is one too', async t => {
 })
 
 t.test('after any other failure the other method is not tried', async t => {
-  for (const [status, error] of [[400, 'invalid_grant'], [400, 'unauthorized_client'], [401, 'access_denied'], [401, undefined], [503, undefined]] as const) {
+  for (const [status, error] of [[400, 'invalid_grant'], [400, 'invalid_request'], [401, 'access_denied'], [401, undefined], [503, undefined]] as const) {
     const fake = await startFakeOpenIdProvider(t)
     fake.lies.set('/token', () => json(status, { error }))
     await t.rejects(subjectAt(fake, fake.provider()))
     t.strictSame(fake.authentications, ['client_secret_basic'], `${status} ${error}`)
   }
+})
+
+/** What providers answer that refuse a client. */
+const REFUSALS: Record<string, Answer> = {
+  'unauthorized_client of Keycloak': json(401, { error: 'unauthorized_client', error_description: 'Invalid client or Invalid client credentials' }),
+  'unauthorized_client with status 400': json(400, { error: 'unauthorized_client' }),
+  'a page with status 401': html(401, '<h1>Unauthorized</h1>'),
+  'status 401 without a body': { status: 401, headers: { 'www-authenticate': 'Basic' }, body: '' }
+}
+
+for (const [name, refusal] of Object.entries(REFUSALS)) {
+  t.test(`the other method is tried after ${name}, as after invalid_client`, async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    const provider = fake.provider()
+    fake.registeredWith = 'client_secret_post'
+    fake.lies.set('/token', answer => answer.status === 401 ? refusal : answer)
+
+    for (let time = 0; time < 2; time++) t.equal(await subjectAt(fake, provider), 'ada')
+
+    t.strictSame(fake.authentications, ['client_secret_basic', 'client_secret_post', 'client_secret_post'])
+  })
+}
+
+t.test('a method that has not worked is not remembered, and the log begins with id and secret', async t => {
+  for (const answer of [json(400, { error: 'invalid_request' }), json(401, { error: 'access_denied' }), html(200, 'Welcome'), json(302, {}), json(200, {})]) {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.registeredWith = 'client_secret_basic'
+    const provider = fake.provider()
+    // As with a wrong secret, which the provider then learns.
+    fake.lies.set('/token', () => fake.authentications.length % 2 === 1 ? json(401, { error: 'invalid_client' }) : answer)
+    t.match(await failureAt(t, fake, provider), /^check clientId and clientSecret/, answer.body)
+
+    fake.lies.clear()
+    fake.authentications.length = 0
+    t.equal(await subjectAt(fake, provider), 'ada')
+    t.strictSame(fake.authentications, ['client_secret_basic'], answer.body)
+  }
+})
+
+t.test('a provider that fails at the second method is unavailable, and nothing is remembered', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  const provider = fake.provider()
+  fake.lies.set('/token', () => fake.authentications.length === 1 ? json(401, { error: 'invalid_client' }) : json(503, {}))
+  await t.rejects(subjectAt(fake, provider), { code: 'provider_unavailable' })
+
+  fake.lies.clear()
+  t.equal(await subjectAt(fake, provider), 'ada')
+  t.strictSame(fake.authentications, ['client_secret_basic', 'client_secret_post', 'client_secret_basic'])
+})
+
+t.test('members of a token response that are null are absent', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  fake.lies.set('/token', answer => json(answer.status, {
+    ...JSON.parse(answer.body), refresh_token: null, scope: null, expires_in: null, error: null, error_description: null
+  }))
+
+  const { identity, tokens } = await signIn(fake.provider(), url => fake.consent(url))
+
+  t.equal(identity.subject, 'ada')
+  t.strictSame(Object.keys(tokens).sort(), ['accessToken', 'idToken'])
 })
 
 t.test('the option decides, whatever the metadata say', async t => {
@@ -155,7 +215,7 @@ t.test('a provider that uses the code up with the refusal costs one sign-in, and
   // The code is redeemed before the answer is changed.
   fake.lies.set('/token', () => { fake.lies.clear(); return json(401, { error: 'invalid_client' }) })
 
-  t.match(await failureAt(t, fake, provider), 'set the option clientAuthentication to "client_secret_post"')
+  t.match(await failureAt(t, fake, provider), /^check clientId and clientSecret .*set the option clientAuthentication to "client_secret_post"/)
   t.equal(await subjectAt(fake, provider), 'ada')
   t.strictSame(fake.authentications, ['client_secret_basic', 'client_secret_post', 'client_secret_post'])
 })

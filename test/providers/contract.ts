@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import type { Test } from 'tap'
+import { Accounts } from '../../lib/accounts/accounts.js'
 import { type AuthPluginOptions, type AuthorizationRequest, type ExternalProvider, MemoryAuthStore, type ProviderOptions } from '../../lib/index.js'
 import { FAILURES, json } from '../fakes/lies.js'
 import type { StandIn } from '../fakes/stand-in.js'
@@ -42,7 +43,8 @@ export async function appWith (
 export async function storeWith (email: string, { emailVerified = true } = {}): Promise<{ store: MemoryAuthStore, userId: string }> {
   const store = new MemoryAuthStore()
   const userId = randomUUID()
-  await store.createUser({ userId, email, emailVerified, name: null, claims: {}, link: { provider: 'elsewhere', subject: '1', claims: { sub: '1', email } } })
+  const link = { provider: 'elsewhere', subject: '1', claims: { sub: '1', email } }
+  await new Accounts(store).createUser({ userId, email, emailVerified, name: null, claims: {}, link })
   return { store, userId }
 }
 

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { GitHubProvider, type ProviderOptions } from '../../lib/index.js'
+import { Accounts, GitHubProvider, type ProviderOptions } from '../../lib/index.js'
 import { BAD_CREDENTIALS, type GitHubEmail, GitHubStandIn, type GitHubTokenError, RATE_LIMITS, apiError, tokenError } from '../fakes/github.js'
 import { html, json } from '../fakes/lies.js'
 import { Browser } from '../helpers/browser.js'
@@ -255,7 +255,7 @@ t.test('the e-mail address leads to the account that has it', async t => {
   t.test('the e-mail address leads to the account if both sides verified it', async t => {
     const standIn = await start(t)
     const { store, userId } = await storeWith('ada@example.com')
-    await store.grant(userId, { role: 'admin' })
+    await new Accounts(store).grant(userId, { role: 'admin' })
     const { browser } = await appWith(t, providerOf(standIn), { store })
 
     t.equal((await signIn(browser, standIn, 'github')).headers.location, '/')

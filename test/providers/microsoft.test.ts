@@ -4,7 +4,7 @@ import { GoogleStandIn } from '../fakes/google.js'
 import { CONTOSO, FABRIKAM, MicrosoftStandIn, PERSONAL, PERSONAL_KEY } from '../fakes/microsoft.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
-import { isThorough } from '../helpers/thorough.js'
+import { isThorough, some } from '../helpers/thorough.js'
 import { appWith, checksFor, errorsIn, failurePage, providerContract, signIn, storeWith } from './contract.js'
 
 type Options = Partial<ConstructorParameters<typeof MicrosoftProvider>[0]>
@@ -131,7 +131,7 @@ t.test('an ID token with a wrong claim is refused', async t => {
     'without oid, where a tenant is configured': [CONTOSO, { oid: undefined }],
     'without sub': ['common', { sub: undefined }]
   }
-  for (const [name, [tenant, claims, signWith = '']] of Object.entries(cases)) {
+  for (const [name, [tenant, claims, signWith = '']] of some(Object.entries(cases), 3)) {
     t.test(`an ID token ${name} is refused`, async t => {
       const entra = await start(t)
       const { app, browser } = await appWith(t, provider(entra, { tenant }))
