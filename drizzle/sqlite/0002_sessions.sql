@@ -1,11 +1,13 @@
 CREATE TABLE `svc_auth_pending` (
-	`state_hash` text PRIMARY KEY NOT NULL,
-	`session_hash` text NOT NULL,
+	`hash` text PRIMARY KEY NOT NULL,
+	`kind` text NOT NULL,
+	`owner` text NOT NULL,
 	`content` text NOT NULL,
+	`attempts` integer NOT NULL,
 	`started_at` integer NOT NULL
 );
 --> statement-breakpoint
-CREATE INDEX `svc_auth_pending_session` ON `svc_auth_pending` (`session_hash`);--> statement-breakpoint
+CREATE INDEX `svc_auth_pending_owner` ON `svc_auth_pending` (`owner`);--> statement-breakpoint
 CREATE TABLE `svc_auth_sessions` (
 	`id_hash` text PRIMARY KEY NOT NULL,
 	`user_id` text,

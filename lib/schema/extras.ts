@@ -16,7 +16,14 @@ export interface UserExtras {
   /** The last such event, in seconds since the epoch like the `iat` of the tokens it ended. */
   signed_out_at?: number
   /** The application has blocked the user; the times are in milliseconds since the epoch. */
-  blocked?: { at: number, until?: number, reason?: string }
+  blocked?: {
+    /** When the user was blocked. */
+    at: number
+    /** When the block ends by itself. */
+    until?: number
+    /** A note of the application. */
+    reason?: string
+  }
   /** The application has set the name: sign-ins leave it alone. */
   name_set?: true
 }

@@ -10,7 +10,7 @@ import {
 } from 'drizzle-orm/pg-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import type { UserExtras } from './extras.js'
-import type { PendingContent, SessionData, SessionProofs } from './sessions.js'
+import type { EntryContent, SessionData, SessionProofs } from './sessions.js'
 
 /** The user accounts. */
 export const users = pgTable('svc_auth_users', {
@@ -68,26 +68,28 @@ export const sessions = pgTable('svc_auth_sessions', {
   index('svc_auth_sessions_user').on(table.userId)
 ])
 
-/** The sign-ins that were started at a provider and are not finished. */
-export const pendingSignIns = pgTable('svc_auth_pending', {
-  stateHash: text('state_hash').primaryKey(),
-  sessionHash: text('session_hash').notNull(),
-  content: jsonb('content').$type<PendingContent>().notNull(),
+/** What may be used once, such as the sign-ins that were started at a provider. */
+export const oneTimeEntries = pgTable('svc_auth_pending', {
+  hash: text('hash').primaryKey(),
+  kind: text('kind').notNull(),
+  owner: text('owner').notNull(),
+  content: jsonb('content').$type<EntryContent>().notNull(),
+  attempts: integer('attempts').notNull(),
   startedAt: milliseconds('started_at').notNull()
 }, table => [
-  index('svc_auth_pending_session').on(table.sessionHash)
+  index('svc_auth_pending_owner').on(table.owner)
 ])
 
-/** The counts of tries, which may be lost: the table is unlogged. */
-export const counts = pgTable('svc_auth_counts', {
+/** The counts of attempts, which may be lost: the table is unlogged. */
+export const attempts = pgTable('svc_auth_attempts', {
   keyHash: text('key_hash').primaryKey(),
   count: integer('count').notNull(),
   resetsAt: milliseconds('resets_at').notNull()
 })
 
-/** The sign-outs of the last hour, by which each process learns of those in the others. */
-export const endings = pgTable('svc_auth_endings', {
+/** The revocations of the last hour, by which each process learns of those in the others. */
+export const revocations = pgTable('svc_auth_revocations', {
   id: uuid('id').primaryKey(),
   userId: uuid('user_id').notNull(),
-  endedAt: milliseconds('ended_at').notNull()
+  revokedAt: milliseconds('revoked_at').notNull()
 })

@@ -20,5 +20,5 @@ export interface SessionData {
   members?: Record<string, unknown>
 }
 
-/** The column `content` of `svc_auth_pending`: what the callback continues with. */
-export type PendingContent = Record<string, unknown>
+/** The column `content` of `svc_auth_pending`: what is continued with. */
+export type EntryContent = Record<string, unknown>

@@ -8,7 +8,7 @@ import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import type { UserExtras } from './extras.js'
-import type { PendingContent, SessionData, SessionProofs } from './sessions.js'
+import type { EntryContent, SessionData, SessionProofs } from './sessions.js'
 
 /** The user accounts. */
 export const users = sqliteTable('svc_auth_users', {
@@ -62,12 +62,14 @@ export const sessions = sqliteTable('svc_auth_sessions', {
   index('svc_auth_sessions_user').on(table.userId)
 ])
 
-/** The sign-ins that were started at a provider and are not finished. */
-export const pendingSignIns = sqliteTable('svc_auth_pending', {
-  stateHash: text('state_hash').primaryKey(),
-  sessionHash: text('session_hash').notNull(),
-  content: text('content', { mode: 'json' }).$type<PendingContent>().notNull(),
+/** What may be used once, such as the sign-ins that were started at a provider. */
+export const oneTimeEntries = sqliteTable('svc_auth_pending', {
+  hash: text('hash').primaryKey(),
+  kind: text('kind').notNull(),
+  owner: text('owner').notNull(),
+  content: text('content', { mode: 'json' }).$type<EntryContent>().notNull(),
+  attempts: integer('attempts').notNull(),
   startedAt: integer('started_at').notNull()
 }, table => [
-  index('svc_auth_pending_session').on(table.sessionHash)
+  index('svc_auth_pending_owner').on(table.owner)
 ])

@@ -1,7 +1,9 @@
+import { type Column, type SQL, and, lte, notInArray, or } from 'drizzle-orm'
 import type { Claims } from '../claims.js'
 import type { UserExtras } from '../schema/extras.js'
 import type { SessionData, SessionProofs } from '../schema/sessions.js'
-import { standingIn } from './rows.js'
+import { statusOf } from '../accounts/account.js'
+import { DAY_MS, KINDS_OF_A_DAY, PENDING_MS } from './one-time-entries.js'
 import type { FoundSession, NewSession, SessionChange, SessionUser } from './sessions.js'
 
 /** What the columns of a user in `svc_auth_sessions` hold; the same on every database. */
@@ -13,12 +15,15 @@ interface UserColumns {
   proofs: SessionProofs | null
 }
 
-/** A row of `svc_auth_sessions`, joined with the notes about the user. */
+/** A row of `svc_auth_sessions`, joined with what a guard asks about the user. */
 export interface SessionRow extends UserColumns {
   data: SessionData | null
   createdAt: number
   seenAt: number
   expiresAt: number
+  endedAt: number | null
+  /** The user's e-mail. */
+  email: string | null
   /** The notes about the user; null for an anonymous session. */
   extras: UserExtras | null
 }
@@ -36,14 +41,21 @@ export function changedColumns ({ user, ...change }: SessionChange) {
 }
 
 /** Returns the session that a row holds; null for a row that was not found. */
-export function foundSession (row: SessionRow | undefined): FoundSession | null {
+export function foundSession (row: SessionRow | undefined, now: number): FoundSession | 'ended' | null {
   if (row === undefined) return null
-  const { data, createdAt, seenAt, expiresAt, extras } = row
+  const { data, createdAt, seenAt, expiresAt, endedAt, email, extras } = row
+  if (endedAt !== null || expiresAt <= now) return 'ended'
   const session = { user: userIn(row), data, createdAt, seenAt, expiresAt }
-  return extras === null ? session : { ...session, standing: standingIn(extras) }
+  return extras === null ? session : { ...session, status: statusOf({ email, extras }) }
 }
 
 function userIn ({ userId, provider, claims, generation, proofs }: UserColumns): SessionUser | null {
   if (userId === null || provider === null || claims === null || proofs === null) return null
   return { userId, provider, claims, generation, proofs }
+}
+
+/** The condition of one-time entries whose lifetime is over. */
+export function isOutdated ({ kind, startedAt }: { kind: Column, startedAt: Column }, now: number): SQL | undefined {
+  const isOfMinutes = notInArray(kind, [...KINDS_OF_A_DAY])
+  return or(lte(startedAt, now - DAY_MS), and(lte(startedAt, now - PENDING_MS), isOfMinutes))
 }

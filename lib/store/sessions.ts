@@ -1,9 +1,8 @@
-import { Sweeper } from '../base/sweeper.js'
 import type { Claims } from '../claims.js'
-import type { PendingContent, SessionData, SessionProofs } from '../schema/sessions.js'
-import type { AuthStore, Standing } from './store.js'
+import type { SessionData, SessionProofs } from '../schema/sessions.js'
+import type { AccountStatus } from '../accounts/account.js'
 
-export type { PendingContent, SessionData, SessionProofs } from '../schema/sessions.js'
+export type { SessionData, SessionProofs } from '../schema/sessions.js'
 
 /** The user of a session, as of the sign-in or the last refresh. */
 export interface SessionUser {
@@ -40,7 +39,7 @@ export interface FoundSession extends Omit<NewSession, 'idHash' | 'userAgent'> {
   /** The last request, to a tenth of the lifetime. */
   seenAt: number
   /** What a guard asks about the user, where it was read with the session. */
-  standing?: Standing
+  status?: AccountStatus
 }
 
 /** Returns what is written for the session of a visitor, which another one replaces. */
@@ -68,7 +67,7 @@ export interface EndedSession {
   wasOpen: boolean
   /** The hash of the id of a session that replaced it, or that replaced the same one. */
   replacedBy: string | null
-  /** Whether the sign-out is recorded for the other processes: see `Endings`. */
+  /** Whether the sign-out is recorded for the other processes: see `Revocations`. */
   isRecorded?: boolean
 }
 
@@ -80,18 +79,6 @@ export interface ListedSession extends Omit<NewSession, 'user' | 'data'> {
   proofs: SessionProofs
 }
 
-/** A sign-in that was started at a provider. */
-export interface NewPendingSignIn {
-  /** The first 192 bits of the SHA-256 of the state, as base64url. */
-  stateHash: string
-  /** The hash of the id of the session that started it. */
-  sessionHash: string
-  /** What the callback continues with: plain JSON data. */
-  content: PendingContent
-  /** When it was started, in milliseconds since the epoch. */
-  startedAt: number
-}
-
 /**
  * The optional member `sessions` of an {@link AuthStore}: keeps sessions beside the users, in
  * place of a session store. Each method is atomic, also between processes, and its changes are
@@ -99,17 +86,19 @@ export interface NewPendingSignIn {
  * be reached.
  *
  * An ended session is kept for an hour, so that a sign-in that runs in it meanwhile sees that the
- * user signed out. Expired sessions and sign-ins that are older than ten minutes are removed in the
- * background.
+ * user signed out. Expired sessions are removed in the background.
  */
 export interface StoredSessions {
-  /** Returns a session with its user's standing; null when it has ended or expired. */
-  find (idHash: string, now: number): Promise<FoundSession | null>
+  /**
+   * Returns a session with its user's status; `ended` when it has ended or expired, null when it
+   * was never written, or is forgotten.
+   */
+  find (idHash: string, now: number): Promise<FoundSession | 'ended' | null>
 
   /**
-   * Writes a session, and in the same step ends the one that it replaces, also when that one is
-   * known by its pending sign-ins alone. A session that another one has replaced already is
-   * replaced again. An anonymous session with this id gets the data.
+   * Writes a session, and in the same step ends the one that it replaces, also when that one was
+   * never written: a visitor's is known by the entries that it owns. A session that another one has
+   * replaced already is replaced again. An anonymous session with this id gets the data.
    *
    * @param replaced the hash of the id of that session; null for none
    * @returns false when that session was signed out; then nothing was written
@@ -120,9 +109,9 @@ export interface StoredSessions {
   update (idHash: string, change: SessionChange): Promise<void>
 
   /**
-   * Ends a session. By a sign-out, the sign-ins that were started in it end too, and no sign-in
-   * that is under way replaces it. A store that shares `Endings` records the sign-out of a user in
-   * the same step, unless it is recorded already.
+   * Ends a session. By a sign-out, the {@link OneTimeEntries} that it owns are removed, and no
+   * sign-in that is under way replaces it. A store that shares `Revocations` records the sign-out
+   * of a user in the same step, unless it is recorded already.
    *
    * @returns null for an unknown session
    */
@@ -133,75 +122,10 @@ export interface StoredSessions {
 
   /** Returns at most 100 open sessions of a user with a generation, the last used ones first. */
   ofUser (userId: string, generation: number, now: number): Promise<ListedSession[]>
-
-  /** Writes a pending sign-in. Of more than eight of a session, the oldest are removed. */
-  addPending (pending: NewPendingSignIn): Promise<void>
-
-  /**
-   * Whether a session that was never written has pending sign-ins that were started since a time.
-   */
-  hasPending (sessionHash: string, since: number): Promise<boolean>
-
-  /**
-   * Removes a pending sign-in and returns it: of several calls with one state, one gets it.
-   *
-   * @param sessionHashes the sessions that may have started it
-   */
-  takePending (stateHash: string, sessionHashes: readonly string[]): Promise<PendingContent | null>
-}
-
-/** Each method of {@link StoredSessions} by its name: one that is missing here does not compile. */
-const STORED_SESSIONS: { readonly [Name in keyof StoredSessions]: Name } = {
-  find: 'find',
-  insert: 'insert',
-  update: 'update',
-  end: 'end',
-  ofUser: 'ofUser',
-  addPending: 'addPending',
-  hasPending: 'hasPending',
-  takePending: 'takePending'
-}
-
-/** The names of the methods of {@link StoredSessions}. */
-export const STORED_SESSION_METHODS: ReadonlyArray<keyof StoredSessions> = Object.values(STORED_SESSIONS)
-
-/** A store that keeps sessions too. */
-export interface SessionKeepingStore extends AuthStore {
-  /** The sessions beside the users. */
-  readonly sessions: StoredSessions
-}
-
-/** Whether a store keeps sessions. */
-export function keepsSessions (store: AuthStore): store is SessionKeepingStore {
-  const { sessions }: { sessions?: unknown } = store as object
-  return typeof sessions === 'object' && sessions !== null &&
-    STORED_SESSION_METHODS.every(name => typeof Reflect.get(sessions, name) === 'function')
 }
 
 /** The longest time that a request may run on after its session has ended. */
 export const ENDED_MS = 60 * 60 * 1000
 
-/** The lifetime of a sign-in at a provider, from its start to the callback. */
-export const PENDING_MS = 10 * 60 * 1000
-
-/** The number of sign-ins that may be pending in a session. */
-export const MAX_PENDING = 8
-
 /** The number of sessions in a list. */
 export const MAX_LISTED = 100
-
-/** Lets sessions be swept in the background while some are written. */
-export function withSweeps (sessions: StoredSessions, sweep: (now: number) => Promise<void>): StoredSessions {
-  const sweeper = new Sweeper(sweep)
-  return {
-    ...sessions,
-    insert (session, replaced) {
-      sweeper.start(session.createdAt)
-      return sessions.insert(session, replaced)
-    },
-    addPending (pending) {
-      sweeper.start(pending.startedAt)
-      return sessions.addPending(pending)
-    }
-  }
-}

@@ -1,17 +1,15 @@
+import type { Account, AccountStatus, Credential, Link, User } from '../accounts/account.js'
+import type { AccountQuery, AuthStore, Rule, UserQuery, UsersQuery, Wanted } from '../accounts/auth-store.js'
 import { Once } from '../base/once.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
-import { assertCanSignIn, assertCanonical } from './accounts.js'
+import type { AttemptCounter } from './attempts.js'
 import { notLoaded } from './driver.js'
-import { EMAIL_PROOF_METHODS, type EmailProof, type EmailProofs } from './email-proofs.js'
-import type { Endings, SharedEndings } from './endings.js'
-import { STORED_SESSION_METHODS, type StoredSessions } from './sessions.js'
+import type { StoreMembers } from './members.js'
+import type { OneTimeEntries } from './one-time-entries.js'
+import type { Revocations } from './revocations.js'
+import type { StoredSessions } from './sessions.js'
 import type { SqlEngine } from './sql-engine.js'
 import { type SqlTarget, sqlTarget } from './sql-target.js'
-import {
-  ACCOUNT_METHODS, type Accounts, type AuthStore, type LinkedIdentity, MANAGED_ACCOUNT_METHODS, type ManagedAccounts,
-  type NewUser, type User
-} from './store.js'
-import type { SharedCounts, TryCounts } from './try-counts.js'
 
 /** What {@link SqlAuthStore} takes besides the database. */
 export interface SqlAuthStoreOptions {
@@ -24,36 +22,13 @@ export interface SqlAuthStoreOptions {
 
 /** An open database: what it does for the store, by capability. */
 interface OpenDatabase {
-  readonly accounts: Accounts & ManagedAccounts & EmailProofs
-  readonly counts: TryCounts | null
-  readonly endings: Endings | null
+  readonly accounts: Omit<AuthStore, 'close'>
   readonly sessions: StoredSessions
+  readonly entries: OneTimeEntries
+  readonly attempts: AttemptCounter | null
+  readonly revocations: Revocations | null
   readonly close: () => void | Promise<void>
 }
-
-// The methods that the static block below defines.
-interface SqlSessions extends StoredSessions {}
-
-/** Passes each call on to the database. */
-class SqlSessions {
-  readonly #sessions: () => Promise<StoredSessions>
-
-  constructor (sessions: () => Promise<StoredSessions>) {
-    this.#sessions = sessions
-  }
-
-  static {
-    for (const name of STORED_SESSION_METHODS) {
-      this.prototype[name] = async function (this: SqlSessions, ...given: unknown[]) {
-        const sessions = await this.#sessions()
-        return Reflect.apply(sessions[name], sessions, given)
-      }
-    }
-  }
-}
-
-// The methods that the static block below defines.
-export interface SqlAuthStore extends AuthStore, ManagedAccounts, EmailProofs {}
 
 /**
  * Keeps users in an SQL database. Each method rejects with AuthError `unavailable`, with the
@@ -67,13 +42,15 @@ export interface SqlAuthStore extends AuthStore, ManagedAccounts, EmailProofs {}
  * new SqlAuthStore(drizzle(pool))         // an existing engine
  * ```
  */
-export class SqlAuthStore implements AuthStore, ManagedAccounts, EmailProofs, SharedCounts, SharedEndings {
-  /** The counts of tries, which processes share on Postgres; null on SQLite. */
-  readonly counts: TryCounts | null
-  /** The endings of sessions, which processes share on Postgres; null on SQLite. */
-  readonly endings: Endings | null
+export class SqlAuthStore implements AuthStore, StoreMembers {
   /** Keeps the sessions of the plugin, in tables that are made when they are first used. */
   readonly sessions: StoredSessions
+  /** Keeps what may be used once, such as the sign-ins that were started at a provider. */
+  readonly entries: OneTimeEntries
+  /** The counts of attempts, which processes share on Postgres; null on SQLite. */
+  readonly attempts: AttemptCounter | null
+  /** The revocations, which processes share on Postgres; null on SQLite. */
+  readonly revocations: Revocations | null
   readonly #target: SqlTarget
   readonly #createTables: boolean
   readonly #opened = new Once(() => this.#open())
@@ -96,38 +73,39 @@ export class SqlAuthStore implements AuthStore, ManagedAccounts, EmailProofs, Sh
     if (typeof createTables !== 'boolean') throw new OptionsError('createTables must be true or false')
     this.#target = sqlTarget(target)
     this.#createTables = createTables
-    this.counts = this.#target.dialect === 'postgres' ? this.#sharedCounts() : null
-    this.endings = this.#target.dialect === 'postgres' ? this.#sharedEndings() : null
-    this.sessions = new SqlSessions(async () => (await this.#database()).sessions)
+    const isShared = this.#target.dialect === 'postgres'
+    this.sessions = this.#sessions()
+    this.entries = this.#entries()
+    this.attempts = isShared ? this.#attempts() : null
+    this.revocations = isShared ? this.#revocations() : null
   }
 
-  // Each method passes its call on to the database; those that check something first are below.
-  static {
-    for (const name of [...ACCOUNT_METHODS, ...MANAGED_ACCOUNT_METHODS, ...EMAIL_PROOF_METHODS]) {
-      if (name in this.prototype) continue
-      this.prototype[name] = async function (this: SqlAuthStore, ...given: unknown[]) {
-        const { accounts } = await this.#database()
-        return Reflect.apply(accounts[name], accounts, given)
-      }
-    }
+  async findUser (query: UserQuery): Promise<User | null> {
+    return (await this.#accounts()).findUser(query)
   }
 
-  async createUser (user: NewUser): Promise<User | null> {
-    assertCanSignIn(user)
-    const { accounts } = await this.#database()
-    return accounts.createUser(user)
+  async links (userId: string): Promise<Link[]> {
+    return (await this.#accounts()).links(userId)
   }
 
-  async addLink (userId: string, identity: LinkedIdentity, generation?: number): Promise<User | null> {
-    assertCanSignIn({ email: identity.verifiedEmail, link: identity })
-    const { accounts } = await this.#database()
-    return accounts.addLink(userId, identity, generation)
+  async findCredential (email: string): Promise<Credential | null> {
+    return (await this.#accounts()).findCredential(email)
   }
 
-  async changeEmail (proof: EmailProof, to: string): Promise<User | null> {
-    assertCanonical(to)
-    const { accounts } = await this.#database()
-    return accounts.changeEmail(proof, to)
+  async status (userId: string): Promise<AccountStatus | null> {
+    return (await this.#accounts()).status(userId)
+  }
+
+  async users (query: UsersQuery): Promise<User[]> {
+    return (await this.#accounts()).users(query)
+  }
+
+  async insert (account: Account): Promise<boolean> {
+    return (await this.#accounts()).insert(account)
+  }
+
+  async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
+    return (await this.#accounts()).change(find, wanted, rule)
   }
 
   /** Loads the driver and Drizzle; the first query opens the database. */
@@ -145,20 +123,42 @@ export class SqlAuthStore implements AuthStore, ManagedAccounts, EmailProofs, Sh
     await this.#opened.attempt?.then(database => database.close(), () => {})
   }
 
-  #sharedCounts (): TryCounts {
+  // Each member passes its calls on to the database.
+
+  #sessions (): StoredSessions {
+    const opened = async (): Promise<StoredSessions> => (await this.#database()).sessions
     return {
-      count: async tries => {
-        const { counts } = await this.#database()
-        return counts === null ? null : counts.count(tries)
-      }
+      find: async (...given) => (await opened()).find(...given),
+      insert: async (...given) => (await opened()).insert(...given),
+      update: async (...given) => (await opened()).update(...given),
+      end: async (...given) => (await opened()).end(...given),
+      ofUser: async (...given) => (await opened()).ofUser(...given)
     }
   }
 
-  #sharedEndings (): Endings {
+  #entries (): OneTimeEntries {
+    const opened = async (): Promise<OneTimeEntries> => (await this.#database()).entries
     return {
-      record: async userId => (await this.#database()).endings?.record(userId),
-      follow: async listener => (await this.#database()).endings?.follow(listener)
+      put: async (...given) => (await opened()).put(...given),
+      take: async (...given) => (await opened()).take(...given),
+      attempt: async (...given) => (await opened()).attempt(...given),
+      has: async (...given) => (await opened()).has(...given)
     }
+  }
+
+  #attempts (): AttemptCounter {
+    return { count: async attempts => (await this.#database()).attempts?.count(attempts) ?? null }
+  }
+
+  #revocations (): Revocations {
+    return {
+      record: async userId => (await this.#database()).revocations?.record(userId),
+      follow: async listener => (await this.#database()).revocations?.follow(listener)
+    }
+  }
+
+  async #accounts (): Promise<OpenDatabase['accounts']> {
+    return (await this.#database()).accounts
   }
 
   async #database (): Promise<OpenDatabase> {

@@ -1,7 +1,7 @@
 /**
- * The tables of the store by the capability that needs them: they are made when it is first used.
+ * The tables of the store by what needs them: they are made when it is first used.
  */
-export type TablePart = 'users' | 'sessions' | 'counts' | 'endings'
+export type TablePart = 'users' | 'sessions'
 
 interface PartOfTables {
   /** The table by which it is seen whether the migrations of the application made the part. */
@@ -12,10 +12,9 @@ interface PartOfTables {
 
 /** A part is made after those before it. */
 export const TABLE_PARTS: Readonly<Record<TablePart, PartOfTables>> = {
-  users: { table: 'svc_auth_users', migrations: ['0000_tables', '0001_user_indexes'] },
-  sessions: { table: 'svc_auth_sessions', migrations: ['0002_sessions'] },
-  counts: { table: 'svc_auth_counts', migrations: ['0003_counts'] },
-  endings: { table: 'svc_auth_endings', migrations: ['0004_endings'] }
+  users: { table: 'svc_auth_users', migrations: ['0000_tables', '0001_users'] },
+  // With what may be used once, and on Postgres attempts and revocations.
+  sessions: { table: 'svc_auth_sessions', migrations: ['0002_sessions'] }
 }
 
 /** Says what to do when the application's own migrations have made some parts only. */

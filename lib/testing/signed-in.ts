@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest, InjectOptions, LightMyRequestResponse } from 'fastify'
+import { Accounts } from '../accounts/accounts.js'
 import type { Auth } from '../app-auth/auth.js'
 import type { GrantableClaims, IdentityClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
@@ -119,7 +120,7 @@ async function makeUser (app: TestedApp, user: SignedInUser): Promise<string> {
     email_verified: emailVerified,
     ...(name !== undefined && { name })
   }
-  const made = await app.auth.store.createUser({
+  const made = await new Accounts(app.auth.store).createUser({
     userId,
     email: address,
     emailVerified,

@@ -1,13 +1,16 @@
-import type { AuthStore } from '../store/store.js'
+import { Accounts } from '../accounts/accounts.js'
+import type { AuthStore } from '../accounts/auth-store.js'
 import { claimsContract } from './store-contract/claims.js'
-import { countsContract } from './store-contract/counts.js'
-import { endingsContract } from './store-contract/endings.js'
+import { attemptsContract } from './store-contract/attempts.js'
+import { revocationsContract } from './store-contract/revocations.js'
 import { deletionContract } from './store-contract/deletion.js'
-import { emailProofsContract } from './store-contract/email-proofs.js'
+import { mailTokensContract } from './store-contract/mail-tokens.js'
+import { entriesContract } from './store-contract/entries.js'
 import { emailsContract } from './store-contract/emails.js'
 import { linksContract } from './store-contract/links.js'
-import { managedAccountsContract } from './store-contract/managed-accounts.js'
+import { changesOfUsersContract } from './store-contract/changes.js'
 import type { Rule, Stores } from './store-contract/rule.js'
+import { sessionsContract } from './store-contract/sessions.js'
 import { signInsContract } from './store-contract/sign-ins.js'
 import { usersContract } from './store-contract/users.js'
 import { valuesContract } from './store-contract/values.js'
@@ -21,7 +24,7 @@ export type MakeStore = () => AuthStore | Stores | Promise<AuthStore | Stores>
 /**
  * Adds the tests that each store of the package passes, for a store of the application's own. The
  * tests may not run at the same time when they share a database. Each closes its stores at the end.
- * Those of an optional group such as `ManagedAccounts` test nothing in a store without it.
+ * Those of an optional member such as `attempts` test nothing in a store without it.
  *
  * @param test adds a test
  * @param makeStore called by each test. Two stores over the same data also test that one sees what
@@ -46,7 +49,7 @@ export function authStoreContract (test: TestFunction, makeStore: MakeStore): vo
           const made = await makeStore()
           const stores = 'twin' in made ? made : { store: made, twin: made }
           opened.push(stores.store, stores.twin)
-          return stores
+          return { store: new Accounts(stores.store), twin: new Accounts(stores.twin), stores }
         })
       } finally {
         for (const store of new Set(opened)) await store.close()
@@ -58,5 +61,5 @@ export function authStoreContract (test: TestFunction, makeStore: MakeStore): vo
 
 const CONTRACTS = [
   usersContract, signInsContract, emailsContract, linksContract, deletionContract, claimsContract, valuesContract,
-  managedAccountsContract, emailProofsContract, countsContract, endingsContract
+  changesOfUsersContract, mailTokensContract, sessionsContract, entriesContract, attemptsContract, revocationsContract
 ]

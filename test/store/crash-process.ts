@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { Accounts } from '../../lib/accounts/accounts.js'
 import { AuthError } from '../../lib/errors.js'
 import { SqlAuthStore } from '../../lib/store/sql.js'
-import type { AuthStore, LinkedIdentity, NewUser } from '../../lib/store/store.js'
+import type { AuthStore } from '../../lib/accounts/auth-store.js'
+import type { LinkedIdentity, NewUser } from '../../lib/accounts/identities.js'
 
 /** How many write at once. */
 export const WRITERS = 8
@@ -38,14 +40,14 @@ async function write (store: AuthStore): Promise<void> {
   try {
     for (let count = 0; ; count++) {
       const userId = randomUUID()
-      await store.createUser(newUser(userId))
+      await new Accounts(store).createUser(newUser(userId))
       print('created', userId)
-      await store.grant(userId, { first: count })
+      await new Accounts(store).grant(userId, { first: count })
       print('granted', userId, 'first')
       if (count % 2 === 1) continue
-      await store.addLink(userId, secondIdentity(userId))
+      await new Accounts(store).addLink(userId, secondIdentity(userId))
       print('linked', userId)
-      await store.grant(userId, { second: count })
+      await new Accounts(store).grant(userId, { second: count })
       print('granted', userId, 'second')
     }
   } catch (error) {

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
-import { MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
-import { emailProofs, provesEmails } from '../../lib/store/email-proofs.js'
+import { Accounts, SqlAuthStore } from '../../lib/index.js'
+
 import { emptyDatabase } from '../helpers/postgres.js'
 import { postgresDatabase, sqliteDatabase } from './database.js'
 
@@ -15,28 +15,6 @@ const BOB = {
 }
 const PROOF = { userId: BOB.userId, email: BOB.email, generation: 0 }
 
-t.test('the stores of the package redeem e-mailed links', async t => {
-  const stores = [new MemoryAuthStore(), new SqlAuthStore(':memory:'), new SqlAuthStore('postgres://127.0.0.1/none')]
-
-  for (const store of stores) {
-    t.ok(provesEmails(store))
-    t.equal(emailProofs(store, 'sendMail'), store)
-  }
-})
-
-t.test('a store that lacks methods is refused by a sentence that names them', async t => {
-  const withoutProofs = Object.assign(new MemoryAuthStore(), { changeEmail: undefined, disownEmail: undefined })
-  const withoutUsers = Object.assign(new MemoryAuthStore(), { users: undefined })
-
-  for (const [store, missing] of [[withoutProofs, 'changeEmail, disownEmail'], [withoutUsers, 'users']] as const) {
-    t.notOk(provesEmails(store))
-    t.throws(() => emailProofs(store, 'sendMail'), {
-      code: 'unsupported',
-      message: `sendMail needs a store with the methods ${missing}.`
-    })
-  }
-})
-
 for (const [name, open] of Object.entries({
   SQLite: async (t: Test) => sqliteDatabase(t),
   Postgres: async (t: Test) => postgresDatabase(await emptyDatabase(t))
@@ -45,14 +23,14 @@ for (const [name, open] of Object.entries({
     const { target, query } = await open(t)
     const store = new SqlAuthStore(target)
     t.teardown(() => store.close())
-    await store.createUser(BOB)
+    await new Accounts(store).createUser(BOB)
     const type = name === 'SQLite' ? 'text' : 'uuid'
     await query(`create table orders (buyer ${type} not null references svc_auth_users(user_id) on delete restrict)`)
     await query(`insert into orders values ('${BOB.userId}')`)
 
-    await t.rejects(store.disownEmail(PROOF), { code: 'user_in_use', statusCode: 409 })
+    await t.rejects(new Accounts(store).releaseEmail(PROOF), { code: 'user_in_use', statusCode: 409 })
 
     t.hasStrict(await store.findCredential(BOB.email), { passwordHash: 'a hash', user: { email: BOB.email } })
-    t.hasStrict(await store.standing(BOB.userId), { generation: 0 })
+    t.hasStrict(await store.status(BOB.userId), { generation: 0 })
   })
 }

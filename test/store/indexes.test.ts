@@ -3,8 +3,9 @@ import SqliteDatabase from 'better-sqlite3'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import pg from 'pg'
 import t, { type Test } from 'tap'
+import { Accounts } from '../../lib/accounts/accounts.js'
 import { SqlAuthStore } from '../../lib/store/sql.js'
-import type { UsersQuery } from '../../lib/store/store.js'
+import type { UsersQuery } from '../../lib/accounts/auth-store.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 
 /** A store with many users, and how the database goes about the statements that the store runs. */
@@ -36,28 +37,28 @@ const OPERATIONS: Record<string, (store: SqlAuthStore) => Promise<unknown>> = {
   'a user is found by link': store => store.findUser(ADA.link),
   'the links of a user are found': async store => (await store.links(ADA.userId)).length === 2,
   'a credential is found': store => store.findCredential(ADA.email),
-  'a sign-in is noted': store => store.refreshIdentity({ ...ADA.link, ...NEWS }),
-  'a claim is granted': store => store.grant(ADA.userId, { role: 'admin' }),
-  'a claim is withdrawn': store => store.withdraw(ADA.userId, ['role']),
-  'a way in is added': store => store.addLink(ADA.userId, { provider: 'other', subject: '1', ...NEWS }),
-  'a way in is taken away': store => store.removeLink(ADA.userId, 'other'),
+  'a sign-in is noted': store => new Accounts(store).refreshIdentity({ ...ADA.link, ...NEWS }),
+  'a claim is granted': store => new Accounts(store).grant(ADA.userId, { role: 'admin' }),
+  'a claim is withdrawn': store => new Accounts(store).withdraw(ADA.userId, ['role']),
+  'a way in is added': store => new Accounts(store).addLink(ADA.userId, { provider: 'other', subject: '1', ...NEWS }),
+  'a way in is taken away': store => new Accounts(store).removeLink(ADA.userId, 'other'),
   'a password hash is replaced': async store => {
-    await store.replacePasswordHash(ADA.userId, 'a hash', 'another hash')
+    await new Accounts(store).replacePasswordHash(ADA.userId, 'a hash', 'another hash')
     return (await store.findCredential(ADA.email))?.passwordHash === 'another hash'
   },
-  'the standing of a user is found': store => store.standing(ADA.userId),
-  'a user is changed': store => store.changeUser(ADA.userId, { name: 'Ada', endSessions: true }),
-  'a password is set': store => store.setPassword(ADA.userId, { passwordHash: 'a third hash' }),
-  'an e-mail is verified': store => store.verifyEmail({ ...BOB, generation: 0 }),
-  'a password is reset': store => store.resetPassword({ ...BOB, generation: 0 }, 'a hash'),
-  'an e-mail is changed': store => store.changeEmail({ ...BOB, generation: 1 }, 'bob@example.com'),
-  'an e-mail is disowned': store => store.disownEmail({ ...CAROL, generation: 0 }),
+  'the status of a user is found': store => store.status(ADA.userId),
+  'a user is changed': store => new Accounts(store).changeUser(ADA.userId, { name: 'Ada', endSessions: true }),
+  'a password is set': store => new Accounts(store).setPassword(ADA.userId, { passwordHash: 'a third hash' }),
+  'an e-mail is verified': store => new Accounts(store).verifyEmail({ ...BOB, generation: 0 }),
+  'a password is reset': store => new Accounts(store).resetPassword({ ...BOB, generation: 0 }, 'a hash'),
+  'an e-mail is changed': store => new Accounts(store).changeEmail({ ...BOB, generation: 1 }, 'bob@example.com'),
+  'an e-mail is disowned': store => new Accounts(store).releaseEmail({ ...CAROL, generation: 0 }),
   'a page of users is listed': async store => {
     const users = await store.users({ ...ALL, after: ADA.userId, limit: 10 })
     return users.length === 10
   },
   'a user is deleted': async store => {
-    await store.deleteUser(ADA.userId)
+    await new Accounts(store).deleteUser(ADA.userId)
     return await store.findUser({ userId: ADA.userId }) === null
   }
 }
@@ -79,7 +80,7 @@ for (const [database, observe] of Object.entries({ Postgres: observePostgres, SQ
 
   t.test(`${database} lists users by the index that finds the fewest`, async t => {
     const { store, plans } = await observe(t)
-    await store.changeUser(ADA.userId, { blocked: { at: new Date() } })
+    await new Accounts(store).changeUser(ADA.userId, { blocked: { at: new Date() } })
     await plans()
 
     const lists: Array<[string, Partial<UsersQuery>, RegExp]> = [

@@ -9,7 +9,7 @@ import { drizzle } from 'drizzle-orm/node-postgres'
 import pg from 'pg'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
-import { AuthError, type NewUser, SqlAuthStore, type SqlAuthStoreOptions } from '../../lib/index.js'
+import { Accounts, AuthError, type NewUser, SqlAuthStore, type SqlAuthStoreOptions } from '../../lib/index.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { selfSigned } from '../helpers/certificate.js'
@@ -291,7 +291,7 @@ t.test('a pooler that refuses a time limit gets connections without one', { buff
   t.strictSame(await outcomesOf(50, () => store.findUser(ADA)), { found: 50 })
   const { connections } = proxy
   t.ok(connections <= 20, 'a second connection for each that was refused')
-  await store.createUser(BOB)
+  await new Accounts(store).createUser(BOB)
   t.equal(proxy.connections, connections)
   t.ok((await activityOf(admin)).length > 0)
 })
@@ -358,13 +358,13 @@ t.test('connections that an administrator ends fail what is in flight on them, a
 
 t.test('a call that is out of time takes none with it that has some left', { buffered: true }, async t => {
   const { admin, proxy, store } = await startStore(t)
-  await store.createUser(BOB)
+  await new Accounts(store).createUser(BOB)
   const release = await hold(admin, 'select from svc_auth_users for update')
   proxy.silence()
 
   const lost = store.findUser(ADA)
   await wait(2500)
-  const late = store.grant(BOB.userId, { role: 'admin' })
+  const late = new Accounts(store).grant(BOB.userId, { role: 'admin' })
   await t.rejects(lost, UNAVAILABLE)
   await release()
 
@@ -373,20 +373,20 @@ t.test('a call that is out of time takes none with it that has some left', { buf
 
 t.test('a row that is locked for too long makes what waits for it unavailable, and nothing else', { buffered: true }, async t => {
   const { admin, store } = await startStore(t)
-  await store.createUser(BOB)
-  await outcomesOf(50, () => store.grant(BOB.userId, { role: 'admin' }))
+  await new Accounts(store).createUser(BOB)
+  await outcomesOf(50, () => new Accounts(store).grant(BOB.userId, { role: 'admin' }))
   await warmUp(store)
   const release = await hold(admin, 'select from svc_auth_users for update')
 
   let isWaiting = true
-  const blocked = outcomesOf(5, () => store.grant(BOB.userId, { role: 'member' })).finally(() => { isWaiting = false })
+  const blocked = outcomesOf(5, () => new Accounts(store).grant(BOB.userId, { role: 'member' })).finally(() => { isWaiting = false })
   t.strictSame(await outcomesOf(100, () => store.findUser({ userId: BOB.userId })), { found: 100 })
   t.ok(isWaiting)
 
   t.strictSame(await blocked, { unavailable: 5 })
   await until(async () => (await activityOf(admin)).every(({ state }) => state === 'idle'))
   await release()
-  t.strictSame(await store.grant(BOB.userId, {}), { role: 'admin' })
+  t.strictSame(await new Accounts(store).grant(BOB.userId, {}), { role: 'admin' })
 })
 
 t.test('tables that are locked for too long make a sign-in unavailable', { buffered: true }, async t => {
@@ -407,7 +407,7 @@ t.test('tables that are locked for too long make a sign-in unavailable', { buffe
 t.test('a statement that the server refuses leaves the connection as it is', { buffered: true }, async t => {
   const { proxy, store } = await startStore(t)
 
-  for (let attempt = 0; attempt < 3; attempt++) await store.createUser(BOB)
+  for (let attempt = 0; attempt < 3; attempt++) await new Accounts(store).createUser(BOB)
 
   t.equal(proxy.connections, 1)
 })
@@ -433,7 +433,7 @@ t.test('calls whose turn comes too late are not made any more, and do not keep l
   const store = open(t, proxy.url, { createTables: false })
   proxy.fate = 'is silent'
 
-  t.strictSame(await outcomesOf(30, () => store.createUser(newUser())), { unavailable: 30 })
+  t.strictSame(await outcomesOf(30, () => new Accounts(store).createUser(newUser())), { unavailable: 30 })
   proxy.fate = 'works'
 
   t.equal(await store.findUser(ADA), null)

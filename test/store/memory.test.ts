@@ -1,4 +1,5 @@
 import t from 'tap'
+import { Accounts } from '../../lib/accounts/accounts.js'
 import { MemoryAuthStore } from '../../lib/store/memory.js'
 import { authStoreContract } from '../../lib/testing.js'
 
@@ -7,7 +8,7 @@ t.test('MemoryAuthStore', async t => {
 
   t.test('users can be read after the store was closed', async t => {
     const store = new MemoryAuthStore()
-    await store.createUser({
+    await new Accounts(store).createUser({
       userId: '1',
       email: 'ada@example.com',
       emailVerified: true,

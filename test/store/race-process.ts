@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import Fastify from 'fastify'
+import { Accounts } from '../../lib/accounts/accounts.js'
 import { AuthError } from '../../lib/errors.js'
 import { userOfIdentity } from '../../lib/flows/linking.js'
 import authPlugin, { SqlAuthStore } from '../../lib/index.js'
@@ -33,7 +34,7 @@ export async function startRacer (target: string): Promise<Racer> {
   const run = async (move: Move): Promise<string> => {
     switch (move.does) {
       case 'sign in':
-        return (await userOfIdentity({ store, linking: 'verified-email', onSignIn: null }, { provider: move.provider, ...move.identity })).user.userId
+        return (await userOfIdentity({ accounts: new Accounts(store), linking: 'verified-email' }, { provider: move.provider, ...move.identity })).user.userId
       case 'register': {
         const { email, password } = move
         const response = await app.inject({
@@ -53,7 +54,7 @@ export async function startRacer (target: string): Promise<Racer> {
         await app.auth.signOutEverywhere(move.userId)
         return move.userId
       case 'delete':
-        await store.deleteUser(move.userId)
+        await new Accounts(store).deleteUser(move.userId)
         return move.userId
     }
   }

@@ -70,7 +70,7 @@ async function testRaces (t: Test, database: TestDatabase): Promise<void> {
       t.strictSame(await race(signOuts), signOuts.map(() => ({ userId })))
     }
 
-    t.hasStrict(await store.standing(userId), { generation: 1000 })
+    t.hasStrict(await store.status(userId), { generation: 1000 })
     t.strictSame(await database.query("select extras from svc_auth_users where cast(extras as text) like '%1000.0%'"), [])
   })
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { Accounts } from '../../lib/accounts/accounts.js'
 import type { StoredSessions } from '../../lib/store/sessions.js'
 import { SqlAuthStore } from '../../lib/store/sql.js'
 import { emptyDatabase } from '../helpers/postgres.js'
@@ -24,7 +25,7 @@ async function writeSessions (sessions: StoredSessions, count: number): Promise<
 t.test('almost no update of a session on Postgres writes an index, whatever it changes', async t => {
   const { target, query } = postgresDatabase(await emptyDatabase(t))
   const store = new SqlAuthStore(target)
-  await store.createUser(USER)
+  await new Accounts(store).createUser(USER)
   const ids = await writeSessions(store.sessions, 60)
 
   for (const id of ids) {

@@ -16,6 +16,7 @@ import { drizzle as drizzleSqliteProxy } from 'drizzle-orm/sqlite-proxy'
 import pg from 'pg'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
+import { Accounts } from '../../lib/accounts/accounts.js'
 import type { SqlEngine } from '../../lib/store/sql-engine.js'
 import { sqlTarget } from '../../lib/store/sql-target.js'
 import { SqlAuthStore } from '../../lib/store/sql.js'
@@ -49,7 +50,7 @@ function emptyFolder (t: Test): string {
 async function keepsUsersIn (file: string, ...target: ConstructorParameters<typeof SqlAuthStore>): Promise<boolean> {
   const store = new SqlAuthStore(...target)
   const existedBefore = existsSync(file)
-  await store.createUser(ADA)
+  await new Accounts(store).createUser(ADA)
   await store.close()
   if (existedBefore || !existsSync(file)) return false
 
@@ -105,7 +106,7 @@ for (const target of [':memory:', 'sqlite::memory:', 'file::memory:', 'sqlite://
     const [store, other] = [new SqlAuthStore(target), new SqlAuthStore(target)]
     t.teardown(() => Promise.all([store.close(), other.close()]))
 
-    await store.createUser(ADA)
+    await new Accounts(store).createUser(ADA)
 
     t.ok(await store.findUser({ userId: ADA.userId }))
     t.equal(await other.findUser({ userId: ADA.userId }), null)

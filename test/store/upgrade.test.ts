@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import { SqlAuthStore } from '../../lib/index.js'
+import { Accounts, SqlAuthStore } from '../../lib/index.js'
 import { MIGRATIONS as POSTGRES } from '../../lib/store/postgres/migrations.js'
 import { MIGRATIONS as SQLITE } from '../../lib/store/sqlite/migrations.js'
 import { TABLE_PARTS } from '../../lib/store/table-parts.js'
@@ -97,8 +97,24 @@ for (const [name, { migrations, hash, create }] of Object.entries(DATABASES)) {
       ])
       t.strictSame(await store.users({ after: IDS.ada, limit: 10, email: 'bo', blocked: false }), [all[1]])
       t.strictSame(await store.users({ after: null, limit: 10, email: null, blocked: true }), [])
-      t.strictSame(await store.standing(IDS.ada), { generation: 0, signedOutAt: 0, emailVerified: false })
-      t.strictSame(await store.standing(IDS.erin), { generation: 0, signedOutAt: 0, emailVerified: true })
+      t.strictSame(await store.status(IDS.ada), { generation: 0, signedOutAt: 0, verifiedEmail: null })
+      t.strictSame(await store.status(IDS.erin), { generation: 0, signedOutAt: 0, verifiedEmail: 'erin@example.com' })
+    })
+
+    t.test('a password that was left at another address moves to the e-mail of its user, or goes', async t => {
+      const { store, database } = await upgraded(t)
+      const links = 'update svc_auth_provider_links set subject'
+      await database.query(`${links} = 'left@example.com' where provider = 'local' and user_id = '${IDS.ada}'`)
+      await database.query(`${links} = 'bob@example.com' where provider = 'local' and user_id = '${IDS.carol}'`)
+      await database.query(`${links} = 'carol@example.com' where provider = 'local' and user_id = '${IDS.erin}'`)
+
+      t.hasStrict(await store.findCredential('ada@example.com'), { user: { userId: IDS.ada }, link: { claims: { email: 'ada@example.com' } } })
+      t.equal(await store.findCredential('left@example.com'), null)
+      t.equal(await store.findCredential('carol@example.com'), null, 'which Erin had')
+      t.equal(await store.findCredential('bob@example.com'), null)
+      t.hasStrict(await store.findCredential('erin@example.com'), { user: { userId: IDS.erin } })
+      t.strictSame((await store.links(IDS.carol)).map(({ provider }) => provider), [])
+      t.strictSame((await store.links(IDS.erin)).map(({ provider }) => provider), ['dev', 'local'])
     })
 
     t.test('users sign in by password and by provider', async t => {
@@ -120,25 +136,25 @@ for (const [name, { migrations, hash, create }] of Object.entries(DATABASES)) {
     t.test('a first password is set, and one is replaced', async t => {
       const { store } = await upgraded(t)
 
-      t.hasStrict(await store.setPassword(IDS.bob, { passwordHash: 'first', current: null }), { generation: 1 })
-      t.equal(await store.setPassword(IDS.ada, { passwordHash: 'first', current: null }), null)
-      t.hasStrict(await store.setPassword(IDS.ada, { passwordHash: 'second' }), { generation: 1, emailVerified: false })
+      t.hasStrict(await new Accounts(store).setPassword(IDS.bob, { passwordHash: 'first', current: null }), { generation: 1 })
+      t.equal(await new Accounts(store).setPassword(IDS.ada, { passwordHash: 'first', current: null }), null)
+      t.hasStrict(await new Accounts(store).setPassword(IDS.ada, { passwordHash: 'second' }), { generation: 1, emailVerified: false })
 
       t.hasStrict(await store.findCredential('bob@example.com'), { passwordHash: 'first' })
       t.hasStrict(await store.findCredential('ada@example.com'), { passwordHash: 'second' })
-      t.hasStrict(await store.standing(IDS.ada), { generation: 1 })
+      t.hasStrict(await store.status(IDS.ada), { generation: 1 })
     })
 
     t.test('e-mails are verified by their users, also those of which no voucher was noted', async t => {
       const { store } = await upgraded(t)
 
       for (const [userId, email] of [[IDS.ada, 'ada@example.com'], [IDS.erin, 'erin@example.com']] as const) {
-        t.equal(await store.verifyEmail({ userId, email, generation: 0 }), 'verified')
-        t.equal(await store.verifyEmail({ userId, email, generation: 0 }), 'unchanged')
+        t.equal(await new Accounts(store).verifyEmail({ userId, email, generation: 0 }), 'verified')
+        t.equal(await new Accounts(store).verifyEmail({ userId, email, generation: 0 }), 'unchanged')
         t.hasStrict(await store.findCredential(email), { link: { claims: { email_verified: true } } })
       }
 
-      await store.removeLink(IDS.erin, 'dev')
+      await new Accounts(store).removeLink(IDS.erin, 'dev')
       t.hasStrict(await store.findUser({ userId: IDS.erin }), { email: 'erin@example.com', emailVerified: true })
     })
 
@@ -146,8 +162,8 @@ for (const [name, { migrations, hash, create }] of Object.entries(DATABASES)) {
       const { store } = await upgraded(t)
       const proof = { generation: 0 }
 
-      const ada = await store.resetPassword({ ...proof, userId: IDS.ada, email: 'ada@example.com' }, 'new')
-      const erin = await store.resetPassword({ ...proof, userId: IDS.erin, email: 'erin@example.com' }, 'new')
+      const ada = await new Accounts(store).resetPassword({ ...proof, userId: IDS.ada, email: 'ada@example.com' }, 'new')
+      const erin = await new Accounts(store).resetPassword({ ...proof, userId: IDS.erin, email: 'erin@example.com' }, 'new')
 
       t.match(ada, { wasVerified: false, removed: ['github'], user: { emailVerified: true, generation: 1 } })
       t.match(erin, { wasVerified: true, removed: [], user: { emailVerified: true, generation: 1 } })
@@ -160,9 +176,9 @@ for (const [name, { migrations, hash, create }] of Object.entries(DATABASES)) {
       const { store } = await upgraded(t)
 
       const erin = { userId: IDS.erin, email: 'erin@example.com', generation: 0 }
-      t.hasStrict(await store.changeEmail(erin, 'new@example.com'), { email: 'new@example.com', emailVerified: true })
-      t.equal(await store.disownEmail({ userId: IDS.carol, email: 'carol@example.com', generation: 0 }), 'deleted')
-      t.equal(await store.disownEmail({ userId: IDS.ada, email: 'ada@example.com', generation: 0 }), 'freed')
+      t.hasStrict(await new Accounts(store).changeEmail(erin, 'new@example.com'), { email: 'new@example.com', emailVerified: true })
+      t.equal(await new Accounts(store).releaseEmail({ userId: IDS.carol, email: 'carol@example.com', generation: 0 }), 'deleted')
+      t.equal(await new Accounts(store).releaseEmail({ userId: IDS.ada, email: 'ada@example.com', generation: 0 }), 'freed')
 
       t.hasStrict(await store.findCredential('new@example.com'), { user: { userId: IDS.erin } })
       t.strictSame((await store.links(IDS.ada)).map(({ provider }) => provider), ['github'])

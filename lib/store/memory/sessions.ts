@@ -1,13 +1,9 @@
 import { Sweeper } from '../../base/sweeper.js'
-import type { PendingContent } from '../../schema/sessions.js'
 import {
-  ENDED_MS, MAX_LISTED, MAX_PENDING, PENDING_MS, type EndedSession, type FoundSession, type ListedSession,
-  type NewPendingSignIn, type NewSession, type SessionChange, type SessionUser, type StoredSessions,
-  visitorRow
+  ENDED_MS, MAX_LISTED, type EndedSession, type FoundSession, type ListedSession, type NewSession,
+  type SessionChange, type SessionUser, type StoredSessions, visitorRow
 } from '../sessions.js'
-
-/** The maximum number of anonymous sessions, and of pending sign-ins: any client can cause them. */
-const MAX_ANONYMOUS = 50_000
+import { type MemoryEntries, limit } from './entries.js'
 
 /**
  * A session. User and data are kept as text, so that sessions behave as in a database: a request
@@ -26,25 +22,25 @@ interface Row {
   replacedBy: string | null
 }
 
-interface PendingRow extends Omit<NewPendingSignIn, 'content'> {
-  content: string
-}
-
 /**
- * Keeps sessions in the memory of one process. Above the maximum, the oldest anonymous sessions and
- * pending sign-ins are removed.
+ * Keeps sessions in the memory of one process. Above the maximum, the oldest anonymous sessions are
+ * removed.
  */
 export class MemorySessions implements StoredSessions {
   readonly #rows = new Map<string, Row>()
   readonly #anonymous = new Set<string>()
-  readonly #pending = new Map<string, PendingRow>()
-  /** The pending sign-ins of each session, the oldest first. */
-  readonly #started = new Map<string, PendingRow[]>()
+  readonly #entries: MemoryEntries
   readonly #sweeper = new Sweeper(async now => { this.#sweep(now) })
 
-  async find (idHash: string, now: number): Promise<FoundSession | null> {
+  /** @param entries those that sessions own */
+  constructor (entries: MemoryEntries) {
+    this.#entries = entries
+  }
+
+  async find (idHash: string, now: number): Promise<FoundSession | 'ended' | null> {
     const row = this.#rows.get(idHash)
-    if (row === undefined || !isOpen(row, now)) return null
+    if (row === undefined) return null
+    if (!isOpen(row, now)) return 'ended'
     const { user, data, createdAt, seenAt, expiresAt } = row
     return { user: JSON.parse(user), data: JSON.parse(data), createdAt, seenAt, expiresAt }
   }
@@ -89,7 +85,7 @@ export class MemorySessions implements StoredSessions {
 
   async update (idHash: string, { user, data, ...times }: SessionChange): Promise<void> {
     const row = this.#rows.get(idHash)
-    if (row === undefined) return
+    if (row === undefined || row.endedAt !== null) return
     Object.assign(row, times)
     if (user !== undefined) row.user = JSON.stringify(user)
     if (data !== undefined) row.data = JSON.stringify(data)
@@ -99,7 +95,7 @@ export class MemorySessions implements StoredSessions {
     idHash: string,
     { now, isSignOut }: { now: number, isSignOut: boolean }
   ): Promise<EndedSession | null> {
-    if (isSignOut) for (const pending of this.#startedIn(idHash)) this.#forget(pending)
+    if (isSignOut) this.#entries.removeOf(idHash)
     const row = this.#rows.get(idHash)
     if (row === undefined) return null
     const { userId, replacedBy } = row
@@ -121,40 +117,6 @@ export class MemorySessions implements StoredSessions {
     return listed.sort((a, b) => b.seenAt - a.seenAt).slice(0, MAX_LISTED)
   }
 
-  async addPending ({ content, ...pending }: NewPendingSignIn): Promise<void> {
-    const { stateHash, sessionHash, startedAt } = pending
-    this.#sweeper.start(startedAt)
-    const row = { ...pending, content: JSON.stringify(content) }
-    const started = [...this.#startedIn(sessionHash), row]
-    this.#started.set(sessionHash, started)
-    this.#pending.set(stateHash, row)
-    for (const oldest of started.slice(0, -MAX_PENDING)) this.#forget(oldest)
-    limit(this.#pending, oldest => { this.#forget(oldest) })
-  }
-
-  async hasPending (sessionHash: string, since: number): Promise<boolean> {
-    return !this.#rows.has(sessionHash) && this.#startedIn(sessionHash).some(({ startedAt }) => startedAt > since)
-  }
-
-  async takePending (stateHash: string, sessionHashes: readonly string[]): Promise<PendingContent | null> {
-    const pending = this.#pending.get(stateHash)
-    if (pending === undefined || !sessionHashes.includes(pending.sessionHash)) return null
-    this.#forget(pending)
-    return JSON.parse(pending.content)
-  }
-
-  #startedIn (sessionHash: string): readonly PendingRow[] {
-    return this.#started.get(sessionHash) ?? []
-  }
-
-  #forget (pending: PendingRow): void {
-    const { stateHash, sessionHash } = pending
-    this.#pending.delete(stateHash)
-    const left = this.#startedIn(sessionHash).filter(other => other !== pending)
-    if (left.length > 0) this.#started.set(sessionHash, left)
-    else this.#started.delete(sessionHash)
-  }
-
   #remove (idHash: string): void {
     this.#rows.delete(idHash)
     this.#anonymous.delete(idHash)
@@ -164,18 +126,9 @@ export class MemorySessions implements StoredSessions {
     for (const [idHash, { expiresAt, endedAt }] of this.#rows) {
       if ((endedAt === null ? expiresAt : endedAt + ENDED_MS) <= now) this.#remove(idHash)
     }
-    for (const pending of this.#pending.values()) {
-      if (pending.startedAt <= now - PENDING_MS) this.#forget(pending)
-    }
   }
 }
 
 function isOpen ({ endedAt, expiresAt }: Row, now: number): boolean {
   return endedAt === null && expiresAt > now
-}
-
-/** Removes the oldest of more than the maximum. */
-function limit<T> (entries: { size: number, values: () => Iterable<T> }, remove: (oldest: T) => void): void {
-  const [oldest] = entries.values()
-  if (oldest !== undefined && entries.size > MAX_ANONYMOUS) remove(oldest)
 }

@@ -1,42 +1,54 @@
-import { type SQL, type SQLWrapper, and, count, eq, getTableColumns, isNull, ne, notExists, or, sql } from 'drizzle-orm'
+import { type SQL, and, eq, getTableColumns, gt, inArray, not, or, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
+import { type Account, type AccountLink, endsSessions, statusOf, userOf } from '../../accounts/account.js'
+import type { AccountQuery, AuthStore, Wanted } from '../../accounts/auth-store.js'
+import { PATIENCE_MS } from '../../base/in-time.js'
+import { Turns } from '../../base/turns.js'
 import { AuthError } from '../../errors.js'
 import { credentials, providerLinks, users } from '../../schema/postgres.js'
-import { linksWithout, secondsNow } from '../accounts.js'
-import { credentialOf, extrasOf, userOf } from '../rows.js'
-import type { PostgresDrizzle } from '../sql-target.js'
-import type { Accounts, LinkedIdentity } from '../store.js'
+import { type AccountChange, linkChanges, outcomeOf, valuesOf } from '../outcome.js'
+import { endOfPrefix } from '../prefix.js'
 import type { PostgresDatabase } from './database.js'
-import { type PostgresEndings, recordedEnding } from './endings.js'
+import { type PostgresRevocations, recordedRevocation } from './revocations.js'
 import { causeOf, isForeignKeyViolation, isUniqueViolation } from './failures.js'
-import {
-  ENDED_SESSIONS, GENERATION, IS_CONFIRMED, UNNAMED, USER_ID, VOUCHERS, byCodePoints, given, isLink, isNewUser, isUser,
-  json, vouchedBy
-} from './statements.js'
+import { UNNAMED, USER_ID, byCodePoints, given, isBlocked, isUser, json } from './statements.js'
+
+/** What a database does for accounts. */
+type Accounts = Omit<AuthStore, 'close'>
+
+/** The versions of an account's rows: another one means that they were written since. */
+interface Version {
+  ofUser: string
+  ofLinks: string
+}
+
+interface LoadedAccount extends Version {
+  account: Account
+}
+
+/** So often a change is tried when another user has what its rule takes for free. */
+const MAX_COLLISIONS = 5
+
+const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))
 
 /**
- * Keeps accounts on Postgres. Each operation is one statement, so that it is atomic on every driver
- * and takes one round trip. The statements are built once: Drizzle takes longer to build one than
- * the server to run it.
+ * Keeps accounts on Postgres. What is read takes one statement, and so does a new account; a change
+ * takes one that loads and one that writes if the rows are as they were loaded. Each is atomic on
+ * every driver. They are built once: Drizzle takes longer to build one than the server to run it.
  *
- * An operation that changes a user or their links locks the user's row first: concurrent operations
- * then wait for each other instead of deadlocking.
+ * What writes locks the user's row first: concurrent changes wait for each other instead of
+ * deadlocking. Every change writes the user's row, so that its version tells of links and password
+ * too; those of the links are for processes of 0.1.0, which remove links without it.
  */
-export function postgresAccounts (database: PostgresDatabase, endings: PostgresEndings): Accounts {
+export function postgresAccounts (database: PostgresDatabase, revocations: PostgresRevocations): Accounts {
   return {
     findUser: findUser(database),
     links: links(database),
     findCredential: findCredential(database),
-    refreshIdentity: refreshIdentity(database),
-    createUser: createUser(database),
-    addLink: addLink(database),
-    removeLink: removeLink(database, endings),
-    deleteUser: deleteUser(database),
-    admitUser: admitUser(database),
-    deleteNewUser: deleteNewUser(database),
-    replacePasswordHash: replacePasswordHash(database),
-    grant: grant(database),
-    withdraw: withdraw(database)
+    status: status(database),
+    users: listUsers(database),
+    insert: insert(database),
+    change: change(database, revocations)
   }
 }
 
@@ -54,7 +66,7 @@ function findUser (database: PostgresDatabase): Accounts['findUser'] {
       if ('userId' in query) return byId.execute(query)
       return 'email' in query ? byEmail.execute(query) : byLink.execute(query)
     })
-    return userOf(row)
+    return row === undefined ? null : userOf(row)
   }
 }
 
@@ -78,49 +90,106 @@ function findCredential (database: PostgresDatabase): Accounts['findCredential']
 
   return async email => {
     const [row] = await database.run(() => credential.execute({ provider: 'local', subject: email }))
-    return credentialOf(row)
+    return row === undefined ? null : { ...row, user: userOf(row.user) }
   }
 }
 
-function refreshIdentity (database: PostgresDatabase): Accounts['refreshIdentity'] {
-  const { db } = database
-  // A locked link is read as it is after the wait: of two sign-ins at once, the second sees the
-  // claims of the first.
-  const hasChanged = sql`${providerLinks.claims} ->> 'email' is distinct from ${given('email')} and not ${IS_CONFIRMED}`
-  const changes = noted(newEmail(db, hasChanged))
-  // Most sign-ins report what the store has: these lock nothing and write nothing.
-  const seen = db.$with('seen').as(db.select({
-    ...getTableColumns(users),
-    isChanged: sql`(${providerLinks.claims}, ${users.name}, ${users.email}, ${users.extras}) is distinct from
-      (${json('claims')}, ${changes.name}, ${changes.email}, ${changes.extras})`.as('is_changed')
-  }).from(users)
-    .innerJoin(providerLinks, eq(providerLinks.userId, users.userId))
-    .where(isLink))
-  const owner = db.$with('owner')
-    .as(db.select({ userId: users.userId, newEmail: newEmail(db, hasChanged).as('new_email') }).from(users)
-      .innerJoin(providerLinks, eq(providerLinks.userId, users.userId))
-      .innerJoin(seen, and(eq(seen.userId, users.userId), seen.isChanged))
-      .where(isLink)
-      .for('no key update', { of: [users, providerLinks] }))
-  const link = db.$with('link').as(db.update(providerLinks).set({ claims: json('claims') }).from(owner)
-    .where(and(isLink, eq(providerLinks.userId, owner.userId))))
-  const refreshed = db.$with('refreshed').as(db.update(users).set(noted(owner.newEmail)).from(owner)
-    .where(eq(users.userId, owner.userId))
-    .returning(getTableColumns(users)))
-  const columns = sql`user_id, email, name, claims, extras`
-  const user = db.$with('refreshed_or_seen', getTableColumns(users)).as(
-    sql`select ${columns} from ${refreshed} union all select ${columns} from ${seen} where not is_changed`
-  )
-  const refresh = db.with(seen, owner, link, refreshed, user).select().from(user).prepare(UNNAMED)
+function status (database: PostgresDatabase): Accounts['status'] {
+  const { email, extras } = users
+  const ofUser = database.reads.select({ email, extras }).from(users).where(isUser).prepare(UNNAMED)
 
-  return async identity => {
-    const [row] = await database.run(() => refresh.execute(notesOf(identity)))
-    return userOf(row)
+  return async userId => {
+    const [user] = await database.run(() => ofUser.execute({ userId }))
+    return user === undefined ? null : statusOf(user)
   }
 }
 
-function createUser (database: PostgresDatabase): Accounts['createUser'] {
-  const { db } = database
+function listUsers (database: PostgresDatabase): Accounts['users'] {
+  return async ({ after, limit, email, blocked }) => {
+    const rows = await database.run(() => database.db.select().from(users)
+      .where(and(
+        after === null ? undefined : gt(users.userId, after),
+        email === null ? undefined : sql`${users.email} ~>=~ ${email} and ${users.email} ~<~ ${endOfPrefix(email)}`,
+        blocked === null ? undefined : blocked ? isBlocked(Date.now()) : not(isBlocked(Date.now()))
+      ))
+      .orderBy(users.userId)
+      .limit(limit))
+    return rows.map(userOf)
+  }
+}
+
+function insert (database: PostgresDatabase): Accounts['insert'] {
+  const add = addition(database)
+
+  return account => database.run(async () => {
+    try {
+      await add.execute({ ...account })
+      return true
+    } catch (error) {
+      if (isUniqueViolation(error)) return false
+      throw error
+    }
+  })
+}
+
+function change (database: PostgresDatabase, revocations: PostgresRevocations): Accounts['change'] {
+  const load = loading(database)
+  const write = writing(database, revocations)
+  const turns = new Turns()
+
+  return async (find, wanted, rule) => {
+    const deadline = Date.now() + PATIENCE_MS
+    const changeOne = async () => {
+      for (let collisions = 0; collisions < MAX_COLLISIONS && Date.now() < deadline;) {
+        const loaded = await database.run(() => load(find, wanted), deadline)
+        const { result, change } = outcomeOf(rule, { find, wanted }, loaded.map(({ account }) => account))
+        if (change === null) return result
+        const version = loaded.find(({ account }) => account === change.before)
+        const written = await write(change, version, deadline)
+        if (written === 'done') return result
+        if (written === 'collided') collisions++
+      }
+      throw new AuthError('unavailable', { cause: new Error('other changes of the account came first all the time') })
+    }
+    // Those of one process do not compete with each other.
+    return 'userId' in find ? turns.take(find.userId, changeOne) : changeOne()
+  }
+}
+
+/** Loads the account that is asked about, and the owners of what is wanted. */
+function loading ({ db }: PostgresDatabase) {
+  const own = alias(providerLinks, 'own_links')
+  const ofUser = sql`from ${providerLinks} own_links where ${own.userId} = ${users.userId}`
+  const link = sql`jsonb_build_object('provider', ${own.provider}, 'subject', ${own.subject}, 'claims', ${own.claims})`
+  const inOrder = sql`order by ${byCodePoints(own.provider)}`
+  const owner = (provider: string, subject: string) => db.select({ userId: providerLinks.userId }).from(providerLinks)
+    .where(and(eq(providerLinks.provider, given(provider)), eq(providerLinks.subject, given(subject))))
+  const accounts = db
+    .select({
+      ...getTableColumns(users),
+      links: sql`(select coalesce(jsonb_agg(${link} ${inOrder}), '[]') ${ofUser})`.mapWith(linksIn),
+      passwordHash: credentials.pwHash,
+      ofUser: versionOf(sql`${users}`),
+      ofLinks: sql<string>`(select ${versions(versionOf(sql`own_links`), inOrder)} ${ofUser})`
+    })
+    .from(users)
+    .leftJoin(credentials, eq(credentials.userId, users.userId))
+    .where(or(
+      isUser,
+      eq(users.email, given('email')),
+      eq(users.userId, owner('provider', 'subject')),
+      eq(users.userId, owner('otherProvider', 'otherSubject'))
+    ))
+    .prepare(UNNAMED)
+
+  return async (find: AccountQuery, wanted: Wanted): Promise<LoadedAccount[]> => {
+    const rows = await accounts.execute(valuesOf(find, wanted))
+    return rows.map(({ ofUser, ofLinks, ...account }) => ({ account, ofUser, ofLinks }))
+  }
+}
+
+/** Writes a new account. */
+function addition ({ db }: PostgresDatabase) {
   const user = db.$with('new_user').as(db.insert(users)
     .values({
       userId: given('userId'),
@@ -129,210 +198,109 @@ function createUser (database: PostgresDatabase): Accounts['createUser'] {
       claims: json('claims'),
       extras: json('extras')
     })
-    .returning())
-  const link = db.$with('new_link').as(db.insert(providerLinks).values({
-    provider: given('provider'),
-    subject: given('subject'),
-    userId: given('userId'),
-    claims: json('linkClaims')
-  }))
-  const passwordHash = sql<string>`${given('passwordHash')}::text`
-  const credential = db.$with('new_credential').as(db.insert(credentials)
-    .select(db.select({ userId: user.userId, pwHash: passwordHash.as('pw_hash') }).from(user)
-      .where(sql`${passwordHash} is not null`)))
-  const create = db.with(user, link, credential).select().from(user).prepare(UNNAMED)
-
-  return newUser => database.run(async () => {
-    const { userId, email, name, claims, link: { provider, subject, claims: linkClaims } } = newUser
-    const passwordHash = newUser.passwordHash ?? null
-    const extras = extrasOf(newUser)
-    try {
-      const [row] = await create.execute({
-        userId, email, name, claims, extras, provider, subject, linkClaims, passwordHash
-      })
-      return userOf(row)
-    } catch (error) {
-      if (isUniqueViolation(error)) return null
-      throw error
-    }
-  })
+    .returning({ userId: users.userId }))
+  const links = db.$with('new_links').as(db.insert(providerLinks).select(linksFor(sql`${user}`)))
+  const password = db.$with('new_password').as(db.insert(credentials).select(passwordFor(sql`${user}`)))
+  return db.with(user, links, password).select().from(user).prepare(UNNAMED)
 }
 
-function addLink (database: PostgresDatabase): Accounts['addLink'] {
+type Written = 'done' | 'overtaken' | 'collided'
+
+/** Writes a change if the rows of the account are as they were loaded. */
+function writing (database: PostgresDatabase, revocations: PostgresRevocations) {
   const { db } = database
-  const owner = db.$with('owner')
-    .as(db.select({ userId: users.userId, newEmail: newEmail(db).as('new_email') }).from(users)
-      .where(and(isUser, sql`${GENERATION} = coalesce(${given('generation')}::bigint, ${GENERATION})`))
-      .for('no key update'))
-  const link = db.$with('link').as(db.insert(providerLinks)
-    .select(db.select({
-      provider: sql`${given('provider')}`.as('provider'),
-      subject: sql`${given('subject')}`.as('subject'),
-      userId: owner.userId,
-      claims: json('claims').as('claims')
-    }).from(owner))
-    .onConflictDoNothing()
-    .returning({ userId: providerLinks.userId }))
-  const add = db.with(owner, link).update(users).set(noted(owner.newEmail)).from(owner)
-    .innerJoin(link, eq(link.userId, owner.userId))
-    .where(eq(users.userId, owner.userId))
-    .returning(getTableColumns(users))
-    .prepare(UNNAMED)
-
-  return async (userId, identity, generation) => {
-    const [row] = await database.run(() =>
-      add.execute({ userId, generation: generation ?? null, ...notesOf(identity) }))
-    return userOf(row)
-  }
-}
-
-function removeLink ({ db }: PostgresDatabase, endings: PostgresEndings): Accounts['removeLink'] {
-  // Locked rows are counted as they are after the wait: of two removals at once, the second sees
-  // what the first has left.
-  const owner = db.$with('owner').as(db.select({ userId: users.userId }).from(users).where(isUser).for('no key update'))
-  const before = db.$with('before').as(db.select(getTableColumns(providerLinks)).from(providerLinks)
+  const add = addition(database)
+  const owner = db.$with('owner').as(db.select({ userId: users.userId }).from(users)
+    .where(and(isUser, sql`${versionOf(sql`${users}`)} = ${given('ofUser')}`))
+    .for('no key update'))
+  const held = db.$with('held').as(db
+    .select({ provider: providerLinks.provider, version: versionOf(sql`${providerLinks}`).as('version') })
+    .from(providerLinks)
     .innerJoin(owner, eq(owner.userId, providerLinks.userId))
     .for('update', { of: providerLinks }))
-  const removed = db.$with('removed').as(db.delete(providerLinks)
-    .where(and(
-      eq(providerLinks.userId, USER_ID),
-      eq(providerLinks.provider, given('provider')),
-      sql`(${db.select({ count: count() }).from(before)}) > 1`
-    ))
-    .returning({ provider: providerLinks.provider }))
-  const password = db.$with('password').as(db.delete(credentials)
-    .where(and(
-      eq(credentials.userId, USER_ID),
-      sql`exists (${db.select({ one: sql`1` }).from(removed).where(eq(removed.provider, 'local'))})`
-    )))
-  const voucher = db.$with('voucher').as(db.update(users)
-    .set({ extras: sql`${vouchedBy(OTHER_VOUCHERS)} || ${ENDED_SESSIONS}` })
-    .where(and(isUser, sql`exists (${db.select({ one: sql`1` }).from(removed)})`))
+  const ofLinks = versions(sql`version`, sql`order by ${byCodePoints(sql`provider`)}`)
+  const due = db.$with('due').as(db.select().from(owner)
+    .where(sql`(select ${ofLinks} from ${held}) = ${given('ofLinks')}`))
+  const ids = sql`(select user_id from ${due})`
+
+  const unlinked = db.$with('unlinked').as(db.delete(providerLinks).where(and(
+    inArray(providerLinks.userId, ids),
+    inArray(providerLinks.provider, sql`(select jsonb_array_elements_text(${json('removed')}))`)
+  )))
+  const linked = db.$with('linked').as(db.insert(providerLinks).select(linksFor(sql`${due}`))
+    .onConflictDoUpdate({
+      target: [providerLinks.userId, providerLinks.provider],
+      set: { subject: sql`excluded.subject`, claims: sql`excluded.claims` }
+    }))
+  const forgotten = db.$with('forgotten').as(db.delete(credentials)
+    .where(and(inArray(credentials.userId, ids), sql`${PASSWORD_HASH} is null`)))
+  const password = db.$with('password').as(db.insert(credentials).select(passwordFor(sql`${due}`))
+    .onConflictDoUpdate({ target: credentials.userId, set: { pwHash: sql`excluded.pw_hash` } }))
+  const changed = db.$with('changed').as(db.update(users)
+    .set({
+      email: sql`${given('email')}`,
+      name: sql`${given('name')}`,
+      claims: json('claims'),
+      extras: json('extras')
+    })
+    .where(inArray(users.userId, ids))
     .returning({ userId: users.userId }))
-  const ending = recordedEnding(db, sql`${voucher}`)
-  const remove = db.with(owner, before, removed, password, voucher, ending).select().from(before)
-    .orderBy(byCodePoints(before.provider))
+  const parts = [owner, held, due, unlinked, linked, forgotten, password, changed] as const
+  const save = db.with(...parts).select().from(changed).prepare(UNNAMED)
+  const end = db.with(...parts, recordedRevocation(db, sql`${changed}`)).select().from(changed).prepare(UNNAMED)
+
+  const deleted = db.$with('deleted').as(db.delete(users).where(inArray(users.userId, ids))
+    .returning({ userId: users.userId }))
+  const remove = db.with(owner, held, due, deleted, recordedRevocation(db, sql`${deleted}`)).select().from(deleted)
     .prepare(UNNAMED)
 
-  return async (userId, provider) => {
-    const links = await endings.run(ending => remove.execute({ userId, provider, now: secondsNow(), ...ending }))
-    return linksWithout(links, provider)
+  return async ({ before, after }: AccountChange, version: Version | undefined, deadline: number): Promise<Written> => {
+    const outcome = async (statement: Promise<unknown[]>): Promise<Written> => {
+      try {
+        return (await statement).length > 0 ? 'done' : 'overtaken'
+      } catch (error) {
+        if (isUniqueViolation(error)) return 'collided'
+        if (after === null && isForeignKeyViolation(error)) {
+          throw new AuthError('user_in_use', { cause: causeOf(error) })
+        }
+        throw error
+      }
+    }
+    if (before === null || version === undefined) {
+      return after === null ? 'done' : database.run(() => outcome(add.execute({ ...after })), deadline)
+    }
+    const { ofUser, ofLinks } = version
+    const { removed, written } = linkChanges(before, after ?? before)
+    const values = { ...(after ?? before), links: written, removed, ofUser, ofLinks }
+    if (!endsSessions(before, after)) return database.run(() => outcome(save.execute(values)), deadline)
+    const statement = after === null ? remove : end
+    return revocations.run(revocation => outcome(statement.execute({ ...values, ...revocation })), deadline)
   }
 }
 
-function deleteUser (database: PostgresDatabase): Accounts['deleteUser'] {
-  const remove = database.db.delete(users).where(isUser).returning({ userId: users.userId }).prepare(UNNAMED)
-
-  return async userId => {
-    const deleted = await database.run(() => unlessInUse(remove.execute({ userId })))
-    if (deleted.length === 0) throw new AuthError('unknown_user')
-  }
+/** Links are read as text by some drivers, and by others as what it says. */
+function linksIn (value: unknown): AccountLink[] {
+  return Object(typeof value === 'string' ? JSON.parse(value) : value)
 }
 
-function admitUser (database: PostgresDatabase): Accounts['admitUser'] {
-  const admit = database.db.update(users)
-    .set({ extras: sql`${users.extras} - 'is_new'` })
-    .where(isNewUser)
-    .returning({ userId: users.userId })
-    .prepare(UNNAMED)
+const PASSWORD_HASH = sql`${given('passwordHash')}::text`
 
-  return async userId => {
-    const admitted = await database.run(() => admit.execute({ userId }))
-    return admitted.length > 0
-  }
+/** The given links as rows of a user in another part of the statement. */
+function linksFor (user: SQL): SQL {
+  return sql`select link ->> 'provider', link ->> 'subject', user_id, link -> 'claims'
+    from ${user}, jsonb_array_elements(${json('links')}) link`
 }
 
-function deleteNewUser (database: PostgresDatabase): Accounts['deleteNewUser'] {
-  const remove = database.db.delete(users).where(isNewUser).prepare(UNNAMED)
-
-  return async userId => {
-    await database.run(() => unlessInUse(remove.execute({ userId })))
-  }
+/** The given password as a row of a user in another part of the statement. */
+function passwordFor (user: SQL): SQL {
+  return sql`select user_id, ${PASSWORD_HASH} from ${user} where ${PASSWORD_HASH} is not null`
 }
 
-function replacePasswordHash (database: PostgresDatabase): Accounts['replacePasswordHash'] {
-  const replace = database.db.update(credentials)
-    .set({ pwHash: sql`${given('next')}` })
-    .where(and(eq(credentials.userId, USER_ID), eq(credentials.pwHash, given('current'))))
-    .prepare(UNNAMED)
-
-  return async (userId, current, next) => {
-    await database.run(() => replace.execute({ userId, current, next }))
-  }
+/** The version of a row: where it is, and by which transaction it was written. */
+function versionOf (row: SQL): SQL<string> {
+  return sql<string>`${row}.xmin::text || ${row}.ctid::text`
 }
 
-function grant (database: PostgresDatabase): Accounts['grant'] {
-  const change = changeClaims(database, sql`${users.claims} || ${json('claims')}`)
-  return (userId, claims) => change({ userId, claims })
-}
-
-function withdraw (database: PostgresDatabase): Accounts['withdraw'] {
-  const names = sql`array(select jsonb_array_elements_text(${json('names')}))`
-  const change = changeClaims(database, sql`${users.claims} - ${names}`)
-  return (userId, names) => change({ userId, names })
-}
-
-function changeClaims (database: PostgresDatabase, claims: SQL) {
-  const change = database.db.update(users)
-    .set({ claims })
-    .where(isUser)
-    .returning({ claims: users.claims })
-    .prepare(UNNAMED)
-
-  return async (given: { userId: string, claims?: unknown, names?: unknown }) => {
-    const [row] = await database.run(() => change.execute(given))
-    if (row === undefined) throw new AuthError('unknown_user')
-    return row.claims
-  }
-}
-
-/**
- * @throws AuthError `user_in_use` when a table of the application refers to the user and forbids
- * the deletion
- */
-export async function unlessInUse<T> (deletion: Promise<T>): Promise<T> {
-  try {
-    return await deletion
-  } catch (error) {
-    if (isForeignKeyViolation(error)) throw new AuthError('user_in_use', { cause: causeOf(error) })
-    throw error
-  }
-}
-
-function notesOf ({ provider, subject, claims, verifiedEmail }: LinkedIdentity) {
-  return { provider, subject, claims, name: claims.name ?? null, email: claims.email ?? null, verifiedEmail }
-}
-
-/**
- * An identity's verified e-mail when the user takes it: the user has none, has this one, or it is
- * new at the provider; and no other user has it. Else null.
- */
-function newEmail (db: PostgresDrizzle, hasChanged: SQL = sql`false`): SQL {
-  const other = alias(users, 'other')
-  const isFree = notExists(db.select({ one: sql`1` }).from(other)
-    .where(and(eq(other.email, given('verifiedEmail')), ne(other.userId, users.userId))))
-  const isDue = or(isNull(users.email), eq(users.email, given('verifiedEmail')), hasChanged)
-  return sql`case when ${and(isFree, isDue)} then ${given('verifiedEmail')}::text end`
-}
-
-const VOUCHER = sql`jsonb_build_array(${given('provider')}::text)`
-const OTHER_VOUCHERS = sql`${VOUCHERS} - ${given('provider')}::text`
-
-/**
- * What an identity changes about a user. The name stays when the identity has none, the e-mail when
- * `newEmail` is null.
- */
-function noted (newEmail: SQLWrapper) {
-  const vouchers = sql`case
-    when ${newEmail} is null then ${OTHER_VOUCHERS}
-    when ${newEmail} <> ${users.email} or ${users.email} is null then ${VOUCHER}
-    when ${VOUCHERS} @> ${VOUCHER} then ${VOUCHERS}
-    else ${VOUCHERS} || ${VOUCHER}
-  end`
-  return {
-    name: sql`case when ${users.extras} -> 'name_set' is null then coalesce(${given('name')}, ${users.name})
-      else ${users.name} end`,
-    email: sql`coalesce(${newEmail}, ${users.email})`,
-    extras: vouchedBy(vouchers)
-  }
+function versions (version: SQL, inOrder: SQL): SQL {
+  return sql`coalesce(string_agg(${version}, ' ' ${inOrder}), '')`
 }

@@ -49,12 +49,13 @@ export class PostgresDatabase {
    * Runs a statement within five seconds. The first call creates the tables; a statement that lost
    * a race against another one is run again.
    *
+   * @param deadline an earlier end, in milliseconds since the epoch
    * @throws AuthError `unavailable` with the failure as its cause, and AuthErrors of the statement
    *   as they are
    */
-  async run<T> (statement: () => Promise<T>): Promise<T> {
+  async run<T> (statement: () => Promise<T>, deadline = Date.now() + PATIENCE_MS): Promise<T> {
     try {
-      return await inTime(PATIENCE_MS, this.#tables.done().then(() => undisturbed(statement)), 'Postgres')
+      return await inTime(deadline - Date.now(), this.#tables.done().then(() => undisturbed(statement)), 'Postgres')
     } catch (error) {
       throw error instanceof AuthError ? error : storeFailure(error)
     }

@@ -57,17 +57,18 @@ export function isDisturbance (error: unknown): boolean {
   return DISTURBANCES.has(sqlState(error))
 }
 
-/**
- * The error of a statement whose rows may have changed while it waited for a lock: to be run again.
- */
-export function overtaken (): Error {
-  return Object.assign(new Error('the rows changed while the statement waited'), { code: SERIALIZATION_FAILURE })
-}
-
 /** Whether the server answered a statement with an error and keeps the connection. */
 export function isAnswer (error: unknown): boolean {
   const reason = reasonOf(error)
   return typeof reason === 'object' && reason !== null && 'severity' in reason && reason.severity === 'ERROR'
+}
+
+/**
+ * Whether each host of a URL would refuse a connection like this, as with a wrong password. One
+ * that lacks resources (class 53) or is starting up or shutting down (class 57) stands alone.
+ */
+export function isOfEachHost (error: unknown): boolean {
+  return error instanceof Error && 'severity' in error && !/^5[37]/.test(String(sqlState(error)))
 }
 
 /**

@@ -55,8 +55,8 @@ export const MIGRATIONS = [
     ]
   },
   {
-    name: '0001_user_indexes',
-    hash: '6feaefd0f2da2c1e38f2020820eca9cec4054e8e953ac408dbf8849d4dee81f8',
+    name: '0001_users',
+    hash: '9034b99d3a5a8fa6a0afed6e1ca4f4b8567f1923a313f825d72f02e246277147',
     folderMillis: 1795375227174,
     sql: [
       [
@@ -69,20 +69,52 @@ export const MIGRATIONS = [
       [
         '',
         'CREATE UNIQUE INDEX "svc_auth_users_email_unique" ON "svc_auth_users" USING btree ("email" text_pattern_ops);'
+      ].join('\n'),
+      [
+        '',
+        'DELETE FROM "svc_auth_credentials" WHERE "user_id" IN (SELECT u."user_id" FROM "svc_auth_users" u JOIN "svc_auth_provider_links" l ON l."user_id" = u."user_id" AND l."provider" = \'local\' JOIN "svc_auth_provider_links" o ON o."provider" = \'local\' AND o."subject" = u."email" WHERE l."subject" <> u."email");'
+      ].join('\n'),
+      [
+        '',
+        'DELETE FROM "svc_auth_provider_links" WHERE "provider" = \'local\' AND "user_id" IN (SELECT u."user_id" FROM "svc_auth_users" u JOIN "svc_auth_provider_links" l ON l."user_id" = u."user_id" AND l."provider" = \'local\' JOIN "svc_auth_provider_links" o ON o."provider" = \'local\' AND o."subject" = u."email" WHERE l."subject" <> u."email");'
+      ].join('\n'),
+      [
+        '',
+        'UPDATE "svc_auth_provider_links" SET "subject" = u."email", "claims" = ("svc_auth_provider_links"."claims" - \'email_verified\') || jsonb_build_object(\'email\', u."email") FROM "svc_auth_users" u WHERE u."user_id" = "svc_auth_provider_links"."user_id" AND "provider" = \'local\' AND "subject" <> u."email";'
       ].join('\n')
     ]
   },
   {
     name: '0002_sessions',
-    hash: '74a41dd0b05faf72284c86dcadfacf17fded5386d50a331a63a581bad7c9ee55',
-    folderMillis: 1795400481146,
+    hash: '33af3cfa5c3e126435dea5379dd50713a9170728e53a70c5d31928fe57e7570d',
+    folderMillis: 1795450817049,
     sql: [
       [
+        'CREATE UNLOGGED TABLE "svc_auth_attempts" (',
+        '\t"key_hash" text PRIMARY KEY NOT NULL,',
+        '\t"count" integer NOT NULL,',
+        '\t"resets_at" bigint NOT NULL',
+        ') WITH (fillfactor = 70);',
+        ''
+      ].join('\n'),
+      [
+        '',
         'CREATE TABLE "svc_auth_pending" (',
-        '\t"state_hash" text PRIMARY KEY NOT NULL,',
-        '\t"session_hash" text NOT NULL,',
+        '\t"hash" text PRIMARY KEY NOT NULL,',
+        '\t"kind" text NOT NULL,',
+        '\t"owner" text NOT NULL,',
         '\t"content" jsonb NOT NULL,',
+        '\t"attempts" integer NOT NULL,',
         '\t"started_at" bigint NOT NULL',
+        ');',
+        ''
+      ].join('\n'),
+      [
+        '',
+        'CREATE TABLE "svc_auth_revocations" (',
+        '\t"id" uuid PRIMARY KEY NOT NULL,',
+        '\t"user_id" uuid NOT NULL,',
+        '\t"revoked_at" bigint NOT NULL',
         ');',
         ''
       ].join('\n'),
@@ -112,41 +144,11 @@ export const MIGRATIONS = [
       ].join('\n'),
       [
         '',
-        'CREATE INDEX "svc_auth_pending_session" ON "svc_auth_pending" USING btree ("session_hash");'
+        'CREATE INDEX "svc_auth_pending_owner" ON "svc_auth_pending" USING btree ("owner");'
       ].join('\n'),
       [
         '',
         'CREATE INDEX "svc_auth_sessions_user" ON "svc_auth_sessions" USING btree ("user_id");'
-      ].join('\n')
-    ]
-  },
-  {
-    name: '0003_counts',
-    hash: '6706823d6a184163a9b5cdd7daed4a7b39b261be9e683bb969a33e72c8b0e935',
-    folderMillis: 1795400482607,
-    sql: [
-      [
-        'CREATE UNLOGGED TABLE "svc_auth_counts" (',
-        '\t"key_hash" text PRIMARY KEY NOT NULL,',
-        '\t"count" integer NOT NULL,',
-        '\t"resets_at" bigint NOT NULL',
-        ') WITH (fillfactor = 70);',
-        ''
-      ].join('\n')
-    ]
-  },
-  {
-    name: '0004_endings',
-    hash: 'b18e82b359a79f6fa4456127880b5eb309af9e5b9784e66446a6c3bc4d8bb59a',
-    folderMillis: 1795400483190,
-    sql: [
-      [
-        'CREATE TABLE "svc_auth_endings" (',
-        '\t"id" uuid PRIMARY KEY NOT NULL,',
-        '\t"user_id" uuid NOT NULL,',
-        '\t"ended_at" bigint NOT NULL',
-        ');',
-        ''
       ].join('\n')
     ]
   }

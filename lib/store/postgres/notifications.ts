@@ -1,9 +1,10 @@
 import type postgres from 'postgres'
 import { PATIENCE_MS, inTime } from '../../base/in-time.js'
 import { Connection } from './connection.js'
+import type { Hosts } from './hosts.js'
 
 /** The channel of the notifications. */
-export const CHANNEL = 'svc_auth_endings'
+export const CHANNEL = 'svc_auth_revocations'
 
 /** What is done about notifications. */
 export interface NotificationHandlers {
@@ -30,24 +31,26 @@ export interface Notifications {
 export type OpenNotifications = (handlers: NotificationHandlers) => Notifications
 
 /** Listens on a connection of its own to a URL. */
-export function notificationsAt (driver: typeof postgres, url: string): OpenNotifications {
+export function notificationsAt (hosts: Hosts): OpenNotifications {
   return ({ notified, changed }) => {
     let connection: Connection | null = null
     const drop = (): void => {
       connection?.drop()
       connection = null
     }
-    const closed = (): void => {
+    const lost = (): void => {
       drop()
       changed()
     }
     return {
       async listen () {
         const isNew = connection === null
-        const listening = connection ??= new Connection(driver, url, { hasTimeLimit: false, notified, closed })
+        const listening = connection ??= new Connection(hosts, { hasTimeLimit: false, notified, lost })
         try {
-          // Repeated each time: a connection that a router has forgotten does not answer.
-          await inTime(PATIENCE_MS, listening.run(client => client.unsafe(`listen ${CHANNEL}`)), 'Postgres')
+          // Each connection of a pooler that is asked to listen goes on to, so one is asked, once.
+          // A connection that a router has forgotten does not answer.
+          const statement = isNew ? `listen ${CHANNEL}` : 'select 1'
+          await inTime(PATIENCE_MS, listening.run(client => client.unsafe(statement)), 'Postgres')
           return !isNew
         } catch (error) {
           if (connection === listening) drop()

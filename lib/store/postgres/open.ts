@@ -4,11 +4,10 @@ import { ODD_NAME, assertEscapes } from '../drizzle.js'
 import { notLoaded } from '../driver.js'
 import { type PostgresDrizzle, type PostgresTarget, isPostgresClient } from '../sql-target.js'
 import { postgresAccounts } from './accounts.js'
-import { postgresCounts } from './counts.js'
+import { postgresAttempts } from './attempts.js'
 import { PostgresDatabase } from './database.js'
-import { postgresEmailProofs } from './email-proofs.js'
-import { PostgresEndings } from './endings.js'
-import { postgresManagedAccounts } from './managed-accounts.js'
+import { Hosts } from './hosts.js'
+import { PostgresRevocations } from './revocations.js'
 import { type OpenNotifications, notificationsAt, notificationsOf } from './notifications.js'
 import { Pool } from './pool.js'
 import { postgresSessions } from './sessions.js'
@@ -23,19 +22,15 @@ const UNKNOWN = 705
 export async function openPostgres (target: PostgresTarget, options: { createTables: boolean }) {
   const { db, reads, notifications, close } = await connected(target)
   const database = new PostgresDatabase(db, { ...options, reads })
-  const endings = new PostgresEndings(database, notifications)
-  const accounts = {
-    ...postgresAccounts(database, endings),
-    ...postgresManagedAccounts(database, endings),
-    ...postgresEmailProofs(database, endings)
-  }
+  const withSessions = database.with('sessions')
+  const revocations = new PostgresRevocations(withSessions, notifications)
   return {
-    accounts,
-    counts: postgresCounts(database),
-    endings,
-    sessions: postgresSessions(database.with('sessions'), endings),
+    accounts: postgresAccounts(database, revocations),
+    attempts: postgresAttempts(withSessions),
+    revocations,
+    ...postgresSessions(withSessions, revocations),
     close: () => {
-      endings.close()
+      revocations.close()
       return close()
     }
   }
@@ -70,11 +65,12 @@ async function connected (target: PostgresTarget): Promise<Connected> {
   }
 
   const { default: driver } = await import('postgres').catch(notLoaded('postgres'))
-  const pool = new Pool(driver, target.url)
+  const hosts = new Hosts(driver, target.url)
+  const pool = new Pool(hosts)
   return {
     db: drizzleOn(statement => pool.run(statement)),
     reads: drizzleOn(statement => pool.read(statement)),
-    notifications: notificationsAt(driver, target.url),
+    notifications: notificationsAt(hosts),
     close: () => pool.close()
   }
 }

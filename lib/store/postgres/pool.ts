@@ -2,6 +2,7 @@ import type postgres from 'postgres'
 import { PATIENCE_MS, SilenceError, inTime } from '../../base/in-time.js'
 import { Connection } from './connection.js'
 import { isAnswer, refusesTimeLimit } from './failures.js'
+import type { Hosts } from './hosts.js'
 
 /**
  * How long the server may take to answer: less than a call, so that the next one finds a repaired
@@ -38,9 +39,9 @@ export class Pool {
    * Opens nothing yet. There are at most ten connections, or as many as the URL's parameter `max`
    * says.
    */
-  constructor (driver: typeof postgres, url: string) {
-    this.#size = Number(driver(url).options.max) || 10
-    this.#open = () => new Connection(driver, url, { hasTimeLimit: this.#hasTimeLimit })
+  constructor (hosts: Hosts) {
+    this.#size = hosts.max
+    this.#open = () => new Connection(hosts, { hasTimeLimit: this.#hasTimeLimit })
   }
 
   /** Runs a statement when a connection is free. */

@@ -1,30 +1,31 @@
-import { and, desc, eq, gt, inArray, isNull, lte, not, notExists, sql } from 'drizzle-orm'
-import { pendingSignIns, sessions, users } from '../../schema/postgres.js'
-import { changedColumns, columnsOf, foundSession } from '../session-rows.js'
-import { ENDED_MS, MAX_LISTED, MAX_PENDING, PENDING_MS, type StoredSessions, withSweeps } from '../sessions.js'
+import { and, desc, eq, gt, isNull, lte, not, sql } from 'drizzle-orm'
+import { AuthError } from '../../errors.js'
+import { oneTimeEntries, sessions, users } from '../../schema/postgres.js'
+import { type SessionRows, inPages, withSweeps } from '../members.js'
+import { changedColumns, columnsOf, foundSession, isOutdated } from '../session-rows.js'
+import { ENDED_MS, MAX_LISTED, type StoredSessions } from '../sessions.js'
 import type { PostgresDatabase } from './database.js'
-import { type PostgresEndings, recordedEnding } from './endings.js'
-import { UNNAMED, USER_ID, given, isTrue, json, jsonOrNull } from './statements.js'
+import { postgresEntries } from './entries.js'
+import { causeOf, isForeignKeyViolation } from './failures.js'
+import { type PostgresRevocations, recordedRevocation } from './revocations.js'
+import { UNNAMED, USER_ID, given, isTrue, jsonOrNull } from './statements.js'
 
 /** The number of sessions that a sweep looks at. */
 const SWEPT = 5000
 
 const isSession = eq(sessions.idHash, given('idHash'))
 const isOpen = and(isNull(sessions.endedAt), gt(sessions.expiresAt, given('now')))
-const isPendingOf = eq(pendingSignIns.sessionHash, given('sessionHash'))
 
-/** Keeps sessions on Postgres, like `postgresAccounts`: each operation is one statement. */
-export function postgresSessions (database: PostgresDatabase, endings: PostgresEndings): StoredSessions {
-  return withSweeps({
+/** Keeps sessions and what they own on Postgres: each operation is one statement. */
+export function postgresSessions (database: PostgresDatabase, revocations: PostgresRevocations): SessionRows {
+  const sessions = {
     find: find(database),
     insert: insertSession(database),
     update: update(database),
-    end: end(database, endings),
-    ofUser: ofUser(database),
-    addPending: addPendingSignIn(database),
-    hasPending: hasPending(database),
-    takePending: takePending(database)
-  }, sweep(database))
+    end: end(database, revocations),
+    ofUser: ofUser(database)
+  }
+  return withSweeps({ sessions, entries: postgresEntries(database) }, sweep(database))
 }
 
 function find (database: PostgresDatabase): StoredSessions['find'] {
@@ -39,16 +40,18 @@ function find (database: PostgresDatabase): StoredSessions['find'] {
       createdAt: sessions.createdAt,
       seenAt: sessions.seenAt,
       expiresAt: sessions.expiresAt,
+      endedAt: sessions.endedAt,
+      email: users.email,
       extras: users.extras
     })
     .from(sessions)
     .leftJoin(users, eq(users.userId, sessions.userId))
-    .where(and(isSession, isOpen))
+    .where(isSession)
     .prepare(UNNAMED)
 
   return async (idHash, now) => {
-    const [row] = await database.run(() => session.execute({ idHash, now }))
-    return foundSession(row)
+    const [row] = await database.run(() => session.execute({ idHash }))
+    return foundSession(row, now)
   }
 }
 
@@ -88,8 +91,17 @@ function insertSession (database: PostgresDatabase): StoredSessions['insert'] {
     .prepare(UNNAMED)
 
   return async (session, replaced) => {
-    const inserted = await database.run(() => insert.execute({ ...columnsOf(session), replaced }))
+    const inserted = await database.run(() => ofKnownUser(insert.execute({ ...columnsOf(session), replaced })))
     return replaced === null || inserted.length > 0
+  }
+}
+
+/** @throws AuthError `unauthenticated` for a user who was deleted meanwhile */
+async function ofKnownUser<T> (insertion: Promise<T>): Promise<T> {
+  try {
+    return await insertion
+  } catch (error) {
+    throw isForeignKeyViolation(error) ? new AuthError('unauthenticated', { cause: causeOf(error) }) : error
   }
 }
 
@@ -100,7 +112,7 @@ function update (database: PostgresDatabase): StoredSessions['update'] {
   }
 }
 
-function end (database: PostgresDatabase, endings: PostgresEndings): StoredSessions['end'] {
+function end (database: PostgresDatabase, revocations: PostgresRevocations): StoredSessions['end'] {
   const { db } = database
   const { idHash, userId, replacedBy } = sessions
   const isSignOut = sql`${given('isSignOut')}::boolean`
@@ -116,18 +128,18 @@ function end (database: PostgresDatabase, endings: PostgresEndings): StoredSessi
     })
     .from(before)
     .where(eq(sessions.idHash, before.idHash)))
-  const pending = db.$with('pending').as(db.delete(pendingSignIns)
-    .where(and(eq(pendingSignIns.sessionHash, given('idHash')), isSignOut)))
+  const pending = db.$with('pending').as(db.delete(oneTimeEntries)
+    .where(and(eq(oneTimeEntries.owner, given('idHash')), isSignOut)))
   const isTold = sql`not ${before.wasOpen}::boolean or ${before.userId} is null or ${given('isRecorded')}::boolean`
-  const ending = recordedEnding(db, sql`${before} where not (${isTold})`)
+  const revocation = recordedRevocation(db, sql`${before} where not (${isTold})`)
   const found = { userId: before.userId, wasOpen: before.wasOpen, replacedBy: before.replacedBy }
   const endSession = db.with(before, ended, pending).select(found).from(before).prepare(UNNAMED)
-  const signOut = db.with(before, ended, pending, ending).select(found).from(before).prepare(UNNAMED)
+  const signOut = db.with(before, ended, pending, revocation).select(found).from(before).prepare(UNNAMED)
 
   return async (idHash, { now, isSignOut, isRecorded = false }) => {
     const values = { idHash, now, isSignOut }
     const [row] = isSignOut
-      ? await endings.run(ending => signOut.execute({ ...values, isRecorded, ...ending }))
+      ? await revocations.run(revocation => signOut.execute({ ...values, isRecorded, ...revocation }))
       : await database.run(() => endSession.execute(values))
     if (row === undefined) return null
     return isSignOut ? { ...row, isRecorded: true } : row
@@ -147,63 +159,10 @@ function ofUser (database: PostgresDatabase): StoredSessions['ofUser'] {
   return (userId, generation, now) => database.run(() => listed.execute({ userId, generation, now }))
 }
 
-function addPendingSignIn (database: PostgresDatabase): StoredSessions['addPending'] {
-  const { db } = database
-  // The new one is not among those that the statement sees.
-  const oldest = db.$with('oldest').as(db.delete(pendingSignIns)
-    .where(inArray(pendingSignIns.stateHash, db.select({ stateHash: pendingSignIns.stateHash }).from(pendingSignIns)
-      .where(isPendingOf)
-      .orderBy(desc(pendingSignIns.startedAt))
-      .offset(MAX_PENDING - 1))))
-  const insert = db.with(oldest).insert(pendingSignIns)
-    .values({
-      stateHash: given('stateHash'),
-      sessionHash: given('sessionHash'),
-      content: json('content'),
-      startedAt: given('startedAt')
-    })
-    .prepare(UNNAMED)
-
-  return async pending => { await database.run(() => insert.execute({ ...pending })) }
-}
-
-function hasPending (database: PostgresDatabase): StoredSessions['hasPending'] {
-  const pending = database.reads.select({ one: sql`1` }).from(pendingSignIns)
-    .where(and(
-      isPendingOf,
-      gt(pendingSignIns.startedAt, given('since')),
-      notExists(database.reads.select({ one: sql`1` }).from(sessions)
-        .where(eq(sessions.idHash, pendingSignIns.sessionHash)))
-    ))
-    .limit(1)
-    .prepare(UNNAMED)
-
-  return async (sessionHash, since) => {
-    const found = await database.run(() => pending.execute({ sessionHash, since }))
-    return found.length > 0
-  }
-}
-
-function takePending (database: PostgresDatabase): StoredSessions['takePending'] {
-  const sessionHashes = sql`(select jsonb_array_elements_text(${json('sessionHashes')}))`
-  const take = database.db.delete(pendingSignIns)
-    .where(and(
-      eq(pendingSignIns.stateHash, given('stateHash')), sql`${pendingSignIns.sessionHash} in ${sessionHashes}`
-    ))
-    .returning({ content: pendingSignIns.content })
-    .prepare(UNNAMED)
-
-  return async (stateHash, sessionHashes) => {
-    const [taken] = await database.run(() => take.execute({ stateHash, sessionHashes }))
-    return taken?.content ?? null
-  }
-}
-
-/** Removes what is over, a part of the sessions at a time, in the order of the primary key. */
+/** Removes what is over, a part of the sessions at a time. */
 function sweep (database: PostgresDatabase): (now: number) => Promise<void> {
   const { db } = database
-  let after = ''
-  return async now => {
+  const sweepSessions = inPages(async (after, now) => {
     const page = db.select({ idHash: sessions.idHash }).from(sessions)
       .where(gt(sessions.idHash, after))
       .orderBy(sessions.idHash)
@@ -212,12 +171,16 @@ function sweep (database: PostgresDatabase): (now: number) => Promise<void> {
     const [found] = await database.run(() =>
       db.select({ last: sql<string | null>`max(${page.idHash})`, size: sql`count(*)`.mapWith(Number) }).from(page))
     const last = found?.last ?? after
-    await database.run(() => db.delete(pendingSignIns).where(lte(pendingSignIns.startedAt, now - PENDING_MS)))
     await database.run(() => db.delete(sessions).where(and(
       gt(sessions.idHash, after),
       lte(sessions.idHash, last),
       lte(sql`coalesce(${sessions.endedAt} + ${ENDED_MS}::bigint, ${sessions.expiresAt})`, now)
     )))
-    after = Number(found?.size) < SWEPT ? '' : last
+    return Number(found?.size) < SWEPT ? null : last
+  })
+
+  return async now => {
+    await database.run(() => db.delete(oneTimeEntries).where(isOutdated(oneTimeEntries, now)))
+    await sweepSessions(now)
   }
 }

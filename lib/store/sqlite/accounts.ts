@@ -1,59 +1,64 @@
-import { isDeepStrictEqual } from 'node:util'
-import { and, eq, getTableColumns, sql } from 'drizzle-orm'
-import type { AuthorizationClaims } from '../../claims.js'
+import { and, eq, getTableColumns, gte, lt, or, sql } from 'drizzle-orm'
+import { type Account, linksOf, statusOf, userOf } from '../../accounts/account.js'
+import type { AccountQuery, AuthStore, Wanted } from '../../accounts/auth-store.js'
 import { AuthError } from '../../errors.js'
 import { credentials, providerLinks, users } from '../../schema/sqlite.js'
-import { endedSessions, isAtGeneration, isConfirmed, linksWithout, vouchedBy } from '../accounts.js'
-import { type UserRow, credentialOf, extrasOf, userOf } from '../rows.js'
-import type { Accounts, LinkedIdentity, User } from '../store.js'
+import { type AccountChange, linkChanges, outcomeOf, valuesOf } from '../outcome.js'
+import { endOfPrefix } from '../prefix.js'
 import type { SqliteDatabase } from './database.js'
-import { isForeignKeyViolation, storeFailure } from './failures.js'
-import {
-  deleteCredential, deleteLink, given, insertLink, isCredentialOfUser, isLink, isLinkOfUser, isUser, linkBySubject,
-  linksOfUser, setLinkClaims, setUser, userByEmail, userById
-} from './statements.js'
+import { isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
+import { given } from './statements.js'
+
+/** What a database does for accounts. */
+type Accounts = Omit<AuthStore, 'close'>
+
+const isUser = eq(users.userId, given('userId'))
+const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))
+const isLinkOfUser = eq(providerLinks.userId, given('userId'))
 
 /**
- * Keeps accounts on SQLite. better-sqlite3 runs statements without a pause; operations that must be
- * atomic between processes too run in an immediate transaction, which takes the write lock before
- * it reads.
+ * Keeps accounts on SQLite. better-sqlite3 runs statements without a pause; a change runs in an
+ * immediate transaction, which takes the write lock before it reads.
  */
 export function sqliteAccounts (database: SqliteDatabase): Accounts {
   return {
     findUser: findUser(database),
     links: links(database),
     findCredential: findCredential(database),
-    refreshIdentity: refreshIdentity(database),
-    createUser: createUser(database),
-    addLink: addLink(database),
-    removeLink: removeLink(database),
-    deleteUser: deleteUser(database),
-    admitUser: admitUser(database),
-    deleteNewUser: deleteNewUser(database),
-    replacePasswordHash: replacePasswordHash(database),
-    grant: grant(database),
-    withdraw: withdraw(database)
+    status: status(database),
+    users: listUsers(database),
+    insert: insert(database),
+    change: change(database)
   }
 }
 
 function findUser (database: SqliteDatabase): Accounts['findUser'] {
-  const byId = database.prepared(userById)
-  const byEmail = database.prepared(userByEmail)
+  const byId = database.prepared(db => db.select().from(users).where(isUser).prepare())
+  const byEmail = database.prepared(db => db.select().from(users).where(eq(users.email, given('email'))).prepare())
   const byLink = database.prepared(db => db.select(getTableColumns(users)).from(providerLinks)
     .innerJoin(users, eq(users.userId, providerLinks.userId))
     .where(isLink)
     .prepare())
 
   return query => database.read(() => {
-    if ('userId' in query) return userOf(byId().get(query))
-    return userOf('email' in query ? byEmail().get(query) : byLink().get(query))
+    const find = 'userId' in query ? byId : 'email' in query ? byEmail : byLink
+    const user = find().get(query)
+    return user === undefined ? null : userOf(user)
   })
 }
 
 function links (database: SqliteDatabase): Accounts['links'] {
-  const links = database.prepared(linksOfUser)
+  const links = linksOfUser(database)
 
-  return userId => database.read(() => links().all({ userId }))
+  return userId => database.read(() => linksOf({ userId, links: links().all({ userId }) }))
+}
+
+function linksOfUser (database: SqliteDatabase) {
+  const { provider, subject, claims } = providerLinks
+  return database.prepared(db => db.select({ provider, subject, claims }).from(providerLinks)
+    .where(isLinkOfUser)
+    .orderBy(provider)
+    .prepare())
 }
 
 function findCredential (database: SqliteDatabase): Accounts['findCredential'] {
@@ -65,207 +70,157 @@ function findCredential (database: SqliteDatabase): Accounts['findCredential'] {
     .where(isLink)
     .prepare())
 
-  return email => database.read(() => credentialOf(credential().get({ provider: 'local', subject: email })))
-}
-
-function refreshIdentity (database: SqliteDatabase): Accounts['refreshIdentity'] {
-  const known = database.prepared(db => db.select({ user: users, claims: providerLinks.claims }).from(providerLinks)
-    .innerJoin(users, eq(users.userId, providerLinks.userId))
-    .where(isLink)
-    .prepare())
-  const setClaims = database.prepared(setLinkClaims)
-  const { noted, note } = noteIdentity(database)
-
-  return async identity => {
-    const { provider, subject, claims } = identity
-    const find = () => known().get({ provider, subject })
-    // Most sign-ins report what the store has: these need no write lock, and no commit to the disk.
-    const unchanged = await database.read(() => {
-      const row = find()
-      if (row === undefined || !isDeepStrictEqual(row.claims, claims)) return null
-      return isDeepStrictEqual(noted(row.user, identity), row.user) ? userOf(row.user) : null
-    })
-    return unchanged ?? database.transaction(() => {
-      const row = find()
-      if (row === undefined) return null
-      setClaims().run({ provider, subject, claims })
-      return note(row.user, identity, row.claims)
-    })
-  }
-}
-
-function createUser (database: SqliteDatabase): Accounts['createUser'] {
-  const byEmail = database.prepared(userByEmail)
-  const bySubject = database.prepared(linkBySubject)
-  const insertUser = database.prepared(db => db.insert(users)
-    .values({
-      userId: given('userId'),
-      email: given('email'),
-      name: given('name'),
-      claims: given('claims'),
-      extras: given('extras')
-    })
-    .returning()
-    .prepare())
-  const insert = database.prepared(insertLink)
-  const insertCredential = database.prepared(db => db.insert(credentials)
-    .values({ userId: given('userId'), pwHash: given('passwordHash') })
-    .prepare())
-
-  return newUser => database.transaction(() => {
-    const { userId, email, name, claims, link, passwordHash } = newUser
-    const isTaken = email !== null && byEmail().get({ email }) !== undefined
-    if (isTaken || bySubject().get({ ...link }) !== undefined) return null
-    const row = insertUser().get({ userId, email, name, claims, extras: extrasOf(newUser) })
-    insert().run({ ...link, userId })
-    if (passwordHash !== undefined) insertCredential().run({ userId, passwordHash })
-    return userOf(row)
+  return email => database.read(() => {
+    const found = credential().get({ provider: 'local', subject: email })
+    return found === undefined ? null : { ...found, user: userOf(found.user) }
   })
 }
 
-function addLink (database: SqliteDatabase): Accounts['addLink'] {
-  const byId = database.prepared(userById)
-  const bySubject = database.prepared(linkBySubject)
-  const links = database.prepared(linksOfUser)
-  const insert = database.prepared(insertLink)
-  const { note } = noteIdentity(database)
+function status (database: SqliteDatabase): Accounts['status'] {
+  const { email, extras } = users
+  const ofUser = database.prepared(db => db.select({ email, extras }).from(users).where(isUser).prepare())
 
-  return (userId, identity, generation) => database.transaction(() => {
-    const { provider, subject, claims } = identity
-    const user = byId().get({ userId })
-    if (user === undefined || !isAtGeneration(generation, user.extras)) return null
-    if (bySubject().get({ provider, subject }) !== undefined) return null
-    if (links().all({ userId }).some(link => link.provider === provider)) return null
-    insert().run({ provider, subject, userId, claims })
-    return note(user, identity)
+  return userId => database.read(() => {
+    const user = ofUser().get({ userId })
+    return user === undefined ? null : statusOf(user)
   })
 }
 
-function removeLink (database: SqliteDatabase): Accounts['removeLink'] {
-  const byId = database.prepared(userById)
-  const links = database.prepared(linksOfUser)
-  const remove = database.prepared(deleteLink)
-  const set = database.prepared(setUser)
-  const removeCredential = database.prepared(deleteCredential)
+function listUsers (database: SqliteDatabase): Accounts['users'] {
+  // The first condition is that of the partial index.
+  const isBlocked = (now: number) => and(
+    sql`json_extract(${users.extras}, '$.blocked') is not null`,
+    sql`coalesce(json_extract(${users.extras}, '$.blocked.until') > ${now}, true)`
+  )
+  const isFree = (now: number) => sql`coalesce(json_extract(${users.extras}, '$.blocked.until') <= ${now},
+    json_extract(${users.extras}, '$.blocked') is null)`
 
-  return (userId, provider) => database.transaction(() => {
-    const user = byId().get({ userId })
-    if (user === undefined) throw new AuthError('unknown_user')
-    const left = linksWithout(links().all({ userId }), provider)
-    const { changes } = remove().run({ userId, provider })
-    if (changes > 0) {
-      const extras = vouchedBy(user.extras, { provider, vouches: false, isNewEmail: false })
-      set().get({ ...user, extras: endedSessions(extras) })
+  return ({ after, limit, email, blocked }) => database.read(() => {
+    // With a plus, SQLite does not go through all users by id: the index on e-mails finds fewer.
+    const userId = email === null ? users.userId : sql`+${users.userId}`
+    const rows = database.db.select().from(users)
+      .where(and(
+        after === null ? undefined : sql`${userId} > ${after}`,
+        email === null ? undefined : and(gte(users.email, email), lt(users.email, endOfPrefix(email))),
+        blocked === null ? undefined : (blocked ? isBlocked : isFree)(Date.now())
+      ))
+      .orderBy(userId)
+      .limit(limit)
+      .all()
+    return rows.map(userOf)
+  })
+}
+
+function insert (database: SqliteDatabase): Accounts['insert'] {
+  const { add } = writes(database)
+
+  return account => database.write(() => {
+    try {
+      database.db.transaction(() => { add(account) }, { behavior: 'immediate' })
+      return true
+    } catch (error) {
+      if (isUniqueViolation(error)) return false
+      throw error
     }
-    if (provider === 'local') removeCredential().run({ userId })
-    return left
   })
 }
 
-function deleteUser (database: SqliteDatabase): Accounts['deleteUser'] {
-  return deleteIf(database, user => {
-    if (user === null) throw new AuthError('unknown_user')
-    return true
-  })
-}
+function change (database: SqliteDatabase): Accounts['change'] {
+  const load = loading(database)
+  const { write } = writes(database)
 
-function admitUser (database: SqliteDatabase): Accounts['admitUser'] {
-  const admit = database.prepared(db => db.update(users)
-    .set({ extras: sql`json_remove(${users.extras}, '$.is_new')` })
-    .where(and(isUser, sql`json_type(${users.extras}, '$.is_new') is not null`))
-    .prepare())
-
-  return userId => database.write(() => admit().run({ userId }).changes > 0)
-}
-
-function deleteNewUser (database: SqliteDatabase): Accounts['deleteNewUser'] {
-  return deleteIf(database, user => user?.isNew === true)
-}
-
-function replacePasswordHash (database: SqliteDatabase): Accounts['replacePasswordHash'] {
-  const replace = database.prepared(db => db.update(credentials)
-    .set({ pwHash: sql`${given('next')}` })
-    .where(and(isCredentialOfUser, eq(credentials.pwHash, given('current'))))
-    .prepare())
-
-  return async (userId, current, next) => {
-    await database.write(() => replace().run({ userId, current, next }))
+  return async (find, wanted, rule) => {
+    const ask = () => outcomeOf(rule, { find, wanted }, load(find, wanted))
+    // Most sign-ins change nothing: these need no write lock, and no commit to the disk. Other
+    // changes do not read before the lock, so that those of many processes take turns at it.
+    const seen = 'userId' in find ? null : await database.read(ask)
+    if (seen?.change === null) return seen.result
+    return database.transaction(() => {
+      const { result, change } = ask()
+      if (change !== null) write(change)
+      return result
+    }, error => isForeignKeyViolation(error) ? new AuthError('user_in_use', { cause: error }) : storeFailure(error))
   }
 }
 
-function grant (database: SqliteDatabase): Accounts['grant'] {
-  const change = changeClaims(database)
-
-  return (userId, claims) => change(userId, granted => ({ ...granted, ...claims }))
-}
-
-function withdraw (database: SqliteDatabase): Accounts['withdraw'] {
-  const change = changeClaims(database)
-
-  return (userId, names) => change(userId, granted => {
-    return Object.fromEntries(Object.entries(granted).filter(([name]) => !names.includes(name)))
-  })
-}
-
-function changeClaims (database: SqliteDatabase) {
-  const byId = database.prepared(userById)
-  const setClaims = database.prepared(db => db.update(users)
-    .set({ claims: sql`${sql.param(given('claims'), users.claims)}` })
-    .where(isUser)
+/** Loads the account that is asked about, and the owners of what is wanted. */
+function loading (database: SqliteDatabase) {
+  const isOwner = (provider: string, subject: string) => sql`${users.userId} = (
+    select ${providerLinks.userId} from ${providerLinks}
+    where ${providerLinks.provider} = ${given(provider)} and ${providerLinks.subject} = ${given(subject)})`
+  const rows = database.prepared(db => db.select().from(users)
+    .where(or(
+      isUser, eq(users.email, given('email')), isOwner('provider', 'subject'), isOwner('otherProvider', 'otherSubject')
+    ))
+    .prepare())
+  const links = linksOfUser(database)
+  const credential = database.prepared(db => db.select().from(credentials)
+    .where(eq(credentials.userId, given('userId')))
     .prepare())
 
-  return (userId: string, change: (granted: AuthorizationClaims) => AuthorizationClaims) => database.transaction(() => {
-    const user = byId().get({ userId })
-    if (user === undefined) throw new AuthError('unknown_user')
-    const claims = change(user.claims)
-    setClaims().run({ userId, claims })
-    return claims
-  })
+  return (find: AccountQuery, wanted: Wanted): Account[] => rows().all(valuesOf(find, wanted)).map(user => ({
+    ...user,
+    links: links().all({ userId: user.userId }),
+    passwordHash: credential().get({ userId: user.userId })?.pwHash ?? null
+  }))
 }
 
-function deleteIf (database: SqliteDatabase, isDue: (user: User | null) => boolean) {
-  const byId = database.prepared(userById)
-  const remove = userRemoval(database)
-
-  return (userId: string) => database.transaction(() => {
-    if (isDue(userOf(byId().get({ userId })))) remove(userId)
-  }, removalFailure)
-}
-
-/** Removes a user with their links and their password, inside a transaction. */
-export function userRemoval (database: SqliteDatabase): (userId: string) => void {
-  const removeLinks = database.prepared(db => db.delete(providerLinks).where(isLinkOfUser).prepare())
-  const removeCredential = database.prepared(deleteCredential)
-  const remove = database.prepared(db => db.delete(users).where(isUser).prepare())
-
-  return userId => {
-    // An application's connection may have foreign keys switched off.
-    removeLinks().run({ userId })
-    removeCredential().run({ userId })
-    remove().run({ userId })
+function writes (database: SqliteDatabase) {
+  const columns = {
+    email: sql`${given('email')}`,
+    name: sql`${given('name')}`,
+    claims: sql`${sql.param(given('claims'), users.claims)}`,
+    extras: sql`${sql.param(given('extras'), users.extras)}`
   }
-}
+  const addUser = database.prepared(db => db.insert(users).values({ userId: given('userId'), ...columns }).prepare())
+  const setUser = database.prepared(db => db.update(users).set(columns).where(isUser).prepare())
+  const removeUser = database.prepared(db => db.delete(users).where(isUser).prepare())
+  const putLink = database.prepared(db => db.insert(providerLinks)
+    .values({
+      provider: given('provider'),
+      subject: given('subject'),
+      userId: given('userId'),
+      claims: given('claims')
+    })
+    .onConflictDoUpdate({
+      target: [providerLinks.userId, providerLinks.provider],
+      set: { subject: sql`excluded.subject`, claims: sql`excluded.claims` }
+    })
+    .prepare())
+  const removeLink = database.prepared(db => db.delete(providerLinks)
+    .where(and(isLinkOfUser, eq(providerLinks.provider, given('provider'))))
+    .prepare())
+  const putPassword = database.prepared(db => db.insert(credentials)
+    .values({ userId: given('userId'), pwHash: given('passwordHash') })
+    .onConflictDoUpdate({ target: credentials.userId, set: { pwHash: sql`excluded.pw_hash` } })
+    .prepare())
+  const removePassword = database.prepared(db => db.delete(credentials)
+    .where(eq(credentials.userId, given('userId')))
+    .prepare())
 
-/** The error of a transaction that could not remove a user. */
-export function removalFailure (error: unknown): AuthError {
-  return isForeignKeyViolation(error) ? new AuthError('user_in_use', { cause: error }) : storeFailure(error)
-}
-
-function noteIdentity (database: SqliteDatabase) {
-  const byEmail = database.prepared(userByEmail)
-  const set = database.prepared(setUser)
-
-  // A new link has no earlier claims: nothing in them has changed.
-  const noted = (user: UserRow, { provider, claims, verifiedEmail }: LinkedIdentity, earlier = claims): UserRow => {
-    const hasChanged = earlier.email !== claims.email && !isConfirmed(user.extras.email_verified_by)
-    const isDue = user.email === null || hasChanged
-    const isFree = () => byEmail().get({ email: verifiedEmail }) === undefined
-    const takesEmail = verifiedEmail !== null && (user.email === verifiedEmail || (isDue && isFree()))
-    const email = takesEmail ? verifiedEmail : user.email
-    const vouching = { provider, vouches: takesEmail, isNewEmail: email !== user.email }
-    const name = user.extras.name_set ? user.name : claims.name ?? user.name
-    return { ...user, name, email, extras: vouchedBy(user.extras, vouching) }
+  /** Writes the links and the password of a user. */
+  const setBelongings = (before: Account, after: Account): void => {
+    const { userId, passwordHash } = after
+    const { removed, written } = linkChanges(before, after)
+    for (const provider of removed) removeLink().run({ userId, provider })
+    for (const link of written) putLink().run({ ...link, userId })
+    if (passwordHash === before.passwordHash) return
+    if (passwordHash === null) removePassword().run({ userId })
+    else putPassword().run({ userId, passwordHash })
   }
-  const note = (...given: Parameters<typeof noted>): User | null => userOf(set().get({ ...noted(...given) }))
-  return { noted, note }
+  const add = (account: Account): void => {
+    addUser().run({ ...account })
+    setBelongings({ ...account, links: [], passwordHash: null }, account)
+  }
+  const write = ({ before, after }: AccountChange): void => {
+    if (before !== null && after !== null) {
+      setUser().run({ ...after })
+      setBelongings(before, after)
+    } else if (before !== null) {
+      // An application's connection may have foreign keys switched off.
+      setBelongings(before, { ...before, links: [], passwordHash: null })
+      removeUser().run({ userId: before.userId })
+    } else if (after !== null) add(after)
+  }
+  return { add, write }
 }

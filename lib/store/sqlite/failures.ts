@@ -19,6 +19,11 @@ export function sqliteCode (error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
+/** Whether a row with the same id, e-mail or link exists. */
+export function isUniqueViolation (error: unknown): boolean {
+  return ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(sqliteCode(error))
+}
+
 /**
  * Whether another table refers to a row that was to be deleted. Only the sentence tells: with
  * `on delete restrict` the code is that of a trigger.

@@ -49,32 +49,46 @@ export const MIGRATIONS = [
     ]
   },
   {
-    name: '0001_user_indexes',
-    hash: '40ae9699b3b2622ad8c3e86a1a2871c557d6b77f1c4d7b145448766198053b22',
+    name: '0001_users',
+    hash: 'dc6f57611423123d7e41203743e4008bb5d9d59b8d28f0df481b05da6c108463',
     folderMillis: 1795375228091,
     sql: [
       [
         'CREATE INDEX `svc_auth_users_blocked` ON `svc_auth_users` (`user_id`) WHERE json_extract(extras, \'$.blocked\') is not null;'
+      ].join('\n'),
+      [
+        '',
+        'DELETE FROM `svc_auth_credentials` WHERE `user_id` IN (SELECT u.`user_id` FROM `svc_auth_users` u JOIN `svc_auth_provider_links` l ON l.`user_id` = u.`user_id` AND l.`provider` = \'local\' JOIN `svc_auth_provider_links` o ON o.`provider` = \'local\' AND o.`subject` = u.`email` WHERE l.`subject` <> u.`email`);'
+      ].join('\n'),
+      [
+        '',
+        'DELETE FROM `svc_auth_provider_links` WHERE `provider` = \'local\' AND `user_id` IN (SELECT u.`user_id` FROM `svc_auth_users` u JOIN `svc_auth_provider_links` l ON l.`user_id` = u.`user_id` AND l.`provider` = \'local\' JOIN `svc_auth_provider_links` o ON o.`provider` = \'local\' AND o.`subject` = u.`email` WHERE l.`subject` <> u.`email`);'
+      ].join('\n'),
+      [
+        '',
+        'UPDATE `svc_auth_provider_links` SET `subject` = u.`email`, `claims` = json_set(json_remove(`svc_auth_provider_links`.`claims`, \'$.email_verified\'), \'$.email\', u.`email`) FROM `svc_auth_users` u WHERE u.`user_id` = `svc_auth_provider_links`.`user_id` AND `provider` = \'local\' AND `subject` <> u.`email`;'
       ].join('\n')
     ]
   },
   {
     name: '0002_sessions',
-    hash: '4c829cf51ac591579b1367a3920c525e6d5da4a73de61886f3a062c73d097b69',
-    folderMillis: 1795400481877,
+    hash: 'f1a737f3b81192014e06b332c805bd9e785d679e860df81a21137114b62b8ef4',
+    folderMillis: 1795450821608,
     sql: [
       [
         'CREATE TABLE `svc_auth_pending` (',
-        '\t`state_hash` text PRIMARY KEY NOT NULL,',
-        '\t`session_hash` text NOT NULL,',
+        '\t`hash` text PRIMARY KEY NOT NULL,',
+        '\t`kind` text NOT NULL,',
+        '\t`owner` text NOT NULL,',
         '\t`content` text NOT NULL,',
+        '\t`attempts` integer NOT NULL,',
         '\t`started_at` integer NOT NULL',
         ');',
         ''
       ].join('\n'),
       [
         '',
-        'CREATE INDEX `svc_auth_pending_session` ON `svc_auth_pending` (`session_hash`);'
+        'CREATE INDEX `svc_auth_pending_owner` ON `svc_auth_pending` (`owner`);'
       ].join('\n'),
       [
         '',

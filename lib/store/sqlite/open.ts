@@ -5,10 +5,8 @@ import type { SqliteTarget } from '../sql-target.js'
 import { sqliteAccounts } from './accounts.js'
 import { incompatibility } from './compatibility.js'
 import { SqliteDatabase } from './database.js'
-import { sqliteEmailProofs } from './email-proofs.js'
 import { storeFailure } from './failures.js'
 import { whileLocked, withoutWaiting } from './lock.js'
-import { sqliteManagedAccounts } from './managed-accounts.js'
 import { sqliteSessions } from './sessions.js'
 
 /**
@@ -29,10 +27,10 @@ export async function openSqlite (target: SqliteTarget, options: { createTables:
 
 function capabilitiesOf (database: SqliteDatabase) {
   return {
-    accounts: { ...sqliteAccounts(database), ...sqliteManagedAccounts(database), ...sqliteEmailProofs(database) },
-    sessions: sqliteSessions(database.with('sessions')),
-    counts: null,
-    endings: null
+    accounts: sqliteAccounts(database),
+    ...sqliteSessions(database.with('sessions')),
+    attempts: null,
+    revocations: null
   }
 }
 

@@ -1,11 +1,13 @@
-import { type SQL, and, desc, eq, gt, inArray, isNull, lte, notExists, sql } from 'drizzle-orm'
+import { type SQL, and, desc, eq, gt, isNull, lte, sql } from 'drizzle-orm'
+import { AuthError } from '../../errors.js'
 import type { UserExtras } from '../../schema/extras.js'
-import { pendingSignIns, sessions, users } from '../../schema/sqlite.js'
-import { changedColumns, columnsOf, foundSession } from '../session-rows.js'
-import {
-  ENDED_MS, MAX_LISTED, MAX_PENDING, PENDING_MS, type StoredSessions, visitorRow, withSweeps
-} from '../sessions.js'
+import { oneTimeEntries, sessions, users } from '../../schema/sqlite.js'
+import { type SessionRows, inPages, withSweeps } from '../members.js'
+import { changedColumns, columnsOf, foundSession, isOutdated } from '../session-rows.js'
+import { ENDED_MS, MAX_LISTED, type StoredSessions, visitorRow } from '../sessions.js'
 import type { SqliteDatabase } from './database.js'
+import { sqliteEntries } from './entries.js'
+import { isForeignKeyViolation, storeFailure } from './failures.js'
 import { given } from './statements.js'
 
 /** The number of sessions that a sweep looks at: it holds up the process meanwhile. */
@@ -20,23 +22,22 @@ function json (name: string): SQL {
   return sql`${sql.param(given(name), { mapToDriverValue })}`
 }
 
-/** Keeps sessions on SQLite. */
-export function sqliteSessions (database: SqliteDatabase): StoredSessions {
-  return withSweeps({
+/** Keeps sessions and what they own on SQLite. */
+export function sqliteSessions (database: SqliteDatabase): SessionRows {
+  const sessions = {
     find: find(database),
     insert: insertSession(database),
     update: update(database),
     end: end(database),
-    ofUser: ofUser(database),
-    addPending: addPendingSignIn(database),
-    hasPending: hasPending(database),
-    takePending: takePending(database)
-  }, sweep(database))
+    ofUser: ofUser(database)
+  }
+  return withSweeps({ sessions, entries: sqliteEntries(database) }, sweep(database))
 }
 
 function find (database: SqliteDatabase): StoredSessions['find'] {
   // A join takes SQLite three times as long.
   const isOfSession = eq(users.userId, sessions.userId)
+  const email = sql<string | null>`(select ${users.email} from ${users} where ${isOfSession})`
   const extras = sql<UserExtras | null>`(select ${users.extras} from ${users} where ${isOfSession})`
   const session = database.prepared(db => db
     .select({
@@ -49,13 +50,15 @@ function find (database: SqliteDatabase): StoredSessions['find'] {
       createdAt: sessions.createdAt,
       seenAt: sessions.seenAt,
       expiresAt: sessions.expiresAt,
+      endedAt: sessions.endedAt,
+      email,
       extras: extras.mapWith(users.extras)
     })
     .from(sessions)
-    .where(and(isSession, isOpen))
+    .where(isSession)
     .prepare())
 
-  return (idHash, now) => database.read(() => foundSession(session().get({ idHash, now })))
+  return (idHash, now) => database.read(() => foundSession(session().get({ idHash }), now))
 }
 
 function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
@@ -96,7 +99,7 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
       return database.write(() => {
         insert().run(columns)
         return true
-      })
+      }, insertionFailure)
     }
     return database.transaction(() => {
       const before = byId().get({ idHash: replaced })
@@ -105,8 +108,13 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
       if (before === undefined) insert().run({ ...columnsOf(visitorRow(replaced, session)), replacedBy: null })
       replace().run({ idHash: replaced, now: session.createdAt, replacedBy: session.idHash })
       return true
-    })
+    }, insertionFailure)
   }
+}
+
+/** The error of a session that could not be written: its user may have been deleted meanwhile. */
+function insertionFailure (error: unknown): AuthError {
+  return isForeignKeyViolation(error) ? new AuthError('unauthenticated', { cause: error }) : storeFailure(error)
 }
 
 function update (database: SqliteDatabase): StoredSessions['update'] {
@@ -126,8 +134,8 @@ function end (database: SqliteDatabase): StoredSessions['end'] {
     })
     .where(isSession)
     .prepare())
-  const deletePending = database.prepared(db => db.delete(pendingSignIns)
-    .where(eq(pendingSignIns.sessionHash, given('idHash')))
+  const deletePending = database.prepared(db => db.delete(oneTimeEntries)
+    .where(eq(oneTimeEntries.owner, given('idHash')))
     .prepare())
 
   return (idHash, { now, isSignOut }) => database.transaction(() => {
@@ -155,70 +163,16 @@ function ofUser (database: SqliteDatabase): StoredSessions['ofUser'] {
   return (userId, generation, now) => database.read(() => listed().all({ userId, generation, now }))
 }
 
-function addPendingSignIn (database: SqliteDatabase): StoredSessions['addPending'] {
-  const insert = database.prepared(db => db.insert(pendingSignIns)
-    .values({
-      stateHash: given('stateHash'),
-      sessionHash: given('sessionHash'),
-      content: given('content'),
-      startedAt: given('startedAt')
-    })
-    .prepare())
-  const deleteOldest = database.prepared(db => db.delete(pendingSignIns)
-    .where(inArray(pendingSignIns.stateHash, db.select({ stateHash: pendingSignIns.stateHash }).from(pendingSignIns)
-      .where(eq(pendingSignIns.sessionHash, given('sessionHash')))
-      .orderBy(desc(pendingSignIns.startedAt))
-      .limit(MAX_LISTED)
-      .offset(MAX_PENDING)))
-    .prepare())
-
-  return pending => database.transaction(() => {
-    insert().run({ ...pending })
-    deleteOldest().run({ sessionHash: pending.sessionHash })
-  })
-}
-
-function hasPending (database: SqliteDatabase): StoredSessions['hasPending'] {
-  const pending = database.prepared(db => db.select({ one: sql`1` }).from(pendingSignIns)
-    .where(and(
-      eq(pendingSignIns.sessionHash, given('sessionHash')),
-      gt(pendingSignIns.startedAt, given('since')),
-      notExists(db.select({ one: sql`1` }).from(sessions).where(eq(sessions.idHash, pendingSignIns.sessionHash)))
-    ))
-    .limit(1)
-    .prepare())
-
-  return (sessionHash, since) => database.read(() => pending().get({ sessionHash, since }) !== undefined)
-}
-
-function takePending (database: SqliteDatabase): StoredSessions['takePending'] {
-  return (stateHash, sessionHashes) => database.write(() => {
-    const taken = database.db.delete(pendingSignIns)
-      .where(and(
-        eq(pendingSignIns.stateHash, stateHash), inArray(pendingSignIns.sessionHash, [...sessionHashes])
-      ))
-      .returning({ content: pendingSignIns.content })
-      .get()
-    // `get` of Drizzle has no undefined in its type.
-    return (taken as typeof taken | undefined)?.content ?? null
-  })
-}
-
-/** Removes what is over, a part of the sessions at a time, in the order of the primary key. */
+/** Removes what is over, a part of the sessions at a time. */
 function sweep (database: SqliteDatabase): (now: number) => Promise<void> {
-  let after = ''
   const page = database.prepared(db => db.select({ idHash: sessions.idHash }).from(sessions)
     .where(gt(sessions.idHash, given('after')))
     .orderBy(sessions.idHash)
     .limit(SWEPT)
     .prepare())
-
-  return async now => {
+  const sweepSessions = inPages(async (after, now) => {
     const found = await database.read(() => page().all({ after }))
     const last = found.at(-1)?.idHash ?? after
-    await database.write(() => {
-      database.db.delete(pendingSignIns).where(lte(pendingSignIns.startedAt, now - PENDING_MS)).run()
-    })
     await database.write(() => {
       database.db.delete(sessions)
         .where(and(
@@ -228,6 +182,13 @@ function sweep (database: SqliteDatabase): (now: number) => Promise<void> {
         ))
         .run()
     })
-    after = found.length < SWEPT ? '' : last
+    return found.length < SWEPT ? null : last
+  })
+
+  return async now => {
+    await database.write(() => {
+      database.db.delete(oneTimeEntries).where(isOutdated(oneTimeEntries, now)).run()
+    })
+    await sweepSessions(now)
   }
 }

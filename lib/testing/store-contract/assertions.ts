@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import type { AuthStore, NewUser } from '../../store/store.js'
+import type { Accounts } from '../../accounts/accounts.js'
+import type { NewUser } from '../../accounts/identities.js'
 import { INVALID_REQUEST } from './fixtures.js'
 
 /** Tells whether text with a NUL character was written. If not, asserts that it was refused. */
@@ -11,7 +12,7 @@ export async function isKept (writing: Promise<unknown>): Promise<boolean> {
 }
 
 /** Asserts that the store has nothing of a user. */
-export async function assertGone (store: AuthStore, { userId, email, link }: NewUser): Promise<void> {
+export async function assertGone (store: Accounts, { userId, email, link }: NewUser): Promise<void> {
   assert.equal(await store.findUser({ userId }), null)
   if (email !== null) assert.equal(await store.findUser({ email }), null)
   assert.equal(await store.findUser({ provider: link.provider, subject: link.subject }), null)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import type { AuthStore } from '../../store/store.js'
+import type { Accounts } from '../../accounts/accounts.js'
 import { assertHas, assertGone } from './assertions.js'
 import {
   ADA, HASH, NO_USER_IDS, UNKNOWN_USER, identity, link, localUser, newUser, reasonsOf, valuesOf, verified
@@ -15,7 +15,7 @@ export function deletionContract (rule: Rule): void {
     await store.createUser(bob)
     await store.addLink(bob.userId, identity('dev', 'bob-1'))
 
-    assert.equal(await store.deleteUser(bob.userId), undefined)
+    assert.equal(await store.deleteUser(bob.userId), true)
 
     await assertGone(twin, bob)
     assert.equal(await twin.findUser({ provider: 'dev', subject: 'bob-1' }), null)
@@ -79,6 +79,19 @@ export function deletionContract (rule: Rule): void {
     assert.deepEqual((await twin.links(bob.userId)).map(({ provider }) => provider), ['local', 'other'])
   })
 
+  rule('a user who has another generation than the one that is given stays', async open => {
+    const { store, twin } = await open()
+    const bob = localUser('bob@example.com')
+    await store.createUser(bob)
+    await store.changeUser(bob.userId, { endSessions: true })
+
+    assert.equal(await store.deleteUser(bob.userId, 0), false)
+    assert.equal(await store.setPassword(bob.userId, { passwordHash: 'another hash', generation: 0 }), null)
+    assert.equal(await store.deleteUser(randomUUID(), 0), false)
+    assertHas(await twin.findCredential('bob@example.com'), { passwordHash: HASH })
+    assert.equal(await twin.deleteUser(bob.userId, 1), true)
+  })
+
   rule('a user cannot be deleted twice', async open => {
     const { store, twin } = await open()
     await store.createUser(ADA)
@@ -106,7 +119,7 @@ export function deletionContract (rule: Rule): void {
 
     for (let round = 0; round < 21; round++) {
       const bob = localUser(`bob-${round}@example.com`)
-      const work: Array<(store: AuthStore) => Promise<unknown>> = [
+      const work: Array<(store: Accounts) => Promise<unknown>> = [
         store => store.deleteUser(bob.userId),
         store => store.grant(bob.userId, { tier: 1 }),
         store =>

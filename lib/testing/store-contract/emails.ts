@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { assertHas } from './assertions.js'
-import { ADA, CHANGES_OF_EMAIL, NO_LONGER_VOUCHED, identity, link, newUser, verified } from './fixtures.js'
+import {
+  ADA, CHANGES_OF_EMAIL, HASH, NO_LONGER_VOUCHED, identity, link, localUser, newUser, verified
+} from './fixtures.js'
 import type { Rule } from './rule.js'
 
 /** When an e-mail is verified, and whose it is. */
@@ -183,6 +185,36 @@ export function emailsContract (rule: Rule): void {
       }
     }
   )
+
+  rule('an e-mail that changes at a provider moves the link at local, with the password', async open => {
+    const { store, twin } = await open()
+    await store.createUser(ADA)
+    await store.setPassword(ADA.userId, { passwordHash: HASH })
+
+    const noted = await store.refreshIdentity(identity('dev', 'ada-1', verified('new@example.com')))
+
+    assertHas(noted, { email: 'new@example.com', emailVerified: true })
+    assert.equal(await twin.findCredential('ada@example.com'), null)
+    assertHas(await twin.findCredential('new@example.com'), {
+      user: noted,
+      link: { claims: { sub: ADA.userId, email: 'new@example.com', name: 'Ada' } },
+      passwordHash: HASH
+    })
+    assert.ok(await twin.createUser(localUser('ada@example.com')), 'the address before is free')
+  })
+
+  rule('an e-mail that is not verified stays when another one changes at a provider', async open => {
+    const { store, twin } = await open()
+    const bob = localUser('bob@example.com')
+    await store.createUser(bob)
+    await store.addLink(bob.userId, identity('dev', 'bob-1', verified('first@example.com')))
+
+    const noted = await store.refreshIdentity(identity('dev', 'bob-1', verified('second@example.com')))
+
+    assertHas(noted, { email: 'bob@example.com', emailVerified: false })
+    assertHas(await twin.findCredential('bob@example.com'), { user: noted, link: bob.link, passwordHash: HASH })
+    assert.equal(await twin.findUser({ email: 'second@example.com' }), null)
+  })
 
   rule('of changes of an e-mail that are noted at once, the last one counts', async open => {
     const { store, twin } = await open()

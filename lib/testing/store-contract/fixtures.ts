@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IdentityClaims, JsonValue } from '../../claims.js'
-import type { AuthStore, LinkedIdentity, NewUser } from '../../store/store.js'
+import type { Accounts } from '../../accounts/accounts.js'
+import type { LinkedIdentity, NewUser } from '../../accounts/identities.js'
 
 export const HASH = '$argon2id$v=19$m=8,t=1,p=1$c29tZSBzYWx0IG9mIDE2$K5mS0pLqjFHdLB4wXH2zqmG6Gg6o7pRrPDd2IG5rHHQ'
 
@@ -38,12 +39,12 @@ export const NO_USER_IDS = [
 export const WAYS_TO_NOTE = [
   {
     way: 'a sign-in',
-    note: (store: AuthStore, news: Pick<LinkedIdentity, 'claims' | 'verifiedEmail'>) =>
+    note: (store: Accounts, news: Pick<LinkedIdentity, 'claims' | 'verifiedEmail'>) =>
       store.refreshIdentity({ provider: 'dev', subject: 'ada-1', ...news })
   },
   {
     way: 'a second link',
-    note: async (store: AuthStore, news: Pick<LinkedIdentity, 'claims' | 'verifiedEmail'>) => {
+    note: async (store: Accounts, news: Pick<LinkedIdentity, 'claims' | 'verifiedEmail'>) => {
       return store.addLink(ADA.userId, { provider: 'other', subject: 'ada-of-other', ...news })
     }
   }

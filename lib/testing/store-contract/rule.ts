@@ -1,4 +1,5 @@
-import type { AuthStore } from '../../store/store.js'
+import type { Accounts } from '../../accounts/accounts.js'
+import type { AuthStore } from '../../accounts/auth-store.js'
 
 /** Two stores over the same data, empty at first, each with a connection of its own if possible. */
 export interface Stores {
@@ -8,5 +9,25 @@ export interface Stores {
   twin: AuthStore
 }
 
+/** The operations on the accounts of the stores, and the stores themselves. */
+export interface Opened {
+  store: Accounts
+  twin: Accounts
+  stores: Stores
+}
+
 /** Adds a test of the contract. Each `open()` makes stores without data, closed after the test. */
-export type Rule = (name: string, check: (open: () => Promise<Stores>) => Promise<void>) => void
+export type Rule = (name: string, check: (open: () => Promise<Opened>) => Promise<void>) => void
+
+/** A {@link Rule} about the operations on accounts alone, on stores that are open already. */
+export type AccountsRule = (name: string, check: (store: Accounts, twin: Accounts) => Promise<void>) => void
+
+/** Returns how tests about the operations on accounts are added. */
+export function onAccounts (rule: Rule): AccountsRule {
+  return (name, check) => {
+    rule(name, async open => {
+      const { store, twin } = await open()
+      await check(store, twin)
+    })
+  }
+}

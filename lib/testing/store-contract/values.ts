@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { IdentityClaims } from '../../claims.js'
-import type { NewUser } from '../../store/store.js'
+import { type NewUser, newAccount } from '../../accounts/identities.js'
 import { assertHas, isKept } from './assertions.js'
 import {
   ADA, BEFORE_NUL, INVALID_REQUEST, JSON_OF_EVERY_KIND, ODD_TEXTS, WAYS_TO_NOTE, WITH_NUL, identity, link, localUser,
@@ -10,6 +10,18 @@ import type { Rule } from './rule.js'
 
 /** Values: copied when they are passed and returned, and kept as they are. */
 export function valuesContract (rule: Rule): void {
+  rule('a change whose rule returns a new account creates it, and one that returns none does nothing', async open => {
+    const { store, twin, stores: { store: engine } } = await open()
+    const account = newAccount(ADA, Date.now())
+
+    assert.equal(await engine.change(ADA.link, {}, found => ({ result: found, account: null })), null)
+    assert.equal(await twin.findUser(ADA.link), null)
+    assert.equal(await engine.change(ADA.link, {}, found => ({ result: found, account })), null)
+
+    assertHas(await twin.findUser(ADA.link), { userId: ADA.userId, email: 'ada@example.com' })
+    assert.equal((await store.links(ADA.userId)).length, 1)
+  })
+
   rule('what is handed in can be changed afterwards and changes nothing', async open => {
     const { store } = await open()
     const user = { ...localUser('bob@example.com'), claims: { list: ['a', { deep: ['b'] }] } }
@@ -246,10 +258,10 @@ export function valuesContract (rule: Rule): void {
   )
 
   rule('a store can be closed twice', async open => {
-    const { store } = await open()
+    const { store, stores } = await open()
     await store.createUser(ADA)
 
-    await store.close()
-    await store.close()
+    await stores.store.close()
+    await stores.store.close()
   })
 }

@@ -1,1 +1,0 @@
-CREATE INDEX `svc_auth_users_blocked` ON `svc_auth_users` (`user_id`) WHERE json_extract(extras, '$.blocked') is not null;

@@ -1,0 +1,178 @@
+import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
+import type { UserExtras } from '../schema/extras.js'
+
+export type { UserExtras } from '../schema/extras.js'
+
+/** Keeps a user from signing in: see {@link User.blocked}. */
+export interface Block {
+  /** When the user was blocked. */
+  at: Date
+  /** When the block ends by itself; without it, it lasts until it is removed. */
+  until?: Date
+  /** A note of the application. */
+  reason?: string
+}
+
+/** A user account, as applications see it. */
+export interface User {
+  /** A UUID in lower case. */
+  userId: string
+  /**
+   * Canonical; set from a verified e-mail or a local registration, null otherwise. At most one user
+   * has it.
+   */
+  email: string | null
+  /**
+   * Whether the user has confirmed `email`, or a provider vouches for it: that of a link, as of the
+   * last sign-in with this link.
+   */
+  emailVerified: boolean
+  /**
+   * The name that the application set, else the one from the registration form or from the provider
+   * at the last sign-in.
+   */
+  name: string | null
+  /** The authorization claims. */
+  claims: AuthorizationClaims
+  /**
+   * Present until the user's first sign-in is complete: `onSignIn` admitted them, and the session
+   * is written.
+   */
+  isNew?: true
+  /** Counts the events that ended all sessions of the user. Absent counts as 0. */
+  generation?: number
+  /** Present while the application has blocked the user; it stays after `until` is over. */
+  blocked?: Block
+  /** When the user was created. Absent for users from before 0.2.0. */
+  createdAt?: Date
+}
+
+/** A sign-in method of an account: a subject at a provider. */
+export interface Link {
+  /** `local` or the name of an external provider. */
+  provider: string
+  /** The e-mail for `local`, else the provider's `sub`. */
+  subject: string
+  /** The user who signs in by this link: a UUID in lower case. */
+  userId: string
+  /** The identity claims as of the last sign-in. */
+  claims: IdentityClaims
+}
+
+/** A link of a known account. */
+export type AccountLink = Omit<Link, 'userId'>
+
+/** A local account, with the password hash that a login is checked against. */
+export interface Credential {
+  /** The user of the account. */
+  user: User
+  /** The user's link at `local`. */
+  link: Link
+  /** Argon2id PHC string. */
+  passwordHash: string
+}
+
+/** What a guard asks about a user. */
+export interface AccountStatus {
+  /** {@link User.generation}, 0 where that is absent. */
+  generation: number
+  /** Seconds since the epoch, 0 when never: tokens that were issued until then are refused. */
+  signedOutAt: number
+  /** {@link User.email} if {@link User.emailVerified}; null otherwise. */
+  verifiedEmail: string | null
+}
+
+/** All that a store keeps of a user: what the rules of an account read and change. */
+export interface Account {
+  /** A UUID in lower case. */
+  readonly userId: string
+  /** Canonical, and of this user alone; null without one. */
+  readonly email: string | null
+  /** The name for display; null without one. */
+  readonly name: string | null
+  /** The authorization claims: plain JSON data. */
+  readonly claims: AuthorizationClaims
+  /** The library's own notes about the user: plain JSON data, which a store keeps as it is. */
+  readonly extras: UserExtras
+  /** At most one at each provider, ordered by provider. A subject at a provider is of one user. */
+  readonly links: readonly AccountLink[]
+  /** Argon2id PHC string; null for a user without a password. */
+  readonly passwordHash: string | null
+}
+
+/** Returns the user of an account. */
+export function userOf ({ userId, email, name, claims, extras }: Omit<Account, 'links' | 'passwordHash'>): User {
+  const { generation, blocked, created_at: createdAt } = extras
+  return {
+    userId,
+    email,
+    emailVerified: extras.email_verified === true,
+    name,
+    claims,
+    ...(extras.is_new && { isNew: true }),
+    ...(generation !== undefined && { generation }),
+    ...(blocked !== undefined && { blocked: blockOf(blocked) }),
+    ...(createdAt !== undefined && { createdAt: new Date(createdAt) })
+  }
+}
+
+/** Returns what a guard asks about the user of an account. */
+export function statusOf ({ email, extras }: Pick<Account, 'email' | 'extras'>): AccountStatus {
+  const { generation = 0, signed_out_at: signedOutAt = 0, email_verified: isVerified } = extras
+  return { generation, signedOutAt, verifiedEmail: isVerified === true ? email : null }
+}
+
+/** Returns the links of an account, each with the id of the user. */
+export function linksOf ({ userId, links }: Pick<Account, 'userId' | 'links'>): Link[] {
+  return links.map(({ provider, subject, claims }) => ({ provider, subject, userId, claims }))
+}
+
+/** Returns the link of an account at a provider. */
+export function linkAt ({ links }: Pick<Account, 'links'>, provider: string): AccountLink | undefined {
+  return links.find(link => link.provider === provider)
+}
+
+/** Returns an account with a link, in place of the one that it has at this provider. */
+export function withLink (account: Account, { provider, subject, claims }: AccountLink): Account {
+  const links = [...account.links.filter(link => link.provider !== provider), { provider, subject, claims }]
+  return { ...account, links: links.sort((a, b) => a.provider < b.provider ? -1 : 1) }
+}
+
+/** Returns an account after all sessions of its user were ended. */
+export function withSessionsEnded (account: Account, now: number): Account {
+  const { generation = 0, signed_out_at: before = 0 } = account.extras
+  // Never earlier than before, so that a clock that was set back revives no token.
+  const signedOutAt = Math.max(before, Math.floor(now / 1000))
+  return { ...account, extras: { ...account.extras, generation: generation + 1, signed_out_at: signedOutAt } }
+}
+
+/** Whether all sessions of a user end when their account changes: the change is a revocation. */
+export function endsSessions (before: Account, after: Account | null): boolean {
+  return after === null || statusOf(after).generation > statusOf(before).generation
+}
+
+/**
+ * Whether a user is blocked at a time: a block whose `until` is over does not count any more.
+ *
+ * @param now in milliseconds since the epoch
+ */
+export function isBlocked ({ blocked }: Pick<User, 'blocked'>, now: number = Date.now()): boolean {
+  return blocked !== undefined && (blocked.until === undefined || blocked.until.getTime() > now)
+}
+
+function blockOf ({ at, until, reason }: NonNullable<UserExtras['blocked']>): Block {
+  return {
+    at: new Date(at),
+    ...(until !== undefined && { until: new Date(until) }),
+    ...(reason !== undefined && { reason })
+  }
+}
+
+/** Returns how a block is noted. */
+export function notedBlock ({ at, until, reason }: Block): NonNullable<UserExtras['blocked']> {
+  return {
+    at: at.getTime(),
+    ...(until !== undefined && { until: until.getTime() }),
+    ...(reason !== undefined && { reason })
+  }
+}

@@ -1,0 +1,266 @@
+import type { AuthorizationClaims } from '../claims.js'
+import { type AccountStatus, type Credential, type Link, type User, userOf } from './account.js'
+import type { AccountQuery, AuthStore, Rule, UserQuery, UsersQuery, Wanted } from './auth-store.js'
+import { answerOfStore } from './auth-store.js'
+import {
+  type UserChange, admitted, changed, deleted, deletedIfNew, granted, withdrawn
+} from './changes.js'
+import {
+  type MailTokenClaims, type NewPassword, type PasswordReset, rehashed, released, reset, verified, withNewEmail,
+  withNewPassword
+} from './credentials.js'
+import { assertCanonical } from './emails.js'
+import { type LinkedIdentity, type NewUser, linked, newAccount, refreshed, unlinked } from './identities.js'
+
+/**
+ * The operations on the accounts of a store: each asks one rule. `app.auth` is for applications;
+ * this class also takes what they need to import users, such as password hashes.
+ *
+ * Each operation is atomic, also between processes, and its changes are durable when it resolves.
+ * User ids are UUIDs in lower case, e-mails canonical and claims plain JSON data. Every method
+ * rejects with AuthError `unavailable` when the store cannot be reached.
+ *
+ * @example
+ * ```ts
+ * const accounts = new Accounts(new SqlAuthStore())
+ * const link = { provider: 'local', subject: email, claims: { sub: userId, email } }
+ * await accounts.createUser({
+ *   userId, email, emailVerified: true, name: null, claims: {}, link, passwordHash
+ * })
+ * ```
+ */
+export class Accounts {
+  readonly #store: AuthStore
+
+  /** Uses a store; the caller closes it. */
+  constructor (store: AuthStore) {
+    this.#store = store
+  }
+
+  /** Looks up a user: see {@link AuthStore.findUser}. */
+  findUser (query: UserQuery): Promise<User | null> {
+    return answerOfStore(() => this.#store.findUser(query))
+  }
+
+  /** Returns the links of a user: see {@link AuthStore.links}. */
+  links (userId: string): Promise<Link[]> {
+    return answerOfStore(() => this.#store.links(userId))
+  }
+
+  /** Looks up a local account: see {@link AuthStore.findCredential}. */
+  findCredential (email: string): Promise<Credential | null> {
+    return answerOfStore(() => this.#store.findCredential(email))
+  }
+
+  /** Returns what a guard asks about a user: see {@link AuthStore.status}. */
+  status (userId: string): Promise<AccountStatus | null> {
+    return answerOfStore(() => this.#store.status(userId))
+  }
+
+  /** Returns users, ordered by id: see {@link AuthStore.users}. */
+  users (query: UsersQuery): Promise<User[]> {
+    return answerOfStore(() => this.#store.users(query))
+  }
+
+  /**
+   * Creates a user with a first link and, for a local account, a password.
+   *
+   * @param user with an id that no other user has
+   * @returns the user, or null when another one has this e-mail or this link; then nothing was
+   *   written
+   * @throws AuthError `invalid_email` when the e-mail is not canonical, `invalid_request` for a
+   *   local account without a password, or whose subject is not the e-mail
+   */
+  async createUser (user: NewUser): Promise<User | null> {
+    const account = newAccount(user, Date.now())
+    return await answerOfStore(() => this.#store.insert(account)) ? userOf(account) : null
+  }
+
+  /**
+   * Notes a sign-in: the identity claims of the link, the user's name, and their verified e-mail
+   * unless another user has it. A verified e-mail that differs from the user's is taken only when
+   * the claim `email` of this link has changed, and the present e-mail is verified and was not
+   * confirmed by the user: with two links that have different e-mails, the user's does not depend
+   * on which link was used last. The link at `local` moves with the e-mail.
+   *
+   * The link vouches for the user's e-mail as long as it is the verified one that the provider
+   * reports. When no link vouches for it any more and the user has not confirmed it,
+   * `emailVerified` becomes false: the address may have another owner by now, who must not join the
+   * user.
+   *
+   * @returns the user, or null when no user has this link
+   */
+  async refreshIdentity (identity: LinkedIdentity): Promise<User | null> {
+    const { provider, subject, verifiedEmail } = identity
+    return this.#change({ provider, subject }, refreshed(identity), { email: verifiedEmail })
+  }
+
+  /**
+   * Adds a link to a user who has none at this provider yet, and notes the user's name, and their
+   * verified e-mail unless another user has it; one that differs from the user's e-mail is not
+   * taken.
+   *
+   * @param generation the {@link User.generation} that the user must still have, 0 where it was
+   *   absent; default any. A link must not outlive the session that asked for it.
+   * @returns the user, or null when the user is gone, has another generation or another subject at
+   *   this provider, or when a user has the link already; then nothing was written
+   * @throws AuthError `invalid_email` when the verified e-mail is not canonical, `invalid_request`
+   *   for a link at `local`
+   */
+  async addLink (userId: string, identity: LinkedIdentity, generation?: number): Promise<User | null> {
+    const { provider, subject, verifiedEmail } = identity
+    const wanted = { email: verifiedEmail, link: { provider, subject } }
+    return this.#change({ userId }, linked(identity, generation), wanted)
+  }
+
+  /**
+   * Removes a link from a user, the one at `local` with the password, and ends all sessions of the
+   * user. A link that the user does not have is passed over. The link no longer vouches for the
+   * user's e-mail.
+   *
+   * @returns the links that are left, ordered by provider
+   * @throws AuthError `unknown_user`, `last_link` when no link would be left
+   */
+  async removeLink (userId: string, provider: string): Promise<Link[]> {
+    return this.#change({ userId }, unlinked(provider, Date.now()))
+  }
+
+  /**
+   * Deletes a user with their links and their password.
+   *
+   * @param generation the {@link User.generation} that the user must still have, 0 where it was
+   *   absent; default any. A session that has ended meanwhile must not delete the user.
+   * @returns false when a generation is given and the user has another one, or is gone; then
+   *   nothing was written
+   * @throws AuthError `unknown_user`, `user_in_use` when a table of the application refers to the
+   *   user and forbids the deletion
+   */
+  async deleteUser (userId: string, generation?: number): Promise<boolean> {
+    return this.#change({ userId }, deleted(generation))
+  }
+
+  /**
+   * Admits a new user: from now on they are an ordinary user.
+   *
+   * @returns whether this call did; false for a user who was not new, or is gone
+   */
+  async admitUser (userId: string): Promise<boolean> {
+    return this.#change({ userId }, admitted)
+  }
+
+  /**
+   * Deletes a user with their links and their password if they are still new; leaves an admitted
+   * user alone.
+   *
+   * @throws AuthError `user_in_use`
+   */
+  async deleteNewUser (userId: string): Promise<void> {
+    await this.#change({ userId }, deletedIfNew)
+  }
+
+  /**
+   * Merges authorization claims into the user's, shallowly.
+   *
+   * @returns all the user's authorization claims
+   * @throws AuthError `unknown_user`
+   */
+  async grant (userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> {
+    return this.#change({ userId }, granted(claims))
+  }
+
+  /**
+   * Removes authorization claims by name.
+   *
+   * @returns the authorization claims that are left
+   * @throws AuthError `unknown_user`
+   */
+  async withdraw (userId: string, names: readonly string[]): Promise<AuthorizationClaims> {
+    return this.#change({ userId }, withdrawn(names))
+  }
+
+  /**
+   * Changes a user. A name that was set here stays: no sign-in changes it any more.
+   *
+   * @returns the user as they are now
+   * @throws AuthError `unknown_user`
+   */
+  async changeUser (userId: string, change: UserChange): Promise<User> {
+    return this.#change({ userId }, changed(change, Date.now()))
+  }
+
+  /**
+   * Replaces the password of a user, or sets the first one and adds the link at `local`, whose
+   * subject is the user's e-mail. Ends all sessions of the user.
+   *
+   * @returns the user as they are now; null when the user has no e-mail, or when `current` or
+   *   `generation` is given and is not what they have now: then nothing was written
+   * @throws AuthError `unknown_user`
+   */
+  async setPassword (userId: string, password: NewPassword): Promise<User | null> {
+    return this.#change({ userId }, withNewPassword(password, Date.now()))
+  }
+
+  /**
+   * Replaces a password hash if it is still `current`; a password changed meanwhile is left alone.
+   */
+  async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
+    await this.#change({ userId }, rehashed(current, next))
+  }
+
+  /**
+   * Notes that the user has confirmed their e-mail, also as `email_verified: true` in the claims of
+   * the link at `local`. Ends no session. An e-mail that the user has confirmed stays verified
+   * whatever links are used, added and removed, and no sign-in changes it.
+   *
+   * @returns `unchanged` when the user had confirmed it before; null when the token is not good any
+   *   more
+   */
+  async verifyEmail (token: MailTokenClaims): Promise<'verified' | 'unchanged' | null> {
+    return this.#change({ userId: token.userId }, verified(token))
+  }
+
+  /**
+   * Replaces the password of a user, or sets the first one. Notes that the user has confirmed the
+   * address, as {@link verifyEmail} does, and ends all their sessions. When the address was not
+   * verified before, all other links are removed: another person may have made them.
+   *
+   * @param passwordHash Argon2id PHC string
+   * @returns null when the token is not good any more, or the user is blocked: then nothing was
+   *   written
+   */
+  async resetPassword (token: MailTokenClaims, passwordHash: string): Promise<PasswordReset | null> {
+    return this.#change({ userId: token.userId }, reset(token, passwordHash, Date.now()))
+  }
+
+  /**
+   * Changes the e-mail of a user to one that they have confirmed: that of the user and, in its
+   * subject and its claims, that of the link at `local`. Ends all their sessions.
+   *
+   * @param token about the present address
+   * @param to the new address in its canonical form
+   * @returns the user as they are now; null when the token is not good any more
+   * @throws AuthError `exists` when another user has the new address, `invalid_email` when it is
+   *   not canonical; then nothing was written
+   */
+  async changeEmail (token: MailTokenClaims, to: string): Promise<User | null> {
+    assertCanonical(to)
+    return this.#change({ userId: token.userId }, withNewEmail(token, to, Date.now()), { email: to })
+  }
+
+  /**
+   * Takes an address that is not verified from a user who is not its owner: the link at `local` is
+   * removed, with the password, and the user has no e-mail; all their sessions end. A user with no
+   * other link is deleted.
+   *
+   * @returns null when the token is not good any more or the address is verified
+   * @throws AuthError `user_in_use` when a table of the application refers to the user and forbids
+   *   the deletion
+   */
+  async releaseEmail (token: MailTokenClaims): Promise<'deleted' | 'freed' | null> {
+    return this.#change({ userId: token.userId }, released(token, Date.now()))
+  }
+
+  #change<T> (find: AccountQuery, rule: Rule<T>, wanted: Wanted = {}): Promise<T> {
+    return answerOfStore(() => this.#store.change(find, wanted, rule))
+  }
+}

@@ -1,0 +1,169 @@
+import { AuthError } from '../errors.js'
+import type { Account, AccountStatus, Credential, Link, User } from './account.js'
+
+/** How a user is looked up: by id, by e-mail, or by a link. */
+export type UserQuery = {
+  /** A UUID in lower case. */
+  userId: string
+} | {
+  /** The e-mail of the user, not the one in the claims of a link. */
+  email: string
+} | {
+  /** `local` or the name of an external provider. */
+  provider: string
+  /** The e-mail for `local`, else the provider's `sub`. */
+  subject: string
+}
+
+/** Which users {@link AuthStore.users} returns. */
+export interface UsersQuery {
+  /** The id of the last user before; null for the first users. */
+  after: string | null
+  /** At most so many users. */
+  limit: number
+  /** How the canonical e-mail begins; null for any user, with an e-mail or without one. */
+  email: string | null
+  /** Whether the users are blocked now: see {@link isBlocked}; null for any. */
+  blocked: boolean | null
+}
+
+/** A subject at a provider. */
+export interface Subject {
+  /** `local` or the name of an external provider. */
+  provider: string
+  /** The e-mail for `local`, else the provider's `sub`. */
+  subject: string
+}
+
+/** Which account a rule is asked about: that of a user, or that of a link for a sign-in. */
+export type AccountQuery = {
+  /** A UUID in lower case. */
+  userId: string
+} | Subject
+
+/** What a rule may give to an account, so that it must know who has it. */
+export interface Wanted {
+  /** A canonical e-mail; null for none. */
+  email?: string | null
+  /** A link; null for none. */
+  link?: Subject | null
+}
+
+/** Who has what is wanted; null where no user has it. */
+export interface Owners {
+  /** The account with the wanted e-mail. */
+  ofEmail: Account | null
+  /** The account with the wanted link. */
+  ofLink: Account | null
+}
+
+/** What a rule decides. */
+export interface Decision<T> {
+  /** What the caller is told. */
+  result: T
+  /**
+   * The account as it is from now on: the one that was found, one of the owners, or a new one. Null
+   * deletes the one that was found; absent, nothing is written.
+   */
+  account?: Account | null
+}
+
+/**
+ * A rule of an account: decides by what it is given alone, has no effects, and may be asked several
+ * times. What it throws reaches the caller, and nothing is written.
+ *
+ * @param account the one that was asked for; null when there is none
+ */
+export type Rule<T> = (account: Account | null, owners: Owners) => Decision<T>
+
+/**
+ * Keeps accounts. It has no rules: {@link Accounts} has them, and {@link AuthStore.change} asks
+ * them. Each method is atomic, also between processes, and its changes are durable
+ * when it resolves.
+ *
+ * User ids are UUIDs in lower case, e-mails canonical and claims plain JSON data: the caller has
+ * checked them. Every method rejects with AuthError `unavailable` when the store cannot be reached.
+ */
+export interface AuthStore {
+  /**
+   * Looks up a user; an e-mail is given in its canonical form.
+   *
+   * @returns null for an unknown user
+   */
+  findUser (query: UserQuery): Promise<User | null>
+
+  /**
+   * Returns a user's links, ordered by provider: at most one at each. Empty for an unknown user.
+   */
+  links (userId: string): Promise<Link[]>
+
+  /**
+   * Looks up the local account with an e-mail in its canonical form: user, link and password hash
+   * in one query.
+   *
+   * @returns null for an unknown account
+   */
+  findCredential (email: string): Promise<Credential | null>
+
+  /**
+   * Returns what each guarded request asks about a user.
+   *
+   * @returns null for an unknown user
+   */
+  status (userId: string): Promise<AccountStatus | null>
+
+  /** Returns users, ordered by id. */
+  users (query: UsersQuery): Promise<User[]>
+
+  /**
+   * Adds an account.
+   *
+   * @returns false when its id, its e-mail or one of its links is taken; then nothing was written
+   */
+  insert (account: Account): Promise<boolean>
+
+  /**
+   * Asks a rule about an account and writes what it decides, in one step: what the rule was given
+   * is still so when its decision is written, otherwise it is asked again. All of the account is
+   * written or nothing. A store that shares revocations records one in the same step when the
+   * account is deleted or its `generation` is raised.
+   *
+   * @param wanted what the rule may give to an account
+   * @returns the `result` of the rule
+   * @throws AuthError `user_in_use` when a table of the application refers to the user and forbids
+   *   the deletion
+   */
+  change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T>
+
+  /** Releases what the store opened itself. Called when the application closes. */
+  close (): Promise<void>
+}
+
+/** Each method of {@link AuthStore} by its name: one that is missing here does not compile. */
+const METHODS: { readonly [Name in keyof AuthStore]: Name } = {
+  findUser: 'findUser',
+  links: 'links',
+  findCredential: 'findCredential',
+  status: 'status',
+  users: 'users',
+  insert: 'insert',
+  change: 'change',
+  close: 'close'
+}
+
+/** The names of the methods of {@link AuthStore}. */
+export const STORE_METHODS: ReadonlyArray<keyof AuthStore> = Object.values(METHODS)
+
+/**
+ * Asks a store. A store of the application may reject with whatever its driver throws: that is the
+ * cause of the error, for the log.
+ *
+ * @throws AuthError `unavailable`
+ */
+export async function answerOfStore<T> (ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (error) {
+    throw error instanceof AuthError ? error : new AuthError('unavailable', { cause: error })
+  }
+}

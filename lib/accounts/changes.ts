@@ -1,0 +1,85 @@
+import { type AuthorizationClaims, isStorable } from '../claims.js'
+import { AuthError } from '../errors.js'
+import { type Account, type Block, type User, notedBlock, userOf, withSessionsEnded } from './account.js'
+import type { Rule } from './auth-store.js'
+import { OWN_PROVIDERS } from './emails.js'
+import { isAtGeneration, known } from './identities.js'
+
+/** What {@link Accounts.changeUser} changes; what is absent stays as it is. */
+export interface UserChange {
+  /** The name, also in the claims of the links at `local` and `application`; null removes it. */
+  name?: string | null
+  /** Blocks the user; null removes the block. */
+  blocked?: Block | null
+  /** Ends all sessions of the user: one more `generation`, and `signedOutAt` is now. */
+  endSessions?: true
+}
+
+/** Merges authorization claims into those of a user: see {@link Accounts.grant}. */
+export function granted (claims: AuthorizationClaims): Rule<AuthorizationClaims> {
+  return found => {
+    const account = known(found)
+    const all = { ...account.claims, ...claims }
+    return { result: all, account: { ...account, claims: all } }
+  }
+}
+
+/** Removes authorization claims by name: see {@link Accounts.withdraw}. */
+export function withdrawn (names: readonly string[]): Rule<AuthorizationClaims> {
+  return found => {
+    const account = known(found)
+    if (!names.every(isStorable)) {
+      throw new AuthError('invalid_request', {
+        message: 'The name of a claim holds a NUL character or half a surrogate pair, which no claim has.'
+      })
+    }
+    const left = Object.fromEntries(Object.entries(account.claims).filter(([name]) => !names.includes(name)))
+    return { result: left, account: { ...account, claims: left } }
+  }
+}
+
+/** Changes a user: see {@link Accounts.changeUser}. */
+export function changed ({ name, blocked, endSessions }: UserChange, now: number): Rule<User> {
+  return found => {
+    let account = known(found)
+    if (name !== undefined) account = withName(account, name)
+    if (blocked !== undefined) account = withBlock(account, blocked)
+    if (endSessions) account = withSessionsEnded(account, now)
+    return { result: userOf(account), account }
+  }
+}
+
+/** Admits a new user: see {@link Accounts.admitUser}. */
+export const admitted: Rule<boolean> = account => {
+  if (account?.extras.is_new === undefined) return { result: false }
+  const { is_new: _, ...extras } = account.extras
+  return { result: true, account: { ...account, extras } }
+}
+
+/** Deletes a user: see {@link Accounts.deleteUser}. */
+export function deleted (generation: number | undefined): Rule<boolean> {
+  return account => {
+    const isDue = generation === undefined || (account !== null && isAtGeneration(account, generation))
+    if (isDue) known(account)
+    return { result: isDue, ...(isDue && { account: null }) }
+  }
+}
+
+/** Deletes a user who was not admitted: see {@link Accounts.deleteNewUser}. */
+export const deletedIfNew: Rule<void> = account => {
+  return { result: undefined, ...(account?.extras.is_new && { account: null }) }
+}
+
+function withName (account: Account, name: string | null): Account {
+  const links = account.links.map(link => {
+    if (!OWN_PROVIDERS.includes(link.provider)) return link
+    const { name: _, ...claims } = link.claims
+    return { ...link, claims: { ...claims, ...(name !== null && { name }) } }
+  })
+  return { ...account, name, links, extras: { ...account.extras, name_set: true } }
+}
+
+function withBlock (account: Account, block: Block | null): Account {
+  const { blocked: _, ...extras } = account.extras
+  return { ...account, extras: { ...extras, ...(block !== null && { blocked: notedBlock(block) }) } }
+}

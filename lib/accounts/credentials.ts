@@ -1,0 +1,122 @@
+import { AuthError } from '../errors.js'
+import { type Account, type User, isBlocked, linkAt, userOf, withLink, withSessionsEnded } from './account.js'
+import type { Rule } from './auth-store.js'
+import { isConfirmed, withConfirmedEmail, withEmail, withoutEmail } from './emails.js'
+import { isAtGeneration, known } from './identities.js'
+
+/** A password that {@link Accounts.setPassword} sets. */
+export interface NewPassword {
+  /** Argon2id PHC string. */
+  passwordHash: string
+  /**
+   * The hash that the new one replaces; null for a user who must have no password yet. When it is
+   * absent, the password of the user is replaced or the first one is set.
+   */
+  current?: string | null
+  /**
+   * The {@link User.generation} that the user must still have, 0 where it was absent; default any.
+   * A session that has ended meanwhile must not change the password.
+   */
+  generation?: number
+}
+
+/**
+ * What the token of a mail says: its bearer reads the mailbox. It is good as long as the user has
+ * this address and no event has ended all their sessions since.
+ */
+export interface MailTokenClaims {
+  /** A UUID in lower case. */
+  userId: string
+  /** The address in its canonical form, as it was when the mail was sent. */
+  email: string
+  /** {@link User.generation} when the mail was sent, 0 where it was absent. */
+  generation: number
+}
+
+/** What {@link Accounts.resetPassword} did. */
+export interface PasswordReset {
+  /** The user as they are now. */
+  user: User
+  /** Whether the address was verified before. */
+  wasVerified: boolean
+  /** The providers of the links that were removed, in order. */
+  removed: string[]
+}
+
+/** Replaces a password or sets the first one: see {@link Accounts.setPassword}. */
+export function withNewPassword (
+  { passwordHash, current, generation }: NewPassword,
+  now: number
+): Rule<User | null> {
+  return found => {
+    if (found === null && generation !== undefined) return { result: null }
+    const account = known(found)
+    const isCurrent = current === undefined || current === account.passwordHash
+    if (account.email === null || !isCurrent || !isAtGeneration(account, generation)) return { result: null }
+    const changed = withSessionsEnded(withPassword(account, account.email, passwordHash), now)
+    return { result: userOf(changed), account: changed }
+  }
+}
+
+/** Replaces a hash of the same password: see {@link Accounts.replacePasswordHash}. */
+export function rehashed (current: string, next: string): Rule<void> {
+  return account => {
+    if (account?.passwordHash !== current) return { result: undefined }
+    return { result: undefined, account: { ...account, passwordHash: next } }
+  }
+}
+
+/** Notes that the user has confirmed their e-mail: see {@link Accounts.verifyEmail}. */
+export function verified (token: MailTokenClaims): Rule<'verified' | 'unchanged' | null> {
+  return account => {
+    if (account === null || !isGood(token, account)) return { result: null }
+    return isConfirmed(account) ? { result: 'unchanged' } : { result: 'verified', account: withConfirmedEmail(account) }
+  }
+}
+
+/** Sets the password of the owner of a mailbox: see {@link Accounts.resetPassword}. */
+export function reset (token: MailTokenClaims, passwordHash: string, now: number): Rule<PasswordReset | null> {
+  return account => {
+    if (account === null || !isGood(token, account) || isBlocked(userOf(account), now)) return { result: null }
+    const wasVerified = userOf(account).emailVerified
+    const links = account.links.filter(({ provider }) => wasVerified || provider === 'local')
+    const removed = account.links.filter(link => !links.includes(link)).map(({ provider }) => provider)
+    const confirmed = withConfirmedEmail(withPassword({ ...account, links }, token.email, passwordHash))
+    const changed = withSessionsEnded(confirmed, now)
+    return { result: { user: userOf(changed), wasVerified, removed }, account: changed }
+  }
+}
+
+/** Changes the e-mail to one that the user has confirmed: see {@link Accounts.changeEmail}. */
+export function withNewEmail (token: MailTokenClaims, to: string, now: number): Rule<User | null> {
+  return (account, { ofEmail }) => {
+    if (account === null || !isGood(token, account)) return { result: null }
+    if (ofEmail !== null && ofEmail.userId !== account.userId) throw new AuthError('exists')
+    const changed = withSessionsEnded(withConfirmedEmail(withEmail(account, to)), now)
+    return { result: userOf(changed), account: changed }
+  }
+}
+
+/** Takes an address from a user who is not its owner: see {@link Accounts.releaseEmail}. */
+export function released (token: MailTokenClaims, now: number): Rule<'deleted' | 'freed' | null> {
+  return account => {
+    if (account === null || !isGood(token, account) || userOf(account).emailVerified) return { result: null }
+    const freed = withoutEmail(account)
+    if (freed.links.length === 0) return { result: 'deleted', account: null }
+    return { result: 'freed', account: withSessionsEnded(freed, now) }
+  }
+}
+
+/** Whether a mail token is still good: see {@link MailTokenClaims}. */
+export function isGood ({ email, generation }: MailTokenClaims, account: Pick<Account, 'email' | 'extras'>): boolean {
+  return account.email === email && isAtGeneration(account, generation)
+}
+
+/** Returns an account with a password at its e-mail. */
+function withPassword (account: Account, email: string, passwordHash: string): Account {
+  if (linkAt(account, 'local') !== undefined) return { ...account, passwordHash }
+  const { userId, name } = account
+  const isVerified = isConfirmed(account)
+  const claims = { sub: userId, email, ...(isVerified && { email_verified: true }), ...(name !== null && { name }) }
+  return withLink({ ...account, passwordHash }, { provider: 'local', subject: email, claims })
+}

@@ -1,0 +1,79 @@
+import { canonicalEmail } from '../email.js'
+import { AuthError } from '../errors.js'
+import { type Account, linkAt, withLink } from './account.js'
+
+/** The providers whose links say what the application knows: a name that it sets is theirs too. */
+export const OWN_PROVIDERS: readonly string[] = ['local', 'application']
+
+/**
+ * Stands among the providers that vouch for an e-mail when the user has confirmed it. A provider
+ * cannot have this name.
+ */
+export const CONFIRMED = '@user'
+
+/**
+ * Refuses an e-mail that no sign-in would find.
+ *
+ * @throws AuthError `invalid_email`
+ */
+export function assertCanonical (email: string): void {
+  if (canonicalEmail(email) === email) return
+  throw new AuthError('invalid_email', {
+    message: 'The store takes e-mails in the form that canonicalEmail returns; pass the e-mail through it.'
+  })
+}
+
+/** Whether the user has confirmed their e-mail. */
+export function isConfirmed ({ extras }: Pick<Account, 'extras'>): boolean {
+  return extras.email_verified_by?.includes(CONFIRMED) === true
+}
+
+/**
+ * Returns an account after one of its links was used, added or removed, or after the user has
+ * confirmed the e-mail. When no provider vouches for it any more, the e-mail is no longer verified:
+ * the provider may have given the address to another person.
+ *
+ * Version 0.1.0 noted that an e-mail is verified but not by which provider. Such an e-mail stays
+ * verified until a link is used, added or removed; then it is verified if that link vouches for it.
+ *
+ * @param provider that of the link; {@link CONFIRMED} when the user confirms the e-mail
+ * @param vouches whether it vouches for the e-mail that the account has now
+ */
+export function withVouching (account: Account, provider: string, vouches: boolean): Account {
+  const before = account.extras.email_verified_by ?? []
+  if (!vouches) return withVouchers(account, before.filter(voucher => voucher !== provider))
+  return withVouchers(account, before.includes(provider) ? before : [...before, provider])
+}
+
+/**
+ * Returns an account with another e-mail, for which nothing vouches yet: other providers vouched
+ * for the one before. The link at `local` moves with it: its subject is the e-mail of the user,
+ * always.
+ */
+export function withEmail (account: Account, email: string): Account {
+  if (email === account.email) return account
+  const moved = withVouchers({ ...account, email }, [])
+  const local = linkAt(account, 'local')
+  if (local === undefined) return moved
+  const { email_verified: _, ...claims } = local.claims
+  return withLink(moved, { provider: 'local', subject: email, claims: { ...claims, email } })
+}
+
+/** Returns an account without an e-mail, and so without a password. */
+export function withoutEmail (account: Account): Account {
+  const links = account.links.filter(({ provider }) => provider !== 'local')
+  return withVouchers({ ...account, email: null, links, passwordHash: null }, [])
+}
+
+/** Returns an account whose e-mail the user has confirmed, as the link at `local` says too. */
+export function withConfirmedEmail (account: Account): Account {
+  const confirmed = withVouching(account, CONFIRMED, true)
+  const local = linkAt(account, 'local')
+  if (local === undefined || account.email === null) return confirmed
+  return withLink(confirmed, { ...local, claims: { ...local.claims, email: account.email, email_verified: true } })
+}
+
+function withVouchers (account: Account, vouchers: string[]): Account {
+  const extras = { ...account.extras, email_verified: vouchers.length > 0, email_verified_by: vouchers }
+  return { ...account, extras }
+}

@@ -1,0 +1,155 @@
+import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
+import { AuthError } from '../errors.js'
+import {
+  type Account, type AccountLink, type Link, type User, linkAt, linksOf, userOf, withLink, withSessionsEnded
+} from './account.js'
+import type { Rule } from './auth-store.js'
+import {
+  CONFIRMED, OWN_PROVIDERS, assertCanonical, isConfirmed, withEmail, withVouching
+} from './emails.js'
+
+/** What a sign-in reports about a subject at a provider. */
+export interface LinkedIdentity {
+  /** The name of an external provider. */
+  provider: string
+  /** The provider's identifier of the user, 1 to 255 characters. */
+  subject: string
+  /** The identity claims; they replace those of the link. */
+  claims: IdentityClaims
+  /** The e-mail in its canonical form if the provider verified it; null otherwise. */
+  verifiedEmail: string | null
+}
+
+/** A user to create, with their first link. */
+export interface NewUser {
+  /** A UUID in lower case, made by the caller. */
+  userId: string
+  /** Canonical; null for an identity without a verified one. */
+  email: string | null
+  /**
+   * Whether the provider of the link vouches for `email`; for a link at `local` or `application`,
+   * whether the user has confirmed it.
+   */
+  emailVerified: boolean
+  /** The user's name if it is known. */
+  name: string | null
+  /** The first authorization claims. */
+  claims: AuthorizationClaims
+  /** Set for a user who must be admitted: see {@link Accounts.admitUser}. */
+  isNew?: true
+  /** The user's first link. */
+  link: AccountLink
+  /** Argon2id PHC string, for a user with a password. */
+  passwordHash?: string
+}
+
+/**
+ * Returns the account of a new user.
+ *
+ * @throws AuthError `invalid_email` when the e-mail is not canonical, `invalid_request` for a local
+ *   account without a password
+ */
+export function newAccount (newUser: NewUser, now: number): Account {
+  assertCanSignIn(newUser)
+  const { userId, email, name, claims, link, passwordHash = null } = newUser
+  const voucher = OWN_PROVIDERS.includes(link.provider) ? CONFIRMED : link.provider
+  const extras = { created_at: now, ...(newUser.isNew && { is_new: true as const }) }
+  const account = withLink({ userId, email, name, claims, extras, links: [], passwordHash }, link)
+  return withVouching(account, voucher, newUser.emailVerified)
+}
+
+/** Notes a sign-in: see {@link Accounts.refreshIdentity}. */
+export function refreshed (identity: LinkedIdentity): Rule<User | null> {
+  return (account, { ofEmail }) => {
+    const earlier = account && linkAt(account, identity.provider)
+    if (account === null || earlier === undefined || earlier === null) return { result: null }
+    const hasChanged = earlier.claims.email !== identity.claims.email
+    const noted = withIdentity(account, identity, { hasChanged, owner: ofEmail })
+    return { result: userOf(noted), account: noted }
+  }
+}
+
+/** Adds a link: see {@link Accounts.addLink}. */
+export function linked (identity: LinkedIdentity, generation: number | undefined): Rule<User | null> {
+  return (account, { ofEmail, ofLink }) => {
+    assertCanSignIn({ email: identity.verifiedEmail, link: identity })
+    const isTaken = ofLink !== null || account === null || linkAt(account, identity.provider) !== undefined
+    if (isTaken || !isAtGeneration(account, generation)) return { result: null }
+    const noted = withIdentity(account, identity, { hasChanged: false, owner: ofEmail })
+    return { result: userOf(noted), account: noted }
+  }
+}
+
+/** Removes a link: see {@link Accounts.removeLink}. */
+export function unlinked (provider: string, now: number): Rule<Link[]> {
+  return found => {
+    const account = known(found)
+    const links = account.links.filter(link => link.provider !== provider)
+    if (links.length === 0) throw new AuthError('last_link')
+    if (links.length === account.links.length) return { result: linksOf(account) }
+    const passwordHash = provider === 'local' ? null : account.passwordHash
+    const left = withSessionsEnded(withVouching({ ...account, links, passwordHash }, provider, false), now)
+    return { result: linksOf(left), account: left }
+  }
+}
+
+/**
+ * Returns the account that a rule was asked about.
+ *
+ * @throws AuthError `unknown_user`
+ */
+export function known (account: Account | null): Account {
+  if (account === null) throw new AuthError('unknown_user')
+  return account
+}
+
+/** Whether a user has the generation that is expected of them; undefined for any. */
+export function isAtGeneration ({ extras }: Pick<Account, 'extras'>, expected: number | undefined): boolean {
+  return expected === undefined || expected === (extras.generation ?? 0)
+}
+
+interface EmailReport {
+  /** Whether the claim `email` of the link was another one before. */
+  hasChanged: boolean
+  /** The account with the verified e-mail; null when no user has it. */
+  owner: Account | null
+}
+
+/**
+ * Returns an account with what a provider reports of its user. An e-mail that has changed at the
+ * provider replaces only an address that is verified and that the user did not confirm. Otherwise
+ * an attacker who registered the address of another person could leave it, and keep the password.
+ */
+function withIdentity (
+  account: Account,
+  { provider, subject, claims, verifiedEmail }: LinkedIdentity,
+  { hasChanged, owner }: EmailReport
+): Account {
+  const { email, name, extras } = account
+  const named = { ...account, name: extras.name_set ? name : claims.name ?? name }
+  const noted = withLink(named, { provider, subject, claims })
+  const mayReplace = hasChanged && extras.email_verified === true && !isConfirmed(account)
+  const isDue = email === null || email === verifiedEmail || mayReplace
+  const vouches = verifiedEmail !== null && isDue && (owner === null || owner.userId === account.userId)
+  return withVouching(vouches ? withEmail(noted, verifiedEmail) : noted, provider, vouches)
+}
+
+/**
+ * Refuses a user or a link that could never be used to sign in.
+ *
+ * @throws AuthError `invalid_email`, `invalid_request`
+ */
+function assertCanSignIn ({ email, link, passwordHash }: Pick<NewUser, 'email' | 'link' | 'passwordHash'>): void {
+  if (email !== null) assertCanonical(email)
+  if (link.provider !== 'local') return
+  if (passwordHash === undefined) {
+    throw new AuthError('invalid_request', {
+      message: 'A link at "local" needs a password: make the user by createUser with a passwordHash.'
+    })
+  }
+  assertCanonical(link.subject)
+  if (link.subject === email) return
+  throw new AuthError('invalid_request', {
+    message: 'The subject of a link at "local" must be the e-mail of the user.'
+  })
+}

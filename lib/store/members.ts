@@ -1,0 +1,75 @@
+import { randomBytes } from 'node:crypto'
+import type { AuthStore } from '../accounts/auth-store.js'
+import { Sweeper } from '../base/sweeper.js'
+import type { AttemptCounter } from './attempts.js'
+import type { OneTimeEntries } from './one-time-entries.js'
+import type { Revocations } from './revocations.js'
+import type { StoredSessions } from './sessions.js'
+
+/** What an {@link AuthStore} may keep besides accounts: null or absent where it does not. */
+export interface StoreMembers {
+  /** Sessions beside the users, in place of a session store. It needs `entries`. */
+  readonly sessions: StoredSessions | null
+  /** What may be used once. */
+  readonly entries: OneTimeEntries | null
+  /** The counts of attempts, which processes share. */
+  readonly attempts: AttemptCounter | null
+  /** Revocations, by which `revoke` reaches every process. */
+  readonly revocations: Revocations | null
+}
+
+/** Sessions beside the users, and what they own. */
+export interface SessionRows {
+  readonly sessions: StoredSessions
+  readonly entries: OneTimeEntries
+}
+
+/** The methods of each member. */
+export const MEMBER_METHODS = {
+  sessions: ['find', 'insert', 'update', 'end', 'ofUser'],
+  entries: ['put', 'take', 'attempt', 'has'],
+  attempts: ['count'],
+  revocations: ['record', 'follow']
+} as const satisfies { [Name in keyof StoreMembers]: ReadonlyArray<keyof NonNullable<StoreMembers[Name]>> }
+
+/** Returns what a store keeps besides accounts. */
+export function membersOf (store: AuthStore & Partial<StoreMembers>): StoreMembers {
+  const { sessions = null, entries = null, attempts = null, revocations = null } = store
+  return { sessions, entries, attempts, revocations }
+}
+
+/**
+ * Sweeps the rows of a table a page at a time, in the order of their hashes. It begins at a random
+ * one: a process that does not run for long would never come to the last rows otherwise.
+ *
+ * @param sweepPage sweeps the page after a hash; returns its last hash, null when no row follows
+ */
+export function inPages (
+  sweepPage: (after: string, now: number) => Promise<string | null>
+): (now: number) => Promise<void> {
+  let after = randomBytes(24).toString('base64url')
+  return async now => {
+    after = await sweepPage(after, now) ?? await sweepPage('', now) ?? ''
+  }
+}
+
+/** Lets sessions and entries be swept in the background while some are written. */
+export function withSweeps ({ sessions, entries }: SessionRows, sweep: (now: number) => Promise<void>): SessionRows {
+  const sweeper = new Sweeper(sweep)
+  return {
+    sessions: {
+      ...sessions,
+      insert (session, replaced) {
+        sweeper.start(session.createdAt)
+        return sessions.insert(session, replaced)
+      }
+    },
+    entries: {
+      ...entries,
+      put (entry, most) {
+        sweeper.start(entry.startedAt)
+        return entries.put(entry, most)
+      }
+    }
+  }
+}

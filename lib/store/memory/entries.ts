@@ -1,0 +1,86 @@
+import { Sweeper } from '../../base/sweeper.js'
+import { type EntryContent, type OneTimeEntries, type OneTimeEntry, lifetimeOf } from '../one-time-entries.js'
+
+/** The maximum number of entries, and of anonymous sessions: any client can cause them. */
+const MAX_ANONYMOUS = 50_000
+
+interface Row extends Omit<OneTimeEntry, 'content'> {
+  /** As text, so that entries behave as in a database. */
+  readonly content: string
+  attempts: number
+}
+
+/**
+ * Keeps one-time entries in the memory of one process. Above the maximum, the oldest are removed.
+ */
+export class MemoryEntries implements OneTimeEntries {
+  readonly #rows = new Map<string, Row>()
+  /** The entries of each owner, the oldest first. */
+  readonly #owned = new Map<string, Row[]>()
+  readonly #sweeper = new Sweeper(async now => { this.#sweep(now) })
+
+  async put ({ content, ...entry }: OneTimeEntry, most: number): Promise<void> {
+    const { hash, owner, kind, startedAt } = entry
+    this.#sweeper.start(startedAt)
+    const row = { ...entry, content: JSON.stringify(content), attempts: 0 }
+    const owned = [...this.#of(owner), row]
+    this.#owned.set(owner, owned)
+    this.#rows.set(hash, row)
+    for (const oldest of owned.filter(other => other.kind === kind).slice(0, -most)) this.#remove(oldest)
+    limit(this.#rows, oldest => { this.#remove(oldest) })
+  }
+
+  async take (hash: string, kind: string, owners: readonly string[]): Promise<EntryContent | null> {
+    const row = this.#find(hash, kind)
+    if (row === undefined || !owners.includes(row.owner)) return null
+    this.#remove(row)
+    return JSON.parse(row.content)
+  }
+
+  async attempt (
+    { hash, kind, owner }: Pick<OneTimeEntry, 'hash' | 'kind' | 'owner'>,
+    most: number
+  ): Promise<EntryContent | null> {
+    const row = this.#find(hash, kind)
+    if (row?.owner !== owner || row.attempts >= most) return null
+    row.attempts++
+    return JSON.parse(row.content)
+  }
+
+  async has (owner: string, kind: string, since: number): Promise<boolean> {
+    return this.#of(owner).some(row => row.kind === kind && row.startedAt > since)
+  }
+
+  /** Removes all entries of an owner. */
+  removeOf (owner: string): void {
+    for (const row of this.#of(owner)) this.#remove(row)
+  }
+
+  #find (hash: string, kind: string): Row | undefined {
+    const row = this.#rows.get(hash)
+    return row?.kind === kind ? row : undefined
+  }
+
+  #of (owner: string): readonly Row[] {
+    return this.#owned.get(owner) ?? []
+  }
+
+  #remove (row: Row): void {
+    this.#rows.delete(row.hash)
+    const left = this.#of(row.owner).filter(other => other !== row)
+    if (left.length > 0) this.#owned.set(row.owner, left)
+    else this.#owned.delete(row.owner)
+  }
+
+  #sweep (now: number): void {
+    for (const row of this.#rows.values()) {
+      if (row.startedAt <= now - lifetimeOf(row.kind)) this.#remove(row)
+    }
+  }
+}
+
+/** Removes the oldest of more than the maximum. */
+export function limit<T> (entries: { size: number, values: () => Iterable<T> }, remove: (oldest: T) => void): void {
+  const [oldest] = entries.values()
+  if (oldest !== undefined && entries.size > MAX_ANONYMOUS) remove(oldest)
+}

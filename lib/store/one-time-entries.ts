@@ -1,0 +1,67 @@
+import type { EntryContent } from '../schema/sessions.js'
+
+export type { EntryContent } from '../schema/sessions.js'
+
+/** What may be used once: a sign-in that was started at a provider, a second step, a challenge. */
+export interface OneTimeEntry {
+  /** The first 192 bits of the SHA-256 of what the client presents, as base64url. */
+  hash: string
+  /** What the entry is for; an entry of another kind is not found. */
+  kind: string
+  /** Who may use it: the hash of the id of the session that started it. */
+  owner: string
+  /** What is continued with: plain JSON data. */
+  content: EntryContent
+  /** When it was started, in milliseconds since the epoch. */
+  startedAt: number
+}
+
+/**
+ * The optional member `entries` of an {@link AuthStore}, beside `sessions`. Each method is atomic,
+ * also between processes. Every method rejects with AuthError `unavailable` when the store cannot
+ * be reached. Entries are removed in the background after their lifetime, {@link lifetimeOf}.
+ */
+export interface OneTimeEntries {
+  /** Writes an entry. Of more than `most` of its owner and kind, the oldest are removed. */
+  put (entry: OneTimeEntry, most: number): Promise<void>
+
+  /**
+   * Removes an entry and returns its content: of several calls with one hash, one gets it.
+   *
+   * @param owners those that may have started it
+   */
+  take (hash: string, kind: string, owners: readonly string[]): Promise<EntryContent | null>
+
+  /**
+   * Counts an attempt at an entry and returns its content. The entry stays.
+   *
+   * @returns null for an unknown entry, and once `most` attempts were counted
+   */
+  attempt (entry: Pick<OneTimeEntry, 'hash' | 'kind' | 'owner'>, most: number): Promise<EntryContent | null>
+
+  /** Whether an owner has entries of a kind that were started since a time. */
+  has (owner: string, kind: string, since: number): Promise<boolean>
+}
+
+/** The lifetime of an entry whose kind has no longer one. */
+export const PENDING_MS = 10 * 60 * 1000
+
+/** The lifetime of an entry of one of {@link KINDS_OF_A_DAY}. */
+export const DAY_MS = 24 * 60 * 60 * 1000
+
+/** The kind of a sign-in that was started at a provider. */
+export const SIGN_IN = 'sign-in'
+
+/** The kind of a link to register that was used, which lives for a day. */
+export const USED_REGISTRATION = 'used-registration'
+
+/** The kinds of entries that live for a day. */
+export const KINDS_OF_A_DAY: readonly string[] = [USED_REGISTRATION]
+
+/** Returns the lifetime of entries of a kind in milliseconds. */
+export function lifetimeOf (kind: string): number {
+  return KINDS_OF_A_DAY.includes(kind) ? DAY_MS : PENDING_MS
+}
+
+/** The number of sign-ins that may be pending in a session. */
+export const MAX_PENDING = 8

@@ -1,0 +1,95 @@
+import { hash } from 'node:crypto'
+import { inArray, lte, sql } from 'drizzle-orm'
+import { Sweeper } from '../../base/sweeper.js'
+import { attempts } from '../../schema/postgres.js'
+import type { PostgresDrizzle } from '../sql-target.js'
+import type { Attempt, AttemptCounter } from '../attempts.js'
+import type { PostgresDatabase } from './database.js'
+import { UNNAMED, given } from './statements.js'
+
+const MINUTE_MS = 60_000
+
+/** The expired counts that one statement deletes at most: others may wait for its locks. */
+const SWEPT_AT_ONCE = 2000
+
+/** By it, the processes agree on one sweep a minute. */
+const SWEEP: Attempt = { key: 'svc-auth-sweep', max: 1, timeWindow: MINUTE_MS }
+
+/**
+ * Milliseconds since the epoch by the clock of the server: with clocks of their own, a process
+ * ahead of the others would restart their counts.
+ */
+const NOW = sql`(extract(epoch from statement_timestamp()) * 1000)::bigint`
+
+/** Counts attempts on Postgres: those of one call are one statement, which is atomic. */
+export function postgresAttempts (database: PostgresDatabase): AttemptCounter {
+  const statements = new Map<number, ReturnType<typeof counting>>()
+  const sweep = sweeping(database.db)
+
+  const count: AttemptCounter['count'] = async counted => {
+    const { length } = counted
+    const statement = statements.get(length) ?? counting(database.db, length)
+    statements.set(length, statement)
+    const rows = await database.run(() => statement.execute(Object.fromEntries(counted.flatMap(valuesOf))))
+    // The last count that was added to: only that one can be beyond its limit.
+    const [last, limit] = [rows.at(-1), counted[rows.length - 1]]
+    if (last === undefined || limit === undefined || last.count <= limit.max) return null
+    return { key: limit.key, wait: last.wait }
+  }
+
+  const sweeper = new Sweeper(async () => {
+    if (await count([SWEEP]) !== null) return
+    let swept
+    do swept = (await database.run(() => sweep.execute()))[0]?.count
+    while (swept === SWEPT_AT_ONCE)
+  }, Date.now())
+
+  return {
+    count (attempts) {
+      sweeper.start(Date.now())
+      return count(attempts)
+    }
+  }
+}
+
+/**
+ * Adds one to each of several counts, as long as the one before is within its limit. The rows are
+ * the counts that were added to, in their order.
+ */
+function counting (db: PostgresDrizzle, length: number) {
+  const names = Array.from({ length }, (_, index) => sql.identifier(`attempt_${index}`))
+  const steps = names.map(({ value: name }, index) => db.$with(name, {}).as(sql`
+    insert into ${attempts} (key_hash, count, resets_at)
+    select ${given(`key${index}`)}::text, 1, ${NOW} + ${given(`timeWindow${index}`)}::bigint
+    ${index > 0 ? sql`from ${names[index - 1]} where count <= ${given(`max${index - 1}`)}::bigint` : sql``}
+    on conflict (key_hash) do update set
+      count = case when ${attempts.resetsAt} > ${NOW} then ${attempts.count} + 1 else 1 end,
+      resets_at = case when ${attempts.resetsAt} > ${NOW} then ${attempts.resetsAt} else excluded.resets_at end
+    returning count, resets_at - ${NOW} as wait`))
+  const rows = names.map((name, index) => sql`select ${sql.raw(String(index))} as step, count, wait from ${name}`)
+  return db.with(...steps)
+    .select({ count: sql`count`.mapWith(Number), wait: sql`wait`.mapWith(Number) })
+    .from(sql`(${sql.join(rows, sql` union all `)}) as attempts`)
+    .orderBy(sql`step`)
+    .prepare(UNNAMED)
+}
+
+/**
+ * The values of a statement for one of its attempts. Keys have addresses and e-mails in them, so
+ * only their hashes are stored.
+ */
+function valuesOf ({ key, max, timeWindow }: Attempt, index: number): Array<[string, unknown]> {
+  return [[`key${index}`, hash('sha256', key, 'base64url')], [`max${index}`, max], [`timeWindow${index}`, timeWindow]]
+}
+
+/** Deletes some of the counts that have expired, and returns how many. */
+function sweeping (db: PostgresDrizzle) {
+  const expired = db.select({ keyHash: attempts.keyHash }).from(attempts)
+    .where(lte(attempts.resetsAt, NOW))
+    .limit(SWEPT_AT_ONCE)
+    .for('update', { skipLocked: true })
+  const swept = db.$with('swept').as(db.delete(attempts)
+    .where(inArray(attempts.keyHash, expired))
+    .returning({ keyHash: attempts.keyHash }))
+  return db.with(swept).select({ count: sql`count(*)`.mapWith(Number) }).from(swept).prepare(UNNAMED)
+}

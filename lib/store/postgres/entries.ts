@@ -1,0 +1,61 @@
+import { and, desc, eq, gt, inArray, lt, sql } from 'drizzle-orm'
+import { oneTimeEntries } from '../../schema/postgres.js'
+import type { OneTimeEntries } from '../one-time-entries.js'
+import type { PostgresDatabase } from './database.js'
+import { UNNAMED, given, json } from './statements.js'
+
+const { hash, kind, owner, content, attempts, startedAt } = oneTimeEntries
+
+const isEntry = and(eq(hash, given('hash')), eq(kind, given('kind')))
+const isOfOwner = and(eq(owner, given('owner')), eq(kind, given('kind')))
+
+/** Keeps one-time entries on Postgres: each operation is one statement. */
+export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
+  const { db, reads } = database
+  // The new one is not among those that the statement sees.
+  const oldest = db.$with('oldest').as(db.delete(oneTimeEntries)
+    .where(inArray(hash, db.select({ hash }).from(oneTimeEntries)
+      .where(isOfOwner)
+      .orderBy(desc(startedAt))
+      .offset(given('others')))))
+  const insert = db.with(oldest).insert(oneTimeEntries)
+    .values({
+      hash: given('hash'),
+      kind: given('kind'),
+      owner: given('owner'),
+      content: json('content'),
+      attempts: 0,
+      startedAt: given('startedAt')
+    })
+    .prepare(UNNAMED)
+  const owners = sql`(select jsonb_array_elements_text(${json('owners')}))`
+  const remove = db.delete(oneTimeEntries).where(and(isEntry, inArray(owner, owners)))
+    .returning({ content })
+    .prepare(UNNAMED)
+  const count = db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
+    .where(and(isEntry, isOfOwner, lt(attempts, given('most'))))
+    .returning({ content })
+    .prepare(UNNAMED)
+  const one = reads.select({ one: sql`1` }).from(oneTimeEntries)
+    .where(and(isOfOwner, gt(startedAt, given('since'))))
+    .limit(1)
+    .prepare(UNNAMED)
+
+  return {
+    async put (entry, most) {
+      await database.run(() => insert.execute({ ...entry, others: most - 1 }))
+    },
+    async take (hash, kind, owners) {
+      const [taken] = await database.run(() => remove.execute({ hash, kind, owners }))
+      return taken?.content ?? null
+    },
+    async attempt (entry, most) {
+      const [found] = await database.run(() => count.execute({ ...entry, most }))
+      return found?.content ?? null
+    },
+    async has (owner, kind, since) {
+      const found = await database.run(() => one.execute({ owner, kind, since }))
+      return found.length > 0
+    }
+  }
+}

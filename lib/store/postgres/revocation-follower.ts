@@ -1,0 +1,192 @@
+import { and, gt, inArray, sql } from 'drizzle-orm'
+import { PATIENCE_MS } from '../../base/in-time.js'
+import { UUID } from '../../base/uuid.js'
+import { revocations } from '../../schema/postgres.js'
+import type { RevocationListener } from '../revocations.js'
+import type { PostgresDatabase } from './database.js'
+import { isAnswer } from './failures.js'
+import type { Notifications, OpenNotifications } from './notifications.js'
+import { NOW, UNNAMED, given, json } from './statements.js'
+
+const ROUND_MS = 10_000
+const RETRY_MS = 1000
+
+/** So long after its time a revocation is read: it is seen when its statement is committed. */
+const OVERLAP_MS = 60_000
+
+/** Longer, because a revocation of this process is known before its statement runs. */
+const REMEMBERED_MS = 2 * OVERLAP_MS
+
+const POLLS = 'sign-outs in other processes are heard of within ten seconds and not at once, ' +
+  'because notifications of Postgres do not arrive; they do on a URL or a client of the package postgres, ' +
+  'without a pooler or through one in session mode'
+const FAILS = 'sign-outs in other processes cannot be heard of at the moment; they will be when Postgres answers'
+
+/** A notification takes less time, unless it does not arrive. */
+const DELIVERY_MS = 1000
+
+/** A revocation that was found. */
+interface Ending {
+  id: string
+  userId: string
+}
+
+/**
+ * Tells of the revocations that other processes record, of each once. A notification tells at once;
+ * in rounds, and whenever the connection was lost, the table is read for those that were missed.
+ */
+export class RevocationFollower {
+  readonly #database: PostgresDatabase
+  /** Null when none arrive. */
+  #notifications: Notifications | null
+  readonly #recent
+  readonly #notified
+  readonly #listeners: RevocationListener[] = []
+  /** The revocations that need not be told any more, and when that was known. */
+  readonly #heard = new Map<string, number>()
+  /** The ids of notifications whose rows are looked up. */
+  readonly #ids = new Set<string>()
+  /** All revocations until this time have been told. By the clock of the server. */
+  #since: number | null = null
+  #startedAt = 0
+  #again = Promise.withResolvers<void>()
+  #hasFailed = false
+  #polls = false
+  #isClosed = false
+
+  constructor (database: PostgresDatabase, openNotifications: OpenNotifications | null) {
+    this.#database = database
+    this.#notifications = openNotifications?.({
+      notified: id => { this.#notice(id) },
+      changed: () => { this.#again.resolve() }
+    }) ?? null
+    const { db } = database
+    const revocation = { id: revocations.id, userId: revocations.userId }
+    const since = sql`coalesce(${given('since')}::bigint, clock.present - ${given('age')}::bigint)`
+    this.#recent = db
+      .select({
+        revocation: { ...revocation, revokedAt: revocations.revokedAt },
+        present: sql`clock.present`.mapWith(Number)
+      })
+      .from(sql`(select ${NOW} as present) clock`)
+      .leftJoin(revocations, gt(revocations.revokedAt, since))
+      .prepare(UNNAMED)
+    const ids = sql`(select value::uuid from jsonb_array_elements_text(${json('ids')}))`
+    const isUntold = gt(revocations.revokedAt, sql`coalesce(${given('since')}::bigint, 0)`)
+    this.#notified = db.select(revocation).from(revocations).where(and(inArray(revocations.id, ids), isUntold))
+      .prepare(UNNAMED)
+  }
+
+  /** Passes over a revocation, because this process announces it. */
+  ignore (id: string): void {
+    this.#heard.set(id, performance.now())
+    if (this.#listeners.length === 0) this.#forget(performance.now())
+  }
+
+  /** Tells of a revocation that was passed over, if it is recorded. */
+  expect (id: string): void {
+    this.#heard.delete(id)
+  }
+
+  follow (listener: RevocationListener): void {
+    if (this.#listeners.push(listener) > 1) return
+    this.#startedAt = performance.now()
+    if (this.#notifications === null) this.#sayThatItPolls()
+    this.#work()
+  }
+
+  close (): void {
+    this.#isClosed = true
+    this.#notifications?.close()
+    this.#again.resolve()
+  }
+
+  async #work (): Promise<void> {
+    while (!this.#isClosed) {
+      this.#again = Promise.withResolvers()
+      const hasRead = await this.#round()
+      const timer = setTimeout(this.#again.resolve, hasRead ? ROUND_MS : RETRY_MS).unref()
+      await this.#again.promise
+      clearTimeout(timer)
+    }
+  }
+
+  /** Returns whether the next round may wait. */
+  async #round (): Promise<boolean> {
+    let failure: unknown
+    const hasListened = await this.#notifications?.listen().catch((error: unknown) => { failure = error })
+    try {
+      const hasMissed = await this.#read()
+      this.#hasFailed = false
+      if (isAnswer(failure)) this.#sayThatItPolls(failure)
+      if (hasListened && hasMissed) {
+        // A pooler passes none on, and reports each one that its connections receive.
+        this.#notifications?.close()
+        this.#notifications = null
+        this.#sayThatItPolls()
+      }
+      return failure === undefined || isAnswer(failure)
+    } catch (error) {
+      if (!this.#hasFailed && !this.#isClosed) for (const { log } of this.#listeners) log.warn({ err: error }, FAILS)
+      this.#hasFailed = true
+      return false
+    }
+  }
+
+  /** Returns whether there were revocations that a notification should have told of before. */
+  async #read (): Promise<boolean> {
+    const readAt = performance.now()
+    const age = Math.ceil(readAt - this.#startedAt) + PATIENCE_MS
+    const rows = await this.#database.run(() => this.#recent.execute({ since: this.#since, age }))
+    const present = Number(rows[0]?.present)
+    const untold = rows.flatMap(({ revocation }) =>
+      revocation === null || this.#heard.has(revocation.id) ? [] : [revocation])
+    const hasMissed = untold.some(({ id, revokedAt }) => !this.#ids.has(id) && revokedAt < present - DELIVERY_MS)
+    this.#tell(untold)
+    this.#since = Math.max(this.#since ?? present - age, present - OVERLAP_MS)
+    this.#forget(readAt)
+    return hasMissed
+  }
+
+  #notice (id: string): void {
+    if (!UUID.test(id) || this.#heard.has(id)) return
+    this.#ids.add(id)
+    if (this.#ids.size === 1) this.#lookUp()
+  }
+
+  /** Looks up the revocations of notifications, those that arrive meanwhile together. */
+  async #lookUp (): Promise<void> {
+    try {
+      while (this.#ids.size > 0) {
+        const ids = [...this.#ids]
+        this.#tell(await this.#database.run(() => this.#notified.execute({ ids, since: this.#since })))
+        for (const id of ids) this.#ids.delete(id)
+      }
+    } catch {
+      // The next round reads them.
+      this.#ids.clear()
+    }
+  }
+
+  #tell (revocations: Ending[]): void {
+    for (const { id, userId } of revocations) {
+      if (this.#isClosed || this.#heard.has(id)) continue
+      this.#heard.set(id, performance.now())
+      for (const listener of this.#listeners) listener.revoked(userId)
+    }
+  }
+
+  /** Forgets the revocations that are older than what is read from a time on. */
+  #forget (readAt: number): void {
+    for (const [id, heardAt] of this.#heard) {
+      if (heardAt >= readAt - REMEMBERED_MS) return
+      this.#heard.delete(id)
+    }
+  }
+
+  #sayThatItPolls (error?: unknown): void {
+    if (this.#polls) return
+    this.#polls = true
+    for (const { log } of this.#listeners) log.info({ ...(error !== undefined && { err: error }) }, POLLS)
+  }
+}

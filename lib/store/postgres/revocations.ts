@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto'
+import { type SQL, inArray, lt, sql } from 'drizzle-orm'
+import { Sweeper } from '../../base/sweeper.js'
+import { revocations } from '../../schema/postgres.js'
+import type { Revocations, RevocationListener } from '../revocations.js'
+import type { PostgresDrizzle } from '../sql-target.js'
+import type { PostgresDatabase } from './database.js'
+import { RevocationFollower } from './revocation-follower.js'
+import { CHANNEL, type OpenNotifications } from './notifications.js'
+import { NOW, UNNAMED, given } from './statements.js'
+
+/** A process that was away for longer misses revocations. */
+const KEPT_MS = 3_600_000
+const BATCH = 1000
+
+/**
+ * Builds the part of a statement that records a revocation for the users in another part, and tells
+ * the other processes when the statement is committed. The notification has the id alone: every
+ * role of the database may notify and listen, but not read and write the table.
+ *
+ * @param ended what follows `from`, with a column `user_id`
+ */
+export function recordedRevocation (db: PostgresDrizzle, ended: SQL) {
+  return db.$with('revocation').as(insertion(db, ended))
+}
+
+function insertion (db: PostgresDrizzle, ended: SQL) {
+  return db.insert(revocations)
+    .select(sql`select ${given('revocationId')}::uuid, user_id, ${NOW} from ${ended}`)
+    .returning({ notified: sql`pg_notify('${sql.raw(CHANNEL)}', ${revocations.id}::text)`.as('notified') })
+}
+
+/** Keeps revocations on Postgres: each is one row, written by the statement that ends sessions. */
+export class PostgresRevocations implements Revocations {
+  readonly #database: PostgresDatabase
+  readonly #follower: RevocationFollower
+  readonly #sweeper: Sweeper
+  readonly #record
+
+  constructor (database: PostgresDatabase, notifications: OpenNotifications | null) {
+    this.#database = database
+    this.#follower = new RevocationFollower(database, notifications)
+    const { db } = database
+    this.#record = insertion(db, sql`(select ${given('userId')}::uuid as user_id) signed_out`).prepare(UNNAMED)
+    const old = db.select({ id: revocations.id }).from(revocations)
+      .where(lt(revocations.revokedAt, sql`${NOW} - ${KEPT_MS}`))
+      .limit(BATCH)
+      .for('update', { skipLocked: true })
+    const removal = db.delete(revocations).where(inArray(revocations.id, old)).returning({ id: revocations.id })
+      .prepare(UNNAMED)
+    const sweep = async (): Promise<void> => {
+      const removed = await this.#database.run(() => removal.execute())
+      if (removed.length === BATCH) await sweep()
+    }
+    this.#sweeper = new Sweeper(sweep, Date.now())
+  }
+
+  /**
+   * Runs a statement that has a part {@link recordedRevocation}. The caller announces the
+   * revocation in this process. A statement that fails may have been committed all the same: then
+   * the revocation is followed like those of other processes.
+   */
+  async run<T> (statement: (revocation: { revocationId: string }) => Promise<T>, deadline?: number): Promise<T> {
+    const revocationId = randomUUID()
+    try {
+      return await this.#run(revocationId, () => statement({ revocationId }), deadline)
+    } catch (error) {
+      this.#follower.expect(revocationId)
+      throw error
+    }
+  }
+
+  async record (userId: string): Promise<void> {
+    const revocationId = randomUUID()
+    await this.#run(revocationId, () => this.#record.execute({ revocationId, userId }))
+  }
+
+  /** Runs a statement whose revocation is not followed here. */
+  async #run<T> (revocationId: string, statement: () => Promise<T>, deadline?: number): Promise<T> {
+    this.#follower.ignore(revocationId)
+    try {
+      return await this.#database.run(statement, deadline)
+    } finally {
+      this.#sweeper.start(Date.now())
+    }
+  }
+
+  async follow (listener: RevocationListener): Promise<void> {
+    this.#follower.follow(listener)
+  }
+
+  /** Stops following at once. */
+  close (): void {
+    this.#follower.close()
+  }
+}

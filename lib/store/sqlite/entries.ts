@@ -1,0 +1,56 @@
+import { and, desc, eq, gt, inArray, lt, sql } from 'drizzle-orm'
+import { oneTimeEntries } from '../../schema/sqlite.js'
+import type { OneTimeEntries } from '../one-time-entries.js'
+import type { SqliteDatabase } from './database.js'
+import { given } from './statements.js'
+
+const { hash, kind, owner, content, attempts, startedAt } = oneTimeEntries
+
+const isEntry = and(eq(hash, given('hash')), eq(kind, given('kind')))
+const isOfOwner = and(eq(owner, given('owner')), eq(kind, given('kind')))
+
+/** Keeps one-time entries on SQLite. */
+export function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
+  const insert = database.prepared(db => db.insert(oneTimeEntries)
+    .values({
+      hash: given('hash'),
+      kind: given('kind'),
+      owner: given('owner'),
+      content: given('content'),
+      attempts: 0,
+      startedAt: given('startedAt')
+    })
+    .prepare())
+  const removeOldest = database.prepared(db => db.delete(oneTimeEntries)
+    .where(inArray(hash, db.select({ hash }).from(oneTimeEntries)
+      .where(isOfOwner)
+      .orderBy(desc(startedAt))
+      .limit(Number.MAX_SAFE_INTEGER)
+      .offset(given('most'))))
+    .prepare())
+  const count = database.prepared(db => db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
+    .where(and(isEntry, isOfOwner, lt(attempts, given('most'))))
+    .returning({ content })
+    .prepare())
+  const one = database.prepared(db => db.select({ hash }).from(oneTimeEntries)
+    .where(and(isOfOwner, gt(startedAt, given('since'))))
+    .limit(1)
+    .prepare())
+
+  return {
+    put: (entry, most) => database.transaction(() => {
+      insert().run({ ...entry })
+      removeOldest().run({ ...entry, most })
+    }),
+    take: (entry, ofKind, owners) => database.write(() => {
+      const taken = database.db.delete(oneTimeEntries)
+        .where(and(eq(hash, entry), eq(kind, ofKind), inArray(owner, [...owners])))
+        .returning({ content })
+        .get()
+      // `get` of Drizzle has no undefined in its type.
+      return (taken as typeof taken | undefined)?.content ?? null
+    }),
+    attempt: (entry, most) => database.write(() => count().get({ ...entry, most })?.content ?? null),
+    has: (owner, kind, since) => database.read(() => one().get({ owner, kind, since }) !== undefined)
+  }
+}

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { membersOf } from '../../store/members.js'
+import type { OneTimeEntries, OneTimeEntry } from '../../store/one-time-entries.js'
+import type { Rule } from './rule.js'
+
+const NOW = 1_800_000_000_000
+const MOST = 8
+const AT_ONCE = 10
+
+/** The optional member `entries`. */
+export function entriesContract (rule: Rule): void {
+  const kept = (name: string, check: (entries: OneTimeEntries, twin: OneTimeEntries) => Promise<void>): void => {
+    rule(name, async open => {
+      const { stores } = await open()
+      const [entries, twin] = [membersOf(stores.store).entries, membersOf(stores.twin).entries]
+      if (entries !== null && twin !== null) await check(entries, twin)
+    })
+  }
+
+  kept('an entry is taken once, for its kind, by an owner that may', async (entries, twin) => {
+    await entries.put(entry('a', { content: { nonce: 'n', list: [1] } }), MOST)
+
+    assert.equal(await twin.take('a', 'sign-in', ['another', 'third']), null)
+    assert.equal(await twin.take('a', 'sign-in', []), null)
+    assert.equal(await twin.take('a', 'challenge', ['owner']), null)
+    assert.equal(await twin.take('b', 'sign-in', ['owner']), null)
+    const taken = await Promise.all(Array.from({ length: AT_ONCE }, (_, index) =>
+      (index % 2 === 0 ? entries : twin).take('a', 'sign-in', ['another', 'owner'])))
+
+    assert.deepEqual(taken.filter(content => content !== null), [{ nonce: 'n', list: [1] }])
+  })
+
+  kept('an owner has entries of a kind since a time', async (entries, twin) => {
+    await entries.put(entry('a'), MOST)
+
+    assert.equal(await twin.has('owner', 'sign-in', NOW - 1), true)
+    assert.equal(await twin.has('owner', 'sign-in', NOW), false)
+    assert.equal(await twin.has('owner', 'challenge', NOW - 1), false)
+    assert.equal(await twin.has('another', 'sign-in', NOW - 1), false)
+    await entries.take('a', 'sign-in', ['owner'])
+    assert.equal(await twin.has('owner', 'sign-in', NOW - 1), false)
+  })
+
+  kept('of too many entries of an owner and kind, the oldest are removed', async (entries, twin) => {
+    await entries.put(entry('challenge', { kind: 'challenge' }), 1)
+    await entries.put(entry('of another', { owner: 'another' }), 1)
+    for (let count = 0; count < 10; count++) await twin.put(entry(`${count}`, { startedAt: NOW + count }), MOST)
+
+    for (const gone of ['0', '1']) assert.equal(await entries.take(gone, 'sign-in', ['owner']), null)
+    for (const left of ['2', '9']) assert.ok(await entries.take(left, 'sign-in', ['owner']))
+    assert.ok(await entries.take('challenge', 'challenge', ['owner']))
+    assert.ok(await entries.take('of another', 'sign-in', ['another']))
+  })
+
+  kept('as many attempts at an entry as may be made return it, and it stays', async (entries, twin) => {
+    const { hash, kind, owner, content } = entry('a', { content: { secret: 's' } })
+    await entries.put(entry('a', { content }), MOST)
+
+    assert.equal(await twin.attempt({ hash, kind, owner: 'another' }, 5), null)
+    assert.equal(await twin.attempt({ hash, kind: 'challenge', owner }, 5), null)
+    const found = await Promise.all(Array.from({ length: AT_ONCE }, (_, index) =>
+      (index % 2 === 0 ? entries : twin).attempt({ hash, kind, owner }, 5)))
+
+    assert.deepEqual(found.filter(content => content !== null), Array(5).fill(content))
+    assert.deepEqual(await twin.take(hash, kind, [owner]), content)
+    assert.equal(await twin.attempt({ hash, kind, owner }, 100), null)
+  })
+}
+
+function entry (hash: string, more: Partial<OneTimeEntry> = {}): OneTimeEntry {
+  return { hash, kind: 'sign-in', owner: 'owner', content: {}, startedAt: NOW, ...more }
+}

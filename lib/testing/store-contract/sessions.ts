@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict'
+import { membersOf } from '../../store/members.js'
+import type { FoundSession, NewSession, SessionUser, StoredSessions } from '../../store/sessions.js'
+import { assertHas } from './assertions.js'
+import { ADA as ADA_OF_DEV } from './fixtures.js'
+import type { Rule } from './rule.js'
+
+const NOW = 1_800_000_000_000
+const { userId } = ADA_OF_DEV
+const PROOFS = { at: NOW, methods: [{ method: 'provider', at: NOW }] } as const
+
+const ADA: SessionUser = {
+  userId, provider: 'dev', claims: { sub: userId, role: 'admin' }, generation: 0, proofs: PROOFS
+}
+
+const SIGN_OUT = { now: NOW, isSignOut: true }
+const END = { now: NOW, isSignOut: false }
+
+/** The optional member `sessions`. */
+export function sessionsContract (rule: Rule): void {
+  const kept = (name: string, check: (sessions: StoredSessions, twin: StoredSessions) => Promise<void>): void => {
+    rule(name, async open => {
+      const { store, stores } = await open()
+      const [sessions, twin] = [membersOf(stores.store).sessions, membersOf(stores.twin).sessions]
+      if (sessions === null || twin === null) return
+      await store.createUser(ADA_OF_DEV)
+      await check(sessions, twin)
+    })
+  }
+
+  kept('a session is found as it was written, until it expires', async (sessions, twin) => {
+    const data = { members: { cart: ['apples'] }, cookie: { path: '/shop' } }
+    const times = { createdAt: NOW, seenAt: NOW, expiresAt: NOW + 60_000 }
+    assert.equal(await sessions.insert(session('a', { data, userAgent: 'a browser' }), null), true)
+    assert.equal(await sessions.insert(session('anonymous', { user: null }), null), true)
+
+    const { status = null, ...found } = await openIn(twin, 'a') ?? {}
+
+    assert.deepEqual(found, { user: ADA, data, ...times })
+    if (status !== null) assert.deepEqual(status, { generation: 0, signedOutAt: 0, verifiedEmail: 'ada@example.com' })
+    assert.deepEqual(await twin.find('anonymous', NOW), { user: null, data: null, ...times })
+    assert.equal(await twin.find('a', NOW + 60_000), 'ended')
+    assert.equal(await twin.find('b', NOW), null)
+  })
+
+  kept('a session is changed in part, and not any more once it has ended', async (sessions, twin) => {
+    await sessions.insert(session('a'), null)
+
+    await sessions.update('a', { data: { members: { cart: 1 } }, expiresAt: NOW + 90_000 })
+    await twin.update('a', { user: { ...ADA, claims: { sub: userId } }, seenAt: NOW + 1 })
+    assertHas(await openIn(twin, 'a'), {
+      user: { ...ADA, claims: { sub: userId } },
+      data: { members: { cart: 1 } },
+      seenAt: NOW + 1,
+      expiresAt: NOW + 90_000
+    })
+    await sessions.update('a', { data: null })
+    assertHas(await openIn(twin, 'a'), { data: null })
+
+    assertHas(await sessions.end('a', END), { userId, wasOpen: true, replacedBy: null })
+    await twin.update('a', { data: { members: { cart: 2 } }, expiresAt: NOW + 900_000 })
+    assert.equal(await twin.find('a', NOW), 'ended')
+    assertHas(await twin.end('a', END), { userId, wasOpen: false, replacedBy: null })
+    assert.equal(await twin.end('b', END), null)
+  })
+
+  kept('a session is replaced in one step, unless its user signed out', async (sessions, twin) => {
+    await sessions.insert(session('a'), null)
+
+    assert.equal(await twin.insert(session('b'), 'a'), true)
+    assert.equal(await sessions.find('a', NOW), 'ended')
+    assert.ok(await openIn(sessions, 'b'))
+    assert.equal(await sessions.insert(session('c'), 'a'), true, 'a form that is sent twice')
+    assert.ok(await openIn(twin, 'b'))
+
+    assertHas(await sessions.end('a', SIGN_OUT), { userId, wasOpen: false, replacedBy: 'c' })
+    assertHas(await twin.end('c', SIGN_OUT), { userId, wasOpen: true, replacedBy: 'b' })
+    assert.equal(await twin.insert(session('d'), 'a'), false)
+    assert.equal(await twin.find('d', NOW), null)
+    assertHas(await sessions.end('a', SIGN_OUT), { replacedBy: 'c' }, 'what was refused has replaced nothing')
+  })
+
+  kept('a session that was never written is replaced too, and a late save does not open it', async (sessions, twin) => {
+    assert.equal(await sessions.insert(session('a'), 'visitor'), true)
+
+    assert.equal(await twin.find('visitor', NOW), 'ended')
+    assert.equal(await twin.insert(session('visitor', { user: null, data: { members: { cart: 1 } } }), null), true)
+    assert.equal(await twin.find('visitor', NOW), 'ended')
+    assert.equal(await twin.insert(session('b'), 'visitor'), true)
+    assert.deepEqual(await sessions.end('visitor', END), { userId: null, wasOpen: false, replacedBy: 'b' })
+  })
+
+  kept('of a replacement and a sign-out at once, one sees the other', async (sessions, twin) => {
+    for (let round = 0; round < 20; round++) {
+      const [before, after] = [`before ${round}`, `after ${round}`]
+      await sessions.insert(session(before), null)
+
+      const [isReplaced, ended] = await Promise.all([
+        sessions.insert(session(after), before), twin.end(before, SIGN_OUT)
+      ])
+
+      assert.equal(ended?.replacedBy ?? null, isReplaced ? after : null, `round ${round}`)
+    }
+  })
+
+  kept('a session is ended by one of ten calls at once, and replaced by each of ten', async (sessions, twin) => {
+    const ten = Array.from({ length: 10 }, (_, index) => `${index}`)
+    const inTurn = (index: number): StoredSessions => index % 2 === 0 ? sessions : twin
+    await sessions.insert(session('a'), null)
+
+    const ended = await Promise.all(ten.map((_, index) => inTurn(index).end('a', SIGN_OUT)))
+    const replaced = await Promise.all(ten.map((id, index) => inTurn(index).insert(session(id), 'a visitor')))
+
+    assert.equal(ended.filter(session => session?.wasOpen).length, 1)
+    assert.deepEqual(replaced, Array(10).fill(true))
+    for (const id of ten) assert.ok(await openIn(twin, id))
+  })
+
+  kept('the open sessions of a user are listed, the last used first', async (sessions, twin) => {
+    await sessions.insert(session('a', { userAgent: 'first' }), null)
+    await sessions.insert(session('b'), null)
+    await sessions.insert(session('old', { user: { ...ADA, generation: 1 } }), null)
+    await sessions.insert(session('ended'), null)
+    await sessions.insert(session('expired', { expiresAt: NOW }), null)
+    await sessions.end('ended', END)
+    await sessions.update('a', { seenAt: NOW + 5 })
+
+    const listed = await twin.ofUser(userId, 0, NOW)
+
+    const times = { createdAt: NOW, seenAt: NOW + 5, expiresAt: NOW + 60_000 }
+    assert.deepEqual(listed[0], { idHash: 'a', proofs: PROOFS, userAgent: 'first', ...times })
+    assert.deepEqual(listed.map(({ idHash }) => idHash), ['a', 'b'])
+  })
+
+  rule('a sign-out removes what the session owns, another end does not', async open => {
+    const { store, stores } = await open()
+    const { sessions, entries } = membersOf(stores.store)
+    const { entries: entriesOfTwin } = membersOf(stores.twin)
+    if (sessions === null || entries === null || entriesOfTwin === null) return
+    await store.createUser(ADA_OF_DEV)
+    await sessions.insert(session('a'), null)
+    for (const hash of ['one', 'other']) {
+      await entries.put({ hash, kind: 'sign-in', owner: 'a', content: { hash }, startedAt: NOW }, 8)
+    }
+
+    await sessions.end('a', END)
+    assert.deepEqual(await entriesOfTwin.take('one', 'sign-in', ['a']), { hash: 'one' })
+    await sessions.end('a', SIGN_OUT)
+    assert.equal(await entriesOfTwin.has('a', 'sign-in', 0), false)
+    assert.equal(await entriesOfTwin.take('other', 'sign-in', ['a']), null)
+  })
+}
+
+function session (idHash: string, more: Partial<NewSession> = {}): NewSession {
+  return { idHash, user: ADA, data: null, userAgent: null, createdAt: NOW, expiresAt: NOW + 60_000, ...more }
+}
+
+async function openIn (sessions: StoredSessions, idHash: string): Promise<FoundSession | null> {
+  const found = await sessions.find(idHash, NOW)
+  assert.ok(found !== 'ended')
+  return found
+}

@@ -1,0 +1,4 @@
+import { clientOf } from '../../helpers/postgres.js'
+import { onServer, testEngine } from './engine.js'
+
+testEngine('a client of the package postgres', onServer(clientOf))

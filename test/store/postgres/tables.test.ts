@@ -1,0 +1,261 @@
+import { randomUUID } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { drizzle } from 'drizzle-orm/node-postgres'
+import { migrate } from 'drizzle-orm/node-postgres/migrator'
+import t from 'tap'
+import { Accounts } from '../../../lib/accounts/accounts.js'
+import { SqlAuthStore } from '../../../lib/store/sql.js'
+import { TABLE_PARTS } from '../../../lib/store/table-parts.js'
+import { clientOf, emptyDatabase, poolOf } from '../../helpers/postgres.js'
+import { isSoon } from '../../helpers/soon.js'
+import { isThorough } from '../../helpers/thorough.js'
+import { startProcess } from '../start-process.js'
+import { identity, newUser } from '../users.js'
+import { UNAVAILABLE, database, hold, open, roleOf, tables, waiting } from './database.js'
+
+const PROCESSES = isThorough ? 20 : 2
+/** What a process with a store needs only when it is called: loaded before, many processes get to the tables at the same moment. */
+const LOADED_BEFORE = ['--import', new URL('../../../lib/store/postgres/open.ts', import.meta.url).href]
+
+const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../../drizzle/postgres', import.meta.url))
+
+const THE_THREE_TABLES = [
+  { table: 'svc_auth_credentials', columns: 'user_id uuid, pw_hash text' },
+  { table: 'svc_auth_provider_links', columns: 'provider text, subject text, user_id uuid, claims jsonb' },
+  { table: 'svc_auth_users', columns: 'user_id uuid, email text, name text, claims jsonb, extras jsonb' }
+]
+const THE_TABLES = [
+  ...THE_THREE_TABLES.slice(0, 1),
+  { table: 'svc_auth_migrations', columns: 'hash text, created_at bigint' },
+  ...THE_THREE_TABLES.slice(1)
+]
+
+t.setTimeout(300_000)
+
+t.test('an e-mail that version 0.1.0 noted as verified stays so until a link is used or removed that does not vouch for it', async t => {
+  const url = await emptyDatabase(t)
+  const [store, client] = [open(t, url), clientOf(t, url)]
+  const isVerified = async (userId: string) => (await store.findUser({ userId }))?.emailVerified
+  const user = async () => {
+    const ada = newUser({ email: `${randomUUID()}@example.com` })
+    await new Accounts(store).createUser(ada)
+    await new Accounts(store).addLink(ada.userId, identity('other', ada.userId))
+    await client`update svc_auth_users set extras = '{"email_verified": true, "note": 1}' where user_id = ${ada.userId}`
+    return ada
+  }
+  const [used, other, removed] = [await user(), await user(), await user()]
+  t.strictSame(await Promise.all([used, other, removed].map(({ userId }) => isVerified(userId))), [true, true, true])
+
+  await new Accounts(store).refreshIdentity({ ...used.link, verifiedEmail: used.email })
+  await new Accounts(store).refreshIdentity(identity('other', other.userId))
+  await new Accounts(store).removeLink(removed.userId, 'other')
+
+  t.strictSame(await Promise.all([used, other, removed].map(({ userId }) => isVerified(userId))), [true, false, false])
+  t.strictSame(
+    [...await client`select extras from svc_auth_users where user_id = ${used.userId}`],
+    [{ extras: { email_verified: true, email_verified_by: ['dev'], note: 1 } }]
+  )
+  await new Accounts(store).refreshIdentity({ ...other.link, verifiedEmail: other.email })
+  t.equal(await isVerified(other.userId), true, 'the link that vouches says so at its next sign-in')
+})
+
+t.test('the tables', async t => {
+  t.test('the tables are three and the journal of their migrations, and nothing else is made', async t => {
+    const { url, run } = await database(t)
+
+    await open(t, url).findUser({ email: 'ada@example.com' })
+
+    t.strictSame(await tables(run), THE_TABLES)
+    t.strictSame(await run("select nspname from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema'"), [{ nspname: 'public' }])
+    t.strictSame(await run("select relname from pg_class where relnamespace = 'public'::regnamespace and relkind not in ('r', 'i')"), [])
+    t.strictSame(await run("select proname from pg_proc where pronamespace = 'public'::regnamespace"), [])
+  })
+
+  t.test('the tables are made by the first query, not by the constructor', async t => {
+    const { url, run } = await database(t)
+
+    await new SqlAuthStore(url).close() // It would wait for what the constructor had begun.
+
+    t.strictSame(await tables(run), [])
+    await open(t, url).findUser({ email: 'ada@example.com' })
+    t.strictSame(await tables(run), THE_TABLES)
+  })
+
+  t.test('the tables are made once: another store needs no right to make tables', async t => {
+    const { url, run } = await database(t)
+    const ada = newUser({ email: 'ada@example.com' })
+    await new Accounts(open(t, url)).createUser(ada)
+    const role = await roleOf(t, url)
+    await run(`grant select, insert, update, delete on all tables in schema public to ${role.name}`)
+
+    const found = await open(t, role.url).findUser({ email: 'ada@example.com' })
+
+    t.hasStrict(found, { userId: ada.userId })
+    t.hasStrict(await new Accounts(open(t, role.url)).createUser(newUser()), { name: 'Somebody' })
+  })
+
+  t.test('a role without the right to delete from the tables deletes no user', async t => {
+    const { url, run } = await database(t)
+    const ada = newUser({ email: 'ada@example.com' })
+    await new Accounts(open(t, url)).createUser(ada)
+    const role = await roleOf(t, url)
+    await run(`grant select, insert, update on all tables in schema public to ${role.name}`)
+
+    await t.rejects(new Accounts(open(t, role.url)).deleteUser(ada.userId), UNAVAILABLE)
+
+    t.hasStrict(await open(t, role.url).findUser({ email: 'ada@example.com' }), { userId: ada.userId })
+  })
+
+  t.test('the tables are made by one of many processes that start at the same moment, and all go on', async t => {
+    const { url, run } = await database(t)
+    const processes = await Promise.all(Array.from({ length: PROCESSES }, () => startProcess(t, url, LOADED_BEFORE)))
+    t.strictSame(await tables(run), [])
+    const users = processes.map((_, index) => newUser({ email: `user-${index}@example.com` }))
+
+    const answers = await Promise.all(processes.map(async (call, index) => call(['createUser', users[index] ?? newUser()])))
+
+    t.hasStrict(answers, users.map(({ link, ...user }) => ({ result: user })))
+    t.strictSame(await tables(run), THE_TABLES)
+    t.strictSame(await run('select count(*)::int from svc_auth_users'), [{ count: PROCESSES }])
+    t.strictSame(await run('select count(*)::int from svc_auth_migrations'), [{ count: TABLE_PARTS.users.migrations.length }])
+  })
+
+  t.test('the tables are made by one of ten stores that are about to make them, and all go on', async t => {
+    const { url, client, run } = await database(t)
+    const stores = Array.from({ length: 10 }, () => open(t, url))
+
+    const release = await hold(
+      client,
+      ['migrations', 'users', 'credentials', 'provider_links'].map(name => `create table svc_auth_${name} ()`).join('; ')
+    )
+    const created = Promise.allSettled(stores.map(store => new Accounts(store).createUser(newUser())))
+    t.ok(await isSoon(async () => await waiting(run) === stores.length), 'all wait')
+    await release()
+
+    t.strictSame((await created).filter(({ status }) => status === 'rejected'), [])
+    t.strictSame(await tables(run), THE_TABLES)
+    t.strictSame(await run('select count(*)::int from svc_auth_users'), [{ count: 10 }])
+  })
+
+  t.test('the tables are not made with createTables: false, and without them every query says what to do', async t => {
+    const { url, run } = await database(t)
+    const store = open(t, url, { createTables: false })
+
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: { message: /run the migrations/ } })
+    await t.rejects(new Accounts(store).createUser(newUser()), { ...UNAVAILABLE, cause: { message: /run the migrations/ } })
+
+    t.strictSame(await tables(run), [])
+  })
+
+  t.test('with createTables: false a store needs no right but those that its calls use', async t => {
+    const { url, run } = await database(t)
+    await open(t, url).links(randomUUID())
+    const role = await roleOf(t, url)
+    await run(`grant select on svc_auth_users to ${role.name}`)
+
+    t.equal(await open(t, role.url, { createTables: false }).findUser({ email: 'ada@example.com' }), null)
+    await t.rejects(open(t, role.url).findUser({ email: 'ada@example.com' }), UNAVAILABLE, 'else the journal of migrations is read')
+  })
+
+  t.test("tables that the application's own migrations made are taken as they are", async t => {
+    const { url, run } = await database(t)
+    const db = drizzle(poolOf(t, url))
+    await migrate(db, { migrationsFolder: MIGRATIONS_FOLDER, migrationsSchema: 'app', migrationsTable: 'journal' })
+    const asTheyWere = await tables(run)
+
+    for (const options of [{ createTables: false }, { createTables: true }, {}]) {
+      const ada = newUser()
+      t.ok(await new Accounts(open(t, db, options)).createUser(ada))
+      t.hasStrict(await open(t, url, options).findUser(ada.link), { userId: ada.userId })
+    }
+
+    const names = THE_THREE_TABLES.map(({ table }) => table)
+    t.strictSame(asTheyWere.filter(({ table }) => names.includes(String(table))), THE_THREE_TABLES)
+    t.strictSame(await tables(run), asTheyWere)
+  })
+
+  for (const parameter of ['options=-c%20search_path%3Dauth', 'search_path=auth']) {
+    t.test(`the tables are in the schema that the URL names by ${parameter}`, async t => {
+      const { url, run } = await database(t)
+      await run('create schema auth')
+      const ada = newUser({ email: 'ada@example.com' })
+
+      await new Accounts(open(t, `${url}?${parameter}`)).createUser(ada)
+
+      t.strictSame(await tables(run, 'auth'), THE_TABLES)
+      t.strictSame(await tables(run, 'public'), [])
+      t.strictSame(await run('select email from auth.svc_auth_users'), [{ email: 'ada@example.com' }])
+    })
+  }
+
+  t.test('tables of a later schema of the search path are not used as those of the first', async t => {
+    const { url, run } = await database(t)
+    await run('create schema auth')
+    await new Accounts(open(t, url)).createUser(newUser({ email: 'ada@example.com' }))
+    const both = `${url}?search_path=auth,public`
+
+    await t.rejects(open(t, both).findUser({ email: 'ada@example.com' }), {
+      ...UNAVAILABLE,
+      cause: { message: /^Postgres: svc_auth_users is in the schema public, but tables would be made in auth; let search_path begin/ }
+    })
+    t.strictSame(await tables(run, 'auth'), [])
+    t.ok(await open(t, both, { createTables: false }).findUser({ email: 'ada@example.com' }))
+    t.ok(await open(t, `${url}?search_path=public,auth`).findUser({ email: 'ada@example.com' }))
+    await t.rejects(
+      open(t, `${url}?search_path=missing`).findUser({ email: 'ada@example.com' }),
+      { ...UNAVAILABLE, cause: { message: /; let search_path begin with the schema of the tables/ } }
+    )
+  })
+
+  t.test('the tables of two schemas do not refer to each other', async t => {
+    const { url, run } = await database(t)
+    await run('create schema auth')
+    const ada = newUser({ email: 'ada@example.com' })
+
+    await new Accounts(open(t, url)).createUser(ada)
+    const created = await new Accounts(open(t, `${url}?search_path=auth`)).createUser(ada)
+
+    t.hasStrict(created, { userId: ada.userId })
+    t.strictSame(await run(`
+      select conrelid::regclass::text as table, confrelid::regclass::text as refers_to from pg_constraint where contype = 'f' order by 1`), [
+      { table: 'auth.svc_auth_credentials', refers_to: 'auth.svc_auth_users' },
+      { table: 'auth.svc_auth_provider_links', refers_to: 'auth.svc_auth_users' },
+      { table: 'svc_auth_credentials', refers_to: 'svc_auth_users' },
+      { table: 'svc_auth_provider_links', refers_to: 'svc_auth_users' }
+    ])
+  })
+
+  t.test('the tables are made all or none: one that is in the way makes every query unavailable until it is gone', async t => {
+    const { url, run } = await database(t)
+    const store = open(t, url)
+    await run('create table svc_auth_provider_links (something_else text)')
+
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: Error })
+    t.strictSame(await tables(run), [{ table: 'svc_auth_provider_links', columns: 'something_else text' }])
+    await run('drop table svc_auth_provider_links')
+
+    t.ok(await new Accounts(store).createUser(newUser()))
+  })
+
+  t.test('the tables are brought up to date: a migration that the journal does not name is run', async t => {
+    const { url, run } = await database(t)
+    await run('create table svc_auth_migrations (hash text primary key, created_at bigint not null)')
+    await run("insert into svc_auth_migrations values ('an earlier migration', 0)")
+
+    t.ok(await new Accounts(open(t, url)).createUser(newUser()))
+
+    t.equal((await run('select hash from svc_auth_migrations')).length, 1 + TABLE_PARTS.users.migrations.length)
+  })
+
+  t.test('tables that could not be made are made by a later query', async t => {
+    const { url, run } = await database(t)
+    const role = await roleOf(t, url)
+    const store = open(t, role.url)
+
+    await t.rejects(new Accounts(store).createUser(newUser()), { ...UNAVAILABLE, cause: { message: /grant this role what is missing/ } })
+    await run(`grant create on schema public to ${role.name}`)
+
+    t.ok(await new Accounts(store).createUser(newUser()))
+    t.strictSame(await tables(run), THE_TABLES)
+  })
+})
