@@ -13,6 +13,17 @@ export type { AuthPluginOptions, RememberOptions, SessionOptions } from './optio
 export type { RateLimitOptions, RateLimitStore } from './rate-limits.js'
 export type { Auth, SignInOptions } from './app-auth/auth.js'
 export type { AuditEvents, AuditedProvider, AuditedUser, AuditOrigin, AuditSource } from './audit.js'
+export {
+  type Account, type AccountLink, type AccountStatus, type Block, type Credential, type Link, type User,
+  type UserExtras, isBlocked, linksOf, statusOf, userOf
+} from './accounts/account.js'
+export { Accounts } from './accounts/accounts.js'
+export type {
+  AccountQuery, AuthStore, Decision, Owners, Rule, Subject, UserQuery, UsersQuery, Wanted
+} from './accounts/auth-store.js'
+export type { UserChange } from './accounts/changes.js'
+export type { MailTokenClaims, NewPassword, PasswordReset } from './accounts/credentials.js'
+export type { LinkedIdentity, NewUser } from './accounts/identities.js'
 export { Authorization } from './app-auth/authorization.js'
 export type { BlockOptions, KeptSession, UserList, UserPage, UserToCreate, Users } from './app-auth/users.js'
 export type { AuthChannel, AuthEvents } from './channel.js'
@@ -56,17 +67,14 @@ export { OAuth2Provider, type OAuth2ProviderOptions, type ProviderApi } from './
 export { OidcProvider, type OidcProfile, type OidcProviderOptions } from './providers/oidc.js'
 export { type OpenapiComponents, openapiComponents } from './routes/openapi.js'
 export type { AuthenticationState, Principal } from './session/record.js'
-export type { Endings, EndingsListener, SharedEndings } from './store/endings.js'
-export type { EmailProof, EmailProofs, PasswordReset } from './store/email-proofs.js'
+export type { Attempt, AttemptCounter, ExceededLimit } from './store/attempts.js'
 export { MemoryAuthStore } from './store/memory.js'
+export type { StoreMembers } from './store/members.js'
+export type { EntryContent, OneTimeEntries, OneTimeEntry } from './store/one-time-entries.js'
+export type { RevocationListener, Revocations } from './store/revocations.js'
 export type {
-  EndedSession, FoundSession, ListedSession, NewPendingSignIn, NewSession, PendingContent, SessionChange, SessionData,
-  SessionKeepingStore, SessionProofs, SessionUser, StoredSessions
+  EndedSession, FoundSession, ListedSession, NewSession, SessionChange, SessionData, SessionProofs, SessionUser,
+  StoredSessions
 } from './store/sessions.js'
 export { SqlAuthStore, type SqlAuthStoreOptions } from './store/sql.js'
 export type { DrizzlePostgres, DrizzleSqlite, PostgresClient, SqlEngine, SqliteConnection } from './store/sql-engine.js'
-export {
-  type AuthStore, type Block, type Credential, type Link, type LinkedIdentity, type ManagedAccounts, type NewPassword,
-  type NewUser, type Standing, type User, type UserChange, type UserQuery, type UsersQuery, isBlocked
-} from './store/store.js'
-export type { ExceededLimit, SharedCounts, Try, TryCounts } from './store/try-counts.js'

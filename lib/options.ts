@@ -12,11 +12,11 @@ import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
 import { type RateLimitOptions, type ResolvedRateLimits, checkedRateLimit } from './rate-limits.js'
 import { secretsOf } from './secrets.js'
+import { Accounts } from './accounts/accounts.js'
+import { type AuthStore, STORE_METHODS } from './accounts/auth-store.js'
 import { MemoryAuthStore } from './store/memory.js'
-import { MemorySessions } from './store/memory/sessions.js'
-import { type StoredSessions, keepsSessions } from './store/sessions.js'
-import { EMAIL_PROOF_METHODS, provesEmails } from './store/email-proofs.js'
-import { type AuthStore, MANAGED_ACCOUNT_METHODS, STORE_METHODS, missingMethods } from './store/store.js'
+import { MEMBER_METHODS, type SessionRows, membersOf } from './store/members.js'
+import type { StoredSessions } from './store/sessions.js'
 
 /** Options of @fastify/session; `secret` comes from the setting SVC_SESSION_SECRET unless given. */
 export interface SessionOptions extends Partial<Omit<FastifySessionOptions, 'store'>> {
@@ -81,7 +81,8 @@ export interface AuthPluginOptions {
   loginPage?: string | undefined
   /**
    * The application's page on which a signed-in user proves again who they are, such as
-   * `/confirm`. The guard `requireRecent` redirects browsers to it, with `next`.
+   * `/confirm`. The guard `requireRecent` redirects browsers to it, with `next`, and so does a
+   * linking without a recent proof.
    */
   reauthenticatePage?: string | undefined
   /**
@@ -103,7 +104,7 @@ export interface OwnSession {
   /** The options of @fastify/session; `store` is a store of the application. */
   readonly options: FastifySessionOptions
   /** Keeps the sessions where the options have no store. */
-  readonly rows: StoredSessions
+  readonly rows: SessionRows
 }
 
 /** The options after the check, with their defaults. */
@@ -195,10 +196,11 @@ export function resolveOptions (
     baseUrl,
     providers,
     local,
-    mailPages: checkedMailPages(local, { baseUrl, store }),
+    mailPages: checkedMailPages(local, baseUrl),
     store,
+    accounts: new Accounts(store),
     session,
-    listedSessions: session === null || session.options.store !== undefined ? null : session.rows,
+    listedSessions: session === null || session.options.store !== undefined ? null : session.rows.sessions,
     remember,
     signedRequests: new SignedRequests(session?.options.secret),
     prefix,
@@ -287,17 +289,12 @@ function checkedLocal (local: unknown): LocalIdentityProvider | null {
 /** Checks what the mails of the local provider need of the plugin. */
 function checkedMailPages (
   local: LocalIdentityProvider | null,
-  { baseUrl, store }: { baseUrl: string | null, store: AuthStore }
+  baseUrl: string | null
 ): ResolvedOptions['mailPages'] {
   if (local?.mail == null) return null
   if (baseUrl === null) {
     throw new OptionsError('baseUrl is required with sendMail of the LocalIdentityProvider, because the links in ' +
       'mails begin with it; set it to the public URL of the application, such as https://app.example')
-  }
-  if (!provesEmails(store)) {
-    const missing = missingMethods(store, [...MANAGED_ACCOUNT_METHODS, ...EMAIL_PROOF_METHODS])
-    throw new OptionsError(`store lacks the methods ${missing.join(', ')}, which sendMail of the ` +
-      'LocalIdentityProvider needs; use SqlAuthStore, or add them (ManagedAccounts, EmailProofs)')
   }
   const { pages } = local.mail
   const page = (name: keyof MailPages): string | null => checkedPage(`local.pages.${name}`, pages[name], baseUrl)
@@ -314,11 +311,22 @@ function checkedStore (store: unknown): AuthStore {
     throw new OptionsError('store must be an AuthStore, such as new SqlAuthStore(); ' +
       'the store of sessions is session.store')
   }
-  const counts: unknown = Reflect.get(store, 'counts') ?? null
-  if (counts !== null && !hasMethods(counts, ['count'])) {
-    throw new OptionsError('store.counts must be null or have the method count, by which processes share limits')
+  const members = membersOf(store)
+  for (const [name, member] of Object.entries(members)) {
+    const methods: readonly string[] = Reflect.get(MEMBER_METHODS, name)
+    if (member === null || hasMethods(member, methods)) continue
+    throw new OptionsError(`store.${name} must be null or have the methods ${methods.join(', ')}`)
+  }
+  if (members.sessions !== null && members.entries === null) {
+    throw new OptionsError('store.sessions needs store.entries, which keeps the sign-ins that sessions start')
   }
   return store
+}
+
+/** The sessions of a store; in memory when it has none. */
+function rowsIn (store: AuthStore): SessionRows {
+  const { sessions, entries } = membersOf(store)
+  return sessions === null || entries === null ? new MemoryAuthStore() : { sessions, entries }
 }
 
 function noSession (session: unknown): null {
@@ -352,7 +360,7 @@ function checkedSession (session: unknown, { store: users, routes }: AroundSessi
       secret: sessionSecret(options.secret),
       ...(store !== undefined && store !== 'memory' && { store })
     },
-    rows: store !== 'memory' && keepsSessions(users) ? users.sessions : new MemorySessions()
+    rows: rowsIn(store === 'memory' ? new MemoryAuthStore() : users)
   })
 }
 

@@ -6,10 +6,14 @@ import { OptionsError } from './errors.js'
 import { hashing } from './local/hashing.js'
 import type { LocalIdentityProvider } from './local/identity-provider.js'
 import type { TokenClaims } from './local/token-claims.js'
-import { type AuthPluginOptions, DEFAULT_PREFIX, type OwnSession, resolveOptions } from './options.js'
+import {
+  type AuthPluginOptions, DEFAULT_PREFIX, type OwnSession, type ResolvedOptions, resolveOptions
+} from './options.js'
 import { publicPath } from './http/redirects.js'
 import { mountExternalRoutes } from './routes/external.js'
+import { type Counter, setUpCounter } from './routes/counters.js'
 import { setUpRateLimits } from './routes/limits.js'
+import { setUpMailLimits } from './routes/mail-limits.js'
 import { Mailer } from './routes/mailer.js'
 import { documentRoutes } from './routes/openapi.js'
 import { Pages } from './routes/pages.js'
@@ -24,10 +28,9 @@ import {
 } from './session/record.js'
 import { registerSession } from './session/register.js'
 import { watchSession } from './session/request-sessions.js'
-import { provesEmails } from './store/email-proofs.js'
 import { MemorySessions } from './store/memory/sessions.js'
 import { SqlAuthStore } from './store/sql.js'
-import { countsOf } from './store/try-counts.js'
+import { membersOf } from './store/members.js'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -80,15 +83,15 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   app.addHook('onRequest', watchSession)
 
   const auth = new Auth(options, app.log)
-  const mailer = local?.mail == null || baseUrl === null
-    ? null
-    : new Mailer(local.mail, new URL(publicPath(`${options.prefix}/`, baseUrl), baseUrl))
   app.decorate('auth', auth)
   app.decorate('authProviders', Object.freeze(providers.map(provider => provider.name)))
   app.decorate('localIdp', local)
   app.decorateRequest('principal', { getter () { return principalOf(this) } })
   app.decorateRequest('authentication', { getter () { return authenticationOf(this) } })
   app.decorateRequest('token', null)
+
+  // Hooks run in reverse order: the store closes after the mails, which are counted in it.
+  app.addHook('onClose', async () => store.close())
 
   const pages = new Pages(options)
   if (options.changePasswordPage !== null) await mountWellKnown(app, pages, options.changePasswordPage)
@@ -100,6 +103,9 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     acceptTasks(auth, scope.prefix)
     await scope.register(async scope => {
       checkRequests(scope, options)
+      const counter = await setUpCounter(scope, options.rateLimit, membersOf(store).attempts)
+      const mailer = mailerOf(options, counter)
+      if (mailer !== null) scope.addHook('onClose', async () => mailer.close())
       const context = {
         scope,
         baseUrl,
@@ -109,7 +115,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
         providers,
         signedRequests: options.signedRequests,
         pages,
-        limits: await setUpRateLimits(scope, options.rateLimit, countsOf(store)),
+        limits: setUpRateLimits(counter, options.rateLimit),
         channel: auth.channel,
         listedSessions: options.listedSessions,
         mailer
@@ -117,9 +123,9 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
       for (const provider of providers) mountExternalRoutes(context, provider)
       if (local !== null) mountPasswordRoutes(context, local)
       if (local !== null) mountTokenRoutes(context, local)
-      if (local !== null && mailer !== null && mailPages !== null && provesEmails(store)) {
+      if (local !== null && mailer !== null && mailPages !== null) {
         const { mountMailRoutes } = await import('./routes/mails.js')
-        mountMailRoutes({ ...context, mailer, mailPages, store }, local)
+        mountMailRoutes({ ...context, mailer, mailPages }, local)
       }
       mountSessionRoutes(context, local !== null)
     })
@@ -127,11 +133,13 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     const preloadStore = (): unknown => store instanceof SqlAuthStore && store.preload()
     afterReady(scope, () => [() => hashing.preload(), preloadStore, ...compilations])
   }, { prefix: given.prefix ?? DEFAULT_PREFIX })
+}
 
-  app.addHook('onClose', async () => {
-    await mailer?.drain()
-    await store.close()
-  })
+/** Returns what sends the mails; null without the option `sendMail`. */
+function mailerOf ({ local, baseUrl, prefix }: ResolvedOptions, counter: Counter): Mailer | null {
+  if (local?.mail == null || baseUrl === null) return null
+  const limits = setUpMailLimits(local.mail.choices.limits ? counter : null)
+  return new Mailer(local.mail, new URL(publicPath(`${prefix}/`, baseUrl), baseUrl), limits)
 }
 
 /**
@@ -155,7 +163,7 @@ function afterReady (app: FastifyInstance, steps: () => ReadonlyArray<() => unkn
 
 /** Warns in production about sessions in memory that were not asked for. */
 function warnOfMemory (app: FastifyInstance, { options, rows }: OwnSession, asked: unknown): void {
-  const isInMemory = options.store === undefined && rows instanceof MemorySessions && asked !== 'memory'
+  const isInMemory = options.store === undefined && rows.sessions instanceof MemorySessions && asked !== 'memory'
   if (process.env.NODE_ENV !== 'production' || !isInMemory) return
   app.log.warn('Sessions are kept in the memory of this process: ' +
     'a restart signs all users out, and other processes do not see the sessions. ' +

@@ -27,13 +27,14 @@ export interface RateLimitOptions {
   /** Returns from a provider from one address; default 300. */
   callback?: number
   /**
-   * Passwords by which one signed-in user proves again who they are; default 10. They count for the
-   * user, from any address: an open session must not serve to guess its password.
+   * Passwords by which one signed-in user proves again who they are, and changes of their
+   * credentials; default 10. They count for the user, from any address: an open session must not
+   * serve to guess its password.
    */
   reauthenticate?: number
   /**
-   * Mails that one address asks for; default 30. Beyond that, each mailbox gets one mail a minute
-   * and five an hour that were asked for: further ones are answered alike and not sent.
+   * Requests for a mail from one address, registrations included where mails are sent; default 30.
+   * Mailboxes have limits of their own: the option `mails.limits` of the local identity provider.
    */
   mail?: number
   /** Tokens from mails that one address sends; default 60. */

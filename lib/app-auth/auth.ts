@@ -6,7 +6,7 @@ import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { refreshPrincipal } from '../flows/refresh.js'
 import { signInUser } from '../flows/sign-in.js'
 import { type SessionRules, type UserSession, endSessionOfUser, sessionsOfUser } from '../flows/sessions.js'
-import { endOtherSessions, followEndings, signOut } from '../flows/sign-out.js'
+import { endOtherSessions, followRevocations, signOut } from '../flows/sign-out.js'
 import type { SignInRules } from '../flows/sign-in-rules.js'
 import { type SignInUrlOptions, type SignedRequests, signInParameters } from '../flows/signed-requests.js'
 import {
@@ -53,7 +53,8 @@ export class Auth extends Authorization {
   /**
    * A `preHandler` like {@link requireUser} that also requires that the user's e-mail is confirmed:
    * by a link that was sent to it, or by a provider. Answers 403 `unverified` otherwise. Behind
-   * {@link requireBearer} the user of the token counts.
+   * {@link requireBearer} the user of the token counts. From then on, the claim `email` of the
+   * principal, or of the token, is the confirmed address.
    */
   readonly requireVerified: Guard
 
@@ -80,7 +81,7 @@ export class Auth extends Authorization {
     this.#log = log
     // An application may have a listener for each open socket.
     this.channel.setMaxListeners(0)
-    followEndings(this, log)
+    followRevocations(this, log)
     this.requireUser = requireUser(settings)
     this.requireVerified = requireVerified(settings)
     this.requireBearer = requireBearer(settings)

@@ -6,7 +6,8 @@ import {
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { deleteUser } from '../flows/credentials.js'
-import type { Link, User, UserQuery } from '../store/store.js'
+import type { Link, User } from '../accounts/account.js'
+import type { UserQuery } from '../accounts/auth-store.js'
 import { isUserId } from '../base/uuid.js'
 import { type KeptSession, Users, checkedUserId } from './users.js'
 
@@ -34,7 +35,7 @@ export class Authorization extends Users {
    */
   async grant (userId: string, claims: GrantableClaims): Promise<AuthorizationClaims> {
     const granted = authorizationClaims(claims)
-    const all = await this.store.grant(checkedUserId(userId), granted)
+    const all = await this.accounts.grant(checkedUserId(userId), granted)
     audit('grant', { userId, claims: granted }, this.source)
     return all
   }
@@ -51,7 +52,7 @@ export class Authorization extends Users {
     if (!Array.isArray(names) || !names.every(name => typeof name === 'string')) {
       throw new AuthError('invalid_claims', { message: 'names must be a list of the names of claims.' })
     }
-    const left = await this.store.withdraw(checkedUserId(userId), names.filter(isStorable))
+    const left = await this.accounts.withdraw(checkedUserId(userId), names.filter(isStorable))
     audit('withdraw', { userId, names }, this.source)
     return left
   }
@@ -64,13 +65,13 @@ export class Authorization extends Users {
    * @throws AuthError `invalid_request` for any other query, `unavailable`
    */
   async findUser (query: UserQuery): Promise<User | null> {
-    if (isQuery(query, 'userId')) return isUserId(query.userId) ? this.store.findUser(query) : null
+    if (isQuery(query, 'userId')) return isUserId(query.userId) ? this.accounts.findUser(query) : null
     if (isQuery(query, 'email')) {
       const email = canonicalEmail(query.email)
-      return email === null ? null : this.store.findUser({ email })
+      return email === null ? null : this.accounts.findUser({ email })
     }
     if (isQuery(query, 'provider', 'subject')) {
-      return isText(query.provider) && isText(query.subject) ? this.store.findUser(query) : null
+      return isText(query.provider) && isText(query.subject) ? this.accounts.findUser(query) : null
     }
     throw new AuthError('invalid_request', {
       message: 'A user is found by { userId }, { email } or { provider, subject }, all of them strings.'
@@ -84,14 +85,14 @@ export class Authorization extends Users {
    * @throws AuthError `unknown_user`, `unavailable`
    */
   async links (userId: string): Promise<Link[]> {
-    const links = await this.store.links(checkedUserId(userId))
+    const links = await this.accounts.links(checkedUserId(userId))
     if (links.length === 0) throw new AuthError('unknown_user')
     return links
   }
 
   /**
    * Removes a link from a user; with `local`, also the password. A link that the user does not have
-   * is ignored. Ends all sessions of the user, if the store can: see {@link ManagedAccounts}.
+   * is ignored. Ends all sessions of the user.
    *
    * @param provider `local` or the name of an external provider
    * @param kept `except`: a request whose session goes on, with a new id
@@ -105,21 +106,23 @@ export class Authorization extends Users {
     }
     const before = await this.links(userId)
     if (!before.some(link => link.provider === provider)) return before
-    const left = await this.store.removeLink(userId, provider)
+    const left = await this.accounts.removeLink(userId, provider)
     audit('unlink', { userId, provider }, this.source)
     await this.sessionsEnded(userId, kept)
     return left
   }
 
   /**
-   * Deletes a user with their links, claims and password. Guards refuse the user's sessions and
-   * tokens from then on. A token for one purpose or audience stays valid until it expires.
+   * Deletes a user with their links, claims and password, and emits `revoke`. Guards refuse the
+   * user's sessions and tokens from then on. A token for one purpose or audience stays valid until
+   * it expires.
    *
    * @throws AuthError `unknown_user`, `user_in_use` when a foreign key of the application prevents
    * it, `unavailable`
    */
   async deleteUser (userId: string): Promise<void> {
-    await deleteUser(this.store, checkedUserId(userId), this.source)
+    await deleteUser(this.accounts, { userId: checkedUserId(userId) }, this.source)
+    await this.sessionsEnded(userId)
   }
 }
 

@@ -7,14 +7,15 @@ import { type CheckedName, type Claims, isPlainObject } from '../claims.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { verifyToken } from '../flows/local.js'
 import { isRecent, methodsOf } from '../flows/reauthentication.js'
-import { presentPrincipal, presentStanding, standingOf } from '../flows/refresh.js'
+import { presentPrincipal, presentStatus, statusOfUser } from '../flows/refresh.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { type TokenClaims, type TokenUse, assertUse } from '../local/token-claims.js'
 import { isRead } from '../http/own-origin.js'
 import { ANY_ORIGIN, publicPath, sameOriginPath, withParameter } from '../http/redirects.js'
 import type { ExternalProvider } from '../providers/provider.js'
-import { type Principal, recordIn } from '../session/record.js'
-import type { AuthStore } from '../store/store.js'
+import { type Principal, recordIn, showVerifiedEmail } from '../session/record.js'
+import type { AccountStatus } from '../accounts/account.js'
+import type { AuthStore } from '../accounts/auth-store.js'
 
 /** A request on any server of Node.js: HTTP/1, HTTPS, HTTP/2 with or without TLS. */
 export type AnyRequest = FastifyRequest<RouteGenericInterface, RawServerBase>
@@ -89,21 +90,28 @@ export function requireClaims (required: RequiredClaims, settings: GuardSettings
  * Lets users pass whose e-mail is confirmed by them or by a provider, as of now. Anonymous users
  * are redirected to the login page or get 401 `unauthenticated`; others get 403 `unverified`.
  * Behind `requireBearer` the user of the token counts.
+ *
+ * From then on the claim `email` of the request's principal or token is the confirmed address. The
+ * identity by which the user signed in may have reported another one, unverified.
  */
 export function requireVerified (settings: GuardSettings): Guard {
   const { store } = settings
   return async (request: FastifyRequest, reply: FastifyReply) => {
-    if (request.token === null) {
-      const standing = await presentStanding(request, store)
-      if (standing === null) return askToSignIn(request, reply, settings)
-      if (!standing.emailVerified) throw new AuthError('unverified')
-      return
+    const { token } = request
+    if (token === null) {
+      const status = await presentStatus(request, store)
+      if (status === null) return askToSignIn(request, reply, settings)
+      return showVerifiedEmail(request, verifiedEmailIn(status))
     }
     // The subject of a token need not be a user.
-    const { sub } = request.token
-    const standing = isUserId(sub) ? await standingOf(store, sub) : null
-    if (standing?.emailVerified !== true) throw new AuthError('unverified')
+    const status = isUserId(token.sub) ? await statusOfUser(store, token.sub) : null
+    request.token = { ...token, email: verifiedEmailIn(status), email_verified: true }
   }
+}
+
+function verifiedEmailIn (status: AccountStatus | null): string {
+  if (!status?.verifiedEmail) throw new AuthError('unverified')
+  return status.verifiedEmail
 }
 
 /** What the guard `requireRecent` requires. */

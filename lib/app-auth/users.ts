@@ -7,7 +7,9 @@ import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { assertText, verifyPasswordOf } from '../flows/local.js'
 import type { Caller } from '../local/fair-queue.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
-import { type AuthStore, type ManagedAccounts, type User, managedAccounts } from '../store/store.js'
+import type { User } from '../accounts/account.js'
+import { Accounts } from '../accounts/accounts.js'
+import type { AuthStore } from '../accounts/auth-store.js'
 import type { AnyRequest } from './guards.js'
 
 /** A user that {@link Users.createUser} creates. */
@@ -63,10 +65,14 @@ export interface KeptSession {
 
 const MAX_LIMIT = 500
 
+const NO_EMAIL = 'The user has no e-mail; a password needs one.'
+
 /** Creates, lists, changes and blocks users; {@link Authorization} extends it. */
 export class Users {
   /** The store of users, links and claims. */
   readonly store: AuthStore
+  /** The operations on the accounts of the store. */
+  protected readonly accounts: Accounts
   /** The source of audit events. */
   protected readonly source: AuditSource | null
   readonly #local: LocalIdentityProvider | null
@@ -80,6 +86,7 @@ export class Users {
    */
   constructor (store: AuthStore, log?: AuditSource['log'], local: LocalIdentityProvider | null = null) {
     this.store = store
+    this.accounts = new Accounts(store)
     this.source = log === undefined ? null : { log }
     this.#local = local
   }
@@ -116,7 +123,7 @@ export class Users {
       ? undefined
       : await this.#hash('createUser', password, email)
     const provider = passwordHash === undefined ? 'application' : 'local'
-    const created = await this.store.createUser({
+    const created = await this.accounts.createUser({
       userId,
       email,
       emailVerified,
@@ -135,14 +142,14 @@ export class Users {
    *
    * @param change `name` null removes the name
    * @returns the user
-   * @throws AuthError `unknown_user`, `invalid_request`, `unsupported`, `unavailable`; OptionsError
+   * @throws AuthError `unknown_user`, `invalid_request`, `unavailable`; OptionsError
    *   for an unknown name
    */
   async updateUser (userId: string, change: { name: string | null }): Promise<User> {
     assertKnownOptions('updateUser', change, ['name'])
     const { name } = change
     if (name !== null) assertName(name)
-    return this.#managed('updateUser').changeUser(checkedUserId(userId), { name })
+    return this.accounts.changeUser(checkedUserId(userId), { name })
   }
 
   /**
@@ -153,17 +160,16 @@ export class Users {
    * @param kept `except`: a request whose session goes on, with a new id
    * @returns the user
    * @throws AuthError `unknown_user`, `weak_password`, `invalid_request` for a user without an
-   *   e-mail, `exists` when another user signs in by it, `busy`, `unsupported`, `unavailable`;
+   *   e-mail, `busy`, `unavailable`;
    *   OptionsError without a local identity provider
    */
   async setPassword (userId: string, password: string, kept: KeptSession = {}): Promise<User> {
-    const store = this.#managed('setPassword')
-    const user = await this.store.findUser({ userId: checkedUserId(userId) })
+    const user = await this.accounts.findUser({ userId: checkedUserId(userId) })
     if (user === null) throw new AuthError('unknown_user')
-    if (user.email === null) throw invalid('The user has no e-mail; a password needs one.')
+    if (user.email === null) throw invalid(NO_EMAIL)
     const passwordHash = await this.#hash('setPassword', password, user.email)
-    const changed = await store.setPassword(userId, { passwordHash })
-    if (changed === null) throw new AuthError('exists')
+    const changed = await this.accounts.setPassword(userId, { passwordHash })
+    if (changed === null) throw invalid(NO_EMAIL)
     audit('password', { userId }, this.source)
     await this.sessionsEnded(userId, kept)
     return changed
@@ -180,6 +186,7 @@ export class Users {
   async checkPassword (userId: string, password: string, caller?: Caller): Promise<boolean> {
     const local = this.#provider('checkPassword')
     assertPassword(password)
+    if (await this.accounts.findUser({ userId: checkedUserId(userId) }) === null) throw new AuthError('unknown_user')
     return verifyPasswordOf(checkedUserId(userId), { local, store: this.store, password, caller })
   }
 
@@ -195,7 +202,7 @@ export class Users {
    *   after = next
    * } while (after !== null)
    * ```
-   * @throws AuthError `invalid_request` for a wrong value, `unsupported`, `unavailable`;
+   * @throws AuthError `invalid_request` for a wrong value, `unavailable`;
    *   OptionsError for an unknown name
    */
   async users (list: UserList = {}): Promise<UserPage> {
@@ -211,7 +218,7 @@ export class Users {
     if (blocked !== null && typeof blocked !== 'boolean') throw invalid('blocked must be true or false.')
 
     const prefix = email === null ? null : email.trim().normalize('NFC').toLowerCase()
-    const found = await this.#managed('users').users({ after, limit: limit + 1, email: prefix, blocked })
+    const found = await this.accounts.users({ after, limit: limit + 1, email: prefix, blocked })
     const last = found.length > limit ? found[limit - 1] : undefined
     return { users: found.slice(0, limit), next: last?.userId ?? null }
   }
@@ -221,7 +228,7 @@ export class Users {
    * is removed or over.
    *
    * @returns the user
-   * @throws AuthError `unknown_user`, `invalid_request`, `unsupported`, `unavailable`; OptionsError
+   * @throws AuthError `unknown_user`, `invalid_request`, `unavailable`; OptionsError
    *   for an unknown name
    */
   async block (userId: string, options: BlockOptions = {}): Promise<User> {
@@ -233,7 +240,7 @@ export class Users {
     }
     if (reason !== undefined && !isText(reason)) throw invalid('reason must be text.')
     const blocked = { at, ...(until !== undefined && { until }), ...(reason !== undefined && { reason }) }
-    const user = await this.#managed('block').changeUser(checkedUserId(userId), { blocked, endSessions: true })
+    const user = await this.accounts.changeUser(checkedUserId(userId), { blocked, endSessions: true })
     audit('block', { userId, until: until ?? null }, this.source)
     await this.sessionsEnded(userId)
     return user
@@ -243,10 +250,10 @@ export class Users {
    * Removes the block of a user. Sessions that the block ended stay ended.
    *
    * @returns the user
-   * @throws AuthError `unknown_user`, `unsupported`, `unavailable`
+   * @throws AuthError `unknown_user`, `unavailable`
    */
   async unblock (userId: string): Promise<User> {
-    const user = await this.#managed('unblock').changeUser(checkedUserId(userId), { blocked: null })
+    const user = await this.accounts.changeUser(checkedUserId(userId), { blocked: null })
     audit('unblock', { userId }, this.source)
     return user
   }
@@ -256,10 +263,10 @@ export class Users {
    * Tokens that were issued to the user until now are refused.
    *
    * @param kept `except`: a request whose session goes on, with a new id
-   * @throws AuthError `unknown_user`, `unsupported`, `unavailable`
+   * @throws AuthError `unknown_user`, `unavailable`
    */
   async signOutEverywhere (userId: string, kept: KeptSession = {}): Promise<void> {
-    await this.#managed('signOutEverywhere').changeUser(checkedUserId(userId), { endSessions: true })
+    await this.accounts.changeUser(checkedUserId(userId), { endSessions: true })
     audit('sign-out-everywhere', { userId }, this.source)
     await this.sessionsEnded(userId, kept)
   }
@@ -267,10 +274,6 @@ export class Users {
   /** Called when all sessions of a user were ended. */
   protected async sessionsEnded (_userId: string, _kept: KeptSession = {}): Promise<void> {
     // A script has no sessions; `app.auth` announces the end.
-  }
-
-  #managed (method: string): ManagedAccounts {
-    return managedAccounts(this.store, method)
   }
 
   #provider (method: string): LocalIdentityProvider {

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AuditSource, audit } from '../audit.js'
-import type { AuthChannel } from '../channel.js'
+import { type AuthChannel, announceRevoke } from '../channel.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { Caller } from '../local/fair-queue.js'
@@ -9,18 +9,21 @@ import type { NewEmailProof } from '../local/mail-token.js'
 import type { Outbox } from '../local/outbox.js'
 import { signOutSession } from '../session/principal.js'
 import type { SessionRecord } from '../session/record.js'
-import type { EmailProofs } from '../store/email-proofs.js'
-import type { AuthStore, Credential, ManagedAccounts, NewPassword } from '../store/store.js'
+import type { Credential } from '../accounts/account.js'
+import type { Accounts } from '../accounts/accounts.js'
+import type { AuthStore } from '../accounts/auth-store.js'
+import type { NewPassword } from '../accounts/credentials.js'
 import { assertText, credentialOf } from './local.js'
 import { userOfLink } from './mail-links.js'
 import { RECENT_SECONDS, isRecent } from './reauthentication.js'
 import { confirmedRecord, presentPrincipal, refreshPrincipal } from './refresh.js'
-import { announceSignOut, endOtherSessions } from './sign-out.js'
+import { endOtherSessions } from './sign-out.js'
 
 /** What the changes of a user's credentials use. */
 export interface CredentialRules {
   readonly local: LocalIdentityProvider
-  readonly store: AuthStore & ManagedAccounts & EmailProofs
+  readonly store: AuthStore
+  readonly accounts: Accounts
   readonly channel: AuthChannel
 }
 
@@ -37,10 +40,19 @@ export interface GivenPassword {
   count: (email: string) => Promise<void>
 }
 
+/** How a signed-in user proves who they are: by their password, or by a recent sign-in. */
+export interface GivenProof extends GivenPassword {
+  /**
+   * Counts the change for the user, with a password or without one.
+   *
+   * @throws AuthError `rate_limited`
+   */
+  countChange: () => Promise<void>
+}
+
 /** What a signed-in user changes their credentials with. */
 export interface ChangeForm {
-  /** Their present password; without it, they must have signed in recently. */
-  current: GivenPassword
+  current: GivenProof
   outbox: Outbox
 }
 
@@ -58,15 +70,16 @@ export async function changePassword (
   { password, current, outbox }: ChangeForm & { password: string }
 ): Promise<void> {
   assertText(password)
-  const { credential } = await provenUser(request, rules, current)
+  const { record: { generation }, credential } = await provenUser(request, rules, current)
   if (credential === null) {
     throw new AuthError('invalid_request', { message: 'This account has no password yet; set the first one instead.' })
   }
   const { user, link, passwordHash } = credential
   const next = await rules.local.hashPassword(password, { email: link.subject }, current.caller)
-  const isChanged = await replacePassword(request, rules, user.userId, { passwordHash: next, current: passwordHash })
+  const changed = { passwordHash: next, current: passwordHash, generation }
+  const isChanged = await replacePassword(request, rules, user.userId, changed)
   if (!isChanged) throw new AuthError('invalid')
-  outbox.notice('password-changed', link.subject)
+  outbox.notice('password-changed', user)
   await endOtherSessions(request, rules.channel, user.userId)
 }
 
@@ -75,7 +88,8 @@ export async function changePassword (
  * gets a new id; all other sessions of the user end.
  *
  * @throws AuthError `unauthenticated`, `reauthenticate`, `exists` for a user with a password,
- * `unverified` for a user without a verified e-mail, `weak_password`, `busy`, `unavailable`
+ * `unverified` for a user without a verified e-mail, `weak_password`, `rate_limited`, `busy`,
+ * `unavailable`
  */
 export async function setFirstPassword (
   request: FastifyRequest,
@@ -83,15 +97,16 @@ export async function setFirstPassword (
   { password, current, outbox }: ChangeForm & { password: string }
 ): Promise<void> {
   assertText(password)
-  const { record: { principal: { userId } }, credential } = await provenUser(request, rules, current)
+  const { record: { principal: { userId }, generation }, credential } = await provenUser(request, rules, current)
   if (credential !== null) throw hasPassword()
   const user = await rules.store.findUser({ userId })
   if (user?.email == null || !user.emailVerified) {
     throw new AuthError('unverified', { message: 'A password needs a confirmed e-mail address; confirm one first.' })
   }
   const passwordHash = await rules.local.hashPassword(password, { email: user.email }, current.caller)
-  if (!await replacePassword(request, rules, userId, { passwordHash, current: null })) throw hasPassword()
-  outbox.notice('password-changed', user.email)
+  const isSet = await replacePassword(request, rules, userId, { passwordHash, current: null, generation })
+  if (!isSet) throw hasPassword()
+  outbox.notice('password-changed', user)
   await endOtherSessions(request, rules.channel, userId)
 }
 
@@ -99,13 +114,14 @@ export async function setFirstPassword (
  * Sends a link to a new address of the signed-in user, and tells the present one. Nothing is stored
  * and the new address is not looked up, so the answer is the same whether or not it is taken.
  *
+ * @param countLink counts the link for the user
  * @throws AuthError `unauthenticated`, `reauthenticate`, `invalid`, `invalid_email`,
  * `invalid_request` for a user without an e-mail, `rate_limited`, `busy`, `unavailable`
  */
 export async function requestNewEmail (
   request: FastifyRequest,
   rules: CredentialRules,
-  { email, mayMail, current, outbox }: ChangeForm & { email: string, mayMail: (to: string) => Promise<boolean> }
+  { email, countLink, current, outbox }: ChangeForm & { email: string, countLink: () => Promise<void> }
 ): Promise<void> {
   const { record: { principal: { userId }, generation } } = await provenUser(request, rules, current)
   const to = canonicalEmail(email)
@@ -114,8 +130,9 @@ export async function requestNewEmail (
   if (user?.email == null) {
     throw new AuthError('invalid_request', { message: 'This account has no e-mail address that could be changed.' })
   }
-  if (await mayMail(to)) outbox.link('change-email', { userId, email: user.email, generation, to })
-  outbox.notice('email-change-requested', user.email)
+  await countLink()
+  outbox.link('change-email', { userId, email: user.email, generation, to })
+  outbox.notice('email-change-requested', user)
 }
 
 /**
@@ -128,10 +145,11 @@ export async function requestNewEmail (
  */
 export async function confirmNewEmail (
   request: FastifyRequest,
-  { local, store, channel }: CredentialRules,
+  { local, store, accounts, channel }: CredentialRules,
   { proof, given, outbox }: { proof: NewEmailProof, given: GivenPassword, outbox: Outbox }
 ): Promise<void> {
-  const { userId, email, to } = proof
+  const { userId, to } = proof
+  const user = await userOfLink(store, proof)
   const principal = await presentPrincipal(request, store)
   if (principal?.userId !== userId) {
     if (given.password === undefined) throw new AuthError('unauthenticated')
@@ -140,10 +158,10 @@ export async function confirmNewEmail (
     await userOfLink(store, proof)
     await verify(local, credential, { ...given, password: given.password })
   }
-  const changed = await store.changeEmail(proof, to)
+  const changed = await accounts.changeEmail(proof, to)
   if (changed === null) throw new AuthError('invalid_token')
   audit('email', { userId }, request)
-  outbox.notice('email-changed', email)
+  outbox.notice('email-changed', user)
   await endOtherSessions(request, channel, userId)
   if (principal?.userId === userId) await refreshPrincipal(request, store)
 }
@@ -158,24 +176,31 @@ export async function deleteAccount (
   request: FastifyRequest,
   reply: FastifyReply,
   rules: CredentialRules,
-  current: GivenPassword
+  current: GivenProof
 ): Promise<void> {
   const { record } = await provenUser(request, rules, current)
-  const { userId } = record.principal
-  await deleteUser(rules.store, userId, request)
-  // The sessions that the store keeps are deleted with the user.
-  await announceSignOut({ userId, isRecorded: false }, rules, request)
+  const { principal: { userId }, generation } = record
+  const isDeleted = await deleteUser(rules.accounts, { userId, generation }, request)
+  if (!isDeleted) throw new AuthError('unauthenticated')
+  announceRevoke(rules.channel, userId, request)
   await signOutSession(request, reply, { isRecorded: true })
 }
 
 /**
  * Deletes a user with their links, claims and password.
  *
+ * @param user `generation`: that of the session that asks for it
+ * @returns false when the sessions of the user were ended since
  * @throws AuthError `unknown_user`, `user_in_use`, `unavailable`
  */
-export async function deleteUser (store: AuthStore, userId: string, source: AuditSource | null): Promise<void> {
-  await store.deleteUser(userId)
-  audit('deletion', { userId }, source)
+export async function deleteUser (
+  accounts: Accounts,
+  { userId, generation }: { userId: string, generation?: number },
+  source: AuditSource | null
+): Promise<boolean> {
+  const isDeleted = await accounts.deleteUser(userId, generation)
+  if (isDeleted) audit('deletion', { userId }, source)
+  return isDeleted
 }
 
 /** A signed-in user who has proven who they are. */
@@ -189,15 +214,16 @@ interface ProvenUser {
 async function provenUser (
   request: FastifyRequest,
   { local, store }: CredentialRules,
-  { password, ...given }: GivenPassword
+  { password, countChange, ...given }: GivenProof
 ): Promise<ProvenUser> {
   const record = await confirmedRecord(request, store)
   const credential = await credentialOf(store, record.principal.userId)
   const { generation = 0 } = credential?.user ?? record
   // The sessions have ended since the record was read: the hash may be that of a reset.
   if (generation !== record.generation) throw new AuthError('unauthenticated')
+  if (password === undefined && !isRecent(record.at, RECENT_SECONDS)) throw new AuthError('reauthenticate')
+  await countChange()
   if (password !== undefined) await verify(local, credential, { ...given, password })
-  else if (!isRecent(record.at, RECENT_SECONDS)) throw new AuthError('reauthenticate')
   return { record, credential }
 }
 
@@ -213,16 +239,24 @@ async function verify (
   if (!matches) throw new AuthError('invalid')
 }
 
-/** Returns whether the password of the user was still `current`, and is the new one now. */
+/**
+ * Returns whether the password of the user was still `current`, and is the new one now.
+ *
+ * @throws AuthError `unauthenticated` when the sessions of the user were ended since
+ */
 async function replacePassword (
   request: FastifyRequest,
-  { store }: CredentialRules,
+  { store, accounts }: CredentialRules,
   userId: string,
-  password: NewPassword
+  password: NewPassword & { current: string | null, generation: number }
 ): Promise<boolean> {
-  const user = await store.setPassword(userId, password)
-  if (user !== null) audit('password', { userId }, request)
-  return user !== null
+  if (await accounts.setPassword(userId, password) !== null) {
+    audit('password', { userId }, request)
+    return true
+  }
+  const credential = await credentialOf(store, userId)
+  if ((credential?.passwordHash ?? null) === password.current) throw new AuthError('unauthenticated')
+  return false
 }
 
 function hasPassword (): AuthError {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
 import { AuthError } from '../errors.js'
+import type { Outbox } from '../local/outbox.js'
 import { providerFailure } from '../providers/failures.js'
 import { checkedIdentity } from '../providers/identity.js'
 import type { ExternalProvider, ProviderTokens } from '../providers/provider.js'
@@ -9,10 +10,9 @@ import type { PendingSignIn } from '../session/pending-sign-in.js'
 import { addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
 import { assertSessionGoesOn } from '../session/principal.js'
 import { principalOf } from '../session/record.js'
-import type { AuthStore } from '../store/store.js'
+import type { AuthStore } from '../accounts/auth-store.js'
 import { assertLinkable, linkIdentity, userOfIdentity } from './linking.js'
-import { reauthenticateAs } from './reauthentication.js'
-import { confirmedRecord } from './refresh.js'
+import { reauthenticateAs, recentRecord } from './reauthentication.js'
 import { signIn } from './sign-in.js'
 import { type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
@@ -27,6 +27,8 @@ export interface Callback {
   /** The parameters of the authorization response. */
   parameters: URLSearchParams
   pending: PendingSignIn
+  /** Where the notice of a linking goes; null for an application that sends no mails. */
+  outbox: Outbox | null
 }
 
 /**
@@ -71,7 +73,8 @@ export async function pendingSignIn (
  * session), a linking or a reauthentication.
  *
  * @throws what the hook throws; AuthError `access_denied`, `provider_unavailable`,
- * `provider_error`, `account_exists`, `already_linked`, and what {@link signIn} throws
+ * `provider_error`, `account_exists`, `already_linked`, `reauthenticate`, and what {@link signIn}
+ * throws
  */
 export async function finishSignIn (request: FastifyRequest, rules: SignInRules, callback: Callback): Promise<void> {
   const { purpose } = callback.pending
@@ -104,21 +107,23 @@ async function assertSameUser (
 
 /**
  * Finishes the linking of another identity: authorization response, token request, identity, link.
- * The user who started it must still be signed in; the session does not change.
+ * The user who started it must still be signed in, by a recent proof: with the new identity they
+ * can sign in anew, so that a session stolen long ago would become a recent one. The user is told
+ * by a mail. The session does not change.
  *
  * @throws what the hook throws; AuthError `invalid_state`, `already_linked`, `access_denied`,
- * `provider_unavailable`, `provider_error`, `unauthenticated`, `unavailable`
+ * `provider_unavailable`, `provider_error`, `unauthenticated`, `reauthenticate`, `unavailable`
  */
 async function finishLinking (
   request: FastifyRequest,
-  { store, onLink }: SignInRules,
+  { store, accounts, onLink }: SignInRules,
   callback: Callback
 ): Promise<void> {
   assertStarter(request, callback.pending)
   const { identity, tokens } = await authenticate(callback)
   await assertSessionGoesOn(request)
   // The user may have been deleted meanwhile, or the link of the session removed.
-  const { principal: { userId }, generation } = await confirmedRecord(request, store)
+  const { principal: { userId }, generation } = await recentRecord(request, store)
   if (onLink !== null) {
     await assertLinkable(store, userId, identity)
     await answerOfApplication(() => onLink({ request, userId, identity, tokens }))
@@ -126,8 +131,10 @@ async function finishLinking (
   }
   // Not if the sessions of the user were ended since: a squatter would keep a link to the account
   // that its owner recovers meanwhile.
-  const isNew = await linkIdentity(store, { userId, generation }, identity)
-  if (isNew) audit('link', { userId, provider: identity.provider, by: 'request' }, request)
+  const linked = await linkIdentity(accounts, { userId, generation }, identity)
+  if (linked === null) return
+  audit('link', { userId, provider: identity.provider, by: 'request' }, request)
+  callback.outbox?.notice('identity-linked', linked)
 }
 
 /**

@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto'
 import type { IdentityClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import type { AuthStore, LinkedIdentity, NewUser, User } from '../store/store.js'
-import { standingOf } from './refresh.js'
+import type { User } from '../accounts/account.js'
+import type { Accounts } from '../accounts/accounts.js'
+import type { AuthStore } from '../accounts/auth-store.js'
+import type { LinkedIdentity, NewUser } from '../accounts/identities.js'
 import { type LinkingPolicy, type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
 /** The user of an identity. */
@@ -28,25 +30,25 @@ const MAX_ATTEMPTS = 10
  * `unavailable`
  */
 export async function userOfIdentity (
-  { store, linking }: Omit<SignInRules, 'onLink' | 'remember'>,
+  { accounts, linking }: Pick<SignInRules, 'accounts' | 'linking'>,
   identity: ProviderIdentity
 ): Promise<UserOfIdentity> {
   const email = emailOf(identity.claims)
   const link = linkOf(identity, email)
 
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const known = await store.refreshIdentity(link)
+    const known = await accounts.refreshIdentity(link)
     if (known !== null) return { user: known, isNew: false }
 
-    const existing = email === null ? null : await store.findUser({ email })
+    const existing = email === null ? null : await accounts.findUser({ email })
     if (existing === null) {
-      const created = await store.createUser({ ...newUser(link), isNew: true })
+      const created = await accounts.createUser({ ...newUser(link), isNew: true })
       if (created !== null) return { user: created, isNew: 'user' }
     } else if (await mayJoin(linking, existing, identity)) {
-      const linked = await store.addLink(existing.userId, link, existing.generation ?? 0)
+      const linked = await accounts.addLink(existing.userId, link, existing.generation ?? 0)
       if (linked !== null) return { user: linked, isNew: 'link' }
-      if (await hasOtherSubject(store, existing, link)) throw new AuthError('account_exists')
-    } else if (await store.findUser({ userId: existing.userId }) !== null) {
+      if (await hasOtherSubject(accounts, existing, link)) throw new AuthError('account_exists')
+    } else if (await accounts.findUser({ userId: existing.userId }) !== null) {
       throw new AuthError('account_exists')
     }
   }
@@ -58,21 +60,22 @@ export async function userOfIdentity (
  * Links an identity to a user who asked for it.
  *
  * @param generation that of the session in which the user asked
- * @returns whether the link is new; false when the user had it already
+ * @returns the user with a new link; null when they had it already
  * @throws AuthError `unauthenticated` when the user's sessions were ended since, `already_linked`
  * when the identity belongs to another user or the user has another one at this provider,
  * `unavailable`
  */
 export async function linkIdentity (
-  store: AuthStore,
+  accounts: Accounts,
   { userId, generation }: { userId: string, generation: number },
   identity: ProviderIdentity
-): Promise<boolean> {
+): Promise<User | null> {
   const link = linkOf(identity, emailOf(identity.claims))
-  if (await store.addLink(userId, link, generation) !== null) return true
+  const linked = await accounts.addLink(userId, link, generation)
+  if (linked !== null) return linked
 
-  const [standing, links] = await Promise.all([standingOf(store, userId), store.links(userId)])
-  if (standing?.generation !== generation) throw new AuthError('unauthenticated')
+  const [status, links] = await Promise.all([accounts.status(userId), accounts.links(userId)])
+  if (status?.generation !== generation) throw new AuthError('unauthenticated')
   const present = links.find(({ provider }) => provider === identity.provider)
   if (present === undefined) throw new AuthError('already_linked')
   if (present.subject !== identity.subject) {
@@ -80,8 +83,8 @@ export async function linkIdentity (
       message: 'Your account has another identity at this provider; unlink that one first.'
     })
   }
-  await store.refreshIdentity(link)
-  return false
+  await accounts.refreshIdentity(link)
+  return null
 }
 
 /**
@@ -116,11 +119,11 @@ async function mayJoin (linking: LinkingPolicy, existing: User, identity: Provid
  * e-mail may be a new owner of a recycled address.
  */
 async function hasOtherSubject (
-  store: AuthStore,
+  accounts: Accounts,
   { userId }: User,
   { provider, subject }: LinkedIdentity
 ): Promise<boolean> {
-  const links = await store.links(userId)
+  const links = await accounts.links(userId)
   return links.some(link => link.provider === provider && link.subject !== subject)
 }
 

@@ -6,11 +6,12 @@ import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { withoutReservedClaims } from '../local/token.js'
 import type { TokenClaims } from '../local/token-claims.js'
 import type { Principal } from '../session/record.js'
-import { type AuthStore, type Credential, type Link, type User, answerOfStore, isBlocked } from '../store/store.js'
-import { recordIn } from '../session/record.js'
+import { type AccountLink, type Credential, type User, isBlocked } from '../accounts/account.js'
+import type { Accounts } from '../accounts/accounts.js'
+import { type AuthStore, answerOfStore } from '../accounts/auth-store.js'
 import { isUserId } from '../base/uuid.js'
 import type { Confirmation } from './mail-links.js'
-import { confirmedPrincipal, standingOf } from './refresh.js'
+import { confirmedRecord, statusOfUser } from './refresh.js'
 import { signIn } from './sign-in.js'
 import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
 
@@ -46,11 +47,11 @@ export async function login (
   const { user, link, passwordHash } = credential
   if (outdated) {
     const current = { userId: user.userId, passwordHash }
-    await rehash(request, rules.store, current, () => local.rehashPassword(password, caller))
+    await rehash(request, rules.accounts, current, () => local.rehashPassword(password, caller))
   }
   // After the password was right, so that the answer tells nothing to others.
   if (confirmation.isRequired && !user.emailVerified && !isBlocked(user)) {
-    await confirmation.send(user)
+    confirmation.send(user)
     throw new AuthError('unverified')
   }
   const identity = localIdentity(user, link)
@@ -68,8 +69,8 @@ export interface KnownUsersPassword {
 /**
  * Compares a password with that of a user, in the time of a login.
  *
- * @returns false for a wrong password and for a user without one
- * @throws AuthError `unknown_user`, `invalid_request`, `busy`, `unavailable`
+ * @returns false for a wrong password, for a user without one, and for one who is gone
+ * @throws AuthError `invalid_request`, `busy`, `unavailable`
  */
 export async function verifyPasswordOf (
   userId: string,
@@ -82,17 +83,22 @@ export async function verifyPasswordOf (
 }
 
 /**
- * Returns the local account of a user; null for a user without a password.
+ * Returns the local account of a user; null for a user without a password, and for one who is gone.
  *
- * @throws AuthError `unknown_user`, `unavailable`
+ * @throws AuthError `unavailable`
  */
 export async function credentialOf (store: AuthStore, userId: string): Promise<Credential | null> {
   const links = await answerOfStore(() => store.links(userId))
-  if (links.length === 0) throw new AuthError('unknown_user')
   const link = links.find(({ provider }) => provider === 'local')
   const credential = link === undefined ? null : await answerOfStore(() => store.findCredential(link.subject))
   return credential?.user.userId === userId ? credential : null
 }
+
+/**
+ * The claim of a token with the generation of the user that was read with its session: it is over
+ * exactly if that session is, whatever the clocks of processes say.
+ */
+const GENERATION = 'svc_generation'
 
 /**
  * Issues a token for the signed-in user, with the claims that the store has now and, as
@@ -106,9 +112,9 @@ export async function issueToken (
   local: LocalIdentityProvider,
   store: AuthStore
 ): Promise<string> {
-  const { userId, claims } = await confirmedPrincipal(request, store)
-  const authTime = Math.floor((recordIn(request.session)?.at ?? 0) / 1000)
-  return local.issueIdToken(userId, { ...withoutReservedClaims(claims), auth_time: authTime })
+  const { principal: { userId, claims }, generation, at } = await confirmedRecord(request, store)
+  const authTime = Math.floor(at / 1000)
+  return local.issueIdToken(userId, { ...withoutReservedClaims(claims), auth_time: authTime, [GENERATION]: generation })
 }
 
 /**
@@ -124,11 +130,15 @@ export async function verifyToken (
   token: string
 ): Promise<TokenClaims> {
   const claims = await local.verifyIdToken(token)
-  const { sub, iat } = claims
+  const { sub, iat, [GENERATION]: generation } = claims
   if (!isUserId(sub)) return claims
-  const standing = await standingOf(store, sub)
+  const status = await statusOfUser(store, sub)
+  if (status === null) throw new AuthError('invalid_token')
   // A token of another library need not say when it was issued.
-  if (standing === null || (iat ?? 0) <= standing.signedOutAt) throw new AuthError('invalid_token')
+  const isOver = typeof generation === 'number'
+    ? generation !== status.generation
+    : (iat ?? 0) <= status.signedOutAt
+  if (isOver) throw new AuthError('invalid_token')
   return claims
 }
 
@@ -147,18 +157,18 @@ export function assertText (password: string): void {
 /** Replaces an outdated hash of a correct password. A failure does not fail the sign-in. */
 async function rehash (
   request: FastifyRequest,
-  store: AuthStore,
+  accounts: Accounts,
   { userId, passwordHash }: { userId: string, passwordHash: string },
   renew: () => Promise<string>
 ): Promise<void> {
   try {
-    await store.replacePasswordHash(userId, passwordHash, await renew())
+    await accounts.replacePasswordHash(userId, passwordHash, await renew())
   } catch (error) {
     request.log.warn({ err: error, userId }, 'the password hash could not be renewed')
   }
 }
 
 /** Returns the identity of a local account: its e-mail is verified once the user confirmed it. */
-export function localIdentity (user: User, { subject, claims }: Omit<Link, 'userId'>): ProviderIdentity {
+export function localIdentity (user: User, { subject, claims }: AccountLink): ProviderIdentity {
   return { provider: 'local', subject, claims, emailVerified: user.emailVerified && user.email === subject }
 }

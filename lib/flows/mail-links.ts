@@ -1,8 +1,8 @@
 import { AuthError } from '../errors.js'
 import type { MailProof } from '../local/mail-token.js'
 import type { Outbox } from '../local/outbox.js'
-import { holds } from '../store/accounts.js'
-import type { AuthStore, User } from '../store/store.js'
+import type { User } from '../accounts/account.js'
+import type { AuthStore } from '../accounts/auth-store.js'
 
 /** What a link proves that is sent to a user now; null for a user without an e-mail. */
 export function proofOf ({ userId, email, generation = 0 }: User): MailProof | null {
@@ -20,25 +20,20 @@ export type MailboxOwner = User & { email: string }
  */
 export async function userOfLink (store: AuthStore, proof: MailProof): Promise<MailboxOwner> {
   const user = await store.findUser({ userId: proof.userId })
-  if (user === null || !holds(proof, user)) throw new AuthError('invalid_token')
-  return { ...user, email: proof.email }
-}
-
-/** What a request may send. */
-export interface Mails {
-  readonly outbox: Outbox
-  /** Counts a mail to an address that the client chose; false when the mailbox has had enough. */
-  readonly mayMail: (email: string) => Promise<boolean>
+  const { email, generation } = proof
+  if (user?.email !== email || (user.generation ?? 0) !== generation) throw new AuthError('invalid_token')
+  return { ...user, email }
 }
 
 /**
- * Sends the link that confirms the address of a user, unless their mailbox has had enough mails.
+ * Sends the link that confirms the address of a user.
  *
- * @param mails null for an application that sends no mails
+ * @param outbox null for an application that sends no mails
  */
-export async function sendVerification (user: User, mails: Mails | null): Promise<void> {
+export function sendVerification (user: User, outbox: Outbox | null): void {
   const proof = proofOf(user)
-  if (proof !== null && await mails?.mayMail(proof.email)) mails?.outbox.link('verify-email', proof)
+  if (proof === null) outbox?.none('verify-email', 'no-address')
+  else outbox?.link('verify-email', proof)
 }
 
 /** How the addresses of accounts with a password are confirmed. */
@@ -46,5 +41,5 @@ export interface Confirmation {
   /** Whether a user must confirm their address before they sign in by password. */
   readonly isRequired: boolean
   /** Sends the link that confirms the address of a user. */
-  readonly send: (user: User) => Promise<void>
+  readonly send: (user: User) => void
 }

@@ -7,7 +7,7 @@ import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import { renewSession } from '../session/principal.js'
 import { type SessionRecord, withProof } from '../session/record.js'
-import { type AuthStore, answerOfStore } from '../store/store.js'
+import { type AuthStore, answerOfStore } from '../accounts/auth-store.js'
 import { verifyPasswordOf } from './local.js'
 import { confirmedRecord } from './refresh.js'
 import type { ProviderIdentity } from './sign-in-rules.js'
@@ -65,6 +65,18 @@ const CLOCK_TOLERANCE_MS = 5000
 export function isRecent (at: number, within: number): boolean {
   const age = Date.now() - at
   return age >= -CLOCK_TOLERANCE_MS && age <= within * 1000
+}
+
+/**
+ * Returns the record of the session, as {@link confirmedRecord}, if the user proved recently who
+ * they are: for what an open session alone must not change.
+ *
+ * @throws AuthError `unauthenticated`, `reauthenticate`, `unavailable`
+ */
+export async function recentRecord (request: FastifyRequest, store: AuthStore): Promise<SessionRecord> {
+  const record = await confirmedRecord(request, store)
+  if (!isRecent(record.at, RECENT_SECONDS)) throw new AuthError('reauthenticate')
+  return record
 }
 
 /** The methods by which a user can prove who they are: `password`, and the names of providers. */

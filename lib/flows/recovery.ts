@@ -7,42 +7,46 @@ import type { Caller } from '../local/fair-queue.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { MailTokens } from '../local/mail-token.js'
 import type { Outbox } from '../local/outbox.js'
-import { type AuthStore, isBlocked } from '../store/store.js'
-import type { EmailProofs } from '../store/email-proofs.js'
+import { isBlocked } from '../accounts/account.js'
+import type { Accounts } from '../accounts/accounts.js'
+import type { AuthStore } from '../accounts/auth-store.js'
 import { assertText, verifyPasswordOf } from './local.js'
-import { type Mails, proofOf, sendVerification, userOfLink } from './mail-links.js'
+import { proofOf, sendVerification, userOfLink } from './mail-links.js'
 import { presentPrincipal } from './refresh.js'
 
 /** What the flows of recovery work with. */
 export interface Recovery {
   readonly local: LocalIdentityProvider
-  readonly store: AuthStore & EmailProofs
+  readonly store: AuthStore
+  readonly accounts: Accounts
   readonly tokens: MailTokens
   readonly channel: AuthChannel
 }
 
 /**
  * Sends the link that chooses a new password. A user without a password gets one too, for their
- * first; a blocked user gets none. The mail is counted before the one look-up, and sent after the
- * answer: neither the answer nor its time tells whether an account has the address.
+ * first; a blocked user gets none. The answer follows the one look-up for each address, so that
+ * neither the answer nor its time tells whether an account has it.
  *
  * @param email in canonical form
  * @param answersUnknown whether an address that no user has gets a mail too
  */
 export async function forgotPassword (
   store: AuthStore,
-  { outbox, mayMail }: Mails,
+  outbox: Outbox,
   { email, answersUnknown }: { email: string, answersUnknown: boolean }
 ): Promise<void> {
-  if (!await mayMail(email)) return
   const user = await store.findUser({ email })
-  if (user === null) {
-    if (answersUnknown) outbox.notice('unknown-address', email)
-    return
-  }
   // To the stored address and not to the one that was typed.
-  const proof = proofOf(user)
-  if (proof !== null && !isBlocked(user)) outbox.link('reset-password', proof)
+  const proof = user === null ? null : proofOf(user)
+  if (user === null || proof === null) {
+    if (answersUnknown) outbox.tell('unknown-address', email)
+    else outbox.none('reset-password', 'unknown')
+  } else if (isBlocked(user)) {
+    outbox.none('reset-password', 'blocked')
+  } else {
+    outbox.link('reset-password', proof)
+  }
 }
 
 /**
@@ -56,7 +60,7 @@ export async function forgotPassword (
  */
 export async function resetPassword (
   request: FastifyRequest,
-  { local, store, tokens, channel }: Recovery,
+  { local, store, accounts, tokens, channel }: Recovery,
   { token, password, caller, outbox }: { token: string, password: string, caller: Caller, outbox: Outbox }
 ): Promise<void> {
   assertText(password)
@@ -65,12 +69,12 @@ export async function resetPassword (
   const { userId, email } = proof
   const passwordHash = await local.hashPassword(password, { email }, caller)
 
-  const reset = await store.resetPassword(proof, passwordHash)
+  const reset = await accounts.resetPassword(proof, passwordHash)
   if (reset === null) throw new AuthError('invalid_token')
   audit('password', { userId }, request)
   if (!reset.wasVerified) audit('recovery', { userId, removed: reset.removed, claims: reset.user.claims }, request)
   announceRevoke(channel, userId, request)
-  outbox.notice('password-changed', email)
+  outbox.notice('password-changed', reset.user)
 }
 
 /**
@@ -78,11 +82,11 @@ export async function resetPassword (
  *
  * @throws AuthError `unauthenticated`, `unavailable`
  */
-export async function askToVerify (request: FastifyRequest, store: AuthStore, mails: Mails): Promise<void> {
+export async function askToVerify (request: FastifyRequest, store: AuthStore, outbox: Outbox): Promise<void> {
   const principal = await presentPrincipal(request, store)
   const user = principal === null ? null : await store.findUser({ userId: principal.userId })
   if (user === null) throw new AuthError('unauthenticated')
-  await sendVerification(user, mails)
+  sendVerification(user, outbox)
 }
 
 /**
@@ -95,7 +99,7 @@ export async function askToVerify (request: FastifyRequest, store: AuthStore, ma
  */
 export async function verifyEmail (
   request: FastifyRequest,
-  { local, store, tokens }: Recovery,
+  { local, store, accounts, tokens }: Recovery,
   { token, password, caller, countPassword }: {
     token: string
     password: string | undefined
@@ -113,7 +117,7 @@ export async function verifyEmail (
     if (!await verifyPasswordOf(userId, { local, store, password, caller })) throw new AuthError('invalid')
   }
 
-  const outcome = await store.verifyEmail(proof)
+  const outcome = await accounts.verifyEmail(proof)
   if (outcome === null) throw new AuthError('invalid_token')
   if (outcome === 'verified') audit('verification', { userId }, request)
 }
@@ -128,14 +132,14 @@ export async function verifyEmail (
  */
 export async function disownEmail (
   request: FastifyRequest,
-  { store, tokens, channel }: Recovery,
+  { accounts, tokens, channel }: Recovery,
   { token, email }: { token: string, email: string }
 ): Promise<void> {
   const proof = await tokens.verify('verify-email', token)
   if (canonicalEmail(email) !== proof.email) {
     throw new AuthError('invalid_email', { message: 'This is not the address that the link was sent to.' })
   }
-  const outcome = await store.disownEmail(proof)
+  const outcome = await accounts.releaseEmail(proof)
   if (outcome === null) throw new AuthError('invalid_token')
   const { userId } = proof
   audit('disownment', { userId, deleted: outcome === 'deleted' }, request)

@@ -3,8 +3,9 @@ import type { FastifyRequest } from 'fastify'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { leaveSession, updatePrincipal } from '../session/principal.js'
-import { type Principal, type SessionRecord, freshStanding, principalOf, recordIn } from '../session/record.js'
-import { type AuthStore, type Standing, answerOfStore, managesAccounts } from '../store/store.js'
+import { type Principal, type SessionRecord, freshStatus, principalOf, recordIn } from '../session/record.js'
+import type { AccountStatus } from '../accounts/account.js'
+import { type AuthStore, answerOfStore } from '../accounts/auth-store.js'
 
 /**
  * Updates the principal of a session from the store. Signs the user out when the user, or the link
@@ -13,12 +14,16 @@ import { type AuthStore, type Standing, answerOfStore, managesAccounts } from '.
  * @throws AuthError `unavailable`
  */
 export async function refreshPrincipal (request: FastifyRequest, store: AuthStore): Promise<Principal | null> {
-  const record = recordIn(request.session)
-  if (record === null) return null
-  const principal = await currentPrincipal(store, record.principal, record.generation)
-  if (principal === null) await leaveSession(request)
-  else if (!isDeepStrictEqual(principal, record.principal)) await updatePrincipal(request, principal)
-  return principal
+  for (;;) {
+    const record = recordIn(request.session)
+    if (record === null) return null
+    const principal = await currentPrincipal(store, record.principal, record.generation)
+    if (principal === null) await leaveSession(request)
+    if (principal === null || isDeepStrictEqual(principal, record.principal)) return principalOf(request)
+    // Read once more when it is written: another request may have written what came later, which
+    // this one would undo.
+    await updatePrincipal(request, principal)
+  }
 }
 
 /**
@@ -28,7 +33,7 @@ export async function refreshPrincipal (request: FastifyRequest, store: AuthStor
  * @throws AuthError `unavailable`
  */
 export async function presentPrincipal (request: FastifyRequest, store: AuthStore): Promise<Principal | null> {
-  return await presentStanding(request, store) === null ? null : principalOf(request)
+  return await presentStatus(request, store) === null ? null : principalOf(request)
 }
 
 /**
@@ -36,11 +41,11 @@ export async function presentPrincipal (request: FastifyRequest, store: AuthStor
  *
  * @throws AuthError `unavailable`
  */
-export async function presentStanding (request: FastifyRequest, store: AuthStore): Promise<Standing | null> {
+export async function presentStatus (request: FastifyRequest, store: AuthStore): Promise<AccountStatus | null> {
   const record = recordIn(request.session)
   if (record === null) return null
-  const standing = freshStanding(request.session) ?? await standingOf(store, record.principal.userId)
-  if (standing?.generation === record.generation) return standing
+  const status = freshStatus(request.session) ?? await statusOfUser(store, record.principal.userId)
+  if (status?.generation === record.generation) return status
   await leaveSession(request)
   return null
 }
@@ -50,13 +55,8 @@ export async function presentStanding (request: FastifyRequest, store: AuthStore
  *
  * @throws AuthError `unavailable`
  */
-export async function standingOf (store: AuthStore, userId: string): Promise<Standing | null> {
-  return answerOfStore(async () => {
-    if (managesAccounts(store)) return store.standing(userId)
-    const user = await store.findUser({ userId })
-    if (user === null) return null
-    return { generation: user.generation ?? 0, signedOutAt: 0, emailVerified: user.emailVerified }
-  })
+export async function statusOfUser (store: AuthStore, userId: string): Promise<AccountStatus | null> {
+  return answerOfStore(() => store.status(userId))
 }
 
 /**

@@ -5,10 +5,16 @@ import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { Caller } from '../local/fair-queue.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
+import type { MailProof, MailTokens } from '../local/mail-token.js'
+import type { Outbox } from '../local/outbox.js'
 import type { Principal } from '../session/record.js'
-import type { AuthStore } from '../store/store.js'
+import { digestOf } from '../session/session-store.js'
+import { membersOf } from '../store/members.js'
+import { DAY_MS, USED_REGISTRATION } from '../store/one-time-entries.js'
+import type { Accounts } from '../accounts/accounts.js'
+import type { AuthStore } from '../accounts/auth-store.js'
 import { assertText, localIdentity } from './local.js'
-import type { Confirmation, Mails } from './mail-links.js'
+import type { Confirmation } from './mail-links.js'
 import { type Arrival, signIn } from './sign-in.js'
 import type { SignInRules } from './sign-in-rules.js'
 
@@ -37,41 +43,56 @@ export async function register (
   rules: SignInRules,
   { confirmation, ...registration }: Registration & { confirmation: Confirmation }
 ): Promise<Principal | null> {
-  const arrival = await createAccount(local, rules.store, { ...registration, isConfirmed: false })
+  const arrival = await createAccount(local, rules.accounts, { ...registration, isConfirmed: false })
   const principal = confirmation.isRequired ? null : await signIn(request, rules, arrival)
-  await confirmation.send(arrival.user)
+  confirmation.send(arrival.user)
   return principal
 }
 
 /**
  * Sends the link to the registration form to an address in canonical form; to one that an account
- * has, a mail that says so. The mail is counted before the one look-up, and sent after the answer:
- * neither the answer nor its time tells whether an account has the address.
+ * has, a mail that says so. The answer follows the one look-up for each address, so that neither
+ * the answer nor its time tells whether an account has it.
  */
-export async function askToRegister (
-  store: AuthStore,
-  { outbox, mayMail }: Mails,
-  email: string
-): Promise<void> {
-  if (!await mayMail(email)) return
+export async function askToRegister (store: AuthStore, outbox: Outbox, email: string): Promise<void> {
   const user = await store.findUser({ email })
   if (user === null) outbox.link('register', { userId: randomUUID(), email, generation: 0 })
-  else outbox.notice('exists', email)
+  else outbox.tell('exists', email)
 }
 
 /**
- * Creates a user whose address a link has confirmed, and signs them in.
+ * Verifies the token of a link to register. A link works once: it makes no second account after the
+ * first one was deleted, if the store keeps one-time entries.
  *
+ * @throws AuthError `invalid_token`
+ */
+export async function openRegistration (store: AuthStore, tokens: MailTokens, token: string): Promise<MailProof> {
+  const link = await tokens.verify('register', token)
+  const isUsed = await membersOf(store).entries?.has(digestOf(link.userId), USED_REGISTRATION, Date.now() - DAY_MS)
+  if (isUsed === true) throw new AuthError('invalid_token')
+  return link
+}
+
+/**
+ * Creates a user whose address a link has confirmed, and signs them in. The link is used then.
+ *
+ * @param link what {@link openRegistration} returned
  * @throws AuthError as {@link register}
  */
 export async function registerConfirmed (
   request: FastifyRequest,
   local: LocalIdentityProvider,
   rules: SignInRules,
-  registration: Omit<Registration, 'emailVerified'>
+  { link, ...registration }: Omit<Registration, 'email' | 'emailVerified'> & { link: MailProof }
 ): Promise<Principal> {
-  const account = { ...registration, emailVerified: false, isConfirmed: true }
-  return signIn(request, rules, await createAccount(local, rules.store, account))
+  const account = { ...registration, email: link.email, emailVerified: false, isConfirmed: true }
+  const principal = await signIn(request, rules, await createAccount(local, rules.accounts, account))
+  // Not before the sign-in: a user whom `onSignIn` refuses is deleted, and may try the link again.
+  const used = digestOf(link.userId)
+  await membersOf(rules.store).entries?.put(
+    { hash: used, kind: USED_REGISTRATION, owner: used, content: {}, startedAt: Date.now() }, 1
+  )
+  return principal
 }
 
 /**
@@ -81,7 +102,7 @@ export async function registerConfirmed (
  */
 async function createAccount (
   local: LocalIdentityProvider,
-  store: AuthStore,
+  accounts: Accounts,
   { isConfirmed, ...registration }: Registration & { isConfirmed: boolean }
 ): Promise<Arrival> {
   assertText(registration.password)
@@ -101,7 +122,7 @@ async function createAccount (
     ...(registration.name !== undefined && { name: registration.name })
   }
   const link = { provider: 'local', subject: email, claims: identity }
-  const user = await store.createUser({
+  const user = await accounts.createUser({
     userId,
     email,
     // The form proves nothing: accounts are never linked on what it says.

@@ -6,9 +6,9 @@ import { type AuthenticationState, recordIn, withDates } from '../session/record
 import { signOutRow } from '../session/row-keeper.js'
 import { digestOf } from '../session/session-store.js'
 import type { ListedSession, StoredSessions } from '../store/sessions.js'
-import type { AuthStore } from '../store/store.js'
+import type { AuthStore } from '../accounts/auth-store.js'
 import { RECENT_SECONDS, isRecent } from './reauthentication.js'
-import { presentStanding, standingOf } from './refresh.js'
+import { presentStatus, statusOfUser } from './refresh.js'
 import { type SignOutRules, announceSignOut, signOut } from './sign-out.js'
 
 /** An open session of a user. */
@@ -72,7 +72,7 @@ export async function endSessionOfUser (
   const ended = session === undefined ? null : await signOutRow(rows, session.idHash)
   if (ended === null) return false
   audit('session-end', { userId }, source)
-  await announceSignOut({ userId, ...ended }, rules, source)
+  await announceSignOut(ended, rules, source)
   return true
 }
 
@@ -90,7 +90,7 @@ export async function endOwnSession (
   rules: SessionRules,
   id: string
 ): Promise<void> {
-  const record = await presentStanding(request, rules.store) === null ? null : recordIn(request.session)
+  const record = await presentStatus(request, rules.store) === null ? null : recordIn(request.session)
   if (record === null) throw new AuthError('unauthenticated')
   if (!isRecent(record.at, RECENT_SECONDS)) throw new AuthError('reauthenticate')
   if (publicId({ idHash: idHashOf(request) }) === id) return signOut(request, reply, rules)
@@ -109,9 +109,9 @@ async function listOf (
   userId: string,
   { store, rows }: { store: AuthStore, rows: StoredSessions }
 ): Promise<ListedSession[]> {
-  const standing = await standingOf(store, userId)
-  if (standing === null) throw new AuthError('unknown_user')
-  return rows.ofUser(userId, standing.generation, Date.now())
+  const status = await statusOfUser(store, userId)
+  if (status === null) throw new AuthError('unknown_user')
+  return rows.ofUser(userId, status.generation, Date.now())
 }
 
 /** A hash of what is in the store: neither that nor the id in the cookie can be found from it. */

@@ -2,7 +2,9 @@ import type { FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
 import type { Identity, ProviderTokens } from '../providers/provider.js'
 import type { Principal } from '../session/record.js'
-import type { AuthStore, User } from '../store/store.js'
+import type { User } from '../accounts/account.js'
+import type { Accounts } from '../accounts/accounts.js'
+import type { AuthStore } from '../accounts/auth-store.js'
 
 /** An identity and the provider that asserts it. */
 export interface ProviderIdentity extends Identity {
@@ -78,6 +80,8 @@ export type LinkHook = (linking: Linking) => void | Promise<void>
 /** The store and the application's rules for sign-ins. */
 export interface SignInRules {
   readonly store: AuthStore
+  /** The operations on the accounts of the store. */
+  readonly accounts: Accounts
   readonly linking: LinkingPolicy
   readonly onSignIn: SignInHook | null
   readonly onLink: LinkHook | null

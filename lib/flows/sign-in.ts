@@ -7,7 +7,8 @@ import type { ProviderTokens } from '../providers/provider.js'
 import { chosenLifetime } from '../session/lifetime.js'
 import { enterSession } from '../session/principal.js'
 import type { Principal } from '../session/record.js'
-import { type AuthStore, isBlocked } from '../store/store.js'
+import { isBlocked } from '../accounts/account.js'
+import type { Accounts } from '../accounts/accounts.js'
 import { type UserOfIdentity, emailOf } from './linking.js'
 import { currentPrincipal } from './refresh.js'
 import {
@@ -56,7 +57,7 @@ interface Person {
 /** Asks the application whether the user may sign in, and with which claims. */
 async function admit (
   request: FastifyRequest,
-  { store, onSignIn }: SignInRules,
+  { store, accounts, onSignIn }: SignInRules,
   { user, isNew, identity, method, tokens, remember }: Arrival
 ): Promise<Person> {
   const { userId, generation = 0 } = user
@@ -68,9 +69,9 @@ async function admit (
   const [isArriving, isCreated] = [user.isNew === true, isNew === 'user']
   const person = { principal: arriving, method, remember, generation, isNew: isArriving, isCreated }
   if (onSignIn === null) return person
-  await askHook(store, onSignIn, { request, principal: arriving, identity, tokens, created: person.isNew })
+  await askHook(accounts, onSignIn, { request, principal: arriving, identity, tokens, created: person.isNew })
 
-  return undoneOnFailure(request, store, person, async () => {
+  return undoneOnFailure(request, accounts, person, async () => {
     // Read again, because the hook may have granted claims.
     const principal = await currentPrincipal(store, arriving)
     if (principal === null) throw new AuthError('unauthenticated')
@@ -79,16 +80,16 @@ async function admit (
 }
 
 /** Writes the session. A user who was created for this sign-in stays new until then. */
-async function enter (request: FastifyRequest, { store, remember }: SignInRules, person: Person): Promise<void> {
+async function enter (request: FastifyRequest, { accounts, remember }: SignInRules, person: Person): Promise<void> {
   const { principal, method, generation, isNew } = person
   const { userId, provider } = principal
   const at = Date.now()
   const record = { principal, generation, at, methods: [{ method, at }] }
   const lifetime = remember === null ? null : chosenLifetime(remember, person.remember)
   const confirm = async (): Promise<void> => {
-    if (isNew && await store.admitUser(userId)) audit('registration', { userId, provider }, request)
+    if (isNew && await accounts.admitUser(userId)) audit('registration', { userId, provider }, request)
   }
-  await undoneOnFailure(request, store, person, () => enterSession(request, record, { lifetime, confirm }))
+  await undoneOnFailure(request, accounts, person, () => enterSession(request, record, { lifetime, confirm }))
   audit('sign-in', { userId, provider, by: method === 'application' ? 'application' : 'provider' }, request)
 }
 
@@ -114,11 +115,11 @@ export async function signInUser (
 }
 
 /** Asks the application. Deletes a new user that it refuses. */
-async function askHook (store: AuthStore, onSignIn: SignInHook, signIn: SignIn): Promise<void> {
+async function askHook (accounts: Accounts, onSignIn: SignInHook, signIn: SignIn): Promise<void> {
   try {
     await answerOfApplication(() => onSignIn(signIn))
   } catch (error) {
-    if (signIn.created) await deleteNewUser(signIn.request, store, signIn.principal.userId)
+    if (signIn.created) await deleteNewUser(signIn.request, accounts, signIn.principal.userId)
     throw error
   }
 }
@@ -129,14 +130,14 @@ async function askHook (store: AuthStore, onSignIn: SignInHook, signIn: SignIn):
  */
 async function undoneOnFailure<T> (
   request: FastifyRequest,
-  store: AuthStore,
+  accounts: Accounts,
   { principal, isCreated }: Person,
   step: () => Promise<T>
 ): Promise<T> {
   try {
     return await step()
   } catch (error) {
-    if (isCreated) await deleteNewUser(request, store, principal.userId)
+    if (isCreated) await deleteNewUser(request, accounts, principal.userId)
     throw error
   }
 }
@@ -145,9 +146,9 @@ async function undoneOnFailure<T> (
  * Deletes a new user who was not signed in. A user signed in by another request meanwhile is not
  * new and stays.
  */
-async function deleteNewUser (request: FastifyRequest, store: AuthStore, userId: string): Promise<void> {
+async function deleteNewUser (request: FastifyRequest, accounts: Accounts, userId: string): Promise<void> {
   try {
-    await store.deleteNewUser(userId)
+    await accounts.deleteNewUser(userId)
   } catch (error) {
     request.log.warn({ err: error, userId }, 'a new user who was not signed in could not be deleted')
   }

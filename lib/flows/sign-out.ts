@@ -2,10 +2,12 @@ import type { EventEmitter } from 'node:events'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthChannel, type RevokeSource, announceRevoke, callListeners } from '../channel.js'
 import { audit } from '../audit.js'
-import { type SignedOut, renewSession, signOutSession } from '../session/principal.js'
+import type { SignedOut } from '../session/keeper.js'
+import { renewSession, signOutSession } from '../session/principal.js'
 import { recordIn } from '../session/record.js'
-import { endingsOf } from '../store/endings.js'
-import { type AuthStore, answerOfStore, managedAccounts } from '../store/store.js'
+import { membersOf } from '../store/members.js'
+import { Accounts } from '../accounts/accounts.js'
+import type { AuthStore } from '../accounts/auth-store.js'
 import { presentPrincipal } from './refresh.js'
 
 /** What a sign-out works with. */
@@ -17,22 +19,20 @@ export interface SignOutRules {
 /**
  * Signs a user out everywhere: ends all of their sessions, then the one of the request.
  *
- * @throws AuthError `unsupported` when the store cannot end sessions, `unavailable`
+ * @throws AuthError `unavailable`
  */
 export async function signOutEverywhere (
   request: FastifyRequest,
   reply: FastifyReply,
   { store, channel }: SignOutRules
 ): Promise<void> {
-  const accounts = managedAccounts(store, 'signing out everywhere')
   // A session that has ended already must not end those of a later sign-in.
   const principal = await presentPrincipal(request, store)
-  if (principal !== null) {
-    const { userId } = principal
-    await answerOfStore(() => accounts.changeUser(userId, { endSessions: true }))
-    audit('sign-out-everywhere', { userId }, request)
-    announceRevoke(channel, userId, request)
-  }
+  if (principal === null) return signOut(request, reply, { store, channel })
+  const { userId } = principal
+  await new Accounts(store).changeUser(userId, { endSessions: true })
+  audit('sign-out-everywhere', { userId }, request)
+  announceRevoke(channel, userId, request)
   await signOutSession(request, reply, { isRecorded: true })
 }
 
@@ -83,22 +83,22 @@ export async function announceSignOut (
 ): Promise<void> {
   announceRevoke(channel, userId, source)
   if (isRecorded) return
-  await endingsOf(store)?.record(userId).catch((error: unknown) => {
+  await membersOf(store).revocations?.record(userId).catch((error: unknown) => {
     // The session has ended: to fail now would say that it has not.
     source.log.error({ err: error, event: 'revoke' }, 'other processes will not hear of a sign-out')
   })
 }
 
-/** Announces what ends in other processes, once the application listens to the channel. */
-export function followEndings ({ store, channel }: SignOutRules, log: RevokeSource['log']): void {
-  const endings = endingsOf(store)
-  if (endings === null) return
+/** Announces the revocations of other processes, once the application listens to the channel. */
+export function followRevocations ({ store, channel }: SignOutRules, log: RevokeSource['log']): void {
+  const { revocations } = membersOf(store)
+  if (revocations === null) return
   // The type of the channel has its own events only.
   const emitter: EventEmitter = channel
   const follow = (event: string | symbol): void => {
     if (event !== 'revoke') return
     emitter.off('newListener', follow)
-    endings.follow({ log, ended: userId => { callListeners(channel, userId, log) } }).catch((error: unknown) => {
+    revocations.follow({ log, revoked: userId => { callListeners(channel, userId, log) } }).catch((error: unknown) => {
       log.error({ err: error, event: 'revoke' }, 'sign-outs in other processes cannot be heard of')
     })
   }

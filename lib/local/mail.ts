@@ -42,7 +42,8 @@ export interface NoticeMail extends AnyMail {
   /**
    * `exists`: a registration with the address of an account. `unknown-address`: a forgotten
    * password with an address that no account has. `password-changed`, `email-changed` (to the old
-   * address) and `email-change-requested` (to the old address): notices about an account.
+   * address), `email-change-requested` (to the old address) and `identity-linked` (to a confirmed
+   * address): notices about an account.
    */
   kind: NoticeMailKind
   /** There is no link. */
@@ -68,7 +69,7 @@ export const LINK_LIFETIMES: Readonly<Record<LinkMailKind, number>> = {
 }
 
 /** Notices about a change of an account: option `mails.notices` turns them off. */
-export type AccountNotice = 'password-changed' | 'email-changed' | 'email-change-requested'
+export type AccountNotice = 'password-changed' | 'email-changed' | 'email-change-requested' | 'identity-linked'
 
 /** The kinds of mails without a link. */
 export type NoticeMailKind = AccountNotice | 'exists' | 'unknown-address'
@@ -85,6 +86,11 @@ export interface MailChoices {
   unknownAddress?: boolean
   /** Whether users are told about changes of their account; default true. */
   notices?: boolean
+  /**
+   * Whether the mails to one mailbox are limited, five an hour of each kind; default true. The
+   * option `rateLimit` of the plugin limits clients, and not mailboxes.
+   */
+  limits?: boolean
 }
 
 /**
@@ -110,7 +116,7 @@ export interface MailOptions {
   readonly pages: Readonly<MailPages>
 }
 
-const CHOICES = { unknownAddress: false, notices: true } as const satisfies Required<MailChoices>
+const CHOICES = { unknownAddress: false, notices: true, limits: true } as const satisfies Required<MailChoices>
 const PAGES: readonly string[] =
   ['register', 'resetPassword', 'verifyEmail', 'changeEmail'] satisfies Array<keyof MailPages>
 
@@ -131,7 +137,7 @@ export function checkedMailOptions (
     throw new OptionsError('sendMail must be a function ({ kind, to, url, token, expiresIn, about }) => Promise<void>')
   }
   if (mails !== undefined && !isChoices(mails)) {
-    throw new OptionsError('mails must be { unknownAddress: boolean, notices: boolean }')
+    throw new OptionsError('mails must be { unknownAddress: boolean, notices: boolean, limits: boolean }')
   }
   if (pages !== undefined && !arePages(pages)) {
     throw new OptionsError(`pages must be { ${PAGES.join(', ')}: paths of this application }, ` +

@@ -1,11 +1,31 @@
-import type { LinkMailKind, NoticeMailKind } from './mail.js'
+import type { AccountNotice, LinkMailKind, NoticeMailKind } from './mail.js'
 import type { MailProof, NewEmailProof } from './mail-token.js'
 
-/** The mails that one request causes. They are sent after its answer. */
+/** A user who is told about a change of their account. */
+export interface Addressee {
+  readonly userId: string
+  readonly email: string | null
+  readonly emailVerified: boolean
+}
+
+/** Why a request for a mail causes none: nothing is known of the address, or the user has none. */
+export type NoMail = 'unknown' | 'blocked' | 'no-address'
+
+/**
+ * The mails that one request causes. They are counted and sent after its answer, so that neither
+ * the answer nor its time tells whether there are any. What is not sent is noted in the log.
+ */
 export interface Outbox {
   /** Sends a link to the address that it proves: the new one for `change-email`. */
   link (kind: 'change-email', proof: NewEmailProof): void
   link (kind: Exclude<LinkMailKind, 'change-email'>, proof: MailProof): void
-  /** Sends a mail without a link. A notice about an account is not sent if the option says so. */
-  notice (kind: NoticeMailKind, to: string): void
+  /** Tells the owner of an address what became of a request in which it was given. */
+  tell (kind: Exclude<NoticeMailKind, AccountNotice>, to: string): void
+  /**
+   * Tells a user about a change of their account, at the address that they have confirmed: another
+   * one may be that of a stranger. Not sent if the option says so.
+   */
+  notice (kind: AccountNotice, user: Addressee): void
+  /** Sends nothing where a link was asked for, and notes why. */
+  none (kind: LinkMailKind, reason: NoMail): void
 }

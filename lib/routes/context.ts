@@ -1,12 +1,9 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { AuthChannel } from '../channel.js'
-import type { Mails } from '../flows/mail-links.js'
 import type { SignInRules } from '../flows/sign-in-rules.js'
 import type { SignedRequests } from '../flows/signed-requests.js'
 import type { OriginRules } from '../http/own-origin.js'
 import type { ResolvedOptions } from '../options.js'
-import type { EmailProofs } from '../store/email-proofs.js'
-import type { AuthStore, ManagedAccounts } from '../store/store.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import type { RateLimits } from './limits.js'
 import type { Mailer } from './mailer.js'
@@ -41,22 +38,7 @@ export interface RouteContext extends OriginRules {
 
 /** What the routes with links in mails share besides. */
 export interface MailContext extends RouteContext {
-  /** The store, which redeems the links. */
-  readonly store: AuthStore & ManagedAccounts & EmailProofs
   readonly mailer: Mailer
   /** The pages of the application for the links. */
   readonly mailPages: NonNullable<ResolvedOptions['mailPages']>
-}
-
-/**
- * Returns what a request may send.
- *
- * @throws AuthError `busy` when too many mails wait
- */
-export function mailsOf (
-  { mailer, limits }: Pick<MailContext, 'mailer' | 'limits'>,
-  request: FastifyRequest,
-  reply: FastifyReply
-): Mails {
-  return { outbox: mailer.outbox(request, reply), mayMail: email => limits.mayMail(request, email) }
 }

@@ -1,28 +1,35 @@
 import fastifyRateLimit, { type RateLimitOptions } from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { BoundedMap } from '../base/bounded-map.js'
+import { PATIENCE_MS, inTime } from '../base/in-time.js'
 import type { ResolvedRateLimits } from '../rate-limits.js'
-import type { TryCounts } from '../store/try-counts.js'
+import type { AttemptCounter } from '../store/attempts.js'
 
-/** A limit by one part of the request. */
-export interface Rule {
-  /** How many tries it allows within the number of milliseconds. */
+/** What is counted: a request, or something that it causes. */
+export interface Attempt {
+  readonly request: FastifyRequest
+}
+
+/** A limit by one part of an attempt. */
+export interface Rule<Counted extends Attempt = Attempt> {
+  /** How many attempts it allows within the number of milliseconds. */
   readonly max: number
   readonly timeWindow: number
-  /** What a request is counted by; null for those that are not counted. */
-  readonly keyOf: (request: FastifyRequest) => string | null
+  /** What an attempt is counted by; null for those that are not counted. */
+  readonly keyOf: (attempt: Counted) => string | null
 }
 
 /**
- * Counts a request by several rules in their order, up to the first one that it is beyond.
+ * Counts an attempt by several rules in their order, up to the first one that it is beyond. Waits
+ * for the counts for a limited time.
  *
- * @returns milliseconds until the count of that rule starts again; null when the request is within
+ * @returns milliseconds until the count of that rule starts again; null when the attempt is within
  *   all of them
  */
-export type Count = (request: FastifyRequest) => Promise<number | null>
+export type Count<Counted extends Attempt> = (attempt: Counted) => Promise<number | null>
 
 /** Makes what counts by some rules. A rule has one count, however often it is given. */
-export type Counter = (rules: readonly Rule[]) => Count
+export type Counter = <Counted extends Attempt>(rules: ReadonlyArray<Rule<Counted>>) => Count<Counted>
 
 /**
  * The counts that one process keeps for each rule; above this number the least recently used are
@@ -31,15 +38,28 @@ export type Counter = (rules: readonly Rule[]) => Count
 const MAX_COUNTS = 50_000
 
 /**
- * Chooses where requests are counted: in the store of @fastify/rate-limit where the application has
+ * Chooses where attempts are counted: in the store of @fastify/rate-limit where the application has
  * registered it itself, else as the option `rateLimit.store` says, else in the database.
  *
+ * @param options null where the application wants no limits of clients
  * @param shared the counts of the database; null when it has none
  */
 export async function setUpCounter (
   scope: FastifyInstance,
-  { store }: Pick<ResolvedRateLimits, 'store'>,
-  shared: TryCounts | null
+  options: Pick<ResolvedRateLimits, 'store'> | null,
+  shared: AttemptCounter | null
+): Promise<Counter> {
+  const counter = await chooseCounter(scope, options?.store, shared)
+  return rules => {
+    const count = counter(rules)
+    return attempt => inTime(PATIENCE_MS, count(attempt), 'the store of counts')
+  }
+}
+
+async function chooseCounter (
+  scope: FastifyInstance,
+  store: ResolvedRateLimits['store'],
+  shared: AttemptCounter | null
 ): Promise<Counter> {
   const isRegistered = scope.hasDecorator('createRateLimit')
   if (shared !== null && store === undefined && !isRegistered) return counterIn(shared)
@@ -54,11 +74,11 @@ export async function setUpCounter (
  * Counts in the database, by one statement for all rules. A client that is beyond a limit stays so
  * until its count starts again: the process knows, and a flood of tries causes no statements.
  */
-function counterIn (counts: TryCounts): Counter {
+function counterIn (counts: AttemptCounter): Counter {
   const exceeded = new BoundedMap<number>(MAX_COUNTS)
-  return rules => async request => {
+  return rules => async attempt => {
     const tries = rules.flatMap(({ max, timeWindow, keyOf }) => {
-      const key = keyOf(request)
+      const key = keyOf(attempt)
       return key === null ? [] : [{ key, max, timeWindow }]
     })
     const known = Math.max(...tries.map(({ key }) => exceeded.get(key) ?? 0)) - Date.now()
@@ -72,17 +92,18 @@ function counterIn (counts: TryCounts): Counter {
 
 /** Counts by @fastify/rate-limit: in its memory, or in the store that it was given. */
 function counterByPlugin (scope: FastifyInstance): Counter {
-  const counted = new Map<Rule, Count>()
-  const countBy = (rule: Rule): Count => {
+  const counted = new Map<object, CountOfKey>()
+  const countBy = (rule: Pick<Rule, 'max' | 'timeWindow'>): CountOfKey => {
     const count = counted.get(rule) ?? countByPlugin(scope, rule)
     counted.set(rule, count)
     return count
   }
   return rules => {
-    const counts = rules.map(countBy)
-    return async request => {
-      for (const count of counts) {
-        const wait = await count(request)
+    const counts = rules.map(rule => ({ keyOf: rule.keyOf, count: countBy(rule) }))
+    return async attempt => {
+      for (const { keyOf, count } of counts) {
+        const key = keyOf(attempt)
+        const wait = key === null ? null : await count(key, attempt.request)
         if (wait !== null) return wait
       }
       return null
@@ -90,12 +111,16 @@ function counterByPlugin (scope: FastifyInstance): Counter {
   }
 }
 
-function countByPlugin (scope: FastifyInstance, { max, timeWindow, keyOf }: Rule): Count {
+/** Counts a key by one rule, as a {@link Count} does. */
+type CountOfKey = (key: string, request: FastifyRequest) => Promise<number | null>
+
+function countByPlugin (scope: FastifyInstance, { max, timeWindow }: Pick<Rule, 'max' | 'timeWindow'>): CountOfKey {
+  const keys = new WeakMap<FastifyRequest, string>()
   // All settings, because the application may have registered the plugin with other defaults.
   const settings: RateLimitOptions = {
     max,
     timeWindow,
-    keyGenerator: request => keyOf(request) ?? '',
+    keyGenerator: request => keys.get(request) ?? '',
     cache: MAX_COUNTS,
     allowList: [],
     ban: -1,
@@ -104,9 +129,11 @@ function countByPlugin (scope: FastifyInstance, { max, timeWindow, keyOf }: Rule
     skipOnError: false
   }
   const count = scope.createRateLimit(settings)
-  return async request => {
-    if (keyOf(request) === null) return null
-    const counted = await count(request)
+  return async (key, request) => {
+    // The plugin takes the key from a request, and one request may cause several mails at a time.
+    const keyed: FastifyRequest = Object.create(request)
+    keys.set(keyed, key)
+    const counted = await count(keyed)
     return !counted.isAllowed && counted.isExceeded ? counted.ttl : null
   }
 }

@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import {
-  type CredentialRules, type GivenPassword, changePassword, confirmNewEmail, deleteAccount, requestNewEmail,
+  type CredentialRules, type GivenProof, changePassword, confirmNewEmail, deleteAccount, requestNewEmail,
   setFirstPassword
 } from '../flows/credentials.js'
 import { userOfLink } from '../flows/mail-links.js'
@@ -63,7 +63,7 @@ const setPasswordSchema = {
     303: redirect,
     ...refusals(
       'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'unverified', 'exists',
-      'weak_password', 'breached_password', 'busy', 'unavailable'
+      'weak_password', 'breached_password', 'rate_limited', 'busy', 'unavailable'
     )
   }
 } as const
@@ -137,19 +137,18 @@ const deleteAccountSchema = {
 
 /** Mounts the routes by which a signed-in user changes their password and e-mail, or leaves. */
 export function mountCredentialRoutes (context: MailContext, local: LocalIdentityProvider): void {
-  const { scope, store, pages, limits, channel, mailer, mailPages } = context
-  const rules: CredentialRules = { local, store, channel }
+  const { scope, pages, limits, channel, mailer, mailPages } = context
+  const { store, accounts } = context.rules
+  const rules: CredentialRules = { local, store, accounts, channel }
   const routes = scope.withTypeProvider<SchemaTypes>()
   const { done, accepted: answerAccepted, redeemed, answerOnPage } = formAnswers(pages)
 
-  /** The present password of the signed-in user. */
-  const givenIn = (request: FastifyRequest, reply: FastifyReply, current: string | undefined): GivenPassword => ({
+  /** How the signed-in user proves who they are, with their present password or without it. */
+  const givenIn = (request: FastifyRequest, reply: FastifyReply, current: string | undefined): GivenProof => ({
     password: filledIn(current),
     caller: callerOf(request, reply),
-    async count (email) {
-      await limits.reauthenticate(request)
-      await limits.attempt(request, email)
-    }
+    countChange: async () => limits.reauthenticate(request),
+    count: async email => limits.attempt(request, email)
   })
 
   const answerRefusal = async (
@@ -190,10 +189,7 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
       email,
       current: givenIn(request, reply, current),
       outbox: mailer.outbox(request, reply),
-      async mayMail (to) {
-        await limits.newEmail(request)
-        return limits.mayMail(request, to)
-      }
+      countLink: async () => limits.newEmail(request)
     })
     return answerAccepted(request, reply, next)
   })
@@ -223,7 +219,7 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
   }, async (request, reply) => {
     const { token, password, next } = request.body
     await confirmNewEmail(request, rules, {
-      proof: await open(token),
+      proof: await mailer.tokens.verify('change-email', token),
       outbox: mailer.outbox(request, reply),
       given: {
         password: filledIn(password),

@@ -1,12 +1,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
 import { finishSignIn, pendingSignIn, startSignIn } from '../flows/external.js'
+import { recentRecord } from '../flows/reauthentication.js'
 import { confirmedPrincipal } from '../flows/refresh.js'
 import { refuseForeignNavigation, refuseForeignResource } from '../http/own-origin.js'
 import type { ExternalProvider, SignInParameters } from '../providers/provider.js'
 import type { PendingSignIn } from '../session/pending-sign-in.js'
-import { answerFailure } from './answers.js'
+import { answerFailure, noteFailure } from './answers.js'
 import type { RouteContext } from './context.js'
+import { missingProof } from './missing-proof.js'
 import {
   SESSION, SESSION_OR_NOTHING, type SchemaTypes, errorNext, isChecked, next, redirect, refusals, remember,
   tags, undocumented
@@ -20,7 +22,8 @@ const loginQuery = {
     link: {
       type: 'string',
       enum: ['true', 'false'],
-      description: '`true`: links the identity to the signed-in user; from pages of this application only'
+      description: '`true`: links the identity to the signed-in user, whose last proof must be less than ten minutes ' +
+        'old; from pages of this application only'
     },
     reauthenticate: {
       type: 'string',
@@ -45,8 +48,8 @@ const loginSchema = (provider: string) => ({
   response: {
     302: redirect,
     ...refusals(
-      'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'rate_limited', 'provider_error',
-      'provider_unavailable', 'unavailable'
+      'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'rate_limited',
+      'provider_error', 'provider_unavailable', 'unavailable'
     )
   }
 }) as const
@@ -63,15 +66,16 @@ const callbackSchema = (provider: string) => ({
   response: {
     302: redirect,
     ...refusals(
-      'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'access_denied', 'blocked',
-      'account_exists', 'already_linked', 'rate_limited', 'provider_error', 'provider_unavailable', 'unavailable'
+      'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'access_denied',
+      'blocked', 'account_exists', 'already_linked', 'rate_limited', 'provider_error', 'provider_unavailable', 'busy',
+      'unavailable'
     )
   }
 }) as const
 
 /** Mounts the two routes of an external provider. */
 export function mountExternalRoutes (context: RouteContext, provider: ExternalProvider): void {
-  const { scope, baseUrl, prefix, rules, signedRequests, pages, limits } = context
+  const { scope, baseUrl, prefix, rules, signedRequests, pages, limits, mailer } = context
   const { name } = provider
   const routes = scope.withTypeProvider<SchemaTypes>()
   const redirectUri = `${baseUrl}${prefix}/${name}/callback`
@@ -88,22 +92,39 @@ export function mountExternalRoutes (context: RouteContext, provider: ExternalPr
     return { ...asked, prompt: 'login', maxAge: 0 }
   }
 
-  const answerOn = (pageFor: (request: FastifyRequest) => string | null) =>
-    (error: Error, request: FastifyRequest, reply: FastifyReply) =>
-      answerFailure(request, reply, error, { page: pageFor(request), signInAt: name })
+  /**
+   * Answers a failure on the page of the start; the lack of a recent proof on the page that asks
+   * for one.
+   */
+  const fail = async (
+    error: unknown,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    startedOn: string | null
+  ): Promise<FastifyReply> => {
+    const details = await missingProof(error, request, context)
+    const proofPage = details.methods === undefined ? null : pages.forProof(request, startedOn)
+    if (proofPage !== null) {
+      noteFailure(request, reply, error, name)
+      return reply.redirect(proofPage, 302)
+    }
+    return answerFailure(request, reply, error, { page: startedOn ?? pages.login(request), signInAt: name, details })
+  }
 
   const login = {
     schema: loginSchema(name),
     // Fastify would answer HEAD with the GET handler, which starts a sign-in, or uses one up.
     exposeHeadRoute: false,
     onRequest: [refuseForeign, limits.start],
-    errorHandler: answerOn(request => pages.forError(request, Object(request.query).error_next))
+    errorHandler: async (error: Error, request: FastifyRequest, reply: FastifyReply) =>
+      fail(error, request, reply, pages.ofStart(request, Object(request.query).error_next))
   }
   const callback = {
     schema: callbackSchema(name),
     exposeHeadRoute: false,
     onRequest: [refuseForeign, limits.callback],
-    errorHandler: answerOn(request => pages.forError(request))
+    errorHandler: async (error: Error, request: FastifyRequest, reply: FastifyReply) =>
+      fail(error, request, reply, pages.ofStart(request, undefined))
   }
 
   routes.get(`/${name}/login`, login, async (request, reply) => {
@@ -121,10 +142,10 @@ export function mountExternalRoutes (context: RouteContext, provider: ExternalPr
     const parameters = new URLSearchParams(request.url.replace(/^[^?]*/, ''))
     const pending = await pendingSignIn(request, provider, parameters)
     try {
-      await finishSignIn(request, rules, { provider, redirectUri, parameters, pending })
+      const outbox = pending.purpose === 'link' && mailer !== null ? mailer.outbox(request, reply) : null
+      await finishSignIn(request, rules, { provider, redirectUri, parameters, pending, outbox })
     } catch (error) {
-      const page = pending.startedOn ?? pages.login(request)
-      return answerFailure(request, reply, error, { page, signInAt: name })
+      return fail(error, request, reply, pending.startedOn)
     }
     return reply.redirect(pending.next, 302)
   })
@@ -147,7 +168,8 @@ async function refuseForeign (request: FastifyRequest): Promise<void> {
 
 /**
  * Returns what a sign-in is for. Only the signed-in user may link an identity or prove again who
- * they are, by a click in this application.
+ * they are, by a click in this application. To link one, they must have proved recently who they
+ * are: an identity that is linked signs in.
  */
 async function purposeOf (
   request: FastifyRequest,
@@ -157,7 +179,9 @@ async function purposeOf (
   const purpose = reauthenticate === 'true' ? 'reauthentication' : 'link'
   if (link !== 'true' && reauthenticate !== 'true') return 'sign-in'
   refuseForeignNavigation(request, context)
-  await confirmedPrincipal(request, context.rules.store)
+  const { store } = context.rules
+  if (purpose === 'link') await recentRecord(request, store)
+  else await confirmedPrincipal(request, store)
   return purpose
 }
 

@@ -1,13 +1,11 @@
 import { isIP, isIPv6 } from 'node:net'
 import { normalizeIP } from '@fastify/rate-limit'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { PATIENCE_MS, inTime } from '../base/in-time.js'
+import type { FastifyRequest } from 'fastify'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { Limited, ResolvedRateLimits } from '../rate-limits.js'
 import { principalOf } from '../session/record.js'
-import type { TryCounts } from '../store/try-counts.js'
-import { type Count, type Rule, setUpCounter } from './counters.js'
+import type { Attempt, Counter, Rule } from './counters.js'
 
 /**
  * Counts a request and refuses it beyond the limit.
@@ -32,16 +30,13 @@ export type RateLimits = Readonly<Record<Exclude<Limited, 'account'>, Limit>> & 
   readonly attempt: (request: FastifyRequest, email: string) => Promise<void>
   /** Counts a new e-mail for the signed-in user: each is a mail to an address of their choice. */
   readonly newEmail: Limit
-  /**
-   * Counts a mail to an address in canonical form, whether or not an account has it.
-   *
-   * @returns whether it may be sent
-   */
-  readonly mayMail: (request: FastifyRequest, email: string) => Promise<boolean>
 }
 
-/** The mails that one mailbox gets at most, each within a number of milliseconds. */
-const MAILBOX_LIMITS = [{ max: 1, timeWindow: 60_000 }, { max: 5, timeWindow: 60 * 60_000 }]
+/** A sign-in by password. */
+interface SignInAttempt extends Attempt {
+  /** The e-mail in canonical form; null for a value that is not an e-mail. */
+  readonly email: string | null
+}
 
 /** The new e-mails that one user asks for at most, within a number of milliseconds. */
 const NEW_EMAIL_LIMIT = { max: 5, timeWindow: 60 * 60_000 }
@@ -57,8 +52,7 @@ const UNLIMITED: RateLimits = {
   reauthenticate: unlimited,
   mail: unlimited,
   code: unlimited,
-  newEmail: unlimited,
-  mayMail: async () => true
+  newEmail: unlimited
 }
 
 /**
@@ -66,69 +60,56 @@ const UNLIMITED: RateLimits = {
  * are limited too, and successful attempts count as well.
  *
  * @param options null for no limits
- * @param shared the counts of the store, which other processes see; null when it has none
  */
-export async function setUpRateLimits (
-  scope: FastifyInstance,
-  options: ResolvedRateLimits | null,
-  shared: TryCounts | null
-): Promise<RateLimits> {
+export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits | null): RateLimits {
   if (options === null) return UNLIMITED
   const { timeWindow, network } = options
-  const counter = await setUpCounter(scope, options, shared)
 
-  const counted = (rules: readonly Rule[]): Count => {
+  const limited = <Counted extends Attempt>(rules: ReadonlyArray<Rule<Counted>>) => {
     const count = counter(rules)
-    return request => inTime(PATIENCE_MS, count(request), 'the store of counts')
-  }
-  const limited = (rules: readonly Rule[]): Limit => {
-    const count = counted(rules)
-    return async request => {
-      const wait = await count(request)
+    return async (attempt: Counted): Promise<void> => {
+      const wait = await count(attempt)
       if (wait !== null) throw new AuthError('rate_limited', { retryAfter: Math.max(1, Math.ceil(wait / 1000)) })
     }
   }
+  const limitedRequest = (rules: readonly Rule[]): Limit => {
+    const count = limited(rules)
+    return request => count({ request })
+  }
 
-  const byAddress = (name: Limited, partOf: (request: FastifyRequest) => string = () => ''): Rule[] => {
-    const keyOf = (request: FastifyRequest, origin: string): string => `svc-auth-${name}:${origin}${partOf(request)}`
+  const byAddress = <Counted extends Attempt>(
+    name: Limited,
+    partOf: (attempt: Counted) => string = () => ''
+  ): Array<Rule<Counted>> => {
+    const keyOf = (attempt: Counted, origin: string): string => `svc-auth-${name}:${origin}${partOf(attempt)}`
     return [
-      { max: options[name], timeWindow, keyOf: request => keyOf(request, addressOf(request)) },
+      { max: options[name], timeWindow, keyOf: attempt => keyOf(attempt, addressOf(attempt.request)) },
       // In this order: attempts that an address has left do not use up those of its network.
       {
         max: options[name] * network,
         timeWindow,
-        keyOf: request => isIPv6(addressOf(request)) ? keyOf(request, `${networkOf(request)}/48`) : null
+        keyOf: attempt => isIPv6(addressOf(attempt.request)) ? keyOf(attempt, `${networkOf(attempt.request)}/48`) : null
       }
     ]
   }
 
-  const account = byAddress('account', request => ` ${emailOf(request)}`)
+  const account = byAddress<SignInAttempt>('account', ({ email }) => ` ${email}`)
+  // All counts of a sign-in in one step: in a database that is one statement.
+  const login = limited([...byAddress<SignInAttempt>('login'), ...account])
   const attempt = limited(account)
-  const mailbox = counted(MAILBOX_LIMITS.map(limit => ({
-    ...limit,
-    keyOf: request => `svc-auth-mailbox-${limit.timeWindow}:${emailOf(request)}`
-  })))
 
   return {
-    // All counts of a sign-in in one step: in a database that is one statement.
-    login: limited([...byAddress('login'), ...account]),
-    async attempt (request, email) {
-      emails.set(request, email)
-      await attempt(request)
-    },
-    start: limited(byAddress('start')),
-    register: limited(byAddress('register')),
-    callback: limited(byAddress('callback')),
-    reauthenticate: limited([
-      { max: options.reauthenticate, timeWindow, keyOf: request => `svc-auth-reauthenticate:${userIn(request)}` }
+    login: request => login({ request, email: emailIn(request) }),
+    attempt: (request, email) => attempt({ request, email }),
+    start: limitedRequest(byAddress('start')),
+    register: limitedRequest(byAddress('register')),
+    callback: limitedRequest(byAddress('callback')),
+    reauthenticate: limitedRequest([
+      { max: options.reauthenticate, timeWindow, keyOf: attempt => `svc-auth-reauthenticate:${userIn(attempt)}` }
     ]),
-    mail: limited(byAddress('mail')),
-    code: limited(byAddress('code')),
-    newEmail: limited([{ ...NEW_EMAIL_LIMIT, keyOf: request => `svc-auth-new-email:${userIn(request)}` }]),
-    async mayMail (request, email) {
-      emails.set(request, email)
-      return await mailbox(request) === null
-    }
+    mail: limitedRequest(byAddress('mail')),
+    code: limitedRequest(byAddress('code')),
+    newEmail: limitedRequest([{ ...NEW_EMAIL_LIMIT, keyOf: attempt => `svc-auth-new-email:${userIn(attempt)}` }])
   }
 }
 
@@ -159,15 +140,12 @@ function prefixOf ({ ip }: FastifyRequest, bits: number): string {
 }
 
 /** The signed-in user. Requests without one count as one: they are refused. */
-function userIn (request: FastifyRequest): string {
+function userIn ({ request }: Attempt): string {
   return principalOf(request)?.userId ?? ''
 }
 
-/** E-mails in canonical form that requests are counted by, where their form does not have them. */
-const emails = new WeakMap<FastifyRequest, string>()
-
-/** The e-mail that a request is counted by. Values that are not e-mails count as one. */
-function emailOf (request: FastifyRequest): string | null {
+/** The e-mail in the form of a request. Values that are not e-mails count as one. */
+function emailIn (request: FastifyRequest): string | null {
   const { email }: { email?: unknown } = Object(request.body)
-  return emails.get(request) ?? canonicalEmail(String(email))
+  return canonicalEmail(String(email))
 }

@@ -1,11 +1,13 @@
+import { finished } from 'node:stream'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { inTime } from '../base/in-time.js'
 import { FairQueue } from '../local/fair-queue.js'
 import type { LocalMail } from '../local/identity-provider.js'
-import { type AccountNotice, LINK_LIFETIMES, type LinkMailKind, type Mail, type MailOrigin } from '../local/mail.js'
+import { LINK_LIFETIMES, type LinkMailKind, type Mail, type MailOrigin } from '../local/mail.js'
 import type { MailProof, MailTokens } from '../local/mail-token.js'
-import type { Outbox } from '../local/outbox.js'
+import type { NoMail, Outbox } from '../local/outbox.js'
 import { addressOf } from './limits.js'
+import { type CountedMail, LINK_LIMITS, type MailLimits } from './mail-limits.js'
 
 /** Where the links of mails lead, below the prefix of the routes. */
 export const LINK_PATHS: Readonly<Record<LinkMailKind, string>> = {
@@ -21,11 +23,27 @@ const LIMITS = { running: 32, waiting: 1000, retryAfter: 5 }
 /** How long sending a mail may take. */
 const SEND_MS = 30_000
 
+/** How long the mails under way may take, all together, when the application closes. */
+const CLOSE_MS = 10_000
+
 /** The longest header that a mail repeats. */
 const MAX_HEADER = 256
 
-const NOTICES: readonly string[] =
-  ['password-changed', 'email-changed', 'email-change-requested'] satisfies AccountNotice[]
+/** The event of the lines in the log. */
+const EVENT = 'fastify-svc-auth.mail'
+
+/** What a mail without a link has in place of one. */
+const WITHOUT_LINK = { url: null, token: null, expiresIn: null } as const
+
+/** A mail that a request causes, as the log shows it. */
+interface Letter {
+  readonly kind: Mail['kind']
+  readonly requestId: string
+  readonly log: FastifyBaseLogger
+}
+
+/** Why a mail is not sent. */
+type Unsent = NoMail | 'limit' | 'unconfirmed' | 'closing'
 
 /**
  * Sends mails after requests were answered, a few at a time. An answer therefore takes the same
@@ -34,13 +52,16 @@ const NOTICES: readonly string[] =
 export class Mailer {
   readonly #mail: LocalMail
   readonly #base: URL
+  readonly #limits: MailLimits
   readonly #queue = new FairQueue(LIMITS)
-  readonly #underWay = new Set<Promise<void>>()
+  readonly #underWay = new Map<Letter, Promise<void>>()
+  readonly #closing = new AbortController()
 
   /** @param base the public URL in front of the routes, with a slash at the end */
-  constructor (mail: LocalMail, base: URL) {
+  constructor (mail: LocalMail, base: URL, limits: MailLimits) {
     this.#mail = mail
     this.#base = base
+    this.#limits = limits
   }
 
   /** Verifies the tokens in the links. */
@@ -64,28 +85,52 @@ export class Mailer {
     if (refusal !== null) throw refusal
 
     const about = originOf(request)
-    const post = (makeMail: () => Promise<Mail>): void => {
-      // A request without an answer ends with `close` alone, an injected one with `finish` alone.
-      const sent = new Promise<void>(resolve => { reply.raw.once('finish', resolve).once('close', resolve) })
-        .then(() => this.#queue.run(() => this.#send(makeMail), { address }))
-        .catch((error: unknown) => logFailure(request.log, error))
-        .then(() => { this.#underWay.delete(sent) })
-      this.#underWay.add(sent)
+    const post = (kind: Mail['kind'], deliver: () => Promise<Unsent | null>): void => {
+      const letter = { kind, requestId: request.id, log: request.log }
+      this.#underWay.set(letter, this.#post(letter, answered(reply).then(deliver)))
     }
+    const send = (mail: Omit<CountedMail, 'request'>, limit: keyof MailLimits, makeMail: () => Promise<Mail>): void => {
+      post(mail.kind, async () => {
+        if (!await this.#limits[limit]({ ...mail, request })) return 'limit'
+        await this.#queue.run(() => this.#send(makeMail), { address, signal: this.#closing.signal })
+        return null
+      })
+    }
+    const none = (kind: Mail['kind'], reason: Unsent): void => { post(kind, async () => reason) }
     return {
       link: (kind: LinkMailKind, proof: MailProof & { to?: string }) => {
-        post(() => this.#linkMail(kind, proof, about))
+        const { userId, email, to = email } = proof
+        send({ kind, to, userId }, LINK_LIMITS[kind], () => this.#linkMail(kind, proof, about))
       },
-      notice: (kind, to) => {
-        if (!this.#mail.choices.notices && NOTICES.includes(kind)) return
-        post(async () => ({ kind, to, url: null, token: null, expiresIn: null, about }))
-      }
+      tell: (kind, to) => { send({ kind, to }, 'owner', async () => ({ ...WITHOUT_LINK, kind, to, about })) },
+      notice: (kind, { userId, email: to, emailVerified }) => {
+        if (!this.#mail.choices.notices) return
+        if (to === null || !emailVerified) return none(kind, 'unconfirmed')
+        send({ kind, to, userId }, 'notice', async () => ({ ...WITHOUT_LINK, kind, to, about }))
+      },
+      none
     }
   }
 
-  /** Waits for the mails under way, each of which has a limited time. */
-  async drain (): Promise<void> {
-    await Promise.all(this.#underWay)
+  /**
+   * Gives the mails under way a limited time, drops the others, and notes them in the log. Mails of
+   * requests that go on afterwards, whose clients have left, are sent.
+   */
+  async close (): Promise<void> {
+    await inTime(CLOSE_MS, Promise.all(this.#underWay.values()), 'sendMail').catch((reason: unknown) => {
+      this.#closing.abort(reason)
+      for (const letter of this.#underWay.keys()) logUnsent(letter, 'closing')
+      this.#underWay.clear()
+    })
+  }
+
+  async #post (letter: Letter, delivery: Promise<Unsent | null>): Promise<void> {
+    const log = await delivery.then(
+      reason => () => { if (reason !== null) logUnsent(letter, reason) },
+      (error: unknown) => () => { logFailure(letter, error) }
+    )
+    // A letter that was dropped is in the log already.
+    if (this.#underWay.delete(letter)) log()
   }
 
   async #linkMail (kind: LinkMailKind, proof: MailProof & { to?: string }, about: MailOrigin): Promise<Mail> {
@@ -102,10 +147,23 @@ export class Mailer {
   }
 }
 
-/** Logs that a mail was not sent, without its address and without its link. */
-function logFailure (log: FastifyBaseLogger, error: unknown): void {
+/** Resolves once a request is answered, or its client has closed the connection, even before. */
+function answered ({ raw }: FastifyReply): Promise<void> {
+  return new Promise(resolve => {
+    // Responses of HTTP/2 pass for readable.
+    finished(raw, { readable: false }, () => { resolve() })
+  })
+}
+
+/** Logs that a mail is not sent, without its address and without its link. */
+function logUnsent ({ kind, requestId, log }: Letter, reason: Unsent): void {
+  log.info({ event: EVENT, requestId, kind, reason }, 'a mail was not sent')
+}
+
+/** Logs that sending a mail failed, without its address and without its link. */
+function logFailure ({ kind, requestId, log }: Letter, error: unknown): void {
   const { name, code }: { name?: unknown, code?: unknown } = Object(error)
-  log.error({ event: 'fastify-svc-auth.mail', name, code }, 'a mail could not be sent')
+  log.error({ event: EVENT, requestId, kind, name, code }, 'a mail could not be sent')
 }
 
 function originOf ({ id, ip, headers }: FastifyRequest): MailOrigin {

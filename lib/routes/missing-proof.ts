@@ -9,10 +9,11 @@ import type { RouteContext } from './context.js'
  * @returns further members of the JSON body
  */
 export async function missingProof (
-  { code }: { code?: string },
+  error: unknown,
   request: FastifyRequest,
   { rules: { store }, providers }: Pick<RouteContext, 'rules' | 'providers'>
 ): Promise<{ methods?: string[] }> {
+  const { code }: { code?: unknown } = Object(error)
   const principal = code === 'reauthenticate' ? principalOf(request) : null
   return principal === null ? {} : { methods: await methodsOf(store, principal.userId, providers) }
 }

@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify'
 import { wantsHtml } from '../http/accept.js'
 import { ownOrigin } from '../http/own-origin.js'
-import { publicPath, sameOriginPath, startsLinking } from '../http/redirects.js'
+import { publicPath, sameOriginPath, startsLinking, withParameter } from '../http/redirects.js'
 import type { ResolvedOptions } from '../options.js'
 import { principalOf } from '../session/record.js'
 
-type PageOptions = Pick<ResolvedOptions, 'baseUrl' | 'prefix' | 'providers' | 'loginPage'>
+type PageOptions = Pick<ResolvedOptions, 'baseUrl' | 'prefix' | 'providers' | 'loginPage' | 'reauthenticatePage'>
 
 /**
  * Chooses the pages that browsers are redirected to: paths of this application, as browsers see
@@ -14,12 +14,14 @@ type PageOptions = Pick<ResolvedOptions, 'baseUrl' | 'prefix' | 'providers' | 'l
 export class Pages {
   readonly #baseUrl: string | null
   readonly #loginPage: string | null
+  readonly #reauthenticatePage: string | null
 
-  constructor ({ baseUrl, prefix, providers, loginPage }: PageOptions) {
+  constructor ({ baseUrl, prefix, providers, loginPage, reauthenticatePage }: PageOptions) {
     const startsSignIn = providers.some(({ name }) => loginPage?.startsWith(publicPath(`${prefix}/${name}/`, baseUrl)))
     this.#baseUrl = baseUrl
     // A login page that starts a sign-in itself shows no errors.
     this.#loginPage = startsSignIn ? null : loginPage
+    this.#reauthenticatePage = reauthenticatePage
   }
 
   /**
@@ -58,6 +60,15 @@ export class Pages {
   /** Returns the application's login page; null for a request that does not ask for a page. */
   login (request: FastifyRequest): string | null {
     return wantsHtml(request) ? this.#loginPage : null
+  }
+
+  /**
+   * Returns the application's page for a further proof, with `next` set to the page that needs it;
+   * null without one, and for a request that does not ask for a page.
+   */
+  forProof (request: FastifyRequest, next: string | null): string | null {
+    const page = wantsHtml(request) ? this.#reauthenticatePage : null
+    return page === null || next === null ? page : withParameter(page, 'next', next)
   }
 
   /**

@@ -1,11 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { login } from '../flows/local.js'
-import { type Mails, sendVerification } from '../flows/mail-links.js'
+import { sendVerification } from '../flows/mail-links.js'
 import { reauthenticate } from '../flows/reauthentication.js'
 import { register } from '../flows/registration.js'
 import { wantsJson } from '../http/accept.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
-import { type RouteContext, mailsOf } from './context.js'
+import type { Outbox } from '../local/outbox.js'
+import type { RouteContext } from './context.js'
 import { callerOf, email, filledIn, formAnswers, ownFields, refuseWhenBusy } from './password-forms.js'
 import {
   FORM_OR_JSON, NOTHING, SESSION, type SchemaTypes, checkbox, errorNext, isChecked, next, redirect, refusals, remember,
@@ -109,17 +110,18 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
   const routes = scope.withTypeProvider<SchemaTypes>()
   const { goTo, done, answerOnPage } = formAnswers(pages)
   const isRequired = local.registration?.verify === 'required'
-  const mailsFor = (request: FastifyRequest, reply: FastifyReply): Mails | null =>
-    mailer === null ? null : mailsOf({ mailer, limits }, request, reply)
+  const outboxOf = (request: FastifyRequest, reply: FastifyReply): Outbox | null =>
+    mailer?.outbox(request, reply) ?? null
 
   if (local.registration !== null && local.registration.verify !== 'first') {
     routes.post('/local/register', {
       schema: isRequired ? registerToConfirmSchema : registerSchema,
-      onRequest: [refuseWhenBusy, limits.register],
+      // A registration sends a mail, and one mailbox may have many addresses.
+      onRequest: [refuseWhenBusy, limits.register, ...mailer === null ? [] : [limits.mail]],
       errorHandler: answerOnPage
     }, async (request, reply) => {
       const { email, password, name, role, email_verified: emailVerified, remember, next } = request.body
-      const mails = mailsFor(request, reply)
+      const outbox = outboxOf(request, reply)
       const principal = await register(request, local, rules, {
         email,
         password,
@@ -128,7 +130,7 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
         emailVerified: isChecked(emailVerified),
         remember: isChecked(remember),
         caller: callerOf(request, reply),
-        confirmation: { isRequired, send: async user => sendVerification(user, mails) }
+        confirmation: { isRequired, send: user => sendVerification(user, outbox) }
       })
       if (!wantsJson(request)) return goTo(request, reply, next)
       return principal === null ? reply.code(202).send() : reply.code(201).send(principal)
@@ -147,7 +149,7 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
       password,
       remember: isChecked(remember),
       caller: callerOf(request, reply),
-      confirmation: { isRequired, send: async user => sendVerification(user, mailsFor(request, reply)) }
+      confirmation: { isRequired, send: user => sendVerification(user, outboxOf(request, reply)) }
     })
     return wantsJson(request) ? principal : goTo(request, reply, next)
   })

@@ -6,7 +6,7 @@ import { type MailboxOwner, userOfLink } from '../flows/mail-links.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import { principalOf } from '../session/record.js'
 import { answerFailure } from './answers.js'
-import { type MailContext, mailsOf } from './context.js'
+import type { MailContext } from './context.js'
 import { type FormPage, PASSWORD_FIELD, type PageField, type PageForm } from './form-page.js'
 import { LinkPage, type OpenLink } from './link-page.js'
 import { callerOf, email, filledIn, formAnswers, refuseWhenBusy } from './password-forms.js'
@@ -100,9 +100,9 @@ const verifySchema = {
 
 /** Mounts the routes of a forgotten password and of an address to be confirmed. */
 export function mountRecoveryRoutes (context: MailContext, local: LocalIdentityProvider): void {
-  const { scope, store, pages, limits, channel, mailer, mailPages } = context
+  const { scope, rules: { store, accounts }, pages, limits, channel, mailer, mailPages } = context
   const { tokens } = mailer
-  const recovery = { local, store, tokens, channel }
+  const recovery = { local, store, accounts, tokens, channel }
   const routes = scope.withTypeProvider<SchemaTypes>()
 
   const { accepted: answerAccepted, redeemed } = formAnswers(pages)
@@ -114,8 +114,7 @@ export function mountRecoveryRoutes (context: MailContext, local: LocalIdentityP
     const { next } = request.body
     const email = canonicalEmail(request.body.email)
     if (email === null) throw new AuthError('invalid_email')
-    const mails = mailsOf(context, request, reply)
-    await forgotPassword(store, mails, { email, answersUnknown: mailer.answersUnknown })
+    await forgotPassword(store, mailer.outbox(request, reply), { email, answersUnknown: mailer.answersUnknown })
     return answerAccepted(request, reply, next)
   })
 
@@ -167,7 +166,7 @@ export function mountRecoveryRoutes (context: MailContext, local: LocalIdentityP
   }, async (request, reply) => {
     const { token, password, disown, email = '', next } = request.body
     if (token === undefined) {
-      await askToVerify(request, store, mailsOf(context, request, reply))
+      await askToVerify(request, store, mailer.outbox(request, reply))
       return answerAccepted(request, reply, next)
     }
     if (isChecked(disown)) {

@@ -1,11 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import { askToRegister, registerConfirmed } from '../flows/registration.js'
+import { askToRegister, openRegistration, registerConfirmed } from '../flows/registration.js'
 import { wantsJson } from '../http/accept.js'
 import type { LocalIdentityProvider } from '../local/identity-provider.js'
 import type { MailProof } from '../local/mail-token.js'
-import { type MailContext, mailsOf } from './context.js'
+import type { MailContext } from './context.js'
 import type { FormPage } from './form-page.js'
 import { LinkPage, type OpenLink } from './link-page.js'
 import { callerOf, email, filledIn, formAnswers, ownFields, refuseWhenBusy } from './password-forms.js'
@@ -67,11 +67,11 @@ const registerSchema = {
 export function mountConfirmedRegistration (context: MailContext, local: LocalIdentityProvider): void {
   if (local.registration?.verify !== 'first') return
   const { roles } = local.registration
-  const { scope, store, rules, pages, limits, mailer, mailPages } = context
+  const { scope, rules, pages, limits, mailer, mailPages } = context
   const routes = scope.withTypeProvider<SchemaTypes>()
   const { goTo, accepted, answerOnPage } = formAnswers(pages)
 
-  const open = async (token: string): Promise<MailProof> => mailer.tokens.verify('register', token)
+  const open = async (token: string): Promise<MailProof> => openRegistration(rules.store, mailer.tokens, token)
   const page = new LinkPage(context, {
     kind: 'register',
     instead: mailPages.register,
@@ -101,7 +101,7 @@ export function mountConfirmedRegistration (context: MailContext, local: LocalId
     }
     if (password === undefined) throw invalid('A registration needs a password beside the token of the mail.')
     const principal = await registerConfirmed(request, local, rules, {
-      email: (await open(token)).email,
+      link: await open(token),
       password,
       name: filledIn(name?.trim()),
       role: filledIn(role),
@@ -123,7 +123,7 @@ export function mountConfirmedRegistration (context: MailContext, local: LocalId
     }
     const canonical = canonicalEmail(email)
     if (canonical === null) throw new AuthError('invalid_email')
-    await askToRegister(store, mailsOf(context, request, reply), canonical)
+    await askToRegister(rules.store, mailer.outbox(request, reply), canonical)
   }
 }
 

@@ -21,6 +21,34 @@ export function nameInCookie (request: FastifyRequest, name: string, before: Fas
   request.cookies[name] = prefix + request.session.encryptedSessionId
 }
 
+/** A signer of cookies, as @fastify/session has it. */
+interface CookieSigner {
+  unsign (cookie: string): { valid: boolean, value: string | null }
+}
+
+/**
+ * Returns the session ids that cookies of a request have signed, whether or not their sessions are
+ * in the store. The name of the session cookie may be the application's, so each cookie is looked
+ * at, also without the prefix `s:` of express-session.
+ */
+export function signedIdsIn ({ session, cookies }: FastifyRequest): string[] {
+  const signer = Object.getOwnPropertySymbols(session).map(symbol => Reflect.get(session, symbol)).find(isCookieSigner)
+  const unsigned = (cookie: string): string[] => {
+    try {
+      const { valid, value = null } = Object(signer?.unsign(cookie))
+      return valid === true && value !== null ? [value] : []
+    } catch {
+      // An own signer may fail at a cookie that it has not made.
+      return []
+    }
+  }
+  return Object.values(cookies).flatMap((cookie = '') => unsigned(cookie.replace(/^s:/, '')))
+}
+
+function isCookieSigner (value: unknown): value is CookieSigner {
+  return typeof Object(value).unsign === 'function'
+}
+
 const warned = new WeakSet<object>()
 
 /**

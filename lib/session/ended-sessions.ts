@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Session } from 'fastify'
+import { PATIENCE_MS } from '../base/in-time.js'
 import { Turns } from '../base/turns.js'
 import { ENDED_MS } from '../store/sessions.js'
 import type { EndingSession } from './keeper.js'
+import { principalIn } from './record.js'
 import { type SessionEntries, entryId } from './session-store.js'
 
 /**
@@ -17,6 +19,8 @@ import { type SessionEntries, entryId } from './session-store.js'
 interface EndMark {
   /** The id of the session that replaced this one at a sign-in. */
   next?: string
+  /** When that sign-in is over at the latest, by {@link preciseTime}. */
+  until?: number
   /** Whether a user was signed in: then a flood of visitors does not displace the mark. */
   isOfUser: boolean
 }
@@ -40,24 +44,57 @@ export async function hasSignedOut (entries: SessionEntries, id: string): Promis
   return await entries.read(entryId('signed-out', id)) !== null
 }
 
+/** The longest time from the mark of the replaced session to the end of a sign-in. */
+export const SIGN_IN_MS = 2 * PATIENCE_MS
+
+/** The present time, in milliseconds since the epoch, with fractions. */
+export function preciseTime (): number {
+  return performance.timeOrigin + performance.now()
+}
+
 /**
- * Runs sign-outs of one session one after the other, so that one of several simultaneous ones in
- * this process announces it.
+ * Runs what concerns the end of one session one after the other, so that one of several
+ * simultaneous sign-outs in this process announces it.
  */
-const signOuts = new Turns()
+const endings = new Turns()
+
+/**
+ * Notes in the background that the sign-in is over which has replaced a session: a sign-out that
+ * comes from now on with the cookie of the replaced one does not end the new one.
+ */
+export function finishReplacement (entries: SessionEntries, id: string, next: string): void {
+  const overAt = preciseTime()
+  const note = async (): Promise<void> => entries.write(entryId('signed-in', next), { overAt }, SIGN_IN_MS)
+  endings.take(id, note).catch(() => {})
+}
+
+/** Whether a sign-in has replaced a session and was not over at a time. */
+export async function isReplacedSince (entries: SessionEntries, id: string, time: number): Promise<boolean> {
+  return endings.take(id, async () => {
+    const mark = endMarkIn(await entries.read(entryId('ended', id)))
+    if (mark?.next === undefined) return false
+    const { overAt = mark.until } = Object(await entries.read(entryId('signed-in', mark.next)))
+    return time < overAt
+  })
+}
+
+/** What the sign-out from a session did besides ending it. */
+interface Ending {
+  /** The user of the session that had replaced it; null without one. */
+  nextUserId: string | null
+}
 
 /**
  * Ends a session because its user signs out, and the session of a sign-in that has replaced it
  * meanwhile. A sign-in that is under way looks for the note after it has written its session, so
  * one of the two sees the other.
  *
- * @returns whether this call signed the user out; false when another one did. Of two calls in
- * different processes, the one whose note is the last does; a store without a conditional write
- * allows no more.
+ * @returns null when another call ended it. Of two calls in different processes, the one whose note
+ * is the last does; a store without a conditional write allows no more.
  */
-export async function signOutOf (entries: SessionEntries, session: EndingSession): Promise<boolean> {
+export async function signOutOf (entries: SessionEntries, session: EndingSession): Promise<Ending | null> {
   const { id, isOfUser } = session
-  return signOuts.take(id, async () => {
+  return endings.take(id, async () => {
     const note = entryId('signed-out', id)
     const isThere = await entries.read(id) !== null
     const isNoted = await entries.read(note) !== null
@@ -65,9 +102,13 @@ export async function signOutOf (entries: SessionEntries, session: EndingSession
     // The note of another process stays: it tells that process that it is the one.
     if (!isNoted) await entries.write(note, { by, svcAuthEnd: { isOfUser } }, ENDED_MS)
     let next: string | undefined
+    let nextUserId: string | null = null
     try {
       next = endMarkIn(await entries.read(entryId('ended', id)))?.next
-      if (next !== undefined) await endSession(entries, { id: next, isOfUser: true })
+      if (next !== undefined) {
+        nextUserId = principalIn(await entries.read(next))?.userId ?? null
+        await endSession(entries, { id: next, isOfUser: true })
+      }
       await endSession(entries, { ...session, ...(next !== undefined && { next }) })
     } catch (error) {
       // The note of another sign-out stays.
@@ -75,7 +116,8 @@ export async function signOutOf (entries: SessionEntries, session: EndingSession
       throw error
     }
     const last = await entries.read(note)
-    return (isThere || next !== undefined) && !isNoted && Object(last).by === by
+    const isEndedHere = (isThere || next !== undefined) && !isNoted && Object(last).by === by
+    return isEndedHere ? { nextUserId } : null
   })
 }
 

@@ -3,12 +3,14 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Session } from 'fastify'
 import { Turns } from '../base/turns.js'
 import { AuthError } from '../errors.js'
-import { endSession, hasEnded, hasSignedOut, signOutOf } from './ended-sessions.js'
-import type { EndingSession, SavedPart, SessionKeeper, SignOut } from './keeper.js'
+import {
+  SIGN_IN_MS, endSession, finishReplacement, hasEnded, hasSignedOut, isReplacedSince, preciseTime, signOutOf
+} from './ended-sessions.js'
+import type { EndingSession, LeavingSession, SavedPart, SessionKeeper, SignedOut } from './keeper.js'
 import { isOver, withOwnLifetime } from './lifetime.js'
 import type { PendingSignIn } from './pending-sign-in.js'
 import { type CallbackStore, SessionEntries, digestOf, entryId } from './session-store.js'
-import { MAX_PENDING, PENDING_MS } from '../store/sessions.js'
+import { MAX_PENDING, PENDING_MS } from '../store/one-time-entries.js'
 import { firstStartedIn } from './visitor.js'
 
 /** An entry of a pending sign-in in the session store. */
@@ -44,10 +46,11 @@ export class EntryKeeper implements SessionKeeper {
   async create (id: string, session: Session, replaced?: EndingSession): Promise<void> {
     await this.#entries.writeSession(id, session)
     if (replaced === undefined) return
-    await endSession(this.#entries, { ...replaced, next: id })
+    await endSession(this.#entries, { ...replaced, next: id, until: preciseTime() + SIGN_IN_MS })
     // Another sign-in may replace the session meanwhile, as when a form is sent twice; a sign-out
     // wins.
     if (await hasSignedOut(this.#entries, replaced.id)) throw new AuthError('invalid_state')
+    finishReplacement(this.#entries, replaced.id, id)
   }
 
   async save (id: string, session: Session, part: SavedPart): Promise<void> {
@@ -72,8 +75,15 @@ export class EntryKeeper implements SessionKeeper {
     await endSession(this.#entries, session)
   }
 
-  async signOut (session: EndingSession): Promise<SignOut | null> {
-    return await signOutOf(this.#entries, session) ? { isRecorded: false } : null
+  async signOut ({ id, userId }: LeavingSession): Promise<SignedOut | null> {
+    const ended = await signOutOf(this.#entries, { id, isOfUser: userId !== null })
+    const endedUserId = ended && (userId ?? ended.nextUserId)
+    return endedUserId === null ? null : { userId: endedUserId, isRecorded: false }
+  }
+
+  async signOutReplaced (id: string, arrivedAt: number): Promise<SignedOut | null> {
+    const isBeside = await isReplacedSince(this.#entries, id, arrivedAt)
+    return isBeside ? this.signOut({ id, userId: null }) : null
   }
 
   async addPending (session: Session & { sessionId: string }, pending: PendingSignIn, isFirst: boolean): Promise<void> {

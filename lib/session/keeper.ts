@@ -9,10 +9,22 @@ export interface EndingSession {
   isOfUser: boolean
 }
 
+/** A session whose user signs out. */
+export interface LeavingSession {
+  id: string
+  /** Null when no user is signed in to it. */
+  userId: string | null
+}
+
 /** What a sign-out did. */
 export interface SignOut {
-  /** Whether it is recorded for the other processes: see `Endings`. */
+  /** Whether it is recorded for the other processes: see `Revocations`. */
   isRecorded: boolean
+}
+
+/** A user who was signed out. */
+export interface SignedOut extends SignOut {
+  userId: string
 }
 
 /**
@@ -56,9 +68,20 @@ export interface SessionKeeper {
    * meanwhile.
    *
    * @param how whether the sign-out is recorded already
-   * @returns null when this call signed out no user, because another one did
+   * @returns null when this call signed out no user, also because another one did
    */
-  signOut (session: EndingSession, how: SignOut): Promise<SignOut | null>
+  signOut (session: LeavingSession, how: SignOut): Promise<SignedOut | null>
+
+  /**
+   * Ends the session of a sign-in that has replaced one before the sign-out could read it. A
+   * sign-out that came after the sign-in ends nothing: knowing an old cookie gives no power over
+   * the session that replaced it.
+   *
+   * @param id the id of the replaced session
+   * @param arrivedAt when the request to sign out came, as `preciseTime` has it
+   * @returns null when this call signed out no user
+   */
+  signOutReplaced (id: string, arrivedAt: number): Promise<SignedOut | null>
 
   /**
    * Adds a pending sign-in to a session; of more than eight, the oldest are removed.

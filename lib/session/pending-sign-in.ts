@@ -14,7 +14,10 @@ export interface PendingSignIn {
    * started. A path of this origin.
    */
   startedOn: string | null
-  /** The id of the user who was signed in at the start; null without one. */
+  /**
+   * The id of the user who was signed in at the start; null without one, and for a linking or a
+   * further proof once another session has replaced theirs.
+   */
   startedBy: string | null
   /**
    * `link`: the user who started it links the identity to their account; `reauthentication`: they

@@ -1,9 +1,11 @@
 import type { FastifyRequest } from 'fastify'
+import type { FormerSession } from '../authentication.js'
+import type { SessionKeeper } from './keeper.js'
 import type { PendingSignIn } from './pending-sign-in.js'
 import { recordIn } from './record.js'
 import { type RequestSessions, sessionsOf } from './request-sessions.js'
 import { digestOf, entryId, sessionsUnavailable } from './session-store.js'
-import { PENDING_MS } from '../store/sessions.js'
+import { PENDING_MS } from '../store/one-time-entries.js'
 import { shortenLifetime } from './visitor.js'
 
 /**
@@ -34,7 +36,10 @@ async function keepSession (request: FastifyRequest, sessions: RequestSessions, 
 }
 
 /**
- * Takes a pending sign-in of a session out of the session store and returns it.
+ * Takes a pending sign-in of a session out of the session store and returns it. Of sessions that
+ * this one replaced, the sign-ins go on that other tabs have started; a linking or a further proof
+ * counts as started by no user. An attacker with a copy of the old cookie could have started it,
+ * and a new session is how the user gets rid of that attacker.
  *
  * @returns null when the state is unknown in this session, of another provider, used or older than
  * ten minutes
@@ -45,12 +50,21 @@ export async function takePendingSignIn (
   state: string
 ): Promise<PendingSignIn | null> {
   const { session } = request
-  const formerly = recordIn(session)?.formerly ?? []
-  // A sign-in that replaced the session has kept those that other tabs started in it.
-  const sessions = [digestOf(session.sessionId), ...formerly.map(({ digest }) => digest)]
-  const pending = await sessionsOf(request).keeper.takePending(state, sessions)
+  const { keeper } = sessionsOf(request)
+  const own = await keeper.takePending(state, [digestOf(session.sessionId)])
+  const pending = own ?? await ofFormerSession(keeper, state, recordIn(session)?.formerly ?? [])
   if (pending === null) return null
   const isInTime = pending.startedAt > Date.now() - PENDING_MS
   // The callback of another provider is a mix-up (RFC 9700 section 4.4): the state is used up.
   return isInTime && pending.provider === provider ? pending : null
+}
+
+async function ofFormerSession (
+  keeper: SessionKeeper,
+  state: string,
+  formerly: readonly FormerSession[]
+): Promise<PendingSignIn | null> {
+  if (formerly.length === 0) return null
+  const pending = await keeper.takePending(state, formerly.map(({ digest }) => digest))
+  return pending === null || pending.purpose === 'sign-in' ? pending : { ...pending, startedBy: null }
 }

@@ -1,13 +1,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { FormerSession } from '../authentication.js'
 import { AuthError } from '../errors.js'
-import { nameInCookie, sessionCookieName } from './cookie.js'
-import type { SignOut } from './keeper.js'
+import { nameInCookie, sessionCookieName, signedIdsIn } from './cookie.js'
+import { preciseTime } from './ended-sessions.js'
+import type { SignOut, SignedOut } from './keeper.js'
 import { type Lifetime, endCookie } from './lifetime.js'
 import { type Principal, type SessionRecord, principalIn, principalOf, recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
 import { digestOf } from './session-store.js'
-import { PENDING_MS } from '../store/sessions.js'
+import { PENDING_MS } from '../store/one-time-entries.js'
 import { restoreLifetime } from './visitor.js'
 
 /** What a sign-in or a further proof writes into a session. */
@@ -128,14 +129,9 @@ export async function leaveSession (request: FastifyRequest): Promise<void> {
   sessions.hasLeft = true
 }
 
-/** A user who was signed out. */
-export interface SignedOut extends SignOut {
-  userId: string
-}
-
 /**
  * Ends the session and clears its cookie. Other requests of the session that are under way cannot
- * restore it.
+ * restore it, and a sign-in among them does not replace it.
  *
  * @param how whether the sign-out is recorded for the other processes already
  * @returns the user that this call signed out; null without one, and when another request did so
@@ -151,17 +147,33 @@ export async function signOutSession (
   // A destroyed session is null, and outside the path of its cookie it has no id.
   if (session?.sessionId === undefined) return null
   const sessions = sessionsOf(request)
-  if (!sessions.isStored(session)) return null
+  if (!sessions.isStored(session)) return signOutReplaced(request, reply)
 
-  const principal = principalOf(request)
+  const userId = principalOf(request)?.userId ?? null
   const cookieName = sessionCookieName(request)
   const { path = '/', domain, httpOnly = true, secure, sameSite } = session.cookie
-  const signOut = await sessions.keeper.signOut({ id: session.sessionId, isOfUser: principal !== null }, how)
+  const signedOut = await sessions.keeper.signOut({ id: session.sessionId, userId }, how)
   sessions.drop(request)
   if (cookieName !== undefined) {
     // @fastify/session uses null for an absent flag; @fastify/cookie would apply its default then.
     const flags = { httpOnly, secure: secure === true, sameSite: sameSite ?? false }
     reply.clearCookie(cookieName, { path, ...flags, ...(domain && { domain }) })
   }
-  return principal === null || signOut === null ? null : { ...signOut, userId: principal.userId }
+  return signedOut
+}
+
+/**
+ * Ends the session of a sign-in that has replaced the session of a request before that could be
+ * read: the browser sent both at one time.
+ */
+async function signOutReplaced (request: FastifyRequest, reply: FastifyReply): Promise<SignedOut | null> {
+  const sessions = sessionsOf(request)
+  const arrivedAt = preciseTime() - reply.elapsedTime
+  for (const id of signedIdsIn(request)) {
+    const signedOut = await sessions.keeper.signOutReplaced(id, arrivedAt)
+    if (signedOut === null) continue
+    sessions.hasLeft = true
+    return signedOut
+  }
+  return null
 }

@@ -3,7 +3,7 @@ import { isUserId } from '../base/uuid.js'
 import type { AuthenticationMethod, FormerSession, Proof } from '../authentication.js'
 import type { Claims } from '../claims.js'
 import type { SessionUser } from '../store/sessions.js'
-import type { Standing } from '../store/store.js'
+import type { AccountStatus } from '../accounts/account.js'
 import { isOver } from './lifetime.js'
 
 /** The signed-in user, as of the session. */
@@ -70,9 +70,25 @@ declare module 'fastify' {
 
 const SECOND_FACTORS: readonly AuthenticationMethod[] = ['passkey', 'totp', 'recovery']
 
-/** The principal in the session of a request; null without one. */
+/** The users whose verified e-mail a request shows, see {@link showVerifiedEmail}. */
+const verifiedUsers = new WeakMap<FastifyRequest, { userId: string, email: string }>()
+
+/** The principal of a request: that in its session; null without one. */
 export function principalOf (request: FastifyRequest): Principal | null {
-  return principalIn(request.session)
+  const principal = principalIn(request.session)
+  const verified = verifiedUsers.get(request)
+  if (principal === null || principal.userId !== verified?.userId) return principal
+  return { ...principal, claims: { ...principal.claims, email: verified.email, email_verified: true } }
+}
+
+/**
+ * Gives the principal of a request the verified e-mail of its user until the request ends. The
+ * claim `email` in the session may be another address, an unverified one: that of the identity by
+ * which the user signed in.
+ */
+export function showVerifiedEmail (request: FastifyRequest, email: string): void {
+  const principal = principalIn(request.session)
+  if (principal !== null) verifiedUsers.set(request, { userId: principal.userId, email })
 }
 
 /** The principal in a session; null without one. */
@@ -126,10 +142,10 @@ export class ReadRecord implements SessionRecord {
   declare readonly formerly?: readonly FormerSession[]
   declare readonly until?: number
   // Private, so that no record that is made from this one has it.
-  readonly #standing: Standing | undefined
+  readonly #status: AccountStatus | undefined
   readonly #readAt: number
 
-  constructor (user: SessionUser, standing: Standing | undefined, readAt: number) {
+  constructor (user: SessionUser, status: AccountStatus | undefined, readAt: number) {
     const { userId, provider, claims, generation, proofs: { at, methods, formerly, until } } = user
     this.principal = { userId, provider, claims }
     this.at = at
@@ -137,19 +153,19 @@ export class ReadRecord implements SessionRecord {
     this.generation = generation
     if (formerly !== undefined) this.formerly = formerly
     if (until !== undefined) this.until = until
-    this.#standing = standing
+    this.#status = status
     this.#readAt = readAt
   }
 
   /** What was read about the user within the last second; null without it. */
-  get freshStanding (): Standing | null {
-    return this.#standing !== undefined && Math.abs(Date.now() - this.#readAt) < FRESH_MS ? this.#standing : null
+  get freshStatus (): AccountStatus | null {
+    return this.#status !== undefined && Math.abs(Date.now() - this.#readAt) < FRESH_MS ? this.#status : null
   }
 
   toJSON (): undefined {}
 }
 
 /** Returns what was read about the user within the last second, with the session; else null. */
-export function freshStanding ({ svcAuth }: Session): Standing | null {
-  return svcAuth instanceof ReadRecord ? svcAuth.freshStanding : null
+export function freshStatus ({ svcAuth }: Session): AccountStatus | null {
+  return svcAuth instanceof ReadRecord ? svcAuth.freshStatus : null
 }

@@ -5,7 +5,7 @@ import { OptionsError } from '../errors.js'
 import { sessionCookieName } from './cookie.js'
 import { EntryStore, RowStore, hasSessions, sessionsOf } from './request-sessions.js'
 import { RotatingSigner } from './rotating-signer.js'
-import type { StoredSessions } from '../store/sessions.js'
+import type { SessionRows } from '../store/members.js'
 
 const SEVEN_DAYS_MS = 7 * 24 * 60 * 60 * 1000
 
@@ -13,7 +13,7 @@ interface OwnSession {
   /** Whether the cookie is for https: alone. */
   secure: boolean | 'auto'
   /** Keeps the sessions, unless the options have a store. */
-  rows: StoredSessions
+  rows: SessionRows
 }
 
 /**

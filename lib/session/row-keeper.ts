@@ -2,10 +2,10 @@ import type { FastifySessionOptions } from '@fastify/session'
 import type { Session } from 'fastify'
 import { AuthError } from '../errors.js'
 import type { SessionData } from '../schema/sessions.js'
-import {
-  type EndedSession, type FoundSession, PENDING_MS, type SessionUser, type StoredSessions
-} from '../store/sessions.js'
-import type { EndingSession, SavedPart, SessionKeeper, SignOut } from './keeper.js'
+import type { SessionRows } from '../store/members.js'
+import { MAX_PENDING, type OneTimeEntries, PENDING_MS, SIGN_IN } from '../store/one-time-entries.js'
+import type { EndedSession, FoundSession, SessionUser, StoredSessions } from '../store/sessions.js'
+import type { EndingSession, LeavingSession, SavedPart, SessionKeeper, SignOut, SignedOut } from './keeper.js'
 import { withoutMaxAge } from './lifetime.js'
 import type { PendingSignIn } from './pending-sign-in.js'
 import { ReadRecord, type SessionRecord, recordIn } from './record.js'
@@ -16,7 +16,7 @@ type CookieOptions = NonNullable<FastifySessionOptions['cookie']>
 
 /** How sessions are kept in rows. */
 export interface RowSettings {
-  readonly rows: StoredSessions
+  readonly rows: SessionRows
   /** The options of the cookie. A session has them unless the application changed its cookie. */
   readonly cookie: CookieOptions
 }
@@ -35,11 +35,13 @@ const PRECISION = 10
  */
 export class RowKeeper implements SessionKeeper {
   readonly #rows: StoredSessions
+  readonly #entries: OneTimeEntries
   readonly #cookie: CookieOptions
   readonly #userAgent: string | null
 
-  constructor ({ rows, cookie }: RowSettings, userAgent: string | null = null) {
-    this.#rows = rows
+  constructor ({ rows: { sessions, entries }, cookie }: RowSettings, userAgent: string | null = null) {
+    this.#rows = sessions
+    this.#entries = entries
     this.#cookie = cookie
     this.#userAgent = userAgent
   }
@@ -48,8 +50,9 @@ export class RowKeeper implements SessionKeeper {
     const now = Date.now()
     const idHash = digestOf(id)
     const found = await this.#rows.find(idHash, now)
+    if (found === 'ended') return null
     if (found === null) {
-      return await this.#rows.hasPending(idHash, now - PENDING_MS) ? visitorSession(this.#cookie) : null
+      return await this.#entries.has(idHash, SIGN_IN, now - PENDING_MS) ? visitorSession(this.#cookie) : null
     }
     // In the background: it is for the list of sessions alone.
     if (isOff(found.seenAt, now, found)) this.#rows.update(idHash, { seenAt: now }).catch(() => {})
@@ -91,18 +94,24 @@ export class RowKeeper implements SessionKeeper {
     await this.#rows.end(digestOf(id), { now: Date.now(), isSignOut: false })
   }
 
-  async signOut ({ id }: EndingSession, how: SignOut): Promise<SignOut | null> {
+  async signOut ({ id }: LeavingSession, how: SignOut): Promise<SignedOut | null> {
     return signOutRow(this.#rows, digestOf(id), how)
+  }
+
+  async signOutReplaced (): Promise<null> {
+    // The sign-in is over with the one step in which it has replaced the session.
+    return null
   }
 
   async addPending ({ sessionId }: { sessionId: string }, pending: PendingSignIn): Promise<void> {
     const { state, ...content } = pending
     const { startedAt } = pending
-    await this.#rows.addPending({ stateHash: digestOf(state), sessionHash: digestOf(sessionId), content, startedAt })
+    const entry = { hash: digestOf(state), kind: SIGN_IN, owner: digestOf(sessionId), content, startedAt }
+    await this.#entries.put(entry, MAX_PENDING)
   }
 
   async takePending (state: string, sessions: readonly string[]): Promise<PendingSignIn | null> {
-    const content = await this.#rows.takePending(digestOf(state), sessions)
+    const content = await this.#entries.take(digestOf(state), SIGN_IN, sessions)
     return content === null ? null : Object({ ...content, state })
   }
 
@@ -122,23 +131,24 @@ export async function signOutRow (
   rows: StoredSessions,
   idHash: string,
   how: SignOut = { isRecorded: false }
-): Promise<SignOut | null> {
+): Promise<SignedOut | null> {
   const now = Date.now()
-  let signOut: SignOut | null = null
+  let signedOut: SignedOut | null = null
   for (let next: string | null = idHash; next !== null;) {
-    const ended = await rows.end(next, { now, isSignOut: true, ...(signOut ?? how) })
-    const { wasOpen, userId, replacedBy, isRecorded = false } = ended ?? UNKNOWN
-    if (wasOpen && userId !== null) signOut ??= { isRecorded }
+    const { isRecorded } = signedOut ?? how
+    const ended = await rows.end(next, { now, isSignOut: true, isRecorded })
+    const { wasOpen, userId, replacedBy, isRecorded: isRecordedNow = false } = ended ?? UNKNOWN
+    if (wasOpen && userId !== null) signedOut ??= { userId, isRecorded: isRecordedNow }
     next = replacedBy
   }
-  return signOut
+  return signedOut
 }
 
-function sessionOf ({ user, data, expiresAt, standing }: FoundSession, now: number, options: CookieOptions): Session {
+function sessionOf ({ user, data, expiresAt, status }: FoundSession, now: number, options: CookieOptions): Session {
   const { maxAge: originalMaxAge = null } = options
   const cookie = withoutMaxAge({ originalMaxAge, expires: new Date(expiresAt), ...data?.cookie })
   if (user === null) return { ...data?.members, cookie }
-  return { ...data?.members, cookie, svcAuth: new ReadRecord(user, standing, now) }
+  return { ...data?.members, cookie, svcAuth: new ReadRecord(user, status, now) }
 }
 
 function userOf ({ principal, generation, ...proofs }: SessionRecord): SessionUser {

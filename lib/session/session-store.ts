@@ -9,10 +9,10 @@ export type CallbackStore = Pick<SessionStore, 'get' | 'set' | 'destroy'>
 
 /**
  * The kinds of entries that the plugin keeps beside the sessions in their store: pending sign-ins
- * and the list of those that a session started, the mark that a session has ended, and the note
- * that its user signed out.
+ * and the list of those that a session started, the mark that a session has ended, and the notes
+ * that its user signed out, and that the sign-in is over that has written it.
  */
-export type EntryKind = 'pending' | 'started' | 'ended' | 'signed-out'
+export type EntryKind = 'pending' | 'started' | 'ended' | 'signed-out' | 'signed-in'
 
 const PREFIX = 'svc-'
 const LENGTH = 36

@@ -1,6 +1,6 @@
 import type { FastifySessionOptions } from '@fastify/session'
 import type { Session } from 'fastify'
-import { PENDING_MS } from '../store/sessions.js'
+import { PENDING_MS } from '../store/one-time-entries.js'
 import { endCookie } from './lifetime.js'
 
 type CookieOptions = NonNullable<FastifySessionOptions['cookie']>

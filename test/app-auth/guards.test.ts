@@ -6,7 +6,7 @@ import type { Claims } from '../../lib/claims.js'
 import { AuthError } from '../../lib/errors.js'
 import { verifyToken } from '../../lib/flows/local.js'
 import { type Guard, type RequiredClaims, requireClaims as requireClaimsOf, requireUser as requireUserOf } from '../../lib/app-auth/guards.js'
-import type { AuthPluginOptions } from '../../lib/index.js'
+import { Accounts, type AuthPluginOptions } from '../../lib/index.js'
 import { MemoryAuthStore } from '../../lib/store/memory.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -18,7 +18,7 @@ const requireUser = requireUserOf(settings)
 const requireClaims = (required: RequiredClaims) => requireClaimsOf(required, settings)
 
 t.before(async () => {
-  await store.createUser({
+  await new Accounts(store).createUser({
     userId: USER_ID,
     email: null,
     emailVerified: false,
@@ -152,12 +152,12 @@ t.test('attack 51: a token passes the guard of its use, and no other one', async
 
 t.test('attack 59: what a store says of its failure is what the application hears', async t => {
   const failure = new AuthError('unavailable', { message: 'Accounts are being moved.' })
-  const store = Object.assign(new MemoryAuthStore(), { async standing () { throw failure } })
+  const store = Object.assign(new MemoryAuthStore(), { async status () { throw failure } })
   await t.rejects(verifyToken(localProvider(), store, await localProvider().issueIdToken(USER_ID)), failure)
 })
 
 t.test('attack 59: a store that throws before it answers is unavailable, and no request passes', async t => {
-  const broken = Object.assign(new MemoryAuthStore(), { standing () { throw new Error('connect ECONNREFUSED') } })
+  const broken = Object.assign(new MemoryAuthStore(), { status () { throw new Error('connect ECONNREFUSED') } })
   t.equal(await statusFor(t, requireUserOf({ ...settings, store: broken }), {}), 503)
 
   const app = await startApp(
@@ -249,7 +249,7 @@ t.test('a guard of the application that refuses in anyOf leaves no trace, also o
 t.test('a failure that is not a refusal ends anyOf', async t => {
   const store = new MemoryAuthStore()
   const { member } = await startGuarded(t, ({ auth }) => auth.anyOf(auth.requireUser, auth.requireBearer), { store })
-  store.standing = async () => { throw new Error('connect ECONNREFUSED') }
+  store.status = async () => { throw new Error('connect ECONNREFUSED') }
   t.equal((await member.get('/')).json().code, 'unavailable')
 })
 

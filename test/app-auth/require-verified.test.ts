@@ -1,5 +1,5 @@
 import t from 'tap'
-import { type AuthStore, MemoryAuthStore } from '../../lib/index.js'
+import { Accounts, type AuthStore, MemoryAuthStore } from '../../lib/index.js'
 import { localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 
@@ -25,9 +25,9 @@ t.test('requireVerified lets users pass once their address is confirmed, with on
   t.strictSame([refused.statusCode, refused.json().code], [403, 'unverified'])
   t.equal((await browser.get('/either')).statusCode, 200)
 
-  await store.verifyEmail({ userId, email: ADA.email, generation: 0 })
+  await new Accounts(store).verifyEmail({ userId, email: ADA.email, generation: 0 })
   let questions = 0
-  for (const name of ['standing', 'findUser', 'links'] as const) {
+  for (const name of ['status', 'findUser', 'links'] as const) {
     const ask: (...args: never[]) => unknown = store[name].bind(store)
     t.intercept(store, name, { value: (...args: never[]) => { questions++; return ask(...args) } })
   }
@@ -53,7 +53,7 @@ t.test('behind requireBearer the user of the token counts', async t => {
   const token = await localProvider().issueIdToken(userId)
 
   t.equal(await statusWith(token), 403)
-  await store.verifyEmail({ userId, email: ADA.email, generation: 0 })
+  await new Accounts(store).verifyEmail({ userId, email: ADA.email, generation: 0 })
   t.equal(await statusWith(token), 200)
   t.equal(await statusWith(await localProvider().issueIdToken('a-program')), 403)
 })
@@ -63,7 +63,7 @@ t.test('a store that does not manage accounts is asked for the user', async t =>
   const { browser, userId } = await start(store)
   t.equal((await browser.get('/page')).statusCode, 403)
 
-  await store.verifyEmail({ userId, email: ADA.email, generation: 0 })
+  await new Accounts(store).verifyEmail({ userId, email: ADA.email, generation: 0 })
 
   t.equal((await browser.get('/page')).statusCode, 200)
 })

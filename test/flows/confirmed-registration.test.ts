@@ -63,15 +63,41 @@ for (const kind of ['memory', 'SQLite'] as const) {
 
     t.test('an address that is taken meanwhile is told to who confirmed it', async t => {
       const start = await startConfirming(t, { store: await STORES[kind](t) })
-      const tokens = [await tokenFor(start), await tokenFor(start)]
-      await start.browser.post(REGISTER, { token: tokens[0], password: ADA.password })
+      const [token, another] = [await tokenFor(start), await tokenFor(start)]
+      await start.browser.post(REGISTER, { token, password: ADA.password })
 
-      for (const token of tokens) {
-        const other = new Browser(start.app)
-        const answer = await other.post(REGISTER, { token, password: 'another password' })
-        t.strictSame([answer.statusCode, answer.json().code], [409, 'exists'])
-        t.equal(await userIdIn(other), null)
-      }
+      const other = new Browser(start.app)
+      const answer = await other.post(REGISTER, { token: another, password: 'another password' })
+      t.strictSame([answer.statusCode, answer.json().code], [409, 'exists'])
+      t.equal(await userIdIn(other), null)
+    })
+
+    t.test('a link that was used makes no second account, not after the first one was deleted either', async t => {
+      const store = await STORES[kind](t)
+      const start = await startConfirming(t, { store })
+      const [token, another] = [await tokenFor(start), await tokenFor(start)]
+      const used = await start.browser.post(REGISTER, { token, password: ADA.password })
+      await start.app.auth.deleteUser(used.json().userId)
+
+      const second = await start.browser.post(REGISTER, { token, password: ADA.password })
+      const page = await start.browser.get(`${REGISTER}?token=${token}`, { accept: 'text/html' })
+
+      t.strictSame([second.statusCode, second.json().code, page.statusCode], [401, 'invalid_token', 401])
+      t.equal(await start.app.auth.findUser({ email: ADA.email }), null)
+      t.equal((await start.browser.post(REGISTER, { token: another, password: ADA.password })).statusCode, 201)
+    })
+
+    t.test('a link whose user `onSignIn` refused can be tried again', async t => {
+      let admits = false
+      const onSignIn = (): void => { if (!admits) throw new SignInRefused('not_yet') }
+      const start = await startConfirming(t, { store: await STORES[kind](t), onSignIn })
+      const token = await tokenFor(start)
+      const refused = await start.browser.post(REGISTER, { token, password: ADA.password })
+      admits = true
+
+      const answer = await start.browser.post(REGISTER, { token, password: ADA.password })
+
+      t.strictSame([refused.json().code, answer.statusCode], ['not_yet', 201])
     })
   })
 }

@@ -180,7 +180,7 @@ t.test('each failure of a sign-in has its code', async t => {
       'unavailable',
       503,
       (_fake: FakeOpenIdProvider, store: MemoryAuthStore) => {
-        store.refreshIdentity = async () => { throw new Error('on fire') }
+        store.change = async () => { throw new Error('on fire') }
       }
     ]
   ] as const) {

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { AuthError, type AuthStore, type Identity, type LinkingPolicy, MemoryAuthStore, SignInRefused, type User } from '../../lib/index.js'
+import { Accounts, AuthError, type AuthStore, type Identity, type LinkingPolicy, MemoryAuthStore, SignInRefused, type User } from '../../lib/index.js'
 import { userOfIdentity as find } from '../../lib/flows/linking.js'
 import { STORES } from '../helpers/stores.js'
 
@@ -15,12 +15,12 @@ const anonymous = (subject: string): Identity => ({ subject, claims: { sub: subj
 
 /** The user of an identity. */
 async function userOfIdentity (store: AuthStore, provider: string, identity: Identity, linking: LinkingPolicy = 'verified-email'): Promise<User> {
-  return (await find({ store, linking, onSignIn: null }, { provider, ...identity })).user
+  return (await find({ accounts: new Accounts(store), linking }, { provider, ...identity })).user
 }
 
 async function localUser (store: AuthStore): Promise<string> {
   const userId = '00000000-0000-4000-8000-000000000001'
-  await store.createUser({
+  await new Accounts(store).createUser({
     userId,
     email: EMAIL,
     emailVerified: false,
@@ -56,7 +56,7 @@ const existing: Record<string, (store: AuthStore) => Promise<string | undefined>
   'a local account with the address': localUser,
   'a local account that proved the address by linking': async store => {
     const userId = await localUser(store)
-    await store.addLink(userId, { provider: 'other', subject: '0', claims: { sub: '0', email: EMAIL }, verifiedEmail: EMAIL })
+    await new Accounts(store).addLink(userId, { provider: 'other', subject: '0', claims: { sub: '0', email: EMAIL }, verifiedEmail: EMAIL })
     return userId
   },
   'a user with the address and another subject at this provider': async store => (await userOfIdentity(store, 'a', verified('0'))).userId,
@@ -91,7 +91,7 @@ const OUTCOMES = `
 /** What became of an identity. */
 async function outcome (store: AuthStore, linking: LinkingPolicy, identity: Identity, owner: string | undefined): Promise<string> {
   try {
-    const { user, isNew } = await find({ store, linking, onSignIn: null }, { provider: 'a', ...identity })
+    const { user, isNew } = await find({ accounts: new Accounts(store), linking }, { provider: 'a', ...identity })
     if (user.userId === owner) return isNew === 'link' ? 'joins' : 'known'
     if (isNew !== 'user') return 'another user'
     return user.email === null ? 'user, no e-mail' : 'user, e-mail'
@@ -178,10 +178,10 @@ for (const [kind, newStore] of Object.entries(STORES)) {
     t.test('attack 20: a rule makes room for the owner of an address by deleting the user who only registered it', async t => {
       const store = await newStore(t)
       const squatter = await localUser(store)
-      await store.grant(squatter, { role: 'admin' })
+      await new Accounts(store).grant(squatter, { role: 'admin' })
 
       const owner = await userOfIdentity(store, 'a', verified('1'), async existing => {
-        if (!existing.emailVerified) await store.deleteUser(existing.userId)
+        if (!existing.emailVerified) await new Accounts(store).deleteUser(existing.userId)
         return true
       })
 
@@ -271,7 +271,7 @@ for (const [kind, newStore] of Object.entries(STORES)) {
 
 t.test('a sign-in that always comes second gives up in the end', async t => {
   class ContendedStore extends MemoryAuthStore {
-    override async createUser (): Promise<null> { return null }
+    override async insert (): Promise<boolean> { return false }
   }
   const failure = await userOfIdentity(new ContendedStore(), 'a', anonymous('1')).catch((error: unknown) => error)
   t.ok(failure instanceof AuthError)

@@ -5,6 +5,7 @@ import fastifySession from '@fastify/session'
 import SqliteDatabase from 'better-sqlite3'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
+import { Accounts } from '../../lib/accounts/accounts.js'
 import authPlugin, { type AuthPluginOptions, AuthError, type AuthStore, MemoryAuthStore, type SignIn, SignInRefused, SqlAuthStore } from '../../lib/index.js'
 import { startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
@@ -225,7 +226,7 @@ t.test('an AuthError of the hook is its refusal and answers as itself, and no us
 t.test('a user that no hook has admitted is admitted by an application without one, and no later hook deletes them', async t => {
   const store = new MemoryAuthStore()
   const userId = randomUUID()
-  await store.createUser({
+  await new Accounts(store).createUser({
     userId,
     email: null,
     emailVerified: false,
@@ -417,7 +418,8 @@ t.test('app.auth.signIn signs a user in by other means', async t => {
     const store = new MemoryAuthStore()
     await app.register(authPlugin, { store })
     const userId = randomUUID()
-    await store.createUser({ userId, email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'a', subject: '1', claims: { sub: '1' } } })
+    const link = { provider: 'a', subject: '1', claims: { sub: '1' } }
+    await new Accounts(store).createUser({ userId, email: null, emailVerified: false, name: null, claims: {}, link })
     const [saved, signedIn] = [deferred(), deferred()]
     app.get('/visit', async request => { request.session.set('visits' as never, 1 as never) })
     app.get('/slow', async request => {

@@ -1,5 +1,7 @@
 import t from 'tap'
-import { type EmailProof, MemoryAuthStore } from '../../lib/index.js'
+import { Accounts } from '../../lib/accounts/accounts.js'
+import type { AccountQuery, Rule, Wanted } from '../../lib/accounts/auth-store.js'
+import { MemoryAuthStore } from '../../lib/index.js'
 import { userIdIn } from '../helpers/app.js'
 import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
@@ -7,175 +9,170 @@ import {
   ADA, NEW_PASSWORD, mailsInTheEnd, registerAt, resetTokenOf, startMailApp
 } from '../helpers/mail-app.js'
 import { linkAt, signInAt } from '../helpers/own-provider.js'
-import { STORES } from '../helpers/stores.js'
 
-for (const kind of ['memory', 'SQLite'] as const) {
-  t.test(`the flows of recovery with ${kind}`, async t => {
-    t.test('a forgotten password is replaced by a link, and all sessions end', async t => {
-      const start = await startMailApp(t, { store: await STORES[kind](t) })
-      const { app, browser, mails } = start
-      await browser.post('/auth/local/login', ADA)
-      await registerAt(start)
-      const userId = await userIdIn(browser) ?? ''
-      const revoked: string[] = []
-      app.auth.channel.on('revoke', userId => { revoked.push(userId) })
-      const passwords = eventsOf(t, 'password')
+t.test('a forgotten password is replaced by a link, and all sessions end', async t => {
+  const start = await startMailApp(t)
+  const { app, browser, mails } = start
+  await browser.post('/auth/local/login', ADA)
+  await registerAt(start)
+  const userId = await userIdIn(browser) ?? ''
+  const revoked: string[] = []
+  app.auth.channel.on('revoke', userId => { revoked.push(userId) })
+  const passwords = eventsOf(t, 'password')
 
-      const other = new Browser(app)
-      const asked = await other.post('/auth/local/forgot-password', { email: ' ADA@Example.com' })
-      t.strictSame([asked.statusCode, asked.body], [202, ''])
-      const link = await mails.next('reset-password')
-      t.match(link, { to: ADA.email, expiresIn: 1800 })
-      t.equal(link.url, `https://app.example/auth/local/reset-password?token=${link.token}`)
+  const other = new Browser(app)
+  const asked = await other.post('/auth/local/forgot-password', { email: ' ADA@Example.com' })
+  t.strictSame([asked.statusCode, asked.body], [202, ''])
+  const link = await mails.next('reset-password')
+  t.match(link, { to: ADA.email, expiresIn: 1800 })
+  t.equal(link.url, `https://app.example/auth/local/reset-password?token=${link.token}`)
 
-      const reset = await other.post('/auth/local/reset-password', { token: link.token, password: NEW_PASSWORD })
+  const reset = await other.post('/auth/local/reset-password', { token: link.token, password: NEW_PASSWORD })
 
-      t.equal(reset.statusCode, 204)
-      t.equal(await userIdIn(other), null, 'the link signs nobody in')
-      t.equal((await browser.get('/private')).statusCode, 401, 'sessions from before have ended')
-      t.equal((await other.post('/auth/local/login', ADA)).json().code, 'invalid')
-      const signedIn = await other.post('/auth/local/login', { ...ADA, password: NEW_PASSWORD })
-      t.strictSame([signedIn.statusCode, signedIn.json().userId], [200, userId])
-      t.match(signedIn.json().claims, { email: ADA.email, email_verified: true })
-      t.match(await mails.next('password-changed'), { to: ADA.email, url: null })
-      t.strictSame(revoked, [userId])
-      t.match(passwords, [{ userId, requestId: String, ip: String }])
-    })
+  t.equal(reset.statusCode, 204)
+  t.equal(await userIdIn(other), null, 'the link signs nobody in')
+  t.equal((await browser.get('/private')).statusCode, 401, 'sessions from before have ended')
+  t.equal((await other.post('/auth/local/login', ADA)).json().code, 'invalid')
+  const signedIn = await other.post('/auth/local/login', { ...ADA, password: NEW_PASSWORD })
+  t.strictSame([signedIn.statusCode, signedIn.json().userId], [200, userId])
+  t.match(signedIn.json().claims, { email: ADA.email, email_verified: true })
+  t.match(await mails.next('password-changed'), { to: ADA.email, url: null })
+  t.strictSame(revoked, [userId])
+  t.match(passwords, [{ userId, requestId: String, ip: String }])
+})
 
-    t.test('recovery of an address that was not verified removes all other links, and names the claims that stay', async t => {
-      const start = await startMailApp(t, { store: await STORES[kind](t) })
-      const { app, browser } = start
-      await registerAt(start)
-      await linkAt(browser, 'a', { subject: '1' })
-      await linkAt(browser, 'b', { subject: '2' })
-      const userId = await userIdIn(browser) ?? ''
-      await app.auth.grant(userId, { role: 'member' })
-      const recoveries = eventsOf(t, 'recovery')
+t.test('recovery of an address that was not verified removes all other links, and names the claims that stay', async t => {
+  const start = await startMailApp(t)
+  const { app, browser } = start
+  await registerAt(start)
+  await linkAt(browser, 'a', { subject: '1' })
+  await linkAt(browser, 'b', { subject: '2' })
+  const userId = await userIdIn(browser) ?? ''
+  await app.auth.grant(userId, { role: 'member' })
+  const recoveries = eventsOf(t, 'recovery')
 
-      const token = await resetTokenOf(start)
-      await new Browser(app).post('/auth/local/reset-password', { token, password: NEW_PASSWORD })
+  const token = await resetTokenOf(start)
+  await new Browser(app).post('/auth/local/reset-password', { token, password: NEW_PASSWORD })
 
-      t.strictSame((await app.auth.links(userId)).map(({ provider }) => provider), ['local'])
-      t.match(recoveries, [{ userId, removed: ['a', 'b'], claims: { role: 'member' } }])
-      t.match(await app.auth.findUser({ userId }), { emailVerified: true, claims: { role: 'member' } })
-    })
+  t.strictSame((await app.auth.links(userId)).map(({ provider }) => provider), ['local'])
+  t.match(recoveries, [{ userId, removed: ['a', 'b'], claims: { role: 'member' } }])
+  t.match(await app.auth.findUser({ userId }), { emailVerified: true, claims: { role: 'member' } })
+})
 
-    t.test('a user with a verified address gets their first password by the link, and keeps their links', async t => {
-      const start = await startMailApp(t, { store: await STORES[kind](t) })
-      const { app, browser } = start
-      await signInAt(browser, 'a', { subject: '1', email: ADA.email })
-      const userId = await userIdIn(browser) ?? ''
-      const recoveries = eventsOf(t, 'recovery')
+t.test('a user with a verified address gets their first password by the link, and keeps their links', async t => {
+  const start = await startMailApp(t)
+  const { app, browser } = start
+  await signInAt(browser, 'a', { subject: '1', email: ADA.email })
+  const userId = await userIdIn(browser) ?? ''
+  const recoveries = eventsOf(t, 'recovery')
 
-      const token = await resetTokenOf(start)
-      await new Browser(app).post('/auth/local/reset-password', { token, password: NEW_PASSWORD })
+  const token = await resetTokenOf(start)
+  await new Browser(app).post('/auth/local/reset-password', { token, password: NEW_PASSWORD })
 
-      const { statusCode, body } = await browser.post('/auth/local/login', { ...ADA, password: NEW_PASSWORD })
-      t.equal(statusCode, 200, body)
-      t.equal(await userIdIn(browser), userId)
-      t.strictSame((await app.auth.links(userId)).map(({ provider }) => provider), ['a', 'local'])
-      t.strictSame(recoveries, [])
-    })
+  const { statusCode, body } = await browser.post('/auth/local/login', { ...ADA, password: NEW_PASSWORD })
+  t.equal(statusCode, 200, body)
+  t.equal(await userIdIn(browser), userId)
+  t.strictSame((await app.auth.links(userId)).map(({ provider }) => provider), ['a', 'local'])
+  t.strictSame(recoveries, [])
+})
 
-    t.test('the signed-in user confirms their address by the link, once', async t => {
-      const start = await startMailApp(t, { store: await STORES[kind](t) })
-      const { app, browser } = start
-      const token = await registerAt(start)
-      const verifications = eventsOf(t, 'verification')
-      const userId = await userIdIn(browser) ?? ''
-      t.match(await app.auth.findUser({ userId }), { emailVerified: false })
+t.test('the signed-in user confirms their address by the link, once', async t => {
+  const start = await startMailApp(t)
+  const { app, browser } = start
+  const token = await registerAt(start)
+  const verifications = eventsOf(t, 'verification')
+  const userId = await userIdIn(browser) ?? ''
+  t.match(await app.auth.findUser({ userId }), { emailVerified: false })
 
-      const first = await browser.post('/auth/local/verify-email', { token })
-      const second = await browser.post('/auth/local/verify-email', { token })
+  const first = await browser.post('/auth/local/verify-email', { token })
+  const second = await browser.post('/auth/local/verify-email', { token })
 
-      t.strictSame([first.statusCode, second.statusCode], [204, 204])
-      t.match(await app.auth.findUser({ userId }), { emailVerified: true })
-      t.match(verifications, [{ userId }], 'one event')
-      t.equal((await browser.get('/private')).statusCode, 200, 'the session goes on')
-    })
+  t.strictSame([first.statusCode, second.statusCode], [204, 204])
+  t.match(await app.auth.findUser({ userId }), { emailVerified: true })
+  t.match(verifications, [{ userId }], 'one event')
+  t.equal((await browser.get('/private')).statusCode, 200, 'the session goes on')
+})
 
-    t.test('an address is confirmed by the link and the password where the user is not signed in', async t => {
-      const start = await startMailApp(t, { store: await STORES[kind](t) })
-      const token = await registerAt(start)
-      const { app } = start
-      const other = new Browser(app)
-      const isVerified = async () => (await app.auth.findUser({ email: ADA.email }))?.emailVerified
+t.test('an address is confirmed by the link and the password where the user is not signed in', async t => {
+  const start = await startMailApp(t)
+  const token = await registerAt(start)
+  const { app } = start
+  const other = new Browser(app)
+  const isVerified = async () => (await app.auth.findUser({ email: ADA.email }))?.emailVerified
 
-      for (const [password, code] of [[undefined, 'unauthenticated'], ['', 'unauthenticated'], ['wrong password', 'invalid']]) {
-        const refused = await other.post('/auth/local/verify-email', { token, password })
-        t.strictSame([refused.statusCode, refused.json().code, await isVerified()], [401, code, false])
-      }
-      const confirmed = await other.post('/auth/local/verify-email', { token, password: ADA.password })
+  for (const [password, code] of [[undefined, 'unauthenticated'], ['', 'unauthenticated'], ['wrong password', 'invalid']]) {
+    const refused = await other.post('/auth/local/verify-email', { token, password })
+    t.strictSame([refused.statusCode, refused.json().code, await isVerified()], [401, code, false])
+  }
+  const confirmed = await other.post('/auth/local/verify-email', { token, password: ADA.password })
 
-      t.strictSame([confirmed.statusCode, await isVerified()], [204, true])
-      t.equal(await userIdIn(other), null, 'the link signs nobody in')
-    })
+  t.strictSame([confirmed.statusCode, await isVerified()], [204, true])
+  t.equal(await userIdIn(other), null, 'the link signs nobody in')
+})
 
-    t.test('the session of another user does not confirm an address', async t => {
-      const start = await startMailApp(t, { store: await STORES[kind](t) })
-      const token = await registerAt(start)
-      const grace = new Browser(start.app)
-      await grace.post('/auth/local/register', { email: 'grace@example.com', password: 'correct horse' })
+t.test('the session of another user does not confirm an address', async t => {
+  const start = await startMailApp(t)
+  const token = await registerAt(start)
+  const grace = new Browser(start.app)
+  await grace.post('/auth/local/register', { email: 'grace@example.com', password: 'correct horse' })
 
-      t.equal((await grace.post('/auth/local/verify-email', { token })).json().code, 'unauthenticated')
-    })
+  t.equal((await grace.post('/auth/local/verify-email', { token })).json().code, 'unauthenticated')
+})
 
-    t.test('the owner of an address frees it from an account that another person registered', async t => {
-      const start = await startMailApp(t, { store: await STORES[kind](t) })
-      const { app, browser } = start
-      const token = await registerAt(start)
-      const userId = await userIdIn(browser) ?? ''
-      const revoked: string[] = []
-      app.auth.channel.on('revoke', userId => { revoked.push(userId) })
-      const disownments = eventsOf(t, 'disownment')
-      const owner = new Browser(app)
+t.test('the owner of an address frees it from an account that another person registered', async t => {
+  const start = await startMailApp(t)
+  const { app, browser } = start
+  const token = await registerAt(start)
+  const userId = await userIdIn(browser) ?? ''
+  const revoked: string[] = []
+  app.auth.channel.on('revoke', userId => { revoked.push(userId) })
+  const disownments = eventsOf(t, 'disownment')
+  const owner = new Browser(app)
 
-      for (const email of [undefined, '', 'grace@example.com']) {
-        const refused = await owner.post('/auth/local/verify-email', { token, disown: true, email })
-        t.strictSame([refused.statusCode, refused.json().code], [400, 'invalid_email'])
-      }
-      const freed = await owner.post('/auth/local/verify-email', { token, disown: true, email: 'Ada@example.com ' })
+  for (const email of [undefined, '', 'grace@example.com']) {
+    const refused = await owner.post('/auth/local/verify-email', { token, disown: true, email })
+    t.strictSame([refused.statusCode, refused.json().code], [400, 'invalid_email'])
+  }
+  const freed = await owner.post('/auth/local/verify-email', { token, disown: true, email: 'Ada@example.com ' })
 
-      t.equal(freed.statusCode, 204)
-      t.equal(await app.auth.findUser({ userId }), null)
-      t.equal((await browser.get('/private')).statusCode, 401)
-      t.strictSame(revoked, [userId])
-      t.match(disownments, [{ userId, deleted: true }])
-      t.equal((await owner.post('/auth/local/verify-email', { token, disown: true, email: ADA.email })).json().code, 'invalid_token')
-      t.equal((await owner.post('/auth/local/register', { ...ADA, password: NEW_PASSWORD })).statusCode, 201)
-    })
+  t.equal(freed.statusCode, 204)
+  t.equal(await app.auth.findUser({ userId }), null)
+  t.equal((await browser.get('/private')).statusCode, 401)
+  t.strictSame(revoked, [userId])
+  t.match(disownments, [{ userId, deleted: true }])
+  t.equal((await owner.post('/auth/local/verify-email', { token, disown: true, email: ADA.email })).json().code, 'invalid_token')
+  t.equal((await owner.post('/auth/local/register', { ...ADA, password: NEW_PASSWORD })).statusCode, 201)
+})
 
-    t.test('an account with other sign-in methods stays without the address that was freed', async t => {
-      const start = await startMailApp(t, { store: await STORES[kind](t) })
-      const { app, browser } = start
-      const token = await registerAt(start)
-      await linkAt(browser, 'a', { subject: '1' })
-      const userId = await userIdIn(browser) ?? ''
-      const disownments = eventsOf(t, 'disownment')
+t.test('an account with other sign-in methods stays without the address that was freed', async t => {
+  const start = await startMailApp(t)
+  const { app, browser } = start
+  const token = await registerAt(start)
+  await linkAt(browser, 'a', { subject: '1' })
+  const userId = await userIdIn(browser) ?? ''
+  const disownments = eventsOf(t, 'disownment')
 
-      await new Browser(app).post('/auth/local/verify-email', { token, disown: true, email: ADA.email })
+  await new Browser(app).post('/auth/local/verify-email', { token, disown: true, email: ADA.email })
 
-      t.match(await app.auth.findUser({ userId }), { email: null })
-      t.strictSame((await app.auth.links(userId)).map(({ provider }) => provider), ['a'])
-      t.match(disownments, [{ userId, deleted: false }])
-    })
+  t.match(await app.auth.findUser({ userId }), { email: null })
+  t.strictSame((await app.auth.links(userId)).map(({ provider }) => provider), ['a'])
+  t.match(disownments, [{ userId, deleted: false }])
+})
 
-    t.test('the signed-in user asks for the link again', async t => {
-      const start = await startMailApp(t, { store: await STORES[kind](t) })
-      const { app, browser, mails } = start
-      await registerAt(start)
+t.test('the signed-in user asks for the link again', async t => {
+  const start = await startMailApp(t)
+  const { app, browser, mails } = start
+  await registerAt(start)
 
-      const asked = await browser.post('/auth/local/verify-email')
-      const anonymous = await new Browser(app).post('/auth/local/verify-email')
+  const asked = await browser.post('/auth/local/verify-email')
+  const anonymous = await new Browser(app).post('/auth/local/verify-email')
 
-      t.equal(asked.statusCode, 202)
-      const { token, to } = await mails.next('verify-email')
-      t.equal(to, ADA.email)
-      t.equal((await browser.post('/auth/local/verify-email', { token })).statusCode, 204)
-      t.strictSame([anonymous.statusCode, anonymous.json().code], [401, 'unauthenticated'])
-    })
-  })
-}
+  t.equal(asked.statusCode, 202)
+  const { token, to } = await mails.next('verify-email')
+  t.equal(to, ADA.email)
+  t.equal((await browser.post('/auth/local/verify-email', { token })).statusCode, 204)
+  t.strictSame([anonymous.statusCode, anonymous.json().code], [401, 'unauthenticated'])
+})
 
 t.test('a user without an e-mail who asks for the link gets none', async t => {
   const start = await startMailApp(t)
@@ -253,15 +250,28 @@ t.test('without mails, registration sends nothing and none of the routes is ther
 
 t.test('a link whose account changes while it is redeemed is refused', async t => {
   class RacingStore extends MemoryAuthStore {
-    override async verifyEmail (proof: EmailProof) {
-      await this.changeUser(proof.userId, { endSessions: true })
-      return super.verifyEmail(proof)
+    meanwhile = async (): Promise<unknown> => undefined
+
+    override async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
+      await this.meanwhile()
+      return super.change(find, wanted, rule)
     }
   }
-  const start = await startMailApp(t, { store: new RacingStore() })
-  const token = await registerAt(start)
+  const store = new RacingStore()
+  const start = await startMailApp(t, { store })
+  const verifyToken = await registerAt(start)
+  const { userId } = await store.findUser({ email: ADA.email }) ?? {}
+  const passwords = eventsOf(t, 'password')
+  const redeem = async (path: string, body: object) => {
+    store.meanwhile = async () => {
+      store.meanwhile = async () => undefined
+      await new Accounts(store).changeUser(String(userId), { endSessions: true })
+    }
+    const { statusCode, json } = await start.browser.post(`/auth/local/${path}`, body)
+    return [statusCode, json().code]
+  }
 
-  const { statusCode, json } = await start.browser.post('/auth/local/verify-email', { token })
-
-  t.strictSame([statusCode, json().code], [401, 'invalid_token'])
+  t.strictSame(await redeem('verify-email', { token: verifyToken, password: ADA.password }), [401, 'invalid_token'])
+  t.strictSame(await redeem('reset-password', { token: await resetTokenOf(start), password: NEW_PASSWORD }), [401, 'invalid_token'])
+  t.strictSame(passwords, [])
 })

@@ -1,6 +1,7 @@
 import type { SessionStore } from '@fastify/session'
 import type { Session } from 'fastify'
 import t from 'tap'
+import { Accounts } from '../../lib/accounts/accounts.js'
 import { type AuthPluginOptions, AuthError, MemoryAuthStore } from '../../lib/index.js'
 import { SESSION_SECRET, localProvider, principalIn, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -115,7 +116,7 @@ t.test('a login that fails because sessions cannot be written deletes no user', 
 
 t.test('when the user store fails after the session was written, the registration signs no user in', async t => {
   const { store, browser } = await start(new SlowSessionStore())
-  t.intercept(store, 'admitUser', { value: async () => { throw new AuthError('unavailable') } })
+  t.intercept(Accounts.prototype, 'admitUser', { value: async () => { throw new AuthError('unavailable') } })
 
   const response = await browser.post('/auth/local/register', ADA)
 

@@ -39,7 +39,7 @@ async function startApps (t: Test, url: string, sessions: { store?: SessionStore
 /** The channel of an application: what it announces, until it announces a user. */
 function listenTo ({ auth }: FastifyInstance): Ear {
   const ear = new Ear()
-  auth.channel.on('revoke', userId => { ear.ended(userId) })
+  auth.channel.on('revoke', userId => { ear.revoked(userId) })
   return ear
 }
 
@@ -182,7 +182,7 @@ t.test('a sign-out that the others cannot be told of is refused where it is one 
   const ear = listenTo(one)
   const { browser, userId } = await register(one)
   await one.auth.signOutEverywhere((await one.auth.createUser({})).userId)
-  await postgresDatabase(url).query('drop table svc_auth_endings')
+  await postgresDatabase(url).query('drop table svc_auth_revocations')
 
   t.equal((await browser.post('/auth/logout')).statusCode, 503)
 
@@ -196,7 +196,7 @@ t.test('a sign-out from a session in another store that the others cannot be tol
   const ear = listenTo(one)
   const { browser, userId } = await register(one)
   await one.auth.signOutEverywhere((await one.auth.createUser({})).userId)
-  await postgresDatabase(url).query('drop table svc_auth_endings')
+  await postgresDatabase(url).query('drop table svc_auth_revocations')
 
   t.equal((await browser.post('/auth/logout')).statusCode, 204)
 

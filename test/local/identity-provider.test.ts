@@ -145,7 +145,7 @@ const MISTAKES: Array<[options: object, message: RegExp]> = [
   [{ pages: {} }, /^pages needs sendMail, which sends the mails$/],
   ...[null, 'all', [], { notices: 1 }, { unknownAddress: 'yes' }, { notice: false }].map((mails): [object, RegExp] => [
     { sendMail: () => {}, mails },
-    /^mails must be \{ unknownAddress: boolean, notices: boolean \}$/
+    /^mails must be \{ unknownAddress: boolean, notices: boolean, limits: boolean \}$/
   ]),
   ...[null, '/reset', [], { resetPassword: 1 }, { reset: '/reset' }].map((pages): [object, RegExp] => [
     { sendMail: () => {}, pages },

@@ -109,13 +109,13 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
     ['get /auth/local/verify-email', 'authLocalVerifyEmailPage', '200 302 400 401 503 4XX 5XX'],
     ['post /auth/local/verify-email', 'authLocalVerifyEmail', '202 204 303 400 401 403 409 429 503 4XX 5XX'],
     ['post /auth/local/change-password', 'authLocalChangePassword', '204 303 400 401 403 429 503 4XX 5XX'],
-    ['post /auth/local/set-password', 'authLocalSetPassword', '204 303 400 401 403 409 503 4XX 5XX'],
+    ['post /auth/local/set-password', 'authLocalSetPassword', '204 303 400 401 403 409 429 503 4XX 5XX'],
     ['post /auth/local/change-email', 'authLocalChangeEmail', '202 303 400 401 403 429 503 4XX 5XX'],
     ['get /auth/local/change-email/confirm', 'authLocalChangeEmailPage', '200 302 400 401 503 4XX 5XX'],
     ['post /auth/local/change-email/confirm', 'authLocalChangeEmailConfirm', '204 303 400 401 403 409 429 503 4XX 5XX'],
     ['post /auth/local/delete-account', 'authLocalDeleteAccount', '204 303 400 401 403 409 429 503 4XX 5XX'],
-    ['post /auth/logout', 'authLogout', '204 303 400 403 501 503 4XX 5XX'],
-    ['post /auth/local/revoke', 'authLocalRevoke', '204 303 400 403 501 503 4XX 5XX'],
+    ['post /auth/logout', 'authLogout', '204 303 400 403 503 4XX 5XX'],
+    ['post /auth/local/revoke', 'authLocalRevoke', '204 303 400 403 503 4XX 5XX'],
     ['post /auth/local/sessions/end', 'authLocalEndSession', '204 303 400 401 403 404 501 503 4XX 5XX']
   ])
   for (const [route, { summary, tags, responses }] of operations) {
@@ -287,12 +287,9 @@ t.test('what the document says is what the routes do', async t => {
   const options: AuthPluginOptions = { local: withSigningKey(), baseUrl: BASE_URL, providers }
   const openapi = { openapi: '3.1.0', info: INFO, components: openapiComponents }
   const app = await startDocumented(t, { openapi }, options)
-  const withoutManagedAccounts = Object.assign(new MemoryAuthStore(), { changeUser: undefined })
   const [down, limited] = [
     await startDocumented(t, { openapi }, { ...options, store: new StoreThatIsDown() }),
-    await startDocumented(t, { openapi }, {
-      ...options, local: localProvider(), store: withoutManagedAccounts, rateLimit: { login: 1 }
-    })
+    await startDocumented(t, { openapi }, { ...options, local: localProvider(), rateLimit: { login: 1 } })
   ]
   const document = documentOf(app)
   const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true }).addSchema(document, 'document')
@@ -402,11 +399,6 @@ t.test('what the document says is what the routes do', async t => {
       return browser.post('/auth/local/sessions/end', { id: last?.id })
     }],
     ['post /auth/logout', 204, () => somebody().post('/auth/logout')],
-    ['post /auth/logout', 501, async () => {
-      const browser = new Browser(limited)
-      await browser.post('/auth/local/register', USER)
-      return browser.post('/auth/logout', { everywhere: true })
-    }],
     ['post /auth/logout', 303, () => somebody().submit('/auth/logout', {})],
     ['post /auth/local/revoke', 403, () => ada.post('/auth/local/revoke', undefined, { 'sec-fetch-site': 'cross-site' })],
     ['post /auth/local/revoke', 204, () => ada.post('/auth/local/revoke')],

@@ -97,7 +97,7 @@ async function assertRefused (t: Test, browser: Browser, callback: string, [stat
 const INVALID_STATE = [400, 'invalid_state'] as const
 const PROVIDER_ERROR = [502, 'provider_error'] as const
 
-for (const [storeName, createSessionStore] of SESSION_STORES) {
+for (const [storeName, createSessionStore] of some(SESSION_STORES, 2, 1)) {
   t.test(`the rules hold with ${storeName}`, async t => {
     async function startWithKinds (t: Test) {
       const wire = new Wire()
@@ -583,10 +583,10 @@ t.test('attack 32: a flood brings no session back that ended while a request of 
 })
 
 /** What 50,000 starts leave in a store, without the minutes that they take. */
-async function flood ({ sessions }: MemoryAuthStore): Promise<void> {
+async function flood ({ sessions, entries }: MemoryAuthStore): Promise<void> {
   const startedAt = Date.now()
   for (let start = 0; start < 50_000; start++) {
-    await sessions.addPending({ stateHash: `state ${start}`, sessionHash: `session ${start}`, content: {}, startedAt })
+    await entries.put({ hash: `state ${start}`, kind: 'sign-in', owner: `session ${start}`, content: {}, startedAt }, 8)
     const anonymous = { user: null, data: null, userAgent: null, createdAt: startedAt, expiresAt: startedAt + TEN_MINUTES_MS }
     await sessions.insert({ idHash: `visitor ${start}`, ...anonymous }, null)
   }

@@ -1,4 +1,4 @@
-/** Attacks 62, 63, 66 to 69, 73 to 76 and 78 on the routes that change credentials, and on a registration by mail. */
+/** Attacks 63, 66, 69, 73 to 76 on the routes that change credentials, and on a registration by mail. */
 import t, { type Test } from 'tap'
 import { type AuthStore, MemoryAuthStore } from '../../lib/index.js'
 import { userIdIn } from '../helpers/app.js'
@@ -7,7 +7,7 @@ import { advanceClock } from '../helpers/clock.js'
 import { ADA, type MailApp, NEW_PASSWORD, mailsInTheEnd, startMailApp } from '../helpers/mail-app.js'
 import { linkAt, signInAt } from '../helpers/own-provider.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
-import { STORES } from '../helpers/stores.js'
+import { SOME_STORES } from '../helpers/stores.js'
 
 const NEW_EMAIL = 'ada@new.example'
 const MALLORY = { email: 'mallory@example.com', password: 'the password of mallory' }
@@ -29,10 +29,10 @@ async function newEmailToken ({ browser, mails }: MailApp, email = NEW_EMAIL): P
   return (await mails.next('change-email')).token
 }
 
-for (const kind of ['memory', 'SQLite'] as const) {
+for (const [kind, createStore] of Object.entries(SOME_STORES)) {
   t.test(`the rules hold with ${kind}`, async t => {
     t.test('attack 66: a link to a new address that is redeemed ten times at once changes it once', async t => {
-      const start = await startSignedIn(t, await STORES[kind](t))
+      const start = await startSignedIn(t, await createStore(t))
       const { app, userId } = start
       const token = await newEmailToken(start)
       const redeem = async () => new Browser(app).post(CONFIRM, { token, password: ADA.password })
@@ -46,7 +46,7 @@ for (const kind of ['memory', 'SQLite'] as const) {
     })
 
     t.test('attack 73: of two changes at once no address is taken that was not confirmed', async t => {
-      const start = await startSignedIn(t, await STORES[kind](t))
+      const start = await startSignedIn(t, await createStore(t))
       const { app, browser, mails, userId } = start
       const own = 'mallory@own.example'
 
@@ -66,7 +66,7 @@ for (const kind of ['memory', 'SQLite'] as const) {
     })
 
     t.test('attack 74: a taken address is told to who confirms it, and nothing is half-written', async t => {
-      const start = await startSignedIn(t, await STORES[kind](t))
+      const start = await startSignedIn(t, await createStore(t))
       const { app, browser, userId, mails } = start
       await new Browser(app).post('/auth/local/register', MALLORY)
       const before = [await app.auth.findUser({ userId }), await app.auth.links(userId)]
@@ -87,7 +87,7 @@ for (const kind of ['memory', 'SQLite'] as const) {
     })
 
     t.test('attack 75: a stolen session of an hour changes nothing without the password', async t => {
-      const start = await startSignedIn(t, await STORES[kind](t))
+      const start = await startSignedIn(t, await createStore(t))
       const { app, browser, userId } = start
       const before = [await app.auth.findUser({ userId }), await app.auth.links(userId)]
       advanceClock(t, HOUR_MS)
@@ -110,7 +110,7 @@ for (const kind of ['memory', 'SQLite'] as const) {
     })
 
     t.test('attack 76: a first password needs a verified e-mail, and no other password', async t => {
-      const { app } = await startMailApp(t, { store: await STORES[kind](t) })
+      const { app } = await startMailApp(t, { store: await createStore(t) })
       for (const [what, person] of [
         ['an unverified e-mail', { subject: '1', email: 'one@example.com', emailVerified: false }], ['no e-mail', { subject: '2' }]
       ] as const) {
@@ -134,7 +134,7 @@ for (const kind of ['memory', 'SQLite'] as const) {
     })
 
     t.test('attack 76: of two first passwords at once one wins', async t => {
-      const { app, browser } = await startMailApp(t, { store: await STORES[kind](t) })
+      const { app, browser } = await startMailApp(t, { store: await createStore(t) })
       await signInAt(browser, 'a', { subject: 'ada', email: ADA.email })
       const userId = await userIdIn(browser) ?? ''
       const passwords = ['the first password', 'the second password']
@@ -142,62 +142,13 @@ for (const kind of ['memory', 'SQLite'] as const) {
       const answers = await Promise.all(passwords.map(async password =>
         new Browser(app, browser.cookies).post('/auth/local/set-password', { password })))
 
-      t.strictSame(answers.map(({ statusCode }) => statusCode).sort(), [204, 409])
+      // The other one finds a password, or sessions that the first one has ended.
+      t.match(answers.map(({ statusCode }) => statusCode).sort(), [204, /^(?:401|409)$/])
       const winner = passwords[answers.findIndex(({ statusCode }) => statusCode === 204)] ?? ''
       t.equal(await app.auth.checkPassword(userId, winner), true)
     })
   })
 }
-
-t.test('attack 66: a link to a new address is over after half an hour', async t => {
-  const start = await startSignedIn(t)
-  const token = await newEmailToken(start)
-  advanceClock(t, 30 * 60_000 + 1000)
-
-  t.equal((await start.browser.post(CONFIRM, { token })).json().code, 'invalid_token')
-})
-
-t.test('attack 67: links to new addresses are dead after the sessions of the user were ended', async t => {
-  for (const [what, end] of [
-    ['a change of the password', async ({ browser }) => browser.post('/auth/local/change-password', { password: NEW_PASSWORD })],
-    ['another change of the e-mail', async start => start.browser.post(CONFIRM, { token: await newEmailToken(start, 'other@new.example') })],
-    ['a block', async ({ app, userId }) => app.auth.block(userId)],
-    ['a sign-out everywhere', async ({ app, userId }) => app.auth.signOutEverywhere(userId)]
-  ] satisfies Array<[string, (start: SignedInApp) => Promise<unknown>]>) {
-    const start = await startSignedIn(t)
-    const token = await newEmailToken(start)
-    await end(start)
-
-    const answer = await start.browser.post(CONFIRM, { token, password: ADA.password })
-
-    t.strictSame([answer.statusCode, answer.json().code], [401, 'invalid_token'], what)
-    t.equal(await start.app.auth.findUser({ email: NEW_EMAIL }), null, what)
-  }
-})
-
-t.test('attack 68: tokens of the application and of other mails change no e-mail, and that of a change proves nothing else', async t => {
-  const start = await startSignedIn(t)
-  const { app, browser, mails, userId } = start
-  const claims = { email: ADA.email, generation: 0, to: NEW_EMAIL }
-  await browser.post('/auth/local/forgot-password', { email: ADA.email })
-  const own = await newEmailToken(start)
-  for (const [what, token] of [
-    ['of the application', await app.localIdp?.issueIdToken(userId, claims)],
-    ['of the application with the purpose', await app.localIdp?.issueIdToken(userId, claims, 60, { purpose: 'change-email' })],
-    ['of a reset', (await mails.next('reset-password')).token],
-    ['of a confirmation', (await mails.next('verify-email')).token]
-  ] as const) {
-    const answer = await browser.post(CONFIRM, { token })
-    t.strictSame([answer.statusCode, answer.json().code], [401, 'invalid_token'], what)
-    t.equal((await browser.get(`${CONFIRM}?token=${token}`, { accept: 'application/json' })).json().code, 'invalid_token', what)
-  }
-  for (const [path, body] of [
-    ['reset-password', { token: own, password: NEW_PASSWORD }], ['verify-email', { token: own }], ['verify-token', { token: own }]
-  ] as const) {
-    t.equal((await browser.post(`/auth/local/${path}`, body)).json().code, 'invalid_token', path)
-  }
-  t.equal((await app.auth.findUser({ userId }))?.email, ADA.email)
-})
 
 t.test('attack 69: a link to a new address acts on its user alone, whatever else is sent', async t => {
   const start = await startSignedIn(t)
@@ -293,9 +244,9 @@ t.test('attack 63: a user sends five links an hour to new addresses, and one mai
   t.strictSame(sent, [NEW_EMAIL, '1@new.example', '2@new.example', '3@new.example'])
 })
 
-for (const kind of ['memory', 'SQLite'] as const) {
+for (const [kind, createStore] of Object.entries(SOME_STORES)) {
   t.test(`attack 66: a link to register that is redeemed ten times at once creates one user with ${kind}`, async t => {
-    const { app, mails } = await startMailApp(t, { store: await STORES[kind](t) }, { registration: { verify: 'first' } })
+    const { app, mails } = await startMailApp(t, { store: await createStore(t) }, { registration: { verify: 'first' } })
     await new Browser(app).post('/auth/local/register', { email: ADA.email })
     const { token } = await mails.next('register')
     const passwords = Array.from({ length: 10 }, (_, index) => `the password number ${index}`)
@@ -311,43 +262,6 @@ for (const kind of ['memory', 'SQLite'] as const) {
   })
 }
 
-t.test('attack 62: a registration mails an address once a minute, known or not, with the same answer', async t => {
-  const start = await startMailApp(t, { rateLimit: {} }, { registration: { verify: 'first' } })
-  const { app } = start
-  await app.auth.createUser(ADA)
-
-  for (const email of [ADA.email, 'grace@example.com', ADA.email, 'GRACE@example.com']) {
-    const answer = await new Browser(app).post('/auth/local/register', { email })
-    t.strictSame([answer.statusCode, answer.body], [202, ''], email)
-  }
-
-  const sent = (await mailsInTheEnd(start)).map(({ kind, to }) => [kind, to])
-  t.strictSame(sent, [['exists', ADA.email], ['register', 'grace@example.com']])
-})
-
-t.test('attack 66: a link to register is over after a day', async t => {
-  const { app, browser, mails } = await startMailApp(t, {}, { registration: { verify: 'first' } })
-  await browser.post('/auth/local/register', { email: ADA.email })
-  const { token } = await mails.next('register')
-  advanceClock(t, 24 * HOUR_MS + 1000)
-
-  t.equal((await browser.post('/auth/local/register', { token, password: ADA.password })).json().code, 'invalid_token')
-  t.equal(await app.auth.findUser({ email: ADA.email }), null)
-})
-
-t.test('attack 68: tokens of the application register no user, and a link to register proves nothing else', async t => {
-  const { app, browser, mails } = await startMailApp(t, {}, { registration: { verify: 'first' } })
-  const claims = { email: 'victim@example.com', generation: 0 }
-  const forged = await app.localIdp?.issueIdToken('an-id', claims, 60, { purpose: 'register' })
-  t.equal((await browser.post('/auth/local/register', { token: forged, password: NEW_PASSWORD })).json().code, 'invalid_token')
-  await browser.post('/auth/local/register', { email: ADA.email })
-  const { token } = await mails.next('register')
-
-  for (const path of ['reset-password', 'verify-email', 'change-email/confirm', 'verify-token']) {
-    t.equal((await browser.post(`/auth/local/${path}`, { token, password: NEW_PASSWORD })).json().code, 'invalid_token', path)
-  }
-})
-
 t.test('attack 69: a link to register creates the user of its address alone, whatever else is sent', async t => {
   const { app, browser, mails } = await startMailApp(t, {}, { registration: { verify: 'first' } })
   await browser.post('/auth/local/register', { email: MALLORY.email })
@@ -357,19 +271,4 @@ t.test('attack 69: a link to register creates the user of its address alone, wha
   t.equal((await browser.post('/auth/local/register', { token, password: MALLORY.password, ...extra })).statusCode, 201)
 
   t.strictSame((await app.auth.users()).users.map(({ email }) => email), [MALLORY.email])
-})
-
-t.test('attack 78: a password that is refused leaves the link to register as it was', async t => {
-  const check = (password: string) => password !== 'a breached password' || 'Choose another one.'
-  const { browser, mails } = await startMailApp(t, {}, { registration: { verify: 'first' }, password: { check } })
-  await browser.post('/auth/local/register', { email: ADA.email })
-  const { token } = await mails.next('register')
-
-  for (const password of ['short', 'a breached password', 'x'.repeat(200_000)]) {
-    t.equal((await browser.post('/auth/local/register', { token, password })).json().code, 'weak_password')
-  }
-  const huge = await browser.post('/auth/local/register', { token, password: 'x'.repeat(2_000_000) })
-  t.equal(huge.json().code, 'invalid_request')
-
-  t.equal((await browser.post('/auth/local/register', { token, password: ADA.password })).statusCode, 201)
 })

@@ -136,7 +136,7 @@ t.test('attack 54: what is granted, withdrawn or put into a token under such a n
     t.strictSame(await app.auth.withdraw(userId, [name, `${name}.admin`]), {}, 'nobody has it')
   }
   t.strictSame(await app.auth.findUser({ userId }).then(user => user?.claims), {})
-  t.equal(Number(writes()) - Number(before), FORBIDDEN_NAMES.length, 'the withdrawals alone write')
+  t.equal(writes(), before, 'nothing was written')
   t.equal((await ada.get('/admins')).statusCode, 403)
   assertUnpolluted(t, 'grants')
 })

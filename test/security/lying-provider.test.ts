@@ -165,7 +165,7 @@ for (const [path, answers] of Object.entries({ '/token': TOKEN_ANSWERS, '/userin
   withEverySessionStore(t, `attack 12: an answer of ${path} is refused`, async (t, start) => {
     const fake = await startFake(t)
     const target = await start(fake.provider())
-    for (const [name, change] of Object.entries(answers)) {
+    for (const [name, change] of some(Object.entries(answers), 3)) {
       await t.test(`the rules hold with ${name}`, async t => {
         fake.lies.set(path, ({ body }) => json(200, { ...JSON.parse(body), ...change }))
         await assertRefused(t, target, 'fake', 'provider_error', consent(fake))

@@ -46,6 +46,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     baseUrl: 'http://app.example',
     local: localProvider({
       sendMail: mail => { tell({ mail }) },
+      mails: { limits: false },
       registration: { verify: verify as Verify }
     }),
     providers: [new OwnProvider('mine')],

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
-import { AuthError, type AuthStore, Authorization, type AuthorizationClaims, type JsonValue, OidcProvider } from '../../lib/index.js'
+import { Accounts, AuthError, type AuthStore, Authorization, type AuthorizationClaims, type JsonValue, OidcProvider } from '../../lib/index.js'
 import { localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
@@ -498,7 +498,7 @@ async function actual (auth: Authorization, userId: string, step: Step): Promise
 
 async function newUser (store: AuthStore): Promise<string> {
   const userId = randomUUID()
-  await store.createUser({
+  await new Accounts(store).createUser({
     userId,
     email: null,
     emailVerified: false,

@@ -10,7 +10,7 @@ import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { leaveFor } from '../helpers/own-provider.js'
 import type { Kept } from '../helpers/session-stores.js'
-import { ADA, editRecord, sessionIdOf, startTwoApps } from '../helpers/shared-apps.js'
+import { ADA, editRecord, sessionIdOf, startTwoApps, openSession } from '../helpers/shared-apps.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 import { STORES } from '../helpers/stores.js'
 import { isThorough } from '../helpers/thorough.js'
@@ -179,7 +179,7 @@ t.test('without the option the field is ignored, and the cookie is as configured
 
   for (const { browser, end } of [forgotten, remembered]) {
     t.ok(Math.abs(Number(end) - Date.now() - 7 * DAY) < 10_000)
-    const session = await store.sessions.find(digestOf(sessionIdOf(browser)), Date.now())
+    const session = await openSession(store.sessions, digestOf(sessionIdOf(browser)))
     t.strictSame(Object.keys(session?.user?.proofs ?? {}), ['at', 'methods'])
   }
 })

@@ -3,7 +3,7 @@ import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import Fastify from 'fastify'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
-import authPlugin, { type AuthPluginOptions, MemoryAuthStore, type RateLimitOptions, SqlAuthStore, type TryCounts } from '../../lib/index.js'
+import authPlugin, { type AuthPluginOptions, MemoryAuthStore, type RateLimitOptions, SqlAuthStore, type AttemptCounter } from '../../lib/index.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
@@ -70,13 +70,14 @@ for (const [name, { admitted, rateLimit = {}, register = false }] of Object.entr
 
     const client = postgres(url, { onnotice: () => {} })
     t.teardown(() => client.end())
-    t.match(await client`select to_regclass('svc_auth_users') is not null as users, to_regclass('svc_auth_counts') as counts`, [{ users: true, counts: null }])
+    const [tables] = await client`select to_regclass('svc_auth_users') is not null as users, to_regclass('svc_auth_attempts') as counts`
+    t.match(tables, { users: true, counts: null })
   })
 }
 
 t.test('attack 58: a flood of tries beyond a limit does not reach the store of counts, until its time is over', async t => {
   const counts = new MemoryCounts()
-  const app = await startApp(t, { local: localProvider(), store: Object.assign(new MemoryAuthStore(), { counts }), rateLimit: { account: 2 } })
+  const app = await startApp(t, { local: localProvider(), store: Object.assign(new MemoryAuthStore(), { attempts: counts }), rateLimit: { account: 2 } })
 
   t.equal(await countAdmitted([app], 100, undefined, 'one after the other'), 2)
   t.equal(counts.calls, 3)
@@ -89,8 +90,8 @@ t.test('attack 58: a flood of tries beyond a limit does not reach the store of c
 })
 
 t.test('attack 59: a store that does not count lets no client try', async t => {
-  const failing: TryCounts = { count: async () => { throw new Error('ECONNREFUSED 10.0.0.5:5432') } }
-  const app = await startApp(t, { local: localProvider(), store: Object.assign(new MemoryAuthStore(), { counts: failing }) })
+  const failing: AttemptCounter = { count: async () => { throw new Error('ECONNREFUSED 10.0.0.5:5432') } }
+  const app = await startApp(t, { local: localProvider(), store: Object.assign(new MemoryAuthStore(), { attempts: failing }) })
 
   const response = await tryToLogIn(app)
 

@@ -1,6 +1,7 @@
 /** Attack 83: a session that passes for a recent proof. */
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
+import { Accounts } from '../../lib/accounts/accounts.js'
 import { startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -207,7 +208,7 @@ t.test('request.authentication tells how and when the user proved who they are',
 
   const userId = await userIdIn(browser) ?? ''
   const claims = { sub: 'ada-at-proving' }
-  await app.auth.store.addLink(userId, { provider: 'proving', subject: 'ada-at-proving', claims, verifiedEmail: null })
+  await new Accounts(app.auth.store).addLink(userId, { provider: 'proving', subject: 'ada-at-proving', claims, verifiedEmail: null })
   advanceClock(t, HOUR_MS)
   const callback = await leaveFor(browser, '/auth/proving/login?reauthenticate=true', { subject: 'ada-at-proving' }, FROM_PAGE)
   await browser.get(callback)
@@ -233,7 +234,7 @@ t.test('requireRecent answers scripts with the methods of the user, and takes br
   const { app } = browser
   const userId = await userIdIn(browser) ?? ''
   for (const provider of ['a', 'proving']) {
-    await app.auth.store.addLink(userId, { provider, subject: 'ada', claims: { sub: 'ada' }, verifiedEmail: null })
+    await new Accounts(app.auth.store).addLink(userId, { provider, subject: 'ada', claims: { sub: 'ada' }, verifiedEmail: null })
   }
 
   const answer = await browser.get('/transfer?amount=1', { accept: 'application/json' })

@@ -513,7 +513,7 @@ t.test('attack 52: claims that were granted never stand for what the issuer says
   const { auth_time: authTime } = claims
   t.type(authTime, 'number')
   t.strictSame(claims, {
-    iss: good().iss, sub: adaId, jti: claims.jti, email: ADA.email, name: 'Ada', role: 'admin', auth_time: authTime
+    iss: good().iss, sub: adaId, jti: claims.jti, email: ADA.email, name: 'Ada', role: 'admin', auth_time: authTime, svc_generation: 0
   })
   t.not(claims.jti, 'x')
   await assertAccepted(t, app, token, { sub: adaId })
@@ -548,7 +548,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
         t.equal(exp, iat + 900)
         const { auth_time: authTime } = claims
         t.type(authTime, 'number')
-        t.strictSame(claims, { iss: 'svc-auth-local', sub: adaId, email: ADA.email, name: 'Ada', auth_time: authTime })
+        t.strictSame(claims, { iss: 'svc-auth-local', sub: adaId, email: ADA.email, name: 'Ada', auth_time: authTime, svc_generation: 0 })
       }
     })
 

@@ -3,8 +3,9 @@ import fastifyCookie from '@fastify/cookie'
 import fastifySession from '@fastify/session'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
+import { Accounts } from '../../lib/accounts/accounts.js'
 import authPlugin, { AuthError, type AuthorizationRequest, type AuthorizationResponse, MemoryAuthStore } from '../../lib/index.js'
-import { STORED_SESSION_METHODS } from '../../lib/store/sessions.js'
+import { MEMBER_METHODS } from '../../lib/store/members.js'
 import { SESSION_SECRET, localProvider, principalIn, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
@@ -70,14 +71,15 @@ class FailingSessionStore extends SlowSessionStore {
 const FAILING_SESSIONS: Record<string, () => { sessions: SessionStores, store: MemoryAuthStore, failAt: (operation: number) => void }> = {
   'the sessions of the store' () {
     const store = new MemoryAuthStore()
-    const { sessions } = store
     let failsAt = Infinity
-    for (const name of STORED_SESSION_METHODS) {
-      const method = sessions[name].bind(sessions)
-      Reflect.set(sessions, name, async (...given: unknown[]) => {
-        if (--failsAt === 0) throw new AuthError('unavailable')
-        return Reflect.apply(method, sessions, given)
-      })
+    for (const [member, names] of [[store.sessions, MEMBER_METHODS.sessions], [store.entries, MEMBER_METHODS.entries]] as const) {
+      for (const name of names) {
+        const method: (...given: unknown[]) => unknown = Reflect.get(member, name)
+        Reflect.set(member, name, async (...given: unknown[]) => {
+          if (--failsAt === 0) throw new AuthError('unavailable')
+          return Reflect.apply(method, member, given)
+        })
+      }
     }
     return { sessions: undefined, store, failAt: operation => { failsAt = operation } }
   },
@@ -357,7 +359,7 @@ t.test('attack 35: a refresh does not bring back a session that another process 
   const browser = new Browser(here)
   const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
   const there = new Browser(elsewhere, browser.cookies)
-  await store.grant(userId, { role: 'admin' })
+  await new Accounts(store).grant(userId, { role: 'admin' })
 
   const refreshing = there.get('/refresh')
   await asked.promise

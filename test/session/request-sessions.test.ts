@@ -508,10 +508,11 @@ t.test('a sign-in takes few calls of the session store', async t => {
 
   const browser = new Browser(app)
   t.ok(await callsOf(browser) <= 3, `without a cookie: ${sessions.calls}`)
-  t.ok(await callsOf(browser) <= 5, `with the session of a user: ${sessions.calls}`)
+  // The last one is not waited for.
+  t.ok(await callsOf(browser) <= 6, `with the session of a user: ${sessions.calls}`)
   const visitor = new Browser(app)
   await visitor.post('/cart')
-  t.ok(await callsOf(visitor) <= 5, `with an anonymous session: ${sessions.calls}`)
+  t.ok(await callsOf(visitor) <= 6, `with an anonymous session: ${sessions.calls}`)
   sessions.calls = []
   await browser.get('/private')
   t.strictSame(sessions.calls, ['get'], 'a guarded request reads once')

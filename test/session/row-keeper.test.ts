@@ -7,7 +7,7 @@ import type { SessionChange } from '../../lib/store/sessions.js'
 import { SESSION_SECRET, localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
-import { ADA, sessionIdOf } from '../helpers/shared-apps.js'
+import { ADA, openSession, sessionIdOf } from '../helpers/shared-apps.js'
 
 const DAY_MS = 86_400_000
 
@@ -28,7 +28,7 @@ async function signIn (t: Test, { rolling }: { rolling: boolean }) {
     changes.push(change)
     return update(idHash, change)
   }
-  const found = async () => sessions.find(digestOf(sessionIdOf(browser)), Date.now())
+  const found = async () => openSession(sessions, digestOf(sessionIdOf(browser)))
   return { browser, changes, found }
 }
 
@@ -74,8 +74,7 @@ t.test('a save of the application writes its part alone', async t => {
 
 t.test('the plugin\'s part of a session that was read is not compared, since the application does not save it', async t => {
   const { browser } = await signIn(t, { rolling: false })
-  const { sessions } = browser.app.auth.store as MemoryAuthStore
-  const keeper = new RowKeeper({ rows: sessions, cookie: {} })
+  const keeper = new RowKeeper({ rows: browser.app.auth.store as MemoryAuthStore, cookie: {} })
 
   const session = await keeper.read(sessionIdOf(browser))
 
@@ -84,8 +83,7 @@ t.test('the plugin\'s part of a session that was read is not compared, since the
 })
 
 t.test('a sign-out ends the sessions of sign-ins that have replaced the session meanwhile, and tells once of it', async t => {
-  const { sessions } = new MemoryAuthStore()
-  const keeper = new RowKeeper({ rows: sessions, cookie: {} })
+  const keeper = new RowKeeper({ rows: new MemoryAuthStore(), cookie: {} })
   const session = {
     cookie: { originalMaxAge: null },
     svcAuth: { principal: { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'local', claims: { sub: 'ada' } } }
@@ -96,10 +94,11 @@ t.test('a sign-out ends the sessions of sign-ins that have replaced the session 
   await keeper.create('2', session, ofUser('1'))
   await keeper.create('3', session, ofUser('1'))
 
-  t.strictSame(await keeper.signOut(ofUser('1'), { isRecorded: false }), { isRecorded: false })
+  const { userId } = session.svcAuth.principal
+  t.strictSame(await keeper.signOut({ id: '1', userId }, { isRecorded: false }), { userId, isRecorded: false })
 
   for (const id of ['1', '2', '3']) t.equal(await keeper.read(id), null, id)
-  t.equal(await keeper.signOut(ofUser('1'), { isRecorded: false }), null)
+  t.equal(await keeper.signOut({ id: '1', userId }, { isRecorded: false }), null)
   await t.rejects(keeper.create('4', session, ofUser('1')), { code: 'invalid_state' })
 })
 

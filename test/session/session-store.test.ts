@@ -22,7 +22,7 @@ const ofUser = (id: string) => ({ id, isOfUser: true })
 const call = (ask: (done: (error?: unknown) => void) => void) => new Promise<unknown>(resolve => { ask(resolve) })
 
 t.test('an entry has an id of 36 characters that tells neither the session nor the state', async t => {
-  for (const kind of ['pending', 'started', 'ended', 'signed-out'] as const) {
+  for (const kind of ['pending', 'started', 'ended', 'signed-out', 'signed-in'] as const) {
     const id = entryId(kind, 'a secret state')
     t.equal(id.length, 36)
     t.notMatch(id, /secret/)
@@ -46,10 +46,10 @@ t.test('a sign-out is noted unless it fails, stays noted when another one fails,
   await failing()
   t.equal(await hasSignedOut(entries, '1'), false)
   await entries.write('1', {}, 1000)
-  t.equal(await signOut(), true)
+  t.strictSame(await signOut(), { nextUserId: null })
   await failing()
   t.equal(await hasSignedOut(entries, '1'), true)
-  t.equal(await signOut(), false)
+  t.equal(await signOut(), null)
 })
 
 t.test('a sign-out ends the session that replaced the signed-out one meanwhile', async t => {
@@ -57,10 +57,13 @@ t.test('a sign-out ends the session that replaced the signed-out one meanwhile',
   await entries.writeSession('2', session('ada'))
   await endSession(entries, { ...ofUser('1'), next: '2' })
 
-  t.equal(await signOutOf(entries, ofUser('1')), true, 'this call signed the user out')
+  t.strictSame(await signOutOf(entries, ofUser('1')), { nextUserId: USER_ID }, 'this call signed the user out')
 
   t.equal(await entries.read('2'), null)
   t.ok(await hasEnded(entries, '2'))
+
+  await endSession(entries, { ...ofUser('3'), next: '4' })
+  t.strictSame(await signOutOf(entries, ofUser('3')), { nextUserId: null }, 'the sign-in has removed its session itself')
 })
 
 t.test('attack 59: a session that is written after the wait is over does not outlive its end', async t => {

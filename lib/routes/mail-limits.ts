@@ -1,0 +1,79 @@
+import type { LinkMailKind, Mail } from '../local/mail.js'
+import type { Attempt, Counter, Rule } from './counters.js'
+
+/** A mail, as the limits of mailboxes count it. */
+export interface CountedMail extends Attempt {
+  readonly kind: Mail['kind']
+  /** The address in canonical form. */
+  readonly to: string
+  /** The user whose account the mail is about; absent where it is about the address alone. */
+  readonly userId?: string
+}
+
+/**
+ * Counts a mail.
+ *
+ * @returns whether it may be sent
+ */
+type MailLimit = (mail: CountedMail) => Promise<boolean>
+
+/**
+ * The limits of mailboxes. Each kind of mail has counts of its own, and there is none over all
+ * kinds: a stranger could use it up.
+ */
+export interface MailLimits {
+  /** Mails that serve the owner of the mailbox, no matter who asked for them. */
+  readonly owner: MailLimit
+  /** Links that act for one account, which another user may have. */
+  readonly account: MailLimit
+  /** Notices about a change of an account. */
+  readonly notice: MailLimit
+}
+
+/** The limit of each kind of link. */
+export const LINK_LIMITS: Readonly<Record<LinkMailKind, keyof MailLimits>> = {
+  register: 'owner',
+  'reset-password': 'owner',
+  'verify-email': 'account',
+  'change-email': 'account'
+}
+
+const A_MINUTE = { max: 1, timeWindow: 60_000 }
+const AN_HOUR = { max: 5, timeWindow: 60 * 60_000 }
+
+/** Less than a mailbox gets, so that one user does not use up the mails of another one. */
+const AN_HOUR_FOR_USER = { max: 3, timeWindow: AN_HOUR.timeWindow }
+
+const UNLIMITED: MailLimits = { owner: async () => true, account: async () => true, notice: async () => true }
+
+/**
+ * Sets up the limits of mailboxes.
+ *
+ * @param counter null for no limits
+ */
+export function setUpMailLimits (counter: Counter | null): MailLimits {
+  if (counter === null) return UNLIMITED
+  const limited = (...rules: Array<Rule<CountedMail>>): MailLimit => {
+    const count = counter(rules)
+    return async mail => await count(mail) === null
+  }
+  return {
+    owner: limited(byMailbox(A_MINUTE), byMailbox(AN_HOUR)),
+    account: limited(byUserAndMailbox(A_MINUTE), byUserAndMailbox(AN_HOUR_FOR_USER), byMailbox(AN_HOUR)),
+    notice: limited(byUser(AN_HOUR), byMailbox(AN_HOUR))
+  }
+}
+
+type Limit = Pick<Rule, 'max' | 'timeWindow'>
+
+function byMailbox (limit: Limit): Rule<CountedMail> {
+  return { ...limit, keyOf: ({ kind, to }) => `svc-auth-mailbox-${limit.timeWindow}:${kind} ${to}` }
+}
+
+function byUser (limit: Limit): Rule<CountedMail> {
+  return { ...limit, keyOf: ({ kind, userId }) => `svc-auth-mails-${limit.timeWindow}:${kind} ${userId}` }
+}
+
+function byUserAndMailbox (limit: Limit): Rule<CountedMail> {
+  return { ...limit, keyOf: ({ kind, userId, to }) => `svc-auth-mails-${limit.timeWindow}:${kind} ${userId} ${to}` }
+}
