@@ -1,21 +1,39 @@
 /**
  * Runs tests with tap, on one Postgres server for all of them unless TEST_POSTGRES_URL names another:
  *
- *     npm test                           the everyday tests: every *.test.ts
- *     npm test -- test/claims.test.ts    some of them
- *     npm run test:all                   everything, with the long tests (*.long.ts) and those in a browser (*.browser.ts), and the coverage of lib/
+ *     npm test                              the everyday tests: every *.test.ts
+ *     npm test -- test/claims.test.ts       some of them
+ *     npm run test:all                      everything, with the long tests (*.long.ts) and those in a browser (*.browser.ts), and the coverage of lib/
+ *     npm run test:all -- --shard 1/3       the first of three parts of everything, without the coverage
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { globSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from './helpers/embedded-postgres.js'
 
-const { values: { all }, positionals } = parseArgs({ options: { all: { type: 'boolean', default: false } }, allowPositionals: true })
-const files = positionals.length > 0 ? positionals : [`test/**/*.${all ? '{test,long,browser}' : 'test'}.ts`]
+/** The files that take longest, in that order: each part of all tests gets its share of them. */
+const LONGEST = [
+  'test/scale/crashes.long.ts',
+  'test/browser/redirects.browser.ts',
+  'test/store/crashes.long.ts',
+  'test/store/lost-database.long.ts',
+  'test/browser/mails.browser.ts',
+  'test/browser/demo.browser.ts'
+]
+
+const { values: { all, shard }, positionals } = parseArgs({
+  options: { all: { type: 'boolean', default: false }, shard: { type: 'string', default: '1/1' } },
+  allowPositionals: true
+})
+const patterns = positionals.length > 0 ? positionals : [`test/**/*.${all ? '{test,long,browser}' : 'test'}.ts`]
+const files = partOf(globSync(patterns).sort(byLength), shard)
+const isWhole = all && shard === '1/1'
+if (shard !== '1/1') console.log(`# shard ${shard}: ${files.length} files\n${files.map(file => `#   ${file}`).join('\n')}`)
 
 const code = process.env.TEST_POSTGRES_URL === undefined
   ? await withPostgres(url => runTests({ TEST_POSTGRES_URL: url }))
@@ -44,8 +62,8 @@ async function withPostgres<T> (run: (url: string) => Promise<T>): Promise<T> {
 /** @returns the exit code of tap */
 async function runTests (env: Record<string, string>): Promise<number> {
   const tap = fileURLToPath(new URL('dist/esm/run.mjs', import.meta.resolve('tap/package.json')))
-  const coverage = all ? [] : ['--disable-coverage', '--allow-incomplete-coverage']
-  const child = spawn(process.execPath, [tap, ...coverage, ...files], {
+  const coverage = isWhole ? [] : ['--disable-coverage', '--allow-incomplete-coverage']
+  const child = spawn(process.execPath, [tap, `--jobs=${availableParallelism()}`, ...coverage, ...files], {
     env: { ...process.env, ...env, ...(all && { TEST_ALL: 'true' }) },
     stdio: 'inherit'
   })
@@ -53,4 +71,17 @@ async function runTests (env: Record<string, string>): Promise<number> {
   process.on('SIGINT', () => {}).on('SIGTERM', () => { child.kill('SIGTERM') })
   const [code] = await once(child, 'exit')
   return typeof code === 'number' ? code : 1
+}
+
+/** Sorts the longest files before all others, and those by name; tap runs the files of a part by name. */
+function byLength (one: string, other: string): number {
+  const rank = (file: string): number => LONGEST.includes(file) ? LONGEST.indexOf(file) : LONGEST.length
+  return rank(one) - rank(other) || (one < other ? -1 : 1)
+}
+
+/** Deals the files out to as many parts as `shard` says, such as `1/3`, and returns those of the part that it names. */
+function partOf (files: readonly string[], shard: string): readonly string[] {
+  const [, part, parts] = /^([1-9]\d*)\/([1-9]\d*)$/.exec(shard)?.map(Number) ?? []
+  if (part === undefined || parts === undefined || part > parts) throw new Error(`--shard ${shard}: expected a part and the number of parts, such as 1/3`)
+  return files.filter((_, index) => index % parts === part - 1)
 }

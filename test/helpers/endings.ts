@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events'
 import type { Test } from 'tap'
-import { type Endings, type EndingsListener, SqlAuthStore, type SqlEngine } from '../../lib/index.js'
+import { type Revocations, type RevocationListener, SqlAuthStore, type SqlEngine } from '../../lib/index.js'
 import { postgresDatabase } from '../store/database.js'
 
 /** Opens a store that is closed at the end of the test. */
@@ -11,13 +11,13 @@ export function openStore (t: Test, target: string | SqlEngine): SqlAuthStore {
 }
 
 /** The endings of a store on Postgres. */
-export function endingsIn ({ endings }: SqlAuthStore): Endings {
-  if (endings === null) throw new Error('the store shares no endings')
-  return endings
+export function endingsIn ({ revocations }: SqlAuthStore): Revocations {
+  if (revocations === null) throw new Error('the store shares no revocations')
+  return revocations
 }
 
 /** Notes what a store tells of the endings of others. */
-export class Ear implements EndingsListener {
+export class Ear implements RevocationListener {
   readonly heard: string[] = []
   /** The messages for the log, with what they are about. */
   readonly notes: Array<{ message: string, err?: unknown }> = []
@@ -35,7 +35,7 @@ export class Ear implements EndingsListener {
     return ear
   }
 
-  ended (userId: string): void {
+  revoked (userId: string): void {
     this.heard.push(userId)
     this.#events.emit(userId)
   }
@@ -55,11 +55,14 @@ export class Ear implements EndingsListener {
   }
 }
 
+/** What connections that listen have asked last: to listen, or whether the server is there. */
+const LISTENS = "(query ilike 'listen%svc_auth_revocations%' or query = 'select 1')"
+
 /** Ends the connections that listen in a database. Resolves to their number. */
 export async function endListening (url: string): Promise<number> {
   const ended = await postgresDatabase(url).query(`
     select pg_terminate_backend(pid, 5000) from pg_stat_activity
-    where datname = current_database() and pid <> pg_backend_pid() and query ilike 'listen%svc_auth_endings%'`)
+    where datname = current_database() and pid <> pg_backend_pid() and ${LISTENS}`)
   return ended.length
 }
 
@@ -72,6 +75,6 @@ export async function whenListening (url: string, count: number): Promise<void> 
 export async function connectionsListening (url: string): Promise<number> {
   const rows = await postgresDatabase(url).query(`
     select from pg_stat_activity
-    where datname = current_database() and query ilike 'listen%svc_auth_endings%' and state = 'idle'`)
+    where datname = current_database() and ${LISTENS} and state = 'idle'`)
   return rows.length
 }

@@ -1,7 +1,7 @@
 import type { AuthStore } from '../../lib/index.js'
 import { deferred } from './deferred.js'
 
-/** Makes a store hold the answer about one credential until the test lets it go. */
+/** Makes a store hold the answer about one credential, or about a sign-in at a provider, until the test lets it go. */
 export function holdAnswers (store: AuthStore) {
   const held = { read: deferred(), goOn: deferred(), holds: false }
   const hold = async <T>(answer: Promise<T>): Promise<T> => {
@@ -12,8 +12,11 @@ export function holdAnswers (store: AuthStore) {
     await held.goOn.promise
     return known
   }
-  const [findCredential, refreshIdentity] = [store.findCredential.bind(store), store.refreshIdentity.bind(store)]
+  const [findCredential, change] = [store.findCredential.bind(store), store.change.bind(store)]
   store.findCredential = async email => hold(findCredential(email))
-  store.refreshIdentity = async (...identity) => hold(refreshIdentity(...identity))
+  store.change = async (find, wanted, rule) => {
+    const answer = change(find, wanted, rule)
+    return 'userId' in find ? answer : hold(answer)
+  }
   return held
 }

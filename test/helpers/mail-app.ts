@@ -25,11 +25,13 @@ export async function startMailApp (
   server: FastifyServerOptions = {}
 ): Promise<MailApp> {
   const mails = mailbox()
+  const withMails: LocalIdentityProviderOptions = { sendMail: mails.sendMail, ...local }
+  if (withMails.sendMail !== undefined) withMails.mails = { limits: options.rateLimit !== undefined, ...local.mails }
   const app = await startApp(t, {
     baseUrl: BASE_URL,
     store: new MemoryAuthStore(),
     providers: [new OwnProvider('a'), new OwnProvider('b')],
-    local: localProvider({ sendMail: mails.sendMail, ...local }),
+    local: localProvider(withMails),
     rateLimit: false,
     ...options
   }, server, app => {

@@ -1,12 +1,12 @@
-import type { ExceededLimit, Try, TryCounts } from '../../lib/index.js'
+import type { ExceededLimit, Attempt, AttemptCounter } from '../../lib/index.js'
 
 /** Counts as a store of an application's own may have them. */
-export class MemoryCounts implements TryCounts {
+export class MemoryCounts implements AttemptCounter {
   /** How often it was asked. */
   calls = 0
   readonly #entries = new Map<string, { count: number, resetsAt: number }>()
 
-  async count (tries: readonly Try[]): Promise<ExceededLimit | null> {
+  async count (tries: readonly Attempt[]): Promise<ExceededLimit | null> {
     this.calls++
     for (const { key, max, timeWindow } of tries) {
       const last = this.#entries.get(key)

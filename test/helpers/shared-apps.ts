@@ -5,7 +5,8 @@ import {
   type AuthPluginOptions, type AuthStore, type ExternalProvider, MemoryAuthStore, type SignInOptions
 } from '../../lib/index.js'
 import { digestOf } from '../../lib/session/session-store.js'
-import { type FoundSession, type StoredSessions, keepsSessions } from '../../lib/store/sessions.js'
+import { membersOf } from '../../lib/store/members.js'
+import type { FoundSession, StoredSessions } from '../../lib/store/sessions.js'
 import { SESSION_SECRET, localProvider, startApp } from './app.js'
 import type { Browser } from './browser.js'
 import { OwnProvider } from './own-provider.js'
@@ -98,7 +99,7 @@ export function sessionIdOf ({ cookies }: Browser, name = 'svc_session'): string
 
 /** What is kept of a session; null without an entry, or when it has ended. */
 export async function stored ({ sessions, store }: Kept, id: string): Promise<Session | FoundSession | null> {
-  if (sessions === undefined) return rowsOf(store).find(digestOf(id), Date.now())
+  if (sessions === undefined) return openSession(rowsOf(store), digestOf(id))
   if (sessions === 'memory') throw new Error('these sessions are in no store that a test reaches')
   return new Promise((resolve, reject) => {
     sessions.get(id, (error, session) => { error ? reject(error) : resolve(session ?? null) })
@@ -107,8 +108,15 @@ export async function stored ({ sessions, store }: Kept, id: string): Promise<Se
 
 /** The sessions that a store of users keeps. */
 export function rowsOf (store: AuthStore): StoredSessions {
-  if (!keepsSessions(store)) throw new Error('this store keeps no sessions')
-  return store.sessions
+  const { sessions } = membersOf(store)
+  if (sessions === null) throw new Error('this store keeps no sessions')
+  return sessions
+}
+
+/** Returns a session that has not ended; null without one. */
+export async function openSession (sessions: StoredSessions, idHash: string, now = Date.now()): Promise<FoundSession | null> {
+  const found = await sessions.find(idHash, now)
+  return found === 'ended' ? null : found
 }
 
 /** Changes the plugin's part of a browser's session in a session store, as an attacker who can write there does. */

@@ -14,7 +14,7 @@ export const STORES: Readonly<Record<'memory' | 'SQLite' | 'Postgres', (t: Test)
     await store.findUser({ email: 'nobody@example.com' }) // The tables are there.
     await (await client)`delete from svc_auth_users`
     // The table is there when an earlier test counted tries.
-    await (await client)`do $$ begin if to_regclass('svc_auth_counts') is not null then delete from svc_auth_counts; end if; end $$`
+    await (await client)`do $$ begin if to_regclass('svc_auth_attempts') is not null then delete from svc_auth_attempts; end if; end $$`
     return closed(t, store)
   }
 }

@@ -27,6 +27,8 @@ export interface TcpProxy {
   readonly serverNames: string[]
   /** What becomes of the connections to come. */
   fate: Fate
+  /** How often a client has sent something and had an answer before it sent more. */
+  roundTrips: number
   /** Hears what clients send. */
   hear: (data: Buffer) => void
   /** From now on nothing comes through on the connections that there are, not even that they are closed. */
@@ -38,18 +40,20 @@ export interface TcpProxy {
 /** Starts one in front of the server of a URL; it ends with the test `t`. With a certificate, it speaks TLS with the client. */
 export async function startProxy (t: Test, target: string, certificate?: { key: string, cert: string }): Promise<TcpProxy> {
   const { hostname, port } = new URL(target)
-  const lines = new Set<{ client: Socket, server: Socket, isSilent: boolean }>()
+  const lines = new Set<{ client: Socket, server: Socket, isSilent: boolean, isAnswered: boolean }>()
 
   const listener = createServer({ allowHalfOpen: true }, async socket => {
     proxy.connections++
     const { fate } = proxy
     const client = certificate === undefined ? socket : await secured(socket)
     const server = connect(Number(port), hostname)
-    const line = { client, server, isSilent: fate === 'is silent' }
+    const line = { client, server, isSilent: fate === 'is silent', isAnswered: true }
     lines.add(line)
     client.on('error', () => {})
       .on('data', data => {
         proxy.hear(data)
+        if (line.isAnswered) proxy.roundTrips++
+        line.isAnswered = false
         if (fate === 'takes no time limit' && data.includes('statement_timeout')) return client.end(REFUSAL)
         if (!line.isSilent) server.write(data)
       })
@@ -57,6 +61,7 @@ export async function startProxy (t: Test, target: string, certificate?: { key: 
       .once('close', () => { server.destroy(); lines.delete(line) })
     server.on('error', () => {})
       .on('data', data => {
+        line.isAnswered = true
         if (!line.isSilent) client.write(data)
         line.isSilent ||= fate === 'falls silent when ready' && data.includes(READY)
       })
@@ -83,6 +88,7 @@ export async function startProxy (t: Test, target: string, certificate?: { key: 
     connections: 0,
     serverNames: [],
     fate: 'works',
+    roundTrips: 0,
     hear () {},
     silence () { for (const line of lines) line.isSilent = true },
     reset () { for (const { client } of lines) client.resetAndDestroy() }
