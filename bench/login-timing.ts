@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import Fastify, { type FastifyInstance } from 'fastify'
-import authPlugin, { type AuthStore, LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../dist/index.js'
+import authPlugin, { Accounts, type AuthStore, LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../dist/index.js'
 import { machine } from './parts/machine.js'
 import { benchOptions } from './parts/options.js'
 import { postgresServer } from './parts/postgres-server.js'
@@ -68,7 +68,7 @@ async function appOn (store: AuthStore): Promise<FastifyInstance> {
 async function addUser (store: AuthStore, provider: string, email: string, passwordHash?: string): Promise<void> {
   const userId = randomUUID()
   const link = { provider, subject: email, claims: { sub: userId, email } }
-  await store.createUser({ userId, email, emailVerified: true, name: null, claims: {}, link, ...(passwordHash !== undefined && { passwordHash }) })
+  await new Accounts(store).createUser({ userId, email, emailVerified: true, name: null, claims: {}, link, ...(passwordHash !== undefined && { passwordHash }) })
 }
 
 async function timeLogin (app: FastifyInstance, payload: typeof REFUSED[keyof typeof REFUSED] | undefined): Promise<number> {

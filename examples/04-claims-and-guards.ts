@@ -1,5 +1,6 @@
 /**
- * Claims say what a user may do, guards ask for them. FIRST_ADMIN is the e-mail address of the first administrator.
+ * Claims say what a user may do, guards ask for them. FIRST_ADMIN is the e-mail address of the first administrator, who
+ * registers with it, opens the link that is sent there and signs in once more.
  *
  *     npm install fastify fastify-svc-auth
  *     export SVC_SESSION_SECRET=$(openssl rand -hex 32) LOCAL_IDP_SECRET=$(openssl rand -hex 32)
@@ -17,9 +18,12 @@ declare module 'fastify-svc-auth' {
 export const app = Fastify({ logger: true })
 await app.register(authPlugin, {
   baseUrl: 'http://localhost:3000',
-  local: new LocalIdentityProvider(),
-  onSignIn: async ({ principal: { userId, claims } }) => {
-    if (claims.email === process.env.FIRST_ADMIN) await app.auth.grant(userId, { role: 'admin' })
+  local: new LocalIdentityProvider({
+    sendMail: ({ to, url }) => { console.log(`A mail to ${to} with the link ${url}`) } // here a mail server sends it
+  }),
+  onSignIn: async ({ principal: { userId }, identity: { claims, emailVerified } }) => {
+    // Without emailVerified, the first visitor who registers with the address would be the administrator.
+    if (emailVerified && claims.email === process.env.FIRST_ADMIN) await app.auth.grant(userId, { role: 'admin' })
   }
 })
 

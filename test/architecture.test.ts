@@ -5,7 +5,7 @@ import t from 'tap'
 const LIB = join(import.meta.dirname, '../lib')
 
 const BASICS = ['ground', 'base']
-const PARTS = ['providers', 'port', 'local', 'store', 'session', 'http', ...BASICS]
+const PARTS = ['providers', 'port', 'local', 'accounts', 'store', 'session', 'http', ...BASICS]
 
 /** The rooms that the modules of a room may import, besides their own. */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
@@ -16,11 +16,12 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   port: BASICS,
   providers: ['port', 'http', ...BASICS],
   local: ['http', ...BASICS],
-  store: ['schema', ...BASICS],
+  accounts: ['schema', ...BASICS],
+  store: ['accounts', 'schema', ...BASICS],
   // A pending sign-in holds what was asked of its provider.
-  session: ['port', 'http', 'store', 'schema', ...BASICS],
+  session: ['port', 'http', 'accounts', 'store', 'schema', ...BASICS],
   flows: PARTS,
-  'app-auth': ['flows', 'port', 'local', 'store', 'session', 'http', ...BASICS],
+  'app-auth': ['flows', 'port', 'local', 'accounts', 'store', 'session', 'http', ...BASICS],
   options: ['flows', ...PARTS],
   routes: ['options', 'flows', ...PARTS],
   plugin: ['routes', 'options', 'app-auth', 'flows', ...PARTS],

@@ -130,7 +130,8 @@ t.test('what the application changes is in its own log, without a request', asyn
     ['grant', { userId, claims: { role: 'admin', tier: 1 } }],
     ['grant', { userId, claims: { tier: 2 } }],
     ['withdraw', { userId, names: ['role', 'tier'] }],
-    ['deletion', { userId }]
+    ['deletion', { userId }],
+    ['revoke', { userId }]
   ] as const
   t.strictSame(published, expected)
   t.strictSame(logged().slice(2), expected.map(([event, payload]) => [event, 30, { ...payload, msg: event }]))

@@ -12,6 +12,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import postgres from 'postgres'
 import { SMTPServer, type SMTPServerDataStream } from 'smtp-server'
 import t from 'tap'
+import { Accounts } from '../lib/accounts/accounts.js'
 import authPlugin, { type AuthPluginOptions, LocalIdentityProvider, MemoryAuthStore, type NewUser, SqlAuthStore } from '../lib/index.js'
 import { CHEAP_ARGON2, LOCAL_SECRET, SESSION_SECRET, localProvider, userIdIn } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
@@ -245,7 +246,7 @@ t.test('users change in a transaction of the application: with its own tables, o
   t.teardown(() => db.$client.end())
   const store = new SqlAuthStore(db)
   const [userId, unknown] = [randomUUID(), randomUUID()]
-  await store.createUser({
+  await new Accounts(store).createUser({
     userId,
     email: null,
     emailVerified: false,
@@ -273,8 +274,8 @@ t.test('a transaction goes on after a user who exists already, behind a savepoin
     claims: {},
     link: { provider: 'github', subject, claims: { sub: subject } }
   })
-  const createIn = async (db: PostgresJsDatabase) => new SqlAuthStore(db, { createTables: false }).createUser(user('2'))
-  await new SqlAuthStore(db).createUser(user('1'))
+  const createIn = async (db: PostgresJsDatabase) => new Accounts(new SqlAuthStore(db, { createTables: false })).createUser(user('2'))
+  await new Accounts(new SqlAuthStore(db)).createUser(user('1'))
 
   await t.rejects(db.transaction(async tx => {
     t.equal(await createIn(tx), null)
@@ -303,7 +304,7 @@ t.test('the script that makes an administrator leaves an unverified address alon
   const store = new SqlAuthStore(file)
   const make = async (emailVerified: boolean) => {
     const userId = randomUUID()
-    await store.createUser({
+    await new Accounts(store).createUser({
       userId,
       email: 'ada@example.com',
       emailVerified,
@@ -313,7 +314,7 @@ t.test('the script that makes an administrator leaves an unverified address alon
     })
     await run('grant.ts', { LOCAL_AUTH_DB: file })
     const user = await store.findUser({ userId })
-    await store.deleteUser(userId)
+    await new Accounts(store).deleteUser(userId)
     return user?.claims
   }
 

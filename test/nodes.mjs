@@ -1,12 +1,14 @@
 /**
  * Runs tests on the other supported versions of Node.js, which npm installs beside the dependencies:
  *
- *     npm run test:nodes                 the everyday tests
- *     npm run test:nodes -- --runtime    those of what differs between versions of Node.js
+ *     npm run test:nodes                    the everyday tests on all of them
+ *     npm run test:nodes -- 22              on one
+ *     npm run test:nodes -- --runtime 22    those of what differs between versions of Node.js
  */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 
 const VERSIONS = ['22', '26']
 
@@ -24,9 +26,10 @@ const RUNTIME = [
   'test/store/sqlite*.test.ts'
 ]
 
-const files = process.argv.includes('--runtime') ? RUNTIME : []
+const { values: { runtime }, positionals } = parseArgs({ options: { runtime: { type: 'boolean' } }, allowPositionals: true })
+const files = runtime ? RUNTIME : []
 
-for (const version of VERSIONS) {
+for (const version of positionals.length > 0 ? positionals : VERSIONS) {
   const folder = join(import.meta.dirname, '../node_modules/.cache', `node-${version}`)
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true }))

@@ -23,11 +23,12 @@ t.beforeEach(() => { delete process.env.SVC_SESSION_SECRET })
 t.test('options that are not given have a default', async t => {
   const resolved = resolveOptions({ session })
 
-  t.strictSame({ ...resolved, store: null, signedRequests: null, session: null, listedSessions: null }, {
+  t.strictSame({ ...resolved, store: null, accounts: null, signedRequests: null, session: null, listedSessions: null }, {
     baseUrl: null,
     providers: [],
     local: null,
     store: null,
+    accounts: null,
     signedRequests: null,
     session: null,
     listedSessions: null,
@@ -44,7 +45,7 @@ t.test('options that are not given have a default', async t => {
     rateLimit: { timeWindow: 900_000, ...LIMITS, login: 300 }
   })
   t.strictSame(resolved.session?.options, { secret: [SECRET] })
-  t.equal(resolved.listedSessions, resolved.session?.rows)
+  t.equal(resolved.listedSessions, resolved.session?.rows.sessions)
   t.ok(resolved.store instanceof MemoryAuthStore)
   t.not(resolved.store, resolveOptions({ session }).store, 'each application has a store of its own')
 })
@@ -173,8 +174,7 @@ t.test('some rate limits may be given, or all switched off', async t => {
 })
 
 const STORE_METHODS = [
-  'findUser', 'links', 'findCredential', 'refreshIdentity', 'createUser', 'addLink', 'removeLink', 'deleteUser',
-  'admitUser', 'deleteNewUser', 'replacePasswordHash', 'grant', 'withdraw', 'close'
+  'findUser', 'links', 'findCredential', 'status', 'users', 'insert', 'change', 'close'
 ] as const
 
 /** A store and a provider that lack one thing. */
@@ -236,11 +236,16 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
     MemoryAuthStore,
     ...STORE_METHODS.map(storeWithout)
   ].map((store): [string, object, RegExp] => ['what is no store', { store }, /^store must be an AuthStore/]),
-  ...[{}, new Map(), () => {}, true].map((counts): [string, object, RegExp] => [
-    'a store with counts that do not count',
-    { store: Object.assign(new MemoryAuthStore(), { counts }) },
-    /^store\.counts must be null or have the method count/
-  ]),
+  ...[{}, new Map(), () => {}, true].flatMap(member => ['sessions', 'entries', 'attempts', 'revocations'].map((name): [string, object, RegExp] => [
+    'a store with a member that lacks methods',
+    { store: Object.assign(new MemoryAuthStore(), { [name]: member }) },
+    new RegExp(`^store\\.${name} must be null or have the methods [a-z]+`)
+  ])),
+  [
+    'a store with sessions and without entries',
+    { store: Object.assign(new MemoryAuthStore(), { entries: null }) },
+    /^store\.sessions needs store\.entries/
+  ],
   ...[
     'secret',
     true,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
-import authPlugin, { LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../../dist/index.js'
+import authPlugin, { Accounts, LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../../dist/index.js'
 import { serve } from '../parts/serve.js'
 import { type Kind, THROTTLED, addressOf } from './kinds.js'
 
@@ -43,7 +43,7 @@ async function appWith (database: string | undefined, users: number, verify: 'la
     const userId = randomUUID()
     const email = addressAs('d')
     const link = { provider: 'elsewhere', subject: userId, claims: { sub: userId, email } }
-    await store.createUser({ userId, email, emailVerified: true, name: null, claims: {}, link })
+    await new Accounts(store).createUser({ userId, email, emailVerified: true, name: null, claims: {}, link })
   }
   return app
 }

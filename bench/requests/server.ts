@@ -4,7 +4,7 @@ import fastifySession, { type FastifySessionOptions } from '@fastify/session'
 import SqliteDatabase from 'better-sqlite3'
 import Fastify from 'fastify'
 import pg from 'pg'
-import authPlugin, { LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../../dist/index.js'
+import authPlugin, { Accounts, LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../../dist/index.js'
 import { MemorySessionStore } from '../parts/memory-session-store.js'
 import { type Make, serve } from '../parts/serve.js'
 
@@ -17,7 +17,7 @@ const makers: Record<string, Make> = {
     const { userId, email, name, role } = ADA
     const store = database === 'memory' ? new MemoryAuthStore() : new SqlAuthStore(database)
     if (await store.findUser({ userId }) === null) {
-      await store.createUser({ userId, email, emailVerified: false, name, claims: { role }, link: { provider: 'dev', subject: userId, claims: { sub: userId, email, name } } })
+      await new Accounts(store).createUser({ userId, email, emailVerified: false, name, claims: { role }, link: { provider: 'dev', subject: userId, claims: { sub: userId, email, name } } })
     }
 
     const app = Fastify()

@@ -10,7 +10,7 @@ import expressSession from 'express-session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import pg from 'pg'
 import { createClient } from 'redis'
-import authPlugin, { LocalIdentityProvider, SqlAuthStore } from '../../dist/index.js'
+import authPlugin, { Accounts, LocalIdentityProvider, SqlAuthStore } from '../../dist/index.js'
 import { mountBetterAuth } from '../parts/better-auth.js'
 import { type Make, serve } from '../parts/serve.js'
 import { ADA, PATHS, SECRET } from './ada.js'
@@ -61,7 +61,7 @@ const makers: Record<keyof typeof PATHS, Make> = {
 async function ours (database: string, sessions?: SessionStore): Promise<FastifyInstance> {
   const { email, name } = ADA
   const store = new SqlAuthStore(database)
-  await store.createUser({ userId: USER_ID, email, emailVerified: false, name, claims: {}, link: { provider: 'dev', subject: USER_ID, claims: { sub: USER_ID, email, name } } })
+  await new Accounts(store).createUser({ userId: USER_ID, email, emailVerified: false, name, claims: {}, link: { provider: 'dev', subject: USER_ID, claims: { sub: USER_ID, email, name } } })
   const app = Fastify()
   await app.register(authPlugin, {
     local: new LocalIdentityProvider({ secret: SECRET }), store, session: { secret: SECRET, store: sessions }

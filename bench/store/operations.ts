@@ -1,4 +1,4 @@
-import type { AuthStore } from '../../dist/store/store.js'
+import { Accounts, type AuthStore } from '../../dist/index.js'
 import { type Person, authorizationClaims, identityClaims } from '../parts/people.js'
 
 /** What is measured. What it resolves to holds the user's id or the name that was written, to show that it was done. */
@@ -20,9 +20,9 @@ export function storeOperations (store: AuthStore): Operations {
     findByLink: ({ subject }) => store.findUser({ provider: 'dev', subject }),
     findByEmail: ({ email }) => store.findUser({ email }),
     findCredential: ({ email }) => store.findCredential(email),
-    grant: ({ userId, name: badge }) => store.grant(userId, { badge }),
-    refreshIdentity: person => store.refreshIdentity({ provider: 'dev', subject: person.subject, claims: identityClaims(person), verifiedEmail: person.email }),
-    createUser: person => store.createUser({
+    grant: ({ userId, name: badge }) => new Accounts(store).grant(userId, { badge }),
+    refreshIdentity: person => new Accounts(store).refreshIdentity({ provider: 'dev', subject: person.subject, claims: identityClaims(person), verifiedEmail: person.email }),
+    createUser: person => new Accounts(store).createUser({
       userId: person.userId,
       email: person.email,
       emailVerified: true,

@@ -4,7 +4,7 @@ import fastifyJwt from '@fastify/jwt'
 import fastifySession from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { jwtVerify } from 'jose'
-import authPlugin, { LocalIdentityProvider, MemoryAuthStore } from '../../dist/index.js'
+import authPlugin, { Accounts, LocalIdentityProvider, MemoryAuthStore } from '../../dist/index.js'
 import { type Make, serve } from '../parts/serve.js'
 import { ISSUER, SECRET, SUBJECT } from './tokens.js'
 
@@ -15,7 +15,7 @@ const makers: Record<string, Make> = {
   async 'fastify-svc-auth' () {
     const app = Fastify()
     const store = new MemoryAuthStore()
-    await store.createUser({ userId: SUBJECT, email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'dev', subject: randomUUID(), claims: { sub: SUBJECT } } })
+    await new Accounts(store).createUser({ userId: SUBJECT, email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'dev', subject: randomUUID(), claims: { sub: SUBJECT } } })
     await app.register(authPlugin, { local: new LocalIdentityProvider({ secret: SECRET }), store, session: SESSION })
     app.get('/bearer', { preHandler: app.auth.requireBearer }, async request => ({ sub: request.token?.sub }))
     return app

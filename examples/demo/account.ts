@@ -4,8 +4,8 @@ import { accountPage } from './pages/account.js'
 import { confirmPage } from './pages/confirm.js'
 import { type PageQuery, pathAfter, redirectDone, sendPage, takeForms } from './site.js'
 
-/** The time after which the plugin asks for a further proof before it ends a session. */
-const TEN_MINUTES_MS = 600_000
+/** The time after which a change needs a further proof, as in the routes of the plugin. */
+const TEN_MINUTES = 600
 
 interface AccountOptions {
   providers: readonly ExternalProvider[]
@@ -29,7 +29,7 @@ export async function mountAccount (
     if (principal === null || user === null) return reply.redirect('/login')
     const links = await auth.links(principal.userId)
     const sessions = await auth.sessions(principal.userId, { current: request })
-    const isRecent = authentication !== null && Date.now() - authentication.at.getTime() < TEN_MINUTES_MS
+    const isRecent = authentication !== null && Date.now() - authentication.at.getTime() < TEN_MINUTES * 1000
     const methods = { links, providers: scope.authProviders }
     const security = { authentication, sessions, isRecent }
     return sendPage(reply, accountPage({ principal, user, ...methods, ...security, sendsMails, error, done }))
@@ -46,7 +46,10 @@ export async function mountAccount (
     return redirectDone(reply, '/', 'signed_out_everywhere')
   })
 
-  const unlink = { ...forUsers, schema: { body: fields({ provider: { type: 'string' } }) } }
+  const unlink = {
+    preHandler: auth.requireRecent({ within: TEN_MINUTES }),
+    schema: { body: fields({ provider: { type: 'string' } }) }
+  }
   scope.post<{ Body: { provider: string } }>('/unlink', unlink, async (request, reply) => {
     await auth.unlink(auth.user(request).userId, request.body.provider, { except: request })
     return redirectDone(reply, '/', 'unlinked')

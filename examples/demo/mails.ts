@@ -43,6 +43,10 @@ const TEXTS: Readonly<Record<Mail['kind'], MailText>> = {
   'email-change-requested': {
     subject: 'A new e-mail address was requested',
     text: 'Your account gets another address once that is confirmed. If it was not you, change your password.'
+  },
+  'identity-linked': {
+    subject: 'A new way to sign in was added',
+    text: 'Your account can be signed in to in one more way. If it was not you, remove it and change your password.'
   }
 }
 

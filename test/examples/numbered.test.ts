@@ -3,6 +3,7 @@ import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
+import { signedIn } from '../../lib/testing.js'
 import { Browser } from '../helpers/browser.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { isThorough } from '../helpers/thorough.js'
@@ -58,18 +59,44 @@ t.test('03: the page has a link for each provider, which leads there', async t =
   t.match((await app.inject('/auth/github/login')).headers.location, /^https:\/\/github\.com\//)
 })
 
-t.test('04: an administrator makes an editor, at once and until withdrawn', async t => {
+t.test('04: claims and guards', async t => {
+  const mail = new Promise<string>(resolve => { t.intercept(console, 'log', { value: resolve }) })
   const app = await start(t, '04-claims-and-guards')
-  const { browser: admin } = await register(app)
+  const { browser: ada, userId: adasId } = await register(app)
   const { browser: emmy, userId } = await register(app, { ...ADA, email: 'emmy@example.com' })
+  const makeEditor = async (browser: Browser) => (await browser.post(`/users/${userId}/editor`, {})).statusCode
   const drafts = async () => (await emmy.get('/drafts')).statusCode
 
-  t.equal((await emmy.post(`/users/${userId}/editor`, {})).statusCode, 403)
-  t.equal(await drafts(), 403)
-  t.equal((await admin.post(`/users/${userId}/editor`, {})).statusCode, 200)
-  t.equal(await drafts(), 200)
-  await app.auth.withdraw(userId, ['role'])
-  t.equal(await drafts(), 403)
+  await t.test('a stranger who typed the address of FIRST_ADMIN becomes no administrator', async t => {
+    t.equal(await makeEditor(ada), 403)
+    await ada.post('/auth/local/login', ADA)
+    t.equal(await makeEditor(ada), 403)
+    t.strictSame((await app.auth.findUser({ userId: adasId }))?.claims, {})
+  })
+
+  await t.test('a stranger without an address becomes no administrator while FIRST_ADMIN is unset', async t => {
+    const { FIRST_ADMIN } = process.env
+    t.teardown(() => { process.env.FIRST_ADMIN = FIRST_ADMIN })
+    delete process.env.FIRST_ADMIN
+    const { userId } = await app.auth.createUser({ name: 'A stranger' })
+
+    await signedIn(app, { userId })
+
+    t.strictSame((await app.auth.findUser({ userId }))?.claims, {})
+  })
+
+  await t.test('the user who confirms the address is the administrator, and makes an editor', async t => {
+    const [, token] = /token=(\S+)/.exec(await mail) ?? []
+    t.equal((await ada.post('/auth/local/verify-email', { token })).statusCode, 204)
+    await ada.post('/auth/local/login', ADA)
+
+    t.equal(await makeEditor(emmy), 403)
+    t.equal(await drafts(), 403)
+    t.equal(await makeEditor(ada), 200)
+    t.equal(await drafts(), 200, 'at once')
+    await app.auth.withdraw(userId, ['role'])
+    t.equal(await drafts(), 403, 'until withdrawn')
+  })
 })
 
 t.test('05: notes refer to the users of the store', { skip: isThorough ? false : 'drizzle-kit takes its time' }, async t => {

@@ -55,8 +55,8 @@ export function postgresDatabase (url) {
         await client.end()
       }
     }),
-    otherTables: ['svc_auth_counts', 'svc_auth_endings', 'svc_auth_pending', 'svc_auth_sessions'],
-    usedTables: ['svc_auth_counts', 'svc_auth_pending', 'svc_auth_sessions'],
+    otherTables: ['svc_auth_attempts', 'svc_auth_revocations', 'svc_auth_pending', 'svc_auth_sessions'],
+    usedTables: ['svc_auth_attempts', 'svc_auth_pending', 'svc_auth_revocations', 'svc_auth_sessions'],
     anotherTable: "export const tags = pgTable('tags', { name: text('name').primaryKey() })\n"
   }
 }

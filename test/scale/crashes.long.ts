@@ -4,6 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { emptyDatabase, startPostgres } from '../helpers/postgres.js'
 import { isSoon } from '../helpers/soon.js'
+import { isThorough } from '../helpers/thorough.js'
 import { Visitor } from '../helpers/visitor.js'
 import { LedgerUser, Refusal } from './session-ledger.js'
 import { SessionProcess } from './session-process.js'
@@ -33,8 +34,8 @@ function spin (milliseconds: number): void {
 }
 
 for (const [name, rounds, database] of [
-  ['Postgres', 200, emptyDatabase],
-  ['an SQLite file', 30, async (t: Test) => join(t.testdir(), 'sessions.db')]
+  ['Postgres', isThorough ? 200 : 20, emptyDatabase],
+  ['an SQLite file', isThorough ? 30 : 10, async (t: Test) => join(t.testdir(), 'sessions.db')]
 ] as const) {
   t.test(`a process that is killed ${rounds} times while it serves users loses nothing that it acknowledged, on ${name}`, async t => {
     const target = await database(t)

@@ -1,11 +1,14 @@
-/** Two applications that reach one Postgres through PgBouncer, which lends each transaction one of a few connections. */
+/** Applications that reach one Postgres through PgBouncer, which lends each transaction one of a few connections. */
+import { randomUUID } from 'node:crypto'
 import { on } from 'node:events'
 import t from 'tap'
 import { SqlAuthStore } from '../../lib/index.js'
 import { localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
+import { Ear, endingsIn, openStore } from '../helpers/endings.js'
 import { hasPgBouncer, startPgBouncer } from '../helpers/pgbouncer.js'
 import { emptyDatabase } from '../helpers/postgres.js'
+import { startProxy } from '../helpers/tcp-proxy.js'
 
 const skip = hasPgBouncer() ? {} : { skip: 'PgBouncer is not installed: apt-get install pgbouncer' }
 
@@ -36,5 +39,24 @@ t.test('behind PgBouncer in transaction mode', skip, async t => {
 
     for await (const [endedId] of revoked) if (endedId === userId) break
     t.pass()
+  })
+
+  await t.test('a store listens once, and says what to do when it misses an ending', async t => {
+    const network = await startProxy(t, await emptyDatabase(t))
+    const listens: string[] = []
+    network.hear = data => { listens.push(...String(data).match(/listen svc_auth_revocations/g) ?? []) }
+    const url = `${await startPgBouncer(t, network.url, { connections: 3 })}?prepare=false`
+    const [store, other] = [openStore(t, url), openStore(t, url)]
+    const ear = await Ear.of(store)
+
+    for (let round = 0; round < 3; round++) {
+      const userId = randomUUID()
+      await endingsIn(other).record(userId)
+      await ear.hears(userId)
+    }
+
+    t.match(ear.notes, [{ message: /within ten seconds and not at once.*without a pooler or through one in session mode/ }])
+    t.equal(ear.notes.length, 1)
+    t.equal(listens.length, 1)
   })
 })

@@ -34,7 +34,7 @@ t.test('attack 80: each process hears each ending once', async t => {
   /** The endings that are recorded, which are those of the users with another generation. */
   const recorded = async (): Promise<string[]> => {
     const [{ recorded, ended } = {}] = await query(`select
-      (select array_agg(user_id::text order by user_id) from svc_auth_endings) as recorded,
+      (select array_agg(user_id::text order by user_id) from svc_auth_revocations) as recorded,
       (select array_agg(user_id::text order by user_id) from svc_auth_users where extras -> 'generation' is not null) as ended`)
     t.strictSame(recorded, ended)
     return Array.isArray(recorded) ? recorded : []

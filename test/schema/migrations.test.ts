@@ -60,9 +60,9 @@ t.test('the store on Postgres makes the tables of the schema, and one journal', 
 t.test('on Postgres counts are not logged, and pages have room for the next version of a row that changes often', async t => {
   const client = await onPostgres(t)
   await migratePostgres(drizzlePostgres(client), { migrationsFolder: migrations('postgres') })
-  const tables = await client`select relname, relpersistence, reloptions from pg_class where relname in ('svc_auth_counts', 'svc_auth_sessions') order by 1`
+  const tables = await client`select relname, relpersistence, reloptions from pg_class where relname in ('svc_auth_attempts', 'svc_auth_sessions') order by 1`
   t.strictSame([...tables].map(row => ({ ...row })), [
-    { relname: 'svc_auth_counts', relpersistence: 'u', reloptions: ['fillfactor=70'] },
+    { relname: 'svc_auth_attempts', relpersistence: 'u', reloptions: ['fillfactor=70'] },
     { relname: 'svc_auth_sessions', relpersistence: 'p', reloptions: ['fillfactor=85'] }
   ])
 })

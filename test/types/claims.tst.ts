@@ -1,6 +1,6 @@
 import Fastify from 'fastify'
 import authPlugin, {
-  type AuditEvents, type AuthorizationClaimName, type AuthorizationClaims, type AuthStore, type Claims, type JsonValue
+  Accounts, type AuditEvents, type AuthorizationClaimName, type AuthorizationClaims, type AuthStore, type Claims, type JsonValue
 } from 'fastify-svc-auth'
 import * as postgres from 'fastify-svc-auth/schema/postgres'
 import * as sqlite from 'fastify-svc-auth/schema/sqlite'
@@ -56,8 +56,8 @@ describe('a declared claim has its type', () => {
     expect((await auth.grant('id', {})).role).type.toBe<Role>()
     expect((await auth.withdraw('id', ['teams'])).role).type.toBe<Role>()
     expect((await store.findUser({ userId: 'id' }))?.claims.role).type.toBe<Role>()
-    expect((await store.grant('id', {})).role).type.toBe<Role>()
-    expect((await store.withdraw('id', ['teams'])).role).type.toBe<Role>()
+    expect((await new Accounts(store).grant('id', {})).role).type.toBe<Role>()
+    expect((await new Accounts(store).withdraw('id', ['teams'])).role).type.toBe<Role>()
   })
 
   test('in the event of a grant', () => {
@@ -78,7 +78,7 @@ describe('a declared claim', () => {
     expect(auth.grant).type.not.toBeCallableWith('id', { role: undefined })
     expect(auth.grant).type.not.toBeCallableWith('id', { teams: 'blue' })
     expect(auth.grant).type.not.toBeCallableWith('id', { limits: { seats: '5' } })
-    expect(store.grant).type.not.toBeCallableWith('id', { role: 'owner' })
+    expect(new Accounts(store).grant).type.not.toBeCallableWith('id', { role: 'owner' })
     expect((role: string) => auth.grant('id', { role })).type.toRaiseError("'string' is not assignable to type '\"admin\" | \"member\"'")
   })
 

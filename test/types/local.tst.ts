@@ -74,6 +74,7 @@ describe('LocalIdentityProvider', () => {
     expect<RegistrationPolicy>().type.toBe<{ roles?: readonly string[], emailVerified?: boolean, verify?: 'later' | 'required' | 'first' }>()
     expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: false })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: { verify: 'required' }, sendMail: async () => {} })
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ mails: { limits: false }, sendMail: async () => {} })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { verify: true } })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: true })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { roles: 'member' } })

@@ -7,11 +7,13 @@ import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { drizzle as drizzlePostgres } from 'drizzle-orm/postgres-js'
 import type { FastifyBaseLogger } from 'fastify'
 import {
-  type AuthorizationClaims, type AuthStore, type Block, type Credential, type DrizzlePostgres, type DrizzleSqlite,
-  type EmailProof, type EmailProofs, type Endings, type EndingsListener, type ExceededLimit, type IdentityClaims, type Link, type LinkedIdentity,
-  type ManagedAccounts, MemoryAuthStore, type NewPassword, type NewUser, type PasswordReset, type PostgresClient,
-  type SharedCounts, type SharedEndings, SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection, type Standing,
-  type Try, type TryCounts, type User, type UserQuery, isBlocked
+  type Account, type AccountLink, type AccountQuery, type AccountStatus, Accounts, type Attempt, type AttemptCounter,
+  type AuthorizationClaims, type AuthStore, type Block, type Credential, type Decision, type DrizzlePostgres, type DrizzleSqlite,
+  type EntryContent, type ExceededLimit, type IdentityClaims, type Link, type LinkedIdentity, type MailTokenClaims, MemoryAuthStore,
+  type NewPassword, type NewUser, type OneTimeEntries, type OneTimeEntry, type Owners, type PasswordReset, type PostgresClient,
+  type RevocationListener, type Revocations, type Rule, SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection,
+  type StoredSessions, type StoreMembers, type Subject, type User, type UserExtras, type UserQuery, type UsersQuery, type Wanted,
+  isBlocked, linksOf, statusOf, userOf
 } from 'fastify-svc-auth'
 import * as postgresSchema from 'fastify-svc-auth/schema/postgres'
 import * as sqliteSchema from 'fastify-svc-auth/schema/sqlite'
@@ -25,39 +27,59 @@ test('MemoryAuthStore is an AuthStore without options', () => {
   expect(MemoryAuthStore).type.not.toBeConstructableWith({ createTables: true })
 })
 
-test('the stores of the package manage accounts, a store of the application need not', () => {
-  expect<SqlAuthStore>().type.toBeAssignableTo<ManagedAccounts>()
-  expect<MemoryAuthStore>().type.toBeAssignableTo<ManagedAccounts>()
-  expect<AuthStore>().type.not.toBeAssignableTo<ManagedAccounts>()
-})
-
-test('the stores of the package redeem e-mailed links, a store of the application need not', () => {
-  expect<SqlAuthStore>().type.toBeAssignableTo<EmailProofs>()
-  expect<MemoryAuthStore>().type.toBeAssignableTo<EmailProofs>()
-  expect<AuthStore & ManagedAccounts>().type.not.toBeAssignableTo<EmailProofs>()
-  expect<EmailProof>().type.toBe<{ userId: string, email: string, generation: number }>()
+test('accounts are those of any store', () => {
+  expect(Accounts).type.toBeConstructableWith(new MemoryAuthStore())
+  expect(Accounts).type.toBeConstructableWith(new SqlAuthStore())
+  expect(Accounts).type.not.toBeConstructableWith()
+  expect<Accounts>().type.not.toBeAssignableTo<AuthStore>()
+  expect<Accounts['createUser']>().type.toBe<(user: NewUser) => Promise<User | null>>()
+  expect<Accounts['resetPassword']>().type.toBe<(token: MailTokenClaims, passwordHash: string) => Promise<PasswordReset | null>>()
+  expect<MailTokenClaims>().type.toBe<{ userId: string, email: string, generation: number }>()
   expect<PasswordReset>().type.toBe<{ user: User, wasVerified: boolean, removed: string[] }>()
-  expect<Standing>().type.toBe<{ generation: number, signedOutAt: number, emailVerified: boolean }>()
-  expect<NewPassword>().type.toBe<{ passwordHash: string, current?: string | null }>()
+  expect<AccountStatus>().type.toBe<{ generation: number, signedOutAt: number, verifiedEmail: string | null }>()
+  expect<NewPassword>().type.toBe<{ passwordHash: string, current?: string | null, generation?: number }>()
 })
 
-test('the store on SQL shares counts of tries where its database can, a store of the application need not', () => {
-  expect<SqlAuthStore>().type.toBeAssignableTo<SharedCounts>()
-  expect<MemoryAuthStore>().type.not.toBeAssignableTo<SharedCounts>()
-  expect<SharedCounts['counts']>().type.toBe<TryCounts | null>()
-  expect<TryCounts['count']>().type.toBe<(tries: readonly Try[]) => Promise<ExceededLimit | null>>()
-  expect<Try>().type.toBe<{ key: string, max: number, timeWindow: number }>()
+test('a rule decides about an account', () => {
+  expect<Rule<string>>().type.toBe<(account: Account | null, owners: Owners) => Decision<string>>()
+  expect<Decision<string>>().type.toBe<{ result: string, account?: Account | null }>()
+  expect<Owners>().type.toBe<{ ofEmail: Account | null, ofLink: Account | null }>()
+  expect<AccountQuery>().type.toBe<{ userId: string } | Subject>()
+  expect<Wanted>().type.toBe<{ email?: string | null, link?: Subject | null }>()
+  expect<Account>().type.toBe<{
+    readonly userId: string
+    readonly email: string | null
+    readonly name: string | null
+    readonly claims: AuthorizationClaims
+    readonly extras: UserExtras
+    readonly links: readonly AccountLink[]
+    readonly passwordHash: string | null
+  }>()
+  expect(userOf).type.toBeCallableWith({} as Account)
+  expect(linksOf).type.toBeCallableWith({} as Account)
+  expect(statusOf).type.toBeCallableWith({} as Account)
+})
+
+test('a store may keep more than accounts, and need not', () => {
+  expect<SqlAuthStore>().type.toBeAssignableTo<StoreMembers>()
+  expect<MemoryAuthStore>().type.toBeAssignableTo<Pick<StoreMembers, 'sessions' | 'entries'>>()
+  expect<AuthStore>().type.not.toBeAssignableTo<StoreMembers>()
+  expect<StoreMembers['sessions']>().type.toBe<StoredSessions | null>()
+  expect<StoreMembers['entries']>().type.toBe<OneTimeEntries | null>()
+  expect<StoreMembers['attempts']>().type.toBe<AttemptCounter | null>()
+  expect<StoreMembers['revocations']>().type.toBe<Revocations | null>()
+})
+
+test('attempts are counted, what may be used once is taken, and revocations are followed', () => {
+  expect<AttemptCounter['count']>().type.toBe<(attempts: readonly Attempt[]) => Promise<ExceededLimit | null>>()
+  expect<Attempt>().type.toBe<{ key: string, max: number, timeWindow: number }>()
   expect<ExceededLimit>().type.toBe<{ key: string, wait: number }>()
-})
-
-test('the store on SQL shares endings of sessions where its database can, a store of the application need not', () => {
-  expect<SqlAuthStore>().type.toBeAssignableTo<SharedEndings>()
-  expect<MemoryAuthStore>().type.not.toBeAssignableTo<SharedEndings>()
-  expect<SharedEndings['endings']>().type.toBe<Endings | null>()
-  expect<Endings['record']>().type.toBe<(userId: string) => Promise<void>>()
-  expect<Endings['follow']>().type.toBe<(listener: EndingsListener) => Promise<void>>()
-  expect<typeof console>().type.toBeAssignableTo<EndingsListener['log']>()
-  expect<FastifyBaseLogger>().type.toBeAssignableTo<EndingsListener['log']>()
+  expect<OneTimeEntries['put']>().type.toBe<(entry: OneTimeEntry, most: number) => Promise<void>>()
+  expect<OneTimeEntry>().type.toBe<{ hash: string, kind: string, owner: string, content: EntryContent, startedAt: number }>()
+  expect<Revocations['record']>().type.toBe<(userId: string) => Promise<void>>()
+  expect<Revocations['follow']>().type.toBe<(listener: RevocationListener) => Promise<void>>()
+  expect<typeof console>().type.toBeAssignableTo<RevocationListener['log']>()
+  expect<FastifyBaseLogger>().type.toBeAssignableTo<RevocationListener['log']>()
 })
 
 test('a user may have been blocked', () => {
@@ -124,16 +146,13 @@ describe('a store of one\'s own', () => {
       async findUser (query: UserQuery): Promise<User | null> { return this.#store.findUser(query) }
       async links (userId: string): Promise<Link[]> { return this.#store.links(userId) }
       async findCredential (email: string): Promise<Credential | null> { return this.#store.findCredential(email) }
-      async refreshIdentity ({ provider, subject }: LinkedIdentity): Promise<User | null> { return this.#store.findUser({ provider, subject }) }
-      async createUser (_user: NewUser): Promise<null> { return null }
-      async addLink (_userId: string, _identity: LinkedIdentity): Promise<null> { return null }
-      async removeLink (userId: string, _provider: string): Promise<Link[]> { return this.#store.links(userId) }
-      async deleteUser (_userId: string): Promise<void> {}
-      async admitUser (_userId: string): Promise<boolean> { return false }
-      async deleteNewUser (_userId: string): Promise<void> {}
-      async replacePasswordHash (_userId: string, _current: string, _next: string): Promise<void> {}
-      async grant (_userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> { return claims }
-      async withdraw (_userId: string, _names: readonly string[]): Promise<AuthorizationClaims> { return {} }
+      async status (userId: string): Promise<AccountStatus | null> { return this.#store.status(userId) }
+      async users (query: UsersQuery): Promise<User[]> { return this.#store.users(query) }
+      async insert (_account: Account): Promise<boolean> { return false }
+      async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
+        return this.#store.change(find, wanted, (account, owners) => ({ result: rule(account, owners).result }))
+      }
+
       async close (): Promise<void> {}
     }
     expect<ReadOnlyStore>().type.toBeAssignableTo<AuthStore>()
@@ -141,9 +160,9 @@ describe('a store of one\'s own', () => {
 
   test('can be a store of the library that does one thing differently', () => {
     class LoudStore extends SqlAuthStore {
-      override async deleteUser (userId: string): Promise<void> {
-        console.log(userId)
-        await super.deleteUser(userId)
+      override async insert (account: Account): Promise<boolean> {
+        console.log(account.userId)
+        return super.insert(account)
       }
     }
     expect(LoudStore).type.toBeConstructableWith(':memory:')
@@ -152,8 +171,8 @@ describe('a store of one\'s own', () => {
   test('has every method, with what each is given and resolves to', () => {
     expect<AuthStore>().type.not.toBeAssignableFrom<Omit<AuthStore, 'close'>>()
     expect<AuthStore>().type.not.toBeAssignableFrom<Omit<AuthStore, 'findUser'> & { findUser: () => User | null }>()
-    expect<AuthStore>().type.not.toBeAssignableFrom<Omit<AuthStore, 'createUser'> & { createUser: () => Promise<void> }>()
-    expect<AuthStore>().type.not.toBeAssignableFrom<Omit<AuthStore, 'grant'> & { grant: () => Promise<void> }>()
+    expect<AuthStore>().type.not.toBeAssignableFrom<Omit<AuthStore, 'insert'> & { insert: () => Promise<void> }>()
+    expect<AuthStore>().type.not.toBeAssignableFrom<Omit<AuthStore, 'change'> & { change: () => Promise<void> }>()
     expect<AuthStore>().type.not.toBeAssignableFrom<Omit<AuthStore, 'links'> & { links: (user: User) => Promise<Link[]> }>()
   })
 })

@@ -59,11 +59,7 @@ export function accountPage (
             ${providerIcon(link.provider)}
             <span class="grow"><strong>${providerName(link.provider)}</strong><br>${link.claims.email}</span>
             ${links.length > 1
-              ? html`
-                <form method="post" action="/unlink">
-                  <input type="hidden" name="provider" value="${link.provider}">
-                  <button class="quiet" aria-label="Remove ${providerName(link.provider)}">Remove</button>
-                </form>`
+              ? removal(link.provider, isRecent)
               : html`<span class="faint">Your only one</span>`}
           </li>`)}
       </ul>
@@ -112,6 +108,19 @@ export function accountPage (
     </section>
     ${sendsMails && MAILBOX_HINT}
     <script type="module" src="/token.js"></script>`, { ...view, path: '/' })
+}
+
+/** The form that removes a sign-in method; where it needs a further proof, a link to that. */
+function removal (provider: string, isRecent: boolean): Html {
+  const name = providerName(provider)
+  if (!isRecent) {
+    return html`<a class="button quiet" href="/confirm?next=/" aria-label="Confirm and remove ${name}">Remove</a>`
+  }
+  return html`
+    <form method="post" action="/unlink">
+      <input type="hidden" name="provider" value="${provider}">
+      <button class="quiet" aria-label="Remove ${name}">Remove</button>
+    </form>`
 }
 
 /** The e-mail of a user, and whether it is known to be theirs. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { eq } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/postgres-js'
-import { SqlAuthStore } from 'fastify-svc-auth'
+import { Accounts, SqlAuthStore } from 'fastify-svc-auth'
 import postgres from 'postgres'
 import * as schema from './schema.js'
 import { withAda } from '../with-ada.js'
@@ -19,7 +19,7 @@ await withAda(store, async userId => {
   const joined = await db.select({ text: notes.text, name: users.name }).from(notes).innerJoin(users, eq(users.userId, notes.authorId))
   assert.deepEqual(joined, [{ text: 'buy milk', name: 'Ada' }])
 
-  await store.deleteUser(userId)
+  await new Accounts(store).deleteUser(userId)
   assert.deepEqual(await db.select().from(notes), [])
 })
 await client.end()

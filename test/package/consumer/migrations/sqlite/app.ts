@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import Database from 'better-sqlite3'
 import { eq } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
-import { SqlAuthStore } from 'fastify-svc-auth'
+import { Accounts, SqlAuthStore } from 'fastify-svc-auth'
 import * as schema from './schema.js'
 import { withAda } from '../with-ada.js'
 
@@ -19,7 +19,7 @@ await withAda(store, async userId => {
   const joined = await db.select({ text: notes.text, name: users.name }).from(notes).innerJoin(users, eq(users.userId, notes.authorId))
   assert.deepEqual(joined, [{ text: 'buy milk', name: 'Ada' }])
 
-  await store.deleteUser(userId)
+  await new Accounts(store).deleteUser(userId)
   assert.deepEqual(await db.select().from(notes), [])
 })
 client.close()
