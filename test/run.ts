@@ -5,13 +5,16 @@
  *     npm test -- test/claims.test.ts       some of them
  *     npm run test:all                      everything, with the long tests (*.long.ts) and those in a browser (*.browser.ts), and the coverage of lib/
  *     npm run test:all -- --shard 1/3       the first of three parts of everything, without the coverage
+ *
+ * The everyday tests of a folder share processes, because each process loads Fastify and Drizzle again:
+ * a quarter of the CPU time. `test:all` has a process for each file, so that no file relies on another.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { globSync } from 'node:fs'
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from './helpers/embedded-postgres.js'
@@ -25,6 +28,15 @@ const LONGEST = [
   'test/browser/mails.browser.ts',
   'test/browser/demo.browser.ts'
 ]
+
+/** The files that share a process at most. */
+const TOGETHER = 10
+
+/** What changes the whole process or the folder of the root test: such a file has a process of its own. */
+const ALONE = /^(?:t|root)\.(?:before|beforeEach|afterEach|jobs)\b|\bprocess\.(?:env|chdir|on)\b|\bsettingsFor\b/m
+
+/** Where the modules are that load several files. */
+const CACHE = 'node_modules/.cache/tests'
 
 const { values: { all, shard }, positionals } = parseArgs({
   options: { all: { type: 'boolean', default: false }, shard: { type: 'string', default: '1/1' } },
@@ -63,14 +75,45 @@ async function withPostgres<T> (run: (url: string) => Promise<T>): Promise<T> {
 async function runTests (env: Record<string, string>): Promise<number> {
   const tap = fileURLToPath(new URL('dist/esm/run.mjs', import.meta.resolve('tap/package.json')))
   const coverage = isWhole ? [] : ['--disable-coverage', '--allow-incomplete-coverage']
-  const child = spawn(process.execPath, [tap, `--jobs=${availableParallelism()}`, ...coverage, ...files], {
+  mkdirSync(CACHE, { recursive: true })
+  const loaded = all || positionals.length > 0 ? files : inGroups(files)
+  const options = [`--jobs=${availableParallelism()}`, ...coverage]
+  const child = spawn(process.execPath, [tap, ...options, ...loaded], {
     env: { ...process.env, ...env, ...(all && { TEST_ALL: 'true' }) },
-    stdio: 'inherit'
+    // A terminal gets the reporter of tap, which ends with the failures.
+    stdio: ['inherit', process.stdout.isTTY ? 'inherit' : 'pipe', 'inherit']
+  })
+  const output: Buffer[] = []
+  child.stdout?.on('data', (chunk: Buffer) => {
+    output.push(chunk)
+    process.stdout.write(chunk)
   })
   // Ctrl+C reaches tap as well; this process waits for it, to stop the server.
   process.on('SIGINT', () => {}).on('SIGTERM', () => { child.kill('SIGTERM') })
-  const [code] = await once(child, 'exit')
+  const [code] = await once(child, 'close')
+  printFailures(Buffer.concat(output).toString())
   return typeof code === 'number' ? code : 1
+}
+
+/** Writes a module for each group of files of one folder, and returns what is to be run in a process each. */
+function inGroups (files: readonly string[]): readonly string[] {
+  const alone = files.filter(file => ALONE.test(readFileSync(file, 'utf8')))
+  const together = Map.groupBy(files.filter(file => !alone.includes(file)), dirname)
+  const modules = Array.from(together).flatMap(([folder, files]) => {
+    return Array.from({ length: Math.ceil(files.length / TOGETHER) }, (_, index) => {
+      const module = join(CACHE, `${folder.replaceAll('/', '-')}-${index + 1}.mjs`)
+      const imports = files.slice(index * TOGETHER, (index + 1) * TOGETHER).map(file => `import '${relative(CACHE, file)}'\n`)
+      writeFileSync(module, imports.join(''))
+      return module
+    })
+  })
+  return [...alone, ...modules]
+}
+
+/** Prints each failure again, with what led to it: the end of a long log is what one sees of it. */
+function printFailures (tap: string): void {
+  const failures = tap.match(/^ *not ok .*(?:\n *---\n[^]*?\n *\.\.\.$)?/gm) ?? []
+  if (failures.length > 0) console.log(`# What failed:\n${failures.join('\n')}`)
 }
 
 /** Sorts the longest files before all others, and those by name; tap runs the files of a part by name. */

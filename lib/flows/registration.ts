@@ -87,7 +87,7 @@ export async function registerConfirmed (
 ): Promise<Principal> {
   const account = { ...registration, email: link.email, emailVerified: false, isConfirmed: true }
   const principal = await signIn(request, rules, await createAccount(local, rules.accounts, account))
-  // Not before the sign-in: a user whom `onSignIn` refuses is deleted, and may try the link again.
+  // After the sign-in: a user that `onSignIn` refuses is deleted, and may use the link again.
   const used = digestOf(link.userId)
   await membersOf(rules.store).entries?.put(
     { hash: used, kind: USED_REGISTRATION, owner: used, content: {}, startedAt: Date.now() }, 1
