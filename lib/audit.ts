@@ -22,7 +22,7 @@ export interface AuditEvents {
     /** `application`: signed in by `app.auth.signIn`, without the provider. */
     by: 'provider' | 'application'
   }
-  /** A signed-in user proved again who they are. */
+  /** A signed-in user reauthenticated. */
   reauthentication: AuditedUser & {
     /** How. */
     method: AuthenticationMethod
@@ -69,7 +69,7 @@ export interface AuditEvents {
   /** A user confirmed a new e-mail, which replaced the one before. */
   email: AuditedUser
   /** The owner of an address said that another person had registered it. */
-  disownment: AuditedUser & {
+  'email-released': AuditedUser & {
     /** Whether the user was deleted; otherwise they have no e-mail any more. */
     deleted: boolean
   }

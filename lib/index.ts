@@ -14,12 +14,12 @@ export type { RateLimitOptions, RateLimitStore } from './rate-limits.js'
 export type { Auth, SignInOptions } from './app-auth/auth.js'
 export type { AuditEvents, AuditedProvider, AuditedUser, AuditOrigin, AuditSource } from './audit.js'
 export {
-  type Account, type AccountLink, type AccountStatus, type Block, type Credential, type Link, type User,
-  type UserExtras, isBlocked, linksOf, statusOf, userOf
+  type Account, type AccountLink, type AccountStatus, type Block, type Credential, type Link, type Subject,
+  type User, type UserExtras, isBlocked, linksOf, statusOf, userOf
 } from './accounts/account.js'
 export { Accounts } from './accounts/accounts.js'
 export type {
-  AccountQuery, AuthStore, Decision, Owners, Rule, Subject, UserQuery, UsersQuery, Wanted
+  AccountQuery, AuthStore, Decision, Owners, Rule, UserQuery, UsersQuery, Wanted
 } from './accounts/auth-store.js'
 export type { UserChange } from './accounts/changes.js'
 export type { MailTokenClaims, NewPassword, PasswordReset } from './accounts/credentials.js'
@@ -39,20 +39,20 @@ export type {
 export type { AuthenticationMethod, FormerSession, Proof } from './authentication.js'
 export { canonicalEmail } from './email.js'
 export { AuthError, type AuthErrorCode, type AuthErrorOptions, OptionsError, SignInRefused } from './errors.js'
-export type { Caller } from './local/fair-queue.js'
+export type { Caller } from './passwords/fair-queue.js'
 export {
   LocalIdentityProvider, type LocalIdentityProviderOptions, type RegistrationPolicy
-} from './local/identity-provider.js'
+} from './local-identity-provider.js'
 export type {
   AccountNotice, LinkMail, LinkMailKind, Mail, MailChoices, MailOrigin, MailPages, NoticeMail, NoticeMailKind, SendMail
-} from './local/mail.js'
-export type { Argon2Options } from './local/argon2-cost.js'
-export type { PasswordVerdict } from './local/password.js'
-export type { PasswordCheck, PasswordContext, PasswordRules } from './local/password-rules.js'
-export type { ExtraClaims } from './local/token.js'
-export type { TokenClaims, TokenUse } from './local/token-claims.js'
-export type { Jwk, PublicJwk } from './local/token-keys.js'
-export { TokenVerifier, type TokenVerifierOptions } from './local/token-verifier.js'
+} from './mails/mail.js'
+export type { Argon2Options } from './passwords/argon2-cost.js'
+export type { PasswordVerdict } from './passwords/password-hasher.js'
+export type { PasswordCheck, PasswordContext, PasswordRules } from './passwords/password-rules.js'
+export type { ExtraClaims } from './tokens/token-issuer.js'
+export type { TokenClaims, TokenUse } from './tokens/token-claims.js'
+export type { Jwk, PublicJwk } from './tokens/token-keys.js'
+export { TokenVerifier, type TokenVerifierOptions } from './tokens/token-verifier.js'
 export type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, Identity,
   ProviderOptions, ProviderTokens, SignInParameters, UncheckedIdentity

@@ -4,18 +4,19 @@ import { isPlainObject } from './claims.js'
 import { OptionsError, unknownOption } from './errors.js'
 import type { LinkHook, LinkingPolicy, LinkingRule, SignInHook, SignInRules } from './flows/sign-in-rules.js'
 import { SignedRequests } from './flows/signed-requests.js'
-import type { OriginRules } from './http/own-origin.js'
-import { ANY_ORIGIN, publicPath, sameOriginPath } from './http/redirects.js'
-import { LocalIdentityProvider } from './local/identity-provider.js'
-import type { MailPages } from './local/mail.js'
+import { Pages } from './http/pages.js'
+import { ANY_ORIGIN, sameOriginPath } from './http/redirects.js'
+import { Site } from './http/site.js'
+import { LocalIdentityProvider } from './local-identity-provider.js'
+import type { MailPages } from './mails/mail.js'
 import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
 import { type RateLimitOptions, type ResolvedRateLimits, checkedRateLimit } from './rate-limits.js'
 import { secretsOf } from './secrets.js'
 import { Accounts } from './accounts/accounts.js'
-import { type AuthStore, STORE_METHODS } from './accounts/auth-store.js'
-import { MemoryAuthStore } from './store/memory.js'
-import { MEMBER_METHODS, type SessionRows, membersOf } from './store/members.js'
+import type { AuthStore } from './accounts/auth-store.js'
+import { MemoryAuthStore, sessionRowsOf } from './store/memory.js'
+import { type SessionRows, assertMembers, membersOf } from './store/members.js'
 import type { StoredSessions } from './store/sessions.js'
 
 /** Options of @fastify/session; `secret` comes from the setting SVC_SESSION_SECRET unless given. */
@@ -80,9 +81,9 @@ export interface AuthPluginOptions {
    */
   loginPage?: string | undefined
   /**
-   * The application's page on which a signed-in user proves again who they are, such as
+   * The application's page on which a signed-in user reauthenticates, such as
    * `/confirm`. The guard `requireRecent` redirects browsers to it, with `next`, and so does a
-   * linking without a recent proof.
+   * linking without a recent authentication.
    */
   reauthenticatePage?: string | undefined
   /**
@@ -105,35 +106,8 @@ export interface OwnSession {
   readonly options: FastifySessionOptions
   /** Keeps the sessions where the options have no store. */
   readonly rows: SessionRows
-}
-
-/** The options after the check, with their defaults. */
-export interface ResolvedOptions extends SignInRules, OriginRules {
-  /** The option `baseUrl` without a trailing slash; null when it was not given. */
-  readonly baseUrl: string | null
-  readonly providers: readonly ExternalProvider[]
-  readonly local: LocalIdentityProvider | null
-  /** The plugin's own session; null when the application has registered @fastify/session itself. */
-  readonly session: OwnSession | null
-  /** The sessions beside the users; null where a session store of the application has them. */
-  readonly listedSessions: StoredSessions | null
-  /**
-   * The path in front of all routes, with the prefix of the context in which the plugin is
-   * registered.
-   */
-  readonly prefix: string
-  /** The login page as browsers see it: under the path of `baseUrl`. */
-  readonly loginPage: string | null
-  /** The page for a further proof as browsers see it. */
-  readonly reauthenticatePage: string | null
-  /** The page for changing the password as browsers see it. */
-  readonly changePasswordPage: string | null
-  /** Pages of the application for links in mails, as browsers see them; null without mails. */
-  readonly mailPages: Readonly<Record<keyof MailPages, string | null>> | null
-  /** Signs and verifies the requests of `app.auth.signInUrl`. */
-  readonly signedRequests: SignedRequests
-  /** The limits of attempts; null for none. */
-  readonly rateLimit: ResolvedRateLimits | null
+  /** Whether the application chose to keep them in memory. */
+  readonly isMemoryChosen: boolean
 }
 
 /** The application in which the plugin is registered. */
@@ -170,59 +144,85 @@ export const DEFAULT_PREFIX = '/auth'
 
 const PREFIX = /^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_~.-]+)+$/
 
-/**
- * Checks the options that were passed to `register` and fills in the defaults.
- *
- * @param around the application in which the plugin is registered
- * @throws OptionsError naming the option, what was expected and what to do
- */
-export function resolveOptions (
-  options: AuthPluginOptions & RegisterOptions,
-  around: Surroundings = {}
-): ResolvedOptions {
-  for (const name of Object.keys(options)) {
-    if (!KNOWN_OPTIONS.includes(name)) throw unknownOption('fastify-svc-auth', name, hintFor(name))
-  }
-  const providers = checkedProviders(options.providers ?? [])
-  const prefix = checkedPrefix(options.prefix ?? DEFAULT_PREFIX, around.prefix ?? '')
-  const baseUrl = checkedBaseUrl(options.baseUrl, providers)
-  const local = checkedLocal(options.local)
-  const store = checkedStore(options.store ?? new MemoryAuthStore())
-  const remember = checkedRemember(options.session?.remember)
-  const session = around.session === true
-    ? noSession(options.session)
-    : checkedSession(options.session, { store, routes: [prefix, publicPath(prefix, baseUrl)] })
-  return Object.freeze({
-    baseUrl,
-    providers,
-    local,
-    mailPages: checkedMailPages(local, baseUrl),
-    store,
-    accounts: new Accounts(store),
-    session,
-    listedSessions: session === null || session.options.store !== undefined ? null : session.rows.sessions,
-    remember,
-    signedRequests: new SignedRequests(session?.options.secret),
-    prefix,
-    trustedOrigins: checkedTrustedOrigins(options.trustedOrigins ?? []),
-    linking: checkedLinking(options.linking ?? 'verified-email'),
-    onSignIn: checkedHook<SignInHook>(
+/** The options after the check, with their defaults. */
+export class ResolvedOptions implements SignInRules {
+  readonly linking: LinkingPolicy
+  readonly onSignIn: SignInHook | null
+  readonly onLink: LinkHook | null
+  readonly remember: number | null
+  /** The limits of attempts; null for none. */
+  readonly rateLimit: ResolvedRateLimits | null
+  /**
+   * The path in front of all routes, with the prefix of the context in which the plugin is
+   * registered.
+   */
+  readonly prefix: string
+  readonly providers: readonly ExternalProvider[]
+  readonly local: LocalIdentityProvider | null
+  readonly store: AuthStore
+  readonly accounts: Accounts
+  /** The application as browsers see it: `baseUrl` without a trailing slash, `trustedOrigins`. */
+  readonly site: Site
+  /** The plugin's own session; null when the application has registered @fastify/session itself. */
+  readonly session: OwnSession | null
+  /** The sessions beside the users; null where a session store of the application has them. */
+  readonly listedSessions: StoredSessions | null
+  /** Signs and verifies the requests of `app.auth.signInUrl`. */
+  readonly signedRequests: SignedRequests
+  /** The pages that browsers are redirected to. */
+  readonly pages: Pages
+  /** The page for changing the password as browsers see it. */
+  readonly changePasswordPage: string | null
+  /** Pages of the application for links in mails, as browsers see them; null without mails. */
+  readonly mailPages: Readonly<Record<keyof MailPages, string | null>> | null
+
+  /**
+   * Checks the options that were passed to `register` and fills in the defaults.
+   *
+   * @param around the application in which the plugin is registered
+   * @throws OptionsError naming the option, what was expected and what to do
+   */
+  constructor (options: AuthPluginOptions & RegisterOptions, around: Surroundings = {}) {
+    for (const name of Object.keys(options)) {
+      if (!KNOWN_OPTIONS.includes(name)) throw unknownOption('fastify-svc-auth', name, hintFor(name))
+    }
+    this.linking = checkedLinking(options.linking ?? 'verified-email')
+    this.onSignIn = checkedHook(
       options.onSignIn,
       'onSignIn must be a function ({ request, principal, identity, tokens, created }) => void'
-    ),
-    onLink: checkedHook<LinkHook>(
+    )
+    this.onLink = checkedHook(
       options.onLink,
       'onLink must be a function ({ request, userId, identity, tokens }) => void'
-    ),
-    loginPage: checkedPage('loginPage', options.loginPage, baseUrl),
-    reauthenticatePage: checkedPage('reauthenticatePage', options.reauthenticatePage, baseUrl),
-    changePasswordPage: checkedChangePasswordPage(options.changePasswordPage, baseUrl, around.prefix ?? ''),
-    rateLimit: checkedRateLimit(options.rateLimit ?? {}, around.rateLimit === true)
-  })
+    )
+    this.remember = checkedRemember(options.session?.remember)
+    this.prefix = checkedPrefix(options.prefix ?? DEFAULT_PREFIX, around.prefix ?? '')
+    this.local = checkedLocal(options.local)
+    this.providers = checkedProviders(options.providers ?? [])
+    this.rateLimit = checkedRateLimit(options.rateLimit ?? {}, around.rateLimit === true)
+    const baseUrl = checkedBaseUrl(options.baseUrl, this.providers.length > 0)
+    const trustedOrigins = checkedTrustedOrigins(options.trustedOrigins ?? [])
+    this.store = checkedStore(options.store ?? new MemoryAuthStore())
+    this.accounts = new Accounts(this.store)
+    this.site = new Site(baseUrl, trustedOrigins)
+    this.session = around.session === true
+      ? noSession(options.session)
+      : checkedSession(options.session, this.store, [this.prefix, this.site.publicPath(this.prefix)])
+    const isOfApplication = this.session === null || this.session.options.store !== undefined
+    this.listedSessions = isOfApplication ? null : this.session.rows.sessions
+    this.signedRequests = new SignedRequests(this.session?.options.secret)
+    this.changePasswordPage = checkedChangePasswordPage(options.changePasswordPage, this.site, around.prefix ?? '')
+    this.mailPages = checkedMailPages(this.local, this.site)
+    const login = checkedPage('loginPage', options.loginPage, this.site)
+    const reauthenticate = checkedPage('reauthenticatePage', options.reauthenticatePage, this.site)
+    const signInPaths = this.providers.map(({ name }) => `${this.prefix}/${name}/`)
+    this.pages = new Pages(this.site, { login, reauthenticate }, signInPaths)
+    Object.freeze(this)
+  }
 }
 
 function hintFor (name: string): string {
-  const meant = KNOWN_OPTIONS.find(option => spelling(option) === spelling(name))
+  const [meant] = KNOWN_OPTIONS.filter(option => spelling(option) === spelling(name))
   if (meant !== undefined) return `it is called ${meant}`
   return ELSEWHERE.get(name) ?? `expected one of ${KNOWN_OPTIONS.join(', ')}`
 }
@@ -232,9 +232,9 @@ function spelling (name: string): string {
   return name.toLowerCase().replaceAll('_', '').replace(/s$/, '')
 }
 
-function checkedBaseUrl (baseUrl: unknown, providers: readonly ExternalProvider[]): string | null {
+function checkedBaseUrl (baseUrl: unknown, isRequired: boolean): string | null {
   if (baseUrl === undefined) {
-    if (providers.length === 0) return null
+    if (!isRequired) return null
     throw new OptionsError('baseUrl is required once a provider is registered, because providers redirect users ' +
       'back to it; set it to the public URL of the application, such as https://app.example')
   }
@@ -272,7 +272,7 @@ function assertProvider (provider: unknown): asserts provider is ExternalProvide
   if (provider instanceof LocalIdentityProvider) {
     throw new OptionsError(`${expected} for external providers; the LocalIdentityProvider is the option local`)
   }
-  if (!hasMethods(provider, ['authorizationUrl', 'authenticate'])) {
+  if (!hasMethods<ExternalProvider>(provider, ['authorizationUrl', 'authenticate'])) {
     throw new OptionsError(`${expected}, such as new GoogleProvider({ clientId, clientSecret }), ` +
       'or with name, authorizationUrl and authenticate')
   }
@@ -289,15 +289,15 @@ function checkedLocal (local: unknown): LocalIdentityProvider | null {
 /** Checks what the mails of the local provider need of the plugin. */
 function checkedMailPages (
   local: LocalIdentityProvider | null,
-  baseUrl: string | null
+  site: Site
 ): ResolvedOptions['mailPages'] {
   if (local?.mail == null) return null
-  if (baseUrl === null) {
+  if (site.baseUrl === null) {
     throw new OptionsError('baseUrl is required with sendMail of the LocalIdentityProvider, because the links in ' +
       'mails begin with it; set it to the public URL of the application, such as https://app.example')
   }
   const { pages } = local.mail
-  const page = (name: keyof MailPages): string | null => checkedPage(`local.pages.${name}`, pages[name], baseUrl)
+  const page = (name: keyof MailPages): string | null => checkedPage(`local.pages.${name}`, pages[name], site)
   return Object.freeze({
     register: page('register'),
     resetPassword: page('resetPassword'),
@@ -307,26 +307,13 @@ function checkedMailPages (
 }
 
 function checkedStore (store: unknown): AuthStore {
-  if (!isStore(store)) {
+  const methods = ['findUser', 'links', 'findCredential', 'status', 'users', 'insert', 'change', 'close'] as const
+  if (!hasMethods<AuthStore>(store, methods)) {
     throw new OptionsError('store must be an AuthStore, such as new SqlAuthStore(); ' +
       'the store of sessions is session.store')
   }
-  const members = membersOf(store)
-  for (const [name, member] of Object.entries(members)) {
-    const methods: readonly string[] = Reflect.get(MEMBER_METHODS, name)
-    if (member === null || hasMethods(member, methods)) continue
-    throw new OptionsError(`store.${name} must be null or have the methods ${methods.join(', ')}`)
-  }
-  if (members.sessions !== null && members.entries === null) {
-    throw new OptionsError('store.sessions needs store.entries, which keeps the sign-ins that sessions start')
-  }
+  assertMembers(membersOf(store))
   return store
-}
-
-/** The sessions of a store; in memory when it has none. */
-function rowsIn (store: AuthStore): SessionRows {
-  const { sessions, entries } = membersOf(store)
-  return sessions === null || entries === null ? new MemoryAuthStore() : { sessions, entries }
 }
 
 function noSession (session: unknown): null {
@@ -335,17 +322,12 @@ function noSession (session: unknown): null {
     'the application has registered @fastify/session itself, and that session is used')
 }
 
-interface AroundSession {
-  store: AuthStore
-  /** The path of the routes as the application sees it, and as browsers see it. */
-  routes: readonly string[]
-}
-
-function checkedSession (session: unknown, { store: users, routes }: AroundSession): OwnSession {
+/** @param routes the path of the routes as the application sees it, and as browsers see it */
+function checkedSession (session: unknown, users: AuthStore, routes: readonly string[]): OwnSession {
   const given = session ?? {}
   if (!isSessionOptions(given)) throw new OptionsError('session must be an object of options for @fastify/session')
   const { store, remember, ...options } = given
-  if (store !== undefined && store !== 'memory' && !isSessionStore(store)) {
+  if (store !== undefined && store !== 'memory' && !hasMethods<typeof store>(store, ['get', 'set', 'destroy'])) {
     throw new OptionsError("session.store must be 'memory' or a store of sessions, an object with get, set and " +
       'destroy, such as new RedisStore({ client }); the store of users is the option store')
   }
@@ -360,7 +342,8 @@ function checkedSession (session: unknown, { store: users, routes }: AroundSessi
       secret: sessionSecret(options.secret),
       ...(store !== undefined && store !== 'memory' && { store })
     },
-    rows: rowsIn(store === 'memory' ? new MemoryAuthStore() : users)
+    rows: sessionRowsOf(store === 'memory' ? new MemoryAuthStore() : users),
+    isMemoryChosen: store === 'memory'
   })
 }
 
@@ -426,39 +409,32 @@ function checkedHook<Hook extends (...args: never[]) => unknown> (hook: unknown,
   return hook
 }
 
-function checkedPage (name: string, page: unknown, baseUrl: string | null): string | null {
+function checkedPage (name: string, page: unknown, site: Site): string | null {
   if (page === undefined) return null
   const path = sameOriginPath(page, ANY_ORIGIN)
   if (path === null || path !== page) {
     throw new OptionsError(`${name} must be a path of this application, such as /login`)
   }
-  return publicPath(path, baseUrl)
+  return site.publicPath(path)
 }
 
 /** @param prefix of the context, in which no route can be at the root of the origin */
-function checkedChangePasswordPage (page: unknown, baseUrl: string | null, prefix: string): string | null {
-  const path = checkedPage('changePasswordPage', page, baseUrl)
+function checkedChangePasswordPage (page: unknown, site: Site, prefix: string): string | null {
+  const path = checkedPage('changePasswordPage', page, site)
   if (path === null || ['', '/'].includes(prefix)) return path
   throw new OptionsError('changePasswordPage needs the route /.well-known/change-password, which would be under the ' +
     `prefix ${prefix} of the context; register fastify-svc-auth outside that context`)
 }
 
-function isStore (value: unknown): value is AuthStore {
-  return hasMethods(value, STORE_METHODS)
-}
-
-function isSessionStore (value: unknown): boolean {
-  return hasMethods(value, ['get', 'set', 'destroy'])
-}
-
 /** Whether a value is an object with all of these methods. */
-function hasMethods (value: unknown, names: readonly string[]): boolean {
+function hasMethods<T> (value: unknown, names: ReadonlyArray<keyof T>): value is T {
   if (typeof value !== 'object' || value === null) return false
   return names.every(name => typeof Reflect.get(value, name) === 'function')
 }
 
 function isSessionOptions (value: unknown): value is SessionOptions {
-  return isPlainObject(value) && (value.cookie === undefined || isPlainObject(value.cookie))
+  const { cookie = {} }: { cookie?: unknown } = Object(value)
+  return [value, cookie].every(isPlainObject)
 }
 
 function isFunction<F extends (...args: never[]) => unknown> (value: unknown): value is F {

@@ -3,20 +3,16 @@ import fp from 'fastify-plugin'
 import type { FastifyInstance } from 'fastify'
 import { Auth } from './app-auth/auth.js'
 import { OptionsError } from './errors.js'
-import { hashing } from './local/hashing.js'
-import type { LocalIdentityProvider } from './local/identity-provider.js'
-import type { TokenClaims } from './local/token-claims.js'
-import {
-  type AuthPluginOptions, DEFAULT_PREFIX, type OwnSession, type ResolvedOptions, resolveOptions
-} from './options.js'
-import { publicPath } from './http/redirects.js'
+import { hashing } from './passwords/hashing.js'
+import type { LocalIdentityProvider } from './local-identity-provider.js'
+import type { TokenClaims } from './tokens/token-claims.js'
+import { type AuthPluginOptions, DEFAULT_PREFIX, type OwnSession, ResolvedOptions } from './options.js'
 import { mountExternalRoutes } from './routes/external.js'
 import { type Counter, setUpCounter } from './routes/counters.js'
 import { setUpRateLimits } from './routes/limits.js'
 import { setUpMailLimits } from './routes/mail-limits.js'
 import { Mailer } from './routes/mailer.js'
 import { documentRoutes } from './routes/openapi.js'
-import { Pages } from './routes/pages.js'
 import { mountPasswordRoutes } from './routes/password.js'
 import { checkRequests, mountNotFound, setUpScope } from './routes/scope.js'
 import { mountSessionRoutes } from './routes/session.js'
@@ -45,7 +41,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The signed-in user, or null. */
     readonly principal: Principal | null
-    /** How and when the signed-in user proved who they are, or null. */
+    /** How and when the signed-in user authenticated, or null. */
     readonly authentication: AuthenticationState | null
     /** The claims of the Bearer token behind the guard `requireBearer`; null elsewhere. */
     token: TokenClaims | null
@@ -66,17 +62,18 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     throw new OptionsError('this application has request.session already, and not of @fastify/session; remove the ' +
       'plugin that decorates "session", such as @fastify/secure-session, or register it in another context')
   }
-  const options = resolveOptions(given, {
+  const options = new ResolvedOptions(given, {
     session: hasSession,
     rateLimit: app.hasDecorator('createRateLimit'),
     prefix: app.prefix
   })
-  const { providers, local, store, session, baseUrl, mailPages } = options
+  const { providers, local, store, session, site, pages, mailPages } = options
+  const { baseUrl } = site
   if (baseUrl !== null) warnOfPlainBaseUrl(app, baseUrl)
 
   if (session !== null) {
     const secure = baseUrl === null ? 'auto' : baseUrl.startsWith('https:')
-    warnOfMemory(app, session, given.session?.store)
+    warnOfMemory(app, session)
     await registerSession(app, session.options, { secure, rows: session.rows })
   }
 
@@ -93,7 +90,6 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   // Hooks run in reverse order: the store closes after the mails, which are counted in it.
   app.addHook('onClose', async () => store.close())
 
-  const pages = new Pages(options)
   if (options.changePasswordPage !== null) await mountWellKnown(app, pages, options.changePasswordPage)
 
   await app.register(async scope => {
@@ -102,15 +98,14 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     mountNotFound(scope)
     acceptTasks(auth, scope.prefix)
     await scope.register(async scope => {
-      checkRequests(scope, options)
+      checkRequests(scope, site)
       const counter = await setUpCounter(scope, options.rateLimit, membersOf(store).attempts)
       const mailer = mailerOf(options, counter)
       if (mailer !== null) scope.addHook('onClose', async () => mailer.close())
       const context = {
         scope,
-        baseUrl,
+        site,
         prefix: options.prefix,
-        trustedOrigins: options.trustedOrigins,
         rules: options,
         providers,
         signedRequests: options.signedRequests,
@@ -136,10 +131,10 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
 }
 
 /** Returns what sends the mails; null without the option `sendMail`. */
-function mailerOf ({ local, baseUrl, prefix }: ResolvedOptions, counter: Counter): Mailer | null {
-  if (local?.mail == null || baseUrl === null) return null
+function mailerOf ({ local, site, prefix }: ResolvedOptions, counter: Counter): Mailer | null {
+  if (local?.mail == null || site.baseUrl === null) return null
   const limits = setUpMailLimits(local.mail.choices.limits ? counter : null)
-  return new Mailer(local.mail, new URL(publicPath(`${prefix}/`, baseUrl), baseUrl), limits)
+  return new Mailer(local.mail, new URL(site.publicPath(`${prefix}/`), site.baseUrl), limits)
 }
 
 /**
@@ -162,8 +157,8 @@ function afterReady (app: FastifyInstance, steps: () => ReadonlyArray<() => unkn
 }
 
 /** Warns in production about sessions in memory that were not asked for. */
-function warnOfMemory (app: FastifyInstance, { options, rows }: OwnSession, asked: unknown): void {
-  const isInMemory = options.store === undefined && rows.sessions instanceof MemorySessions && asked !== 'memory'
+function warnOfMemory (app: FastifyInstance, { options, rows, isMemoryChosen }: OwnSession): void {
+  const isInMemory = options.store === undefined && rows.sessions instanceof MemorySessions && !isMemoryChosen
   if (process.env.NODE_ENV !== 'production' || !isInMemory) return
   app.log.warn('Sessions are kept in the memory of this process: ' +
     'a restart signs all users out, and other processes do not see the sessions. ' +

@@ -27,7 +27,7 @@ export interface RateLimitOptions {
   /** Returns from a provider from one address; default 300. */
   callback?: number
   /**
-   * Passwords by which one signed-in user proves again who they are, and changes of their
+   * Passwords by which one signed-in user reauthenticates, and changes of their
    * credentials; default 10. They count for the user, from any address: an open session must not
    * serve to guess its password.
    */

@@ -47,12 +47,16 @@ export interface User {
   createdAt?: Date
 }
 
-/** A sign-in method of an account: a subject at a provider. */
-export interface Link {
+/** A subject at a provider. */
+export interface Subject {
   /** `local` or the name of an external provider. */
   provider: string
   /** The e-mail for `local`, else the provider's `sub`. */
   subject: string
+}
+
+/** A sign-in method of an account. */
+export interface Link extends Subject {
   /** The user who signs in by this link: a UUID in lower case. */
   userId: string
   /** The identity claims as of the last sign-in. */
@@ -83,15 +87,7 @@ export interface AccountStatus {
 }
 
 /** All that a store keeps of a user: what the rules of an account read and change. */
-export interface Account {
-  /** A UUID in lower case. */
-  readonly userId: string
-  /** Canonical, and of this user alone; null without one. */
-  readonly email: string | null
-  /** The name for display; null without one. */
-  readonly name: string | null
-  /** The authorization claims: plain JSON data. */
-  readonly claims: AuthorizationClaims
+export interface Account extends Readonly<Pick<User, 'userId' | 'email' | 'name' | 'claims'>> {
   /** The library's own notes about the user: plain JSON data, which a store keeps as it is. */
   readonly extras: UserExtras
   /** At most one at each provider, ordered by provider. A subject at a provider is of one user. */

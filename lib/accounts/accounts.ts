@@ -113,27 +113,18 @@ export class Accounts {
     return this.#change({ userId }, linked(identity, generation), wanted)
   }
 
-  /**
-   * Removes a link from a user, the one at `local` with the password, and ends all sessions of the
-   * user. A link that the user does not have is passed over. The link no longer vouches for the
-   * user's e-mail.
-   *
-   * @returns the links that are left, ordered by provider
-   * @throws AuthError `unknown_user`, `last_link` when no link would be left
-   */
+  /** Removes a link; it vouches for the e-mail no longer: see {@link Authorization.unlink}. */
   async removeLink (userId: string, provider: string): Promise<Link[]> {
     return this.#change({ userId }, unlinked(provider, Date.now()))
   }
 
   /**
-   * Deletes a user with their links and their password.
+   * Deletes a user: see {@link Authorization.deleteUser}.
    *
-   * @param generation the {@link User.generation} that the user must still have, 0 where it was
-   *   absent; default any. A session that has ended meanwhile must not delete the user.
+   * @param generation as for {@link addLink}: a session that has ended meanwhile must not delete
+   *   the user
    * @returns false when a generation is given and the user has another one, or is gone; then
    *   nothing was written
-   * @throws AuthError `unknown_user`, `user_in_use` when a table of the application refers to the
-   *   user and forbids the deletion
    */
   async deleteUser (userId: string, generation?: number): Promise<boolean> {
     return this.#change({ userId }, deleted(generation))
@@ -158,22 +149,12 @@ export class Accounts {
     await this.#change({ userId }, deletedIfNew)
   }
 
-  /**
-   * Merges authorization claims into the user's, shallowly.
-   *
-   * @returns all the user's authorization claims
-   * @throws AuthError `unknown_user`
-   */
+  /** Merges authorization claims into those of a user: see {@link Authorization.grant}. */
   async grant (userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> {
     return this.#change({ userId }, granted(claims))
   }
 
-  /**
-   * Removes authorization claims by name.
-   *
-   * @returns the authorization claims that are left
-   * @throws AuthError `unknown_user`
-   */
+  /** Removes authorization claims by name: see {@link Authorization.withdraw}. */
   async withdraw (userId: string, names: readonly string[]): Promise<AuthorizationClaims> {
     return this.#change({ userId }, withdrawn(names))
   }
@@ -253,8 +234,7 @@ export class Accounts {
    * other link is deleted.
    *
    * @returns null when the token is not good any more or the address is verified
-   * @throws AuthError `user_in_use` when a table of the application refers to the user and forbids
-   *   the deletion
+   * @throws AuthError `user_in_use`
    */
   async releaseEmail (token: MailTokenClaims): Promise<'deleted' | 'freed' | null> {
     return this.#change({ userId: token.userId }, released(token, Date.now()))

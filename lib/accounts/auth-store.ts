@@ -1,5 +1,5 @@
 import { AuthError } from '../errors.js'
-import type { Account, AccountStatus, Credential, Link, User } from './account.js'
+import type { Account, AccountStatus, Credential, Link, Subject, User } from './account.js'
 
 /** How a user is looked up: by id, by e-mail, or by a link. */
 export type UserQuery = {
@@ -8,12 +8,7 @@ export type UserQuery = {
 } | {
   /** The e-mail of the user, not the one in the claims of a link. */
   email: string
-} | {
-  /** `local` or the name of an external provider. */
-  provider: string
-  /** The e-mail for `local`, else the provider's `sub`. */
-  subject: string
-}
+} | Subject
 
 /** Which users {@link AuthStore.users} returns. */
 export interface UsersQuery {
@@ -25,14 +20,6 @@ export interface UsersQuery {
   email: string | null
   /** Whether the users are blocked now: see {@link isBlocked}; null for any. */
   blocked: boolean | null
-}
-
-/** A subject at a provider. */
-export interface Subject {
-  /** `local` or the name of an external provider. */
-  provider: string
-  /** The e-mail for `local`, else the provider's `sub`. */
-  subject: string
 }
 
 /** Which account a rule is asked about: that of a user, or that of a link for a sign-in. */
@@ -138,21 +125,6 @@ export interface AuthStore {
   /** Releases what the store opened itself. Called when the application closes. */
   close (): Promise<void>
 }
-
-/** Each method of {@link AuthStore} by its name: one that is missing here does not compile. */
-const METHODS: { readonly [Name in keyof AuthStore]: Name } = {
-  findUser: 'findUser',
-  links: 'links',
-  findCredential: 'findCredential',
-  status: 'status',
-  users: 'users',
-  insert: 'insert',
-  change: 'change',
-  close: 'close'
-}
-
-/** The names of the methods of {@link AuthStore}. */
-export const STORE_METHODS: ReadonlyArray<keyof AuthStore> = Object.values(METHODS)
 
 /**
  * Asks a store. A store of the application may reject with whatever its driver throws: that is the

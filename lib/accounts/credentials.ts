@@ -108,7 +108,7 @@ export function released (token: MailTokenClaims, now: number): Rule<'deleted' |
 }
 
 /** Whether a mail token is still good: see {@link MailTokenClaims}. */
-export function isGood ({ email, generation }: MailTokenClaims, account: Pick<Account, 'email' | 'extras'>): boolean {
+function isGood ({ email, generation }: MailTokenClaims, account: Pick<Account, 'email' | 'extras'>): boolean {
   return account.email === email && isAtGeneration(account, generation)
 }
 

@@ -1,7 +1,8 @@
-import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
+import type { IdentityClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import {
-  type Account, type AccountLink, type Link, type User, linkAt, linksOf, userOf, withLink, withSessionsEnded
+  type Account, type AccountLink, type Link, type Subject, type User, linkAt, linksOf, userOf, withLink,
+  withSessionsEnded
 } from './account.js'
 import type { Rule } from './auth-store.js'
 import {
@@ -9,11 +10,7 @@ import {
 } from './emails.js'
 
 /** What a sign-in reports about a subject at a provider. */
-export interface LinkedIdentity {
-  /** The name of an external provider. */
-  provider: string
-  /** The provider's identifier of the user, 1 to 255 characters. */
-  subject: string
+export interface LinkedIdentity extends Subject {
   /** The identity claims; they replace those of the link. */
   claims: IdentityClaims
   /** The e-mail in its canonical form if the provider verified it; null otherwise. */
@@ -21,20 +18,12 @@ export interface LinkedIdentity {
 }
 
 /** A user to create, with their first link. */
-export interface NewUser {
-  /** A UUID in lower case, made by the caller. */
-  userId: string
-  /** Canonical; null for an identity without a verified one. */
-  email: string | null
+export interface NewUser extends Pick<User, 'userId' | 'email' | 'name' | 'claims'> {
   /**
    * Whether the provider of the link vouches for `email`; for a link at `local` or `application`,
    * whether the user has confirmed it.
    */
   emailVerified: boolean
-  /** The user's name if it is known. */
-  name: string | null
-  /** The first authorization claims. */
-  claims: AuthorizationClaims
   /** Set for a user who must be admitted: see {@link Accounts.admitUser}. */
   isNew?: true
   /** The user's first link. */
@@ -43,12 +32,7 @@ export interface NewUser {
   passwordHash?: string
 }
 
-/**
- * Returns the account of a new user.
- *
- * @throws AuthError `invalid_email` when the e-mail is not canonical, `invalid_request` for a local
- *   account without a password
- */
+/** Returns the account of a new user: see {@link Accounts.createUser}. */
 export function newAccount (newUser: NewUser, now: number): Account {
   assertCanSignIn(newUser)
   const { userId, email, name, claims, link, passwordHash = null } = newUser

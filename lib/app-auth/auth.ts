@@ -14,17 +14,15 @@ import {
   type RequiredClaims, anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireUser,
   requireVerified
 } from './guards.js'
-import type { TokenUse } from '../local/token-claims.js'
+import type { TokenUse } from '../tokens/token-claims.js'
 import { checkedUserId } from './users.js'
-import { type OriginRules, refuseCrossOrigin } from '../http/own-origin.js'
-import type { ExternalProvider } from '../providers/provider.js'
+import type { Site } from '../http/site.js'
 import { type Principal, principalOf } from '../session/record.js'
 
 /** The options of the plugin that `app.auth` uses. */
-export interface AuthSettings extends SignInRules, OriginRules, GuardSettings {
-  readonly baseUrl: string | null
+export interface AuthSettings extends SignInRules, GuardSettings {
+  readonly site: Site
   readonly prefix: string
-  readonly providers: readonly ExternalProvider[]
   readonly signedRequests: SignedRequests
   readonly listedSessions: SessionRules['listedSessions']
 }
@@ -66,9 +64,10 @@ export class Auth extends Authorization {
 
   /**
    * A `preHandler` that lets requests with a valid local JWT in `Authorization: Bearer` pass and
-   * sets `request.token` to its claims. Answers 401 `invalid_token` to others.
+   * sets `request.token` to its claims. Answers 401 `invalid_token` with `WWW-Authenticate` to
+   * others.
    *
-   * @see RFC 6750 section 2.1
+   * @see RFC 6750 sections 2.1 and 3
    */
   readonly requireBearer: Guard
 
@@ -85,7 +84,7 @@ export class Auth extends Authorization {
     this.requireUser = requireUser(settings)
     this.requireVerified = requireVerified(settings)
     this.requireBearer = requireBearer(settings)
-    this.refuseCrossOrigin = async (request: FastifyRequest) => { refuseCrossOrigin(request, settings) }
+    this.refuseCrossOrigin = async (request: FastifyRequest) => { settings.site.refuseCrossOrigin(request) }
   }
 
   /**
@@ -98,8 +97,8 @@ export class Auth extends Authorization {
   readonly requireClaims = (required: RequiredClaims): Guard => requireClaims(required, this.#settings)
 
   /**
-   * Returns a `preHandler` like {@link requireUser} that also requires that the user proved who
-   * they are within a time, for changes that an open session alone must not allow. Redirects
+   * Returns a `preHandler` like {@link requireUser} that also requires that the user authenticated
+   * within a time, for changes that an open session alone must not allow. Redirects
    * browsers to the option `reauthenticatePage`; answers 403 `reauthenticate` with `methods` to
    * other requests. Behind {@link requireBearer} the token's `auth_time` counts.
    *
@@ -126,7 +125,8 @@ export class Auth extends Authorization {
 
   /**
    * Returns a `preHandler` that lets a request pass if one of the guards does. The guards run in
-   * order, and the last one answers a request that all of them refuse.
+   * order, and the last one answers a request that all of them refuse. A failure that is not a
+   * refusal, such as an unavailable store, is thrown at once.
    *
    * @example
    * ```ts
@@ -166,7 +166,7 @@ export class Auth extends Authorization {
    * ```
    */
   signInUrl (provider: string, options: SignInUrlOptions = {}): string {
-    const { providers, prefix, baseUrl, signedRequests } = this.#settings
+    const { providers, prefix, site: { baseUrl }, signedRequests } = this.#settings
     if (!providers.some(({ name }) => name === provider)) {
       const names = providers.map(({ name }) => name).join(', ')
       throw new OptionsError(`signInUrl knows no provider "${provider}"; expected one of ${names}`)
@@ -253,7 +253,6 @@ export class Auth extends Authorization {
   signIn (request: AnyRequest, userId: string, options?: SignInOptions): Promise<Principal>
   async signIn (request: FastifyRequest, userId: string, options: SignInOptions = {}): Promise<Principal> {
     assertKnownOptions('signIn', options, ['remember'])
-    const remember = options.remember === true
-    return signInUser(request, this.#settings, { userId: checkedUserId(userId), remember })
+    return signInUser(request, this.#settings, { userId: checkedUserId(userId), remember: options.remember === true })
   }
 }

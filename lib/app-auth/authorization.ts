@@ -9,7 +9,7 @@ import { deleteUser } from '../flows/credentials.js'
 import type { Link, User } from '../accounts/account.js'
 import type { UserQuery } from '../accounts/auth-store.js'
 import { isUserId } from '../base/uuid.js'
-import { type KeptSession, Users, checkedUserId } from './users.js'
+import { type KeptSession, Users, checkedUserId, invalid } from './users.js'
 
 /**
  * Users, links and authorization claims of a store, without a server; for scripts. `app.auth`
@@ -73,9 +73,7 @@ export class Authorization extends Users {
     if (isQuery(query, 'provider', 'subject')) {
       return isText(query.provider) && isText(query.subject) ? this.accounts.findUser(query) : null
     }
-    throw new AuthError('invalid_request', {
-      message: 'A user is found by { userId }, { email } or { provider, subject }, all of them strings.'
-    })
+    throw invalid('A user is found by { userId }, { email } or { provider, subject }, all of them strings.')
   }
 
   /**
@@ -101,9 +99,7 @@ export class Authorization extends Users {
    * `last_link` for the only link of the user, `unavailable`
    */
   async unlink (userId: string, provider: string, kept: KeptSession = {}): Promise<Link[]> {
-    if (!isText(provider)) {
-      throw new AuthError('invalid_request', { message: 'provider must be the name of a provider, or "local".' })
-    }
+    if (!isText(provider)) throw invalid('provider must be the name of a provider, or "local".')
     const before = await this.links(userId)
     if (!before.some(link => link.provider === provider)) return before
     const left = await this.accounts.removeLink(userId, provider)

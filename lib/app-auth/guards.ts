@@ -2,19 +2,18 @@ import { STATUS_CODES } from 'node:http'
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyReply, FastifyRequest, RawServerBase, RouteGenericInterface } from 'fastify'
 import { isUserId } from '../base/uuid.js'
-import { wantsHtml } from '../http/accept.js'
 import { type CheckedName, type Claims, isPlainObject } from '../claims.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { verifyToken } from '../flows/local.js'
-import { isRecent, methodsOf } from '../flows/reauthentication.js'
-import { presentPrincipal, presentStatus, statusOfUser } from '../flows/refresh.js'
-import type { LocalIdentityProvider } from '../local/identity-provider.js'
-import { type TokenClaims, type TokenUse, assertUse } from '../local/token-claims.js'
-import { isRead } from '../http/own-origin.js'
-import { ANY_ORIGIN, publicPath, sameOriginPath, withParameter } from '../http/redirects.js'
+import { isRecent, methodsOf } from '../flows/methods.js'
+import { presentPrincipal, presentStatus } from '../flows/refresh.js'
+import type { LocalIdentityProvider } from '../local-identity-provider.js'
+import { type TokenClaims, type TokenUse, assertUse } from '../tokens/token-claims.js'
+import type { Pages } from '../http/pages.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import { type Principal, recordIn, showVerifiedEmail } from '../session/record.js'
 import type { AccountStatus } from '../accounts/account.js'
+import { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 
 /** A request on any server of Node.js: HTTP/1, HTTPS, HTTP/2 with or without TLS. */
@@ -49,31 +48,18 @@ const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 export interface GuardSettings {
   readonly store: AuthStore
   readonly local: LocalIdentityProvider | null
-  /** The path of the login page as browsers see it. */
-  readonly loginPage: string | null
-  /** The page for a further proof as browsers see it. */
-  readonly reauthenticatePage: string | null
+  readonly pages: Pages
   readonly providers: readonly ExternalProvider[]
-  readonly baseUrl: string | null
 }
 
-/**
- * Lets signed-in users pass. Others are redirected to the login page or get 401 `unauthenticated`.
- */
+/** See {@link Auth.requireUser}. */
 export function requireUser (settings: GuardSettings): Guard {
   return async (request: FastifyRequest, reply: FastifyReply) => {
     if (await presentPrincipal(request, settings.store) === null) await askToSignIn(request, reply, settings)
   }
 }
 
-/**
- * Lets users with the required claims pass. Anonymous users are redirected to the login page or get
- * 401 `unauthenticated`; others get 403 `forbidden`.
- *
- * @param required every claim must equal the given value or, where the claim is an array, include
- * it
- * @throws OptionsError when `required` is not an object
- */
+/** See {@link Auth.requireClaims}. */
 export function requireClaims (required: RequiredClaims, settings: GuardSettings): Guard {
   if (!isPlainObject(required)) {
     throw new OptionsError("requireClaims takes an object of claims, such as { role: 'admin' }")
@@ -87,12 +73,8 @@ export function requireClaims (required: RequiredClaims, settings: GuardSettings
 }
 
 /**
- * Lets users pass whose e-mail is confirmed by them or by a provider, as of now. Anonymous users
- * are redirected to the login page or get 401 `unauthenticated`; others get 403 `unverified`.
- * Behind `requireBearer` the user of the token counts.
- *
- * From then on the claim `email` of the request's principal or token is the confirmed address. The
- * identity by which the user signed in may have reported another one, unverified.
+ * See {@link Auth.requireVerified}. The identity by which the user signed in may have reported
+ * another address, unverified: therefore the claim `email` is replaced.
  */
 export function requireVerified (settings: GuardSettings): Guard {
   const { store } = settings
@@ -104,7 +86,7 @@ export function requireVerified (settings: GuardSettings): Guard {
       return showVerifiedEmail(request, verifiedEmailIn(status))
     }
     // The subject of a token need not be a user.
-    const status = isUserId(token.sub) ? await statusOfUser(store, token.sub) : null
+    const status = isUserId(token.sub) ? await new Accounts(store).status(token.sub) : null
     request.token = { ...token, email: verifiedEmailIn(status), email_verified: true }
   }
 }
@@ -116,18 +98,11 @@ function verifiedEmailIn (status: AccountStatus | null): string {
 
 /** What the guard `requireRecent` requires. */
 export interface RecentProof {
-  /** The maximum number of seconds since the user proved who they are. */
+  /** The maximum number of seconds since the user authenticated. */
   within: number
 }
 
-/**
- * Lets users pass who proved who they are within a time, at the sign-in or since. Others are
- * redirected to the page for a further proof, or get 403 `reauthenticate` with the `methods` by
- * which they can. Behind `requireBearer` the token's `auth_time` counts.
- *
- * @throws OptionsError when `within` is not a positive number
- * @see RFC 9470
- */
+/** See {@link Auth.requireRecent}. */
 export function requireRecent (required: RecentProof, settings: GuardSettings): Guard {
   const { within }: { within?: unknown } = Object(required)
   if (typeof within !== 'number' || !(within > 0 && within < Infinity)) {
@@ -144,23 +119,18 @@ export function requireRecent (required: RecentProof, settings: GuardSettings): 
     }
     const principal = await presentPrincipal(request, settings.store)
     if (principal === null) return askToSignIn(request, reply, settings)
-    if (!isRecent(recordIn(request.session)?.at ?? 0, within)) return askForProof(request, reply, principal, settings)
+    if (!isRecent(recordIn(request.session)?.at ?? 0, within)) {
+      return askToReauthenticate(request, reply, principal, settings)
+    }
   }
 }
 
-/**
- * Lets requests with a user's token in `Authorization: Bearer` pass and sets `request.token` to its
- * claims. Others get 401 `invalid_token` with `WWW-Authenticate` (RFC 6750 section 3).
- */
+/** See {@link Auth.requireBearer}. */
 export function requireBearer ({ local, store }: GuardSettings): Guard {
   return bearerGuard(local, async (local, token) => verifyToken(local, store, token))
 }
 
-/**
- * Like {@link requireBearer}, for tokens with a purpose or audience.
- *
- * @throws OptionsError when the use names neither purpose nor audience
- */
+/** See {@link Auth.requireBearerFor}. */
 export function requireBearerFor (use: TokenUse, { local }: GuardSettings): Guard {
   assertUse(use)
   if (Object.keys(use).length === 0) {
@@ -169,13 +139,7 @@ export function requireBearerFor (use: TokenUse, { local }: GuardSettings): Guar
   return bearerGuard(local, async (local, token) => local.verifyIdToken(token, use))
 }
 
-/**
- * Lets a request pass if one of several guards does. The guards run in order, and the last one
- * answers a request that all of them refuse. A failure that is not a refusal, such as an
- * unavailable store, is thrown at once.
- *
- * @throws OptionsError when an argument is not a guard
- */
+/** See {@link Auth.anyOf}. */
 export function anyOf (...guards: Guard[]): Guard {
   if (guards.length === 0 || !guards.every(guard => typeof guard === 'function')) {
     throw new OptionsError('anyOf takes guards, such as anyOf(app.auth.requireUser, app.auth.requireBearer)')
@@ -247,70 +211,42 @@ function authorizationOf ({ raw, headers }: FastifyRequest): string {
 }
 
 /**
- * Redirects a page request to the page for a further proof, or answers which methods the user has
+ * Redirects a page request to the page for reauthentication, or answers which methods the user has
  * for one. Like {@link askToSignIn} it never resolves.
  *
  * @throws AuthError `reauthenticate` where another guard may decide
  */
-async function askForProof (
+async function askToReauthenticate (
   request: FastifyRequest,
   reply: FastifyReply,
   { userId }: Principal,
-  { store, providers, reauthenticatePage, baseUrl }: GuardSettings
+  { store, providers, pages }: GuardSettings
 ): Promise<never> {
   const refusal = new AuthError('reauthenticate')
   if (reply.sent || undecided.has(request)) throw refusal
-  if (reauthenticatePage !== null && wantsHtml(request)) return goToPage(request, reply, reauthenticatePage, baseUrl)
-
-  const methods = await methodsOf(store, userId, providers)
-  const { statusCode, code, message } = refusal
-  // Sent here: the error handler of an application answers with the four usual members alone.
-  reply.code(statusCode).send({ statusCode, code, error: STATUS_CODES[statusCode], message, methods })
+  if (!pages.redirect(request, reply, 'reauthenticate')) {
+    const methods = await methodsOf(store, userId, providers)
+    const { statusCode, code, message } = refusal
+    // Sent here: the error handler of an application answers with the four usual members alone.
+    reply.code(statusCode).send({ statusCode, code, error: STATUS_CODES[statusCode], message, methods })
+  }
   return new Promise(() => {})
 }
 
 /**
- * Redirects a page request to the login page, with `next` set to the page if the request only
- * reads. The promise never resolves: once a guard resolves, Fastify runs the handler, even after a
- * redirect was sent or the client has disconnected.
+ * Redirects a page request to the login page. The promise never resolves: once a guard resolves,
+ * Fastify runs the handler, even after a redirect was sent or the client has disconnected.
  *
  * @throws AuthError `unauthenticated` for other requests
  */
 async function askToSignIn (
   request: FastifyRequest,
   reply: FastifyReply,
-  { loginPage, baseUrl }: GuardSettings
+  { pages }: Pick<GuardSettings, 'pages'>
 ): Promise<never> {
-  const here = publicUrl(request, baseUrl)
-  const isLoginPage = loginPage !== null && here !== null && pathnameOf(here) === pathnameOf(loginPage)
   const isAnswered = reply.sent || undecided.has(request)
-  if (loginPage === null || isLoginPage || !wantsHtml(request) || isAnswered) throw new AuthError('unauthenticated')
-
-  return goToPage(request, reply, loginPage, baseUrl)
-}
-
-/** Redirects to a page of the application, with `next` set to the present one. Never resolves. */
-async function goToPage (
-  request: FastifyRequest,
-  reply: FastifyReply,
-  page: string,
-  baseUrl: string | null
-): Promise<never> {
-  const here = publicUrl(request, baseUrl)
-  // The URL to which a form was sent need not be a page.
-  const target = here !== null && isRead(request) ? withParameter(page, 'next', here) : page
-  reply.header('Cache-Control', 'no-store').redirect(target, isRead(request) ? 302 : 303)
+  if (isAnswered || !pages.redirect(request, reply, 'login')) throw new AuthError('unauthenticated')
   return new Promise(() => {})
-}
-
-/** The path of a request as the browser knows it: `rewriteUrl` may have changed `url`. */
-function publicUrl (request: FastifyRequest, baseUrl: string | null): string | null {
-  const path = sameOriginPath(request.originalUrl, ANY_ORIGIN)
-  return path === null ? null : publicPath(path, baseUrl)
-}
-
-function pathnameOf (path: string): string {
-  return new URL(path, ANY_ORIGIN).pathname
 }
 
 function hasClaim (claims: Claims, name: string, value: unknown): boolean {

@@ -4,9 +4,9 @@ import { isUserId } from '../base/uuid.js'
 import { type GrantableClaims, authorizationClaims, isStorable, isText } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
-import { assertText, verifyPasswordOf } from '../flows/local.js'
-import type { Caller } from '../local/fair-queue.js'
-import type { LocalIdentityProvider } from '../local/identity-provider.js'
+import { assertText, credentialOf } from '../flows/methods.js'
+import type { Caller } from '../passwords/fair-queue.js'
+import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import type { User } from '../accounts/account.js'
 import { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
@@ -119,18 +119,16 @@ export class Users {
       ...(emailVerified && { email_verified: true }),
       ...(name !== undefined && { name })
     }
-    const passwordHash = password === undefined || email === null
-      ? undefined
-      : await this.#hash('createUser', password, email)
-    const provider = passwordHash === undefined ? 'application' : 'local'
+    const isLocal = password !== undefined && email !== null
+    const provider = isLocal ? 'local' : 'application'
     const created = await this.accounts.createUser({
       userId,
       email,
       emailVerified,
       name: name ?? null,
       claims,
-      link: { provider, subject: provider === 'local' && email !== null ? email : userId, claims: identity },
-      ...(passwordHash !== undefined && { passwordHash })
+      link: { provider, subject: isLocal ? email : userId, claims: identity },
+      ...(isLocal && { passwordHash: await this.#hash('createUser', password, email) })
     })
     if (created === null) throw new AuthError('exists')
     audit('creation', { userId, provider }, this.source)
@@ -187,7 +185,9 @@ export class Users {
     const local = this.#provider('checkPassword')
     assertPassword(password)
     if (await this.accounts.findUser({ userId: checkedUserId(userId) }) === null) throw new AuthError('unknown_user')
-    return verifyPasswordOf(checkedUserId(userId), { local, store: this.store, password, caller })
+    const credential = await credentialOf(this.store, checkedUserId(userId))
+    const { matches } = await local.verifyPassword(credential?.passwordHash ?? null, password, caller)
+    return matches
   }
 
   /**
@@ -314,6 +314,7 @@ function assertPassword (password: unknown): void {
   assertText(password)
 }
 
-function invalid (message: string): AuthError {
+/** Returns the error of a wrong argument. */
+export function invalid (message: string): AuthError {
   return new AuthError('invalid_request', { message })
 }

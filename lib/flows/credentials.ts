@@ -3,57 +3,43 @@ import { type AuditSource, audit } from '../audit.js'
 import { type AuthChannel, announceRevoke } from '../channel.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import type { Caller } from '../local/fair-queue.js'
-import type { LocalIdentityProvider } from '../local/identity-provider.js'
-import type { NewEmailProof } from '../local/mail-token.js'
-import type { Outbox } from '../local/outbox.js'
+import type { Passwords } from '../local-identity-provider.js'
+import type { NewEmailTokenClaims } from '../mails/mail-tokens.js'
+import type { Outbox } from '../mails/outbox.js'
 import { signOutSession } from '../session/principal.js'
-import type { SessionRecord } from '../session/record.js'
-import type { Credential } from '../accounts/account.js'
+import { principalOf } from '../session/record.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import type { NewPassword } from '../accounts/credentials.js'
-import { assertText, credentialOf } from './local.js'
 import { userOfLink } from './mail-links.js'
-import { RECENT_SECONDS, isRecent } from './reauthentication.js'
-import { confirmedRecord, presentPrincipal, refreshPrincipal } from './refresh.js'
+import { type Method, assertIsUser, assertText, credentialOf, recentUser } from './methods.js'
+import { refreshPrincipal } from './refresh.js'
 import { endOtherSessions } from './sign-out.js'
 
 /** What the changes of a user's credentials use. */
 export interface CredentialRules {
-  readonly local: LocalIdentityProvider
   readonly store: AuthStore
   readonly accounts: Accounts
   readonly channel: AuthChannel
 }
 
-/** A password by which a user proves who they are. */
-export interface GivenPassword {
-  /** Undefined when the form has none. */
-  password: string | undefined
-  caller: Caller
+/** What a signed-in user changes their credentials with. */
+export interface Change {
+  /** The method that the form has something for; null for a user who has authenticated recently. */
+  method: Method | null
   /**
-   * Counts the attempt at the account with an e-mail.
-   *
-   * @throws AuthError `rate_limited`
-   */
-  count: (email: string) => Promise<void>
-}
-
-/** How a signed-in user proves who they are: by their password, or by a recent sign-in. */
-export interface GivenProof extends GivenPassword {
-  /**
-   * Counts the change for the user, with a password or without one.
+   * Counts the change for the user, with a method or without one.
    *
    * @throws AuthError `rate_limited`
    */
   countChange: () => Promise<void>
+  outbox: Outbox
 }
 
-/** What a signed-in user changes their credentials with. */
-export interface ChangeForm {
-  current: GivenProof
-  outbox: Outbox
+/** A change to a new password. */
+export interface PasswordChange extends Change {
+  password: string
+  passwords: Passwords
 }
 
 /**
@@ -67,19 +53,19 @@ export interface ChangeForm {
 export async function changePassword (
   request: FastifyRequest,
   rules: CredentialRules,
-  { password, current, outbox }: ChangeForm & { password: string }
+  change: PasswordChange
 ): Promise<void> {
-  assertText(password)
-  const { record: { generation }, credential } = await provenUser(request, rules, current)
+  assertText(change.password)
+  const { record: { generation }, credential } = await recentUser(request, rules.store, change)
   if (credential === null) {
     throw new AuthError('invalid_request', { message: 'This account has no password yet; set the first one instead.' })
   }
   const { user, link, passwordHash } = credential
-  const next = await rules.local.hashPassword(password, { email: link.subject }, current.caller)
+  const next = await change.passwords.hashPassword(change.password, { email: link.subject })
   const changed = { passwordHash: next, current: passwordHash, generation }
   const isChanged = await replacePassword(request, rules, user.userId, changed)
   if (!isChanged) throw new AuthError('invalid')
-  outbox.notice('password-changed', user)
+  change.outbox.notice('password-changed', user)
   await endOtherSessions(request, rules.channel, user.userId)
 }
 
@@ -94,19 +80,19 @@ export async function changePassword (
 export async function setFirstPassword (
   request: FastifyRequest,
   rules: CredentialRules,
-  { password, current, outbox }: ChangeForm & { password: string }
+  change: PasswordChange
 ): Promise<void> {
-  assertText(password)
-  const { record: { principal: { userId }, generation }, credential } = await provenUser(request, rules, current)
+  assertText(change.password)
+  const { record: { principal: { userId }, generation }, credential } = await recentUser(request, rules.store, change)
   if (credential !== null) throw hasPassword()
   const user = await rules.store.findUser({ userId })
   if (user?.email == null || !user.emailVerified) {
     throw new AuthError('unverified', { message: 'A password needs a confirmed e-mail address; confirm one first.' })
   }
-  const passwordHash = await rules.local.hashPassword(password, { email: user.email }, current.caller)
+  const passwordHash = await change.passwords.hashPassword(change.password, { email: user.email })
   const isSet = await replacePassword(request, rules, userId, { passwordHash, current: null, generation })
   if (!isSet) throw hasPassword()
-  outbox.notice('password-changed', user)
+  change.outbox.notice('password-changed', user)
   await endOtherSessions(request, rules.channel, userId)
 }
 
@@ -121,9 +107,9 @@ export async function setFirstPassword (
 export async function requestNewEmail (
   request: FastifyRequest,
   rules: CredentialRules,
-  { email, countLink, current, outbox }: ChangeForm & { email: string, countLink: () => Promise<void> }
+  { email, countLink, ...change }: Change & { email: string, countLink: () => Promise<void> }
 ): Promise<void> {
-  const { record: { principal: { userId }, generation } } = await provenUser(request, rules, current)
+  const { record: { principal: { userId }, generation } } = await recentUser(request, rules.store, change)
   const to = canonicalEmail(email)
   if (to === null) throw new AuthError('invalid_email')
   const user = await rules.store.findUser({ userId })
@@ -131,8 +117,8 @@ export async function requestNewEmail (
     throw new AuthError('invalid_request', { message: 'This account has no e-mail address that could be changed.' })
   }
   await countLink()
-  outbox.link('change-email', { userId, email: user.email, generation, to })
-  outbox.notice('email-change-requested', user)
+  change.outbox.link('change-email', { userId, email: user.email, generation, to })
+  change.outbox.notice('email-change-requested', user)
 }
 
 /**
@@ -145,25 +131,22 @@ export async function requestNewEmail (
  */
 export async function confirmNewEmail (
   request: FastifyRequest,
-  { local, store, accounts, channel }: CredentialRules,
-  { proof, given, outbox }: { proof: NewEmailProof, given: GivenPassword, outbox: Outbox }
+  { store, accounts, channel }: CredentialRules,
+  { link, method, outbox }: { link: NewEmailTokenClaims, method: Method | null, outbox: Outbox }
 ): Promise<void> {
-  const { userId, to } = proof
-  const user = await userOfLink(store, proof)
-  const principal = await presentPrincipal(request, store)
-  if (principal?.userId !== userId) {
-    if (given.password === undefined) throw new AuthError('unauthenticated')
-    const credential = await credentialOf(store, userId)
-    // A link that is redeemed meanwhile moves the account: its password was not found then.
-    await userOfLink(store, proof)
-    await verify(local, credential, { ...given, password: given.password })
-  }
-  const changed = await accounts.changeEmail(proof, to)
+  const { userId, to } = link
+  const user = await userOfLink(store, link)
+  await assertIsUser(request, store, { userId, method }).catch(async (error: unknown) => {
+    // A link that is used meanwhile moves the account: its password was not found then.
+    await userOfLink(store, link)
+    throw error
+  })
+  const changed = await accounts.changeEmail(link, to)
   if (changed === null) throw new AuthError('invalid_token')
   audit('email', { userId }, request)
   outbox.notice('email-changed', user)
   await endOtherSessions(request, channel, userId)
-  if (principal?.userId === userId) await refreshPrincipal(request, store)
+  if (principalOf(request)?.userId === userId) await refreshPrincipal(request, store)
 }
 
 /**
@@ -176,9 +159,9 @@ export async function deleteAccount (
   request: FastifyRequest,
   reply: FastifyReply,
   rules: CredentialRules,
-  current: GivenProof
+  change: Omit<Change, 'outbox'>
 ): Promise<void> {
-  const { record } = await provenUser(request, rules, current)
+  const { record } = await recentUser(request, rules.store, change)
   const { principal: { userId }, generation } = record
   const isDeleted = await deleteUser(rules.accounts, { userId, generation }, request)
   if (!isDeleted) throw new AuthError('unauthenticated')
@@ -201,42 +184,6 @@ export async function deleteUser (
   const isDeleted = await accounts.deleteUser(userId, generation)
   if (isDeleted) audit('deletion', { userId }, source)
   return isDeleted
-}
-
-/** A signed-in user who has proven who they are. */
-interface ProvenUser {
-  record: SessionRecord
-  /** Null for a user without a password. */
-  credential: Credential | null
-}
-
-/** Returns the signed-in user if the password is theirs; without one, if their proof is recent. */
-async function provenUser (
-  request: FastifyRequest,
-  { local, store }: CredentialRules,
-  { password, countChange, ...given }: GivenProof
-): Promise<ProvenUser> {
-  const record = await confirmedRecord(request, store)
-  const credential = await credentialOf(store, record.principal.userId)
-  const { generation = 0 } = credential?.user ?? record
-  // The sessions have ended since the record was read: the hash may be that of a reset.
-  if (generation !== record.generation) throw new AuthError('unauthenticated')
-  if (password === undefined && !isRecent(record.at, RECENT_SECONDS)) throw new AuthError('reauthenticate')
-  await countChange()
-  if (password !== undefined) await verify(local, credential, { ...given, password })
-  return { record, credential }
-}
-
-/** Refuses a wrong password in the time of a login, also for a user without one. */
-async function verify (
-  local: LocalIdentityProvider,
-  credential: Credential | null,
-  { password, caller, count }: GivenPassword & { password: string }
-): Promise<void> {
-  assertText(password)
-  await count(credential?.link.subject ?? '')
-  const { matches } = await local.verifyPassword(credential?.passwordHash ?? null, password, caller)
-  if (!matches) throw new AuthError('invalid')
 }
 
 /**

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
 import { AuthError } from '../errors.js'
-import type { Outbox } from '../local/outbox.js'
+import type { Outbox } from '../mails/outbox.js'
 import { providerFailure } from '../providers/failures.js'
 import { checkedIdentity } from '../providers/identity.js'
 import type { ExternalProvider, ProviderTokens } from '../providers/provider.js'
@@ -12,7 +12,8 @@ import { assertSessionGoesOn } from '../session/principal.js'
 import { principalOf } from '../session/record.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { assertLinkable, linkIdentity, userOfIdentity } from './linking.js'
-import { reauthenticateAs, recentRecord } from './reauthentication.js'
+import { recentRecord } from './methods.js'
+import { reauthenticateAs } from './reauthentication.js'
 import { signIn } from './sign-in.js'
 import { type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
@@ -107,9 +108,9 @@ async function assertSameUser (
 
 /**
  * Finishes the linking of another identity: authorization response, token request, identity, link.
- * The user who started it must still be signed in, by a recent proof: with the new identity they
- * can sign in anew, so that a session stolen long ago would become a recent one. The user is told
- * by a mail. The session does not change.
+ * The user who started it must still be signed in, by a recent authentication: with the new
+ * identity they can sign in anew, so that a session stolen long ago would become a recent one. The
+ * user is told by a mail. The session does not change.
  *
  * @throws what the hook throws; AuthError `invalid_state`, `already_linked`, `access_denied`,
  * `provider_unavailable`, `provider_error`, `unauthenticated`, `reauthenticate`, `unavailable`

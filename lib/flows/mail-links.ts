@@ -1,11 +1,11 @@
 import { AuthError } from '../errors.js'
-import type { MailProof } from '../local/mail-token.js'
-import type { Outbox } from '../local/outbox.js'
+import type { MailTokenClaims } from '../accounts/credentials.js'
+import type { Outbox } from '../mails/outbox.js'
 import type { User } from '../accounts/account.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 
-/** What a link proves that is sent to a user now; null for a user without an e-mail. */
-export function proofOf ({ userId, email, generation = 0 }: User): MailProof | null {
+/** The claims of a link that is sent to a user now; null for a user without an e-mail. */
+export function linkFor ({ userId, email, generation = 0 }: User): MailTokenClaims | null {
   return email === null ? null : { userId, email, generation }
 }
 
@@ -18,9 +18,9 @@ export type MailboxOwner = User & { email: string }
  * @throws AuthError `invalid_token` when the user is gone, has another e-mail, or when their
  * sessions were ended since the link was sent
  */
-export async function userOfLink (store: AuthStore, proof: MailProof): Promise<MailboxOwner> {
-  const user = await store.findUser({ userId: proof.userId })
-  const { email, generation } = proof
+export async function userOfLink (store: AuthStore, link: MailTokenClaims): Promise<MailboxOwner> {
+  const user = await store.findUser({ userId: link.userId })
+  const { email, generation } = link
   if (user?.email !== email || (user.generation ?? 0) !== generation) throw new AuthError('invalid_token')
   return { ...user, email }
 }
@@ -31,9 +31,9 @@ export async function userOfLink (store: AuthStore, proof: MailProof): Promise<M
  * @param outbox null for an application that sends no mails
  */
 export function sendVerification (user: User, outbox: Outbox | null): void {
-  const proof = proofOf(user)
-  if (proof === null) outbox?.none('verify-email', 'no-address')
-  else outbox?.link('verify-email', proof)
+  const link = linkFor(user)
+  if (link === null) outbox?.none('verify-email', 'no-address')
+  else outbox?.link('verify-email', link)
 }
 
 /** How the addresses of accounts with a password are confirmed. */

@@ -3,20 +3,18 @@ import { audit } from '../audit.js'
 import { type AuthChannel, announceRevoke } from '../channel.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import type { Caller } from '../local/fair-queue.js'
-import type { LocalIdentityProvider } from '../local/identity-provider.js'
-import type { MailTokens } from '../local/mail-token.js'
-import type { Outbox } from '../local/outbox.js'
+import type { Passwords } from '../local-identity-provider.js'
+import type { MailTokens } from '../mails/mail-tokens.js'
+import type { Outbox } from '../mails/outbox.js'
 import { isBlocked } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
-import { assertText, verifyPasswordOf } from './local.js'
-import { proofOf, sendVerification, userOfLink } from './mail-links.js'
+import { linkFor, sendVerification, userOfLink } from './mail-links.js'
+import { type Method, assertIsUser, assertText } from './methods.js'
 import { presentPrincipal } from './refresh.js'
 
 /** What the flows of recovery work with. */
 export interface Recovery {
-  readonly local: LocalIdentityProvider
   readonly store: AuthStore
   readonly accounts: Accounts
   readonly tokens: MailTokens
@@ -38,14 +36,14 @@ export async function forgotPassword (
 ): Promise<void> {
   const user = await store.findUser({ email })
   // To the stored address and not to the one that was typed.
-  const proof = user === null ? null : proofOf(user)
-  if (user === null || proof === null) {
+  const link = user === null ? null : linkFor(user)
+  if (user === null || link === null) {
     if (answersUnknown) outbox.tell('unknown-address', email)
     else outbox.none('reset-password', 'unknown')
   } else if (isBlocked(user)) {
     outbox.none('reset-password', 'blocked')
   } else {
-    outbox.link('reset-password', proof)
+    outbox.link('reset-password', link)
   }
 }
 
@@ -60,16 +58,16 @@ export async function forgotPassword (
  */
 export async function resetPassword (
   request: FastifyRequest,
-  { local, store, accounts, tokens, channel }: Recovery,
-  { token, password, caller, outbox }: { token: string, password: string, caller: Caller, outbox: Outbox }
+  { store, accounts, tokens, channel }: Recovery,
+  { token, password, passwords, outbox }: { token: string, password: string, passwords: Passwords, outbox: Outbox }
 ): Promise<void> {
   assertText(password)
-  const proof = await tokens.verify('reset-password', token)
-  await userOfLink(store, proof)
-  const { userId, email } = proof
-  const passwordHash = await local.hashPassword(password, { email }, caller)
+  const link = await tokens.verify('reset-password', token)
+  await userOfLink(store, link)
+  const { userId, email } = link
+  const passwordHash = await passwords.hashPassword(password, { email })
 
-  const reset = await accounts.resetPassword(proof, passwordHash)
+  const reset = await accounts.resetPassword(link, passwordHash)
   if (reset === null) throw new AuthError('invalid_token')
   audit('password', { userId }, request)
   if (!reset.wasVerified) audit('recovery', { userId, removed: reset.removed, claims: reset.user.claims }, request)
@@ -93,31 +91,20 @@ export async function askToVerify (request: FastifyRequest, store: AuthStore, ou
  * Confirms the address of an account by a link, together with a session of the user or their
  * password. The link alone proves who has the mailbox, not that this person made the account.
  *
- * @param countPassword counts an attempt before the password is compared
- * @throws AuthError `invalid_token`; `unauthenticated` without session and password, `invalid` for
- * a wrong password, `rate_limited` and `busy`, after which the link still works; `unavailable`
+ * @throws AuthError `invalid_token`; `unauthenticated` without session and password, and what the
+ * method throws, after which the link still works; `unavailable`
  */
 export async function verifyEmail (
   request: FastifyRequest,
-  { local, store, accounts, tokens }: Recovery,
-  { token, password, caller, countPassword }: {
-    token: string
-    password: string | undefined
-    caller: Caller
-    countPassword: (email: string) => Promise<void>
-  }
+  { store, accounts, tokens }: Recovery,
+  { token, method }: { token: string, method: Method | null }
 ): Promise<void> {
-  const proof = await tokens.verify('verify-email', token)
-  const { userId, email } = proof
-  await userOfLink(store, proof)
-  const principal = await presentPrincipal(request, store)
-  if (principal?.userId !== userId) {
-    if (password === undefined) throw new AuthError('unauthenticated')
-    await countPassword(email)
-    if (!await verifyPasswordOf(userId, { local, store, password, caller })) throw new AuthError('invalid')
-  }
+  const link = await tokens.verify('verify-email', token)
+  const { userId } = link
+  await userOfLink(store, link)
+  await assertIsUser(request, store, { userId, method })
 
-  const outcome = await accounts.verifyEmail(proof)
+  const outcome = await accounts.verifyEmail(link)
   if (outcome === null) throw new AuthError('invalid_token')
   if (outcome === 'verified') audit('verification', { userId }, request)
 }
@@ -130,18 +117,18 @@ export async function verifyEmail (
  * @throws AuthError `invalid_email` for another address; `invalid_token`, also when the address was
  * verified; `user_in_use`, `unavailable`
  */
-export async function disownEmail (
+export async function releaseEmail (
   request: FastifyRequest,
   { accounts, tokens, channel }: Recovery,
   { token, email }: { token: string, email: string }
 ): Promise<void> {
-  const proof = await tokens.verify('verify-email', token)
-  if (canonicalEmail(email) !== proof.email) {
+  const link = await tokens.verify('verify-email', token)
+  if (canonicalEmail(email) !== link.email) {
     throw new AuthError('invalid_email', { message: 'This is not the address that the link was sent to.' })
   }
-  const outcome = await accounts.releaseEmail(proof)
+  const outcome = await accounts.releaseEmail(link)
   if (outcome === null) throw new AuthError('invalid_token')
-  const { userId } = proof
-  audit('disownment', { userId, deleted: outcome === 'deleted' }, request)
+  const { userId } = link
+  audit('email-released', { userId, deleted: outcome === 'deleted' }, request)
   announceRevoke(channel, userId, request)
 }

@@ -3,8 +3,9 @@ import type { FastifyRequest } from 'fastify'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { leaveSession, updatePrincipal } from '../session/principal.js'
-import { type Principal, type SessionRecord, freshStatus, principalOf, recordIn } from '../session/record.js'
+import { type Principal, ReadRecord, type SessionRecord, principalOf, recordIn } from '../session/record.js'
 import type { AccountStatus } from '../accounts/account.js'
+import { Accounts } from '../accounts/accounts.js'
 import { type AuthStore, answerOfStore } from '../accounts/auth-store.js'
 
 /**
@@ -44,19 +45,10 @@ export async function presentPrincipal (request: FastifyRequest, store: AuthStor
 export async function presentStatus (request: FastifyRequest, store: AuthStore): Promise<AccountStatus | null> {
   const record = recordIn(request.session)
   if (record === null) return null
-  const status = freshStatus(request.session) ?? await statusOfUser(store, record.principal.userId)
+  const status = ReadRecord.freshStatus(request.session) ?? await new Accounts(store).status(record.principal.userId)
   if (status?.generation === record.generation) return status
   await leaveSession(request)
   return null
-}
-
-/**
- * Returns what a guard asks about a user; null for an unknown user.
- *
- * @throws AuthError `unavailable`
- */
-export async function statusOfUser (store: AuthStore, userId: string): Promise<AccountStatus | null> {
-  return answerOfStore(() => store.status(userId))
 }
 
 /**

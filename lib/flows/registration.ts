@@ -3,19 +3,20 @@ import type { FastifyRequest } from 'fastify'
 import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, isText } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import type { Caller } from '../local/fair-queue.js'
-import type { LocalIdentityProvider } from '../local/identity-provider.js'
-import type { MailProof, MailTokens } from '../local/mail-token.js'
-import type { Outbox } from '../local/outbox.js'
+import type { LocalIdentityProvider, Passwords } from '../local-identity-provider.js'
+import type { MailTokenClaims } from '../accounts/credentials.js'
+import type { MailTokens } from '../mails/mail-tokens.js'
+import type { Outbox } from '../mails/outbox.js'
 import type { Principal } from '../session/record.js'
 import { digestOf } from '../session/session-store.js'
 import { membersOf } from '../store/members.js'
 import { DAY_MS, USED_REGISTRATION } from '../store/one-time-entries.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
-import { assertText, localIdentity } from './local.js'
+import { localIdentity } from './local.js'
 import type { Confirmation } from './mail-links.js'
-import { type Arrival, signIn } from './sign-in.js'
+import { assertText } from './methods.js'
+import { type AuthenticatedUser, signIn } from './sign-in.js'
 import type { SignInRules } from './sign-in-rules.js'
 
 /** The fields of the registration form, without empty ones. */
@@ -26,7 +27,7 @@ export interface Registration {
   role: string | undefined
   emailVerified: boolean
   remember: boolean
-  caller: Caller
+  passwords: Passwords
 }
 
 /**
@@ -43,9 +44,9 @@ export async function register (
   rules: SignInRules,
   { confirmation, ...registration }: Registration & { confirmation: Confirmation }
 ): Promise<Principal | null> {
-  const arrival = await createAccount(local, rules.accounts, { ...registration, isConfirmed: false })
-  const principal = confirmation.isRequired ? null : await signIn(request, rules, arrival)
-  confirmation.send(arrival.user)
+  const authenticated = await createAccount(local, rules.accounts, { ...registration, isConfirmed: false })
+  const principal = confirmation.isRequired ? null : await signIn(request, rules, authenticated)
+  confirmation.send(authenticated.user)
   return principal
 }
 
@@ -66,7 +67,7 @@ export async function askToRegister (store: AuthStore, outbox: Outbox, email: st
  *
  * @throws AuthError `invalid_token`
  */
-export async function openRegistration (store: AuthStore, tokens: MailTokens, token: string): Promise<MailProof> {
+export async function openRegistration (store: AuthStore, tokens: MailTokens, token: string): Promise<MailTokenClaims> {
   const link = await tokens.verify('register', token)
   const isUsed = await membersOf(store).entries?.has(digestOf(link.userId), USED_REGISTRATION, Date.now() - DAY_MS)
   if (isUsed === true) throw new AuthError('invalid_token')
@@ -83,7 +84,7 @@ export async function registerConfirmed (
   request: FastifyRequest,
   local: LocalIdentityProvider,
   rules: SignInRules,
-  { link, ...registration }: Omit<Registration, 'email' | 'emailVerified'> & { link: MailProof }
+  { link, ...registration }: Omit<Registration, 'email' | 'emailVerified'> & { link: MailTokenClaims }
 ): Promise<Principal> {
   const account = { ...registration, email: link.email, emailVerified: false, isConfirmed: true }
   const principal = await signIn(request, rules, await createAccount(local, rules.accounts, account))
@@ -104,7 +105,7 @@ async function createAccount (
   local: LocalIdentityProvider,
   accounts: Accounts,
   { isConfirmed, ...registration }: Registration & { isConfirmed: boolean }
-): Promise<Arrival> {
+): Promise<AuthenticatedUser> {
   assertText(registration.password)
   const claims = initialClaims(local, registration)
   if (registration.name !== undefined && !isText(registration.name)) {
@@ -112,7 +113,7 @@ async function createAccount (
   }
   const email = canonicalEmail(registration.email)
   if (email === null) throw new AuthError('invalid_email')
-  const passwordHash = await local.hashPassword(registration.password, { email }, registration.caller)
+  const passwordHash = await registration.passwords.hashPassword(registration.password, { email })
 
   const userId = randomUUID()
   const identity: IdentityClaims = {

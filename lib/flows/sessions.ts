@@ -3,12 +3,13 @@ import { audit } from '../audit.js'
 import type { RevokeSource } from '../channel.js'
 import { AuthError } from '../errors.js'
 import { type AuthenticationState, recordIn, withDates } from '../session/record.js'
-import { signOutRow } from '../session/row-keeper.js'
+import { signOutRow } from '../session/sql-sessions.js'
 import { digestOf } from '../session/session-store.js'
 import type { ListedSession, StoredSessions } from '../store/sessions.js'
+import { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
-import { RECENT_SECONDS, isRecent } from './reauthentication.js'
-import { presentStatus, statusOfUser } from './refresh.js'
+import { assertRecent } from './methods.js'
+import { presentStatus } from './refresh.js'
 import { type SignOutRules, announceSignOut, signOut } from './sign-out.js'
 
 /** An open session of a user. */
@@ -17,13 +18,13 @@ export interface UserSession {
   id: string
   /** Whether it is the session of the request that was passed. */
   current: boolean
-  /** When it got its id: at the sign-in, or at the last further proof. */
+  /** When it got its id: at the sign-in, or at the last reauthentication. */
   createdAt: Date
   /** The last request, to a tenth of the lifetime. */
   lastSeenAt: Date
   /** The header `User-Agent` of the browser, at most 256 characters; null without one. */
   userAgent: string | null
-  /** How and when the user proved who they are. */
+  /** How and when the user authenticated. */
   methods: AuthenticationState['methods']
 }
 
@@ -77,7 +78,7 @@ export async function endSessionOfUser (
 }
 
 /**
- * Ends one session of the signed-in user, who must have proven recently who they are: a stolen
+ * Ends one session of the signed-in user, who must have authenticated recently: a stolen
  * session must not end those of its owner. For the session of the request it is a sign-out.
  *
  * @throws AuthError `unauthenticated`, `reauthenticate`, `unsupported`, `unavailable`; `not_found`
@@ -92,7 +93,7 @@ export async function endOwnSession (
 ): Promise<void> {
   const record = await presentStatus(request, rules.store) === null ? null : recordIn(request.session)
   if (record === null) throw new AuthError('unauthenticated')
-  if (!isRecent(record.at, RECENT_SECONDS)) throw new AuthError('reauthenticate')
+  assertRecent(record)
   if (publicId({ idHash: idHashOf(request) }) === id) return signOut(request, reply, rules)
   const isEnded = await endSessionOfUser(rules, { userId: record.principal.userId, id }, request)
   if (!isEnded) throw new AuthError('not_found', { message: 'The user has no open session with this id.' })
@@ -109,7 +110,7 @@ async function listOf (
   userId: string,
   { store, rows }: { store: AuthStore, rows: StoredSessions }
 ): Promise<ListedSession[]> {
-  const status = await statusOfUser(store, userId)
+  const status = await new Accounts(store).status(userId)
   if (status === null) throw new AuthError('unknown_user')
   return rows.ofUser(userId, status.generation, Date.now())
 }

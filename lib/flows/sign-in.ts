@@ -15,10 +15,10 @@ import {
   type ProviderIdentity, type SignIn, type SignInHook, type SignInRules, answerOfApplication
 } from './sign-in-rules.js'
 
-/** A user who has proven an identity. */
-export interface Arrival extends UserOfIdentity {
+/** A user who has authenticated. */
+export interface AuthenticatedUser extends UserOfIdentity {
   identity: ProviderIdentity
-  /** How they have proven it. */
+  /** How they authenticated. */
   method: AuthenticationMethod
   /** Null without an external provider. */
   tokens: ProviderTokens | null
@@ -32,14 +32,18 @@ export interface Arrival extends UserOfIdentity {
  * @throws what the hook throws; AuthError `blocked`, `unauthenticated` when the hook deleted the
  * user, `invalid_state` when the user signed out meanwhile, `unavailable`
  */
-export async function signIn (request: FastifyRequest, rules: SignInRules, arrival: Arrival): Promise<Principal> {
-  const person = await admit(request, rules, arrival)
-  await enter(request, rules, person)
-  return person.principal
+export async function signIn (
+  request: FastifyRequest,
+  rules: SignInRules,
+  authenticated: AuthenticatedUser
+): Promise<Principal> {
+  const admitted = await admit(request, rules, authenticated)
+  await enter(request, rules, admitted)
+  return admitted.principal
 }
 
 /** A user who may sign in. */
-interface Person {
+interface AdmittedUser {
   principal: Principal
   method: AuthenticationMethod
   remember: boolean
@@ -58,38 +62,42 @@ interface Person {
 async function admit (
   request: FastifyRequest,
   { store, accounts, onSignIn }: SignInRules,
-  { user, isNew, identity, method, tokens, remember }: Arrival
-): Promise<Person> {
+  { user, isNew, identity, method, tokens, remember }: AuthenticatedUser
+): Promise<AdmittedUser> {
   const { userId, generation = 0 } = user
   const { provider } = identity
   if (isNew === 'link') audit('link', { userId, provider, by: 'email' }, request)
   if (isBlocked(user)) throw new AuthError('blocked')
 
-  const arriving = { userId, provider, claims: mergeClaims(identity.claims, user.claims) }
-  const [isArriving, isCreated] = [user.isNew === true, isNew === 'user']
-  const person = { principal: arriving, method, remember, generation, isNew: isArriving, isCreated }
-  if (onSignIn === null) return person
-  await askHook(accounts, onSignIn, { request, principal: arriving, identity, tokens, created: person.isNew })
+  const principal = { userId, provider, claims: mergeClaims(identity.claims, user.claims) }
+  const created = user.isNew === true
+  const admitted = { principal, method, remember, generation, isNew: created, isCreated: isNew === 'user' }
+  if (onSignIn === null) return admitted
+  await askHook(accounts, onSignIn, { request, principal, identity, tokens, created })
 
-  return undoneOnFailure(request, accounts, person, async () => {
+  return undoneOnFailure(request, accounts, admitted, async () => {
     // Read again, because the hook may have granted claims.
-    const principal = await currentPrincipal(store, arriving)
-    if (principal === null) throw new AuthError('unauthenticated')
-    return { ...person, principal }
+    const present = await currentPrincipal(store, principal)
+    if (present === null) throw new AuthError('unauthenticated')
+    return { ...admitted, principal: present }
   })
 }
 
 /** Writes the session. A user who was created for this sign-in stays new until then. */
-async function enter (request: FastifyRequest, { accounts, remember }: SignInRules, person: Person): Promise<void> {
-  const { principal, method, generation, isNew } = person
+async function enter (
+  request: FastifyRequest,
+  { accounts, remember }: SignInRules,
+  admitted: AdmittedUser
+): Promise<void> {
+  const { principal, method, generation, isNew } = admitted
   const { userId, provider } = principal
   const at = Date.now()
   const record = { principal, generation, at, methods: [{ method, at }] }
-  const lifetime = remember === null ? null : chosenLifetime(remember, person.remember)
+  const lifetime = remember === null ? null : chosenLifetime(remember, admitted.remember)
   const confirm = async (): Promise<void> => {
     if (isNew && await accounts.admitUser(userId)) audit('registration', { userId, provider }, request)
   }
-  await undoneOnFailure(request, accounts, person, () => enterSession(request, record, { lifetime, confirm }))
+  await undoneOnFailure(request, accounts, admitted, () => enterSession(request, record, { lifetime, confirm }))
   audit('sign-in', { userId, provider, by: method === 'application' ? 'application' : 'provider' }, request)
 }
 
@@ -131,7 +139,7 @@ async function askHook (accounts: Accounts, onSignIn: SignInHook, signIn: SignIn
 async function undoneOnFailure<T> (
   request: FastifyRequest,
   accounts: Accounts,
-  { principal, isCreated }: Person,
+  { principal, isCreated }: AdmittedUser,
   step: () => Promise<T>
 ): Promise<T> {
   try {

@@ -35,16 +35,6 @@ export function sameOriginPath (target: unknown, origin: string): string | null 
 }
 
 /**
- * Returns a path of the application as browsers see it: under the path of `baseUrl`, which a proxy
- * may remove before the application sees it. A path that is already under it is returned unchanged.
- */
-export function publicPath (path: string, baseUrl: string | null): string {
-  const base = baseUrl === null ? '' : new URL(baseUrl).pathname.replace(/\/$/, '')
-  const isPublic = path === base || ['/', '?', '#'].some(delimiter => path.startsWith(base + delimiter))
-  return isPublic ? path : base + path
-}
-
-/**
  * Whether a path may lead to a login route with `link`, under any prefix. A redirect to such a path
  * is not allowed: to the login route it would look as if the user had clicked a link of the
  * application.

@@ -1,5 +1,5 @@
 import { OptionsError } from '../errors.js'
-import type { PasswordCheck } from '../local/password-rules.js'
+import type { PasswordCheck } from './password-rules.js'
 
 /**
  * Makes one check of several. They are asked one after the other, and the first that refuses

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { inTime } from '../base/in-time.js'
+import { withTimeout } from '../base/with-timeout.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { limitedBody } from '../http/limited-body.js'
-import type { PasswordCheck } from '../local/password-rules.js'
+import type { PasswordCheck } from './password-rules.js'
 
 const SERVICE = 'https://api.pwnedpasswords.com/range/'
 const PREFIX_LENGTH = 5
@@ -57,7 +57,7 @@ export function breached (options: BreachedOptions = {}): BreachedCheck {
   const check: PasswordCheck & { unanswered: number } = Object.assign(async (password: string) => {
     const hash = createHash('sha1').update(password).digest('hex').toUpperCase()
     const [prefix, rest] = [hash.slice(0, PREFIX_LENGTH), hash.slice(PREFIX_LENGTH)]
-    const timesSeen = await inTime(timeout, range(prefix, fetch, timeout), SERVICE).then(
+    const timesSeen = await withTimeout(timeout, range(prefix, fetch, timeout), SERVICE).then(
       range => range.get(rest),
       (err: unknown) => {
         check.unanswered++

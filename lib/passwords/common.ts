@@ -1,6 +1,6 @@
 import { Once } from '../base/once.js'
 import { OptionsError, assertKnownOptions } from '../errors.js'
-import type { PasswordCheck } from '../local/password-rules.js'
+import type { PasswordCheck } from './password-rules.js'
 
 /** Options of {@link common}. */
 export interface CommonOptions {

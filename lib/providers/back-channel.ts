@@ -33,7 +33,7 @@ export function backChannel ({ timeout, fetch, allowInsecureRequests, conform }:
     [oauth.customFetch]: async (url: string, { method, headers, body = null }: Request) => {
       const signal = AbortSignal.timeout(timeout)
       const request = async () => completed(await fetch(url, { method, headers, body, signal, redirect: 'manual' }))
-      const response = await inTime(request(), signal)
+      const response = await untilAborted(request(), signal)
       return conform === undefined ? response : conform(response)
     }
   }
@@ -64,7 +64,7 @@ export function deduplicated (http: BackChannel): BackChannel {
  *
  * @throws AuthError `provider_unavailable`; `provider_error` for a response that is too long
  */
-async function inTime (response: Promise<Response>, signal: AbortSignal): Promise<Response> {
+async function untilAborted (response: Promise<Response>, signal: AbortSignal): Promise<Response> {
   try {
     return await new Promise((resolve, reject) => {
       signal.addEventListener('abort', () => { reject(signal.reason) }, { once: true })

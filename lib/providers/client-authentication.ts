@@ -4,9 +4,6 @@ import { CHECK_SECRET, isOverload, unacceptable } from './failures.js'
 import { parsedJson } from './parsed-json.js'
 import type { ClientAuthentication } from './provider.js'
 
-/** Sends the token request with the given client authentication. */
-type TokenRequest = (authentication: oauth.ClientAuth) => Promise<Response>
-
 /**
  * Error codes with which a provider refuses a client: that of RFC 6749 section 5.2, and the one
  * that Keycloak and others answer a wrong secret or method with.
@@ -39,9 +36,12 @@ export class ClientCredentials {
    * Sends the token request. When the method is a guess, retries once with the other method after
    * the client was refused, and remembers the other method if the client was accepted.
    *
+   * @param request sends the token request with the given client authentication
    * @throws AuthError `provider_error` when the refused request has used up the authorization code
    */
-  async authenticate (server: oauth.AuthorizationServer, request: TokenRequest): Promise<Response> {
+  async authenticate (
+    server: oauth.AuthorizationServer, request: (authentication: oauth.ClientAuth) => Promise<Response>
+  ): Promise<Response> {
     const [method, other] = this.#methods(server)
     const first = await parsedTokenResponse(await request(this.#with(method)))
     if (other === null || !REFUSALS_OF_CLIENT.has(first.error)) return first.response

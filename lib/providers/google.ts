@@ -28,7 +28,8 @@ export class GoogleProvider extends OidcProvider {
    * @throws OptionsError naming the option
    */
   constructor ({ hostedDomain, clientAuthentication = 'client_secret_post', ...options }: GoogleProviderOptions) {
-    if (hostedDomain !== undefined && !isDomain(hostedDomain)) {
+    const isDomain = typeof hostedDomain === 'string' && /^[^\s@/]+$/.test(hostedDomain)
+    if (hostedDomain !== undefined && !isDomain) {
       throw new OptionsError('google: hostedDomain must be a domain such as example.com, or *')
     }
     if (options.authorizationParams !== undefined && 'hd' in options.authorizationParams) {
@@ -59,10 +60,6 @@ export class GoogleProvider extends OidcProvider {
     }
     return { ...identity, claims: { ...identity.claims, hd } }
   }
-}
-
-function isDomain (value: unknown): boolean {
-  return typeof value === 'string' && /^[^\s@/]+$/.test(value)
 }
 
 function isAdmitted (hd: string | undefined, hostedDomain: string): boolean {

@@ -8,7 +8,7 @@ import { checkedIdentity } from './identity.js'
 import { parsedJson } from './parsed-json.js'
 import type { Authentication, AuthorizationRequest, AuthorizationResponse, UncheckedIdentity } from './provider.js'
 
-export interface OAuth2FlowOptions extends AuthorizationCodeFlowOptions {
+interface OAuth2FlowOptions extends AuthorizationCodeFlowOptions {
   server: oauth.AuthorizationServer
 }
 
@@ -25,9 +25,6 @@ export interface ProviderApi {
    */
   getList (url: string, headers?: Record<string, string>): Promise<unknown[] | null>
 }
-
-/** Requests the user of an access token from the provider's API. */
-type Identify = (api: ProviderApi, accessToken: string) => Promise<UncheckedIdentity>
 
 /** Runs the authorization code flow of plain OAuth 2.0 with one provider. */
 export class OAuth2Flow {
@@ -46,7 +43,10 @@ export class OAuth2Flow {
     return this.#flow.authorizationUrl(this.#server, request)
   }
 
-  async authenticate (response: AuthorizationResponse, identify: Identify): Promise<Authentication> {
+  /** @param identify requests the user of an access token from the provider's API */
+  async authenticate (
+    response: AuthorizationResponse, identify: (api: ProviderApi, accessToken: string) => Promise<UncheckedIdentity>
+  ): Promise<Authentication> {
     const sent = this.#flow.secretsOf(response)
     try {
       const tokenResponse = await this.#flow.redeem(this.#server, response)

@@ -1,6 +1,7 @@
 import { Once } from '../base/once.js'
 import { assertSecureUrl } from '../http/secure-url.js'
 import type { OAuth2Flow, ProviderApi } from './oauth2-flow.js'
+import type { OidcProviderOptions } from './oidc.js'
 import type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, ProviderOptions,
   UncheckedIdentity
@@ -10,9 +11,8 @@ import { assertClientAuthentication, checkedProviderOptions } from './provider-o
 export type { ProviderApi } from './oauth2-flow.js'
 
 /** Options of an {@link OAuth2Provider}. */
-export interface OAuth2ProviderOptions extends ProviderOptions {
-  /** The URL segment of the provider's routes. */
-  name: string
+export interface OAuth2ProviderOptions
+  extends ProviderOptions, Pick<OidcProviderOptions, 'name' | 'allowInsecureRequests'> {
   /** The authorization endpoint (RFC 6749 section 3.1), which the browser is redirected to. */
   authorizationEndpoint: string
   /** The token endpoint (RFC 6749 section 3.2), where a code is exchanged for an access token. */
@@ -26,8 +26,6 @@ export interface OAuth2ProviderOptions extends ProviderOptions {
   conform?: (response: Response) => Response | Promise<Response>
   /** The client authentication method at the token endpoint; default `client_secret_post`. */
   clientAuthentication?: ClientAuthentication
-  /** Permits plain http, for development servers on this machine only; default false. */
-  allowInsecureRequests?: boolean
 }
 
 /**
@@ -74,8 +72,7 @@ export abstract class OAuth2Provider implements ExternalProvider {
   protected abstract identify (api: ProviderApi, accessToken: string): Promise<UncheckedIdentity>
 
   async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
-    const flow = await this.#flow.done()
-    return flow.authorizationUrl(request)
+    return (await this.#flow.done()).authorizationUrl(request)
   }
 
   async authenticate (response: AuthorizationResponse): Promise<Authentication> {

@@ -19,16 +19,11 @@ export type OidcProfile = Record<string, unknown> & {
   sub: string
 }
 
-export interface OidcFlowOptions extends AuthorizationCodeFlowOptions {
+interface OidcFlowOptions extends AuthorizationCodeFlowOptions {
   discovery: DiscoveryOptions
   /** Whether to request from userinfo the claims of the scopes that the ID token lacks. */
   userinfo: boolean
 }
-
-/**
- * Makes an identity from the claims of ID token and userinfo, and from those of the ID token alone.
- */
-type IdentityOf = (profile: OidcProfile, idToken: OidcProfile) => UncheckedIdentity
 
 /**
  * The claims that each scope requests (OpenID Connect Core 5.4), as far as this library reads them.
@@ -67,7 +62,10 @@ export class OidcFlow {
     }
   }
 
-  async authenticate (response: AuthorizationResponse, identityOf: IdentityOf): Promise<Authentication> {
+  /** @param identityOf as {@link OidcProvider} has it */
+  async authenticate (
+    response: AuthorizationResponse, identityOf: (profile: OidcProfile, idToken: OidcProfile) => UncheckedIdentity
+  ): Promise<Authentication> {
     const sent = this.#flow.secretsOf(response)
     try {
       const server = await this.#discovery.metadata()

@@ -94,8 +94,7 @@ export class OidcProvider implements ExternalProvider {
   }
 
   async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
-    const flow = await this.#flow.done()
-    return flow.authorizationUrl(request)
+    return (await this.#flow.done()).authorizationUrl(request)
   }
 
   async authenticate (response: AuthorizationResponse): Promise<Authentication> {

@@ -2,9 +2,12 @@ import { STATUS_CODES } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { auditEntry, publish } from '../audit.js'
 import { AuthError } from '../errors.js'
+import { methodsOf } from '../flows/methods.js'
 import { wantsJson } from '../http/accept.js'
 import { withError } from '../http/redirects.js'
 import { ProviderFailure } from '../providers/failures.js'
+import { principalOf } from '../session/record.js'
+import type { RouteContext } from './context.js'
 
 /** How a failure is answered. */
 export interface FailureAnswer {
@@ -81,7 +84,7 @@ function refusalOf (failure: unknown): AuthError {
   const { validation, statusCode = 500, message }: Partial<FastifyError> = Object(failure)
   if (validation !== undefined) {
     return new AuthError('invalid_request', {
-      message: `The request is not of the expected form: ${message}.`,
+      message: `The request does not have the expected form: ${message}.`,
       cause: failure
     })
   }
@@ -107,4 +110,19 @@ function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: stri
     request.log.error({ ...entry, err: refusal }, message)
   }
   if (signInAt !== undefined) publish('failure', { provider: signInAt, code }, request)
+}
+
+/**
+ * Says by which methods the signed-in user can authenticate, if that is what a request lacks.
+ *
+ * @returns further members of the JSON body
+ */
+export async function missingProof (
+  error: unknown,
+  request: FastifyRequest,
+  { rules: { store }, providers }: Pick<RouteContext, 'rules' | 'providers'>
+): Promise<{ methods?: string[] }> {
+  const { code }: { code?: unknown } = Object(error)
+  const principal = code === 'reauthenticate' ? principalOf(request) : null
+  return principal === null ? {} : { methods: await methodsOf(store, principal.userId, providers) }
 }

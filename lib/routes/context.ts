@@ -2,20 +2,22 @@ import type { FastifyInstance } from 'fastify'
 import type { AuthChannel } from '../channel.js'
 import type { SignInRules } from '../flows/sign-in-rules.js'
 import type { SignedRequests } from '../flows/signed-requests.js'
-import type { OriginRules } from '../http/own-origin.js'
+import type { Pages } from '../http/pages.js'
+import type { Site } from '../http/site.js'
 import type { ResolvedOptions } from '../options.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import type { RateLimits } from './limits.js'
 import type { Mailer } from './mailer.js'
-import type { Pages } from './pages.js'
 
 /**
  * What the routes share: the scope that they are mounted in, and what their handlers need of the
  * plugin.
  */
-export interface RouteContext extends OriginRules {
+export interface RouteContext {
   /** The encapsulated context of the routes. */
   readonly scope: FastifyInstance
+  /** The application as browsers see it. */
+  readonly site: Site
   /** The path in front of all routes. */
   readonly prefix: string
   /** The application's rules for sign-ins, with the store. */

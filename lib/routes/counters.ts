@@ -1,7 +1,7 @@
 import fastifyRateLimit, { type RateLimitOptions } from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { BoundedMap } from '../base/bounded-map.js'
-import { PATIENCE_MS, inTime } from '../base/in-time.js'
+import { TIMEOUT_MS, withTimeout } from '../base/with-timeout.js'
 import type { ResolvedRateLimits } from '../rate-limits.js'
 import type { AttemptCounter } from '../store/attempts.js'
 
@@ -52,7 +52,7 @@ export async function setUpCounter (
   const counter = await chooseCounter(scope, options?.store, shared)
   return rules => {
     const count = counter(rules)
-    return attempt => inTime(PATIENCE_MS, count(attempt), 'the store of counts')
+    return attempt => withTimeout(TIMEOUT_MS, count(attempt), 'the store of counts')
   }
 }
 
@@ -72,18 +72,18 @@ async function chooseCounter (
 
 /**
  * Counts in the database, by one statement for all rules. A client that is beyond a limit stays so
- * until its count starts again: the process knows, and a flood of tries causes no statements.
+ * until its count starts again: the process knows, and a flood of attempts causes no statements.
  */
 function counterIn (counts: AttemptCounter): Counter {
   const exceeded = new BoundedMap<number>(MAX_COUNTS)
   return rules => async attempt => {
-    const tries = rules.flatMap(({ max, timeWindow, keyOf }) => {
+    const attempts = rules.flatMap(({ max, timeWindow, keyOf }) => {
       const key = keyOf(attempt)
       return key === null ? [] : [{ key, max, timeWindow }]
     })
-    const known = Math.max(...tries.map(({ key }) => exceeded.get(key) ?? 0)) - Date.now()
+    const known = Math.max(...attempts.map(({ key }) => exceeded.get(key) ?? 0)) - Date.now()
     if (known > 0) return known
-    const limit = await counts.count(tries)
+    const limit = await counts.count(attempts)
     if (limit === null) return null
     exceeded.set(limit.key, Date.now() + limit.wait)
     return limit.wait

@@ -1,17 +1,16 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
 import { finishSignIn, pendingSignIn, startSignIn } from '../flows/external.js'
-import { recentRecord } from '../flows/reauthentication.js'
+import { recentRecord } from '../flows/methods.js'
 import { confirmedPrincipal } from '../flows/refresh.js'
-import { refuseForeignNavigation, refuseForeignResource } from '../http/own-origin.js'
+import { refuseForeignResource } from '../http/site.js'
 import type { ExternalProvider, SignInParameters } from '../providers/provider.js'
 import type { PendingSignIn } from '../session/pending-sign-in.js'
-import { answerFailure, noteFailure } from './answers.js'
+import { answerFailure, missingProof, noteFailure } from './answers.js'
 import type { RouteContext } from './context.js'
-import { missingProof } from './missing-proof.js'
 import {
-  SESSION, SESSION_OR_NOTHING, type SchemaTypes, errorNext, isChecked, next, redirect, refusals, remember,
-  tags, undocumented
+  SECURITY, type SchemaTypes, errorNext, isChecked, next, operationIdOf, redirect, refusals, remember, tags,
+  undocumented
 } from './schema-parts.js'
 
 const loginQuery = {
@@ -22,13 +21,13 @@ const loginQuery = {
     link: {
       type: 'string',
       enum: ['true', 'false'],
-      description: '`true`: links the identity to the signed-in user, whose last proof must be less than ten minutes ' +
-        'old; from pages of this application only'
+      description: '`true`: links the identity to the signed-in user, whose last authentication must be less than ' +
+        'ten minutes old; from pages of this application only'
     },
     reauthenticate: {
       type: 'string',
       enum: ['true', 'false'],
-      description: '`true`: the signed-in user proves again who they are; from pages of this application only'
+      description: '`true`: the signed-in user reauthenticates; from pages of this application only'
     },
     remember,
     signed: {
@@ -42,8 +41,8 @@ const loginQuery = {
 const loginSchema = (provider: string) => ({
   tags,
   summary: `Start a sign-in at ${provider}`,
-  operationId: operationId('login', provider),
-  security: SESSION_OR_NOTHING,
+  operationId: operationIdOf(`${provider}/login`),
+  security: SECURITY['signed-in-or-not'],
   querystring: loginQuery,
   response: {
     302: redirect,
@@ -60,8 +59,8 @@ const callbackSchema = (provider: string) => ({
   tags,
   summary: `Finish a sign-in at ${provider}`,
   description: 'The redirect URI of the provider; its query is the authorization response (RFC 6749 section 4.1.2).',
-  operationId: operationId('callback', provider),
-  security: SESSION,
+  operationId: operationIdOf(`${provider}/callback`),
+  security: SECURITY['signed-in'],
   querystring: callbackQuery,
   response: {
     302: redirect,
@@ -75,10 +74,10 @@ const callbackSchema = (provider: string) => ({
 
 /** Mounts the two routes of an external provider. */
 export function mountExternalRoutes (context: RouteContext, provider: ExternalProvider): void {
-  const { scope, baseUrl, prefix, rules, signedRequests, pages, limits, mailer } = context
+  const { scope, site, prefix, rules, signedRequests, pages, limits, mailer } = context
   const { name } = provider
   const routes = scope.withTypeProvider<SchemaTypes>()
-  const redirectUri = `${baseUrl}${prefix}/${name}/callback`
+  const redirectUri = `${site.baseUrl}${prefix}/${name}/callback`
 
   /** What the provider is asked for: by `signInUrl`, and by the purpose of the sign-in. */
   const askedOf = ({ signed, reauthenticate }: { signed?: string, reauthenticate?: string }): SignInParameters => {
@@ -93,8 +92,8 @@ export function mountExternalRoutes (context: RouteContext, provider: ExternalPr
   }
 
   /**
-   * Answers a failure on the page of the start; the lack of a recent proof on the page that asks
-   * for one.
+   * Answers a failure on the page of the start; the lack of a recent authentication on the page
+   * that asks for one.
    */
   const fail = async (
     error: unknown,
@@ -103,7 +102,7 @@ export function mountExternalRoutes (context: RouteContext, provider: ExternalPr
     startedOn: string | null
   ): Promise<FastifyReply> => {
     const details = await missingProof(error, request, context)
-    const proofPage = details.methods === undefined ? null : pages.forProof(request, startedOn)
+    const proofPage = details.methods === undefined ? null : pages.forReauthentication(request, startedOn)
     if (proofPage !== null) {
       noteFailure(request, reply, error, name)
       return reply.redirect(proofPage, 302)
@@ -167,9 +166,9 @@ async function refuseForeign (request: FastifyRequest): Promise<void> {
 }
 
 /**
- * Returns what a sign-in is for. Only the signed-in user may link an identity or prove again who
- * they are, by a click in this application. To link one, they must have proved recently who they
- * are: an identity that is linked signs in.
+ * Returns what a sign-in is for. Only the signed-in user may link an identity or reauthenticate, by
+ * a click in this application. To link one, they must have authenticated recently: an identity that
+ * is linked signs in.
  */
 async function purposeOf (
   request: FastifyRequest,
@@ -178,18 +177,9 @@ async function purposeOf (
 ): Promise<PendingSignIn['purpose']> {
   const purpose = reauthenticate === 'true' ? 'reauthentication' : 'link'
   if (link !== 'true' && reauthenticate !== 'true') return 'sign-in'
-  refuseForeignNavigation(request, context)
+  context.site.refuseForeignNavigation(request)
   const { store } = context.rules
   if (purpose === 'link') await recentRecord(request, store)
   else await confirmedPrincipal(request, store)
   return purpose
-}
-
-function operationId (action: string, provider: string): string {
-  const name = provider.split('-').map(capitalized).join('')
-  return `auth${name}${capitalized(action)}`
-}
-
-function capitalized (word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1)
 }

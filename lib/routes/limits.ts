@@ -12,7 +12,7 @@ import type { Attempt, Counter, Rule } from './counters.js'
  *
  * @throws AuthError `rate_limited`
  */
-type Limit = (request: FastifyRequest) => Promise<void>
+export type Limit = (request: FastifyRequest) => Promise<void>
 
 /** The limits of the routes, by name. */
 export type RateLimits = Readonly<Record<Exclude<Limited, 'account'>, Limit>> & {
@@ -28,6 +28,8 @@ export type RateLimits = Readonly<Record<Exclude<Limited, 'account'>, Limit>> & 
    * @throws AuthError `rate_limited`
    */
   readonly attempt: (request: FastifyRequest, email: string) => Promise<void>
+  /** Counts a form as `code` when it sends the token of a mail, else as `mail`. */
+  readonly mailOrCode: Limit
   /** Counts a new e-mail for the signed-in user: each is a mail to an address of their choice. */
   readonly newEmail: Limit
 }
@@ -52,6 +54,7 @@ const UNLIMITED: RateLimits = {
   reauthenticate: unlimited,
   mail: unlimited,
   code: unlimited,
+  mailOrCode: unlimited,
   newEmail: unlimited
 }
 
@@ -98,6 +101,8 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
   const login = limited([...byAddress<SignInAttempt>('login'), ...account])
   const attempt = limited(account)
 
+  const [mail, code] = [limitedRequest(byAddress('mail')), limitedRequest(byAddress('code'))]
+
   return {
     login: request => login({ request, email: emailIn(request) }),
     attempt: (request, email) => attempt({ request, email }),
@@ -107,8 +112,9 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     reauthenticate: limitedRequest([
       { max: options.reauthenticate, timeWindow, keyOf: attempt => `svc-auth-reauthenticate:${userIn(attempt)}` }
     ]),
-    mail: limitedRequest(byAddress('mail')),
-    code: limitedRequest(byAddress('code')),
+    mail,
+    code,
+    mailOrCode: request => Object(request.body).token === undefined ? mail(request) : code(request),
     newEmail: limitedRequest([{ ...NEW_EMAIL_LIMIT, keyOf: attempt => `svc-auth-new-email:${userIn(attempt)}` }])
   }
 }

@@ -1,4 +1,4 @@
-import type { LinkMailKind, Mail } from '../local/mail.js'
+import type { LinkMailKind, Mail } from '../mails/mail.js'
 import type { Attempt, Counter, Rule } from './counters.js'
 
 /** A mail, as the limits of mailboxes count it. */

@@ -1,11 +1,12 @@
 import { finished } from 'node:stream'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
-import { inTime } from '../base/in-time.js'
-import { FairQueue } from '../local/fair-queue.js'
-import type { LocalMail } from '../local/identity-provider.js'
-import { LINK_LIFETIMES, type LinkMailKind, type Mail, type MailOrigin } from '../local/mail.js'
-import type { MailProof, MailTokens } from '../local/mail-token.js'
-import type { NoMail, Outbox } from '../local/outbox.js'
+import type { MailTokenClaims } from '../accounts/credentials.js'
+import { withTimeout } from '../base/with-timeout.js'
+import { FairQueue } from '../passwords/fair-queue.js'
+import type { LocalMail } from '../local-identity-provider.js'
+import { LINK_LIFETIMES, type LinkMailKind, type Mail, type MailOrigin } from '../mails/mail.js'
+import type { MailTokens } from '../mails/mail-tokens.js'
+import type { NoMail, Outbox } from '../mails/outbox.js'
 import { addressOf } from './limits.js'
 import { type CountedMail, LINK_LIMITS, type MailLimits } from './mail-limits.js'
 
@@ -36,7 +37,7 @@ const EVENT = 'fastify-svc-auth.mail'
 const WITHOUT_LINK = { url: null, token: null, expiresIn: null } as const
 
 /** A mail that a request causes, as the log shows it. */
-interface Letter {
+interface MailInfo {
   readonly kind: Mail['kind']
   readonly requestId: string
   readonly log: FastifyBaseLogger
@@ -54,7 +55,7 @@ export class Mailer {
   readonly #base: URL
   readonly #limits: MailLimits
   readonly #queue = new FairQueue(LIMITS)
-  readonly #underWay = new Map<Letter, Promise<void>>()
+  readonly #underWay = new Map<MailInfo, Promise<void>>()
   readonly #closing = new AbortController()
 
   /** @param base the public URL in front of the routes, with a slash at the end */
@@ -86,8 +87,8 @@ export class Mailer {
 
     const about = originOf(request)
     const post = (kind: Mail['kind'], deliver: () => Promise<Unsent | null>): void => {
-      const letter = { kind, requestId: request.id, log: request.log }
-      this.#underWay.set(letter, this.#post(letter, answered(reply).then(deliver)))
+      const mail = { kind, requestId: request.id, log: request.log }
+      this.#underWay.set(mail, this.#post(mail, answered(reply).then(deliver)))
     }
     const send = (mail: Omit<CountedMail, 'request'>, limit: keyof MailLimits, makeMail: () => Promise<Mail>): void => {
       post(mail.kind, async () => {
@@ -98,9 +99,9 @@ export class Mailer {
     }
     const none = (kind: Mail['kind'], reason: Unsent): void => { post(kind, async () => reason) }
     return {
-      link: (kind: LinkMailKind, proof: MailProof & { to?: string }) => {
-        const { userId, email, to = email } = proof
-        send({ kind, to, userId }, LINK_LIMITS[kind], () => this.#linkMail(kind, proof, about))
+      link: (kind: LinkMailKind, claims: MailTokenClaims & { to?: string }) => {
+        const { userId, email, to = email } = claims
+        send({ kind, to, userId }, LINK_LIMITS[kind], () => this.#linkMail(kind, claims, about))
       },
       tell: (kind, to) => { send({ kind, to }, 'owner', async () => ({ ...WITHOUT_LINK, kind, to, about })) },
       notice: (kind, { userId, email: to, emailVerified }) => {
@@ -117,25 +118,25 @@ export class Mailer {
    * requests that go on afterwards, whose clients have left, are sent.
    */
   async close (): Promise<void> {
-    await inTime(CLOSE_MS, Promise.all(this.#underWay.values()), 'sendMail').catch((reason: unknown) => {
+    await withTimeout(CLOSE_MS, Promise.all(this.#underWay.values()), 'sendMail').catch((reason: unknown) => {
       this.#closing.abort(reason)
-      for (const letter of this.#underWay.keys()) logUnsent(letter, 'closing')
+      for (const mail of this.#underWay.keys()) logUnsent(mail, 'closing')
       this.#underWay.clear()
     })
   }
 
-  async #post (letter: Letter, delivery: Promise<Unsent | null>): Promise<void> {
+  async #post (mail: MailInfo, delivery: Promise<Unsent | null>): Promise<void> {
     const log = await delivery.then(
-      reason => () => { if (reason !== null) logUnsent(letter, reason) },
-      (error: unknown) => () => { logFailure(letter, error) }
+      reason => () => { if (reason !== null) logUnsent(mail, reason) },
+      (error: unknown) => () => { logFailure(mail, error) }
     )
-    // A letter that was dropped is in the log already.
-    if (this.#underWay.delete(letter)) log()
+    // A mail that was dropped is in the log already.
+    if (this.#underWay.delete(mail)) log()
   }
 
-  async #linkMail (kind: LinkMailKind, proof: MailProof & { to?: string }, about: MailOrigin): Promise<Mail> {
-    const token = await this.#mail.tokens.issue(kind, proof)
-    const { to = proof.email } = proof
+  async #linkMail (kind: LinkMailKind, claims: MailTokenClaims & { to?: string }, about: MailOrigin): Promise<Mail> {
+    const token = await this.#mail.tokens.issue(kind, claims)
+    const { to = claims.email } = claims
     const url = new URL(LINK_PATHS[kind], this.#base)
     url.searchParams.set('token', token)
     return { kind, to, url: url.href, token, expiresIn: LINK_LIFETIMES[kind], about }
@@ -143,7 +144,7 @@ export class Mailer {
 
   async #send (makeMail: () => Promise<Mail>): Promise<void> {
     const mail = await makeMail()
-    await inTime(SEND_MS, (async () => this.#mail.sendMail(mail))(), 'sendMail')
+    await withTimeout(SEND_MS, (async () => this.#mail.sendMail(mail))(), 'sendMail')
   }
 }
 
@@ -156,12 +157,12 @@ function answered ({ raw }: FastifyReply): Promise<void> {
 }
 
 /** Logs that a mail is not sent, without its address and without its link. */
-function logUnsent ({ kind, requestId, log }: Letter, reason: Unsent): void {
+function logUnsent ({ kind, requestId, log }: MailInfo, reason: Unsent): void {
   log.info({ event: EVENT, requestId, kind, reason }, 'a mail was not sent')
 }
 
 /** Logs that sending a mail failed, without its address and without its link. */
-function logFailure ({ kind, requestId, log }: Letter, error: unknown): void {
+function logFailure ({ kind, requestId, log }: MailInfo, error: unknown): void {
   const { name, code }: { name?: unknown, code?: unknown } = Object(error)
   log.error({ event: EVENT, requestId, kind, name, code }, 'a mail could not be sent')
 }

@@ -2,7 +2,7 @@
  * The part that only applications with `sendMail` need. It is loaded when they start, to keep the
  * start of the others fast.
  */
-import type { LocalIdentityProvider } from '../local/identity-provider.js'
+import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import type { MailContext } from './context.js'
 import { mountCredentialRoutes } from './credentials.js'
 import { mountRecoveryRoutes } from './recovery.js'

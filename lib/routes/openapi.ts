@@ -23,7 +23,7 @@ export const openapiComponents: OpenapiComponents = {
       properties: {
         statusCode: { type: 'integer', description: 'The HTTP status' },
         code: { type: 'string', description: 'A stable code; hooks of the application may have their own' },
-        error: { type: 'string', description: 'The words of the HTTP status' },
+        error: { type: 'string', description: 'The HTTP reason phrase' },
         message: { type: 'string', description: 'A sentence for people' }
       }
     },

@@ -2,12 +2,10 @@
 import { setTimeout } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
-import { wantsJson } from '../http/accept.js'
-import type { Caller } from '../local/fair-queue.js'
-import { hashing } from '../local/hashing.js'
-import { answerFailure } from './answers.js'
-import { addressOf } from './limits.js'
-import type { Pages } from './pages.js'
+import { type Method, passwordMethod } from '../flows/methods.js'
+import type { LocalIdentityProvider, Passwords } from '../local-identity-provider.js'
+import { hashing } from '../passwords/hashing.js'
+import { type RateLimits, addressOf } from './limits.js'
 
 /**
  * The pause before `busy` is answered. Clients that try again at once take time from the sign-ins
@@ -28,6 +26,15 @@ export const email = {
   description: 'At most 254 characters when it is trimmed'
 } as const
 
+/** The field for a password that the user has. */
+export const password = { type: 'string' } as const
+
+/** The field for a new password. */
+export const newPassword = { type: 'string', description: '8 to 1024 bytes' } as const
+
+/** What a new password may be refused with. */
+export const NEW_PASSWORD_REFUSALS = ['weak_password', 'breached_password'] as const
+
 /**
  * Fields of the application's form, for its hook `onSignIn`. Bounded, because bodies wait in memory
  * for the hash.
@@ -42,37 +49,6 @@ export const ownFields = {
     description: 'Fields of the application'
   }
 } as const
-
-/** How the routes answer forms. */
-export interface FormAnswers {
-  /** Redirects a browser to the field `next`. */
-  goTo: (request: FastifyRequest, reply: FastifyReply, next: unknown) => FastifyReply
-  /** Answers a success without content: 204, or a redirect of a browser to `next`. */
-  done: (request: FastifyRequest, reply: FastifyReply, next: unknown) => FastifyReply
-  /** Answers a request for a mail like {@link done}, with 202. */
-  accepted: (request: FastifyRequest, reply: FastifyReply, next: unknown) => FastifyReply
-  /** Answers a redeemed link: 204, or a redirect of a browser: see {@link Pages.afterLink}. */
-  redeemed: (request: FastifyRequest, reply: FastifyReply, next: unknown) => FastifyReply
-  /** Answers a failure, on a page of the application for a browser. */
-  answerOnPage: (error: Error, request: FastifyRequest, reply: FastifyReply, details?: object) => FastifyReply
-}
-
-/** Makes the answers of the routes with passwords. */
-export function formAnswers (pages: Pages): FormAnswers {
-  const goTo: FormAnswers['goTo'] = (request, reply, next) => reply.redirect(pages.afterSuccess(request, next), 303)
-  return {
-    goTo,
-    done: (request, reply, next) => wantsJson(request) ? reply.code(204).send() : goTo(request, reply, next),
-    accepted: (request, reply, next) => wantsJson(request) ? reply.code(202).send() : goTo(request, reply, next),
-    redeemed: (request, reply, next) => wantsJson(request)
-      ? reply.code(204).send()
-      : reply.redirect(pages.afterLink(request, next), 303),
-    answerOnPage (error, request, reply, details = {}) {
-      const page = pages.forError(request, Object(request.body).error_next)
-      return answerFailure(request, reply, error, { page, signInAt: 'local', details })
-    }
-  }
-}
 
 /**
  * Refuses a request when too many passwords wait. Runs before the body is read, so that refusals
@@ -92,16 +68,33 @@ export async function refuseWhenBusy (request: FastifyRequest): Promise<void> {
 let paused = 0
 
 /**
- * Identifies the client for the queue of passwords, which drops the request when the connection
- * closes. Fastify's `request.signal` aborts as soon as the body was read.
+ * Returns the operations on passwords for the client of a request: the queue drops them when the
+ * connection closes. Fastify's `request.signal` aborts as soon as the body was read.
  */
-export function callerOf (request: FastifyRequest, { raw }: FastifyReply): Caller {
+export function passwordsFor (
+  local: LocalIdentityProvider,
+  { request, reply: { raw } }: { request: FastifyRequest, reply: FastifyReply }
+): Passwords {
   const closed = new AbortController()
   raw.once('close', () => {
     if (raw.writableFinished) return
     closed.abort(new AuthError('busy', { message: 'The client closed the connection before its turn came.' }))
   })
-  return { address: addressOf(request), signal: closed.signal }
+  return local.passwordsFor({ address: addressOf(request), signal: closed.signal })
+}
+
+/**
+ * Returns the method of a field for a password, whose attempts are counted for the account; null
+ * for an empty field.
+ */
+export function methodOf (
+  password: string | undefined,
+  passwords: Passwords,
+  limits: RateLimits,
+  request: FastifyRequest
+): Method | null {
+  const given = filledIn(password)
+  return given === undefined ? null : passwordMethod(given, passwords, async email => limits.attempt(request, email))
 }
 
 /** Returns a field of a form; undefined for an empty one, which forms send as an empty string. */

@@ -21,12 +21,19 @@ export const tags = ['auth']
 export const FORM_OR_JSON = ['application/x-www-form-urlencoded', 'application/json']
 
 /**
- * The security requirement of a public route. Stated, because the document may have another
- * default.
+ * The security requirements of routes: of those that do not look at the user too, because the
+ * document may have another default.
  */
-export const NOTHING = [] as const
-export const SESSION = [{ session: [] }] as const
-export const SESSION_OR_NOTHING = [{}, { session: [] }] as const
+export const SECURITY = {
+  anyone: [],
+  'signed-in-or-not': [{}, { session: [] }],
+  'signed-in': [{ session: [] }]
+} as const
+
+/** Names an operation after its path: `authLocalChangePassword` for `/local/change-password`. */
+export function operationIdOf (path: string): string {
+  return `auth${path.split(/[^a-z0-9]+/i).map(word => word.charAt(0).toUpperCase() + word.slice(1)).join('')}`
+}
 
 export const next = {
   type: 'string',

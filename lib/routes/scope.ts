@@ -4,10 +4,10 @@ import formbody from '@fastify/formbody'
 import { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
-import { type OriginRules, refuseCrossOrigin } from '../http/own-origin.js'
+import type { Pages } from '../http/pages.js'
+import type { Site } from '../http/site.js'
 import { warnOfPlainHttp } from '../session/cookie.js'
 import { answerFailure, failureBody } from './answers.js'
-import type { Pages } from './pages.js'
 import { undocumented } from './schema-parts.js'
 import { taskOf } from './tasks.js'
 
@@ -70,9 +70,9 @@ export async function setUpScope (scope: FastifyInstance, pages: Pages): Promise
 }
 
 /** Checks the requests to the routes of a scope before their handlers run. */
-export function checkRequests (scope: FastifyInstance, origins: OriginRules): void {
+export function checkRequests (scope: FastifyInstance, site: Site): void {
   scope.addHook('onRequest', async request => {
-    refuseCrossOrigin(request, origins)
+    site.refuseCrossOrigin(request)
     // @fastify/session gives no session to a path in another spelling, which is outside that of its
     // cookie.
     if (request.session.sessionId === undefined) throw new AuthError('invalid_request')

@@ -1,15 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { issueToken, verifyToken } from '../flows/local.js'
-import type { LocalIdentityProvider } from '../local/identity-provider.js'
+import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import { answerFailure } from './answers.js'
 import type { RouteContext } from './context.js'
-import { FORM_OR_JSON, NOTHING, SESSION, type SchemaTypes, refusals, tags } from './schema-parts.js'
+import { FORM_OR_JSON, SECURITY, type SchemaTypes, refusals, tags } from './schema-parts.js'
 
 const issueSchema = {
   tags,
   summary: 'Issue a short-lived token for the signed-in user',
   operationId: 'authLocalToken',
-  security: SESSION,
+  security: SECURITY['signed-in'],
   response: {
     200: {
       type: 'object',
@@ -29,7 +29,7 @@ const verifySchema = {
   tags,
   summary: 'Verify a token and decode its claims',
   operationId: 'authLocalVerifyToken',
-  security: NOTHING,
+  security: SECURITY.anyone,
   consumes: FORM_OR_JSON,
   body: { type: 'object', required: ['token'], properties: { token: { type: 'string' } } },
   response: {
@@ -43,7 +43,7 @@ const jwksSchema = {
   summary: 'The public keys that verify tokens',
   description: 'A JWK Set (RFC 7517 section 5), for a `TokenVerifier` or any other library.',
   operationId: 'authLocalJwks',
-  security: NOTHING,
+  security: SECURITY.anyone,
   response: {
     200: {
       type: 'object',

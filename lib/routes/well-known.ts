@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { documentRoutes } from './openapi.js'
-import type { Pages } from './pages.js'
-import { NOTHING, refusals, tags } from './schema-parts.js'
+import type { Pages } from '../http/pages.js'
+import { SECURITY, refusals, tags } from './schema-parts.js'
 import { setUpScope } from './scope.js'
 
 const changePasswordSchema = {
@@ -9,7 +9,7 @@ const changePasswordSchema = {
   summary: 'Find the page for changing the password',
   description: 'For password managers.',
   operationId: 'authChangePasswordPage',
-  security: NOTHING,
+  security: SECURITY.anyone,
   response: {
     302: {
       type: 'null',

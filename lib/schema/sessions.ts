@@ -1,14 +1,20 @@
 import type { FormerSession, Proof } from '../authentication.js'
 
-/** The column `proofs` of `svc_auth_sessions`: how and when the user proved who they are. */
+/** The column `proofs` of `svc_auth_sessions`: how and when the user authenticated. */
 export interface SessionProofs {
-  /** The time of the last proof, in milliseconds since the epoch. */
+  /** The time of the last authentication, in milliseconds since the epoch. */
   at: number
-  /** The last proof of each method. */
+  /** The last authentication of each method. */
   methods: readonly Proof[]
-  /** Sessions that this one replaced: sign-ins that were started in them may still finish. */
+  /**
+   * Sessions that this one replaced in the last ten minutes: sign-ins that other tabs started in
+   * them may still finish.
+   */
   formerly?: readonly FormerSession[]
-  /** The end of a session whose lifetime the user chose, in milliseconds since the epoch. */
+  /**
+   * The end of the session, in milliseconds since the epoch, with the option `session.remember`: no
+   * user is signed in afterwards, whatever the cookie and the store say.
+   */
   until?: number
 }
 

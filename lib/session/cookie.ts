@@ -1,3 +1,4 @@
+import type { Signer } from '@fastify/cookie'
 import type { FastifyRequest } from 'fastify'
 
 /**
@@ -21,11 +22,6 @@ export function nameInCookie (request: FastifyRequest, name: string, before: Fas
   request.cookies[name] = prefix + request.session.encryptedSessionId
 }
 
-/** A signer of cookies, as @fastify/session has it. */
-interface CookieSigner {
-  unsign (cookie: string): { valid: boolean, value: string | null }
-}
-
 /**
  * Returns the session ids that cookies of a request have signed, whether or not their sessions are
  * in the store. The name of the session cookie may be the application's, so each cookie is looked
@@ -45,7 +41,7 @@ export function signedIdsIn ({ session, cookies }: FastifyRequest): string[] {
   return Object.values(cookies).flatMap((cookie = '') => unsigned(cookie.replace(/^s:/, '')))
 }
 
-function isCookieSigner (value: unknown): value is CookieSigner {
+function isCookieSigner (value: unknown): value is Signer {
   return typeof Object(value).unsign === 'function'
 }
 

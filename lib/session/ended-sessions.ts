@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { Session } from 'fastify'
-import { PATIENCE_MS } from '../base/in-time.js'
-import { Turns } from '../base/turns.js'
+import { TIMEOUT_MS } from '../base/with-timeout.js'
+import { KeyedMutex } from '../base/keyed-mutex.js'
 import { ENDED_MS } from '../store/sessions.js'
-import type { EndingSession } from './keeper.js'
+import type { EndingSession } from './session-backend.js'
 import { principalIn } from './record.js'
 import { type SessionEntries, entryId } from './session-store.js'
 
@@ -45,7 +45,7 @@ export async function hasSignedOut (entries: SessionEntries, id: string): Promis
 }
 
 /** The longest time from the mark of the replaced session to the end of a sign-in. */
-export const SIGN_IN_MS = 2 * PATIENCE_MS
+export const SIGN_IN_MS = 2 * TIMEOUT_MS
 
 /** The present time, in milliseconds since the epoch, with fractions. */
 export function preciseTime (): number {
@@ -56,7 +56,7 @@ export function preciseTime (): number {
  * Runs what concerns the end of one session one after the other, so that one of several
  * simultaneous sign-outs in this process announces it.
  */
-const endings = new Turns()
+const mutex = new KeyedMutex()
 
 /**
  * Notes in the background that the sign-in is over which has replaced a session: a sign-out that
@@ -65,12 +65,12 @@ const endings = new Turns()
 export function finishReplacement (entries: SessionEntries, id: string, next: string): void {
   const overAt = preciseTime()
   const note = async (): Promise<void> => entries.write(entryId('signed-in', next), { overAt }, SIGN_IN_MS)
-  endings.take(id, note).catch(() => {})
+  mutex.run(id, note).catch(() => {})
 }
 
 /** Whether a sign-in has replaced a session and was not over at a time. */
 export async function isReplacedSince (entries: SessionEntries, id: string, time: number): Promise<boolean> {
-  return endings.take(id, async () => {
+  return mutex.run(id, async () => {
     const mark = endMarkIn(await entries.read(entryId('ended', id)))
     if (mark?.next === undefined) return false
     const { overAt = mark.until } = Object(await entries.read(entryId('signed-in', mark.next)))
@@ -78,23 +78,21 @@ export async function isReplacedSince (entries: SessionEntries, id: string, time
   })
 }
 
-/** What the sign-out from a session did besides ending it. */
-interface Ending {
-  /** The user of the session that had replaced it; null without one. */
-  nextUserId: string | null
-}
-
 /**
  * Ends a session because its user signs out, and the session of a sign-in that has replaced it
  * meanwhile. A sign-in that is under way looks for the note after it has written its session, so
  * one of the two sees the other.
  *
- * @returns null when another call ended it. Of two calls in different processes, the one whose note
+ * @returns the user of the session that had replaced it, null without one; null when another call
+ * ended it. Of two calls in different processes, the one whose note
  * is the last does; a store without a conditional write allows no more.
  */
-export async function signOutOf (entries: SessionEntries, session: EndingSession): Promise<Ending | null> {
+export async function signOutOf (
+  entries: SessionEntries,
+  session: EndingSession
+): Promise<{ nextUserId: string | null } | null> {
   const { id, isOfUser } = session
-  return endings.take(id, async () => {
+  return mutex.run(id, async () => {
     const note = entryId('signed-out', id)
     const isThere = await entries.read(id) !== null
     const isNoted = await entries.read(note) !== null
@@ -122,6 +120,6 @@ export async function signOutOf (entries: SessionEntries, session: EndingSession
 }
 
 /** The mark in an entry; null without one. */
-export function endMarkIn (entry: Session | null): EndMark | null {
+function endMarkIn (entry: Session | null): EndMark | null {
   return entry !== null && 'svcAuthEnd' in entry ? Object(entry.svcAuthEnd) : null
 }

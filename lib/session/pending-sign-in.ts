@@ -16,12 +16,12 @@ export interface PendingSignIn {
   startedOn: string | null
   /**
    * The id of the user who was signed in at the start; null without one, and for a linking or a
-   * further proof once another session has replaced theirs.
+   * reauthentication once another session has replaced theirs.
    */
   startedBy: string | null
   /**
    * `link`: the user who started it links the identity to their account; `reauthentication`: they
-   * prove again who they are.
+   * reauthenticate.
    */
   purpose: 'sign-in' | 'link' | 'reauthentication'
   /** Whether the user asked to be remembered. */

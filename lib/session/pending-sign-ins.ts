@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { FormerSession } from '../authentication.js'
-import type { SessionKeeper } from './keeper.js'
+import type { SessionBackend } from './session-backend.js'
 import type { PendingSignIn } from './pending-sign-in.js'
 import { recordIn } from './record.js'
 import { type RequestSessions, sessionsOf } from './request-sessions.js'
@@ -17,7 +17,7 @@ export async function addPendingSignIn (request: FastifyRequest, pending: Pendin
   const sessions = sessionsOf(request)
   const isFirst = !sessions.isStored(request.session)
   await keepSession(request, sessions, pending.state).catch((error: unknown) => { throw sessionsUnavailable(error) })
-  await sessions.keeper.addPending(request.session, pending, isFirst)
+  await sessions.backend.addPending(request.session, pending, isFirst)
 }
 
 /** Saves the session if necessary, because the callback finds pending sign-ins by its cookie. */
@@ -28,7 +28,7 @@ async function keepSession (request: FastifyRequest, sessions: RequestSessions, 
     return session.save()
   }
   // The session may have changed since this request read it.
-  const present = await sessions.keeper.read(session.sessionId)
+  const present = await sessions.backend.read(session.sessionId)
   const expires = present?.cookie.expires
   if (expires == null || new Date(expires).getTime() > Date.now() + PENDING_MS) return
   await session.reload()
@@ -37,9 +37,9 @@ async function keepSession (request: FastifyRequest, sessions: RequestSessions, 
 
 /**
  * Takes a pending sign-in of a session out of the session store and returns it. Of sessions that
- * this one replaced, the sign-ins go on that other tabs have started; a linking or a further proof
- * counts as started by no user. An attacker with a copy of the old cookie could have started it,
- * and a new session is how the user gets rid of that attacker.
+ * this one replaced, the sign-ins go on that other tabs have started; a linking or a
+ * reauthentication counts as started by no user. An attacker with a copy of the old cookie could
+ * have started it, and a new session is how the user gets rid of that attacker.
  *
  * @returns null when the state is unknown in this session, of another provider, used or older than
  * ten minutes
@@ -50,9 +50,9 @@ export async function takePendingSignIn (
   state: string
 ): Promise<PendingSignIn | null> {
   const { session } = request
-  const { keeper } = sessionsOf(request)
-  const own = await keeper.takePending(state, [digestOf(session.sessionId)])
-  const pending = own ?? await ofFormerSession(keeper, state, recordIn(session)?.formerly ?? [])
+  const { backend } = sessionsOf(request)
+  const own = await backend.takePending(state, [digestOf(session.sessionId)])
+  const pending = own ?? await ofFormerSession(backend, state, recordIn(session)?.formerly ?? [])
   if (pending === null) return null
   const isInTime = pending.startedAt > Date.now() - PENDING_MS
   // The callback of another provider is a mix-up (RFC 9700 section 4.4): the state is used up.
@@ -60,11 +60,11 @@ export async function takePendingSignIn (
 }
 
 async function ofFormerSession (
-  keeper: SessionKeeper,
+  backend: SessionBackend,
   state: string,
   formerly: readonly FormerSession[]
 ): Promise<PendingSignIn | null> {
   if (formerly.length === 0) return null
-  const pending = await keeper.takePending(state, formerly.map(({ digest }) => digest))
+  const pending = await backend.takePending(state, formerly.map(({ digest }) => digest))
   return pending === null || pending.purpose === 'sign-in' ? pending : { ...pending, startedBy: null }
 }

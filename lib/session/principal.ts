@@ -3,7 +3,7 @@ import type { FormerSession } from '../authentication.js'
 import { AuthError } from '../errors.js'
 import { nameInCookie, sessionCookieName, signedIdsIn } from './cookie.js'
 import { preciseTime } from './ended-sessions.js'
-import type { SignOut, SignedOut } from './keeper.js'
+import type { SignOut, SignedOut } from './session-backend.js'
 import { type Lifetime, endCookie } from './lifetime.js'
 import { type Principal, type SessionRecord, principalIn, principalOf, recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
@@ -11,8 +11,8 @@ import { digestOf } from './session-store.js'
 import { PENDING_MS } from '../store/one-time-entries.js'
 import { restoreLifetime } from './visitor.js'
 
-/** What a sign-in or a further proof writes into a session. */
-export type NewRecord = Omit<SessionRecord, 'formerly'>
+/** What a sign-in or a reauthentication writes into a session. */
+type NewRecord = Omit<SessionRecord, 'formerly'>
 
 /** The number of replaced sessions whose pending sign-ins may still finish. */
 const MAX_FORMER = 8
@@ -68,7 +68,6 @@ async function replaceSession (
   const { session: before } = request
   const isReplaced = sessions.isStored(before)
   const cookieName = sessionCookieName(request)
-  let hasEnded = false
 
   sessions.renew(request, kept)
   const { session } = request
@@ -78,7 +77,6 @@ async function replaceSession (
     // Saved now and not when the response is sent: a failure of the store must fail the sign-in.
     if (isReplaced) {
       const replaced = { id: before.sessionId, isOfUser: principalIn(before) !== null }
-      hasEnded = true
       await sessions.saveRecord(request, { ...record, formerly: formerly(before) }, replaced)
     } else {
       await sessions.saveRecord(request, record)
@@ -86,8 +84,8 @@ async function replaceSession (
     await confirm()
   } catch (error) {
     // The browser never learns the id of the new session.
-    await sessions.keeper.remove(session.sessionId).catch(() => {})
-    if (hasEnded) sessions.renew(request)
+    await sessions.backend.remove(session.sessionId).catch(() => {})
+    if (isReplaced) sessions.renew(request)
     else request.session = before
     throw error
   }
@@ -107,7 +105,7 @@ function formerly (before: FastifyRequest['session']): FormerSession[] {
  * @throws AuthError `invalid_state`, `unavailable`
  */
 export async function assertSessionGoesOn (request: FastifyRequest): Promise<void> {
-  const present = await sessionsOf(request).keeper.read(request.session.sessionId)
+  const present = await sessionsOf(request).backend.read(request.session.sessionId)
   if (present === null) throw new AuthError('invalid_state')
 }
 
@@ -124,7 +122,7 @@ export async function updatePrincipal (request: FastifyRequest, principal: Princ
  */
 export async function leaveSession (request: FastifyRequest): Promise<void> {
   const sessions = sessionsOf(request)
-  await sessions.keeper.end({ id: request.session.sessionId, isOfUser: true })
+  await sessions.backend.end({ id: request.session.sessionId, isOfUser: true })
   sessions.renew(request)
   sessions.hasLeft = true
 }
@@ -152,7 +150,7 @@ export async function signOutSession (
   const userId = principalOf(request)?.userId ?? null
   const cookieName = sessionCookieName(request)
   const { path = '/', domain, httpOnly = true, secure, sameSite } = session.cookie
-  const signedOut = await sessions.keeper.signOut({ id: session.sessionId, userId }, how)
+  const signedOut = await sessions.backend.signOut({ id: session.sessionId, userId }, how)
   sessions.drop(request)
   if (cookieName !== undefined) {
     // @fastify/session uses null for an absent flag; @fastify/cookie would apply its default then.
@@ -170,7 +168,7 @@ async function signOutReplaced (request: FastifyRequest, reply: FastifyReply): P
   const sessions = sessionsOf(request)
   const arrivedAt = preciseTime() - reply.elapsedTime
   for (const id of signedIdsIn(request)) {
-    const signedOut = await sessions.keeper.signOutReplaced(id, arrivedAt)
+    const signedOut = await sessions.backend.signOutReplaced(id, arrivedAt)
     if (signedOut === null) continue
     sessions.hasLeft = true
     return signedOut

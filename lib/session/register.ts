@@ -9,20 +9,16 @@ import type { SessionRows } from '../store/members.js'
 
 const SEVEN_DAYS_MS = 7 * 24 * 60 * 60 * 1000
 
-interface OwnSession {
-  /** Whether the cookie is for https: alone. */
-  secure: boolean | 'auto'
-  /** Keeps the sessions, unless the options have a store. */
-  rows: SessionRows
-}
-
 /**
  * Registers @fastify/session with safe defaults, and @fastify/cookie unless the application has it.
+ *
+ * @param own `secure`: whether the cookie is for https: alone; `rows` keeps the sessions, unless
+ *   the options have a store
  */
 export async function registerSession (
   app: FastifyInstance,
   options: FastifySessionOptions,
-  { secure, rows }: OwnSession
+  { secure, rows }: { secure: boolean | 'auto', rows: SessionRows }
 ): Promise<void> {
   if (!app.hasPlugin('@fastify/cookie')) await app.register(fastifyCookie)
 
@@ -87,5 +83,5 @@ function prepareCookie (request: FastifyRequest, cookieName: string): Promise<vo
   // been replaced by a sign-in that was under way: then the browser has the new cookie already.
   const isHidden = sessions.isStored(session) ? sessionCookieName(request) === undefined : !sessions.hasLeft
   if (isHidden) request.cookies[cookieName] = undefined
-  return sessions.hasNewCookie(session) ? session.save() : null
+  return sessions.hasNewCookie(session.sessionId, session) ? session.save() : null
 }

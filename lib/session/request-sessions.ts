@@ -1,14 +1,12 @@
 import type { FastifyReply, FastifyRequest, Session } from 'fastify'
 import { AuthError } from '../errors.js'
 import { sessionCookieName } from './cookie.js'
-import { EntryKeeper } from './entry-keeper.js'
-import type { EndingSession, SessionKeeper } from './keeper.js'
+import { ExpressSessions } from './express-sessions.js'
+import type { EndingSession, SessionBackend } from './session-backend.js'
 import { type SessionRecord, principalIn } from './record.js'
-import { RowKeeper, type RowSettings } from './row-keeper.js'
-import { type CallbackStore, sessionsUnavailable } from './session-store.js'
+import { SqlSessions, type RowSettings } from './sql-sessions.js'
+import { type CallbackStore, type Done, sessionsUnavailable } from './session-store.js'
 import { isOutgrown, restoreLifetime } from './visitor.js'
-
-type Done<T = void> = (error?: unknown, answer?: T) => void
 
 /** What a request knows of a session in the store. */
 interface StoredSession {
@@ -27,11 +25,6 @@ interface OwnSave {
   replaced: EndingSession | undefined
 }
 
-/** A store of @fastify/session that gives each request a keeper of its own. */
-export interface KeepingStore extends CallbackStore {
-  keeperFor (request: FastifyRequest): SessionKeeper
-}
-
 /**
  * The session store as one request uses it. The session of the request refers to it instead of the
  * application's store, which stays as it is, so that
@@ -41,17 +34,16 @@ export interface KeepingStore extends CallbackStore {
  *   part stays as it is in the store, where another request may have updated it.
  */
 export class RequestSessions implements CallbackStore {
-  readonly keeper: SessionKeeper
+  readonly backend: SessionBackend
   /** Whether the browser may forget the cookie of the session that it sent. */
   hasLeft = false
   /** The sessions that are in the store: the one of the request, and those that it has written. */
   #stored: StoredSession[] = []
   #isQuiet = false
-  /** What the plugin saves itself. */
   #own: OwnSave | undefined
 
-  constructor (keeper: SessionKeeper) {
-    this.keeper = keeper
+  constructor (backend: SessionBackend) {
+    this.backend = backend
   }
 
   /** Notes that the session of the request is in the store. */
@@ -65,11 +57,7 @@ export class RequestSessions implements CallbackStore {
   }
 
   /** Whether the application changed the cookie of a session after it was read or written. */
-  hasNewCookie (session: FastifyRequest['session']): boolean {
-    return this.#hasOtherCookie(session.sessionId, session)
-  }
-
-  #hasOtherCookie (id: string, session: Session): boolean {
+  hasNewCookie (id: string, session: Session): boolean {
     const stored = this.#find(id)
     if (stored === undefined) return false
     const members = membersOf(session.cookie)
@@ -77,7 +65,7 @@ export class RequestSessions implements CallbackStore {
   }
 
   get (id: string, done: Done<Session | null>): void {
-    settle(done, this.keeper.read(id))
+    settle(done, this.backend.read(id))
   }
 
   set (id: string, session: Session, done: Done): void {
@@ -88,7 +76,7 @@ export class RequestSessions implements CallbackStore {
   destroy (id: string, done: Done): void {
     const stored = this.#find(id)
     if (this.#isQuiet || stored === undefined) return done()
-    settle(done, this.keeper.end({ id, isOfUser: stored.isOfUser }))
+    settle(done, this.backend.end({ id, isOfUser: stored.isOfUser }))
   }
 
   /**
@@ -134,11 +122,11 @@ export class RequestSessions implements CallbackStore {
     const isStored = this.#find(id) !== undefined
     const isVisitor = isOutgrown(session)
     if (isVisitor) restoreLifetime(session)
-    const hasChange = own !== undefined || this.#hasOtherCookie(id, session)
+    const hasChange = own !== undefined || this.hasNewCookie(id, session)
     const isUnchanged = (): boolean => !hasChange && !isModified(session)
     this.#note(id, session)
-    if (!isStored) return this.keeper.create(id, session, own?.replaced)
-    await this.keeper.save(id, session, own?.record ?? (isVisitor ? 'none' : 'stored'), isUnchanged)
+    if (!isStored) return this.backend.create(id, session, own?.replaced)
+    await this.backend.save(id, session, own?.record ?? (isVisitor ? 'none' : 'stored'), isUnchanged)
   }
 
   #note (id: string, session: Session): void {
@@ -182,7 +170,7 @@ export function sessionsOf (request: FastifyRequest): RequestSessions {
   if (known instanceof RequestSessions) return known
   const sessions = new RequestSessions(isKeeping(sessionStore)
     ? sessionStore.keeperFor(request)
-    : new EntryKeeper(sessionStore))
+    : new ExpressSessions(sessionStore))
   replaceStore(session, sessionStore, sessions)
   if (isInStore(request)) sessions.found(request)
   return sessions
@@ -221,7 +209,8 @@ function isModified (session: Session): boolean {
   return !('isModified' in session && typeof session.isModified === 'function' && session.isModified() === false)
 }
 
-function isKeeping (store: CallbackStore): store is KeepingStore {
+/** Whether a store gives each request a backend of its own. */
+function isKeeping (store: CallbackStore): store is EntryStore | RowStore {
   return 'keeperFor' in store
 }
 
@@ -229,20 +218,20 @@ function isKeeping (store: CallbackStore): store is KeepingStore {
  * An express-session compatible store for @fastify/session whose reads wait five seconds and fail
  * with an AuthError.
  */
-export class EntryStore implements KeepingStore {
+export class EntryStore implements CallbackStore {
   readonly #store: CallbackStore
 
   constructor (store: CallbackStore) {
     this.#store = store
   }
 
-  keeperFor (): SessionKeeper {
-    return new EntryKeeper(this.#store)
+  keeperFor (): SessionBackend {
+    return new ExpressSessions(this.#store)
   }
 
   get (id: string, done?: Done<Session | null>): unknown {
     // The application asks by `request.sessionStore`, as it would ask its store.
-    if (done === undefined) return Reflect.apply(this.#store.get, this.#store, [id])
+    if (done === undefined) return this.#store.get(id)
     settle(done, this.keeperFor().read(id))
   }
 
@@ -256,28 +245,28 @@ export class EntryStore implements KeepingStore {
 }
 
 /** A store for @fastify/session that keeps sessions beside the users. */
-export class RowStore implements KeepingStore {
+export class RowStore implements CallbackStore {
   readonly #settings: RowSettings
 
   constructor (settings: RowSettings) {
     this.#settings = settings
   }
 
-  keeperFor (request: FastifyRequest): SessionKeeper {
-    return new RowKeeper(this.#settings, userAgentOf(request))
+  keeperFor (request: FastifyRequest): SessionBackend {
+    return new SqlSessions(this.#settings, userAgentOf(request))
   }
 
   get (id: string, done: Done<Session | null>): void {
-    settle(done, new RowKeeper(this.#settings).read(id))
+    settle(done, new SqlSessions(this.#settings).read(id))
   }
 
   /** Called for a new session in which the application has written something. */
   set (id: string, session: Session, done: Done): void {
-    settle(done, new RowKeeper(this.#settings).create(id, session))
+    settle(done, new SqlSessions(this.#settings).create(id, session))
   }
 
   destroy (id: string, done: Done): void {
-    settle(done, new RowKeeper(this.#settings).end({ id }))
+    settle(done, new SqlSessions(this.#settings).end({ id }))
   }
 }
 

@@ -1,18 +1,25 @@
 import { hash } from 'node:crypto'
-import type { SessionStore } from '@fastify/session'
 import type { Session } from 'fastify'
-import { PATIENCE_MS, inTime } from '../base/in-time.js'
+import { TIMEOUT_MS, withTimeout } from '../base/with-timeout.js'
 import { AuthError } from '../errors.js'
 
+/** A callback of an express-session compatible store. */
+export type Done<T = void> = (error?: unknown, answer?: T) => void
+
 /** The methods of an express-session compatible store that the plugin uses. */
-export type CallbackStore = Pick<SessionStore, 'get' | 'set' | 'destroy'>
+export interface CallbackStore {
+  /** Without a callback, for an application whose store returns promises. */
+  get (id: string, done?: Done<Session | null>): unknown
+  set (id: string, session: Session, done: Done): unknown
+  destroy (id: string, done: Done): unknown
+}
 
 /**
  * The kinds of entries that the plugin keeps beside the sessions in their store: pending sign-ins
  * and the list of those that a session started, the mark that a session has ended, and the notes
  * that its user signed out, and that the sign-in is over that has written it.
  */
-export type EntryKind = 'pending' | 'started' | 'ended' | 'signed-out' | 'signed-in'
+type EntryKind = 'pending' | 'started' | 'ended' | 'signed-out' | 'signed-in'
 
 const PREFIX = 'svc-'
 const LENGTH = 36
@@ -27,11 +34,6 @@ export function entryId (kind: EntryKind, key: string): string {
   return PREFIX + digestOf(`${kind}:${key}`)
 }
 
-/** Whether an id is that of an entry of the plugin. */
-export function isEntryId (id: string): boolean {
-  return id.startsWith(PREFIX) && id.length === LENGTH
-}
-
 /** Returns 192 bits of a hash as 32 characters, which tell ids apart without giving them away. */
 export function digestOf (text: string): string {
   return hash('sha256', text, 'base64url').slice(0, LENGTH - PREFIX.length)
@@ -43,7 +45,7 @@ export function digestOf (text: string): string {
  */
 export class SessionEntries {
   readonly #store: CallbackStore
-  #left = PATIENCE_MS
+  #left = TIMEOUT_MS
   #lastAnswer = 0
 
   constructor (store: CallbackStore) {
@@ -108,7 +110,7 @@ export class SessionEntries {
     ignore?: (error: unknown) => undefined
   ): Promise<T | undefined> {
     const start = performance.now()
-    if (start - this.#lastAnswer > PATIENCE_MS) this.#left = PATIENCE_MS
+    if (start - this.#lastAnswer > TIMEOUT_MS) this.#left = TIMEOUT_MS
     try {
       return await answerWithin(this.#left, call).catch(ignore)
     } catch (error) {
@@ -120,8 +122,6 @@ export class SessionEntries {
   }
 }
 
-type Done<T = void> = (error?: unknown, answer?: T) => void
-
 /** Waits for a callback. A store in memory answers at once, without a timer. */
 function answerWithin<T> (milliseconds: number, call: (done: Done<T>) => void): Promise<T | undefined> {
   let isAnswered = false
@@ -131,7 +131,7 @@ function answerWithin<T> (milliseconds: number, call: (done: Done<T>) => void): 
       error ? reject(error) : resolve(answer)
     })
   })
-  return isAnswered ? answer : inTime(milliseconds, answer, 'the session store')
+  return isAnswered ? answer : withTimeout(milliseconds, answer, 'the session store')
 }
 
 /** Ignores the error by which some stores report a missing entry. */

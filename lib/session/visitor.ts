@@ -7,17 +7,10 @@ type CookieOptions = NonNullable<FastifySessionOptions['cookie']>
 
 /** What is noted in the session of a visitor that was saved for a sign-in. */
 interface VisitorNote {
-  fullLifetime: Lifetime
+  /** Of a session that holds more than a sign-in: milliseconds, a date; null for no limit. */
+  fullLifetime: { maxAge: number | null, expires: string | Date | null }
   /** The entry of the sign-in. */
   firstStarted: string
-}
-
-/** How long a session would live, if a sign-in were not all that it holds. */
-interface Lifetime {
-  /** Milliseconds; null without a relative limit. */
-  maxAge: number | null
-  /** A date; null without a limit. */
-  expires: string | Date | null
 }
 
 /** The names of the members of a session that are not the application's. */
@@ -36,9 +29,9 @@ export function shortenLifetime (session: Session, firstStarted: string): void {
 
 /** Gives a session its full lifetime once it holds more than a sign-in. */
 export function restoreLifetime (session: Session, from = session): void {
-  const lifetime = lifetimeIn(from)
-  if (lifetime === null) return
-  const { maxAge, expires } = lifetime
+  const { fullLifetime } = noteIn(from)
+  if (fullLifetime === undefined) return
+  const { maxAge, expires } = fullLifetime
   if (maxAge !== null) session.cookie.maxAge = maxAge
   else endCookie(session, expires === null ? null : new Date(expires))
 }
@@ -57,16 +50,12 @@ export function isVisitor (session: Session): boolean {
 
 /** Whether a session was shortened and holds something of the application now. */
 export function isOutgrown (session: Session): boolean {
-  return lifetimeIn(session) !== null && Object.keys(session).some(name => !OWN.includes(name))
+  return noteIn(session).fullLifetime !== undefined && Object.keys(session).some(name => !OWN.includes(name))
 }
 
 /** The entry of the sign-in that a visitor's session was saved for; null for other sessions. */
 export function firstStartedIn (session: Session): string | null {
   return noteIn(session).firstStarted ?? null
-}
-
-function lifetimeIn (session: Session): Lifetime | null {
-  return noteIn(session).fullLifetime ?? null
 }
 
 function noteIn ({ svcAuth }: Session): Partial<VisitorNote> {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { Sweeper } from '../base/sweeper.js'
+import { OptionsError } from '../errors.js'
 import type { AttemptCounter } from './attempts.js'
 import type { OneTimeEntries } from './one-time-entries.js'
 import type { Revocations } from './revocations.js'
@@ -24,18 +25,30 @@ export interface SessionRows {
   readonly entries: OneTimeEntries
 }
 
-/** The methods of each member. */
-export const MEMBER_METHODS = {
-  sessions: ['find', 'insert', 'update', 'end', 'ofUser'],
-  entries: ['put', 'take', 'attempt', 'has'],
-  attempts: ['count'],
-  revocations: ['record', 'follow']
-} as const satisfies { [Name in keyof StoreMembers]: ReadonlyArray<keyof NonNullable<StoreMembers[Name]>> }
-
 /** Returns what a store keeps besides accounts. */
 export function membersOf (store: AuthStore & Partial<StoreMembers>): StoreMembers {
   const { sessions = null, entries = null, attempts = null, revocations = null } = store
   return { sessions, entries, attempts, revocations }
+}
+
+/**
+ * Checks the members of a store of the application.
+ *
+ * @throws OptionsError
+ */
+export function assertMembers ({ sessions, entries, attempts, revocations }: StoreMembers): void {
+  assertMember('sessions', sessions, ['find', 'insert', 'update', 'end', 'ofUser'])
+  assertMember('entries', entries, ['put', 'take', 'attempt', 'has'])
+  assertMember('attempts', attempts, ['count'])
+  assertMember('revocations', revocations, ['record', 'follow'])
+  if (sessions !== null && entries === null) {
+    throw new OptionsError('store.sessions needs store.entries, which keeps the sign-ins that sessions start')
+  }
+}
+
+function assertMember<T> (name: string, member: T | null, methods: ReadonlyArray<keyof T>): void {
+  if (member === null || methods.every(method => typeof Object(member)[method] === 'function')) return
+  throw new OptionsError(`store.${name} must be null or have the methods ${methods.join(', ')}`)
 }
 
 /**

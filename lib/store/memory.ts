@@ -4,6 +4,7 @@ import {
 import type { AccountQuery, AuthStore, Rule, UserQuery, UsersQuery, Wanted } from '../accounts/auth-store.js'
 import { MemoryEntries } from './memory/entries.js'
 import { MemorySessions } from './memory/sessions.js'
+import { type SessionRows, membersOf } from './members.js'
 import type { OneTimeEntries } from './one-time-entries.js'
 import { outcomeOf } from './outcome.js'
 import type { StoredSessions } from './sessions.js'
@@ -117,4 +118,10 @@ function copyOf (value: unknown): unknown {
   const copy: Record<string, unknown> = { ...value }
   for (const name of Object.keys(copy)) copy[name] = copyOf(copy[name])
   return copy
+}
+
+/** Returns the sessions of a store; in memory when it has none. */
+export function sessionRowsOf (store: AuthStore): SessionRows {
+  const { sessions, entries } = membersOf(store)
+  return sessions === null || entries === null ? new MemoryAuthStore() : { sessions, entries }
 }

@@ -19,7 +19,8 @@ export interface OneTimeEntry {
 /**
  * The optional member `entries` of an {@link AuthStore}, beside `sessions`. Each method is atomic,
  * also between processes. Every method rejects with AuthError `unavailable` when the store cannot
- * be reached. Entries are removed in the background after their lifetime, {@link lifetimeOf}.
+ * be reached. Entries are removed in the background: after ten minutes, those of some kinds after a
+ * day.
  */
 export interface OneTimeEntries {
   /** Writes an entry. Of more than `most` of its owner and kind, the oldest are removed. */

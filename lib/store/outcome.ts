@@ -1,6 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Account, AccountLink } from '../accounts/account.js'
-import type { AccountQuery, Rule, Subject, Wanted } from '../accounts/auth-store.js'
+import type { Account, AccountLink, Subject } from '../accounts/account.js'
+import type { AccountQuery, AuthStore, Rule, Wanted } from '../accounts/auth-store.js'
+
+/** What a database does for accounts. */
+export type StoredAccounts = Omit<AuthStore, 'close'>
 
 /** A change of an account. */
 export interface AccountChange {
@@ -11,7 +14,7 @@ export interface AccountChange {
 }
 
 /** What a rule decided. */
-export interface Outcome<T> {
+interface Outcome<T> {
   result: T
   /** Null when there is nothing to write. */
   change: AccountChange | null

@@ -1,27 +1,19 @@
 import { type Column, type SQL, and, lte, notInArray, or } from 'drizzle-orm'
-import type { Claims } from '../claims.js'
 import type { UserExtras } from '../schema/extras.js'
-import type { SessionData, SessionProofs } from '../schema/sessions.js'
+import type { sessions } from '../schema/sqlite.js'
 import { statusOf } from '../accounts/account.js'
 import { DAY_MS, KINDS_OF_A_DAY, PENDING_MS } from './one-time-entries.js'
 import type { FoundSession, NewSession, SessionChange, SessionUser } from './sessions.js'
 
-/** What the columns of a user in `svc_auth_sessions` hold; the same on every database. */
-interface UserColumns {
-  userId: string | null
-  provider: string | null
-  claims: Claims | null
-  generation: number
-  proofs: SessionProofs | null
-}
+/** What the columns of `svc_auth_sessions` hold; the same on every database. */
+type Columns = typeof sessions.$inferSelect
+
+type UserColumns = Pick<Columns, 'userId' | 'provider' | 'claims' | 'generation' | 'proofs'>
+
+type ReadColumn = keyof UserColumns | 'data' | 'createdAt' | 'seenAt' | 'expiresAt' | 'endedAt'
 
 /** A row of `svc_auth_sessions`, joined with what a guard asks about the user. */
-export interface SessionRow extends UserColumns {
-  data: SessionData | null
-  createdAt: number
-  seenAt: number
-  expiresAt: number
-  endedAt: number | null
+interface SessionRow extends Pick<Columns, ReadColumn> {
   /** The user's e-mail. */
   email: string | null
   /** The notes about the user; null for an anonymous session. */
@@ -29,6 +21,12 @@ export interface SessionRow extends UserColumns {
 }
 
 const ANONYMOUS: UserColumns = { userId: null, provider: null, claims: null, generation: 0, proofs: null }
+
+/** Returns the columns that are read with a session, of the table of one database. */
+export function readColumns<Table extends Record<ReadColumn, unknown>> (table: Table): Pick<Table, ReadColumn> {
+  const { userId, provider, claims, generation, proofs, data, createdAt, seenAt, expiresAt, endedAt } = table
+  return { userId, provider, claims, generation, proofs, data, createdAt, seenAt, expiresAt, endedAt }
+}
 
 /** Returns the columns of a session to write. */
 export function columnsOf ({ user, ...session }: NewSession) {

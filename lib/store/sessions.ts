@@ -1,20 +1,14 @@
-import type { Claims } from '../claims.js'
+import type { Principal } from '../authentication.js'
 import type { SessionData, SessionProofs } from '../schema/sessions.js'
 import type { AccountStatus } from '../accounts/account.js'
 
 export type { SessionData, SessionProofs } from '../schema/sessions.js'
 
 /** The user of a session, as of the sign-in or the last refresh. */
-export interface SessionUser {
-  /** A UUID in lower case. */
-  userId: string
-  /** `local` or the name of an external provider. */
-  provider: string
-  /** Identity claims with the authorization claims over them. */
-  claims: Claims
+export interface SessionUser extends Principal {
   /** The user's generation as it was read with the credential. */
   generation: number
-  /** How and when the user proved who they are. */
+  /** How and when the user authenticated. */
   proofs: SessionProofs
 }
 
@@ -48,15 +42,9 @@ export function visitorRow (idHash: string, { createdAt }: NewSession): NewSessi
 }
 
 /** What a save changes about a session; what is absent stays as it is. */
-export interface SessionChange {
+export interface SessionChange extends Partial<Pick<FoundSession, 'data' | 'seenAt' | 'expiresAt'>> {
   /** The plugin's part. */
   user?: SessionUser
-  /** The application's part; null for none. */
-  data?: SessionData | null
-  /** The last request. */
-  seenAt?: number
-  /** The new end. */
-  expiresAt?: number
 }
 
 /** What became of a session that was to be ended. */
@@ -72,10 +60,8 @@ export interface EndedSession {
 }
 
 /** A session in the list of a user's sessions. */
-export interface ListedSession extends Omit<NewSession, 'user' | 'data'> {
-  /** The last request, to a tenth of the lifetime. */
-  seenAt: number
-  /** How and when the user proved who they are. */
+export interface ListedSession extends Omit<NewSession, 'user' | 'data'>, Pick<FoundSession, 'seenAt'> {
+  /** How and when the user authenticated. */
   proofs: SessionProofs
 }
 

@@ -4,7 +4,7 @@ import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
 import type { Sql } from 'postgres'
 import { OptionsError } from '../errors.js'
-import { incompatibility } from './sqlite/compatibility.js'
+import { incompatibility } from './sqlite-compatibility.js'
 
 /** A Drizzle database on better-sqlite3, with the connection that it was given. */
 type SqliteDrizzle = BetterSQLite3Database & { $client: Database }

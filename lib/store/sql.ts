@@ -1,11 +1,14 @@
 import type { Account, AccountStatus, Credential, Link, User } from '../accounts/account.js'
-import type { AccountQuery, AuthStore, Rule, UserQuery, UsersQuery, Wanted } from '../accounts/auth-store.js'
+import {
+  type AccountQuery, type AuthStore, type Rule, type UserQuery, type UsersQuery, type Wanted, answerOfStore
+} from '../accounts/auth-store.js'
 import { Once } from '../base/once.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import type { AttemptCounter } from './attempts.js'
 import { notLoaded } from './driver.js'
-import type { StoreMembers } from './members.js'
+import type { SessionRows, StoreMembers } from './members.js'
 import type { OneTimeEntries } from './one-time-entries.js'
+import type { StoredAccounts } from './outcome.js'
 import type { Revocations } from './revocations.js'
 import type { StoredSessions } from './sessions.js'
 import type { SqlEngine } from './sql-engine.js'
@@ -21,12 +24,8 @@ export interface SqlAuthStoreOptions {
 }
 
 /** An open database: what it does for the store, by capability. */
-interface OpenDatabase {
-  readonly accounts: Omit<AuthStore, 'close'>
-  readonly sessions: StoredSessions
-  readonly entries: OneTimeEntries
-  readonly attempts: AttemptCounter | null
-  readonly revocations: Revocations | null
+interface OpenDatabase extends SessionRows, Pick<StoreMembers, 'attempts' | 'revocations'> {
+  readonly accounts: StoredAccounts
   readonly close: () => void | Promise<void>
 }
 
@@ -44,9 +43,22 @@ interface OpenDatabase {
  */
 export class SqlAuthStore implements AuthStore, StoreMembers {
   /** Keeps the sessions of the plugin, in tables that are made when they are first used. */
-  readonly sessions: StoredSessions
+  readonly sessions: StoredSessions = {
+    find: async (...given) => (await this.#database()).sessions.find(...given),
+    insert: async (...given) => (await this.#database()).sessions.insert(...given),
+    update: async (...given) => (await this.#database()).sessions.update(...given),
+    end: async (...given) => (await this.#database()).sessions.end(...given),
+    ofUser: async (...given) => (await this.#database()).sessions.ofUser(...given)
+  }
+
   /** Keeps what may be used once, such as the sign-ins that were started at a provider. */
-  readonly entries: OneTimeEntries
+  readonly entries: OneTimeEntries = {
+    put: async (...given) => (await this.#database()).entries.put(...given),
+    take: async (...given) => (await this.#database()).entries.take(...given),
+    attempt: async (...given) => (await this.#database()).entries.attempt(...given),
+    has: async (...given) => (await this.#database()).entries.has(...given)
+  }
+
   /** The counts of attempts, which processes share on Postgres; null on SQLite. */
   readonly attempts: AttemptCounter | null
   /** The revocations, which processes share on Postgres; null on SQLite. */
@@ -74,38 +86,43 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
     this.#target = sqlTarget(target)
     this.#createTables = createTables
     const isShared = this.#target.dialect === 'postgres'
-    this.sessions = this.#sessions()
-    this.entries = this.#entries()
-    this.attempts = isShared ? this.#attempts() : null
-    this.revocations = isShared ? this.#revocations() : null
+    this.attempts = isShared
+      ? { count: async attempts => (await this.#database()).attempts?.count(attempts) ?? null }
+      : null
+    this.revocations = isShared
+      ? {
+          record: async userId => (await this.#database()).revocations?.record(userId),
+          follow: async listener => (await this.#database()).revocations?.follow(listener)
+        }
+      : null
   }
 
   async findUser (query: UserQuery): Promise<User | null> {
-    return (await this.#accounts()).findUser(query)
+    return (await this.#database()).accounts.findUser(query)
   }
 
   async links (userId: string): Promise<Link[]> {
-    return (await this.#accounts()).links(userId)
+    return (await this.#database()).accounts.links(userId)
   }
 
   async findCredential (email: string): Promise<Credential | null> {
-    return (await this.#accounts()).findCredential(email)
+    return (await this.#database()).accounts.findCredential(email)
   }
 
   async status (userId: string): Promise<AccountStatus | null> {
-    return (await this.#accounts()).status(userId)
+    return (await this.#database()).accounts.status(userId)
   }
 
   async users (query: UsersQuery): Promise<User[]> {
-    return (await this.#accounts()).users(query)
+    return (await this.#database()).accounts.users(query)
   }
 
   async insert (account: Account): Promise<boolean> {
-    return (await this.#accounts()).insert(account)
+    return (await this.#database()).accounts.insert(account)
   }
 
   async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
-    return (await this.#accounts()).change(find, wanted, rule)
+    return (await this.#database()).accounts.change(find, wanted, rule)
   }
 
   /** Loads the driver and Drizzle; the first query opens the database. */
@@ -123,51 +140,9 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
     await this.#opened.attempt?.then(database => database.close(), () => {})
   }
 
-  // Each member passes its calls on to the database.
-
-  #sessions (): StoredSessions {
-    const opened = async (): Promise<StoredSessions> => (await this.#database()).sessions
-    return {
-      find: async (...given) => (await opened()).find(...given),
-      insert: async (...given) => (await opened()).insert(...given),
-      update: async (...given) => (await opened()).update(...given),
-      end: async (...given) => (await opened()).end(...given),
-      ofUser: async (...given) => (await opened()).ofUser(...given)
-    }
-  }
-
-  #entries (): OneTimeEntries {
-    const opened = async (): Promise<OneTimeEntries> => (await this.#database()).entries
-    return {
-      put: async (...given) => (await opened()).put(...given),
-      take: async (...given) => (await opened()).take(...given),
-      attempt: async (...given) => (await opened()).attempt(...given),
-      has: async (...given) => (await opened()).has(...given)
-    }
-  }
-
-  #attempts (): AttemptCounter {
-    return { count: async attempts => (await this.#database()).attempts?.count(attempts) ?? null }
-  }
-
-  #revocations (): Revocations {
-    return {
-      record: async userId => (await this.#database()).revocations?.record(userId),
-      follow: async listener => (await this.#database()).revocations?.follow(listener)
-    }
-  }
-
-  async #accounts (): Promise<OpenDatabase['accounts']> {
-    return (await this.#database()).accounts
-  }
-
   async #database (): Promise<OpenDatabase> {
     if (this.#isClosed) throw new AuthError('unavailable', { cause: new Error('the store is closed') })
-    try {
-      return await this.#opened.done()
-    } catch (error) {
-      throw error instanceof AuthError ? error : new AuthError('unavailable', { cause: error })
-    }
+    return answerOfStore(() => this.#opened.done())
   }
 
   async #open (): Promise<OpenDatabase> {

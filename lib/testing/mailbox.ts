@@ -1,4 +1,4 @@
-import type { LinkMail, LinkMailKind, Mail, NoticeMail, SendMail } from '../local/mail.js'
+import type { LinkMail, LinkMailKind, Mail, NoticeMail, SendMail } from '../mails/mail.js'
 
 const DEFAULT_TIMEOUT_MS = 5000
 

@@ -61,11 +61,7 @@ const HOUR_S = 3600
 const ACCESS_TOKEN = 'the access token of the test provider'
 
 /** What a code is good for, once. */
-interface Grant {
-  redirectUri: string | null
-  challenge: string | null
-  nonce: string | null
-}
+type Grant = Record<'redirectUri' | 'challenge' | 'nonce', string | null>
 
 type Answer = [status: number, body: unknown]
 

@@ -11,7 +11,7 @@ const NOT_FOUND = {
   statusCode: 404,
   code: 'not_found',
   error: 'Not Found',
-  message: 'There is nothing at this path or with this id; check its spelling and the method of the request.'
+  message: 'Nothing was found at this path or with this id; check its spelling and the method of the request.'
 }
 
 async function start (t: Test, server: FastifyServerOptions = {}, before: (app: FastifyInstance) => void = () => {}, after = before): Promise<FastifyInstance> {

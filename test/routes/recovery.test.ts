@@ -115,7 +115,7 @@ t.test('the page that confirms an address asks for the password where the user i
   for (const { statusCode, body } of [elsewhere, signedIn]) {
     t.equal(statusCode, 200)
     t.match(body, new RegExp(`registered with this e-mail address on ${new Date().toISOString().slice(0, 10)}`))
-    t.strictSame(formsOn(body).map(({ fields }) => fields), [{ token }, { token, disown: 'true' }])
+    t.strictSame(formsOn(body).map(({ fields }) => fields), [{ token }, { token, not_me: 'true' }])
   }
   t.match(elsewhere.body, /autocomplete="current-password"/)
   t.notMatch(signedIn.body, /password/)
@@ -192,7 +192,7 @@ t.test('limits: beyond 60 tokens from one address comes 429, on the page of the 
   t.equal((await browser.post(VERIFY, { token: 'x' })).statusCode, 429)
   const refused = await browser.submit(RESET, { token: 'x', password: NEW_PASSWORD })
   t.strictSame([refused.statusCode, refused.headers['retry-after'] !== undefined], [429, true])
-  t.match(refused.body, /<p role="alert">There were too many attempts/)
+  t.match(refused.body, /<p role="alert">Too many attempts/)
 })
 
 t.test('limits: a password beside a link counts as a sign-in to the account of the link', async t => {

@@ -11,7 +11,7 @@ describe('the payload of an audit event', () => {
   test('exists for each event', () => {
     expect<keyof AuditEvents>().type.toBe<
       'registration' | 'creation' | 'sign-in' | 'failure' | 'link' | 'unlink' | 'grant' | 'withdraw' | 'password' |
-      'email' | 'recovery' | 'verification' | 'disownment' | 'block' | 'unblock' | 'sign-out-everywhere' |
+      'email' | 'recovery' | 'verification' | 'email-released' | 'block' | 'unblock' | 'sign-out-everywhere' |
       'session-end' |
       'reauthentication' | 'deletion' | 'revoke'
     >()
@@ -34,7 +34,7 @@ describe('the payload of an audit event', () => {
       Members<{ userId: string, removed: readonly string[], claims: AuthorizationClaims } & Origin>
     >()
     expect<Members<AuditEvents['verification']>>().type.toBe<Members<{ userId: string } & Origin>>()
-    expect<Members<AuditEvents['disownment']>>().type.toBe<Members<{ userId: string, deleted: boolean } & Origin>>()
+    expect<Members<AuditEvents['email-released']>>().type.toBe<Members<{ userId: string, deleted: boolean } & Origin>>()
     expect<Members<AuditEvents['unblock']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['sign-out-everywhere']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['session-end']>>().type.toBe<Members<{ userId: string } & Origin>>()

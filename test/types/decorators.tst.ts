@@ -56,18 +56,15 @@ describe('a request', () => {
     expect<Principal>().type.toBe<{ userId: string, provider: string, claims: Claims }>()
   })
 
-  test('has how and when the user proved who they are, or null, for reading', () => {
+  test('has how and when the user authenticated, or null, for reading', () => {
     expect(request.authentication).type.toBe<AuthenticationState | null>()
     expect(() => request.authentication.at).type.toRaiseError('possibly \'null\'')
     expect(() => { request.authentication = null }).type.toRaiseError('read-only')
     expect<AuthenticationState>().type.toBe<{
       at: Date
       methods: Array<{ method: AuthenticationMethod, at: Date }>
-      secondFactor: boolean
     }>()
-    expect<AuthenticationMethod>().type.toBe<
-      'password' | 'provider' | 'passkey' | 'totp' | 'recovery' | 'mail' | 'application'
-    >()
+    expect<AuthenticationMethod>().type.toBe<'password' | 'provider' | 'application'>()
   })
 
   test('has the claims of its Bearer token, or null', () => {

@@ -1,20 +1,17 @@
 import { type SQL, and, eq, getTableColumns, gt, inArray, not, or, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
 import { type Account, type AccountLink, endsSessions, statusOf, userOf } from '../../accounts/account.js'
-import type { AccountQuery, AuthStore, Wanted } from '../../accounts/auth-store.js'
-import { PATIENCE_MS } from '../../base/in-time.js'
-import { Turns } from '../../base/turns.js'
+import type { AccountQuery, Wanted } from '../../accounts/auth-store.js'
+import { TIMEOUT_MS } from '../../base/with-timeout.js'
+import { KeyedMutex } from '../../base/keyed-mutex.js'
 import { AuthError } from '../../errors.js'
 import { credentials, providerLinks, users } from '../../schema/postgres.js'
-import { type AccountChange, linkChanges, outcomeOf, valuesOf } from '../outcome.js'
+import { type AccountChange, type StoredAccounts, linkChanges, outcomeOf, valuesOf } from '../outcome.js'
 import { endOfPrefix } from '../prefix.js'
 import type { PostgresDatabase } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
 import { causeOf, isForeignKeyViolation, isUniqueViolation } from './failures.js'
 import { UNNAMED, USER_ID, byCodePoints, given, isBlocked, isUser, json } from './statements.js'
-
-/** What a database does for accounts. */
-type Accounts = Omit<AuthStore, 'close'>
 
 /** The versions of an account's rows: another one means that they were written since. */
 interface Version {
@@ -24,6 +21,14 @@ interface Version {
 
 interface LoadedAccount extends Version {
   account: Account
+}
+
+/** What a change writes into the row of a user. */
+const USER_COLUMNS = {
+  email: sql`${given('email')}`,
+  name: sql`${given('name')}`,
+  claims: json('claims'),
+  extras: json('extras')
 }
 
 /** So often a change is tried when another user has what its rule takes for free. */
@@ -40,7 +45,7 @@ const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLin
  * deadlocking. Every change writes the user's row, so that its version tells of links and password
  * too; those of the links are for processes of 0.1.0, which remove links without it.
  */
-export function postgresAccounts (database: PostgresDatabase, revocations: PostgresRevocations): Accounts {
+export function postgresAccounts (database: PostgresDatabase, revocations: PostgresRevocations): StoredAccounts {
   return {
     findUser: findUser(database),
     links: links(database),
@@ -52,7 +57,7 @@ export function postgresAccounts (database: PostgresDatabase, revocations: Postg
   }
 }
 
-function findUser (database: PostgresDatabase): Accounts['findUser'] {
+function findUser (database: PostgresDatabase): StoredAccounts['findUser'] {
   const { db } = database
   const byId = db.select().from(users).where(isUser).prepare(UNNAMED)
   const byEmail = db.select().from(users).where(eq(users.email, given('email'))).prepare(UNNAMED)
@@ -64,13 +69,13 @@ function findUser (database: PostgresDatabase): Accounts['findUser'] {
   return async query => {
     const [row] = await database.run(() => {
       if ('userId' in query) return byId.execute(query)
-      return 'email' in query ? byEmail.execute(query) : byLink.execute(query)
+      return 'email' in query ? byEmail.execute(query) : byLink.execute({ ...query })
     })
     return row === undefined ? null : userOf(row)
   }
 }
 
-function links (database: PostgresDatabase): Accounts['links'] {
+function links (database: PostgresDatabase): StoredAccounts['links'] {
   const linksOfUser = database.db.select().from(providerLinks)
     .where(eq(providerLinks.userId, USER_ID))
     .orderBy(byCodePoints(providerLinks.provider))
@@ -79,7 +84,7 @@ function links (database: PostgresDatabase): Accounts['links'] {
   return userId => database.run(() => linksOfUser.execute({ userId }))
 }
 
-function findCredential (database: PostgresDatabase): Accounts['findCredential'] {
+function findCredential (database: PostgresDatabase): StoredAccounts['findCredential'] {
   const credential = database.db
     .select({ user: users, link: providerLinks, passwordHash: credentials.pwHash })
     .from(providerLinks)
@@ -94,7 +99,7 @@ function findCredential (database: PostgresDatabase): Accounts['findCredential']
   }
 }
 
-function status (database: PostgresDatabase): Accounts['status'] {
+function status (database: PostgresDatabase): StoredAccounts['status'] {
   const { email, extras } = users
   const ofUser = database.reads.select({ email, extras }).from(users).where(isUser).prepare(UNNAMED)
 
@@ -104,7 +109,7 @@ function status (database: PostgresDatabase): Accounts['status'] {
   }
 }
 
-function listUsers (database: PostgresDatabase): Accounts['users'] {
+function listUsers (database: PostgresDatabase): StoredAccounts['users'] {
   return async ({ after, limit, email, blocked }) => {
     const rows = await database.run(() => database.db.select().from(users)
       .where(and(
@@ -118,7 +123,7 @@ function listUsers (database: PostgresDatabase): Accounts['users'] {
   }
 }
 
-function insert (database: PostgresDatabase): Accounts['insert'] {
+function insert (database: PostgresDatabase): StoredAccounts['insert'] {
   const add = addition(database)
 
   return account => database.run(async () => {
@@ -132,13 +137,13 @@ function insert (database: PostgresDatabase): Accounts['insert'] {
   })
 }
 
-function change (database: PostgresDatabase, revocations: PostgresRevocations): Accounts['change'] {
+function change (database: PostgresDatabase, revocations: PostgresRevocations): StoredAccounts['change'] {
   const load = loading(database)
   const write = writing(database, revocations)
-  const turns = new Turns()
+  const mutex = new KeyedMutex()
 
   return async (find, wanted, rule) => {
-    const deadline = Date.now() + PATIENCE_MS
+    const deadline = Date.now() + TIMEOUT_MS
     const changeOne = async () => {
       for (let collisions = 0; collisions < MAX_COLLISIONS && Date.now() < deadline;) {
         const loaded = await database.run(() => load(find, wanted), deadline)
@@ -152,7 +157,7 @@ function change (database: PostgresDatabase, revocations: PostgresRevocations): 
       throw new AuthError('unavailable', { cause: new Error('other changes of the account came first all the time') })
     }
     // Those of one process do not compete with each other.
-    return 'userId' in find ? turns.take(find.userId, changeOne) : changeOne()
+    return 'userId' in find ? mutex.run(find.userId, changeOne) : changeOne()
   }
 }
 
@@ -191,20 +196,14 @@ function loading ({ db }: PostgresDatabase) {
 /** Writes a new account. */
 function addition ({ db }: PostgresDatabase) {
   const user = db.$with('new_user').as(db.insert(users)
-    .values({
-      userId: given('userId'),
-      email: given('email'),
-      name: given('name'),
-      claims: json('claims'),
-      extras: json('extras')
-    })
+    .values({ userId: given('userId'), ...USER_COLUMNS })
     .returning({ userId: users.userId }))
   const links = db.$with('new_links').as(db.insert(providerLinks).select(linksFor(sql`${user}`)))
   const password = db.$with('new_password').as(db.insert(credentials).select(passwordFor(sql`${user}`)))
   return db.with(user, links, password).select().from(user).prepare(UNNAMED)
 }
 
-type Written = 'done' | 'overtaken' | 'collided'
+type Written = 'done' | 'serialization-failure' | 'collided'
 
 /** Writes a change if the rows of the account are as they were loaded. */
 function writing (database: PostgresDatabase, revocations: PostgresRevocations) {
@@ -237,12 +236,7 @@ function writing (database: PostgresDatabase, revocations: PostgresRevocations) 
   const password = db.$with('password').as(db.insert(credentials).select(passwordFor(sql`${due}`))
     .onConflictDoUpdate({ target: credentials.userId, set: { pwHash: sql`excluded.pw_hash` } }))
   const changed = db.$with('changed').as(db.update(users)
-    .set({
-      email: sql`${given('email')}`,
-      name: sql`${given('name')}`,
-      claims: json('claims'),
-      extras: json('extras')
-    })
+    .set(USER_COLUMNS)
     .where(inArray(users.userId, ids))
     .returning({ userId: users.userId }))
   const parts = [owner, held, due, unlinked, linked, forgotten, password, changed] as const
@@ -257,7 +251,7 @@ function writing (database: PostgresDatabase, revocations: PostgresRevocations) 
   return async ({ before, after }: AccountChange, version: Version | undefined, deadline: number): Promise<Written> => {
     const outcome = async (statement: Promise<unknown[]>): Promise<Written> => {
       try {
-        return (await statement).length > 0 ? 'done' : 'overtaken'
+        return (await statement).length > 0 ? 'done' : 'serialization-failure'
       } catch (error) {
         if (isUniqueViolation(error)) return 'collided'
         if (after === null && isForeignKeyViolation(error)) {

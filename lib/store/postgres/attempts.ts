@@ -5,7 +5,7 @@ import { attempts } from '../../schema/postgres.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { Attempt, AttemptCounter } from '../attempts.js'
 import type { PostgresDatabase } from './database.js'
-import { UNNAMED, given } from './statements.js'
+import { STATEMENT_START, UNNAMED, given } from './statements.js'
 
 const MINUTE_MS = 60_000
 
@@ -14,12 +14,6 @@ const SWEPT_AT_ONCE = 2000
 
 /** By it, the processes agree on one sweep a minute. */
 const SWEEP: Attempt = { key: 'svc-auth-sweep', max: 1, timeWindow: MINUTE_MS }
-
-/**
- * Milliseconds since the epoch by the clock of the server: with clocks of their own, a process
- * ahead of the others would restart their counts.
- */
-const NOW = sql`(extract(epoch from statement_timestamp()) * 1000)::bigint`
 
 /** Counts attempts on Postgres: those of one call are one statement, which is atomic. */
 export function postgresAttempts (database: PostgresDatabase): AttemptCounter {
@@ -60,12 +54,13 @@ function counting (db: PostgresDrizzle, length: number) {
   const names = Array.from({ length }, (_, index) => sql.identifier(`attempt_${index}`))
   const steps = names.map(({ value: name }, index) => db.$with(name, {}).as(sql`
     insert into ${attempts} (key_hash, count, resets_at)
-    select ${given(`key${index}`)}::text, 1, ${NOW} + ${given(`timeWindow${index}`)}::bigint
+    select ${given(`key${index}`)}::text, 1, ${STATEMENT_START} + ${given(`timeWindow${index}`)}::bigint
     ${index > 0 ? sql`from ${names[index - 1]} where count <= ${given(`max${index - 1}`)}::bigint` : sql``}
     on conflict (key_hash) do update set
-      count = case when ${attempts.resetsAt} > ${NOW} then ${attempts.count} + 1 else 1 end,
-      resets_at = case when ${attempts.resetsAt} > ${NOW} then ${attempts.resetsAt} else excluded.resets_at end
-    returning count, resets_at - ${NOW} as wait`))
+      count = case when ${attempts.resetsAt} > ${STATEMENT_START} then ${attempts.count} + 1 else 1 end,
+      resets_at = case when ${attempts.resetsAt} > ${STATEMENT_START} then ${attempts.resetsAt}
+        else excluded.resets_at end
+    returning count, resets_at - ${STATEMENT_START} as wait`))
   const rows = names.map((name, index) => sql`select ${sql.raw(String(index))} as step, count, wait from ${name}`)
   return db.with(...steps)
     .select({ count: sql`count`.mapWith(Number), wait: sql`wait`.mapWith(Number) })
@@ -85,7 +80,7 @@ function valuesOf ({ key, max, timeWindow }: Attempt, index: number): Array<[str
 /** Deletes some of the counts that have expired, and returns how many. */
 function sweeping (db: PostgresDrizzle) {
   const expired = db.select({ keyHash: attempts.keyHash }).from(attempts)
-    .where(lte(attempts.resetsAt, NOW))
+    .where(lte(attempts.resetsAt, STATEMENT_START))
     .limit(SWEPT_AT_ONCE)
     .for('update', { skipLocked: true })
   const swept = db.$with('swept').as(db.delete(attempts)

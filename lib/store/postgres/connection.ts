@@ -1,5 +1,5 @@
 import type postgres from 'postgres'
-import { inTime } from '../../base/in-time.js'
+import { withTimeout } from '../../base/with-timeout.js'
 import { isOfEachHost } from './failures.js'
 import { type ConnectionOptions, HostConnection } from './host-connection.js'
 import type { Hosts } from './hosts.js'
@@ -54,7 +54,7 @@ export class Connection {
       try {
         // Not the caller's statement, which would run twice if a host answered it too late.
         const answer = connection.run(client => client.unsafe('select 1'))
-        await inTime(this.#hosts.connectTimeout, answer, `Postgres at ${host.host}:${host.port}`)
+        await withTimeout(this.#hosts.connectTimeout, answer, `Postgres at ${host.host}:${host.port}`)
         this.#hosts.worked(host)
         return connection
       } catch (error) {

@@ -1,4 +1,4 @@
-import { PATIENCE_MS, inTime } from '../../base/in-time.js'
+import { TIMEOUT_MS, withTimeout } from '../../base/with-timeout.js'
 import { Once } from '../../base/once.js'
 import { AuthError } from '../../errors.js'
 import type { PostgresDrizzle } from '../sql-target.js'
@@ -41,7 +41,7 @@ export class PostgresDatabase {
   #tablesOf (part: TablePart): Once<void> {
     return new Once(async () => {
       if (!this.#createTables) return
-      await inTime(PATIENCE_MS, undisturbed(() => createPostgresTables(this.db, part)), 'Postgres')
+      await withTimeout(TIMEOUT_MS, withRetry(() => createPostgresTables(this.db, part)), 'Postgres')
     })
   }
 
@@ -53,9 +53,9 @@ export class PostgresDatabase {
    * @throws AuthError `unavailable` with the failure as its cause, and AuthErrors of the statement
    *   as they are
    */
-  async run<T> (statement: () => Promise<T>, deadline = Date.now() + PATIENCE_MS): Promise<T> {
+  async run<T> (statement: () => Promise<T>, deadline = Date.now() + TIMEOUT_MS): Promise<T> {
     try {
-      return await inTime(deadline - Date.now(), this.#tables.done().then(() => undisturbed(statement)), 'Postgres')
+      return await withTimeout(deadline - Date.now(), this.#tables.done().then(() => withRetry(statement)), 'Postgres')
     } catch (error) {
       throw error instanceof AuthError ? error : storeFailure(error)
     }
@@ -66,11 +66,11 @@ export class PostgresDatabase {
  * Runs a statement again when another one disturbed it: a statement that failed has written
  * nothing.
  */
-async function undisturbed<T> (run: () => Promise<T>, attempts = MAX_ATTEMPTS): Promise<T> {
+async function withRetry<T> (run: () => Promise<T>, attempts = MAX_ATTEMPTS): Promise<T> {
   try {
     return await run()
   } catch (error) {
     if (attempts === 1 || !isDisturbance(error)) throw error
-    return undisturbed(run, attempts - 1)
+    return withRetry(run, attempts - 1)
   }
 }

@@ -34,7 +34,7 @@ const ADVICE: Record<string, string> = {
 }
 
 /** Returns the SQLSTATE of a failed statement, or the code of a failed connection. */
-export function sqlState (error: unknown): unknown {
+function sqlState (error: unknown): unknown {
   const reason = reasonOf(error)
   return typeof reason === 'object' && reason !== null && 'code' in reason ? reason.code : undefined
 }
@@ -80,7 +80,7 @@ export function refusesTimeLimit (error: unknown): boolean {
 }
 
 /**
- * Turns a failed statement into the error for the caller of the store; its cause says what to do,
+ * Returns the error for the caller of the store for a failed statement; its cause says what to do,
  * for the log.
  */
 export function storeFailure (error: unknown): AuthError {

@@ -1,5 +1,5 @@
 import type postgres from 'postgres'
-import { PATIENCE_MS, inTime } from '../../base/in-time.js'
+import { TIMEOUT_MS, withTimeout } from '../../base/with-timeout.js'
 import { Connection } from './connection.js'
 import type { Hosts } from './hosts.js'
 
@@ -7,7 +7,7 @@ import type { Hosts } from './hosts.js'
 export const CHANNEL = 'svc_auth_revocations'
 
 /** What is done about notifications. */
-export interface NotificationHandlers {
+interface NotificationHandlers {
   notified: (payload: string) => void
   /**
    * Called when the connection was lost or refused, and where a loss is not known, when there is
@@ -50,7 +50,7 @@ export function notificationsAt (hosts: Hosts): OpenNotifications {
           // Each connection of a pooler that is asked to listen goes on to, so one is asked, once.
           // A connection that a router has forgotten does not answer.
           const statement = isNew ? `listen ${CHANNEL}` : 'select 1'
-          await inTime(PATIENCE_MS, listening.run(client => client.unsafe(statement)), 'Postgres')
+          await withTimeout(TIMEOUT_MS, listening.run(client => client.unsafe(statement)), 'Postgres')
           return !isNew
         } catch (error) {
           if (connection === listening) drop()

@@ -1,5 +1,5 @@
 import type postgres from 'postgres'
-import { PATIENCE_MS, SilenceError, inTime } from '../../base/in-time.js'
+import { TIMEOUT_MS, TimeoutError, withTimeout } from '../../base/with-timeout.js'
 import { Connection } from './connection.js'
 import { isAnswer, refusesTimeLimit } from './failures.js'
 import type { Hosts } from './hosts.js'
@@ -46,13 +46,13 @@ export class Pool {
 
   /** Runs a statement when a connection is free. */
   async run<T> (statement: Statement<T>): Promise<T> {
-    const deadline = Date.now() + PATIENCE_MS
+    const deadline = Date.now() + TIMEOUT_MS
     if (this.#used === this.#size) await new Promise<void>(resolve => { this.#waiting.push(resolve) })
     else this.#used++
     try {
       // The caller has been told that the statement failed: it must not run any more.
       if (Date.now() >= deadline) {
-        throw new SilenceError(`no connection became free within ${PATIENCE_MS / 1000} seconds`)
+        throw new TimeoutError(`no connection became free within ${TIMEOUT_MS / 1000} seconds`)
       }
       return await this.#runOn(this.#connection(), statement)
     } finally {
@@ -86,7 +86,7 @@ export class Pool {
     this.#reads = []
     this.run(client => Promise.all(reads.map(read => read.run(client)))).catch((error: unknown) => {
       // One connection fails for all of them: they get one of their own, unless time is over.
-      const isLost = reads.length > 1 && !(error instanceof SilenceError)
+      const isLost = reads.length > 1 && !(error instanceof TimeoutError)
       for (const { run, reject } of reads) (isLost ? this.run(run) : Promise.reject(error)).catch(reject)
     })
   }
@@ -98,7 +98,7 @@ export class Pool {
 
   async #runOn<T> (connection: Connection, statement: Statement<T>): Promise<T> {
     try {
-      const result = await inTime(ANSWER_MS, connection.run(statement), 'Postgres')
+      const result = await withTimeout(ANSWER_MS, connection.run(statement), 'Postgres')
       this.#idle.push(connection)
       return result
     } catch (error) {

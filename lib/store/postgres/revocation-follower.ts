@@ -1,5 +1,5 @@
 import { and, gt, inArray, sql } from 'drizzle-orm'
-import { PATIENCE_MS } from '../../base/in-time.js'
+import { TIMEOUT_MS } from '../../base/with-timeout.js'
 import { UUID } from '../../base/uuid.js'
 import { revocations } from '../../schema/postgres.js'
 import type { RevocationListener } from '../revocations.js'
@@ -26,7 +26,7 @@ const FAILS = 'sign-outs in other processes cannot be heard of at the moment; th
 const DELIVERY_MS = 1000
 
 /** A revocation that was found. */
-interface Ending {
+interface Revocation {
   id: string
   userId: string
 }
@@ -136,7 +136,7 @@ export class RevocationFollower {
   /** Returns whether there were revocations that a notification should have told of before. */
   async #read (): Promise<boolean> {
     const readAt = performance.now()
-    const age = Math.ceil(readAt - this.#startedAt) + PATIENCE_MS
+    const age = Math.ceil(readAt - this.#startedAt) + TIMEOUT_MS
     const rows = await this.#database.run(() => this.#recent.execute({ since: this.#since, age }))
     const present = Number(rows[0]?.present)
     const untold = rows.flatMap(({ revocation }) =>
@@ -168,7 +168,7 @@ export class RevocationFollower {
     }
   }
 
-  #tell (revocations: Ending[]): void {
+  #tell (revocations: Revocation[]): void {
     for (const { id, userId } of revocations) {
       if (this.#isClosed || this.#heard.has(id)) continue
       this.#heard.set(id, performance.now())

@@ -2,7 +2,7 @@ import { and, desc, eq, gt, isNull, lte, not, sql } from 'drizzle-orm'
 import { AuthError } from '../../errors.js'
 import { oneTimeEntries, sessions, users } from '../../schema/postgres.js'
 import { type SessionRows, inPages, withSweeps } from '../members.js'
-import { changedColumns, columnsOf, foundSession, isOutdated } from '../session-rows.js'
+import { changedColumns, columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
 import { ENDED_MS, MAX_LISTED, type StoredSessions } from '../sessions.js'
 import type { PostgresDatabase } from './database.js'
 import { postgresEntries } from './entries.js'
@@ -30,20 +30,7 @@ export function postgresSessions (database: PostgresDatabase, revocations: Postg
 
 function find (database: PostgresDatabase): StoredSessions['find'] {
   const session = database.reads
-    .select({
-      userId: sessions.userId,
-      provider: sessions.provider,
-      claims: sessions.claims,
-      generation: sessions.generation,
-      proofs: sessions.proofs,
-      data: sessions.data,
-      createdAt: sessions.createdAt,
-      seenAt: sessions.seenAt,
-      expiresAt: sessions.expiresAt,
-      endedAt: sessions.endedAt,
-      email: users.email,
-      extras: users.extras
-    })
+    .select({ ...readColumns(sessions), email: users.email, extras: users.extras })
     .from(sessions)
     .leftJoin(users, eq(users.userId, sessions.userId))
     .where(isSession)

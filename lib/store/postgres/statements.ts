@@ -42,6 +42,9 @@ export function byCodePoints (column: SQLWrapper): SQL {
 /** Milliseconds since the epoch, by the one clock that all processes share. */
 export const NOW = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`
 
+/** The start of the statement by that clock: one time for all its parts. */
+export const STATEMENT_START = sql`(extract(epoch from statement_timestamp()) * 1000)::bigint`
+
 const BLOCK = sql`${users.extras} -> 'blocked'`
 
 /**

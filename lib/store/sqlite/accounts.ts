@@ -1,16 +1,13 @@
 import { and, eq, getTableColumns, gte, lt, or, sql } from 'drizzle-orm'
 import { type Account, linksOf, statusOf, userOf } from '../../accounts/account.js'
-import type { AccountQuery, AuthStore, Wanted } from '../../accounts/auth-store.js'
+import type { AccountQuery, Wanted } from '../../accounts/auth-store.js'
 import { AuthError } from '../../errors.js'
 import { credentials, providerLinks, users } from '../../schema/sqlite.js'
-import { type AccountChange, linkChanges, outcomeOf, valuesOf } from '../outcome.js'
+import { type AccountChange, type StoredAccounts, linkChanges, outcomeOf, valuesOf } from '../outcome.js'
 import { endOfPrefix } from '../prefix.js'
 import type { SqliteDatabase } from './database.js'
 import { isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
 import { given } from './statements.js'
-
-/** What a database does for accounts. */
-type Accounts = Omit<AuthStore, 'close'>
 
 const isUser = eq(users.userId, given('userId'))
 const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))
@@ -20,7 +17,7 @@ const isLinkOfUser = eq(providerLinks.userId, given('userId'))
  * Keeps accounts on SQLite. better-sqlite3 runs statements without a pause; a change runs in an
  * immediate transaction, which takes the write lock before it reads.
  */
-export function sqliteAccounts (database: SqliteDatabase): Accounts {
+export function sqliteAccounts (database: SqliteDatabase): StoredAccounts {
   return {
     findUser: findUser(database),
     links: links(database),
@@ -32,7 +29,7 @@ export function sqliteAccounts (database: SqliteDatabase): Accounts {
   }
 }
 
-function findUser (database: SqliteDatabase): Accounts['findUser'] {
+function findUser (database: SqliteDatabase): StoredAccounts['findUser'] {
   const byId = database.prepared(db => db.select().from(users).where(isUser).prepare())
   const byEmail = database.prepared(db => db.select().from(users).where(eq(users.email, given('email'))).prepare())
   const byLink = database.prepared(db => db.select(getTableColumns(users)).from(providerLinks)
@@ -42,12 +39,12 @@ function findUser (database: SqliteDatabase): Accounts['findUser'] {
 
   return query => database.read(() => {
     const find = 'userId' in query ? byId : 'email' in query ? byEmail : byLink
-    const user = find().get(query)
+    const user = find().get({ ...query })
     return user === undefined ? null : userOf(user)
   })
 }
 
-function links (database: SqliteDatabase): Accounts['links'] {
+function links (database: SqliteDatabase): StoredAccounts['links'] {
   const links = linksOfUser(database)
 
   return userId => database.read(() => linksOf({ userId, links: links().all({ userId }) }))
@@ -61,7 +58,7 @@ function linksOfUser (database: SqliteDatabase) {
     .prepare())
 }
 
-function findCredential (database: SqliteDatabase): Accounts['findCredential'] {
+function findCredential (database: SqliteDatabase): StoredAccounts['findCredential'] {
   const credential = database.prepared(db => db
     .select({ user: users, link: providerLinks, passwordHash: credentials.pwHash })
     .from(providerLinks)
@@ -76,7 +73,7 @@ function findCredential (database: SqliteDatabase): Accounts['findCredential'] {
   })
 }
 
-function status (database: SqliteDatabase): Accounts['status'] {
+function status (database: SqliteDatabase): StoredAccounts['status'] {
   const { email, extras } = users
   const ofUser = database.prepared(db => db.select({ email, extras }).from(users).where(isUser).prepare())
 
@@ -86,7 +83,7 @@ function status (database: SqliteDatabase): Accounts['status'] {
   })
 }
 
-function listUsers (database: SqliteDatabase): Accounts['users'] {
+function listUsers (database: SqliteDatabase): StoredAccounts['users'] {
   // The first condition is that of the partial index.
   const isBlocked = (now: number) => and(
     sql`json_extract(${users.extras}, '$.blocked') is not null`,
@@ -111,7 +108,7 @@ function listUsers (database: SqliteDatabase): Accounts['users'] {
   })
 }
 
-function insert (database: SqliteDatabase): Accounts['insert'] {
+function insert (database: SqliteDatabase): StoredAccounts['insert'] {
   const { add } = writes(database)
 
   return account => database.write(() => {
@@ -125,7 +122,7 @@ function insert (database: SqliteDatabase): Accounts['insert'] {
   })
 }
 
-function change (database: SqliteDatabase): Accounts['change'] {
+function change (database: SqliteDatabase): StoredAccounts['change'] {
   const load = loading(database)
   const { write } = writes(database)
 

@@ -33,7 +33,7 @@ export function isForeignKeyViolation (error: unknown): boolean {
 }
 
 /**
- * Turns a failed statement into the error for the caller of the store; its cause says what to do,
+ * Returns the error for the caller of the store for a failed statement; its cause says what to do,
  * for the log.
  */
 export function storeFailure (error: unknown): AuthError {

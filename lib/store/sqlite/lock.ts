@@ -1,16 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Database } from 'better-sqlite3'
+import { TIMEOUT_MS } from '../../base/with-timeout.js'
 import { sqliteCode } from './failures.js'
 
-/** How long work is tried again, in all, while another process holds the lock. */
-const PATIENCE_MS = 5000
 const PAUSE_MS = 5
 
 /**
  * Tries work on an SQLite database for five seconds, until no other process holds the lock that it
  * needs.
  */
-export async function whileLocked<T> (work: () => T, deadline = Date.now() + PATIENCE_MS): Promise<T> {
+export async function whileLocked<T> (work: () => T, deadline = Date.now() + TIMEOUT_MS): Promise<T> {
   for (;;) {
     try {
       return work()
@@ -31,7 +30,7 @@ export class WriteLock {
 
   /** Does work at once if the lock is free, else when it becomes free, within five seconds. */
   async run<T> (work: () => T): Promise<T> {
-    const deadline = Date.now() + PATIENCE_MS
+    const deadline = Date.now() + TIMEOUT_MS
     if (this.#isTried) await new Promise<void>(resolve => { this.#waiting.push(resolve) })
     else {
       try {

@@ -3,7 +3,7 @@ import { AuthError } from '../../errors.js'
 import type { UserExtras } from '../../schema/extras.js'
 import { oneTimeEntries, sessions, users } from '../../schema/sqlite.js'
 import { type SessionRows, inPages, withSweeps } from '../members.js'
-import { changedColumns, columnsOf, foundSession, isOutdated } from '../session-rows.js'
+import { changedColumns, columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
 import { ENDED_MS, MAX_LISTED, type StoredSessions, visitorRow } from '../sessions.js'
 import type { SqliteDatabase } from './database.js'
 import { sqliteEntries } from './entries.js'
@@ -40,20 +40,7 @@ function find (database: SqliteDatabase): StoredSessions['find'] {
   const email = sql<string | null>`(select ${users.email} from ${users} where ${isOfSession})`
   const extras = sql<UserExtras | null>`(select ${users.extras} from ${users} where ${isOfSession})`
   const session = database.prepared(db => db
-    .select({
-      userId: sessions.userId,
-      provider: sessions.provider,
-      claims: sessions.claims,
-      generation: sessions.generation,
-      proofs: sessions.proofs,
-      data: sessions.data,
-      createdAt: sessions.createdAt,
-      seenAt: sessions.seenAt,
-      expiresAt: sessions.expiresAt,
-      endedAt: sessions.endedAt,
-      email,
-      extras: extras.mapWith(users.extras)
-    })
+    .select({ ...readColumns(sessions), email, extras: extras.mapWith(users.extras) })
     .from(sessions)
     .where(isSession)
     .prepare())

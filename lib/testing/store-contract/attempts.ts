@@ -17,7 +17,7 @@ export function attemptsContract (rule: Rule): void {
     })
   }
 
-  counting('of many tries at once as many are within a limit as it allows', async (counts, twin) => {
+  counting('of many attempts at once as many are within a limit as it allows', async (counts, twin) => {
     const limit = newLimit({ max: 10 })
 
     const outcomes = await Promise.all(Array.from({ length: 40 }, (_, index) => {
@@ -27,7 +27,7 @@ export function attemptsContract (rule: Rule): void {
     assert.equal(outcomes.filter(outcome => outcome === null).length, 10)
   })
 
-  counting('a try beyond a limit hears for how long, and is not counted by those after it', async (counts, twin) => {
+  counting('an attempt beyond a limit hears for how long, and later limits do not count it', async (counts, twin) => {
     const [first, second] = [newLimit({ max: 1 }), newLimit({ max: 2 })]
     assert.equal(await counts.count([first, second]), null)
 

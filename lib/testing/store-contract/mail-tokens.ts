@@ -12,36 +12,36 @@ import { type AccountsRule, type Rule, onAccounts } from './rule.js'
 
 const EXISTS = { name: 'AuthError', code: 'exists', statusCode: 409 }
 
-/** So many calls at once with one proof. */
+/** So many calls at once with one link. */
 const AT_ONCE = 10
 
 /** What the tokens of mails do. */
 export function mailTokensContract (rule: Rule): void {
-  const proving = onAccounts(rule)
-  proofsContract(proving)
-  verificationContract(proving)
-  resetContract(proving)
-  changeContract(proving)
-  releaseContract(proving)
-  confirmedContract(proving)
+  const linked = onAccounts(rule)
+  linksContract(linked)
+  verificationContract(linked)
+  resetContract(linked)
+  changeContract(linked)
+  releaseContract(linked)
+  confirmedContract(linked)
 }
 
 const BOB = localUser('bob@example.com')
 
-/** The proof of an address of a user whose sessions were never ended. */
-function proofOf (
+/** The link of an address of a user whose sessions were never ended. */
+function linkFor (
   { userId, email }: Pick<NewUser, 'userId' | 'email'>,
-  proof: Partial<MailTokenClaims> = {}
+  link: Partial<MailTokenClaims> = {}
 ): MailTokenClaims {
-  return { userId, email: String(email), generation: 0, ...proof }
+  return { userId, email: String(email), generation: 0, ...link }
 }
 
 /** The methods of the group, each with a call that would change BOB. */
-const REDEMPTIONS: Record<string, (store: Accounts, proof: MailTokenClaims) => Promise<unknown>> = {
-  verifyEmail: (store, proof) => store.verifyEmail(proof),
-  resetPassword: (store, proof) => store.resetPassword(proof, 'the new hash'),
-  changeEmail: (store, proof) => store.changeEmail(proof, 'new@example.com'),
-  releaseEmail: (store, proof) => store.releaseEmail(proof)
+const USES: Record<string, (store: Accounts, link: MailTokenClaims) => Promise<unknown>> = {
+  verifyEmail: (store, link) => store.verifyEmail(link),
+  resetPassword: (store, link) => store.resetPassword(link, 'the new hash'),
+  changeEmail: (store, link) => store.changeEmail(link, 'new@example.com'),
+  releaseEmail: (store, link) => store.releaseEmail(link)
 }
 
 /** All that a store has of a user, to be compared. */
@@ -59,9 +59,9 @@ async function providersOf (store: Accounts, { userId }: Pick<NewUser, 'userId'>
   return links.map(({ provider }) => provider)
 }
 
-function proofsContract (proving: AccountsRule): void {
-  for (const [method, redeem] of Object.entries(REDEMPTIONS)) {
-    proving(`${method} writes nothing for a proof that does not hold`, async (store, twin) => {
+function linksContract (linked: AccountsRule): void {
+  for (const [method, use] of Object.entries(USES)) {
+    linked(`${method} writes nothing for a link that does not hold`, async (store, twin) => {
       await store.createUser(BOB)
       await store.addLink(BOB.userId, identity('dev', 'bob-1'))
       await store.createUser(ADA)
@@ -72,44 +72,44 @@ function proofsContract (proving: AccountsRule): void {
         ...[randomUUID(), ...NO_USER_IDS].map(userId => ({ userId }))
       ]
 
-      for (const proof of untrue) {
-        assert.equal(await redeem(store, proofOf(BOB, proof)), null, JSON.stringify(proof))
+      for (const link of untrue) {
+        assert.equal(await use(store, linkFor(BOB, link)), null, JSON.stringify(link))
       }
 
       assert.deepEqual(await allOf(twin, BOB), before)
       assertHas(await twin.findUser({ userId: ADA.userId }), { email: 'ada@example.com' })
     })
 
-    proving(`${method} takes a proof from after the sessions were ended, and none from before`, async (store, twin) => {
+    linked(`${method} takes a link from after the sessions were ended, and none from before`, async (store, twin) => {
       await store.createUser(BOB)
       await store.changeUser(BOB.userId, { endSessions: true })
 
-      assert.equal(await redeem(twin, proofOf(BOB)), null)
-      assert.notEqual(await redeem(twin, proofOf(BOB, { generation: 1 })), null)
+      assert.equal(await use(twin, linkFor(BOB)), null)
+      assert.notEqual(await use(twin, linkFor(BOB, { generation: 1 })), null)
     })
   }
 
   for (const method of ['resetPassword', 'changeEmail', 'releaseEmail'] as const) {
-    proving(`of ten calls of ${method} at once with one proof, one succeeds`, async (store, twin) => {
+    linked(`of ten calls of ${method} at once with one link, one succeeds`, async (store, twin) => {
       await store.createUser(BOB)
       await store.addLink(BOB.userId, identity('dev', 'bob-1'))
 
       const results = await Promise.all(Array.from({ length: AT_ONCE }, (_, index) =>
-        REDEMPTIONS[method]?.(index % 2 === 0 ? store : twin, proofOf(BOB))))
+        USES[method]?.(index % 2 === 0 ? store : twin, linkFor(BOB))))
 
       assert.equal(results.filter(result => result !== null).length, 1)
       assertHas(await twin.status(BOB.userId), { generation: 1 })
     })
   }
 
-  proving('of ten different redemptions at once, what one has ended holds for the others', async (store, twin) => {
+  linked('of ten different redemptions at once, what one has ended holds for the others', async (store, twin) => {
     for (let round = 0; round < 5; round++) {
       const user = localUser(`user-${round}@example.com`)
       await store.createUser(user)
       const calls = Array.from({ length: AT_ONCE }, (_, index) =>
         index % 2 === 0
-          ? store.resetPassword(proofOf(user), `hash ${index}`)
-          : twin.changeEmail(proofOf(user), `new-${round}-${index}@example.com`))
+          ? store.resetPassword(linkFor(user), `hash ${index}`)
+          : twin.changeEmail(linkFor(user), `new-${round}-${index}@example.com`))
 
       const [first, ...others] = (await Promise.all(calls)).filter(result => result !== null)
 
@@ -123,13 +123,13 @@ function proofsContract (proving: AccountsRule): void {
   })
 }
 
-function verificationContract (proving: AccountsRule): void {
-  proving('an e-mail is verified for the user and for the link at local, and no session ends', async (store, twin) => {
+function verificationContract (linked: AccountsRule): void {
+  linked('an e-mail is verified for the user and for the link at local, and no session ends', async (store, twin) => {
     await store.createUser(BOB)
     await store.addLink(BOB.userId, identity('dev', 'bob-1'))
     const { status, credential } = await allOf(store, BOB)
 
-    assert.equal(await store.verifyEmail(proofOf(BOB)), 'verified')
+    assert.equal(await store.verifyEmail(linkFor(BOB)), 'verified')
 
     const after = await allOf(twin, BOB)
     assert.deepEqual(after.status, { ...status, verifiedEmail: BOB.email })
@@ -140,31 +140,31 @@ function verificationContract (proving: AccountsRule): void {
     assertHas(after.credential, { passwordHash: credential?.passwordHash, link: { subject: 'bob@example.com' } })
   })
 
-  proving('an e-mail that was verified by its user is not verified again', async (store, twin) => {
+  linked('an e-mail that was verified by its user is not verified again', async (store, twin) => {
     await store.createUser(BOB)
 
     const results = await Promise.all(Array.from({ length: AT_ONCE }, (_, index) =>
-      (index % 2 === 0 ? store : twin).verifyEmail(proofOf(BOB))))
+      (index % 2 === 0 ? store : twin).verifyEmail(linkFor(BOB))))
 
     assert.deepEqual(results.filter(result => result === 'verified'), ['verified'])
     assert.deepEqual(results.filter(result => result === 'unchanged').length, AT_ONCE - 1)
     assertHas(await twin.status(BOB.userId), { generation: 0, verifiedEmail: BOB.email })
   })
 
-  proving('an e-mail that a provider vouches for is verified by its user too', async (store, twin) => {
+  linked('an e-mail that a provider vouches for is verified by its user too', async (store, twin) => {
     await store.createUser(ADA)
 
-    assert.equal(await store.verifyEmail(proofOf(ADA)), 'verified')
-    assert.equal(await twin.verifyEmail(proofOf(ADA)), 'unchanged')
+    assert.equal(await store.verifyEmail(linkFor(ADA)), 'verified')
+    assert.equal(await twin.verifyEmail(linkFor(ADA)), 'unchanged')
     assert.deepEqual(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
   })
 }
 
-function resetContract (proving: AccountsRule): void {
-  proving('a reset replaces the password, verifies the e-mail and ends the sessions', async (store, twin) => {
+function resetContract (linked: AccountsRule): void {
+  linked('a reset replaces the password, verifies the e-mail and ends the sessions', async (store, twin) => {
     await store.createUser({ ...BOB, claims: { role: 'member' } })
 
-    const reset = await store.resetPassword(proofOf(BOB), 'the new hash')
+    const reset = await store.resetPassword(linkFor(BOB), 'the new hash')
 
     const after = await allOf(twin, BOB)
     assert.deepEqual(reset, { user: after.user, wasVerified: false, removed: [] })
@@ -175,14 +175,14 @@ function resetContract (proving: AccountsRule): void {
     assertHas(after.credential, { passwordHash: 'the new hash' })
   })
 
-  proving('a reset of an e-mail that was not verified removes all other links', async (store, twin) => {
+  linked('a reset of an e-mail that was not verified removes all other links', async (store, twin) => {
     const carol = localUser('carol@example.com')
     for (const user of [BOB, carol]) {
       await store.createUser(user)
       for (const provider of ['github', 'dev', 'Zed']) await store.addLink(user.userId, identity(provider, user.userId))
     }
 
-    const reset = await store.resetPassword(proofOf(BOB), 'the new hash')
+    const reset = await store.resetPassword(linkFor(BOB), 'the new hash')
 
     assert.deepEqual([reset?.wasVerified, reset?.removed], [false, ['Zed', 'dev', 'github']])
     assert.deepEqual(await providersOf(twin, BOB), ['local'])
@@ -192,14 +192,14 @@ function resetContract (proving: AccountsRule): void {
     }
   })
 
-  proving('a reset of a verified e-mail keeps the other links', async (store, twin) => {
+  linked('a reset of a verified e-mail keeps the other links', async (store, twin) => {
     const carol = localUser('carol@example.com')
     await store.createUser(ADA)
     await store.createUser({ ...carol, emailVerified: true })
     await store.addLink(carol.userId, identity('dev', 'carol-1'))
 
     for (const user of [ADA, carol]) {
-      const reset = await store.resetPassword(proofOf(user), 'the new hash')
+      const reset = await store.resetPassword(linkFor(user), 'the new hash')
       assertHas(reset, { user: { userId: user.userId, emailVerified: true }, wasVerified: true, removed: [] })
       assert.deepEqual(await providersOf(twin, user), ['dev', 'local'])
     }
@@ -208,13 +208,13 @@ function resetContract (proving: AccountsRule): void {
     })
   })
 
-  proving('a link that is added while an unverified address is reset does not outlive it', async (store, twin) => {
+  linked('a link that is added while an unverified address is reset does not outlive it', async (store, twin) => {
     for (let round = 0; round < 10; round++) {
       const user = localUser(`user-${round}@example.com`)
       await store.createUser(user)
 
       const [reset, added] = await Promise.all([
-        store.resetPassword(proofOf(user), 'the new hash'),
+        store.resetPassword(linkFor(user), 'the new hash'),
         twin.addLink(user.userId, identity('dev', user.userId))
       ])
 
@@ -225,27 +225,27 @@ function resetContract (proving: AccountsRule): void {
     }
   })
 
-  proving('a blocked user resets no password until the block is over', async (store, twin) => {
+  linked('a blocked user resets no password until the block is over', async (store, twin) => {
     await store.createUser(BOB)
     const at = new Date()
     for (const blocked of [{ at }, { at, until: new Date(Date.now() + 60_000) }]) {
       await store.changeUser(BOB.userId, { blocked })
-      assert.equal(await store.resetPassword(proofOf(BOB), 'the new hash'), null)
+      assert.equal(await store.resetPassword(linkFor(BOB), 'the new hash'), null)
     }
     assertHas(await twin.findCredential('bob@example.com'), { passwordHash: HASH, user: { emailVerified: false } })
 
     await store.changeUser(BOB.userId, { blocked: { at, until: new Date(Date.now() - 60_000) } })
 
-    assert.ok(await twin.resetPassword(proofOf(BOB), 'the new hash'))
+    assert.ok(await twin.resetPassword(linkFor(BOB), 'the new hash'))
   })
 }
 
-function changeContract (proving: AccountsRule): void {
-  proving('a changed e-mail is that of the user and of the link at local', async (store, twin) => {
+function changeContract (linked: AccountsRule): void {
+  linked('a changed e-mail is that of the user and of the link at local', async (store, twin) => {
     await store.createUser(BOB)
     await store.addLink(BOB.userId, identity('dev', 'bob-1', verified('bob@example.com')))
 
-    const user = await store.changeEmail(proofOf(BOB), 'new@example.com')
+    const user = await store.changeEmail(linkFor(BOB), 'new@example.com')
 
     assertHas(user, { userId: BOB.userId, email: 'new@example.com', emailVerified: true, generation: 1 })
     assert.deepEqual(await twin.findUser({ email: 'new@example.com' }), user)
@@ -266,10 +266,10 @@ function changeContract (proving: AccountsRule): void {
     assert.ok(await twin.createUser(localUser('bob@example.com')), 'the old one is free')
   })
 
-  proving('a user without a password changes their e-mail', async (store, twin) => {
+  linked('a user without a password changes their e-mail', async (store, twin) => {
     await store.createUser(ADA)
 
-    const changed = await store.changeEmail(proofOf(ADA), 'new@example.com')
+    const changed = await store.changeEmail(linkFor(ADA), 'new@example.com')
 
     assertHas(changed, { email: 'new@example.com', emailVerified: true })
     assert.deepEqual(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
@@ -278,47 +278,47 @@ function changeContract (proving: AccountsRule): void {
     })
   })
 
-  proving('an e-mail is changed to itself', async (store, twin) => {
+  linked('an e-mail is changed to itself', async (store, twin) => {
     await store.createUser(BOB)
 
-    assertHas(await store.changeEmail(proofOf(BOB), 'bob@example.com'), { emailVerified: true, generation: 1 })
+    assertHas(await store.changeEmail(linkFor(BOB), 'bob@example.com'), { emailVerified: true, generation: 1 })
 
     assertHas(await twin.findCredential('bob@example.com'), { passwordHash: HASH, user: { userId: BOB.userId } })
   })
 
   for (const other of [newUser({ email: 'taken@example.com' }), localUser('taken@example.com')]) {
     const name = `an e-mail is not changed to one that another user with the link ${other.link.provider} has`
-    proving(name, async (store, twin) => {
+    linked(name, async (store, twin) => {
       await store.createUser(BOB)
       await store.createUser(other)
       const before = [await allOf(store, BOB), await allOf(store, other)]
 
-      await assert.rejects(store.changeEmail(proofOf(BOB), 'taken@example.com'), EXISTS)
-      assert.equal(await store.changeEmail(proofOf(BOB, { generation: 1 }), 'taken@example.com'), null)
+      await assert.rejects(store.changeEmail(linkFor(BOB), 'taken@example.com'), EXISTS)
+      assert.equal(await store.changeEmail(linkFor(BOB, { generation: 1 }), 'taken@example.com'), null)
 
       assert.deepEqual([await allOf(twin, BOB), await allOf(twin, other)], before)
     })
   }
 
-  proving('an e-mail is not changed to one that is not canonical', async (store, twin) => {
+  linked('an e-mail is not changed to one that is not canonical', async (store, twin) => {
     await store.createUser(BOB)
     const before = await allOf(store, BOB)
 
     for (const email of ['New@example.com', ' new@example.com', 'new', '']) {
-      await assert.rejects(store.changeEmail(proofOf(BOB), email), INVALID_EMAIL, email)
+      await assert.rejects(store.changeEmail(linkFor(BOB), email), INVALID_EMAIL, email)
     }
 
     assert.deepEqual(await allOf(twin, BOB), before)
   })
 
-  proving('of users who change to one e-mail at once, one gets it', async (store, twin) => {
+  linked('of users who change to one e-mail at once, one gets it', async (store, twin) => {
     for (let round = 0; round < 5; round++) {
       const all = Array.from({ length: 4 }, (_, index) => localUser(`user-${round}-${index}@example.com`))
       for (const user of all) await store.createUser(user)
       const email = `shared-${round}@example.com`
 
       const results = await Promise.allSettled(all.map((user, index) =>
-        (index % 2 === 0 ? store : twin).changeEmail(proofOf(user), email)))
+        (index % 2 === 0 ? store : twin).changeEmail(linkFor(user), email)))
 
       const [winner, ...others] = valuesOf(results)
       assert.deepEqual(others, [])
@@ -332,23 +332,23 @@ function changeContract (proving: AccountsRule): void {
   })
 }
 
-function releaseContract (proving: AccountsRule): void {
-  proving('a user with a password alone is deleted when the address is released', async (store, twin) => {
+function releaseContract (linked: AccountsRule): void {
+  linked('a user with a password alone is deleted when the address is released', async (store, twin) => {
     await store.createUser(BOB)
     await store.createUser(ADA)
 
-    assert.equal(await store.releaseEmail(proofOf(BOB)), 'deleted')
+    assert.equal(await store.releaseEmail(linkFor(BOB)), 'deleted')
 
     await assertGone(twin, BOB)
     assertHas(await twin.findUser({ userId: ADA.userId }), { email: 'ada@example.com' })
     assert.ok(await twin.createUser(localUser('bob@example.com')), 'the address is free')
   })
 
-  proving('a user with another link loses the address and the password when it is released', async (store, twin) => {
+  linked('a user with another link loses the address and the password when it is released', async (store, twin) => {
     await store.createUser({ ...BOB, claims: { role: 'member' } })
     await store.addLink(BOB.userId, identity('dev', 'bob-1'))
 
-    assert.equal(await store.releaseEmail(proofOf(BOB)), 'freed')
+    assert.equal(await store.releaseEmail(linkFor(BOB)), 'freed')
 
     assertHas(await twin.findUser({ userId: BOB.userId }), {
       email: null, emailVerified: false, generation: 1, claims: { role: 'member' }
@@ -363,35 +363,35 @@ function releaseContract (proving: AccountsRule): void {
     assertHas(await store.setPassword(BOB.userId, { passwordHash: 'new', current: null }), { userId: BOB.userId })
   })
 
-  proving('a user without a password loses the address when it is released', async (store, twin) => {
+  linked('a user without a password loses the address when it is released', async (store, twin) => {
     const carol = newUser({ email: 'carol@example.com' })
     await store.createUser(carol)
 
-    assert.equal(await store.releaseEmail(proofOf(carol)), 'freed')
+    assert.equal(await store.releaseEmail(linkFor(carol)), 'freed')
 
     assertHas(await twin.findUser({ userId: carol.userId }), { email: null, generation: 1 })
     assert.deepEqual(await providersOf(twin, carol), ['dev'])
   })
 
-  proving('a verified address is not released', async (store, twin) => {
+  linked('a verified address is not released', async (store, twin) => {
     await store.createUser(ADA)
     await store.createUser(BOB)
-    await store.verifyEmail(proofOf(BOB))
+    await store.verifyEmail(linkFor(BOB))
 
     for (const user of [ADA, BOB]) {
       const before = await allOf(store, user)
-      assert.equal(await store.releaseEmail(proofOf(user)), null)
+      assert.equal(await store.releaseEmail(linkFor(user)), null)
       assert.deepEqual(await allOf(twin, user), before)
     }
   })
 
-  proving('a user who gets another link while the address is released is whole or gone', async (store, twin) => {
+  linked('a user who gets another link while the address is released is whole or gone', async (store, twin) => {
     for (let round = 0; round < 10; round++) {
       const user = localUser(`user-${round}@example.com`)
       await store.createUser(user)
 
       const [released, added] = await Promise.all([
-        store.releaseEmail(proofOf(user)),
+        store.releaseEmail(linkFor(user)),
         twin.addLink(user.userId, identity('dev', user.userId))
       ])
 
@@ -402,25 +402,25 @@ function releaseContract (proving: AccountsRule): void {
 }
 
 /** What holds of an e-mail that the user has confirmed, by each method that confirms it. */
-function confirmedContract (proving: AccountsRule): void {
+function confirmedContract (linked: AccountsRule): void {
   const EMAIL = 'confirmed@example.com'
   const ways: Array<[string, (store: Accounts) => Promise<NewUser>]> = [
     ['by a link', async store => {
       const user = localUser(EMAIL)
       await store.createUser(user)
-      await store.verifyEmail(proofOf(user))
+      await store.verifyEmail(linkFor(user))
       return user
     }],
     ['by a reset', async store => {
       const user = newUser({ email: EMAIL })
       await store.createUser(user)
-      await store.resetPassword(proofOf(user), HASH)
+      await store.resetPassword(linkFor(user), HASH)
       return user
     }],
     ['by a change', async store => {
       const user = localUser('before@example.com')
       await store.createUser(user)
-      await store.changeEmail(proofOf(user), EMAIL)
+      await store.changeEmail(linkFor(user), EMAIL)
       return { ...user, email: EMAIL }
     }],
     ['with a password of the application', async store => {
@@ -437,7 +437,7 @@ function confirmedContract (proving: AccountsRule): void {
   for (const [way, makeUser] of ways) {
     for (const [reported, news] of NO_LONGER_VOUCHED) {
       const name = `an e-mail that was confirmed ${way} stays verified when a provider reports ${reported}`
-      proving(name, async (store, twin) => {
+      linked(name, async (store, twin) => {
         const { userId } = await makeUser(store)
         await store.createUser(newUser({ email: 'taken@example.com' }))
         await store.addLink(userId, identity('dev', 'subject', verified(EMAIL)))
@@ -449,7 +449,7 @@ function confirmedContract (proving: AccountsRule): void {
       })
     }
 
-    proving(`an e-mail that was confirmed ${way} stays when a provider reports another one`, async (store, twin) => {
+    linked(`an e-mail that was confirmed ${way} stays when a provider reports another one`, async (store, twin) => {
       const { userId } = await makeUser(store)
       await store.addLink(userId, identity('dev', 'subject', verified(EMAIL)))
 
@@ -460,7 +460,7 @@ function confirmedContract (proving: AccountsRule): void {
       assert.deepEqual(await twin.findUser({ email: EMAIL }), changed)
     })
 
-    proving(`an e-mail that was confirmed ${way} stays verified when links are removed`, async (store, twin) => {
+    linked(`an e-mail that was confirmed ${way} stays verified when links are removed`, async (store, twin) => {
       const { userId } = await makeUser(store)
       await store.addLink(userId, identity('dev', 'subject', verified(EMAIL)))
       await store.addLink(userId, identity('other', 'subject'))
@@ -469,14 +469,14 @@ function confirmedContract (proving: AccountsRule): void {
       for (const { provider } of (await store.links(userId)).slice(1)) await store.removeLink(userId, provider)
       const left = await twin.findUser({ email: EMAIL })
       assertHas(left, { userId, emailVerified: true })
-      const proof = { userId, email: EMAIL, generation: Number(left?.generation) }
-      assert.equal(await twin.verifyEmail(proof), 'unchanged')
+      const link = { userId, email: EMAIL, generation: Number(left?.generation) }
+      assert.equal(await twin.verifyEmail(link), 'unchanged')
     })
   }
 
-  proving('a first password at an e-mail that the user has confirmed says so in its claims', async (store, twin) => {
+  linked('a first password at an e-mail that the user has confirmed says so in its claims', async (store, twin) => {
     await store.createUser(ADA)
-    await store.verifyEmail(proofOf(ADA))
+    await store.verifyEmail(linkFor(ADA))
 
     await store.setPassword(ADA.userId, { passwordHash: HASH })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { inTime } from '../../base/in-time.js'
+import { withTimeout } from '../../base/with-timeout.js'
 import { membersOf } from '../../store/members.js'
 import type { RevocationListener } from '../../store/revocations.js'
 import { identity, localUser } from './fixtures.js'
@@ -18,7 +18,7 @@ export function revocationsContract (rule: Rule): void {
     await Promise.all([revocations.follow(own), revocationsOfTwin.follow(other)])
     const user = localUser(`${randomUUID()}@example.com`)
     const { userId, email } = user
-    const proof = (generation: number) => ({ userId, email: String(email), generation })
+    const link = (generation: number) => ({ userId, email: String(email), generation })
     await store.createUser(user)
     await store.addLink(userId, identity('other', userId))
 
@@ -26,9 +26,9 @@ export function revocationsContract (rule: Rule): void {
     await store.changeUser(userId, { endSessions: true })
     await store.setPassword(userId, { passwordHash: 'another hash' })
     await store.removeLink(userId, 'other')
-    await store.releaseEmail(proof(0))
-    await store.resetPassword(proof(3), 'a third hash')
-    await store.changeEmail(proof(4), `new-${String(email)}`)
+    await store.releaseEmail(link(0))
+    await store.resetPassword(link(3), 'a third hash')
+    await store.changeEmail(link(4), `new-${String(email)}`)
     await revocations.record(userId)
 
     const [last, lastOfTwin] = [randomUUID(), randomUUID()]
@@ -54,7 +54,7 @@ class Heard implements RevocationListener {
 
   /** Waits for a store that looks every ten seconds, whose timer keeps no process running. */
   async hears (userId: string): Promise<void> {
-    return inTime(HEARD_MS, this.#about(userId).promise, 'the other store')
+    return withTimeout(HEARD_MS, this.#about(userId).promise, 'the other store')
   }
 
   times (userId: string): number {

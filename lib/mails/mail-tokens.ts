@@ -1,22 +1,11 @@
 import { hkdfSync } from 'node:crypto'
+import type { MailTokenClaims } from '../accounts/credentials.js'
 import { LINK_LIFETIMES, type LinkMailKind } from './mail.js'
-import { TokenIssuer } from './token.js'
-import { keysOfSecrets } from './token-keys.js'
+import { TokenIssuer } from '../tokens/token-issuer.js'
+import { keysOfSecrets } from '../tokens/token-keys.js'
 
-/** What the reader of a mail proves with its link. */
-export interface MailProof {
-  /** The user; in a registration, an id that no user has. */
-  userId: string
-  /** The address of the user, or the one that is registered. */
-  email: string
-  /**
-   * The user's generation when the link was made: whatever ends all sessions ends the link too.
-   */
-  generation: number
-}
-
-/** The proof of a new address. */
-export interface NewEmailProof extends MailProof {
+/** The claims of a link to a new address. */
+export interface NewEmailTokenClaims extends MailTokenClaims {
   /** The new address. */
   to: string
 }
@@ -34,21 +23,21 @@ export class MailTokens {
   }
 
   /** Issues the token of a link, which lives as long as the link. */
-  async issue (kind: 'change-email', proof: NewEmailProof): Promise<string>
-  async issue (kind: LinkMailKind, proof: MailProof): Promise<string>
-  async issue (kind: LinkMailKind, { userId, ...claims }: MailProof): Promise<string> {
+  async issue (kind: 'change-email', claims: NewEmailTokenClaims): Promise<string>
+  async issue (kind: LinkMailKind, claims: MailTokenClaims): Promise<string>
+  async issue (kind: LinkMailKind, { userId, ...claims }: MailTokenClaims): Promise<string> {
     return this.#tokens.issue(userId, claims, LINK_LIFETIMES[kind], { purpose: kind })
   }
 
   /**
-   * Verifies the token of a link and returns its proof. The proof must still be compared with the
-   * user, whose generation may be another one by now.
+   * Verifies the token of a link and returns its claims. They must still be compared with the user,
+   * whose generation may be another one by now.
    *
    * @throws AuthError `invalid_token`
    */
-  async verify (kind: 'change-email', token: string): Promise<NewEmailProof>
-  async verify (kind: LinkMailKind, token: string): Promise<MailProof>
-  async verify (kind: LinkMailKind, token: string): Promise<NewEmailProof> {
+  async verify (kind: 'change-email', token: string): Promise<NewEmailTokenClaims>
+  async verify (kind: LinkMailKind, token: string): Promise<MailTokenClaims>
+  async verify (kind: LinkMailKind, token: string): Promise<NewEmailTokenClaims> {
     const { sub, email, generation, to } = await this.#tokens.verify(token, { purpose: kind })
     // Only this class signs with these keys, so the claims are those of `issue`.
     return { userId: sub, email: String(email), generation: Number(generation), to: String(to) }

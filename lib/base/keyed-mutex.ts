@@ -1,5 +1,5 @@
 /** Runs work on the same key one after the other, within this process. */
-export class Turns {
+export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>()
 
   /** The number of keys with work under way. */
@@ -8,7 +8,7 @@ export class Turns {
   }
 
   /** Runs the work when all earlier work on the key is done, failed or not. */
-  async take<T> (key: string, work: () => Promise<T>): Promise<T> {
+  async run<T> (key: string, work: () => Promise<T>): Promise<T> {
     const turn = (this.#last.get(key) ?? Promise.resolve()).then(work)
     const settled = turn.catch(() => {}).then(() => {
       if (this.#last.get(key) === settled) this.#last.delete(key)

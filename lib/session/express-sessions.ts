@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Session } from 'fastify'
-import { Turns } from '../base/turns.js'
+import { KeyedMutex } from '../base/keyed-mutex.js'
 import { AuthError } from '../errors.js'
 import {
   SIGN_IN_MS, endSession, finishReplacement, hasEnded, hasSignedOut, isReplacedSince, preciseTime, signOutOf
 } from './ended-sessions.js'
-import type { EndingSession, LeavingSession, SavedPart, SessionKeeper, SignedOut } from './keeper.js'
+import type { EndingSession, LeavingSession, SavedPart, SessionBackend, SignedOut } from './session-backend.js'
 import { isOver, withOwnLifetime } from './lifetime.js'
 import type { PendingSignIn } from './pending-sign-in.js'
 import { type CallbackStore, SessionEntries, digestOf, entryId } from './session-store.js'
@@ -22,16 +22,16 @@ interface PendingEntry extends PendingSignIn {
 }
 
 /** Runs the saves of one session one after the other, so that none overwrites another's part. */
-const saves = new Turns()
+const saves = new KeyedMutex()
 
 /** Runs changes of one list, and uses of one state, one after the other. */
-const turns = new Turns()
+const mutex = new KeyedMutex()
 
 /**
  * Keeps sessions in an express-session compatible store, which can read, write and remove an entry
  * and no more: what must not happen beside something else is looked for after the write.
  */
-export class EntryKeeper implements SessionKeeper {
+export class ExpressSessions implements SessionBackend {
   readonly #entries: SessionEntries
 
   constructor (store: CallbackStore) {
@@ -54,7 +54,7 @@ export class EntryKeeper implements SessionKeeper {
   }
 
   async save (id: string, session: Session, part: SavedPart): Promise<void> {
-    await saves.take(id, async () => {
+    await saves.run(id, async () => {
       const present = await this.#entries.read(id)
       // It has ended, or it expired.
       if (present === null) return
@@ -96,7 +96,7 @@ export class EntryKeeper implements SessionKeeper {
   /** Removes the oldest of more than eight sign-ins that a session has started. */
   async #limitStarted (session: Session & { sessionId: string }, pendingId: string): Promise<void> {
     const id = entryId('started', session.sessionId)
-    await turns.take(id, async () => {
+    await mutex.run(id, async () => {
       const first = firstStartedIn(session)
       const earlier = startedIn(await this.#entries.read(id)) ?? (first === null ? [] : [first])
       const started = [...earlier, pendingId]
@@ -113,7 +113,7 @@ export class EntryKeeper implements SessionKeeper {
    */
   async takePending (state: string, sessions: readonly string[]): Promise<PendingSignIn | null> {
     const id = entryId('pending', state)
-    return turns.take(id, async () => {
+    return mutex.run(id, async () => {
       const pending = pendingIn(await this.#entries.read(id))
       if (pending === null || pending.takenBy !== undefined || !sessions.includes(pending.session)) return null
       if (!await this.#claim(id, pending)) return null

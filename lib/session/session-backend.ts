@@ -37,7 +37,7 @@ export type SavedPart = SessionRecord | 'stored' | 'none'
  * Keeps sessions and pending sign-ins for one request. Every method rejects with AuthError
  * `unavailable` when sessions cannot be reached.
  */
-export interface SessionKeeper {
+export interface SessionBackend {
   /** Returns a session; null when it has ended or expired. */
   read (id: string): Promise<Session | null>
 

@@ -1,6 +1,6 @@
 import { isPlainObject } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
-import { normalizePassword } from './password.js'
+import { normalizePassword } from './password-hasher.js'
 
 /** What a {@link PasswordCheck} learns beside the password. */
 export interface PasswordContext {

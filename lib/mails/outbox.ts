@@ -1,5 +1,6 @@
 import type { AccountNotice, LinkMailKind, NoticeMailKind } from './mail.js'
-import type { MailProof, NewEmailProof } from './mail-token.js'
+import type { MailTokenClaims } from '../accounts/credentials.js'
+import type { NewEmailTokenClaims } from './mail-tokens.js'
 
 /** A user who is told about a change of their account. */
 export interface Addressee {
@@ -16,9 +17,9 @@ export type NoMail = 'unknown' | 'blocked' | 'no-address'
  * the answer nor its time tells whether there are any. What is not sent is noted in the log.
  */
 export interface Outbox {
-  /** Sends a link to the address that it proves: the new one for `change-email`. */
-  link (kind: 'change-email', proof: NewEmailProof): void
-  link (kind: Exclude<LinkMailKind, 'change-email'>, proof: MailProof): void
+  /** Sends a link to the address that it confirms: the new one for `change-email`. */
+  link (kind: 'change-email', claims: NewEmailTokenClaims): void
+  link (kind: Exclude<LinkMailKind, 'change-email'>, claims: MailTokenClaims): void
   /** Tells the owner of an address what became of a request in which it was given. */
   tell (kind: Exclude<NoticeMailKind, AccountNotice>, to: string): void
   /**

@@ -5,7 +5,7 @@ import type { SessionData } from '../schema/sessions.js'
 import type { SessionRows } from '../store/members.js'
 import { MAX_PENDING, type OneTimeEntries, PENDING_MS, SIGN_IN } from '../store/one-time-entries.js'
 import type { EndedSession, FoundSession, SessionUser, StoredSessions } from '../store/sessions.js'
-import type { EndingSession, LeavingSession, SavedPart, SessionKeeper, SignOut, SignedOut } from './keeper.js'
+import type { EndingSession, LeavingSession, SavedPart, SessionBackend, SignOut, SignedOut } from './session-backend.js'
 import { withoutMaxAge } from './lifetime.js'
 import type { PendingSignIn } from './pending-sign-in.js'
 import { ReadRecord, type SessionRecord, recordIn } from './record.js'
@@ -33,7 +33,7 @@ const PRECISION = 10
  * Keeps sessions in the rows of a store, which replaces, ends and takes in one step each. A visitor
  * who only started a sign-in has no row: their pending sign-ins tell that the session exists.
  */
-export class RowKeeper implements SessionKeeper {
+export class SqlSessions implements SessionBackend {
   readonly #rows: StoredSessions
   readonly #entries: OneTimeEntries
   readonly #cookie: CookieOptions
@@ -125,7 +125,7 @@ export class RowKeeper implements SessionKeeper {
 
 /**
  * Ends a session because its user signs out, and those of sign-ins that have replaced it meanwhile:
- * see {@link SessionKeeper.signOut}.
+ * see {@link SessionBackend.signOut}.
  */
 export async function signOutRow (
   rows: StoredSessions,
@@ -147,8 +147,7 @@ export async function signOutRow (
 function sessionOf ({ user, data, expiresAt, status }: FoundSession, now: number, options: CookieOptions): Session {
   const { maxAge: originalMaxAge = null } = options
   const cookie = withoutMaxAge({ originalMaxAge, expires: new Date(expiresAt), ...data?.cookie })
-  if (user === null) return { ...data?.members, cookie }
-  return { ...data?.members, cookie, svcAuth: new ReadRecord(user, status, now) }
+  return { ...data?.members, cookie, ...(user !== null && { svcAuth: new ReadRecord(user, status, now) }) }
 }
 
 function userOf ({ principal, generation, ...proofs }: SessionRecord): SessionUser {
@@ -161,12 +160,10 @@ function endOf ({ cookie: { expires }, svcAuth }: Session, now: number): number 
   return Math.min(end, svcAuth?.until ?? end)
 }
 
+type Times = Pick<FoundSession, 'createdAt' | 'expiresAt'>
+
 /** Whether a time that is written is off by more than a tenth of the lifetime. */
-function isOff (
-  written: number,
-  present: number,
-  { createdAt, expiresAt }: { createdAt: number, expiresAt: number }
-): boolean {
+function isOff (written: number, present: number, { createdAt, expiresAt }: Times): boolean {
   return !(Math.abs(present - written) * PRECISION <= expiresAt - createdAt)
 }
 

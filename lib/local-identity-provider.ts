@@ -1,16 +1,16 @@
 import { inspect } from 'node:util'
-import { isPlainObject } from '../claims.js'
-import { OptionsError, assertKnownOptions } from '../errors.js'
-import { secretsOf } from '../secrets.js'
-import { type Argon2Options, argon2Cost } from './argon2-cost.js'
-import type { Caller } from './fair-queue.js'
-import { type MailChoices, type MailOptions, type MailPages, type SendMail, checkedMailOptions } from './mail.js'
-import { MailTokens } from './mail-token.js'
-import { PasswordHasher, type PasswordVerdict } from './password.js'
-import { type PasswordRules, passwordRules } from './password-rules.js'
-import { type ExtraClaims, TokenIssuer } from './token.js'
-import type { TokenClaims, TokenUse } from './token-claims.js'
-import { type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningKey } from './token-keys.js'
+import { isPlainObject } from './claims.js'
+import { OptionsError, assertKnownOptions } from './errors.js'
+import { secretsOf } from './secrets.js'
+import { type Argon2Options, argon2Cost } from './passwords/argon2-cost.js'
+import type { Caller } from './passwords/fair-queue.js'
+import { type MailChoices, type MailOptions, type MailPages, type SendMail, checkedMailOptions } from './mails/mail.js'
+import { MailTokens } from './mails/mail-tokens.js'
+import { PasswordHasher, type PasswordVerdict } from './passwords/password-hasher.js'
+import { type PasswordRules, passwordRules } from './passwords/password-rules.js'
+import { type ExtraClaims, TokenIssuer } from './tokens/token-issuer.js'
+import type { TokenClaims, TokenUse } from './tokens/token-claims.js'
+import { type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningKey } from './tokens/token-keys.js'
 
 /**
  * The claims that the registration form may set. Every visitor can post that form, so the default
@@ -78,6 +78,13 @@ const KNOWN_OPTIONS = [
 ]
 
 const VERIFY: readonly unknown[] = ['later', 'required', 'first'] satisfies Array<RegistrationPolicy['verify']>
+
+/** What {@link LocalIdentityProvider} does with passwords, for one caller. */
+export interface Passwords {
+  hashPassword: (password: string, context: { email: string }) => Promise<string>
+  rehashPassword: (password: string) => Promise<string>
+  verifyPassword: (passwordHash: string | null, password: string) => Promise<PasswordVerdict>
+}
 
 /**
  * The built-in identity provider for passwords and tokens. Needs no server, so command line tools
@@ -215,6 +222,19 @@ export class LocalIdentityProvider {
    */
   async verifyPassword (passwordHash: string | null, password: string, caller?: Caller): Promise<PasswordVerdict> {
     return this.#passwords.verify(passwordHash, password, caller)
+  }
+
+  /**
+   * Returns the operations on passwords for one caller. For the plugin.
+   *
+   * @hidden
+   */
+  passwordsFor (caller: Caller): Passwords {
+    return {
+      hashPassword: (password, context) => this.hashPassword(password, context, caller),
+      rehashPassword: password => this.rehashPassword(password, caller),
+      verifyPassword: (passwordHash, password) => this.verifyPassword(passwordHash, password, caller)
+    }
   }
 
   /** The form for logs, without the secret. */

@@ -1,0 +1,137 @@
+import type { FastifyRequest } from 'fastify'
+import { AuthError } from '../errors.js'
+import { ANY_ORIGIN, sameOriginPath } from './redirects.js'
+
+/**
+ * Over plain http browsers send no Fetch Metadata, and with this policy `Origin` is null and
+ * `Referer` absent.
+ */
+const HIDDEN_PAGE = 'The browser does not say which page the request came from, ' +
+  'as with Referrer-Policy: no-referrer over http:; ' +
+  'send the pages of this application with Referrer-Policy: same-origin.'
+
+/** Whether the method of a request is safe: the request only reads (RFC 9110 section 9.2.1). */
+export function isRead ({ method }: FastifyRequest): boolean {
+  return ['GET', 'HEAD', 'OPTIONS', 'TRACE'].includes(method)
+}
+
+/**
+ * Refuses a GET by which a page of another site loads a resource, such as an image or a frame, or
+ * prefetches a page. Such requests would use up the attempts of the user who visits that page.
+ *
+ * @throws AuthError `cross_origin`
+ * @see Fetch Metadata (W3C) section 2
+ */
+export function refuseForeignResource (request: FastifyRequest): void {
+  const {
+    'sec-fetch-site': site,
+    'sec-fetch-dest': destination = 'document',
+    'sec-fetch-mode': mode,
+    'sec-purpose': purpose
+  } = request.headers
+  const isForeign = site === 'cross-site' || site === 'same-site'
+  // A navigation that a service worker forwards has no destination. A provider on the same site may
+  // sign users in silently, in a frame.
+  const isPage = destination === 'document' ||
+    (destination === 'empty' && mode === 'navigate') ||
+    (destination === 'iframe' && site === 'same-site')
+  if (isForeign && (!isPage || purpose !== undefined)) throw new AuthError('cross_origin')
+}
+
+/** The application as browsers see it: its origin, and the path in front of its own paths. */
+export class Site {
+  /** The public URL of the application; null to take the origin from the request. */
+  readonly baseUrl: string | null
+  /** The path of `baseUrl`, without a slash at its end. */
+  readonly #base: string
+  /** Other origins whose pages may send requests that change something. */
+  readonly trustedOrigins: ReadonlySet<string>
+
+  constructor (baseUrl: string | null, trustedOrigins: ReadonlySet<string>) {
+    this.baseUrl = baseUrl
+    this.#base = baseUrl === null ? '' : new URL(baseUrl).pathname.replace(/\/$/, '')
+    this.trustedOrigins = trustedOrigins
+  }
+
+  /** Returns the application's own origin: that of `baseUrl`, else that of the request. */
+  originOf (request: FastifyRequest): string {
+    const url = this.baseUrl ?? `${request.protocol}://${request.host}`
+    if (!URL.canParse(url)) throw new AuthError('invalid_request', { message: 'The Host header names no host.' })
+    return new URL(url).origin
+  }
+
+  /**
+   * Returns a path of the application as browsers see it: under the path of `baseUrl`, which a
+   * proxy may remove before the application sees it. A path that is already under it is returned
+   * unchanged.
+   */
+  publicPath (path: string): string {
+    const isPublic = path === this.#base || ['/', '?', '#'].some(delimiter => path.startsWith(this.#base + delimiter))
+    return isPublic ? path : this.#base + path
+  }
+
+  /**
+   * Returns the path of a request as the browser knows it: `rewriteUrl` may have changed `url`.
+   * Null for a request whose target is not a path.
+   */
+  pathOf (request: FastifyRequest): string | null {
+    const path = sameOriginPath(request.originalUrl, ANY_ORIGIN)
+    return path === null ? null : this.publicPath(path)
+  }
+
+  /** Returns a target that a request names as a path of this application; null for any other. */
+  ownPath (request: FastifyRequest, target: unknown): string | null {
+    return sameOriginPath(target, this.originOf(request))
+  }
+
+  /**
+   * Refuses a request that changes something and that a browser sent from a page of another origin,
+   * a sibling subdomain included. A request with neither `Sec-Fetch-Site` nor `Origin` passes: it
+   * does not come from a browser, so no page can forge it with the cookie of a user.
+   *
+   * @throws AuthError `cross_origin`
+   * @see Fetch Metadata (W3C) section 2.2; OWASP CSRF prevention cheat sheet
+   */
+  refuseCrossOrigin (request: FastifyRequest): void {
+    if (isRead(request)) return
+    const { origin } = request.headers
+    if (origin !== undefined && this.trustedOrigins.has(origin)) return
+
+    const site = request.headers['sec-fetch-site']
+    if (site === undefined && origin === 'null') throw new AuthError('cross_origin', { message: HIDDEN_PAGE })
+    const isOwn = site === undefined
+      ? origin === undefined || origin === this.originOf(request)
+      : site === 'same-origin' || site === 'none'
+    if (!isOwn) throw new AuthError('cross_origin')
+  }
+
+  /**
+   * Refuses a GET that is not a navigation from a page of this application: a link on another site
+   * or in an e-mail, an embedded image, a prefetch. A typed address is refused too, because
+   * browsers do not distinguish it from a link in an e-mail program.
+   *
+   * @throws AuthError `cross_origin`
+   * @see Fetch Metadata (W3C) section 2
+   */
+  refuseForeignNavigation (request: FastifyRequest): void {
+    const {
+      'sec-fetch-site': site,
+      'sec-fetch-dest': destination = 'document',
+      'sec-purpose': purpose,
+      referer
+    } = request.headers
+    if (site === undefined && referer === undefined) throw new AuthError('cross_origin', { message: HIDDEN_PAGE })
+    const isOwn = site === undefined ? this.#hasOwnReferer(request) : site === 'same-origin'
+    const isNavigation = destination === 'document' && purpose === undefined
+    if (!isOwn || !isNavigation) throw new AuthError('cross_origin')
+  }
+
+  /**
+   * Whether a browser without Fetch Metadata navigates from a page of this application: `Referer`
+   * names the page, and `Accept` distinguishes a navigation from an image.
+   */
+  #hasOwnReferer (request: FastifyRequest): boolean {
+    const { referer, accept = 'text/html' } = request.headers
+    return this.ownPath(request, referer) !== null && accept.includes('text/html')
+  }
+}

@@ -1,0 +1,165 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Static } from 'typebox'
+import type { AuthErrorCode } from '../errors.js'
+import { wantsJson } from '../http/accept.js'
+import type { Outbox } from '../mails/outbox.js'
+import type { Principal } from '../session/record.js'
+import { answerFailure, missingProof } from './answers.js'
+import type { RouteContext } from './context.js'
+import type { Limit } from './limits.js'
+import type { LinkPage } from './link-page.js'
+import { ownFields, refuseWhenBusy } from './password-forms.js'
+import {
+  FORM_OR_JSON, SECURITY, errorNext, next, operationIdOf, redirect, refusals, tags
+} from './schema-parts.js'
+
+/**
+ * A route that takes a form, or the same fields as JSON. Its schema, refusals, limits and answers
+ * follow from this.
+ */
+export interface FormRoute<Fields extends Properties, Required extends readonly string[]> {
+  /** Below the prefix. */
+  path: string
+  /** The name of the operation in the document; default after the path. */
+  operationId?: string
+  summary: string
+  description?: string
+  /** Whether the request must be that of a signed-in user, as the document says. */
+  user: keyof typeof SECURITY
+  /** Its fields besides `next` and `error_next`: JSON Schemas by name. */
+  fields: Fields
+  required?: Required
+  /** Whether the application may add fields of its own, for `onSignIn`. */
+  takesOthers?: boolean
+  /** The answers to JSON clients by status; browsers are redirected. */
+  answers: Readonly<Record<number, object>>
+  /** Its error codes, besides those that each form has and those of what it says here. */
+  refuses?: readonly AuthErrorCode[]
+  /** Whether it hashes passwords: it is refused before its body is read while too many wait. */
+  hashes?: boolean
+  /** Whether a failure is reported as that of a sign-in by password. */
+  isAttempt?: boolean
+  /** Limits that count the request before its body is read. */
+  limits?: readonly Limit[]
+  /** The limit that counts it by what its body has. */
+  bodyLimit?: Limit
+  /** The page of the link whose token the form sends, which shows the failures with that. */
+  linkPage?: Pick<LinkPage<unknown>, 'fail'>
+  /**
+   * Whether the handler needs to know when the request came (`reply.elapsedTime`): Fastify measures
+   * it for routes with this hook, and where there is a log.
+   */
+  isTimed?: boolean
+}
+
+/** A request with a form. */
+export interface Form<Fields> {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly fields: Fields
+  /** Takes the mails of the request. */
+  readonly outbox: Outbox
+}
+
+/** The answer of a form. */
+export interface FormAnswer {
+  /** The status and the body for JSON clients. */
+  readonly status: number
+  readonly body?: unknown
+  /** Whether a link in a mail was used: see {@link Pages.afterLink}. */
+  readonly isLinkUsed?: true
+}
+
+/** A success without content. */
+export const DONE: FormAnswer = { status: 204 }
+/** A mail follows if one is due. */
+export const ACCEPTED: FormAnswer = { status: 202 }
+/** A link in a mail was used. */
+export const LINK_USED: FormAnswer = { status: 204, isLinkUsed: true }
+
+/** A user is signed in. */
+export function signedInAs (principal: Principal, status = 200): FormAnswer {
+  return { status, body: principal }
+}
+
+type Properties = Readonly<Record<string, object>>
+
+type Values<Fields extends Properties, Required extends readonly string[]> = Static<{
+  type: 'object'
+  properties: Fields & { next: typeof next, error_next: typeof errorNext }
+  required: Required
+}>
+
+/** Mounts a form. */
+export function mountForm<const Fields extends Properties, const Required extends readonly string[] = []> (
+  context: RouteContext,
+  route: FormRoute<Fields, Required>,
+  handle: (form: Form<Values<Fields, Required>>) => Promise<FormAnswer>
+): void {
+  const { scope, pages, mailer } = context
+  const { path, limits = [], bodyLimit, linkPage, isAttempt = false } = route
+  const needsToken = route.required?.includes('token') === true
+
+  scope.post(path, {
+    schema: schemaOf(route),
+    onRequest: route.hashes === true ? [refuseWhenBusy, ...limits] : [...limits],
+    ...(bodyLimit !== undefined && { preHandler: bodyLimit }),
+    ...(route.isTimed === true && { onResponse: async () => {} }),
+    async errorHandler (error, request, reply) {
+      const fields: { token?: unknown, error_next?: unknown } = Object(request.body)
+      const isOfLink = needsToken || fields.token !== undefined
+      if (linkPage !== undefined && isOfLink) return linkPage.fail(error, request, reply)
+      return answerFailure(request, reply, error, {
+        page: pages.forError(request, fields.error_next),
+        details: await missingProof(error, request, context),
+        ...(isAttempt && { signInAt: 'local' })
+      })
+    }
+  }, async (request, reply) => {
+    // The schema has checked them.
+    const fields = request.body as Values<Fields, Required>
+    const { status, body, isLinkUsed = false } = await handle({
+      request,
+      reply,
+      fields,
+      get outbox () { return mailer?.outbox(request, reply) ?? NO_MAILS }
+    })
+    if (wantsJson(request)) return reply.code(status).send(body)
+    const { next }: { next?: unknown } = Object(request.body)
+    const page = isLinkUsed ? pages.afterLink(request, next) : pages.afterSuccess(request, next)
+    // So that the browser fetches the page with GET (RFC 9110 section 15.4.4).
+    return reply.redirect(page, 303)
+  })
+}
+
+function schemaOf ({
+  path, operationId = operationIdOf(path), summary, description, user, fields, required, takesOthers, answers,
+  refuses = [], hashes, limits, bodyLimit
+}: FormRoute<Properties, readonly string[]>): object {
+  const isLimited = hashes === true || limits !== undefined || bodyLimit !== undefined
+  return {
+    tags,
+    summary,
+    ...(description !== undefined && { description }),
+    operationId,
+    security: SECURITY[user],
+    consumes: FORM_OR_JSON,
+    body: {
+      type: 'object',
+      ...(required !== undefined && { required }),
+      properties: { ...fields, next, error_next: errorNext },
+      ...(takesOthers === true && ownFields)
+    },
+    response: {
+      ...answers,
+      303: redirect,
+      ...refusals(
+        'invalid_request', ...refuses, ...user === 'signed-in' ? ['unauthenticated'] as const : [], 'cross_origin',
+        ...isLimited ? ['rate_limited', 'busy'] as const : [], 'unavailable'
+      )
+    }
+  }
+}
+
+/** For an application that sends no mails. */
+const NO_MAILS: Outbox = { link () {}, tell () {}, notice () {}, none () {} }
