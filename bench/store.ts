@@ -1,7 +1,7 @@
 import { machine } from './parts/machine.js'
 import { type Repetitions, type Trial, latencies, throughputs } from './parts/measure.js'
 import { benchOptions } from './parts/options.js'
-import type { Person } from './parts/people.js'
+import type { AdmittedUser } from './parts/people.js'
 import { postgresServer } from './parts/postgres-server.js'
 import { figure, ratio, table } from './parts/table.js'
 import { type Contest, type Pair, pairs } from './store/contest.js'
@@ -76,13 +76,13 @@ function everything (contests: Contest[]): Pair[] {
   ]
 }
 
-function bothSides ({ store, raw }: Pair): Array<Trial<Person>> {
+function bothSides ({ store, raw }: Pair): Array<Trial<AdmittedUser>> {
   return [store, raw]
 }
 
 /** Ratios are ratios of times: above 1 is slower. */
-function comparison (compared: Pair[], times: ReadonlyMap<Trial<Person>, number>, { unit, shown }: { unit: string, shown: (time: number) => string }): string {
-  const timeOf = (trial: Trial<Person>): number => times.get(trial) ?? NaN
+function comparison (compared: Pair[], times: ReadonlyMap<Trial<AdmittedUser>, number>, { unit, shown }: { unit: string, shown: (time: number) => string }): string {
+  const timeOf = (trial: Trial<AdmittedUser>): number => times.get(trial) ?? NaN
   const smallest = compared[0]?.users
   const rows = compared.map(({ operation, users, store, raw }) => {
     const base = compared.find(pair => pair.operation === operation && pair.users === smallest)

@@ -17,7 +17,7 @@ ${migrations.map(({ hash, folderMillis, sql }, index) => `  {
     hash: '${hash}',
     folderMillis: ${folderMillis},
     sql: [
-${sql.map(statement => `      [\n${linesOf(statement)}\n      ].join('\\n')`).join(',\n')}
+${sql.map(statement => linesOf(statement.trim())).join(',\n')}
     ]
   }`).join(',\n')}
 ]
@@ -25,6 +25,8 @@ ${sql.map(statement => `      [\n${linesOf(statement)}\n      ].join('\\n')`).jo
   writeFileSync(new URL(`../lib/store/${dialect}/migrations.ts`, import.meta.url), module)
 }
 
+/** The lines of a statement as one string of JavaScript. */
 function linesOf (statement: string): string {
-  return statement.split('\n').map(line => `        '${line.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\t', '\\t')}'`).join(',\n')
+  const escaped = statement.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\t', '\\t')
+  return escaped.split('\n').map(line => `'${line}`).join("\\n' +\n        ").replace(/^/, '      ') + "'"
 }

@@ -5,7 +5,10 @@ import t from 'tap'
 const LIB = join(import.meta.dirname, '../lib')
 
 const BASICS = ['ground', 'base']
-const PARTS = ['providers', 'port', 'local', 'accounts', 'store', 'session', 'http', ...BASICS]
+/** What a flow may ask. */
+const PARTS = [
+  'providers', 'port', 'local', 'tokens', 'passwords', 'mails', 'accounts', 'store', 'session', 'http', ...BASICS
+]
 
 /** The rooms that the modules of a room may import, besides their own. */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
@@ -15,17 +18,21 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   http: BASICS,
   port: BASICS,
   providers: ['port', 'http', ...BASICS],
-  local: ['http', ...BASICS],
+  tokens: ['http', ...BASICS],
+  passwords: ['http', ...BASICS],
+  // A link says what the rules of an account compare.
+  mails: ['tokens', 'accounts', ...BASICS],
+  local: ['tokens', 'passwords', 'mails', ...BASICS],
+  // An account keeps what the column of its extras has.
   accounts: ['schema', ...BASICS],
   store: ['accounts', 'schema', ...BASICS],
   // A pending sign-in holds what was asked of its provider.
   session: ['port', 'http', 'accounts', 'store', 'schema', ...BASICS],
   flows: PARTS,
-  'app-auth': ['flows', 'port', 'local', 'accounts', 'store', 'session', 'http', ...BASICS],
+  'app-auth': ['flows', ...PARTS.filter(room => room !== 'providers')],
   options: ['flows', ...PARTS],
   routes: ['options', 'flows', ...PARTS],
   plugin: ['routes', 'options', 'app-auth', 'flows', ...PARTS],
-  passwords: ['local', 'http', ...BASICS],
   testing: ['routes', 'app-auth', ...PARTS],
   index: ['plugin', 'routes', 'options', 'app-auth', 'flows', ...PARTS]
 }
@@ -37,8 +44,12 @@ const SINGLE_FILES: Readonly<Record<string, string>> = {
   'index.ts': 'index',
   'passwords.ts': 'passwords',
   'testing.ts': 'testing',
+  'local-identity-provider.ts': 'local',
   'providers/provider.ts': 'port'
 }
+
+/** Arrows between the engines of the store: what both need stands beside them. */
+const ENGINES = ['store/memory/', 'store/postgres/', 'store/sqlite/']
 
 function roomOf (file: string): string {
   return SINGLE_FILES[file] ?? (file.includes('/') ? dirname(file).split('/', 1).join() : 'ground')
@@ -60,6 +71,16 @@ t.test('every import points down', async t => {
     .map(other => `${file} imports ${other}`))
 
   t.strictSame(upward, [])
+})
+
+t.test('no engine of the store imports another one, and what is beside them opens them when they are used', async t => {
+  const engineOf = (file: string): string | undefined => ENGINES.find(engine => file.startsWith(engine))
+  const crossing = [...imports].flatMap(([file, imported]) => imported
+    .filter(other => engineOf(other) !== undefined && engineOf(file) !== undefined && engineOf(other) !== engineOf(file))
+    .map(other => `${file} imports ${other}`))
+
+  t.strictSame(crossing, [])
+  t.strictSame(imports.get('store/sql-target.ts')?.filter(other => engineOf(other) !== undefined), [])
 })
 
 t.test('no modules import each other in a circle, types included', async t => {

@@ -3,7 +3,7 @@ import { request as httpRequest, createServer } from 'node:http'
 import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import type { AuthPluginOptions } from '../lib/index.js'
-import { publicPath } from '../lib/http/redirects.js'
+import { Site } from '../lib/http/site.js'
 import { SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
 import { listen } from './helpers/loopback.js'
@@ -97,9 +97,10 @@ t.test('a path of the cookie that browsers or the application never see is refus
 
 t.test('a path is made public once, and not taken for that of a longer name', t => {
   const paths = ['/', '/cart', '/shop', '/shop/', '/shop?a=b', '/shop#a', '/shopping']
-  t.strictSame(paths.map(path => publicPath(path, BASE_URL)), ['/shop/', '/shop/cart', '/shop', '/shop/', '/shop?a=b', '/shop#a', '/shop/shopping'])
-  t.strictSame(paths.map(path => publicPath(path, 'https://app.example')), paths)
-  t.strictSame(paths.map(path => publicPath(path, null)), paths)
+  const publicPath = (baseUrl: string | null, path: string): string => new Site(baseUrl, new Set()).publicPath(path)
+  t.strictSame(paths.map(path => publicPath(BASE_URL, path)), ['/shop/', '/shop/cart', '/shop', '/shop/', '/shop?a=b', '/shop#a', '/shop/shopping'])
+  t.strictSame(paths.map(path => publicPath('https://app.example', path)), paths)
+  t.strictSame(paths.map(path => publicPath(null, path)), paths)
   t.end()
 })
 

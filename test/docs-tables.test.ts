@@ -6,9 +6,9 @@ import t from 'tap'
 import ts from 'typescript'
 import { ERRORS } from '../lib/errors.js'
 import authPlugin, { GitHubProvider, LocalIdentityProvider } from '../lib/index.js'
-import { DEFAULT_ARGON2_COST } from '../lib/local/argon2-cost.js'
-import { MIN_LENGTH } from '../lib/local/password-rules.js'
-import { resolveOptions } from '../lib/options.js'
+import { DEFAULT_ARGON2_COST } from '../lib/passwords/argon2-cost.js'
+import { MIN_LENGTH } from '../lib/passwords/password-rules.js'
+import { ResolvedOptions } from '../lib/options.js'
 import { checkedProviderOptions } from '../lib/providers/provider-options.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider } from './helpers/app.js'
 import { compilerOptions } from './helpers/compiler-options.js'
@@ -86,20 +86,18 @@ t.test('the options of signedIn and the faults of startProvider that the documen
 
 t.test('the defaults that the documentation has in tables are those of the code', async t => {
   const {
-    baseUrl,
+    site: { baseUrl, trustedOrigins },
     local,
     onSignIn,
     onLink,
-    loginPage,
-    reauthenticatePage,
+    pages: { application: { login: loginPage, reauthenticate: reauthenticatePage } },
     changePasswordPage,
     providers,
     store,
     prefix,
     linking,
-    rateLimit,
-    trustedOrigins
-  } = resolveOptions({ session: { secret: SESSION_SECRET } })
+    rateLimit
+  } = new ResolvedOptions({ session: { secret: SESSION_SECRET } })
   const { issuer, ttl, registration, mail } = new LocalIdentityProvider({ secret: LOCAL_SECRET, sendMail () {} })
   const { choices: mails, pages } = mail ?? {}
   const { authorizationParams, timeout, fetch } = checkedProviderOptions({ name: 'any', ...CLIENT }, [])
@@ -185,7 +183,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
 })
 
 t.test('the defaults in the doc comments of the limits are those of the code', async t => {
-  const { rateLimit } = resolveOptions({ session: { secret: SESSION_SECRET } })
+  const { rateLimit } = new ResolvedOptions({ session: { secret: SESSION_SECRET } })
   const documented = typeOf('RateLimitOptions').getProperties().filter(({ name }) => name !== 'store').map(member => {
     const text = ts.displayPartsToString(member.getDocumentationComment(checker))
     return [member.name, Number(/default (\d+)/.exec(text)?.[1])]

@@ -1,7 +1,7 @@
 import { Signer } from '@fastify/cookie'
 import t from 'tap'
-import { LocalIdentityProvider } from '../lib/local/identity-provider.js'
-import { type AuthPluginOptions, resolveOptions } from '../lib/options.js'
+import { LocalIdentityProvider } from '../lib/local-identity-provider.js'
+import { type AuthPluginOptions, ResolvedOptions } from '../lib/options.js'
 import { OidcProvider } from '../lib/providers/oidc.js'
 import { MemoryAuthStore } from '../lib/store/memory.js'
 
@@ -21,10 +21,13 @@ const LIMITS = { network: 10, account: 20, start: 300, register: 60, callback: 3
 t.beforeEach(() => { delete process.env.SVC_SESSION_SECRET })
 
 t.test('options that are not given have a default', async t => {
-  const resolved = resolveOptions({ session })
+  const resolved = new ResolvedOptions({ session })
 
-  t.strictSame({ ...resolved, store: null, accounts: null, signedRequests: null, session: null, listedSessions: null }, {
-    baseUrl: null,
+  t.match(resolved.site, { baseUrl: null, trustedOrigins: new Set() })
+  t.strictSame(resolved.pages.application, { login: null, reauthenticate: null })
+  t.strictSame({ ...resolved, site: null, pages: null, store: null, accounts: null, signedRequests: null, session: null, listedSessions: null }, {
+    site: null,
+    pages: null,
     providers: [],
     local: null,
     store: null,
@@ -34,12 +37,9 @@ t.test('options that are not given have a default', async t => {
     listedSessions: null,
     remember: null,
     prefix: '/auth',
-    trustedOrigins: new Set(),
     linking: 'verified-email',
     onSignIn: null,
     onLink: null,
-    loginPage: null,
-    reauthenticatePage: null,
     changePasswordPage: null,
     mailPages: null,
     rateLimit: { timeWindow: 900_000, ...LIMITS, login: 300 }
@@ -47,7 +47,7 @@ t.test('options that are not given have a default', async t => {
   t.strictSame(resolved.session?.options, { secret: [SECRET] })
   t.equal(resolved.listedSessions, resolved.session?.rows.sessions)
   t.ok(resolved.store instanceof MemoryAuthStore)
-  t.not(resolved.store, resolveOptions({ session }).store, 'each application has a store of its own')
+  t.not(resolved.store, new ResolvedOptions({ session }).store, 'each application has a store of its own')
 })
 
 t.test('options that are given are taken', async t => {
@@ -55,7 +55,7 @@ t.test('options that are given are taken', async t => {
   const store = new MemoryAuthStore()
   const cookie = { path: '/', domain: 'app.example' }
 
-  const resolved = resolveOptions({
+  const resolved = new ResolvedOptions({
     baseUrl: 'https://app.example/app',
     providers,
     local,
@@ -69,19 +69,19 @@ t.test('options that are given are taken', async t => {
   t.equal(resolved.local, local)
   t.equal(resolved.store, store)
   t.strictSame(resolved.session?.options, { secret: [SECRET], cookieName: 'id', cookie })
-  t.equal(resolved.baseUrl, 'https://app.example/app')
+  t.equal(resolved.site.baseUrl, 'https://app.example/app')
   t.equal(resolved.prefix, '/v1/sign-in')
-  t.strictSame(resolved.trustedOrigins, new Set(['https://admin.app.example']))
+  t.strictSame(resolved.site.trustedOrigins, new Set(['https://admin.app.example']))
 })
 
 t.test('options that Fastify itself takes are let through', async t => {
-  t.doesNotThrow(() => resolveOptions({ session, logLevel: 'warn', logSerializers: {} }))
+  t.doesNotThrow(() => new ResolvedOptions({ session, logLevel: 'warn', logSerializers: {} }))
 })
 
 t.test('the result is frozen, and lists changed afterwards change nothing', async t => {
   const providers = [provider('a')]
   const trustedOrigins = ['https://admin.app.example']
-  const resolved = resolveOptions({ session, baseUrl: 'https://app.example', providers, trustedOrigins })
+  const resolved = new ResolvedOptions({ session, baseUrl: 'https://app.example', providers, trustedOrigins })
 
   providers.push(provider('b'))
   trustedOrigins.push('https://evil.example')
@@ -89,11 +89,11 @@ t.test('the result is frozen, and lists changed afterwards change nothing', asyn
   t.ok(Object.isFrozen(resolved))
   t.ok(Object.isFrozen(resolved.providers))
   t.equal(resolved.providers.length, 1)
-  t.strictSame([...resolved.trustedOrigins], ['https://admin.app.example'])
+  t.strictSame([...resolved.site.trustedOrigins], ['https://admin.app.example'])
 })
 
 t.test('baseUrl loses its trailing slashes and nothing else', async t => {
-  const resolved = (baseUrl: string) => resolveOptions({ session, baseUrl }).baseUrl
+  const resolved = (baseUrl: string) => new ResolvedOptions({ session, baseUrl }).site.baseUrl
 
   t.equal(resolved('https://app.example'), 'https://app.example')
   t.equal(resolved('https://app.example/'), 'https://app.example')
@@ -105,14 +105,14 @@ t.test('baseUrl loses its trailing slashes and nothing else', async t => {
 t.test('the secret of the session comes from the setting unless it is given', async t => {
   process.env.SVC_SESSION_SECRET = `${SECRET} of the setting`
 
-  t.strictSame(resolveOptions({}).session?.options, { secret: [`${SECRET} of the setting`] })
-  t.strictSame(resolveOptions({ session: { cookieName: 'id' } }).session?.options, { cookieName: 'id', secret: [`${SECRET} of the setting`] })
-  t.strictSame(resolveOptions({ session }).session?.options, { secret: [SECRET] })
+  t.strictSame(new ResolvedOptions({}).session?.options, { secret: [`${SECRET} of the setting`] })
+  t.strictSame(new ResolvedOptions({ session: { cookieName: 'id' } }).session?.options, { cookieName: 'id', secret: [`${SECRET} of the setting`] })
+  t.strictSame(new ResolvedOptions({ session }).session?.options, { secret: [SECRET] })
 })
 
 t.test('the days of remembered sessions become milliseconds, and @fastify/session does not get them', async t => {
   for (const [days, milliseconds] of [[1, 86_400_000], [30, 2_592_000_000], [400, 34_560_000_000]] as const) {
-    const resolved = resolveOptions({ session: { ...session, remember: { days } } })
+    const resolved = new ResolvedOptions({ session: { ...session, remember: { days } } })
 
     t.equal(resolved.remember, milliseconds)
     t.strictSame(resolved.session?.options, { secret: [SECRET] })
@@ -123,15 +123,15 @@ t.test('the secret of the session may be a list, or an object that signs', async
   const secrets = [SECRET, `${SECRET} of last year`]
   const signer = new Signer(SECRET)
 
-  t.strictSame(resolveOptions({ session: { secret: secrets } }).session?.options.secret, secrets)
-  t.equal(resolveOptions({ session: { secret: signer } }).session?.options.secret, signer)
+  t.strictSame(new ResolvedOptions({ session: { secret: secrets } }).session?.options.secret, secrets)
+  t.equal(new ResolvedOptions({ session: { secret: signer } }).session?.options.secret, signer)
 })
 
 t.test('an application with a session of its own needs no secret, and cannot have a second session', async t => {
-  t.equal(resolveOptions({}, { session: true }).session, null)
-  t.equal(resolveOptions({ session: undefined } as object, { session: true }).session, null)
+  t.equal(new ResolvedOptions({}, { session: true }).session, null)
+  t.equal(new ResolvedOptions({ session: undefined } as object, { session: true }).session, null)
   for (const given of [session, {}, null]) {
-    t.throws(() => resolveOptions({ session: given } as object, { session: true }), {
+    t.throws(() => new ResolvedOptions({ session: given } as object, { session: true }), {
       name: 'OptionsError',
       message: /^session must be absent: the application has registered @fastify\/session itself/
     })
@@ -140,7 +140,7 @@ t.test('an application with a session of its own needs no secret, and cannot hav
 
 t.test('the path of the cookie may be one that covers the routes', async t => {
   for (const [prefix, path] of [['/auth', '/'], ['/auth', '/auth'], ['/api/auth', '/api'], ['/api/auth', '/api/'], ['/api/auth', '/api/auth']] as const) {
-    t.doesNotThrow(() => resolveOptions({ session: { ...session, cookie: { path } }, prefix }), `${path} covers ${prefix}`)
+    t.doesNotThrow(() => new ResolvedOptions({ session: { ...session, cookie: { path } }, prefix }), `${path} covers ${prefix}`)
   }
 })
 
@@ -153,24 +153,25 @@ t.test('how identities are linked, the hook and the pages are taken as they are'
     changePasswordPage: '/password?from=app#form'
   }
 
-  t.match(resolveOptions({ session, ...given }), given)
-  t.equal(resolveOptions({ session, linking: 'never' }).linking, 'never')
+  const { loginPage: login, reauthenticatePage: reauthenticate, ...others } = given
+  t.match(new ResolvedOptions({ session, ...given }), { ...others, pages: { application: { login, reauthenticate } } })
+  t.equal(new ResolvedOptions({ session, linking: 'never' }).linking, 'never')
 })
 
 t.test('some rate limits may be given, or all switched off', async t => {
   const store = class { incr () {} child () { return this } }
-  const { rateLimit } = resolveOptions({ session, rateLimit: { login: 5, timeWindow: 1000, store } })
+  const { rateLimit } = new ResolvedOptions({ session, rateLimit: { login: 5, timeWindow: 1000, store } })
 
   t.strictSame(rateLimit, { timeWindow: 1000, ...LIMITS, login: 5, store })
-  t.equal(resolveOptions({ session, rateLimit: { store: 'memory' } }).rateLimit?.store, 'memory')
-  t.equal(resolveOptions({ session, rateLimit: false }).rateLimit, null)
+  t.equal(new ResolvedOptions({ session, rateLimit: { store: 'memory' } }).rateLimit?.store, 'memory')
+  t.equal(new ResolvedOptions({ session, rateLimit: false }).rateLimit, null)
   for (const given of [store, 'memory'] as const) {
-    t.throws(() => resolveOptions({ session, rateLimit: { store: given } }, { rateLimit: true }), {
+    t.throws(() => new ResolvedOptions({ session, rateLimit: { store: given } }, { rateLimit: true }), {
       name: 'OptionsError',
       message: /^rateLimit\.store must be absent: the application has registered @fastify\/rate-limit itself/
     })
   }
-  t.match(resolveOptions({ session, rateLimit: { login: 5 } }, { rateLimit: true }).rateLimit, { login: 5 })
+  t.match(new ResolvedOptions({ session, rateLimit: { login: 5 } }, { rateLimit: true }).rateLimit, { login: 5 })
 })
 
 const STORE_METHODS = [
@@ -344,7 +345,8 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
 
 for (const [what, options, message] of MISTAKES) {
   t.test(`${what} is refused with a sentence that names the option`, async t => {
-    const refused = t.throws(() => resolveOptions({ session, ...options } as AuthPluginOptions), { name: 'OptionsError', code: 'invalid_options', message })
+    const resolve = () => new ResolvedOptions({ session, ...options } as AuthPluginOptions)
+    const refused = t.throws(resolve, { name: 'OptionsError', code: 'invalid_options', message })
 
     t.notOk(String(refused).includes('too short') || String(refused).includes(SECRET), 'no secret is printed')
   })

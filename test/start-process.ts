@@ -21,7 +21,7 @@ const packages = new Set<string>()
 
 const { default: Fastify } = await import('fastify')
 const { default: authPlugin, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider, OidcProvider, SqlAuthStore } = await import('../lib/index.js')
-const { hashing } = await import('../lib/local/hashing.js')
+const { hashing } = await import('../lib/passwords/hashing.js')
 const { SESSION_SECRET, localProvider } = await import('./helpers/app.js')
 const { Browser } = await import('./helpers/browser.js')
 

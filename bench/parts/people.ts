@@ -3,7 +3,7 @@ import type { Database } from 'better-sqlite3'
 import type { Sql } from 'postgres'
 
 /** A user of a filled database. */
-export interface Person {
+export interface AdmittedUser {
   userId: string
   email: string
   /** Another one at every occasion, of the same length: to write what is there already costs a database little. */
@@ -21,38 +21,38 @@ export const PASSWORD = 'the right password'
 const PASSWORD_HASH = '$argon2id$v=19$m=19456,t=2,p=1$OrpmZcjU9ouSpesABuD2Ug$dWzxrCi85FDZZTZTVCXpHwuQNoJ7MJzc/YmTdvKBkXQ'
 
 /** The people are numbered from 1, and follow from their numbers; the tables are filled with occasion 0. */
-export function person (number: number, occasion = 0): Person {
+export function person (number: number, occasion = 0): AdmittedUser {
   const digest = createHash('md5').update(`person ${number}`).digest('hex')
   return {
     userId: digest.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'),
     email: `person-${number}@example.com`,
-    name: `Person ${number}, ${String(occasion).padStart(7, '0')}`,
+    name: `AdmittedUser ${number}, ${String(occasion).padStart(7, '0')}`,
     subject: `subject-${number}`
   }
 }
 
-export function anyPerson (users: number): Person {
+export function anyPerson (users: number): AdmittedUser {
   return person(1 + Math.floor(Math.random() * users), ++occasions)
 }
 
-export function anyPersonWithPassword (users: number): Person {
+export function anyPersonWithPassword (users: number): AdmittedUser {
   return person(PEOPLE_A_PASSWORD * (1 + Math.floor(Math.random() * Math.floor(users / PEOPLE_A_PASSWORD))), ++occasions)
 }
 
 /** Somebody who is in no database of so many users. */
-export function newPerson (users: number): Person {
+export function newPerson (users: number): AdmittedUser {
   return person(users + ++occasions)
 }
 
 let occasions = 0
 
 /** What the application lets somebody do: a claim that everybody has and one that changes. */
-export function authorizationClaims ({ name }: Person) {
+export function authorizationClaims ({ name }: AdmittedUser) {
   return { role: 'member', badge: name }
 }
 
 /** What the provider `dev` says about somebody. */
-export function identityClaims ({ subject: sub, name, email }: Person) {
+export function identityClaims ({ subject: sub, name, email }: AdmittedUser) {
   return { sub, name, email, email_verified: true }
 }
 
@@ -82,13 +82,13 @@ export function fillSqlite (connection: Database, users: number): void {
 export async function fillPostgres (client: Sql, users: number): Promise<void> {
   await client.unsafe(`
     insert into svc_auth_users (user_id, email, name, claims, extras)
-    select md5('person ' || n)::uuid, 'person-' || n || '@example.com', 'Person ' || n || ', 0000000',
-      jsonb_build_object('role', 'member', 'badge', 'Person ' || n || ', 0000000'), '{"email_verified":true}'
+    select md5('person ' || n)::uuid, 'person-' || n || '@example.com', 'AdmittedUser ' || n || ', 0000000',
+      jsonb_build_object('role', 'member', 'badge', 'AdmittedUser ' || n || ', 0000000'), '{"email_verified":true}'
     from generate_series(1, ${users}) n;
 
     insert into svc_auth_provider_links (provider, subject, user_id, claims)
     select 'dev', 'subject-' || n, md5('person ' || n)::uuid,
-      jsonb_build_object('sub', 'subject-' || n, 'name', 'Person ' || n || ', 0000000',
+      jsonb_build_object('sub', 'subject-' || n, 'name', 'AdmittedUser ' || n || ', 0000000',
         'email', 'person-' || n || '@example.com', 'email_verified', true)
     from generate_series(1, ${users}) n;
 

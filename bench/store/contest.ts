@@ -1,5 +1,5 @@
 import type { Trial } from '../parts/measure.js'
-import { type Person, anyPerson, anyPersonWithPassword, newPerson } from '../parts/people.js'
+import { type AdmittedUser, anyPerson, anyPersonWithPassword, newPerson } from '../parts/people.js'
 import type { Operations } from './operations.js'
 
 /** The store and raw statements, on the same connections to the same database. */
@@ -7,7 +7,7 @@ export interface Contest {
   users: number
   store: Operations
   raw: Operations
-  remove (people: Person[]): unknown
+  remove (people: AdmittedUser[]): unknown
   close (): unknown
 }
 
@@ -15,8 +15,8 @@ export interface Contest {
 export interface Pair {
   operation: string
   users: number
-  store: Trial<Person>
-  raw: Trial<Person>
+  store: Trial<AdmittedUser>
+  raw: Trial<AdmittedUser>
 }
 
 /** An operation on each of these databases, as the store and as raw statements do it. */
@@ -29,18 +29,18 @@ export function pairs (title: string, operation: keyof Operations, contests: rea
   }))
 }
 
-function trial (contest: Contest, operation: keyof Operations, operations: Operations): Trial<Person> {
+function trial (contest: Contest, operation: keyof Operations, operations: Operations): Trial<AdmittedUser> {
   const call = operations[operation]
   return { choose: chooser(operation, contest.users), call, check, undo: operation === 'createUser' ? contest.remove : () => {} }
 }
 
-function chooser (operation: keyof Operations, users: number): () => Person {
+function chooser (operation: keyof Operations, users: number): () => AdmittedUser {
   if (operation === 'createUser') return () => newPerson(users)
   return operation === 'findCredential' ? () => anyPersonWithPassword(users) : () => anyPerson(users)
 }
 
 /** A figure is worth nothing when the work was not done. */
-function check (result: unknown, { userId, name }: Person): void {
+function check (result: unknown, { userId, name }: AdmittedUser): void {
   const text = JSON.stringify(result ?? null)
   if (!text.includes(userId) && !text.includes(name)) throw new Error(`expected the user ${userId}, got ${text}`)
 }

@@ -1,17 +1,17 @@
 import { Accounts, type AuthStore } from '../../dist/index.js'
-import { type Person, authorizationClaims, identityClaims } from '../parts/people.js'
+import { type AdmittedUser, authorizationClaims, identityClaims } from '../parts/people.js'
 
 /** What is measured. What it resolves to holds the user's id or the name that was written, to show that it was done. */
 export interface Operations {
-  findByLink (person: Person): unknown
-  findByEmail (person: Person): unknown
-  findCredential (person: Person): unknown
+  findByLink (person: AdmittedUser): unknown
+  findByEmail (person: AdmittedUser): unknown
+  findCredential (person: AdmittedUser): unknown
   /** Grants a claim. */
-  grant (person: Person): unknown
+  grant (person: AdmittedUser): unknown
   /** Notes a sign-in: the upsert of somebody who is known. */
-  refreshIdentity (person: Person): unknown
+  refreshIdentity (person: AdmittedUser): unknown
   /** Makes a user with a link. */
-  createUser (person: Person): unknown
+  createUser (person: AdmittedUser): unknown
 }
 
 /** The operations as the library does them. */

@@ -1,7 +1,7 @@
 import SqliteDatabase, { type Database } from 'better-sqlite3'
 import { SqlAuthStore } from '../../dist/store/sql.js'
 import { filledSqlite } from '../parts/databases.js'
-import { type Person, authorizationClaims, identityClaims } from '../parts/people.js'
+import { type AdmittedUser, authorizationClaims, identityClaims } from '../parts/people.js'
 import type { Contest } from './contest.js'
 import { type Operations, storeOperations } from './operations.js'
 
@@ -17,7 +17,7 @@ export async function sqliteContest (users: number): Promise<Contest> {
     users,
     store: storeOperations(new SqlAuthStore(connection)),
     raw: rawOperations(connection),
-    remove: connection.transaction((people: Person[]) => { for (const { userId } of people) deleteUser.run(userId) }),
+    remove: connection.transaction((people: AdmittedUser[]) => { for (const { userId } of people) deleteUser.run(userId) }),
     close: () => { connection.close() }
   }
 }
@@ -43,13 +43,13 @@ function rawOperations (connection: Database): Operations {
     setClaims.run(claims, userId)
     return claims
   })
-  const refreshIdentity = connection.transaction((person: Person) => {
+  const refreshIdentity = connection.transaction((person: AdmittedUser) => {
     const { subject, name, email } = person
     const userId = setLinkClaims.get(JSON.stringify(identityClaims(person)), 'dev', subject)
     if (userId === undefined || (ownerOfEmail.get(email) ?? userId) !== userId) throw new Error('nobody loses his e-mail in this bench')
     return setUser.get(name, email, userId)
   })
-  const createUser = connection.transaction((person: Person) => {
+  const createUser = connection.transaction((person: AdmittedUser) => {
     const { userId, email, name, subject } = person
     const user = insertUser.get(userId, email, name, JSON.stringify(authorizationClaims(person)), '{"email_verified":true}')
     insertLink.run('dev', subject, userId, JSON.stringify(identityClaims(person)))

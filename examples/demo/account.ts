@@ -4,7 +4,7 @@ import { accountPage } from './pages/account.js'
 import { confirmPage } from './pages/confirm.js'
 import { type PageQuery, pathAfter, redirectDone, sendPage, takeForms } from './site.js'
 
-/** The time after which a change needs a further proof, as in the routes of the plugin. */
+/** The time after which a change needs a reauthentication, as in the routes of the plugin. */
 const TEN_MINUTES = 600
 
 interface AccountOptions {

@@ -13,7 +13,7 @@ export async function mountCredentials (scope: FastifyInstance): Promise<void> {
   const { auth } = scope
   const recent = auth.requireRecent({ within: TEN_MINUTES })
 
-  /** The form asks for the password of a user who has one; another user proves first who they are. */
+  /** The form asks for the password of a user who has one; another user reauthenticates first. */
   const passwordOrRecent = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     if (!await hasPassword(auth.user(request).userId)) await recent(request, reply)
   }

@@ -9,7 +9,7 @@ import { document } from './pages/frame.js'
 import { providerIcon } from './pages/providers.js'
 import { sendPage, setUpSite } from './site.js'
 
-interface Person {
+interface AdmittedUser {
   email: string
   name: string
 }
@@ -21,7 +21,7 @@ interface DevProvider {
   clientSecret: string
 }
 
-type People = Map<string, Person>
+type People = Map<string, AdmittedUser>
 
 interface Client {
   id: string
@@ -45,13 +45,13 @@ export async function buildDevProvider ({ url, appUrl }: { url: string, appUrl: 
   }
 
   const client = { id: CLIENT_ID, secret: randomBytes(32).toString('hex') }
-  const people = new Map<string, Person>()
+  const people = new Map<string, AdmittedUser>()
   const issuer = openIdProvider(url, { ...client, redirectUri: `${appUrl}/auth/dev/callback` }, people)
   const server = await interactionServer(issuer, people, appUrl)
   return { server, provider: devClient(url, client.secret), clientSecret: client.secret }
 }
 
-function openIdProvider (url: string, client: Client, people: ReadonlyMap<string, Person>): Provider {
+function openIdProvider (url: string, client: Client, people: ReadonlyMap<string, AdmittedUser>): Provider {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const issuer: Provider = new Provider(url, {
     adapter: MemoryAdapter,
@@ -109,7 +109,7 @@ async function interactionServer (issuer: Provider, people: People, appUrl: stri
 
     const properties = { email: { type: 'string', pattern: '.@.' }, name: { type: 'string', minLength: 1 } }
     const body = { type: 'object', required: ['email', 'name'], properties }
-    pages.post<{ Body: Person }>('/interaction/:uid', { schema: { body } }, async (request, reply) => {
+    pages.post<{ Body: AdmittedUser }>('/interaction/:uid', { schema: { body } }, async (request, reply) => {
       const person = { email: request.body.email.trim().toLowerCase(), name: request.body.name.trim() }
       const sub = createHash('sha256').update(person.email).digest('hex')
       people.set(sub, person)

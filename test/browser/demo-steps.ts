@@ -3,19 +3,19 @@ import type { Browser, Page } from 'playwright-core'
 import root, { type Test } from 'tap'
 import { Visitor } from './visitor.js'
 
-export interface Person {
+export interface AdmittedUser {
   name: string
   email: string
   password: string
 }
 
-export interface Arrival {
+export interface AuthenticatedUser {
   visitor: Visitor
   page: Page
 }
 
 /** Opens a page of the demonstration in a browser of its own. */
-export type Arrive = (path?: string, options?: { scripts?: boolean }) => Promise<Arrival>
+export type Arrive = (path?: string, options?: { scripts?: boolean }) => Promise<AuthenticatedUser>
 
 /** Tests what users do at a demonstration. The browsers log no error, and no violation of the policy. */
 export function scenesAt (url: string, chromium: Browser, parent: Test = root) {
@@ -40,7 +40,7 @@ export function arrivalsAt (url: string) {
   }
 }
 
-export async function register (page: Page, { name, email, password }: Person): Promise<void> {
+export async function register (page: Page, { name, email, password }: AdmittedUser): Promise<void> {
   await page.getByText('New here?').click()
   const form = page.getByRole('form', { name: 'New here?' })
   await form.getByLabel('Name').fill(name)

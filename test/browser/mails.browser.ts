@@ -3,7 +3,7 @@ import t from 'tap'
 import { settingsFor, startExample, withClock } from '../examples/example-process.js'
 import { userIdOn } from '../examples/visitor.js'
 import { startChromium } from './chromium.js'
-import { type Person, arrivalsAt, consent, register, scenesAt, signIn } from './demo-steps.js'
+import { type AdmittedUser, arrivalsAt, consent, register, scenesAt, signIn } from './demo-steps.js'
 import { barriersOn } from './visitor.js'
 
 t.setTimeout(600_000)
@@ -19,7 +19,7 @@ const arrival = arrivalsAt(url)
 const WITHOUT_SCRIPTS = { scripts: false }
 
 /** A user of one scene, with an address that no other scene has. */
-function person (name: string): Person {
+function person (name: string): AdmittedUser {
   const [first = ''] = name.toLowerCase().split(' ')
   return { name, email: `${first}@example.com`, password: `the first one of ${first}` }
 }
@@ -179,7 +179,7 @@ scene('the reader of a mail who did not register frees the address, and register
   await theirs.reload()
   t.ok(await theirs.getByText('Not confirmed').isVisible(), 'opening the link does nothing')
   const free = async (email: string) => {
-    await page.getByLabel('Type your e-mail address to free it').fill(email)
+    await page.getByLabel('If you did not create this account, enter your e-mail address').fill(email)
     await page.getByRole('button', { name: 'Remove the address' }).click()
   }
   await free('jean@example.com')

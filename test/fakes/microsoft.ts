@@ -163,7 +163,7 @@ export class MicrosoftStandIn extends OpenIdStandIn {
         400,
         'invalid_request',
         9_002_326,
-        "Cross-origin token redemption is permitted only for the 'Single-Page Application' client-type."
+        "Cross-origin token use is permitted only for the 'Single-Page Application' client-type."
       )
     }
     const authorization = this.redeem(request)

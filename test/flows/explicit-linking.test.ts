@@ -2,12 +2,12 @@ import t, { type Test } from 'tap'
 import { type AuthPluginOptions, AuthError, type Linking, MemoryAuthStore, SignInRefused } from '../../lib/index.js'
 import { SESSION_SECRET, localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
-import { FROM_OWN_PAGE, OwnProvider, type Person, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
+import { FROM_OWN_PAGE, OwnProvider, type AdmittedUser, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
 import { SOME_SESSION_STORES } from '../helpers/session-stores.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const BOB = { email: 'bob@example.com', password: 'battery staple' }
-const ADA_AT_A: Person = { subject: 'ada-1', email: 'ada@elsewhere.example' }
+const ADA_AT_A: AdmittedUser = { subject: 'ada-1', email: 'ada@elsewhere.example' }
 
 /** Ada, who registered with a password, and her browser. */
 async function withAda (t: Test, options: AuthPluginOptions = {}) {

@@ -2,11 +2,11 @@ import t, { type Test } from 'tap'
 import { type AuthPluginOptions, type LinkingPolicy, MemoryAuthStore } from '../../lib/index.js'
 import { localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
-import { OwnProvider, type Person, linkAt, signInAt } from '../helpers/own-provider.js'
+import { OwnProvider, type AdmittedUser, linkAt, signInAt } from '../helpers/own-provider.js'
 
 const ADDRESS = 'victim@example.com'
 const ATTACKERS_PASSWORD = { email: ADDRESS, password: 'the attacker knows it' }
-const VICTIM: Person = { subject: 'victim-1', email: ADDRESS }
+const VICTIM: AdmittedUser = { subject: 'victim-1', email: ADDRESS }
 
 const POLICIES: Record<string, LinkingPolicy> = {
   'verified-email': 'verified-email',
@@ -121,7 +121,7 @@ t.test('an owner who registered with a password links the identity explicitly an
 })
 
 t.test('attack 21: the next owner of an address does not get the account of a user whose provider no longer vouches for it', async t => {
-  const reports: Record<string, Person> = {
+  const reports: Record<string, AdmittedUser> = {
     'as unverified': { ...VICTIM, emailVerified: false },
     'no more': { subject: 'victim-1' },
     'no more, but that of another user': { ...VICTIM, email: 'taken@example.com' }

@@ -126,21 +126,21 @@ t.test('the owner of an address frees it from an account that another person reg
   const userId = await userIdIn(browser) ?? ''
   const revoked: string[] = []
   app.auth.channel.on('revoke', userId => { revoked.push(userId) })
-  const disownments = eventsOf(t, 'disownment')
+  const released = eventsOf(t, 'email-released')
   const owner = new Browser(app)
 
   for (const email of [undefined, '', 'grace@example.com']) {
-    const refused = await owner.post('/auth/local/verify-email', { token, disown: true, email })
+    const refused = await owner.post('/auth/local/verify-email', { token, not_me: true, email })
     t.strictSame([refused.statusCode, refused.json().code], [400, 'invalid_email'])
   }
-  const freed = await owner.post('/auth/local/verify-email', { token, disown: true, email: 'Ada@example.com ' })
+  const freed = await owner.post('/auth/local/verify-email', { token, not_me: true, email: 'Ada@example.com ' })
 
   t.equal(freed.statusCode, 204)
   t.equal(await app.auth.findUser({ userId }), null)
   t.equal((await browser.get('/private')).statusCode, 401)
   t.strictSame(revoked, [userId])
-  t.match(disownments, [{ userId, deleted: true }])
-  t.equal((await owner.post('/auth/local/verify-email', { token, disown: true, email: ADA.email })).json().code, 'invalid_token')
+  t.match(released, [{ userId, deleted: true }])
+  t.equal((await owner.post('/auth/local/verify-email', { token, not_me: true, email: ADA.email })).json().code, 'invalid_token')
   t.equal((await owner.post('/auth/local/register', { ...ADA, password: NEW_PASSWORD })).statusCode, 201)
 })
 
@@ -150,13 +150,13 @@ t.test('an account with other sign-in methods stays without the address that was
   const token = await registerAt(start)
   await linkAt(browser, 'a', { subject: '1' })
   const userId = await userIdIn(browser) ?? ''
-  const disownments = eventsOf(t, 'disownment')
+  const released = eventsOf(t, 'email-released')
 
-  await new Browser(app).post('/auth/local/verify-email', { token, disown: true, email: ADA.email })
+  await new Browser(app).post('/auth/local/verify-email', { token, not_me: true, email: ADA.email })
 
   t.match(await app.auth.findUser({ userId }), { email: null })
   t.strictSame((await app.auth.links(userId)).map(({ provider }) => provider), ['a'])
-  t.match(disownments, [{ userId, deleted: false }])
+  t.match(released, [{ userId, deleted: false }])
 })
 
 t.test('the signed-in user asks for the link again', async t => {
@@ -248,7 +248,7 @@ t.test('without mails, registration sends nothing and none of the routes is ther
   }
 })
 
-t.test('a link whose account changes while it is redeemed is refused', async t => {
+t.test('a link whose account changes while it is used is refused', async t => {
   class RacingStore extends MemoryAuthStore {
     meanwhile = async (): Promise<unknown> => undefined
 

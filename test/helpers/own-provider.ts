@@ -20,7 +20,7 @@ export class OwnProvider implements ExternalProvider {
   }
 }
 
-export interface Person {
+export interface AdmittedUser {
   subject: string
   email?: string
   emailVerified?: boolean
@@ -28,7 +28,7 @@ export interface Person {
   claims?: Record<string, JsonValue>
 }
 
-export function identityOf ({ subject, email, emailVerified = email !== undefined, claims }: Person): Identity {
+export function identityOf ({ subject, email, emailVerified = email !== undefined, claims }: AdmittedUser): Identity {
   return { subject, claims: { sub: subject, ...(email !== undefined && { email }), ...claims }, emailVerified }
 }
 
@@ -36,7 +36,7 @@ export function identityOf ({ subject, email, emailVerified = email !== undefine
 export const FROM_OWN_PAGE = { 'sec-fetch-site': 'same-origin', referer: 'https://app.example/account' }
 
 /** Goes to a login route; the URL with which the person comes back. */
-export async function leaveFor (browser: Browser, login: string, person: Person, headers: Record<string, string> = FROM_OWN_PAGE): Promise<string> {
+export async function leaveFor (browser: Browser, login: string, person: AdmittedUser, headers: Record<string, string> = FROM_OWN_PAGE): Promise<string> {
   const { statusCode, headers: { location = '' } } = await browser.get(login, headers)
   if (statusCode !== 302 || !location.startsWith('https://')) throw new Error(`${login} answered ${statusCode} ${location}`)
   const callback = login.replace(/\/login.*/, '/callback')
@@ -44,11 +44,11 @@ export async function leaveFor (browser: Browser, login: string, person: Person,
 }
 
 /** Goes to a provider and comes back as this person. */
-export async function signInAt (browser: Browser, provider: string, person: Person): Promise<LightMyRequestResponse> {
+export async function signInAt (browser: Browser, provider: string, person: AdmittedUser): Promise<LightMyRequestResponse> {
   return browser.get(await leaveFor(browser, `/auth/${provider}/login`, person))
 }
 
 /** Goes to a provider to add this person to the account, and comes back. */
-export async function linkAt (browser: Browser, provider: string, person: Person): Promise<LightMyRequestResponse> {
+export async function linkAt (browser: Browser, provider: string, person: AdmittedUser): Promise<LightMyRequestResponse> {
   return browser.get(await leaveFor(browser, `/auth/${provider}/login?link=true`, person))
 }

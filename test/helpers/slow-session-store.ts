@@ -1,7 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { SessionStore } from '@fastify/session'
 import type { Session } from 'fastify'
-import { isEntryId } from '../../lib/session/session-store.js'
+
+/** Whether an id is that of an entry that the library keeps beside the sessions. */
+export const isEntryId = (id: string): boolean => id.startsWith('svc-') && id.length === 36
 
 /** A session store like one in another process: sessions are text, and each operation takes a few milliseconds. */
 export class SlowSessionStore implements SessionStore {

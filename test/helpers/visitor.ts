@@ -1,4 +1,4 @@
-import { type Person, identityOf } from './own-provider.js'
+import { type AdmittedUser, identityOf } from './own-provider.js'
 
 /** A browser that reaches an application over the network, as far as cookies go. */
 export class Visitor {
@@ -25,16 +25,16 @@ export class Visitor {
   }
 
   /** Goes to a provider and returns the path of the callback. */
-  async leaveFor (provider: string, person: Person): Promise<string> {
+  async leaveFor (provider: string, person: AdmittedUser): Promise<string> {
     return this.#leaveBy(`/auth/${provider}/login`, person)
   }
 
   /** Goes to a provider to add an identity to the account, and returns the path of the callback. */
-  async leaveToLink (provider: string, person: Person): Promise<string> {
+  async leaveToLink (provider: string, person: AdmittedUser): Promise<string> {
     return this.#leaveBy(`/auth/${provider}/login?link=true`, person, { 'sec-fetch-site': 'same-origin' })
   }
 
-  async #leaveBy (login: string, person: Person, headers?: Record<string, string>): Promise<string> {
+  async #leaveBy (login: string, person: AdmittedUser, headers?: Record<string, string>): Promise<string> {
     const { location } = await this.get(login, headers)
     const state = new URL(location).searchParams.get('state') ?? ''
     const callback = login.replace(/\/login.*/, '/callback')

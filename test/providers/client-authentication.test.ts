@@ -212,7 +212,7 @@ t.test('a client that is refused with both methods is told what was said of each
 t.test('a provider that uses the code up with the refusal costs one sign-in, and the log has the option to set', async t => {
   const fake = await startFakeOpenIdProvider(t)
   const provider = fake.provider()
-  // The code is redeemed before the answer is changed.
+  // The code is used before the answer is changed.
   fake.lies.set('/token', () => { fake.lies.clear(); return json(401, { error: 'invalid_client' }) })
 
   t.match(await failureAt(t, fake, provider), /^check clientId and clientSecret .*set the option clientAuthentication to "client_secret_post"/)

@@ -28,7 +28,7 @@ function person (tid: string, number: number): Record<string, unknown> {
     sub: `pairwise-subject-${number}`,
     tid,
     oid: `00000000-0000-4000-8000-00000000000${number}`,
-    name: `Person ${number}`,
+    name: `AdmittedUser ${number}`,
     preferred_username: `person-${number}@${tid}.example`,
     email: `person-${number}@${tid}.example`
   }

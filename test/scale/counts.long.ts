@@ -1,4 +1,4 @@
-/** The counts of tries in one Postgres, for three processes. */
+/** The counts of attempts in one Postgres, for three processes. */
 import t, { type Test } from 'tap'
 import type { RateLimitOptions } from '../../lib/index.js'
 import { emptyDatabase, startPostgres } from '../helpers/postgres.js'
@@ -65,7 +65,7 @@ async function threeProcesses (t: Test, options: CountsProcessOptions): Promise<
   return Promise.all([1, 2, 3].map(() => forkCountsProcess(t, options)))
 }
 
-/** How many tries at the password of one account, at once and at the processes in turn, are not turned away. */
+/** How many attempts at the password of one account, at once and at the processes in turn, are not turned away. */
 async function countAdmitted (processes: CountsProcess[], tries: number, from?: (index: number) => string): Promise<number> {
   const statuses = await statusesOf(processes, tries, from)
   if (statuses.some(status => status !== 401 && status !== 429)) throw new Error(`answered ${statuses}`)

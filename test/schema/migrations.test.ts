@@ -33,7 +33,9 @@ for (const [dialect, constants] of [['postgres', POSTGRES_MIGRATIONS], ['sqlite'
   t.test(`the constants that the store runs are the migrations in drizzle/${dialect}`, async t => {
     const files = readMigrationFiles({ migrationsFolder: migrations(dialect) })
     const { entries }: { entries: Array<{ tag: string }> } = JSON.parse(readFileSync(`${migrations(dialect)}/meta/_journal.json`, 'utf8'))
-    const written = files.map(({ hash, folderMillis, sql }, index) => ({ name: entries[index]?.tag, hash, folderMillis, sql }))
+    const written = files.map(({ hash, folderMillis, sql }, index) => ({
+      name: entries[index]?.tag, hash, folderMillis, sql: sql.map(statement => statement.trim())
+    }))
     t.strictSame(constants, written, 'if not: npm run migrations')
   })
 

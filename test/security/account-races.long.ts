@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { type AuthStore, SqlAuthStore } from '../../lib/index.js'
-import type { Person } from '../helpers/own-provider.js'
+import type { AdmittedUser } from '../helpers/own-provider.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { SESSION_STORES } from '../helpers/session-stores.js'
 import { STORES } from '../helpers/stores.js'
@@ -43,7 +43,7 @@ async function testRaces (t: Test, origins: readonly string[], store: AuthStore)
     t.strictSame(logins.map(({ status }) => status), answers.map((_, index) => index === winner ? 200 : 401), 'and it is his password')
   })
 
-  for (const [what, person] of Object.entries<Person>({
+  for (const [what, person] of Object.entries<AdmittedUser>({
     'a verified e-mail': { subject: 'bob-1', email: 'bob@example.com' },
     'an e-mail that is not verified': { subject: 'bob-2', email: 'bob-2@example.com', emailVerified: false },
     'no e-mail': { subject: 'bob-3' }

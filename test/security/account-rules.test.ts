@@ -123,7 +123,7 @@ t.test('attack 127: a slow refresh does not write a claim that was withdrawn mea
 
 // In memory, sessions do not refer to users: there the session is over at the first guard.
 for (const [kind, newStore] of Object.entries(SOME_STORES).filter(([kind]) => kind !== 'memory')) {
-  t.test(`attack 123: a sign-in or a further proof beside the deletion of the user is refused with 401, on ${kind}`, async t => {
+  t.test(`attack 123: a sign-in or a reauthentication beside the deletion of the user is refused with 401, on ${kind}`, async t => {
     const store = await newStore(t)
     const { app, browser } = await startMailApp(t, { store })
     for (const url of ['/auth/local/login', '/auth/local/reauthenticate', '/auth/local/change-password']) {

@@ -290,7 +290,7 @@ for (const [storeName, createSessionStore] of some(SESSION_STORES, 2, 1)) {
     t.test('attack 5: a sign-in that is older than ten minutes is invalid_state, and nothing is left of it', async t => {
       const { app, wire, fake, store } = await start(t)
       const browser = new Browser(app)
-      const [inTime, tooLate, denied] = [
+      const [withTimeout, tooLate, denied] = [
         await authorizationUrl(browser, '/auth/fake/login'),
         await authorizationUrl(browser, '/auth/fake/login'),
         await authorizationUrl(browser, '/auth/fake/login')
@@ -298,7 +298,7 @@ for (const [storeName, createSessionStore] of some(SESSION_STORES, 2, 1)) {
 
       await t.test('a sign-in just in time succeeds', async t => {
         advanceClock(t, TEN_MINUTES_MS - 10_000)
-        t.equal((await browser.get(inTime ?? '')).headers.location, '/')
+        t.equal((await browser.get(withTimeout ?? '')).headers.location, '/')
       })
       wire.tokenRequests.length = 0
       await t.test('a sign-in a second too late is invalid_state', async t => {

@@ -59,7 +59,7 @@ async function countAdmitted (attempts: number, attempt: (index: number) => Prom
   return admitted
 }
 
-t.test('attack 41: twenty of many tries at one account get through', async t => {
+t.test('attack 41: twenty of many attempts at one account get through', async t => {
   const app = await start(t)
   const statuses: number[] = []
   for (let index = 0; index < (isThorough ? 1000 : 100); index++) statuses.push((await tryToLogIn(app, { password: `guess number ${index}` })).statusCode)
@@ -78,7 +78,7 @@ t.test('attack 41: a client that is turned away is told for how long', async t =
     statusCode: 429,
     code: 'rate_limited',
     error: 'Too Many Requests',
-    message: 'There were too many attempts; wait a moment and try again.'
+    message: 'Too many attempts; wait a moment and try again.'
   })
   const seconds = Number(script.headers['retry-after'])
   t.ok(seconds > 890 && seconds <= 900, String(seconds))
@@ -88,7 +88,7 @@ t.test('attack 41: a client that is turned away is told for how long', async t =
   t.ok(page.headers['retry-after'])
 })
 
-t.test('attack 41: three hundred of many tries at as many accounts get through', async t => {
+t.test('attack 41: three hundred of many attempts at as many accounts get through', async t => {
   const app = await start(t)
   t.equal(await countAdmitted(isThorough ? 1000 : 350, index => tryToLogIn(app, { email: `somebody-${index}@example.com` })), 300)
 })
@@ -118,7 +118,7 @@ const WAYS_AROUND: Record<string, (index: number) => Attempt> = {
 }
 
 for (const [what, attempt] of Object.entries(WAYS_AROUND)) {
-  t.test(`attack 41: ${what} give no more tries`, async t => {
+  t.test(`attack 41: ${what} give no more attempts`, async t => {
     const app = await start(t, {}, { ignoreDuplicateSlashes: true, ignoreTrailingSlash: true, caseSensitive: false, useSemicolonDelimiter: true })
     t.equal(await countAdmitted(50, index => tryToLogIn(app, attempt(index))), 20)
   })
@@ -131,7 +131,7 @@ t.test('attack 41: fifty tries at once are not more than twenty', async t => {
   t.ok(responses.filter(({ statusCode }) => statusCode !== 429).length <= 20)
 })
 
-t.test('attack 41: a client without anything that could be an e-mail has no more tries', async t => {
+t.test('attack 41: a client without anything that could be an e-mail has no more attempts', async t => {
   const app = await start(t)
   t.equal(await countAdmitted(50, index => tryToLogIn(app, { email: `nobody ${index}` })), 20)
 })
@@ -169,7 +169,7 @@ t.test('attack 41: no client is locked out for ever, and a try while locked out 
   t.equal((await tryToLogIn(app, ADA)).statusCode, 200)
 })
 
-t.test('attack 41: a page of another origin does not use up the tries of its visitor', async t => {
+t.test('attack 41: a page of another origin does not use up the attempts of its visitor', async t => {
   const app = await start(t)
   for (let index = 0; index < 400; index++) await tryToLogIn(app, { headers: { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' } })
 

@@ -14,7 +14,7 @@ import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 import type { Browser } from '../helpers/browser.js'
 import { type Deferred, deferred } from '../helpers/deferred.js'
 import { ADA, BASE_URL, NEW_PASSWORD, registerAt, startMailApp } from '../helpers/mail-app.js'
-import { MemoryCounts } from '../helpers/memory-counts.js'
+import { MemoryAttempts } from '../helpers/memory-attempts.js'
 
 const CHANGE_PASSWORD = '/auth/local/change-password'
 const FORGOT = '/auth/local/forgot-password'
@@ -108,7 +108,7 @@ t.test('attack 125: hanging mails have ten seconds in all while the application 
 
 t.test('attack 125: mails whose request is answered while the application closes are counted before the store closes', async t => {
   class CountingStore extends MemoryAuthStore implements Pick<StoreMembers, 'attempts'> {
-    readonly attempts = new MemoryCounts()
+    readonly attempts = new MemoryAttempts()
 
     override async close (): Promise<void> {
       this.attempts.count = async () => { throw new Error('the store is closed') }

@@ -49,7 +49,7 @@ async function start (t: Test, { options, sessions, notices = true }: Choices = 
 
 for (const [kind, createSessions] of SESSION_STORES) {
   t.test(`the rules hold with ${kind}`, async t => {
-    t.test('attack 120: a session whose last proof is older than ten minutes links nothing, and so changes no password', async t => {
+    t.test('attack 120: a session whose last authentication is older than ten minutes links nothing, and so changes no password', async t => {
       const { app, browser, userId, linked } = await start(t, { sessions: createSessions() })
       const stolen = new Browser(app, browser.cookies)
       advanceClock(t, 11 * MINUTE_MS)
@@ -68,7 +68,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
       t.equal((await new Browser(app).post('/auth/local/login', ADA)).statusCode, 200)
     })
 
-    t.test('attack 120: a linking that comes back later than ten minutes after the last proof links nothing', async t => {
+    t.test('attack 120: a linking that comes back later than ten minutes after the last authentication links nothing', async t => {
       const told: Linking[] = []
       const { app, browser, linked } = await start(t, { options: { onLink: linking => { told.push(linking) } }, sessions: createSessions() })
       advanceClock(t, 5 * MINUTE_MS)
@@ -89,7 +89,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
         'the user changes the password': async ({ browser }) =>
           browser.post('/auth/local/change-password', { current: ADA.password, password: NEW_PASSWORD }),
         'the user ends all other sessions': async ({ browser }) => browser.post('/end-others'),
-        'the user proves again who they are': async ({ browser }) =>
+        'the user reauthenticates': async ({ browser }) =>
           browser.post('/auth/local/reauthenticate', { password: ADA.password }),
         'the user signs in again': async ({ browser }) => browser.post('/auth/local/login', ADA),
         'the user resets the password and signs in': async ({ app, mails, browser }) => {
@@ -114,7 +114,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
       }
     })
 
-    t.test('attack 121: a further proof that a replaced session started does not finish', async t => {
+    t.test('attack 121: a reauthentication that a replaced session started does not finish', async t => {
       const { app, browser, userId } = await start(t, { sessions: createSessions() })
       await new Accounts(app.auth.store).addLink(userId, { provider: 'proving', subject: 'ada', claims: { sub: 'ada' }, verifiedEmail: null })
       const callback = await leaveFor(browser, '/auth/proving/login?reauthenticate=true', { subject: 'ada' }, FROM_PAGE)
@@ -126,7 +126,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
   })
 }
 
-t.test('attack 120: browsers go to the page for the proof, then the identity is linked', async t => {
+t.test('attack 120: browsers go to the page for reauthentication, then the identity is linked', async t => {
   const { browser, linked } = await start(t, { options: { reauthenticatePage: '/confirm?from=link' } })
   advanceClock(t, 9 * MINUTE_MS)
   const late = await leaveFor(browser, LINK, THIEF, FROM_PAGE)

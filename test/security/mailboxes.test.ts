@@ -103,7 +103,7 @@ t.test('attack 124: who gets an address back from a squatter gets the link that 
   await everyMinute(t, 5, async () => squatter.post(VERIFY))
   for (let i = 0; i < 2; i++) await mails.next('verify-email')
   const owner = new Browser(app)
-  t.equal((await owner.post(VERIFY, { token, disown: true, email: ADA.email })).statusCode, 204)
+  t.equal((await owner.post(VERIFY, { token, not_me: true, email: ADA.email })).statusCode, 204)
 
   await owner.post(REGISTER, ADA)
 

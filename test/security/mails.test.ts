@@ -12,7 +12,7 @@ import authPlugin, {
 } from '../../lib/index.js'
 import type { AccountQuery, Rule, Wanted } from '../../lib/accounts/auth-store.js'
 import { Accounts } from '../../lib/accounts/accounts.js'
-import { hashing } from '../../lib/local/hashing.js'
+import { hashing } from '../../lib/passwords/hashing.js'
 import { mailbox } from '../../lib/testing.js'
 import { SESSION_SECRET, localProvider, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -157,7 +157,7 @@ t.test('attack 63: 500 requests from 50 addresses in 20 spellings cause five mai
   t.strictSame((await mailsInTheEnd(start)).map(({ to }) => to), Array(5).fill('verified@example.com'))
 })
 
-t.test('attack 63: routes that cause a mail, or redeem a token, count it for the client', async t => {
+t.test('attack 63: routes that cause a mail, or use a token, count it for the client', async t => {
   for (const [limit, local, path, body] of [
     ['mail', FIRST, REGISTER, { email: NEW_EMAIL }], ['register', FIRST, REGISTER, { email: NEW_EMAIL }],
     ['code', FIRST, REGISTER, { token: 'x', password: NEW_PASSWORD }], ['code', {}, CONFIRM, { token: 'x' }],
@@ -274,7 +274,7 @@ t.test('attack 65: look-alikes of an address are other addresses', async t => {
   t.strictSame(await mailsInTheEnd(start), [])
 })
 
-t.test('attack 66: a right password behind a link that is redeemed meanwhile is told that the link is over', async t => {
+t.test('attack 66: a right password behind a link that is used meanwhile is told that the link is over', async t => {
   let meanwhile = async (): Promise<unknown> => undefined
   class OvertakenStore extends MemoryAuthStore {
     override async findCredential (email: string): ReturnType<MemoryAuthStore['findCredential']> {
@@ -346,7 +346,7 @@ t.test('attack 67: links are over after each change that ends the sessions of th
 
     for (const [path, body] of [
       [RESET, { token: resetToken, password: 'another password' }], [VERIFY, { token: verifyToken, password: ADA.password }],
-      [VERIFY, { token: verifyToken, disown: true, email: ADA.email }],
+      [VERIFY, { token: verifyToken, not_me: true, email: ADA.email }],
       [CONFIRM, { token: changeToken, password: ADA.password }]
     ] as const) t.equal((await new Browser(app).post(path, body)).json().code, 'invalid_token', what)
     t.equal(await app.auth.findUser({ email: NEW_EMAIL }), null, what)
@@ -375,7 +375,7 @@ t.test('attack 67: a link that is asked for while the sessions of the user end i
   t.equal((await browser.post(CONFIRM, { token, password: ADA.password })).json().code, 'invalid_token')
 })
 
-t.test('attack 68: a route redeems tokens of its own mails alone, and no token of a mail is one of the application', async t => {
+t.test('attack 68: a route accepts tokens of its own mails alone, and no token of a mail is one of the application', async t => {
   const first = await startMailApp(t, {}, FIRST)
   await first.browser.post(REGISTER, { email: NEW_EMAIL })
   const start = await startMailApp(t)
@@ -412,7 +412,7 @@ t.test('attack 69: a link frees an address only if the box says so', async t => 
   const { app, browser } = start
   const token = await registerAt(start)
 
-  t.equal((await browser.submit(VERIFY, { token, disown: 'false', email: ADA.email })).statusCode, 303)
+  t.equal((await browser.submit(VERIFY, { token, not_me: 'false', email: ADA.email })).statusCode, 303)
   t.match(await app.auth.findUser({ email: ADA.email }), { emailVerified: true })
 })
 
@@ -424,8 +424,8 @@ t.test('attack 69: the link of one user frees the address of no other one', asyn
   await mallory.post(REGISTER, { email: 'mallory@example.com', password: ADA.password })
   const { token } = await mails.next('verify-email')
 
-  t.equal((await mallory.post(VERIFY, { token, disown: true, email: ADA.email })).json().code, 'invalid_email')
-  t.equal((await mallory.post(VERIFY, { token, disown: true })).json().code, 'invalid_email')
+  t.equal((await mallory.post(VERIFY, { token, not_me: true, email: ADA.email })).json().code, 'invalid_email')
+  t.equal((await mallory.post(VERIFY, { token, not_me: true })).json().code, 'invalid_email')
   t.equal((await app.auth.users()).users.length, 2)
 })
 
@@ -465,7 +465,7 @@ t.test('attack 70: programs that open links and send the forms on their pages re
   t.equal((await start.browser.post(CONFIRM, { token: changeToken })).statusCode, 204)
 })
 
-t.test('attack 75: a sign-in is a recent proof for ten minutes', async t => {
+t.test('attack 75: a sign-in is a recent authentication for ten minutes', async t => {
   const { browser } = await startMailApp(t)
   await browser.post(REGISTER, ADA)
 
@@ -489,7 +489,7 @@ t.test('attack 77: no token is in the log, the audit events, a redirect or the d
     const box = mailbox()
     const app = Fastify({ logger: { level: 'trace', stream: { write: (line: string) => { seen.push(line) } } } })
     t.teardown(() => app.close())
-    for (const event of ['failure', 'email', 'password', 'verification', 'disownment', 'registration', 'sign-in', 'deletion']) {
+    for (const event of ['failure', 'email', 'password', 'verification', 'email-released', 'registration', 'sign-in', 'deletion']) {
       const listener = (payload: unknown): void => { seen.push(JSON.stringify(payload)) }
       subscribe(`fastify-svc-auth.${event}`, listener)
       t.teardown(() => { unsubscribe(`fastify-svc-auth.${event}`, listener) })

@@ -86,7 +86,7 @@ for (const [name, keep] of Object.entries(KEPT)) {
       t.equal((await browser.get('/private')).statusCode, 401)
     })
 
-    t.test('attack 84: a new password and a further proof move neither the end of a session nor that of its cookie', async t => {
+    t.test('attack 84: a new password and a reauthentication move neither the end of a session nor that of its cookie', async t => {
       const app = await start(t, await keep(t))
       const [forgotten, remembered] = await Promise.all([logIn(app, false), logIn(app, true)])
 
@@ -95,7 +95,7 @@ for (const [name, keep] of Object.entries(KEPT)) {
         const id = sessionIdOf(browser)
         const proof = await browser.post('/auth/local/reauthenticate', { password: ADA.password })
         t.not(sessionIdOf(browser), id, 'the session has a new id')
-        t.strictSame(cookieEnd(proof), end, 'a further proof')
+        t.strictSame(cookieEnd(proof), end, 'a reauthentication')
       }
       const change = await forgotten.browser.post('/change-password', { password: ADA.password })
       t.equal(cookieEnd(change), null, 'a new password')

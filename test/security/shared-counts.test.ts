@@ -8,14 +8,14 @@ import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { type MailApp, mailsInTheEnd, startMailApp } from '../helpers/mail-app.js'
-import { MemoryCounts } from '../helpers/memory-counts.js'
+import { MemoryAttempts } from '../helpers/memory-attempts.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 
 const ADA = { email: 'ada@example.com', password: 'the right password' }
 const ATTACKER = '203.0.113.7'
 const QUARTER_OF_AN_HOUR_MS = 15 * 60_000
 
-t.test('attack 41: two processes with one Postgres admit as many tries at once as one', async t => {
+t.test('attack 41: two processes with one Postgres admit as many attempts at once as one', async t => {
   const apps = await twoApps(t, { rateLimit: { login: 9, network: 3 } })
 
   t.equal(await countAdmitted(apps, 50, () => ({ email: ADA.email })), 9, 'from one address')
@@ -75,8 +75,8 @@ for (const [name, { admitted, rateLimit = {}, register = false }] of Object.entr
   })
 }
 
-t.test('attack 58: a flood of tries beyond a limit does not reach the store of counts, until its time is over', async t => {
-  const counts = new MemoryCounts()
+t.test('attack 58: a flood of attempts beyond a limit does not reach the store of counts, until its time is over', async t => {
+  const counts = new MemoryAttempts()
   const app = await startApp(t, { local: localProvider(), store: Object.assign(new MemoryAuthStore(), { attempts: counts }), rateLimit: { account: 2 } })
 
   t.equal(await countAdmitted([app], 100, undefined, 'one after the other'), 2)
@@ -115,7 +115,7 @@ function tryToLogIn (app: FastifyInstance, { from = ATTACKER, email = ADA.email 
   return app.inject({ method: 'POST', url: '/auth/local/login', remoteAddress: from, payload: { ...ADA, email } })
 }
 
-/** How many tries at applications in turn are not turned away. */
+/** How many attempts at applications in turn are not turned away. */
 async function countAdmitted (
   apps: FastifyInstance[],
   tries: number,

@@ -1,4 +1,4 @@
-/** Attack 83: a session that passes for a recent proof. */
+/** Attack 83: a session that passes for a recent authentication. */
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { Accounts } from '../../lib/accounts/accounts.js'
@@ -22,7 +22,7 @@ async function anHourLater (t: Test, shared: Shared): Promise<Browser> {
   const [app] = await startTwoApps(t, shared)
   const browser = new Browser(app)
   await browser.post('/auth/local/register', ADA)
-  t.equal((await browser.get('/transfer')).statusCode, 200, 'a sign-in is a recent proof')
+  t.equal((await browser.get('/transfer')).statusCode, 200, 'a sign-in is a recent authentication')
   advanceClock(t, HOUR_MS)
   t.equal((await browser.get('/transfer')).statusCode, 403)
   return browser
@@ -36,7 +36,7 @@ async function assertNotRecent (t: Test, browser: Browser, what: string): Promis
 
 for (const [kind, keep] of SHARED_SESSIONS) {
   t.test(`the rules hold with ${kind}`, async t => {
-    t.test('attack 83: neither requests, nor a refresh, nor a failed proof make an old session recent', async t => {
+    t.test('attack 83: neither requests, nor a refresh, nor a failed reauthentication make an old session recent', async t => {
       const browser = await anHourLater(t, await keep(t))
 
       for (const url of ['/me', '/private', '/refreshed', '/authentication', '/cart']) await browser.get(url)
@@ -143,7 +143,7 @@ for (const [kind, keep] of SHARED_SESSIONS) {
       t.strictSame([statusCode, location], [303, '/transfer'], 'a form goes on to next')
     })
 
-    t.test('attack 79: a further proof that the end of all sessions overtakes is dead at its first guard', async t => {
+    t.test('attack 79: a reauthentication that the end of all sessions overtakes is dead at its first guard', async t => {
       const kept = await keep(t)
       const held = holdAnswers(kept.store)
       const [app, other] = await startTwoApps(t, kept)
@@ -192,7 +192,7 @@ for (const [what, at] of [
   })
 }
 
-t.test('request.authentication tells how and when the user proved who they are', async t => {
+t.test('request.authentication tells how and when the user authenticated', async t => {
   const sessions = new SlowSessionStore()
   const [app] = await startTwoApps(t, { sessions })
   const browser = new Browser(app)
@@ -202,9 +202,9 @@ t.test('request.authentication tells how and when the user proved who they are',
   const start = Date.now()
   await browser.post('/auth/local/register', ADA)
   const first = await authentication()
-  t.strictSame(Object.keys(first), ['at', 'methods', 'secondFactor'])
+  t.strictSame(Object.keys(first), ['at', 'methods'])
   t.ok(new Date(first.at).getTime() >= start)
-  t.strictSame([first.methods, first.secondFactor], [[{ method: 'password', at: first.at }], false])
+  t.strictSame(first.methods, [{ method: 'password', at: first.at }])
 
   const userId = await userIdIn(browser) ?? ''
   const claims = { sub: 'ada-at-proving' }
@@ -220,12 +220,8 @@ t.test('request.authentication tells how and when the user proved who they are',
   const third = await authentication()
   t.strictSame(third.methods, [second.methods[1], { method: 'password', at: third.at }], 'one entry for each method')
 
-  for (const method of ['passkey', 'totp', 'recovery']) {
-    await editRecord(sessions, browser, record => { record.methods = [{ method, at: start }] })
-    t.equal((await authentication()).secondFactor, true, method)
-  }
   await browser.post(`/sign-in/${userId}`)
-  t.match(await authentication(), { methods: [{ method: 'application' }], secondFactor: false })
+  t.match(await authentication(), { methods: [{ method: 'application' }] })
 })
 
 t.test('requireRecent answers scripts with the methods of the user, and takes browsers to a page', async t => {
@@ -275,7 +271,7 @@ t.test('requireRecent behind requireBearer looks at the auth_time of the token',
   const ofSession = async (): Promise<string> => (await browser.post('/auth/local/token')).json().token
 
   const { auth_time: authTime = 0 } = decodeJwt<{ auth_time: number }>(await ofSession())
-  t.ok(Math.abs(authTime - signedInAt) <= 1, 'the token tells when the user proved who they are')
+  t.ok(Math.abs(authTime - signedInAt) <= 1, 'the token tells when the user authenticated')
   t.equal((await send('/api/transfer', await ofSession())).statusCode, 200)
 
   const now = Date.now() / 1000
@@ -290,7 +286,7 @@ t.test('requireRecent behind requireBearer looks at the auth_time of the token',
   advanceClock(t, HOUR_MS)
   t.equal((await send('/api/transfer', await ofSession())).statusCode, 401, 'a new token of an old sign-in')
   await browser.post('/auth/local/reauthenticate', { password: ADA.password })
-  t.equal((await send('/api/transfer', await ofSession())).statusCode, 200, 'after a further proof')
+  t.equal((await send('/api/transfer', await ofSession())).statusCode, 200, 'after a reauthentication')
 })
 
 t.test('requireRecent in anyOf is a refusal like others', async t => {
@@ -321,7 +317,7 @@ t.test('requireRecent refuses wrong options in a sentence', async t => {
   })
 })
 
-t.test('attack 83: the tries of one user are counted over all addresses, those of another user apart', async t => {
+t.test('attack 83: the attempts of one user are counted over all addresses, those of another user apart', async t => {
   const [app] = await startTwoApps(t, { options: { rateLimit: { reauthenticate: 3 } } })
   const [ada, grace] = [new Browser(app), new Browser(app)]
   await ada.post('/auth/local/register', ADA)
@@ -355,7 +351,7 @@ t.test('attack 83: a provider that proves no time is not asked', async t => {
   t.strictSame([answer.statusCode, answer.json().code], [400, 'invalid_request'])
 })
 
-t.test('attack 83: only a click of the signed-in user in the application starts a further proof', async t => {
+t.test('attack 83: only a click of the signed-in user in the application starts a reauthentication', async t => {
   const fake = await startFakeOpenIdProvider(t)
   const [app] = await startTwoApps(t, { providers: [fake.provider()] })
   const browser = new Browser(app)
@@ -396,7 +392,7 @@ t.test('attack 83: an auth_time that is absent, old, in the future or not a numb
   t.equal((await browser.get('/transfer')).statusCode, 200)
 })
 
-t.test('attack 83: a user proves again who they are at oidc-provider', async t => {
+t.test('attack 83: a user reauthenticates at oidc-provider', async t => {
   const idp = await startOpenIdProvider(t, { redirectUris: ['http://app.example/auth/dev/callback'] })
   const [app] = await startTwoApps(t, { providers: [idp.provider()] })
   const browser = new Browser(app)

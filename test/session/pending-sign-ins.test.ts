@@ -114,14 +114,14 @@ for (const [name, sessionOptions] of Object.entries(SESSIONS)) {
     t.test('a sign-in is too old after ten minutes', async t => {
       const { app, fake } = await start(t)
       const browser = new Browser(app)
-      const [inTime, tooLate] = [
+      const [withTimeout, tooLate] = [
         fake.consent((await browser.get('/auth/fake/login')).headers.location ?? ''),
         fake.consent((await browser.get('/auth/fake/login')).headers.location ?? '')
       ]
       const now = Date.now()
       t.intercept(Date, 'now', { value: () => now + 9.9 * 60_000 })
       fake.idTokenClaims = { iat: Math.floor(now / 1000), exp: Math.floor(now / 1000) + 3600 }
-      t.equal((await browser.get(inTime)).statusCode, 302)
+      t.equal((await browser.get(withTimeout)).statusCode, 302)
       t.intercept(Date, 'now', { value: () => now + 10 * 60_000 + 1000 })
       t.equal((await browser.get(tooLate)).json().code, 'invalid_state')
     })

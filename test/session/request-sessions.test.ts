@@ -6,14 +6,13 @@ import Fastify, { type FastifyInstance, type LightMyRequestResponse, type Sessio
 import t from 'tap'
 import authPlugin, { MemoryAuthStore } from '../../lib/index.js'
 import type { SessionOptions } from '../../lib/options.js'
-import { isEntryId } from '../../lib/session/session-store.js'
 import { SESSION_SECRET, localProvider, principalIn, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { deferred } from '../helpers/deferred.js'
 import { OwnProvider, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
 import { ADA, sessionIdOf, startTwoApps, stored } from '../helpers/shared-apps.js'
 import { SESSION_STORES, SHARED_SESSIONS } from '../helpers/session-stores.js'
-import { SlowSessionStore } from '../helpers/slow-session-store.js'
+import { SlowSessionStore, isEntryId } from '../helpers/slow-session-store.js'
 
 t.jobs = 3
 
@@ -214,7 +213,7 @@ for (const hanging of [['get', 'set', 'destroy'], ['set'], ['destroy']] as const
     const signedIn = new Browser(app)
     await signedIn.post('/auth/local/register', ADA)
     for (const method of hanging) sessions[method] = () => {}
-    const inTime = async (what: string, answer: Promise<LightMyRequestResponse>): Promise<void> => {
+    const withTimeout = async (what: string, answer: Promise<LightMyRequestResponse>): Promise<void> => {
       const start = performance.now()
       const { statusCode } = await answer
       const took = performance.now() - start
@@ -222,13 +221,13 @@ for (const hanging of [['get', 'set', 'destroy'], ['set'], ['destroy']] as const
     }
 
     await Promise.all([
-      inTime('a login', new Browser(app).post('/auth/local/login', ADA)),
-      inTime('a login in a session', new Browser(app, signedIn.cookies).post('/auth/local/login', ADA)),
-      inTime('a start', new Browser(app).get('/auth/a/login')),
-      inTime('a start in a session', new Browser(app, signedIn.cookies).get('/auth/a/login')),
-      inTime('a further proof', new Browser(app, signedIn.cookies).post('/auth/local/reauthenticate', { password: ADA.password })),
-      inTime('a write of the application', new Browser(app, signedIn.cookies).post('/cart')),
-      inTime('a sign-out', new Browser(app, signedIn.cookies).post('/auth/logout'))
+      withTimeout('a login', new Browser(app).post('/auth/local/login', ADA)),
+      withTimeout('a login in a session', new Browser(app, signedIn.cookies).post('/auth/local/login', ADA)),
+      withTimeout('a start', new Browser(app).get('/auth/a/login')),
+      withTimeout('a start in a session', new Browser(app, signedIn.cookies).get('/auth/a/login')),
+      withTimeout('a reauthentication', new Browser(app, signedIn.cookies).post('/auth/local/reauthenticate', { password: ADA.password })),
+      withTimeout('a write of the application', new Browser(app, signedIn.cookies).post('/cart')),
+      withTimeout('a sign-out', new Browser(app, signedIn.cookies).post('/auth/logout'))
     ])
   })
 }

@@ -4,7 +4,7 @@ import { EventEmitter, on } from 'node:events'
 import { type Socket, connect, createServer } from 'node:net'
 import t, { type Test } from 'tap'
 import type { SqlAuthStore } from '../../lib/index.js'
-import { Ear, endingsIn, openStore } from '../helpers/endings.js'
+import { Ear, endingsIn, openStore } from '../helpers/revocations.js'
 import { freePort, listening } from '../helpers/loopback.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { startProxy } from '../helpers/tcp-proxy.js'
@@ -15,7 +15,7 @@ const BESIDE = { buffered: true }
 
 const ADA = { email: 'ada@example.com' }
 
-/** A store on a database that has its tables, by a URL with these hosts. Each has a second, as its share of the patience would be longer. */
+/** A store on a database that has its tables, by a URL with these hosts. Each has a second, as its share of the time limit would be longer. */
 async function openOn (t: Test, url: string, hosts: string[], parameters = 'connect_timeout=1'): Promise<SqlAuthStore> {
   await openStore(t, url).findUser(ADA)
   return openStore(t, `${url.replace(new URL(url).host, hosts.join())}?${parameters}`)
@@ -65,7 +65,7 @@ for (const fate of ['is silent', 'falls silent when ready', 'is closed'] as cons
   })
 }
 
-t.test('each host has its share of the patience, or less where connect_timeout says so', { ...BESIDE, jobs: 4 }, async t => {
+t.test('each host has its share of the time limit, or less where connect_timeout says so', { ...BESIDE, jobs: 4 }, async t => {
   const { url, one, hosts } = await twoHosts(t)
   one.fate = 'is silent'
   const [silent = '', working = ''] = hosts
@@ -85,7 +85,7 @@ t.test('each host has its share of the patience, or less where connect_timeout s
   }
 })
 
-t.test('hosts that are all silent are unavailable within the patience, and so is one alone', { ...BESIDE, jobs: 3 }, async t => {
+t.test('hosts that are all silent are unavailable within the time limit, and so is one alone', { ...BESIDE, jobs: 3 }, async t => {
   const { url, one, two, hosts } = await twoHosts(t)
   for (const proxy of [one, two]) proxy.fate = 'is silent'
   for (const [number, parameters, milliseconds] of [[2, '', 4000], [1, '', 4000], [1, 'connect_timeout=1', 1000]] as const) {

@@ -52,7 +52,7 @@ const OPERATIONS: Record<string, (store: SqlAuthStore) => Promise<unknown>> = {
   'an e-mail is verified': store => new Accounts(store).verifyEmail({ ...BOB, generation: 0 }),
   'a password is reset': store => new Accounts(store).resetPassword({ ...BOB, generation: 0 }, 'a hash'),
   'an e-mail is changed': store => new Accounts(store).changeEmail({ ...BOB, generation: 1 }, 'bob@example.com'),
-  'an e-mail is disowned': store => new Accounts(store).releaseEmail({ ...CAROL, generation: 0 }),
+  'an e-mail is released': store => new Accounts(store).releaseEmail({ ...CAROL, generation: 0 }),
   'a page of users is listed': async store => {
     const users = await store.users({ ...ALL, after: ADA.userId, limit: 10 })
     return users.length === 10

@@ -15,7 +15,7 @@ const NOBODY = {
   email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'dev', subject: '1', claims: { sub: '1' } }
 }
 
-/** What is asked for each of the requests; limits count the tries of each request in one step. */
+/** What is asked for each of the requests; limits count the attempts of each request in one step. */
 const ASKS: Record<string, readonly string[]> = {
   'by the start of a sign-in at a provider': ['tries', 'the pending sign-in'],
   'by a sign-in at a provider': [

@@ -3,7 +3,7 @@ import Sqlite12 from 'better-sqlite3-12'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
 import t, { type Test } from 'tap'
 import { OptionsError, SqlAuthStore } from '../../lib/index.js'
-import { incompatibility } from '../../lib/store/sqlite/compatibility.js'
+import { incompatibility } from '../../lib/store/sqlite-compatibility.js'
 
 /** Connections as each version of the class makes them. The binary of version 12 is not installed, so none is open. */
 const connections = {

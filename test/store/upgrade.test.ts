@@ -172,7 +172,7 @@ for (const [name, { migrations, hash, create }] of Object.entries(DATABASES)) {
       t.hasStrict(await store.findUser({ provider: 'dev', subject: 'erin-1' }), { userId: IDS.erin })
     })
 
-    t.test('an e-mail is changed, and one is disowned', async t => {
+    t.test('an e-mail is changed, and one is released', async t => {
       const { store } = await upgraded(t)
 
       const erin = { userId: IDS.erin, email: 'erin@example.com', generation: 0 }

@@ -4,7 +4,7 @@ import t from 'tap'
 import type { AccountQuery, Rule, Wanted } from '../../lib/accounts/auth-store.js'
 import { MemoryAuthStore } from '../../lib/index.js'
 import { type TestFunction, authStoreContract } from '../../lib/testing.js'
-import { MemoryCounts } from '../helpers/memory-counts.js'
+import { MemoryAttempts } from '../helpers/memory-attempts.js'
 
 /** Runs the contract on stores, and returns the names of the tests that failed and how many passed. */
 async function run (makeStore: Parameters<typeof authStoreContract>[1]): Promise<{ failed: string[], passed: number }> {
@@ -63,7 +63,7 @@ t.test("stores that do not see each other's data fail", async t => {
 })
 
 t.test('counts that both stores share keep the contract, and counts of each store fail', async t => {
-  const stores = (counts: MemoryCounts, countsOfTwin: MemoryCounts) => {
+  const stores = (counts: MemoryAttempts, countsOfTwin: MemoryAttempts) => {
     const store = new MemoryAuthStore()
     return { store: Object.assign(store, { attempts: counts }), twin: Object.assign(new MemoryAuthStore(), { attempts: countsOfTwin }) }
   }
@@ -72,15 +72,15 @@ t.test('counts that both stores share keep the contract, and counts of each stor
   }
 
   const shared = await ofCounts(() => {
-    const counts = new MemoryCounts()
+    const counts = new MemoryAttempts()
     return stores(counts, counts)
   })
-  const own = await ofCounts(() => stores(new MemoryCounts(), new MemoryCounts()))
+  const own = await ofCounts(() => stores(new MemoryAttempts(), new MemoryAttempts()))
 
   t.strictSame(shared, [])
   t.strictSame(own, [
-    'of many tries at once as many are within a limit as it allows',
-    'a try beyond a limit hears for how long, and is not counted by those after it'
+    'of many attempts at once as many are within a limit as it allows',
+    'an attempt beyond a limit hears for how long, and later limits do not count it'
   ])
 })
 

@@ -8,7 +8,7 @@ import { providerIcon, providerName } from './providers.js'
 
 interface AccountView extends Omit<View, 'path'> {
   principal: Principal
-  /** How and when the user proved who they are. */
+  /** How and when the user authenticated. */
   authentication: AuthenticationState | null
   user: User
   /** The user's sign-in methods. */
@@ -17,7 +17,7 @@ interface AccountView extends Omit<View, 'path'> {
   providers: readonly string[]
   /** The user's open sessions, this one included. */
   sessions: readonly UserSession[]
-  /** Whether the user proved a moment ago who they are. */
+  /** Whether the user authenticated recently. */
   isRecent: boolean
   sendsMails: boolean
 }
@@ -110,7 +110,7 @@ export function accountPage (
     <script type="module" src="/token.js"></script>`, { ...view, path: '/' })
 }
 
-/** The form that removes a sign-in method; where it needs a further proof, a link to that. */
+/** The form that removes a sign-in method; where it needs a reauthentication, a link to that. */
 function removal (provider: string, isRecent: boolean): Html {
   const name = providerName(provider)
   if (!isRecent) {
@@ -141,7 +141,7 @@ function emailRow ({ email, emailVerified }: User): Html | false {
     </li>`
 }
 
-/** Names the method of the last proof; earlier proofs of other methods are left out. */
+/** Names the method of the last authentication; earlier proofs of other methods are left out. */
 function proofOf (last: Date) {
   return ({ method, at }: AuthenticationState['methods'][number]): string | false => {
     return at.getTime() === last.getTime() && (METHODS[method] ?? method)

@@ -16,7 +16,7 @@ interface Confirmation {
   error?: unknown
 }
 
-/** Asks a signed-in user to prove again who they are. */
+/** Asks a signed-in user to reauthenticate. */
 export function confirmPage ({ principal, hasPassword, providers, next, error }: Confirmation): Html {
   const hasMethod = hasPassword || providers.length > 0
   return page('Confirm that it is you', html`

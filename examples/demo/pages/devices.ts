@@ -6,7 +6,7 @@ import { time } from './frame.js'
 interface DevicesView {
   /** The user's open sessions, this one included. */
   sessions: readonly UserSession[]
-  /** Whether the user proved a moment ago who they are: only then they may end one. */
+  /** Whether the user authenticated recently: only then they may end one. */
   isRecent: boolean
 }
 

@@ -169,16 +169,16 @@ t.test('of two first passwords that wait for the same user, one is set', async t
   t.hasStrict(await store.findCredential('ada@example.com'), { passwordHash: winners[0], user: { generation: 1 } })
 })
 
-t.test('a link that an unverified user gets before a redemption that waits is seen by it', async t => {
+t.test('a link that an unverified user gets before a use that waits is seen by it', async t => {
   const { url, client, run } = await database(t)
   const [store, twin] = [open(t, url), open(t, url)]
   const redemptions: Record<string, (proof: MailTokenClaims) => Promise<unknown>> = {
     resetPassword: proof => new Accounts(store).resetPassword(proof, 'another hash'),
-    disownEmail: proof => new Accounts(store).releaseEmail(proof)
+    releaseEmail: proof => new Accounts(store).releaseEmail(proof)
   }
   const expected: Record<string, unknown> = {
     resetPassword: { outcome: { wasVerified: false, removed: ['other'] }, left: ['local'] },
-    disownEmail: { outcome: 'freed', left: ['other'] }
+    releaseEmail: { outcome: 'freed', left: ['other'] }
   }
 
   for (const [name, redeem] of Object.entries(redemptions)) {
@@ -190,7 +190,7 @@ t.test('a link that an unverified user gets before a redemption that waits is se
       const added = new Accounts(twin).addLink(bob.userId, identity('other', bob.userId))
       t.ok(await isSoon(async () => await waiting(run) === 1), 'the new link waits')
       const redeemed = redeem({ userId: bob.userId, email: String(bob.email), generation: 0 })
-      t.ok(await isSoon(async () => await waiting(run) === 2), 'the redemption waits')
+      t.ok(await isSoon(async () => await waiting(run) === 2), 'the use waits')
       await release()
 
       t.ok(await added)

@@ -1,14 +1,14 @@
 import type { ExceededLimit, Attempt, AttemptCounter } from '../../lib/index.js'
 
 /** Counts as a store of an application's own may have them. */
-export class MemoryCounts implements AttemptCounter {
+export class MemoryAttempts implements AttemptCounter {
   /** How often it was asked. */
   calls = 0
   readonly #entries = new Map<string, { count: number, resetsAt: number }>()
 
-  async count (tries: readonly Attempt[]): Promise<ExceededLimit | null> {
+  async count (attempts: readonly Attempt[]): Promise<ExceededLimit | null> {
     this.calls++
-    for (const { key, max, timeWindow } of tries) {
+    for (const { key, max, timeWindow } of attempts) {
       const last = this.#entries.get(key)
       const entry = last !== undefined && last.resetsAt > Date.now() ? last : { count: 0, resetsAt: Date.now() + timeWindow }
       this.#entries.set(key, entry)

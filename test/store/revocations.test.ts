@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { Accounts, type MailTokenClaims, MemoryAuthStore, SqlAuthStore, type SqlEngine } from '../../lib/index.js'
 import { membersOf } from '../../lib/store/members.js'
 import { advanceClock } from '../helpers/clock.js'
-import { Ear, connectionsListening, endListening, endingsIn, openStore, whenListening } from '../helpers/endings.js'
+import { Ear, connectionsListening, endListening, endingsIn, openStore, whenListening } from '../helpers/revocations.js'
 import { clientOf, emptyDatabase } from '../helpers/postgres.js'
 import { startProxy } from '../helpers/tcp-proxy.js'
 import { isThorough } from '../helpers/thorough.js'
@@ -30,8 +30,8 @@ const ENDINGS: Record<string, (store: SqlAuthStore, proof: MailTokenClaims) => P
   removeLink: (store, { userId }) => new Accounts(store).removeLink(userId, 'dev'),
   resetPassword: (store, proof) => new Accounts(store).resetPassword(proof, 'another hash'),
   changeEmail: (store, proof) => new Accounts(store).changeEmail(proof, `new-${proof.email}`),
-  disownEmail: (store, proof) => new Accounts(store).releaseEmail(proof),
-  'removeLink and disownEmail, which deletes the user': async (store, proof) => {
+  releaseEmail: (store, proof) => new Accounts(store).releaseEmail(proof),
+  'removeLink and releaseEmail, which deletes the user': async (store, proof) => {
     await new Accounts(store).removeLink(proof.userId, 'dev')
     await new Accounts(store).releaseEmail({ ...proof, generation: 1 })
   },
@@ -79,7 +79,7 @@ t.test('each method that ends all sessions of a user is heard once by another st
       await end(one, proof)
 
       await settled(t, url, own, far)
-      const times = { 'removeLink and disownEmail, which deletes the user': 2, 'the last link': 1 }[name] ?? (name in ENDINGS ? 1 : 0)
+      const times = { 'removeLink and releaseEmail, which deletes the user': 2, 'the last link': 1 }[name] ?? (name in ENDINGS ? 1 : 0)
       t.strictSame(far.heard.splice(0), Array(times).fill(proof.userId))
       t.strictSame(own.heard, [])
     })

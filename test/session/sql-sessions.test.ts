@@ -1,7 +1,7 @@
 /** What is written of sessions in rows, and when. */
 import t, { type Test } from 'tap'
 import { MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
-import { RowKeeper } from '../../lib/session/row-keeper.js'
+import { SqlSessions } from '../../lib/session/sql-sessions.js'
 import { digestOf } from '../../lib/session/session-store.js'
 import type { SessionChange } from '../../lib/store/sessions.js'
 import { SESSION_SECRET, localProvider, startApp, userIdIn } from '../helpers/app.js'
@@ -74,32 +74,32 @@ t.test('a save of the application writes its part alone', async t => {
 
 t.test('the plugin\'s part of a session that was read is not compared, since the application does not save it', async t => {
   const { browser } = await signIn(t, { rolling: false })
-  const keeper = new RowKeeper({ rows: browser.app.auth.store as MemoryAuthStore, cookie: {} })
+  const backend = new SqlSessions({ rows: browser.app.auth.store as MemoryAuthStore, cookie: {} })
 
-  const session = await keeper.read(sessionIdOf(browser))
+  const session = await backend.read(sessionIdOf(browser))
 
   t.ok(session?.svcAuth?.principal.userId)
   t.strictSame(Object.keys(JSON.parse(JSON.stringify(session))), ['cookie'])
 })
 
 t.test('a sign-out ends the sessions of sign-ins that have replaced the session meanwhile, and tells once of it', async t => {
-  const keeper = new RowKeeper({ rows: new MemoryAuthStore(), cookie: {} })
+  const backend = new SqlSessions({ rows: new MemoryAuthStore(), cookie: {} })
   const session = {
     cookie: { originalMaxAge: null },
     svcAuth: { principal: { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'local', claims: { sub: 'ada' } } }
   }
   const ofUser = (id: string) => ({ id, isOfUser: true })
-  await keeper.create('1', session)
+  await backend.create('1', session)
   // A form that is sent twice.
-  await keeper.create('2', session, ofUser('1'))
-  await keeper.create('3', session, ofUser('1'))
+  await backend.create('2', session, ofUser('1'))
+  await backend.create('3', session, ofUser('1'))
 
   const { userId } = session.svcAuth.principal
-  t.strictSame(await keeper.signOut({ id: '1', userId }, { isRecorded: false }), { userId, isRecorded: false })
+  t.strictSame(await backend.signOut({ id: '1', userId }, { isRecorded: false }), { userId, isRecorded: false })
 
-  for (const id of ['1', '2', '3']) t.equal(await keeper.read(id), null, id)
-  t.equal(await keeper.signOut({ id: '1', userId }, { isRecorded: false }), null)
-  await t.rejects(keeper.create('4', session, ofUser('1')), { code: 'invalid_state' })
+  for (const id of ['1', '2', '3']) t.equal(await backend.read(id), null, id)
+  t.equal(await backend.signOut({ id: '1', userId }, { isRecorded: false }), null)
+  await t.rejects(backend.create('4', session, ofUser('1')), { code: 'invalid_state' })
 })
 
 t.test('a guard relies for one second on what was read of the user with the session', async t => {

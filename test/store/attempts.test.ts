@@ -40,7 +40,7 @@ t.test('a try is within its limit until the limit is used up, and then hears whe
   }
 })
 
-t.test('of many tries at once by several stores exactly as many are within a limit as it allows', async t => {
+t.test('of many attempts at once by several stores exactly as many are within a limit as it allows', async t => {
   const url = await emptyDatabase(t)
   const stores = Array.from({ length: 3 }, () => counted(t, url))
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { LocalIdentityProvider, type LocalIdentityProviderOptions } from '../../lib/index.js'
-import type { MailTokens } from '../../lib/local/mail-token.js'
-import { LINK_LIFETIMES, type LinkMailKind } from '../../lib/local/mail.js'
+import type { MailTokens } from '../../lib/mails/mail-tokens.js'
+import { LINK_LIFETIMES, type LinkMailKind } from '../../lib/mails/mail.js'
 import { ecKey } from '../helpers/signing-key.js'
 
 const [NEW, OLD, DATA] = ['new', 'old', 'data'].map(name => `the ${name} secret of these tests, 32 and more`) as [string, string, string]

@@ -1,8 +1,8 @@
 import { inspect } from 'node:util'
 import t from 'tap'
-import { AuthError } from '../../lib/errors.js'
-import { LocalIdentityProvider, type LocalIdentityProviderOptions } from '../../lib/local/identity-provider.js'
-import type { PasswordCheck } from '../../lib/local/password-rules.js'
+import { AuthError } from '../lib/errors.js'
+import { LocalIdentityProvider, type LocalIdentityProviderOptions } from '../lib/local-identity-provider.js'
+import type { PasswordCheck } from '../lib/passwords/password-rules.js'
 
 const SECRET = 'the local secret of these tests, 32+'
 const CHEAP = { memoryCost: 8, timeCost: 1, parallelism: 1 }

@@ -1,8 +1,8 @@
 import { hash as argon2Hash } from '@node-rs/argon2'
 import t from 'tap'
-import { hashing } from '../../lib/local/hashing.js'
-import { DEFAULT_ARGON2_COST, HIGHEST_ARGON2_COST } from '../../lib/local/argon2-cost.js'
-import { PasswordHasher, normalizePassword } from '../../lib/local/password.js'
+import { hashing } from '../../lib/passwords/hashing.js'
+import { DEFAULT_ARGON2_COST, HIGHEST_ARGON2_COST } from '../../lib/passwords/argon2-cost.js'
+import { PasswordHasher, normalizePassword } from '../../lib/passwords/password-hasher.js'
 import { CAPACITY } from '../helpers/hashing.js'
 
 const verifications = t.capture(hashing, 'verify', hashing.verify)
