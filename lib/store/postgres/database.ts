@@ -1,10 +1,11 @@
+import { sql } from 'drizzle-orm'
 import { TIMEOUT_MS, withTimeout } from '../../base/with-timeout.js'
 import { Once } from '../../base/once.js'
 import { AuthError } from '../../errors.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { TablePart } from '../table-parts.js'
 import { isDisturbance, storeFailure } from './failures.js'
-import { createPostgresTables } from './tables.js'
+import { lacksTables, migration } from './tables.js'
 
 const MAX_ATTEMPTS = 5
 
@@ -12,6 +13,8 @@ interface PostgresDatabaseOptions {
   createTables: boolean
   /** Builds short statements that wait for no lock, where there is a faster way for them. */
   reads?: PostgresDrizzle | undefined
+  /** Runs a migration without the time limits of requests, where there is a way. */
+  migrate?: ((migration: string) => Promise<unknown>) | undefined
 }
 
 /** A Postgres database with tables of the store. */
@@ -20,28 +23,33 @@ export class PostgresDatabase {
   readonly db: PostgresDrizzle
   /** Builds short statements that wait for no lock. */
   readonly reads: PostgresDrizzle
-  readonly #createTables: boolean
+  readonly #options: PostgresDatabaseOptions
   readonly #tables: Once<void>
 
-  constructor (db: PostgresDrizzle, { createTables, reads = db }: PostgresDatabaseOptions, tables?: Once<void>) {
+  constructor (db: PostgresDrizzle, options: PostgresDatabaseOptions, tables?: Once<void>) {
     this.db = db
-    this.reads = reads
-    this.#createTables = createTables
+    this.reads = options.reads ?? db
+    this.#options = options
     this.#tables = tables ?? this.#tablesOf('users')
   }
 
   /** Returns the database with a further part of the tables. */
   with (part: TablePart): PostgresDatabase {
-    const { db, reads } = this
     const ofPart = this.#tablesOf(part)
     const tables = new Once(() => this.#tables.done().then(() => ofPart.done()))
-    return new PostgresDatabase(db, { createTables: this.#createTables, reads }, tables)
+    return new PostgresDatabase(this.db, this.#options, tables)
   }
 
+  /**
+   * Creates a part of the tables, or brings it up to date. That may take minutes, such as an index
+   * of millions of rows: meanwhile calls are `unavailable`.
+   */
   #tablesOf (part: TablePart): Once<void> {
     return new Once(async () => {
-      if (!this.#createTables) return
-      await withTimeout(TIMEOUT_MS, withRetry(() => createPostgresTables(this.db, part)), 'Postgres')
+      const { createTables, migrate = (migration: string) => this.db.execute(sql.raw(migration)) } = this.#options
+      if (!createTables) return
+      const isDue = await withTimeout(TIMEOUT_MS, withRetry(() => lacksTables(this.db, part)), 'Postgres')
+      if (isDue) await withRetry(async () => migrate(migration(part)))
     })
   }
 

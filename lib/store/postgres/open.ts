@@ -5,6 +5,7 @@ import { notLoaded } from '../driver.js'
 import { type PostgresDrizzle, type PostgresTarget, isPostgresClient } from '../sql-target.js'
 import { postgresAccounts } from './accounts.js'
 import { postgresAttempts } from './attempts.js'
+import { Connection } from './connection.js'
 import { PostgresDatabase } from './database.js'
 import { Hosts } from './hosts.js'
 import { PostgresRevocations } from './revocations.js'
@@ -20,8 +21,8 @@ const UNKNOWN = 705
  * application closes.
  */
 export async function openPostgres (target: PostgresTarget, options: { createTables: boolean }) {
-  const { db, reads, notifications, close } = await connected(target)
-  const database = new PostgresDatabase(db, { ...options, reads })
+  const { db, reads, migrate, notifications, close } = await connected(target)
+  const database = new PostgresDatabase(db, { ...options, reads, migrate })
   const withSessions = database.with('sessions')
   const revocations = new PostgresRevocations(withSessions, notifications)
   return {
@@ -40,6 +41,8 @@ interface Connected {
   db: PostgresDrizzle
   /** Where there is a faster way for short statements that wait for no lock. */
   reads?: PostgresDrizzle
+  /** On an application's engine, its own limits hold. */
+  migrate?: (migration: string) => Promise<void>
   /** Null where the engine does not pass them on. */
   notifications: OpenNotifications | null
   close: () => Promise<void>
@@ -67,11 +70,26 @@ async function connected (target: PostgresTarget): Promise<Connected> {
   const { default: driver } = await import('postgres').catch(notLoaded('postgres'))
   const hosts = new Hosts(driver, target.url)
   const pool = new Pool(hosts)
+  const migrations = new Set<Connection>()
   return {
     db: drizzleOn(statement => pool.run(statement)),
     reads: drizzleOn(statement => pool.read(statement)),
+    async migrate (migration) {
+      const connection = new Connection(hosts, { hasTimeLimit: false })
+      migrations.add(connection)
+      try {
+        // In a transaction, so that a pooler keeps the limit for its other clients.
+        await connection.run(client => client.unsafe(`begin; set local statement_timeout = 0; ${migration}; commit`))
+      } finally {
+        migrations.delete(connection)
+        connection.drop()
+      }
+    },
     notifications: notificationsAt(hosts),
-    close: () => pool.close()
+    async close () {
+      for (const connection of migrations) connection.drop()
+      await pool.close()
+    }
   }
 }
 

@@ -3,17 +3,33 @@ import { MIGRATIONS } from './migrations.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import { TABLE_PARTS, type TablePart, missingPart } from '../table-parts.js'
 
+type Migration = typeof MIGRATIONS[number]
+
 /** A number that other software is unlikely to lock. */
 const LOCK = 7_320_118_454
 
+/** Whether a part of the tables is not up to date, as far as the journal of this package says. */
+export async function lacksTables (db: PostgresDrizzle, part: TablePart): Promise<boolean> {
+  const journal = await db.select({ one: sql`1` }).from(sql`pg_class`)
+    .where(sql`oid = to_regclass('svc_auth_migrations') and relnamespace = current_schema()::regnamespace`)
+  if (journal.length === 0) return true
+  const applied = await db.select({ hash: sql<string>`hash` }).from(sql`svc_auth_migrations`)
+  return migrationsOf(part).some(({ hash }) => !applied.some(migration => migration.hash === hash))
+}
+
+function migrationsOf (part: TablePart): readonly Migration[] {
+  return MIGRATIONS.filter(({ name }) => TABLE_PARTS[part].migrations.includes(name))
+}
+
 /**
- * Brings a part of the tables up to date with the migrations of this package. It is one statement,
- * which is a transaction on every driver; processes that start together take turns at its lock.
- * Tables that the application's own migrations made are left as they are.
+ * Returns the statement that brings a part of the tables up to date with the migrations of this
+ * package. It is one statement, which is a transaction on every driver; processes that start
+ * together take turns at its lock. Tables that the application's own migrations made are left as
+ * they are.
  */
-export async function createPostgresTables (db: PostgresDrizzle, part: TablePart): Promise<void> {
-  const { table, migrations } = TABLE_PARTS[part]
-  await db.execute(sql.raw(`do $svc_auth$ begin
+export function migration (part: TablePart): string {
+  const { table } = TABLE_PARTS[part]
+  return `do $svc_auth$ begin
     perform pg_advisory_xact_lock(${LOCK});
     if (select relnamespace from pg_class where oid = to_regclass('svc_auth_users'))
         <> current_schema()::regnamespace then
@@ -30,11 +46,11 @@ export async function createPostgresTables (db: PostgresDrizzle, part: TablePart
       end if;
       create table svc_auth_migrations (hash text primary key, created_at bigint not null);
     end if;
-    ${MIGRATIONS.filter(({ name }) => migrations.includes(name)).map(applied).join('\n')}
-  end $svc_auth$`))
+    ${migrationsOf(part).map(applied).join('\n')}
+  end $svc_auth$`
 }
 
-function applied ({ hash, folderMillis, sql: statements }: typeof MIGRATIONS[number]): string {
+function applied ({ hash, folderMillis, sql: statements }: Migration): string {
   return `if not exists (select from svc_auth_migrations where hash = '${hash}') then
     ${statements.map(inSearchPath).join('\n')}
     insert into svc_auth_migrations values ('${hash}', ${folderMillis});

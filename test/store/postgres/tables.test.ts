@@ -259,3 +259,22 @@ t.test('the tables', async t => {
     t.strictSame(await tables(run), THE_TABLES)
   })
 })
+
+t.test('a migration that takes longer than a request may goes on, without the limits of requests', async t => {
+  const { url, run } = await database(t)
+  const { name, url: limited } = await roleOf(t, url)
+  // The owner of the database limits its statements too.
+  await run(`grant create, usage on schema public to ${name}; alter role ${name} set statement_timeout = '1s'`)
+  const migrating = clientOf(t, url)
+  const lock = await migrating.reserve()
+  await lock`select pg_advisory_lock(7320118454)`
+  const store = open(t, limited)
+
+  await t.rejects(store.findUser({ email: 'ada@example.com' }), UNAVAILABLE)
+  const [statement] = await run("select 1 from pg_stat_activity where wait_event = 'advisory' and query like '%do $svc_auth$%'")
+  t.ok(statement, 'the migration still waits when the request has been answered')
+  await lock`select pg_advisory_unlock(7320118454)`
+  lock.release()
+
+  t.ok(await isSoon(async () => await store.findUser({ email: 'ada@example.com' }).catch(() => undefined) === null))
+})
