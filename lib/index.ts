@@ -28,7 +28,7 @@ export { Authorization } from './app-auth/authorization.js'
 export type { BlockOptions, KeptSession, UserList, UserPage, UserToCreate, Users } from './app-auth/users.js'
 export type { AuthChannel, AuthEvents } from './channel.js'
 export type {
-  LinkHook, Linking, LinkingPolicy, LinkingRule, ProviderIdentity, SignIn, SignInHook
+  DeleteHook, Deletion, LinkHook, Linking, LinkingPolicy, LinkingRule, ProviderIdentity, SignIn, SignInHook
 } from './flows/sign-in-rules.js'
 export type { UserSession } from './flows/sessions.js'
 export type { SignInUrlOptions } from './flows/signed-requests.js'
@@ -41,7 +41,7 @@ export { canonicalEmail } from './email.js'
 export { AuthError, type AuthErrorCode, type AuthErrorOptions, OptionsError, SignInRefused } from './errors.js'
 export type { Caller } from './passwords/fair-queue.js'
 export {
-  LocalIdentityProvider, type LocalIdentityProviderOptions, type RegistrationPolicy
+  type AccountRoutes, LocalIdentityProvider, type LocalIdentityProviderOptions, type RegistrationPolicy
 } from './local-identity-provider.js'
 export type {
   AccountNotice, LinkMail, LinkMailKind, Mail, MailChoices, MailOrigin, MailPages, NoticeMail, NoticeMailKind, SendMail

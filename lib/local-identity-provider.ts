@@ -71,11 +71,34 @@ export interface LocalIdentityProviderOptions {
   mails?: MailChoices | undefined
   /** Pages of the application in place of those of the plugin. */
   pages?: MailPages | undefined
+  /** Switches off routes by which users change their account; by default all are mounted. */
+  accountRoutes?: AccountRoutes | undefined
+}
+
+/** Routes by which users change their account, by their path in camelCase; false: not mounted. */
+export interface AccountRoutes {
+  /** `POST /auth/local/change-password`. */
+  changePassword?: boolean | undefined
+  /** `POST /auth/local/set-password`. */
+  setPassword?: boolean | undefined
+  /** `POST /auth/local/change-email`, and `change-email/confirm` with its page. */
+  changeEmail?: boolean | undefined
+  /** `POST /auth/local/delete-account`. */
+  deleteAccount?: boolean | undefined
+  /** `POST /auth/local/forgot-password`, and `reset-password` with its page. */
+  forgotPassword?: boolean | undefined
+  /** `POST /auth/local/sessions/end`. */
+  sessionsEnd?: boolean | undefined
 }
 
 const KNOWN_OPTIONS = [
-  'secret', 'signingKey', 'issuer', 'ttl', 'argon2', 'password', 'registration', 'sendMail', 'mails', 'pages'
+  'secret', 'signingKey', 'issuer', 'ttl', 'argon2', 'password', 'registration', 'sendMail', 'mails', 'pages',
+  'accountRoutes'
 ]
+
+const ACCOUNT_ROUTES: readonly string[] = [
+  'changePassword', 'setPassword', 'changeEmail', 'deleteAccount', 'forgotPassword', 'sessionsEnd'
+] satisfies Array<keyof AccountRoutes>
 
 const VERIFY: readonly unknown[] = ['later', 'required', 'first'] satisfies Array<RegistrationPolicy['verify']>
 
@@ -104,6 +127,8 @@ export class LocalIdentityProvider {
   readonly ttl: number
   /** The claims that the registration form may set; null without a register route. */
   readonly registration: Required<RegistrationPolicy> | null
+  /** The routes by which users change their account. */
+  readonly accountRoutes: Readonly<Record<keyof AccountRoutes, boolean>>
   /** The published JWK Set of `signingKey` (RFC 7517 section 5); null with a secret. */
   readonly jwks: { readonly keys: readonly PublicJwk[] } | null
   /**
@@ -126,6 +151,7 @@ export class LocalIdentityProvider {
     assertObject(options)
     assertKnownOptions('LocalIdentityProvider', options, KNOWN_OPTIONS)
     const { issuer = 'svc-auth-local', ttl = 900, registration = {}, password = {}, argon2 = {} } = options
+    const { accountRoutes = {} } = options
     if (typeof issuer !== 'string' || issuer === '') throw new OptionsError('issuer must be a non-empty string')
     if (!Number.isInteger(ttl) || ttl < 1 || ttl > 2_592_000) {
       throw new OptionsError('ttl must be a whole number of seconds from 1 to 2592000 (30 days)')
@@ -134,6 +160,7 @@ export class LocalIdentityProvider {
     this.issuer = issuer
     this.ttl = ttl
     this.registration = registrationPolicy(registration)
+    this.accountRoutes = checkedRoutes(accountRoutes)
     this.#accepted = passwordRules(password)
     this.#passwords = new PasswordHasher(argon2Cost(argon2))
     const keys = tokenKeys(options)
@@ -273,6 +300,24 @@ function registrationPolicy (registration: unknown): Required<RegistrationPolicy
       "{ roles: string[], emailVerified: boolean, verify: 'later', 'required' or 'first' }")
   }
   return { roles: [...roles], emailVerified, verify }
+}
+
+function checkedRoutes (routes: unknown): LocalIdentityProvider['accountRoutes'] {
+  const expected = `accountRoutes must be an object with some of ${ACCOUNT_ROUTES.join(', ')}, each true or false`
+  if (!isPlainObject(routes)) throw new OptionsError(expected)
+  for (const [name, value] of Object.entries(routes)) {
+    const isSwitch = value === undefined || typeof value === 'boolean'
+    if (!isSwitch || !ACCOUNT_ROUTES.includes(name)) throw new OptionsError(expected)
+  }
+  const isOn = (name: keyof AccountRoutes): boolean => routes[name] !== false
+  return Object.freeze({
+    changePassword: isOn('changePassword'),
+    setPassword: isOn('setPassword'),
+    changeEmail: isOn('changeEmail'),
+    deleteAccount: isOn('deleteAccount'),
+    forgotPassword: isOn('forgotPassword'),
+    sessionsEnd: isOn('sessionsEnd')
+  })
 }
 
 function assertObject (options: unknown): void {

@@ -2,7 +2,9 @@ import type { FastifySessionOptions } from '@fastify/session'
 import type { RegisterOptions } from 'fastify'
 import { isPlainObject } from './claims.js'
 import { OptionsError, unknownOption } from './errors.js'
-import type { LinkHook, LinkingPolicy, LinkingRule, SignInHook, SignInRules } from './flows/sign-in-rules.js'
+import type {
+  DeleteHook, LinkHook, LinkingPolicy, LinkingRule, SignInHook, SignInRules
+} from './flows/sign-in-rules.js'
 import { SignedRequests } from './flows/signed-requests.js'
 import { Pages } from './http/pages.js'
 import { ANY_ORIGIN, sameOriginPath } from './http/redirects.js'
@@ -76,6 +78,11 @@ export interface AuthPluginOptions {
    */
   onLink?: LinkHook | undefined
   /**
+   * Called before a user deletes their account: may remove the application's rows, or refuse.
+   * `app.auth.deleteUser` does not call it.
+   */
+  onDelete?: DeleteHook | undefined
+  /**
    * The application's own sign-in page, such as `/login`. Guards redirect browsers to it (with
    * `next`), and so do errors that no other page can show.
    */
@@ -123,7 +130,7 @@ export interface Surroundings {
 /** The names of the options. The last two are Fastify's. */
 const KNOWN_OPTIONS = [
   'baseUrl', 'providers', 'local', 'store', 'session', 'prefix', 'trustedOrigins', 'linking', 'onSignIn', 'onLink',
-  'loginPage', 'reauthenticatePage', 'changePasswordPage', 'rateLimit', 'logLevel', 'logSerializers'
+  'onDelete', 'loginPage', 'reauthenticatePage', 'changePasswordPage', 'rateLimit', 'logLevel', 'logSerializers'
 ]
 
 const OF_A_PROVIDER = 'it is an option of a provider, ' +
@@ -149,6 +156,7 @@ export class ResolvedOptions implements SignInRules {
   readonly linking: LinkingPolicy
   readonly onSignIn: SignInHook | null
   readonly onLink: LinkHook | null
+  readonly onDelete: DeleteHook | null
   readonly remember: number | null
   /** The limits of attempts; null for none. */
   readonly rateLimit: ResolvedRateLimits | null
@@ -195,6 +203,7 @@ export class ResolvedOptions implements SignInRules {
       options.onLink,
       'onLink must be a function ({ request, userId, identity, tokens }) => void'
     )
+    this.onDelete = checkedHook(options.onDelete, 'onDelete must be a function ({ request, userId }) => void')
     this.remember = checkedRemember(options.session?.remember)
     this.prefix = checkedPrefix(options.prefix ?? DEFAULT_PREFIX, around.prefix ?? '')
     this.local = checkedLocal(options.local)

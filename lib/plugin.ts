@@ -111,6 +111,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
         signedRequests: options.signedRequests,
         pages,
         limits: setUpRateLimits(counter, options.rateLimit),
+        onDelete: options.onDelete,
         channel: auth.channel,
         listedSessions: options.listedSessions,
         mailer
@@ -122,7 +123,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
         const { mountMailRoutes } = await import('./routes/mails.js')
         mountMailRoutes({ ...context, mailer, mailPages }, local)
       }
-      mountSessionRoutes(context, local !== null)
+      mountSessionRoutes(context, local)
     })
     if (local === null) return
     const preloadStore = (): unknown => store instanceof SqlAuthStore && store.preload()

@@ -90,6 +90,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
     local,
     onSignIn,
     onLink,
+    onDelete,
     pages: { application: { login: loginPage, reauthenticate: reauthenticatePage } },
     changePasswordPage,
     providers,
@@ -119,6 +120,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
       linking,
       onSignIn: onSignIn ?? nothing,
       onLink: onLink ?? nothing,
+      onDelete: onDelete ?? nothing,
       rateLimit,
       trustedOrigins: [...trustedOrigins]
     }],
@@ -135,7 +137,8 @@ t.test('the defaults that the documentation has in tables are those of the code'
         registration,
         sendMail: nothing,
         mails,
-        pages
+        pages,
+        accountRoutes: 'all on'
       }
     ],
     [

@@ -110,7 +110,7 @@ const MISTAKES: Array<[options: object, message: RegExp]> = [
   [
     { secrets: [SECRET] },
     new RegExp('^LocalIdentityProvider has no option "secrets"; expected one of ' +
-      'secret, signingKey, issuer, ttl, argon2, password, registration, sendMail, mails, pages$')
+      'secret, signingKey, issuer, ttl, argon2, password, registration, sendMail, mails, pages, accountRoutes$')
   ],
   ...['', null, 1, {}, ['svc-auth-local']].map((issuer): [object, RegExp] => [{ issuer }, /^issuer must be a non-empty string$/]),
   ...[0, -1, 0.5, 1.5, 2_592_001, NaN, Infinity, '900', null, 900n].map((ttl): [object, RegExp] => [
@@ -150,6 +150,10 @@ const MISTAKES: Array<[options: object, message: RegExp]> = [
   ...[null, '/reset', [], { resetPassword: 1 }, { reset: '/reset' }].map((pages): [object, RegExp] => [
     { sendMail: () => {}, pages },
     /^pages must be \{ register, resetPassword, verifyEmail, changeEmail: paths of this application \}, such as \{ resetPassword: '\/new-password' \}$/
+  ]),
+  ...[null, 'all', { leave: false }, { deleteAccount: 'no' }, { 'delete-account': false }].map((accountRoutes): [object, RegExp] => [
+    { accountRoutes },
+    /^accountRoutes must be an object with some of changePassword, setPassword, changeEmail, deleteAccount, forgotPassword, sessionsEnd, each true/
   ]),
   ...[{ memory: 8 }, 'fast', 5, true, [],
     { memoryCost: 7 }, { memoryCost: 1_048_577 }, { memoryCost: 0 }, { memoryCost: -8 }, { memoryCost: 8.5 },

@@ -40,6 +40,7 @@ t.test('options that are not given have a default', async t => {
     linking: 'verified-email',
     onSignIn: null,
     onLink: null,
+    onDelete: null,
     changePasswordPage: null,
     mailPages: null,
     rateLimit: { timeWindow: 900_000, ...LIMITS, login: 300 }

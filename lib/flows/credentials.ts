@@ -14,6 +14,7 @@ import type { NewPassword } from '../accounts/credentials.js'
 import { userOfLink } from './mail-links.js'
 import { type Method, assertIsUser, assertText, credentialOf, recentUser } from './methods.js'
 import { refreshPrincipal } from './refresh.js'
+import { type DeleteHook, answerOfApplication } from './sign-in-rules.js'
 import { endOtherSessions } from './sign-out.js'
 
 /** What the changes of a user's credentials use. */
@@ -21,6 +22,7 @@ export interface CredentialRules {
   readonly store: AuthStore
   readonly accounts: Accounts
   readonly channel: AuthChannel
+  readonly onDelete: DeleteHook | null
 }
 
 /** What a signed-in user changes their credentials with. */
@@ -152,8 +154,8 @@ export async function confirmNewEmail (
 /**
  * Deletes the signed-in user and signs them out.
  *
- * @throws AuthError `unauthenticated`, `reauthenticate`, `invalid`, `user_in_use`, `rate_limited`,
- * `busy`, `unavailable`
+ * @throws what the hook throws; AuthError `unauthenticated`, `reauthenticate`, `invalid`,
+ * `user_in_use`, `rate_limited`, `busy`, `unavailable`
  */
 export async function deleteAccount (
   request: FastifyRequest,
@@ -163,6 +165,7 @@ export async function deleteAccount (
 ): Promise<void> {
   const { record } = await recentUser(request, rules.store, change)
   const { principal: { userId }, generation } = record
+  await answerOfApplication(() => rules.onDelete?.({ request, userId }))
   const isDeleted = await deleteUser(rules.accounts, { userId, generation }, request)
   if (!isDeleted) throw new AuthError('unauthenticated')
   announceRevoke(rules.channel, userId, request)

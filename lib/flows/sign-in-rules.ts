@@ -77,6 +77,21 @@ export interface Linking {
  */
 export type LinkHook = (linking: Linking) => void | Promise<void>
 
+/** The argument of the hook `onDelete`: a user who deletes their account. */
+export interface Deletion {
+  /** The form that asks for it. */
+  request: FastifyRequest
+  /** The signed-in user, who has authenticated for it. */
+  userId: string
+}
+
+/**
+ * Called before a user deletes their account, for the application's own rows. An {@link AuthError},
+ * such as a {@link SignInRefused}, refuses the deletion with its code. It runs again when the user
+ * repeats a deletion that failed afterwards.
+ */
+export type DeleteHook = (deletion: Deletion) => void | Promise<void>
+
 /** The store and the application's rules for sign-ins. */
 export interface SignInRules {
   readonly store: AuthStore
@@ -103,7 +118,7 @@ export async function answerOfApplication<T> (ask: () => T | Promise<T>): Promis
     return await ask()
   } catch (error) {
     if (error instanceof AuthError) throw error
-    const message = 'The sign-in could not be completed; try again later.'
+    const message = 'The request could not be completed; try again later.'
     throw new AuthError('unavailable', { message, cause: error })
   }
 }

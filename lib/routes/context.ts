@@ -30,6 +30,8 @@ export interface RouteContext {
   readonly pages: Pages
   /** The limits of attempts. */
   readonly limits: RateLimits
+  /** The application's hook for deletions; null without one. */
+  readonly onDelete: ResolvedOptions['onDelete']
   /** `app.auth.channel`. */
   readonly channel: AuthChannel
   /** The sessions beside the users; null where a session store of the application has them. */

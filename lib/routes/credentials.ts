@@ -26,8 +26,9 @@ const changed = { type: 'null', description: 'Done: the session has a new id, an
 
 /** Mounts the routes by which a signed-in user changes their password and e-mail, or leaves. */
 export function mountCredentialRoutes (context: MailContext, local: LocalIdentityProvider): void {
-  const { rules: { store, accounts }, limits, channel, mailer, mailPages } = context
-  const rules: CredentialRules = { store, accounts, channel }
+  const { rules: { store, accounts }, limits, channel, mailer, mailPages, onDelete } = context
+  const { accountRoutes } = local
+  const rules: CredentialRules = { store, accounts, channel, onDelete }
 
   /** Authenticates the signed-in user by their present password, or by a recent sign-in. */
   const changeIn = (form: Form<{ current?: string }>): Omit<PasswordChange, 'password'> => {
@@ -41,104 +42,112 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
     }
   }
 
-  mountForm(context, {
-    path: '/local/change-password',
-    summary: 'Change the password of the signed-in user',
-    user: 'signed-in',
-    fields: { current, password: newPassword },
-    required: ['password'],
-    answers: { 204: changed },
-    refuses: [...UNPROVEN, ...NEW_PASSWORD_REFUSALS],
-    hashes: true,
-    isAttempt: true
-  }, async form => {
-    await changePassword(form.request, rules, { ...changeIn(form), password: form.fields.password })
-    return DONE
-  })
-
-  mountForm(context, {
-    path: '/local/set-password',
-    summary: 'Set the first password of the signed-in user',
-    description: 'The last sign-in must be less than ten minutes ago.',
-    user: 'signed-in',
-    fields: { password: newPassword },
-    required: ['password'],
-    answers: { 204: changed },
-    refuses: ['invalid_state', 'reauthenticate', 'unverified', 'exists', ...NEW_PASSWORD_REFUSALS],
-    hashes: true,
-    isAttempt: true
-  }, async form => {
-    const { password } = form.fields
-    await setFirstPassword(form.request, rules, { ...changeIn({ ...form, fields: {} }), password })
-    return DONE
-  })
-
-  mountForm(context, {
-    path: '/local/change-email',
-    summary: 'Ask for a link to a new e-mail address of the signed-in user',
-    description: 'The answer is the same whether or not another account has the address.',
-    user: 'signed-in',
-    fields: { email, current },
-    required: ['email'],
-    answers: { 202: accepted },
-    refuses: [...UNPROVEN, 'invalid_email'],
-    hashes: true,
-    limits: [limits.mail],
-    isAttempt: true
-  }, async form => {
-    const countLink = async (): Promise<void> => limits.newEmail(form.request)
-    await requestNewEmail(form.request, rules, { ...changeIn(form), email: form.fields.email, countLink })
-    return ACCEPTED
-  })
-
-  mountForm(context, {
-    path: '/local/change-email/confirm',
-    summary: 'Confirm a new e-mail address',
-    user: 'signed-in-or-not',
-    fields: {
-      token,
-      password: { type: 'string', description: 'The password of the account, where its user is not signed in' }
-    },
-    required: ['token'],
-    answers: { 204: changed },
-    refuses: ['invalid_state', 'invalid', 'invalid_token', 'unauthenticated', 'exists'],
-    hashes: true,
-    limits: [limits.code],
-    linkPage: new LinkPage(context, {
-      kind: 'change-email',
-      summary: 'The page that confirms a new e-mail address',
-      operationId: 'authLocalChangeEmailPage',
-      user: 'signed-in-or-not',
-      customPage: mailPages.changeEmail,
-      title: 'Confirm your new address',
-      async open (token) {
-        const link = await mailer.tokens.verify('change-email', token)
-        await userOfLink(store, link)
-        return link
-      },
-      page: newEmailForm
+  if (accountRoutes.changePassword) {
+    mountForm(context, {
+      path: '/local/change-password',
+      summary: 'Change the password of the signed-in user',
+      user: 'signed-in',
+      fields: { current, password: newPassword },
+      required: ['password'],
+      answers: { 204: changed },
+      refuses: [...UNPROVEN, ...NEW_PASSWORD_REFUSALS],
+      hashes: true,
+      isAttempt: true
+    }, async form => {
+      await changePassword(form.request, rules, { ...changeIn(form), password: form.fields.password })
+      return DONE
     })
-  }, async form => {
-    const { request, fields: { token, password }, outbox } = form
-    const link = await mailer.tokens.verify('change-email', token)
-    const method = methodOf(password, passwordsFor(local, form), limits, request)
-    await confirmNewEmail(request, rules, { link, method, outbox })
-    return LINK_USED
-  })
+  }
 
-  mountForm(context, {
-    path: '/local/delete-account',
-    summary: 'Delete the account of the signed-in user',
-    user: 'signed-in',
-    fields: { current },
-    answers: { 204: { type: 'null', description: 'Deleted, and signed out' } },
-    refuses: [...UNPROVEN, 'user_in_use'],
-    hashes: true,
-    isAttempt: true
-  }, async form => {
-    await deleteAccount(form.request, form.reply, rules, changeIn(form))
-    return DONE
-  })
+  if (accountRoutes.setPassword) {
+    mountForm(context, {
+      path: '/local/set-password',
+      summary: 'Set the first password of the signed-in user',
+      description: 'The last sign-in must be less than ten minutes ago.',
+      user: 'signed-in',
+      fields: { password: newPassword },
+      required: ['password'],
+      answers: { 204: changed },
+      refuses: ['invalid_state', 'reauthenticate', 'unverified', 'exists', ...NEW_PASSWORD_REFUSALS],
+      hashes: true,
+      isAttempt: true
+    }, async form => {
+      const { password } = form.fields
+      await setFirstPassword(form.request, rules, { ...changeIn({ ...form, fields: {} }), password })
+      return DONE
+    })
+  }
+
+  if (accountRoutes.changeEmail) {
+    mountForm(context, {
+      path: '/local/change-email',
+      summary: 'Ask for a link to a new e-mail address of the signed-in user',
+      description: 'The answer is the same whether or not another account has the address.',
+      user: 'signed-in',
+      fields: { email, current },
+      required: ['email'],
+      answers: { 202: accepted },
+      refuses: [...UNPROVEN, 'invalid_email'],
+      hashes: true,
+      limits: [limits.mail],
+      isAttempt: true
+    }, async form => {
+      const countLink = async (): Promise<void> => limits.newEmail(form.request)
+      await requestNewEmail(form.request, rules, { ...changeIn(form), email: form.fields.email, countLink })
+      return ACCEPTED
+    })
+
+    mountForm(context, {
+      path: '/local/change-email/confirm',
+      summary: 'Confirm a new e-mail address',
+      user: 'signed-in-or-not',
+      fields: {
+        token,
+        password: { type: 'string', description: 'The password of the account, where its user is not signed in' }
+      },
+      required: ['token'],
+      answers: { 204: changed },
+      refuses: ['invalid_state', 'invalid', 'invalid_token', 'unauthenticated', 'exists'],
+      hashes: true,
+      limits: [limits.code],
+      linkPage: new LinkPage(context, {
+        kind: 'change-email',
+        summary: 'The page that confirms a new e-mail address',
+        operationId: 'authLocalChangeEmailPage',
+        user: 'signed-in-or-not',
+        customPage: mailPages.changeEmail,
+        title: 'Confirm your new address',
+        async open (token) {
+          const link = await mailer.tokens.verify('change-email', token)
+          await userOfLink(store, link)
+          return link
+        },
+        page: newEmailForm
+      })
+    }, async form => {
+      const { request, fields: { token, password }, outbox } = form
+      const link = await mailer.tokens.verify('change-email', token)
+      const method = methodOf(password, passwordsFor(local, form), limits, request)
+      await confirmNewEmail(request, rules, { link, method, outbox })
+      return LINK_USED
+    })
+  }
+
+  if (accountRoutes.deleteAccount) {
+    mountForm(context, {
+      path: '/local/delete-account',
+      summary: 'Delete the account of the signed-in user',
+      user: 'signed-in',
+      fields: { current },
+      answers: { 204: { type: 'null', description: 'Deleted, and signed out' } },
+      refuses: [...UNPROVEN, 'user_in_use'],
+      hashes: true,
+      isAttempt: true
+    }, async form => {
+      await deleteAccount(form.request, form.reply, rules, changeIn(form))
+      return DONE
+    })
+  }
 }
 
 /** The form that confirms a new address. It asks for the password unless the user is signed in. */

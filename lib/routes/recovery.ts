@@ -18,48 +18,50 @@ export function mountRecoveryRoutes (context: MailContext, local: LocalIdentityP
   const { tokens } = mailer
   const recovery = { store, accounts, tokens, channel }
 
-  mountForm(context, {
-    path: '/local/forgot-password',
-    summary: 'Send the link that chooses a new password',
-    description: 'The answer is the same for each address, whether or not an account has it.',
-    user: 'anyone',
-    fields: { email },
-    required: ['email'],
-    answers: { 202: accepted },
-    refuses: ['invalid_email'],
-    limits: [limits.mail]
-  }, async ({ fields, outbox }) => {
-    const email = canonicalEmail(fields.email)
-    if (email === null) throw new AuthError('invalid_email')
-    await forgotPassword(store, outbox, { email, answersUnknown: mailer.answersUnknown })
-    return ACCEPTED
-  })
-
-  mountForm(context, {
-    path: '/local/reset-password',
-    summary: 'Choose a new password by the link in a mail',
-    user: 'anyone',
-    fields: { token, password: newPassword },
-    required: ['token', 'password'],
-    answers: { 204: done },
-    refuses: ['invalid_token', ...NEW_PASSWORD_REFUSALS],
-    hashes: true,
-    limits: [limits.code],
-    linkPage: new LinkPage(context, {
-      kind: 'reset-password',
-      summary: 'The page of the link that chooses a new password',
-      operationId: 'authLocalResetPasswordPage',
+  if (local.accountRoutes.forgotPassword) {
+    mountForm(context, {
+      path: '/local/forgot-password',
+      summary: 'Send the link that chooses a new password',
+      description: 'The answer is the same for each address, whether or not an account has it.',
       user: 'anyone',
-      customPage: mailPages.resetPassword,
-      title: 'Choose a new password',
-      open: async token => userOfLink(store, await tokens.verify('reset-password', token)),
-      page: resetPageOf
+      fields: { email },
+      required: ['email'],
+      answers: { 202: accepted },
+      refuses: ['invalid_email'],
+      limits: [limits.mail]
+    }, async ({ fields, outbox }) => {
+      const email = canonicalEmail(fields.email)
+      if (email === null) throw new AuthError('invalid_email')
+      await forgotPassword(store, outbox, { email, answersUnknown: mailer.answersUnknown })
+      return ACCEPTED
     })
-  }, async form => {
-    const { request, fields: { token, password }, outbox } = form
-    await resetPassword(request, recovery, { token, password, passwords: passwordsFor(local, form), outbox })
-    return LINK_USED
-  })
+
+    mountForm(context, {
+      path: '/local/reset-password',
+      summary: 'Choose a new password by the link in a mail',
+      user: 'anyone',
+      fields: { token, password: newPassword },
+      required: ['token', 'password'],
+      answers: { 204: done },
+      refuses: ['invalid_token', ...NEW_PASSWORD_REFUSALS],
+      hashes: true,
+      limits: [limits.code],
+      linkPage: new LinkPage(context, {
+        kind: 'reset-password',
+        summary: 'The page of the link that chooses a new password',
+        operationId: 'authLocalResetPasswordPage',
+        user: 'anyone',
+        customPage: mailPages.resetPassword,
+        title: 'Choose a new password',
+        open: async token => userOfLink(store, await tokens.verify('reset-password', token)),
+        page: resetPageOf
+      })
+    }, async form => {
+      const { request, fields: { token, password }, outbox } = form
+      await resetPassword(request, recovery, { token, password, passwords: passwordsFor(local, form), outbox })
+      return LINK_USED
+    })
+  }
 
   mountForm(context, {
     path: '/local/verify-email',

@@ -1,5 +1,6 @@
 import { endOwnSession } from '../flows/sessions.js'
 import { signOut, signOutEverywhere } from '../flows/sign-out.js'
+import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import type { RouteContext } from './context.js'
 import { DONE, mountForm } from './form-route.js'
 import { checkbox, done, isChecked } from './schema-parts.js'
@@ -7,13 +8,12 @@ import { checkbox, done, isChecked } from './schema-parts.js'
 /**
  * Mounts the route that signs a user out.
  *
- * @param hasLocal whether to mount it under the path of the local identity provider too, and there
- *   the one that ends another session
+ * @param local mounts it under its path too, and there the one that ends another session
  */
-export function mountSessionRoutes (context: RouteContext, hasLocal: boolean): void {
+export function mountSessionRoutes (context: RouteContext, local: LocalIdentityProvider | null): void {
   const { rules: { store }, channel, listedSessions } = context
 
-  for (const path of hasLocal ? ['/logout', '/local/revoke'] : ['/logout']) {
+  for (const path of local === null ? ['/logout'] : ['/logout', '/local/revoke']) {
     mountForm(context, {
       path,
       summary: 'Sign out',
@@ -28,7 +28,7 @@ export function mountSessionRoutes (context: RouteContext, hasLocal: boolean): v
     })
   }
 
-  if (!hasLocal) return
+  if (local?.accountRoutes.sessionsEnd !== true) return
   mountForm(context, {
     path: '/local/sessions/end',
     operationId: 'authLocalEndSession',

@@ -205,7 +205,7 @@ t.test('what an error of the hook says of itself is not taken for the answer to 
     statusCode: 503,
     code: 'unavailable',
     error: 'Service Unavailable',
-    message: 'The sign-in could not be completed; try again later.'
+    message: 'The request could not be completed; try again later.'
   })
 })
 

