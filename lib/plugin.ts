@@ -90,10 +90,10 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   // Hooks run in reverse order: the store closes after the mails, which are counted in it.
   app.addHook('onClose', async () => store.close())
 
-  if (options.changePasswordPage !== null) await mountWellKnown(app, pages, options.changePasswordPage)
+  await mountWellKnown(app, options)
 
   await app.register(async scope => {
-    const compilations = await setUpScope(scope, pages)
+    const compilations = await setUpScope(scope, options)
     documentRoutes(scope)
     mountNotFound(scope)
     acceptTasks(auth, scope.prefix)
@@ -135,7 +135,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
 function mailerOf ({ local, site, prefix }: ResolvedOptions, counter: Counter): Mailer | null {
   if (local?.mail == null || site.baseUrl === null) return null
   const limits = setUpMailLimits(local.mail.choices.limits ? counter : null)
-  return new Mailer(local.mail, new URL(site.publicPath(`${prefix}/`), site.baseUrl), limits)
+  return new Mailer(local.mail, new URL(site.routePath(`${prefix}/`), site.baseUrl), limits)
 }
 
 /**

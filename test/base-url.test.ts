@@ -7,6 +7,7 @@ import { Site } from '../lib/http/site.js'
 import { SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
 import { listen } from './helpers/loopback.js'
+import { startMailApp } from './helpers/mail-app.js'
 import { OwnProvider } from './helpers/own-provider.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
@@ -138,4 +139,28 @@ t.test('behind a real proxy a visitor is sent to the login page, signs in and co
 
   const [cookie = ''] = signedIn.headers.getSetCookie().map(cookie => cookie.split(';', 1)[0])
   t.equal(await (await get('/shop/cart', { ...HTML, cookie })).text(), 'the cart')
+})
+
+t.test('routes are below the path of baseUrl, also when that begins like the prefix', async t => {
+  const start = await startMailApp(t, { baseUrl: 'https://app.example/auth', providers: [] })
+  const { browser, mails } = start
+  await browser.post('/auth/local/register', ADA)
+
+  const { url } = await mails.next('verify-email')
+  t.match(url, 'https://app.example/auth/auth/local/verify-email?token=')
+  const page = await browser.get(url.replace('https://app.example/auth', ''), { accept: 'text/html' })
+
+  t.match(page.body, '<form method="post" action="/auth/auth/local/verify-email">')
+})
+
+t.test('pages over plain http let the browser say where a form comes from', async t => {
+  for (const [baseUrl, policy] of [['http://app.example', 'same-origin'], ['https://app.example', 'no-referrer']] as const) {
+    const { browser, mails } = await startMailApp(t, { baseUrl, providers: [] })
+    await browser.post('/auth/local/register', ADA)
+    const { token } = await mails.next('verify-email')
+
+    const page = await browser.get(`/auth/local/verify-email?token=${token}`, { accept: 'text/html' })
+
+    t.strictSame([page.statusCode, page.headers['referrer-policy']], [200, policy])
+  }
 })

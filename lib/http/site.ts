@@ -53,6 +53,14 @@ export class Site {
     this.trustedOrigins = trustedOrigins
   }
 
+  /**
+   * The referrer policy of responses. Over plain http browsers have no Fetch Metadata, and send
+   * `Origin: null` from a page with `no-referrer`: its forms would be refused.
+   */
+  get referrerPolicy (): 'no-referrer' | 'same-origin' {
+    return this.baseUrl?.startsWith('http:') === true ? 'same-origin' : 'no-referrer'
+  }
+
   /** Returns the application's own origin: that of `baseUrl`, else that of the request. */
   originOf (request: FastifyRequest): string {
     const url = this.baseUrl ?? `${request.protocol}://${request.host}`
@@ -68,6 +76,11 @@ export class Site {
   publicPath (path: string): string {
     const isPublic = path === this.#base || ['/', '?', '#'].some(delimiter => path.startsWith(this.#base + delimiter))
     return isPublic ? path : this.#base + path
+  }
+
+  /** Returns a path of a route as browsers see it: always below the path of `baseUrl`. */
+  routePath (path: string): string {
+    return this.#base + path
   }
 
   /**

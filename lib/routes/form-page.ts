@@ -60,7 +60,6 @@ export interface PageCheckbox {
 const HEADERS = {
   'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; " +
     "frame-ancestors 'none'; base-uri 'none'",
-  'Referrer-Policy': 'no-referrer',
   'X-Robots-Tag': 'noindex',
   'Cache-Control': 'no-store'
 }

@@ -72,7 +72,7 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     const count = counter(rules)
     return async (attempt: Counted): Promise<void> => {
       const wait = await count(attempt)
-      if (wait !== null) throw new AuthError('rate_limited', { retryAfter: Math.max(1, Math.ceil(wait / 1000)) })
+      if (wait !== null) throw rateLimited(Math.max(1, Math.ceil(wait / 1000)))
     }
   }
   const limitedRequest = (rules: readonly Rule[]): Limit => {
@@ -117,6 +117,13 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     mailOrCode: request => Object(request.body).token === undefined ? mail(request) : code(request),
     newEmail: limitedRequest([{ ...NEW_EMAIL_LIMIT, keyOf: attempt => `svc-auth-new-email:${userIn(attempt)}` }])
   }
+}
+
+/** @param retryAfter seconds, for `Retry-After` and for the sentence */
+function rateLimited (retryAfter: number): AuthError {
+  const [count, unit] = retryAfter < 120 ? [retryAfter, 'second'] : [Math.ceil(retryAfter / 60), 'minute']
+  const message = `Too many attempts; try again in ${count} ${unit}${count === 1 ? '' : 's'}.`
+  return new AuthError('rate_limited', { retryAfter, message })
 }
 
 /**

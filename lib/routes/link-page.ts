@@ -57,7 +57,7 @@ export class LinkPage<Claims> {
   constructor (context: RouteContext, options: LinkPageOptions<Claims>) {
     const path = `/${LINK_PATHS[options.kind]}`
     this.#context = context
-    this.#action = context.site.publicPath(`${context.prefix}${path}`)
+    this.#action = context.site.routePath(`${context.prefix}${path}`)
     this.#options = options
     const { summary, operationId, user } = options
     context.scope.withTypeProvider<SchemaTypes>().get(path, {

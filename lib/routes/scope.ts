@@ -4,10 +4,10 @@ import formbody from '@fastify/formbody'
 import { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
-import type { Pages } from '../http/pages.js'
 import type { Site } from '../http/site.js'
 import { warnOfPlainHttp } from '../session/cookie.js'
 import { answerFailure, failureBody } from './answers.js'
+import type { RouteContext } from './context.js'
 import { undocumented } from './schema-parts.js'
 import { taskOf } from './tasks.js'
 
@@ -16,7 +16,6 @@ import { taskOf } from './tasks.js'
  */
 const HEADERS = {
   'Cache-Control': 'no-store',
-  'Referrer-Policy': 'no-referrer',
   'X-Content-Type-Options': 'nosniff'
 }
 
@@ -42,7 +41,10 @@ const AJV = new Ajv({
  * @returns functions that compile the schemas of the routes mounted afterwards, to be called once
  * the application is ready
  */
-export async function setUpScope (scope: FastifyInstance, pages: Pages): Promise<ReadonlyArray<() => unknown>> {
+export async function setUpScope (
+  scope: FastifyInstance,
+  { pages, site }: Pick<RouteContext, 'pages' | 'site'>
+): Promise<ReadonlyArray<() => unknown>> {
   await setUpParsers(scope)
   keepQueriesOutOfLog(scope)
 
@@ -61,8 +63,9 @@ export async function setUpScope (scope: FastifyInstance, pages: Pages): Promise
 
   // In both hooks, because the session can fail before the first hook of the routes and after the
   // last.
-  scope.addHook('onSend', async (_request, reply) => { reply.headers(HEADERS) })
-  scope.addHook('onRequest', async (_request, reply) => { reply.headers(HEADERS) })
+  const headers = { ...HEADERS, 'Referrer-Policy': site.referrerPolicy }
+  scope.addHook('onSend', async (_request, reply) => { reply.headers(headers) })
+  scope.addHook('onRequest', async (_request, reply) => { reply.headers(headers) })
   scope.setErrorHandler((error, request, reply) => answerFailure(request, reply, error, {
     page: pages.forError(request, Object(request.body).error_next)
   }))

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { documentRoutes } from './openapi.js'
-import type { Pages } from '../http/pages.js'
+import type { ResolvedOptions } from '../options.js'
 import { SECURITY, refusals, tags } from './schema-parts.js'
 import { setUpScope } from './scope.js'
 
@@ -24,12 +24,15 @@ const changePasswordSchema = {
  * Mounts the route by which password managers find the application's page for changing the
  * password. It is at the root of the application, whatever the prefix of the other routes.
  *
- * @param page the page as browsers see it
  * @see https://www.w3.org/TR/change-password-url/
  */
-export async function mountWellKnown (app: FastifyInstance, pages: Pages, page: string): Promise<void> {
+export async function mountWellKnown (
+  app: FastifyInstance,
+  { changePasswordPage: page, ...context }: ResolvedOptions
+): Promise<void> {
+  if (page === null) return
   await app.register(async scope => {
-    await setUpScope(scope, pages)
+    await setUpScope(scope, context)
     documentRoutes(scope)
     scope.get('/.well-known/change-password', {
       schema: changePasswordSchema,

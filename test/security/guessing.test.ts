@@ -78,7 +78,7 @@ t.test('attack 41: a client that is turned away is told for how long', async t =
     statusCode: 429,
     code: 'rate_limited',
     error: 'Too Many Requests',
-    message: 'Too many attempts; wait a moment and try again.'
+    message: 'Too many attempts; try again in 15 minutes.'
   })
   const seconds = Number(script.headers['retry-after'])
   t.ok(seconds > 890 && seconds <= 900, String(seconds))

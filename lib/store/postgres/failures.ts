@@ -28,8 +28,11 @@ const ADVICE: Record<string, string> = {
   '42P01': 'run the migrations that make the tables, or leave createTables at true',
   '3F000': 'let search_path begin with the schema of the tables, such as ?search_path=app in the URL; ' +
     'createTables: false takes the tables that are found',
+  25006: 'connect to the primary: a standby cannot write; with several hosts in the URL, ' +
+    'target_session_attrs=read-write chooses it',
   42501: 'grant this role what is missing, or make the tables with a role that may and set createTables to false',
   57014: 'see what holds a lock, or keeps the server busy (pg_stat_activity)',
+  53100: 'make room on the disk of the server',
   53300: 'lower the sizes of the connection pools or raise max_connections'
 }
 

@@ -278,3 +278,15 @@ t.test('a migration that takes longer than a request may goes on, without the li
 
   t.ok(await isSoon(async () => await store.findUser({ email: 'ada@example.com' }).catch(() => undefined) === null))
 })
+
+t.test('a server that takes no writes is named in the log, with what to do', async t => {
+  const { url, run } = await database(t)
+  await open(t, url).findUser({ email: 'ada@example.com' })
+  const { name, url: readOnly } = await roleOf(t, url)
+  await run(`grant select, insert on all tables in schema public to ${name}; alter role ${name} set default_transaction_read_only = on`)
+
+  await t.rejects(new Accounts(open(t, readOnly)).createUser(newUser()), {
+    ...UNAVAILABLE,
+    cause: { message: /^Postgres: cannot execute .+ in a read-only transaction; connect to the primary.+target_session_attrs=read-write/ }
+  })
+})
