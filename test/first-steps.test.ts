@@ -87,7 +87,7 @@ const MISTAKES: Mistake[] = [
   ['an option that is not there', register({ session, redirectUri: baseUrl }),
     'OptionsError',
     'fastify-svc-auth has no option "redirectUri"; expected one of baseUrl, providers, local, store, session, prefix, ' +
-      'trustedOrigins, linking, onSignIn, onLink, loginPage, reauthenticatePage, changePasswordPage, rateLimit, logLevel, logSerializers'],
+      'trustedOrigins, linking, onSignIn, onLink, onDelete, loginPage, reauthenticatePage, changePasswordPage, rateLimit, logLevel, logSerializers'],
   ['an option of a provider that is not there', make(given => new GoogleProvider(given({ client_id: 'an-id', clientSecret: SECRET }))),
     'OptionsError',
     'google has no option "client_id"; expected one of clientId, clientSecret, scopes, authorizationParams, timeout, ' +
@@ -96,7 +96,7 @@ const MISTAKES: Mistake[] = [
     'OptionsError', 'google has no option "name"; the class sets it'],
   ['an option of the local provider that is not there', make(given => new LocalIdentityProvider(given({ secrets: SECRET }))),
     'OptionsError', 'LocalIdentityProvider has no option "secrets"; expected one of secret, signingKey, issuer, ttl, argon2, ' +
-      'password, registration, sendMail, mails, pages'],
+      'password, registration, sendMail, mails, pages, accountRoutes'],
 
   // Something else than what an option wants
   ['one provider', register({ session, baseUrl, providers: google() }),

@@ -24,14 +24,13 @@ async function answerWith (page: FormPage, failure?: string) {
   return app.inject('/')
 }
 
-t.test('a page loads nothing, runs nothing, is not framed, not indexed, not kept, and sends no Referer', async t => {
+t.test('a page loads nothing, runs nothing, is not framed, not indexed and not kept', async t => {
   const { headers } = await answerWith(PAGE)
 
   t.match(headers, {
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; " +
       "frame-ancestors 'none'; base-uri 'none'",
-    'referrer-policy': 'no-referrer',
     'x-robots-tag': 'noindex',
     'cache-control': 'no-store'
   })
