@@ -54,7 +54,7 @@ export async function startProxy (t: Test, target: string, certificate?: { key: 
         proxy.hear(data)
         if (line.isAnswered) proxy.roundTrips++
         line.isAnswered = false
-        if (fate === 'takes no time limit' && data.includes('statement_timeout')) return client.end(REFUSAL)
+        if (fate === 'takes no time limit' && data.includes('statement_timeout\0')) return client.end(REFUSAL)
         if (!line.isSilent) server.write(data)
       })
       .once('end', () => { if (!line.isSilent) server.end() })

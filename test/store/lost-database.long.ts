@@ -90,7 +90,7 @@ t.test('an application survives the end of its Postgres', { buffered: true }, as
       over.abort()
       await Promise.all(visitors)
       refused += statuses.filter(status => status === 503).length
-      t.strictSame(new Set(statuses), new Set([200, 503]))
+      t.strictSame(statuses.filter(status => status !== 200 && status !== 503), [])
 
       statuses.length = 0
       await Promise.all(Array.from({ length: 20 }, signIn))
@@ -290,7 +290,7 @@ t.test('a pooler that refuses a time limit gets connections without one', { buff
   await warmUp(store)
   t.strictSame(await outcomesOf(50, () => store.findUser(ADA)), { found: 50 })
   const { connections } = proxy
-  t.ok(connections <= 20, 'a second connection for each that was refused')
+  t.ok(connections <= 21, 'a second connection for each that was refused, and one for the tables')
   await new Accounts(store).createUser(BOB)
   t.equal(proxy.connections, connections)
   t.ok((await activityOf(admin)).length > 0)
@@ -407,9 +407,12 @@ t.test('tables that are locked for too long make a sign-in unavailable', { buffe
 t.test('a statement that the server refuses leaves the connection as it is', { buffered: true }, async t => {
   const { proxy, store } = await startStore(t)
 
+  await store.findUser(ADA) // The tables are made on a connection of their own.
+  const { connections } = proxy
+
   for (let attempt = 0; attempt < 3; attempt++) await new Accounts(store).createUser(BOB)
 
-  t.equal(proxy.connections, 1)
+  t.equal(proxy.connections, connections)
 })
 
 t.test('of several hosts, one that answers is enough', { buffered: true }, async t => {

@@ -260,8 +260,9 @@ function writing (database: PostgresDatabase, revocations: PostgresRevocations) 
         throw error
       }
     }
+    // Then it is a new account: what is neither there before nor afterwards is no change.
     if (before === null || version === undefined) {
-      return after === null ? 'done' : database.run(() => outcome(add.execute({ ...after })), deadline)
+      return database.run(() => outcome(add.execute({ ...after })), deadline)
     }
     const { ofUser, ofLinks } = version
     const { removed, written } = linkChanges(before, after ?? before)

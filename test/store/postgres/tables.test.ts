@@ -290,3 +290,20 @@ t.test('a server that takes no writes is named in the log, with what to do', asy
     cause: { message: /^Postgres: cannot execute .+ in a read-only transaction; connect to the primary.+target_session_attrs=read-write/ }
   })
 })
+
+t.test('a store that is closed while its tables are made waits for them no longer', async t => {
+  const { url, run } = await database(t)
+  const lock = await clientOf(t, url).reserve()
+  await lock`select pg_advisory_lock(7320118454)`
+  const store = new SqlAuthStore(url)
+  const refused = t.rejects(store.findUser({ email: 'ada@example.com' }), UNAVAILABLE)
+  const isMigrating = async () => (await run("select 1 from pg_stat_activity where wait_event = 'advisory'")).length === 1
+  t.ok(await isSoon(isMigrating))
+
+  await store.close()
+  await refused
+
+  t.ok(await isMigrating(), 'the server goes on: it looks for its client when it has an answer')
+  await lock`select pg_advisory_unlock(7320118454)`
+  lock.release()
+})
