@@ -1,4 +1,5 @@
 import { domainToASCII, domainToUnicode } from 'node:url'
+import { AuthError } from './errors.js'
 
 const MAX_LENGTH = 254
 
@@ -55,6 +56,17 @@ export function canonicalEmail (input: string): string | null {
 
   const canonical = `${local}@${asciiDomain}`
   return canonical.length > MAX_LENGTH ? null : canonical
+}
+
+/**
+ * Returns an e-mail address that a request names in its canonical form.
+ *
+ * @throws AuthError `invalid_email`
+ */
+export function checkedEmail (input: string): string {
+  const email = canonicalEmail(input)
+  if (email === null) throw new AuthError('invalid_email')
+  return email
 }
 
 /**

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type AuditSource, audit } from '../audit.js'
 import { isUserId } from '../base/uuid.js'
 import { type GrantableClaims, authorizationClaims, isStorable, isText } from '../claims.js'
-import { canonicalEmail } from '../email.js'
+import { checkedEmail } from '../email.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { assertText, credentialOf } from '../flows/methods.js'
 import type { Caller } from '../passwords/fair-queue.js'
@@ -300,9 +300,7 @@ export function checkedUserId (userId: unknown): string {
 }
 
 function emailOf (email: unknown): string {
-  const canonical = typeof email === 'string' ? canonicalEmail(email) : null
-  if (canonical === null) throw new AuthError('invalid_email')
-  return canonical
+  return checkedEmail(typeof email === 'string' ? email : '')
 }
 
 function assertName (name: unknown): void {

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AuditSource, audit } from '../audit.js'
 import { type AuthChannel, announceRevoke } from '../channel.js'
-import { canonicalEmail } from '../email.js'
+import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { Passwords } from '../local-identity-provider.js'
 import type { NewEmailTokenClaims } from '../mails/mail-tokens.js'
@@ -112,8 +112,7 @@ export async function requestNewEmail (
   { email, countLink, ...change }: Change & { email: string, countLink: () => Promise<void> }
 ): Promise<void> {
   const { record: { principal: { userId }, generation } } = await recentUser(request, rules.store, change)
-  const to = canonicalEmail(email)
-  if (to === null) throw new AuthError('invalid_email')
+  const to = checkedEmail(email)
   const user = await rules.store.findUser({ userId })
   if (user?.email == null) {
     throw new AuthError('invalid_request', { message: 'This account has no e-mail address that could be changed.' })

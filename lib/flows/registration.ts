@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, isText } from '../claims.js'
-import { canonicalEmail } from '../email.js'
+import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { LocalIdentityProvider, Passwords } from '../local-identity-provider.js'
 import type { MailTokenClaims } from '../accounts/credentials.js'
@@ -111,8 +111,7 @@ async function createAccount (
   if (registration.name !== undefined && !isText(registration.name)) {
     throw new AuthError('invalid_request', { message: 'The name holds characters that cannot be stored.' })
   }
-  const email = canonicalEmail(registration.email)
-  if (email === null) throw new AuthError('invalid_email')
+  const email = checkedEmail(registration.email)
   const passwordHash = await registration.passwords.hashPassword(registration.password, { email })
 
   const userId = randomUUID()

@@ -1,6 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { canonicalEmail } from '../email.js'
-import { AuthError } from '../errors.js'
+import { checkedEmail } from '../email.js'
 import { type MailboxOwner, userOfLink } from '../flows/mail-links.js'
 import { askToVerify, forgotPassword, releaseEmail, resetPassword, verifyEmail } from '../flows/recovery.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
@@ -30,8 +29,7 @@ export function mountRecoveryRoutes (context: MailContext, local: LocalIdentityP
       refuses: ['invalid_email'],
       limits: [limits.mail]
     }, async ({ fields, outbox }) => {
-      const email = canonicalEmail(fields.email)
-      if (email === null) throw new AuthError('invalid_email')
+      const email = checkedEmail(fields.email)
       await forgotPassword(store, outbox, { email, answersUnknown: mailer.answersUnknown })
       return ACCEPTED
     })

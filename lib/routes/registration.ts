@@ -1,4 +1,4 @@
-import { canonicalEmail } from '../email.js'
+import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { askToRegister, openRegistration, registerConfirmed } from '../flows/registration.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
@@ -85,9 +85,7 @@ export function mountConfirmedRegistration (context: MailContext, local: LocalId
     if (email === undefined || password !== undefined) {
       throw invalid('A registration begins with the e-mail alone; the password goes with the token of the mail.')
     }
-    const canonical = canonicalEmail(email)
-    if (canonical === null) throw new AuthError('invalid_email')
-    await askToRegister(rules.store, outbox, canonical)
+    await askToRegister(rules.store, outbox, checkedEmail(email))
     return ACCEPTED
   }
 }
