@@ -4,6 +4,8 @@ import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 
 /** The packages that a process has loaded so far. */
 export interface Loaded {
+  /** The number of modules that are loaded behind ready. */
+  modulesBehind: number
   whenReady: string[]
   /** When nothing more is loaded, before the first request. */
   behindReady: string[]
@@ -18,6 +20,7 @@ export interface Loaded {
 const { port1: loadings, port2: port } = new MessageChannel()
 register('./loading-hooks.ts', import.meta.url, { data: port, transferList: [port] })
 const packages = new Set<string>()
+let modules = 0
 
 const { default: Fastify } = await import('fastify')
 const { default: authPlugin, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider, OidcProvider, SqlAuthStore } = await import('../lib/index.js')
@@ -45,19 +48,22 @@ await app.ready()
 const browser = new Browser(app)
 
 const whenReady = loaded()
-while (!['@node-rs/argon2', 'better-sqlite3', 'drizzle-orm'].every(name => loaded().includes(name))) await setImmediate()
+const modulesBefore = modules
+while (!['@node-rs/argon2', 'better-sqlite3'].every(name => loaded().includes(name))) await setImmediate()
 await hashing.preload()
 await store.preload()
 const behindReady = loaded()
 await answered(201, browser.post('/auth/local/register', { email: 'ada@example.com', password: 'a good password' }))
 const afterRegistration = loaded()
+const modulesBehind = modules - modulesBefore
 await answered(302, browser.get('/auth/github/login'))
 const afterLogin = loaded()
 await app.close()
-process.send?.({ whenReady, behindReady, afterLogin, afterRegistration } satisfies Loaded)
+process.send?.({ modulesBehind, whenReady, behindReady, afterLogin, afterRegistration } satisfies Loaded)
 
 function loaded (): string[] {
   for (let told = receiveMessageOnPort(loadings); told !== undefined; told = receiveMessageOnPort(loadings)) {
+    modules++
     const [, name] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(told.message) ?? []
     if (name !== undefined) packages.add(name)
   }

@@ -11,19 +11,22 @@ export interface BenchOptions {
   dialects: Dialect[]
   /** Small sizes and few repetitions: shows that the bench works, the figures say nothing. */
   isShort: boolean
+  /** The program of Node.js that runs what is measured, in `start`. */
+  node: string
 }
 
-/** Reads `--users 1000,100000`, `--dialect sqlite,postgres` and `--short`. */
+/** Reads `--users 1000,100000`, `--dialect sqlite,postgres`, `--short` and `--node path/to/node`. */
 export function benchOptions (args = process.argv.slice(2)): BenchOptions {
   const { values } = parseArgs({
     args,
-    options: { users: { type: 'string' }, dialect: { type: 'string' }, short: { type: 'boolean', default: false } }
+    options: { users: { type: 'string' }, dialect: { type: 'string' }, short: { type: 'boolean', default: false }, node: { type: 'string', default: process.execPath } }
   })
-  const { short: isShort, users = isShort ? '100,1000' : '1000,100000,1000000', dialect = DIALECTS.join() } = values
+  const { short: isShort, users = isShort ? '100,1000' : '1000,100000,1000000', dialect = DIALECTS.join(), node } = values
   return {
     sizes: users.split(',').map(sizeOf).sort((a, b) => a - b),
     dialects: dialect.split(',').map(dialectOf),
-    isShort
+    isShort,
+    node
   }
 }
 

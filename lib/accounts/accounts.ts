@@ -10,7 +10,9 @@ import {
   withNewPassword
 } from './credentials.js'
 import { assertCanonical } from './emails.js'
-import { type LinkedIdentity, type NewUser, linked, newAccount, refreshed, unlinked } from './identities.js'
+import {
+  type EnteredIdentity, type LinkedIdentity, type NewUser, entered, linked, newAccount, refreshed, unlinked
+} from './identities.js'
 
 /**
  * The operations on the accounts of a store: each asks one rule. `app.auth` is for applications;
@@ -93,6 +95,23 @@ export class Accounts {
   async refreshIdentity (identity: LinkedIdentity): Promise<User | null> {
     const { provider, subject, verifiedEmail } = identity
     return this.#change({ provider, subject }, refreshed(identity), { email: verifiedEmail })
+  }
+
+  /**
+   * Notes a sign-in as {@link refreshIdentity} does, or creates the user of an identity that no
+   * user has, in one step.
+   *
+   * @param email the canonical e-mail that the provider reports, verified or not
+   * @param newUser the user to create, with this identity as their first link
+   * @returns the user with the link; or the one who has the e-mail, then nothing was written
+   */
+  async enterIdentity (
+    identity: LinkedIdentity,
+    email: string | null,
+    newUser: NewUser
+  ): Promise<EnteredIdentity> {
+    const { provider, subject } = identity
+    return this.#change({ provider, subject }, entered(identity, newAccount(newUser, Date.now())), { email })
   }
 
   /**

@@ -53,6 +53,26 @@ export function refreshed (identity: LinkedIdentity): Rule<User | null> {
   }
 }
 
+/** What {@link Accounts.enterIdentity} found or did. */
+export interface EnteredIdentity {
+  /** The user who signs in, or who has the e-mail. */
+  user: User
+  /** Whether the user has the link, was created with it, or has the e-mail without the link. */
+  as: 'known' | 'new' | 'owner-of-email'
+}
+
+/** Notes a sign-in or creates a user: see {@link Accounts.enterIdentity}. */
+export function entered (identity: LinkedIdentity, newAccount: Account): Rule<EnteredIdentity> {
+  const refresh = refreshed(identity)
+  return (account, owners) => {
+    const { result: user, ...change } = refresh(account, owners)
+    if (user !== null) return { result: { user, as: 'known' }, ...change }
+    const { ofEmail } = owners
+    if (ofEmail !== null) return { result: { user: userOf(ofEmail), as: 'owner-of-email' } }
+    return { result: { user: userOf(newAccount), as: 'new' }, account: newAccount }
+  }
+}
+
 /** Adds a link: see {@link Accounts.addLink}. */
 export function linked (identity: LinkedIdentity, generation: number | undefined): Rule<User | null> {
   return (account, { ofEmail, ofLink }) => {

@@ -24,6 +24,11 @@ export interface SessionData {
   cookie?: Record<string, unknown>
   /** The other members of the session. */
   members?: Record<string, unknown>
+  /**
+   * In place of the two, their JSON text in base64: where they hold text that is not text for
+   * Postgres, such as U+0000.
+   */
+  encoded?: string
 }
 
 /** The column `content` of `svc_auth_pending`: what is continued with. */

@@ -9,6 +9,14 @@ export interface EndingSession {
   isOfUser: boolean
 }
 
+/** What happens in the step that writes a new session. */
+export interface Entrance {
+  /** The session that it replaces, which ends. */
+  replaced?: EndingSession
+  /** Whether a new user is admitted: see `Accounts.admitUser`. */
+  admits?: boolean
+}
+
 /** A session whose user signs out. */
 export interface LeavingSession {
   id: string
@@ -44,10 +52,12 @@ export interface SessionBackend {
   /**
    * Writes a new session, and ends the one that it replaces.
    *
+   * @returns whether the user was new and is admitted; never where users are not kept beside
+   *   sessions
    * @throws AuthError `invalid_state` when the user of that one signed out meanwhile; the caller
    *   removes the new one
    */
-  create (id: string, session: Session, replaced?: EndingSession): Promise<void>
+  create (id: string, session: Session, entrance?: Entrance): Promise<boolean>
 
   /**
    * Saves a session that is in the store, unless it has ended meanwhile.

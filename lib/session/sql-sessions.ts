@@ -3,9 +3,11 @@ import type { Session } from 'fastify'
 import { AuthError } from '../errors.js'
 import type { SessionData } from '../schema/sessions.js'
 import type { SessionRows } from '../store/members.js'
-import { MAX_PENDING, type OneTimeEntries, PENDING_MS, SIGN_IN } from '../store/one-time-entries.js'
+import { MAX_PENDING, type OneTimeEntries, SIGN_IN } from '../store/one-time-entries.js'
 import type { EndedSession, FoundSession, SessionUser, StoredSessions } from '../store/sessions.js'
-import type { EndingSession, LeavingSession, SavedPart, SessionBackend, SignOut, SignedOut } from './session-backend.js'
+import type {
+  EndingSession, Entrance, LeavingSession, SavedPart, SessionBackend, SignOut, SignedOut
+} from './session-backend.js'
 import { withoutMaxAge } from './lifetime.js'
 import type { PendingSignIn } from './pending-sign-in.js'
 import { ReadRecord, type SessionRecord, recordIn } from './record.js'
@@ -50,32 +52,35 @@ export class SqlSessions implements SessionBackend {
     const now = Date.now()
     const idHash = digestOf(id)
     const found = await this.#rows.find(idHash, now)
-    if (found === 'ended') return null
-    if (found === null) {
-      return await this.#entries.has(idHash, SIGN_IN, now - PENDING_MS) ? visitorSession(this.#cookie) : null
-    }
+    if (found === 'ended' || found === null) return null
+    if (found === 'visitor') return visitorSession(this.#cookie)
     // In the background: it is for the list of sessions alone.
     if (isOff(found.seenAt, now, found)) this.#rows.update(idHash, { seenAt: now }).catch(() => {})
     return sessionOf(found, now, this.#cookie)
   }
 
-  async create (id: string, session: Session, replaced?: EndingSession): Promise<void> {
-    if (isVisitor(session)) return
+  async create (id: string, session: Session, { replaced, admits = false }: Entrance = {}): Promise<boolean> {
+    if (isVisitor(session)) return false
     const now = Date.now()
     const record = recordIn(session)
-    const isInserted = await this.#rows.insert({
+    const written = await this.#rows.insert({
       idHash: digestOf(id),
       user: record && userOf(record),
       data: this.#dataOf(session),
       userAgent: this.#userAgent,
       createdAt: now,
-      expiresAt: endOf(session, now)
+      expiresAt: endOf(session, now),
+      admits
     }, replaced === undefined ? null : digestOf(replaced.id))
-    if (!isInserted) throw new AuthError('invalid_state')
+    if (written === false) throw new AuthError('invalid_state')
+    return written === 'admitted'
   }
 
   async save (id: string, session: Session, part: SavedPart, isUnchanged: () => boolean): Promise<void> {
-    if (part === 'none') return this.create(id, session)
+    if (part === 'none') {
+      await this.create(id, session)
+      return
+    }
     const now = Date.now()
     const expiresAt = endOf(session, now)
     const { originalExpires } = session.cookie as { originalExpires?: Date }
@@ -119,7 +124,7 @@ export class SqlSessions implements SessionBackend {
     const changed = changesOf(cookie, this.#cookie)
     const [hasMembers, isChanged] = [Object.keys(members).length > 0, Object.keys(changed).length > 0]
     if (!hasMembers && !isChanged) return null
-    return { ...(hasMembers && { members }), ...(isChanged && { cookie: changed }) }
+    return storable({ ...(hasMembers && { members }), ...(isChanged && { cookie: changed }) })
   }
 }
 
@@ -144,10 +149,26 @@ export async function signOutRow (
   return signedOut
 }
 
-function sessionOf ({ user, data, expiresAt, status }: FoundSession, now: number, options: CookieOptions): Session {
+/** Matches what `jsonb` of Postgres refuses in JSON text: U+0000, and half a surrogate pair. */
+const UNSTORABLE = /\\u(?:0000|d[89a-f])/
+
+/** Returns data in a form that each store keeps. */
+function storable (data: SessionData): SessionData {
+  const text = JSON.stringify(data)
+  return UNSTORABLE.test(text) ? { encoded: Buffer.from(text).toString('base64') } : data
+}
+
+function originalOf (data: SessionData | null): SessionData | null {
+  return data?.encoded === undefined ? data : JSON.parse(Buffer.from(data.encoded, 'base64').toString())
+}
+
+function sessionOf (found: FoundSession, now: number, options: CookieOptions): Session {
+  const { user, expiresAt, status, presentClaims } = found
+  const data = originalOf(found.data)
   const { maxAge: originalMaxAge = null } = options
   const cookie = withoutMaxAge({ originalMaxAge, expires: new Date(expiresAt), ...data?.cookie })
-  return { ...data?.members, cookie, ...(user !== null && { svcAuth: new ReadRecord(user, status, now) }) }
+  const record = user && new ReadRecord(user, { status, presentClaims }, now)
+  return { ...data?.members, cookie, ...(record !== null && { svcAuth: record }) }
 }
 
 function userOf ({ principal, generation, ...proofs }: SessionRecord): SessionUser {

@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm'
+import { sql } from '../drizzle/sql.js'
 import { OptionsError } from '../errors.js'
 
 /**

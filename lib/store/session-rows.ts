@@ -1,7 +1,8 @@
-import { type Column, type SQL, and, lte, notInArray, or } from 'drizzle-orm'
+import { type Column, type SQL, and, lte, notInArray, or } from '../drizzle/sql.js'
 import type { UserExtras } from '../schema/extras.js'
 import type { sessions } from '../schema/sqlite.js'
 import { statusOf } from '../accounts/account.js'
+import { type Claims, mergeClaims } from '../claims.js'
 import { DAY_MS, KINDS_OF_A_DAY, PENDING_MS } from './one-time-entries.js'
 import type { FoundSession, NewSession, SessionChange, SessionUser } from './sessions.js'
 
@@ -12,13 +13,19 @@ type UserColumns = Pick<Columns, 'userId' | 'provider' | 'claims' | 'generation'
 
 type ReadColumn = keyof UserColumns | 'data' | 'createdAt' | 'seenAt' | 'expiresAt' | 'endedAt'
 
-/** A row of `svc_auth_sessions`, joined with what a guard asks about the user. */
+/** A row of `svc_auth_sessions`, joined with what is asked about the user. */
 interface SessionRow extends Pick<Columns, ReadColumn> {
   /** The user's e-mail. */
   email: string | null
   /** The notes about the user; null for an anonymous session. */
   extras: UserExtras | null
+  /** The claims of the user as JSON, which few requests read. */
+  userClaims: string | null
+  /** Those of the link by which the user signed in; null when it is gone. */
+  linkClaims: string | null
 }
+
+type Joined<Row> = { [Name in keyof Row]: Row[Name] | null }
 
 const ANONYMOUS: UserColumns = { userId: null, provider: null, claims: null, generation: 0, proofs: null }
 
@@ -29,7 +36,7 @@ export function readColumns<Table extends Record<ReadColumn, unknown>> (table: T
 }
 
 /** Returns the columns of a session to write. */
-export function columnsOf ({ user, ...session }: NewSession) {
+export function columnsOf ({ user, admits: _, ...session }: NewSession) {
   return { ...session, ...(user ?? ANONYMOUS), seenAt: session.createdAt, signedOut: false }
 }
 
@@ -38,13 +45,22 @@ export function changedColumns ({ user, ...change }: SessionChange) {
   return { ...user, ...change }
 }
 
-/** Returns the session that a row holds; null for a row that was not found. */
-export function foundSession (row: SessionRow | undefined, now: number): FoundSession | 'ended' | null {
+/**
+ * Returns the session that a row holds; null for a row that was not found, or whose columns are
+ * null because it was joined.
+ */
+export function foundSession (row: Joined<SessionRow> | undefined, now: number): FoundSession | 'ended' | null {
   if (row === undefined) return null
-  const { data, createdAt, seenAt, expiresAt, endedAt, email, extras } = row
+  const { data, generation, createdAt, seenAt, expiresAt, endedAt, email, extras } = row
+  if (generation === null || createdAt === null || seenAt === null || expiresAt === null) return null
   if (endedAt !== null || expiresAt <= now) return 'ended'
-  const session = { user: userIn(row), data, createdAt, seenAt, expiresAt }
-  return extras === null ? session : { ...session, status: statusOf({ email, extras }) }
+  const session = { user: userIn({ ...row, generation }), data, createdAt, seenAt, expiresAt }
+  if (extras === null) return session
+  return { ...session, status: statusOf({ email, extras }), presentClaims: () => presentClaims(row) }
+}
+
+function presentClaims ({ userClaims, linkClaims }: Pick<SessionRow, 'userClaims' | 'linkClaims'>): Claims | null {
+  return userClaims === null || linkClaims === null ? null : mergeClaims(JSON.parse(linkClaims), JSON.parse(userClaims))
 }
 
 function userIn ({ userId, provider, claims, generation, proofs }: UserColumns): SessionUser | null {

@@ -1,4 +1,5 @@
 import type { Principal } from '../authentication.js'
+import type { Claims } from '../claims.js'
 import type { SessionData, SessionProofs } from '../schema/sessions.js'
 import type { AccountStatus } from '../accounts/account.js'
 
@@ -26,14 +27,21 @@ export interface NewSession {
   createdAt: number
   /** When it ends. */
   expiresAt: number
+  /** Whether a new user is admitted in the same step: see `Accounts.admitUser`. */
+  admits?: boolean
 }
 
 /** A session that was found. */
-export interface FoundSession extends Omit<NewSession, 'idHash' | 'userAgent'> {
+export interface FoundSession extends Omit<NewSession, 'idHash' | 'userAgent' | 'admits'> {
   /** The last request, to a tenth of the lifetime. */
   seenAt: number
   /** What a guard asks about the user, where it was read with the session. */
   status?: AccountStatus
+  /**
+   * Returns the claims that the user has now, where they were read with the session; null when the
+   * link by which the user signed in is gone.
+   */
+  presentClaims?: () => Claims | null
 }
 
 /** Returns what is written for the session of a visitor, which another one replaces. */
@@ -60,7 +68,7 @@ export interface EndedSession {
 }
 
 /** A session in the list of a user's sessions. */
-export interface ListedSession extends Omit<NewSession, 'user' | 'data'>, Pick<FoundSession, 'seenAt'> {
+export interface ListedSession extends Omit<NewSession, 'user' | 'data' | 'admits'>, Pick<FoundSession, 'seenAt'> {
   /** How and when the user authenticated. */
   proofs: SessionProofs
 }
@@ -77,9 +85,10 @@ export interface ListedSession extends Omit<NewSession, 'user' | 'data'>, Pick<F
 export interface StoredSessions {
   /**
    * Returns a session with its user's status; `ended` when it has ended or expired, null when it
-   * was never written, or is forgotten.
+   * was never written, or is forgotten; of these, `visitor` for one that owns entries of sign-ins
+   * that were started in the last ten minutes.
    */
-  find (idHash: string, now: number): Promise<FoundSession | 'ended' | null>
+  find (idHash: string, now: number): Promise<FoundSession | 'ended' | 'visitor' | null>
 
   /**
    * Writes a session, and in the same step ends the one that it replaces, also when that one was
@@ -87,9 +96,10 @@ export interface StoredSessions {
    * replaced already is replaced again. An anonymous session with this id gets the data.
    *
    * @param replaced the hash of the id of that session; null for none
-   * @returns false when that session was signed out; then nothing was written
+   * @returns false when that session was signed out; then nothing was written. `admitted` when the
+   *   user was new and is admitted; a store that admits no users returns true.
    */
-  insert (session: NewSession, replaced: string | null): Promise<boolean>
+  insert (session: NewSession, replaced: string | null): Promise<boolean | 'admitted'>
 
   /** Changes a session; one that has ended is left alone. */
   update (idHash: string, change: SessionChange): Promise<void>

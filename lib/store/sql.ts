@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { Account, AccountStatus, Credential, Link, User } from '../accounts/account.js'
 import {
   type AccountQuery, type AuthStore, type Rule, type UserQuery, type UsersQuery, type Wanted, answerOfStore
@@ -20,7 +21,7 @@ export interface SqlAuthStoreOptions {
    * Whether the store makes its tables before the first query; default true. With `false` the
    * application's own migrations make them.
    */
-  createTables?: boolean
+  createTables?: boolean | undefined
 }
 
 /** An open database: what it does for the store, by capability. */
@@ -127,8 +128,8 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
 
   /** Loads the driver and Drizzle; the first query opens the database. */
   async preload (): Promise<void> {
-    if (this.#target.dialect === 'postgres') await Promise.all([import('./postgres/open.js'), import('postgres')])
-    else await import('./sqlite/open.js')
+    if (this.#target.dialect === 'postgres') await Promise.all([loadPostgres(), import('postgres')])
+    else await loadSqlite()
   }
 
   /** Closes the database if the store opened it; an engine that was passed in stays open. */
@@ -148,10 +149,27 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
   async #open (): Promise<OpenDatabase> {
     const options = { createTables: this.#createTables }
     if (this.#target.dialect === 'postgres') {
-      const { openPostgres } = await import('./postgres/open.js')
+      const { openPostgres } = await loadPostgres()
       return openPostgres(this.#target, options)
     }
-    const { openSqlite } = await import('./sqlite/open.js').catch(notLoaded('better-sqlite3'))
+    const { openSqlite } = await loadSqlite().catch(notLoaded('better-sqlite3'))
     return openSqlite(this.#target, options)
   }
+}
+
+const loadPostgres = async () => inTurns(() => import('../drizzle/postgres.js'), () => import('./postgres/open.js'))
+const loadSqlite = async () => inTurns(() => import('../drizzle/sqlite.js'), () => import('./sqlite/open.js'))
+
+/**
+ * Loads a dialect and the engine of a store. They, and opening it, take turns with other requests:
+ * together they would hold up the event loop.
+ */
+async function inTurns<Engine> (
+  loadDialect: () => Promise<unknown>, loadEngine: () => Promise<Engine>
+): Promise<Engine> {
+  await loadDialect()
+  await setImmediate()
+  const engine = await loadEngine()
+  await setImmediate()
+  return engine
 }

@@ -22,6 +22,7 @@ import { MIGRATIONS as POSTGRES_MIGRATIONS } from '../../lib/store/postgres/migr
 import { SqliteDatabase } from '../../lib/store/sqlite/database.js'
 import { MIGRATIONS as SQLITE_MIGRATIONS } from '../../lib/store/sqlite/migrations.js'
 import { TABLE_PARTS, type TablePart } from '../../lib/store/table-parts.js'
+import { Markdown } from '../helpers/markdown.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 
 /** What columns, keys and indexes a table has, as sentences of SQL, by the table's name. */
@@ -61,12 +62,24 @@ t.test('the store on Postgres makes the tables of the schema, and one journal', 
 })
 t.test('on Postgres counts are not logged, and pages have room for the next version of a row that changes often', async t => {
   const client = await onPostgres(t)
-  await migratePostgres(drizzlePostgres(client), { migrationsFolder: migrations('postgres') })
-  const tables = await client`select relname, relpersistence, reloptions from pg_class where relname in ('svc_auth_attempts', 'svc_auth_sessions') order by 1`
-  t.strictSame([...tables].map(row => ({ ...row })), [
+  const storage = async () => {
+    const tables = await client`select relname, relpersistence, reloptions from pg_class where relname in ('svc_auth_attempts', 'svc_auth_sessions') order by 1`
+    return [...tables].map(row => ({ ...row }))
+  }
+  const wanted = [
     { relname: 'svc_auth_attempts', relpersistence: 'u', reloptions: ['fillfactor=70'] },
     { relname: 'svc_auth_sessions', relpersistence: 'p', reloptions: ['fillfactor=85'] }
-  ])
+  ]
+  await migratePostgres(drizzlePostgres(client), { migrationsFolder: migrations('postgres') })
+  t.strictSame(await storage(), wanted)
+
+  // As drizzle-kit makes them for an application.
+  await client`alter table svc_auth_attempts set logged`
+  for (const { relname } of wanted) await client`alter table ${client(relname)} reset (fillfactor)`
+  t.notSame(await storage(), wanted)
+  const [documented = ''] = (await Markdown.read('docs/migrations.md')).blocks('sql')
+  for (const statement of documented.split('--> statement-breakpoint')) await client.unsafe(statement)
+  t.strictSame(await storage(), wanted, 'the SQL of the documentation does the same')
 })
 t.test('the migrations for SQLite make the tables of the schema', async t => {
   const connection = inMemory(t)

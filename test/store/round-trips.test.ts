@@ -20,11 +20,17 @@ const ASKS: Record<string, readonly string[]> = {
   'by the start of a sign-in at a provider': ['tries', 'the pending sign-in'],
   'by a sign-in at a provider': [
     'tries', 'the pending sign-in',
-    'no session', 'a visitor', 'tries', 'the pending sign-in is taken', 'the user', 'the session'
+    'the session of a visitor', 'tries', 'the pending sign-in is taken', 'the user', 'the session'
   ],
-  'by a sign-in with a password': ['tries', 'the credential', 'the session'],
-  'by a sign-in with a password in the session of a user': ['the session', 'tries', 'the credential', 'the new session'],
+  'by the first sign-in of a user at a provider': [
+    'tries', 'the pending sign-in',
+    'the session of a visitor', 'tries', 'the pending sign-in is taken', 'no user', 'the user', 'the session admits them'
+  ],
+  'by a registration': ['tries', 'the user', 'the session admits them'],
+  'by a sign-in with a password': ['tries and the credential', 'the session'],
+  'by a sign-in with a password in the session of a user': ['the session', 'tries and the credential', 'the new session'],
   'by a guard': ['the session and its user'],
+  'by the issue of a token': ['the session, its user and the claims'],
   'by a page that writes into the session': ['the session', 'the data'],
   'by a sign-out': ['the session', 'its end']
 }
@@ -156,9 +162,16 @@ async function requestsTo (t: Test, store: SqlAuthStore): Promise<Record<string,
   return {
     'by the start of a sign-in at a provider': async () => { letIn(await new Browser(app).get('/auth/dev/login')) },
     'by a sign-in at a provider': async () => { letIn(await signInAt(new Browser(app), 'dev', BOB)) },
+    'by the first sign-in of a user at a provider': async () => {
+      letIn(await signInAt(new Browser(app), 'dev', { subject: randomUUID(), email: `${randomUUID()}@example.com` }))
+    },
+    'by a registration': async () => {
+      letIn(await new Browser(app).post('/auth/local/register', { ...ADA, email: `${randomUUID()}@example.com` }))
+    },
     'by a sign-in with a password': async () => { letIn(await new Browser(app).post('/auth/local/login', ADA)) },
     'by a sign-in with a password in the session of a user': async () => { letIn(await browser.post('/auth/local/login', ADA)) },
     'by a guard': async () => { letIn(await browser.get('/guarded')) },
+    'by the issue of a token': async () => { letIn(await browser.post('/auth/local/token')) },
     'by a page that writes into the session': async () => { letIn(await browser.post('/visits')) },
     'by a sign-out': async () => { letIn(await signedIn.pop()?.post('/auth/logout') ?? await browser.get('/missing')) }
   }

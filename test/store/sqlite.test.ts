@@ -13,6 +13,9 @@ import type { SqlEngine } from '../../lib/store/sql-engine.js'
 import { SqlAuthStore, type SqlAuthStoreOptions } from '../../lib/store/sql.js'
 import { TABLE_PARTS } from '../../lib/store/table-parts.js'
 import { authStoreContract } from '../../lib/testing.js'
+import { localProvider, startApp } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
 import { isThorough, some } from '../helpers/thorough.js'
 import { startProcess } from './start-process.js'
 import type { Answer } from './store-process.js'
@@ -431,7 +434,7 @@ t.test('damaged data makes a query unavailable; what is wrong is in the cause on
   await t.rejects(store.findUser({ userId: ada.userId }), { ...UNAVAILABLE, cause: SyntaxError })
 })
 
-t.test('a database that the store opens is in WAL mode, flushes every commit and enforces foreign keys', async t => {
+t.test('a database that the store opens is in WAL mode, flushes commits and enforces foreign keys', async t => {
   const pragmas = t.capture(SqliteDatabase.prototype, 'pragma', SqliteDatabase.prototype.pragma)
   const file = join(t.testdir(), 'users.db')
 
@@ -443,6 +446,64 @@ t.test('a database that the store opens is in WAL mode, flushes every commit and
   t.equal(connection.pragma('synchronous', { simple: true }), 2)
   t.equal(connection.pragma('foreign_keys', { simple: true }), 1)
 })
+
+t.test('one-time entries alone are committed without waiting for the disk', async t => {
+  const file = join(t.testdir(), 'users.db')
+  const store = open(t, file)
+  const user = newUser()
+  const entry = { hash: 'one', kind: 'sign-in', owner: 'a', content: {}, startedAt: Date.now() }
+  await new Accounts(store).createUser(user)
+  await store.entries.has('a', 'sign-in', 0)
+  const pragmas = t.capture(SqliteDatabase.prototype, 'pragma', SqliteDatabase.prototype.pragma)
+  const settings = () => pragmas().map(({ args: [source] }) => source)
+  const UNSYNCED = ['synchronous = NORMAL', 'synchronous = FULL']
+
+  await store.entries.put(entry, 8)
+  t.strictSame(settings(), UNSYNCED)
+  await store.entries.take('one', 'sign-in', ['a'])
+  t.strictSame(settings(), UNSYNCED)
+  const damaged = { ...entry, content: { toJSON: () => { throw new Error('it cannot be written') } } }
+  await t.rejects(store.entries.put(damaged as never, 8), UNAVAILABLE)
+  t.strictSame(settings(), UNSYNCED, 'also after a failure')
+
+  await store.entries.attempt(entry, 3)
+  await new Accounts(store).grant(user.userId, { role: 'admin' })
+  await store.sessions.insert({ idHash: 'a', user: null, data: null, userAgent: null, createdAt: 1, expiresAt: 2 }, null)
+  t.strictSame(settings(), [])
+})
+
+t.test('a registration commits twice, and a sign-in at a provider once after the sign-in was taken', async t => {
+  const file = join(t.testdir(), 'users.db')
+  const store = open(t, file)
+  const app = await startApp(t, {
+    baseUrl: 'http://localhost:3000', providers: [new OwnProvider('dev')], local: localProvider(), store
+  })
+  const register = async (email: string): Promise<void> => {
+    const { statusCode } = await new Browser(app).post('/auth/local/register', { email, password: 'correct horse' })
+    t.equal(statusCode, 201)
+  }
+  await register('ada@example.com')
+  const user = { subject: 'bob', email: 'bob@example.com' }
+
+  t.equal(await commitsIn(file, () => register('eve@example.com')), 2, 'the account, and the session that admits it')
+  const [first, second] = [new Browser(app), new Browser(app)]
+  const callback = await leaveFor(first, '/auth/dev/login', user)
+  t.equal(await commitsIn(file, () => first.get(callback)), 3, 'the sign-in is taken, the account, the session')
+  const known = await leaveFor(second, '/auth/dev/login', user)
+  t.equal(await commitsIn(file, () => second.get(known)), 2, 'the sign-in is taken, the session')
+})
+
+/** The number of commits to a file meanwhile: each ends with a frame of its log that has the size of the database. */
+async function commitsIn (file: string, work: () => Promise<unknown>): Promise<number> {
+  const commits = (): number => {
+    const log = readFileSync(`${file}-wal`)
+    const frames = Array.from({ length: Math.floor((log.length - 32) / (24 + PAGE_SIZE)) }, (_, n) => 32 + n * (24 + PAGE_SIZE))
+    return frames.filter(frame => log.readUInt32BE(frame + 4) > 0).length
+  }
+  const before = commits()
+  await work()
+  return commits() - before
+}
 
 t.test('while another process holds the lock', async t => {
   t.test('a write waits, the event loop goes on, and the write is done when the lock is gone', async t => {

@@ -1,11 +1,11 @@
-import { type SQL, and, eq, getTableColumns, gt, inArray, not, or, sql } from 'drizzle-orm'
-import { alias } from 'drizzle-orm/pg-core'
 import { type Account, type AccountLink, endsSessions, statusOf, userOf } from '../../accounts/account.js'
 import type { AccountQuery, Wanted } from '../../accounts/auth-store.js'
 import { TIMEOUT_MS } from '../../base/with-timeout.js'
 import { KeyedMutex } from '../../base/keyed-mutex.js'
+import {
+  type SQL, alias, and, credentials, eq, getTableColumns, gt, inArray, not, or, providerLinks, sql, users
+} from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
-import { credentials, providerLinks, users } from '../../schema/postgres.js'
 import { type AccountChange, type StoredAccounts, linkChanges, outcomeOf, valuesOf } from '../outcome.js'
 import { endOfPrefix } from '../prefix.js'
 import type { PostgresDatabase } from './database.js'
@@ -85,26 +85,33 @@ function links (database: PostgresDatabase): StoredAccounts['links'] {
 }
 
 function findCredential (database: PostgresDatabase): StoredAccounts['findCredential'] {
-  const credential = database.db
-    .select({ user: users, link: providerLinks, passwordHash: credentials.pwHash })
-    .from(providerLinks)
-    .innerJoin(users, eq(users.userId, providerLinks.userId))
-    .innerJoin(credentials, eq(credentials.userId, providerLinks.userId))
-    .where(isLink)
-    .prepare(UNNAMED)
+  const columns = {
+    user: getTableColumns(users), link: getTableColumns(providerLinks), passwordHash: credentials.pwHash
+  }
+  const credential = database.prepared(
+    database.db.select(columns)
+      .from(providerLinks)
+      .innerJoin(users, eq(users.userId, providerLinks.userId))
+      .innerJoin(credentials, eq(credentials.userId, providerLinks.userId))
+      .where(isLink),
+    columns,
+    // With the counts of the limits of sign-ins.
+    'sign-ins'
+  )
 
   return async email => {
-    const [row] = await database.run(() => credential.execute({ provider: 'local', subject: email }))
+    const [row] = await database.run(() => credential({ provider: 'local', subject: email }))
     return row === undefined ? null : { ...row, user: userOf(row.user) }
   }
 }
 
 function status (database: PostgresDatabase): StoredAccounts['status'] {
   const { email, extras } = users
-  const ofUser = database.reads.select({ email, extras }).from(users).where(isUser).prepare(UNNAMED)
+  const columns = { email, extras }
+  const ofUser = database.prepared(database.db.select(columns).from(users).where(isUser), columns, 'reads')
 
   return async userId => {
-    const [user] = await database.run(() => ofUser.execute({ userId }))
+    const [user] = await database.run(() => ofUser({ userId }))
     return user === undefined ? null : statusOf(user)
   }
 }
@@ -243,6 +250,17 @@ function writing (database: PostgresDatabase, revocations: PostgresRevocations) 
   const save = db.with(...parts).select().from(changed).prepare(UNNAMED)
   const end = db.with(...parts, recordedRevocation(db, sql`${changed}`)).select().from(changed).prepare(UNNAMED)
 
+  // What changes the user's row alone needs no parts, which the server would plan anew each time.
+  // For a row that another statement has written meanwhile the condition is asked again, and fails.
+  const linksNow = sql`(select ${versions(versionOf(sql`${providerLinks}`), sql`order by
+    ${byCodePoints(providerLinks.provider)}`)} from ${providerLinks} where ${providerLinks.userId} = ${USER_ID})`
+  const saveUser = db.update(users).set(USER_COLUMNS)
+    .where(and(
+      isUser, sql`${versionOf(sql`${users}`)} = ${given('ofUser')}`, sql`${linksNow} = ${given('ofLinks')}`
+    ))
+    .returning({ userId: users.userId })
+    .prepare(UNNAMED)
+
   const deleted = db.$with('deleted').as(db.delete(users).where(inArray(users.userId, ids))
     .returning({ userId: users.userId }))
   const remove = db.with(owner, held, due, deleted, recordedRevocation(db, sql`${deleted}`)).select().from(deleted)
@@ -267,7 +285,10 @@ function writing (database: PostgresDatabase, revocations: PostgresRevocations) 
     const { ofUser, ofLinks } = version
     const { removed, written } = linkChanges(before, after ?? before)
     const values = { ...(after ?? before), links: written, removed, ofUser, ofLinks }
-    if (!endsSessions(before, after)) return database.run(() => outcome(save.execute(values)), deadline)
+    if (!endsSessions(before, after)) {
+      const isOfUserAlone = removed.length + written.length === 0 && values.passwordHash === before.passwordHash
+      return database.run(() => outcome((isOfUserAlone ? saveUser : save).execute(values)), deadline)
+    }
     const statement = after === null ? remove : end
     return revocations.run(revocation => outcome(statement.execute({ ...values, ...revocation })), deadline)
   }

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
-import { inArray, lte, sql } from 'drizzle-orm'
 import { Sweeper } from '../../base/sweeper.js'
-import { attempts } from '../../schema/postgres.js'
+import { attempts, inArray, lte, sql } from '../../drizzle/postgres.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { Attempt, AttemptCounter } from '../attempts.js'
 import type { PostgresDatabase } from './database.js'
+import { NUMBER } from './prepared.js'
 import { STATEMENT_START, UNNAMED, given } from './statements.js'
 
 const MINUTE_MS = 60_000
@@ -22,9 +22,9 @@ export function postgresAttempts (database: PostgresDatabase): AttemptCounter {
 
   const count: AttemptCounter['count'] = async counted => {
     const { length } = counted
-    const statement = statements.get(length) ?? counting(database.db, length)
+    const statement = statements.get(length) ?? counting(database, length)
     statements.set(length, statement)
-    const rows = await database.run(() => statement.execute(Object.fromEntries(counted.flatMap(valuesOf))))
+    const rows = await database.run(() => statement(Object.fromEntries(counted.flatMap(valuesOf))))
     // The last count that was added to: only that one can be beyond its limit.
     const [last, limit] = [rows.at(-1), counted[rows.length - 1]]
     if (last === undefined || limit === undefined || last.count <= limit.max) return null
@@ -50,7 +50,8 @@ export function postgresAttempts (database: PostgresDatabase): AttemptCounter {
  * Adds one to each of several counts, as long as the one before is within its limit. The rows are
  * the counts that were added to, in their order.
  */
-function counting (db: PostgresDrizzle, length: number) {
+function counting (database: PostgresDatabase, length: number) {
+  const { db } = database
   const names = Array.from({ length }, (_, index) => sql.identifier(`attempt_${index}`))
   const steps = names.map(({ value: name }, index) => db.$with(name, {}).as(sql`
     insert into ${attempts} (key_hash, count, resets_at)
@@ -62,11 +63,11 @@ function counting (db: PostgresDrizzle, length: number) {
         else excluded.resets_at end
     returning count, resets_at - ${STATEMENT_START} as wait`))
   const rows = names.map((name, index) => sql`select ${sql.raw(String(index))} as step, count, wait from ${name}`)
-  return db.with(...steps)
+  const statement = db.with(...steps)
     .select({ count: sql`count`.mapWith(Number), wait: sql`wait`.mapWith(Number) })
     .from(sql`(${sql.join(rows, sql` union all `)}) as attempts`)
     .orderBy(sql`step`)
-    .prepare(UNNAMED)
+  return database.prepared(statement, { count: NUMBER, wait: NUMBER }, 'sign-ins')
 }
 
 /**

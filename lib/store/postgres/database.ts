@@ -1,18 +1,23 @@
-import { sql } from 'drizzle-orm'
 import { TIMEOUT_MS, withTimeout } from '../../base/with-timeout.js'
 import { Once } from '../../base/once.js'
+import { sql } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { TablePart } from '../table-parts.js'
 import { isDisturbance, storeFailure } from './failures.js'
+import type { Batch } from './pool.js'
+import { type AskServer, type BuiltStatement, type Columns, type Prepared, prepared } from './prepared.js'
 import { lacksTables, migration } from './tables.js'
 
 const MAX_ATTEMPTS = 5
 
+/** Ways to send a statement: alone on a connection, or together with others. */
+export type PostgresAsks = Readonly<Record<'alone' | Batch, AskServer>>
+
 interface PostgresDatabaseOptions {
   createTables: boolean
-  /** Builds short statements that wait for no lock, where there is a faster way for them. */
-  reads?: PostgresDrizzle | undefined
+  /** How prepared statements are sent; absent where Drizzle alone knows the driver. */
+  asks?: PostgresAsks | undefined
   /** Runs a migration without the time limits of requests, where there is a way. */
   migrate?: ((migration: string) => Promise<unknown>) | undefined
 }
@@ -21,14 +26,11 @@ interface PostgresDatabaseOptions {
 export class PostgresDatabase {
   /** Builds statements. */
   readonly db: PostgresDrizzle
-  /** Builds short statements that wait for no lock. */
-  readonly reads: PostgresDrizzle
   readonly #options: PostgresDatabaseOptions
   readonly #tables: Once<void>
 
   constructor (db: PostgresDrizzle, options: PostgresDatabaseOptions, tables?: Once<void>) {
     this.db = db
-    this.reads = options.reads ?? db
     this.#options = options
     this.#tables = tables ?? this.#tablesOf('users')
   }
@@ -51,6 +53,15 @@ export class PostgresDatabase {
       const isDue = await withTimeout(TIMEOUT_MS, withRetry(() => lacksTables(this.db, part)), 'Postgres')
       if (isDue) await withRetry(async () => migrate(migration(part)))
     })
+  }
+
+  /** Prepares a statement, which {@link run} runs: see {@link prepared}. */
+  prepared<Row> (
+    statement: BuiltStatement<Row>,
+    columns: Columns,
+    how: keyof PostgresAsks = 'alone'
+  ): Prepared<Row> {
+    return prepared(statement, columns, this.#options.asks?.[how] ?? null)
   }
 
   /**

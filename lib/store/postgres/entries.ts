@@ -1,5 +1,4 @@
-import { and, desc, eq, gt, inArray, lt, sql } from 'drizzle-orm'
-import { oneTimeEntries } from '../../schema/postgres.js'
+import { and, desc, eq, gt, inArray, lt, oneTimeEntries, sql } from '../../drizzle/postgres.js'
 import type { OneTimeEntries } from '../one-time-entries.js'
 import type { PostgresDatabase } from './database.js'
 import { UNNAMED, given, json } from './statements.js'
@@ -11,7 +10,7 @@ const isOfOwner = and(eq(owner, given('owner')), eq(kind, given('kind')))
 
 /** Keeps one-time entries on Postgres: each operation is one statement. */
 export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
-  const { db, reads } = database
+  const { db } = database
   // The new one is not among those that the statement sees.
   const oldest = db.$with('oldest').as(db.delete(oneTimeEntries)
     .where(inArray(hash, db.select({ hash }).from(oneTimeEntries)
@@ -36,10 +35,11 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
     .where(and(isEntry, isOfOwner, lt(attempts, given('most'))))
     .returning({ content })
     .prepare(UNNAMED)
-  const one = reads.select({ one: sql`1` }).from(oneTimeEntries)
-    .where(and(isOfOwner, gt(startedAt, given('since'))))
-    .limit(1)
-    .prepare(UNNAMED)
+  const one = database.prepared(
+    db.select({ hash }).from(oneTimeEntries).where(and(isOfOwner, gt(startedAt, given('since')))).limit(1),
+    { hash },
+    'reads'
+  )
 
   return {
     async put (entry, most) {
@@ -54,7 +54,7 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
       return found?.content ?? null
     },
     async has (owner, kind, since) {
-      const found = await database.run(() => one.execute({ owner, kind, since }))
+      const found = await database.run(() => one({ owner, kind, since }))
       return found.length > 0
     }
   }

@@ -1,16 +1,17 @@
-import { drizzle } from 'drizzle-orm/pg-proxy'
 import type { Sql } from 'postgres'
+import { drizzle } from '../../drizzle/postgres.js'
 import { ODD_NAME, assertEscapes } from '../drizzle.js'
 import { notLoaded } from '../driver.js'
 import { type PostgresDrizzle, type PostgresTarget, isPostgresClient } from '../sql-target.js'
 import { postgresAccounts } from './accounts.js'
 import { postgresAttempts } from './attempts.js'
 import { Connection } from './connection.js'
-import { PostgresDatabase } from './database.js'
+import { type PostgresAsks, PostgresDatabase } from './database.js'
 import { Hosts } from './hosts.js'
 import { PostgresRevocations } from './revocations.js'
 import { type OpenNotifications, notificationsAt, notificationsOf } from './notifications.js'
 import { Pool } from './pool.js'
+import type { AskServer } from './prepared.js'
 import { postgresSessions } from './sessions.js'
 
 /** The type of a literal: the server infers it, and the client has no serializer for it. */
@@ -21,8 +22,8 @@ const UNKNOWN = 705
  * application closes.
  */
 export async function openPostgres (target: PostgresTarget, options: { createTables: boolean }) {
-  const { db, reads, migrate, notifications, close } = await connected(target)
-  const database = new PostgresDatabase(db, { ...options, reads, migrate })
+  const { db, asks, migrate, notifications, close } = await connected(target)
+  const database = new PostgresDatabase(db, { ...options, asks, migrate })
   const withSessions = database.with('sessions')
   const revocations = new PostgresRevocations(withSessions, notifications)
   return {
@@ -39,8 +40,8 @@ export async function openPostgres (target: PostgresTarget, options: { createTab
 
 interface Connected {
   db: PostgresDrizzle
-  /** Where there is a faster way for short statements that wait for no lock. */
-  reads?: PostgresDrizzle
+  /** Absent on a driver that Drizzle alone knows. */
+  asks?: PostgresAsks
   /** On an application's engine, its own limits hold. */
   migrate?: (migration: string) => Promise<void>
   /** Null where the engine does not pass them on. */
@@ -60,8 +61,10 @@ async function connected (target: PostgresTarget): Promise<Connected> {
     }
   }
   if ('client' in target) {
+    const ask = askOn(statement => statement(target.client))
     return {
-      db: drizzleOn(statement => statement(target.client)),
+      db: drizzleOn(ask),
+      asks: { alone: ask, reads: ask, 'sign-ins': ask },
       notifications: notificationsOf(target.client),
       close: leaveOpen
     }
@@ -71,9 +74,14 @@ async function connected (target: PostgresTarget): Promise<Connected> {
   const hosts = new Hosts(driver, target.url)
   const pool = new Pool(hosts)
   const migrations = new Set<Connection>()
+  const ask = askOn(statement => pool.run(statement))
   return {
-    db: drizzleOn(statement => pool.run(statement)),
-    reads: drizzleOn(statement => pool.read(statement)),
+    db: drizzleOn(ask),
+    asks: {
+      alone: ask,
+      reads: askOn(statement => pool.together('reads', statement)),
+      'sign-ins': askOn(statement => pool.together('sign-ins', statement))
+    },
     async migrate (migration) {
       const connection = new Connection(hosts, { hasTimeLimit: false })
       migrations.add(connection)
@@ -98,12 +106,16 @@ async function connected (target: PostgresTarget): Promise<Connected> {
  * change the client's types for the whole application; here values are the text that the server
  * sends, whatever types and transformations the client has.
  */
-function drizzleOn (run: <T>(statement: (client: Sql) => Promise<T>) => Promise<T>): PostgresDrizzle {
-  return drizzle(async (statement, params) => {
+function drizzleOn (ask: AskServer): PostgresDrizzle {
+  return drizzle(async (statement, params) => ({ rows: await ask(statement, params) }))
+}
+
+function askOn (run: <T>(statement: (client: Sql) => Promise<T>) => Promise<T>): AskServer {
+  return async (statement, params) => {
     const rows = await run(client => {
       const values = params.map(value => value === null ? null : client.typed(String(value), UNKNOWN))
       return client.unsafe(statement, values, { prepare: true }).raw()
     })
-    return { rows: rows.map(row => row.map(value => value === null ? null : String(value))) }
-  })
+    return rows.map(row => row.map(value => value === null ? null : String(value)))
+  }
 }

@@ -12,8 +12,14 @@ const ANSWER_MS = 4500
 
 type Statement<T> = (client: postgres.Sql) => Promise<T>
 
-/** A statement of {@link Pool.read}. */
-interface Read {
+/**
+ * What is sent together: statements that wait for no lock, and those of sign-ins by password, which
+ * wait for each other's counts alone.
+ */
+export type Batch = 'reads' | 'sign-ins'
+
+/** A statement of {@link Pool.together}. */
+interface BatchedStatement {
   /** Settles the promise of the caller; rejects when the connection failed. */
   run: Statement<void>
   reject: (error: unknown) => void
@@ -21,7 +27,7 @@ interface Read {
 
 /**
  * Keeps connections to a URL, each for one statement at a time: no statement waits behind another's
- * lock. Statements that wait for no lock share a connection.
+ * lock, but for those of a {@link Batch}, which share a connection.
  */
 export class Pool {
   readonly #size: number
@@ -29,7 +35,7 @@ export class Pool {
   readonly #connections = new Set<Connection>()
   #idle: Connection[] = []
   readonly #waiting: Array<() => void> = []
-  #reads: Read[] = []
+  readonly #batches: Record<Batch, BatchedStatement[]> = { reads: [], 'sign-ins': [] }
   #used = 0
   /** Whether connections ask for `statement_timeout`: a pooler may refuse it. */
   #hasTimeLimit = true
@@ -64,10 +70,10 @@ export class Pool {
   }
 
   /**
-   * Runs a short statement that waits for no lock. Those of one turn of the event loop are sent
-   * together on one connection: each socket that is written to costs more than a statement does.
+   * Runs a short statement of a batch. Those of one turn of the event loop are sent together on one
+   * connection: each socket that is written to costs more than a statement does.
    */
-  read<T> (statement: Statement<T>): Promise<T> {
+  together<T> (batch: Batch, statement: Statement<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const run = async (client: postgres.Sql): Promise<void> => {
         try {
@@ -77,17 +83,17 @@ export class Pool {
           reject(error)
         }
       }
-      if (this.#reads.push({ run, reject }) === 1) setImmediate(() => { this.#runReads() })
+      if (this.#batches[batch].push({ run, reject }) === 1) setImmediate(() => { this.#runBatch(batch) })
     })
   }
 
-  #runReads (): void {
-    const reads = this.#reads
-    this.#reads = []
-    this.run(client => Promise.all(reads.map(read => read.run(client)))).catch((error: unknown) => {
+  #runBatch (batch: Batch): void {
+    const statements = this.#batches[batch]
+    this.#batches[batch] = []
+    this.run(client => Promise.all(statements.map(({ run }) => run(client)))).catch((error: unknown) => {
       // One connection fails for all of them: they get one of their own, unless time is over.
-      const isLost = reads.length > 1 && !(error instanceof TimeoutError)
-      for (const { run, reject } of reads) (isLost ? this.run(run) : Promise.reject(error)).catch(reject)
+      const isLost = statements.length > 1 && !(error instanceof TimeoutError)
+      for (const { run, reject } of statements) (isLost ? this.run(run) : Promise.reject(error)).catch(reject)
     })
   }
 

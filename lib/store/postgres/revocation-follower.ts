@@ -1,7 +1,6 @@
-import { and, gt, inArray, sql } from 'drizzle-orm'
 import { TIMEOUT_MS } from '../../base/with-timeout.js'
 import { UUID } from '../../base/uuid.js'
-import { revocations } from '../../schema/postgres.js'
+import { and, gt, inArray, revocations, sql } from '../../drizzle/postgres.js'
 import type { RevocationListener } from '../revocations.js'
 import type { PostgresDatabase } from './database.js'
 import { isAnswer } from './failures.js'

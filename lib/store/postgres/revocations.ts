@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type SQL, inArray, lt, sql } from 'drizzle-orm'
 import { Sweeper } from '../../base/sweeper.js'
-import { revocations } from '../../schema/postgres.js'
+import { type SQL, inArray, lt, revocations, sql } from '../../drizzle/postgres.js'
 import type { Revocations, RevocationListener } from '../revocations.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase } from './database.js'

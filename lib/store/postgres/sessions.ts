@@ -1,14 +1,18 @@
-import { and, desc, eq, gt, isNull, lte, not, sql } from 'drizzle-orm'
+import {
+  and, desc, eq, gt, isNull, lte, not, oneTimeEntries, providerLinks, sessions, sql, users
+} from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
-import { oneTimeEntries, sessions, users } from '../../schema/postgres.js'
 import { type SessionRows, inPages, withSweeps } from '../members.js'
 import { changedColumns, columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
 import { ENDED_MS, MAX_LISTED, type StoredSessions } from '../sessions.js'
+import { PENDING_MS, SIGN_IN } from '../one-time-entries.js'
+import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase } from './database.js'
 import { postgresEntries } from './entries.js'
 import { causeOf, isForeignKeyViolation } from './failures.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
-import { UNNAMED, USER_ID, given, isTrue, jsonOrNull } from './statements.js'
+import { BOOLEAN, TEXT } from './prepared.js'
+import { UNNAMED, USER_ID, given, isTrue, isUser, jsonOrNull } from './statements.js'
 
 /** The number of sessions that a sweep looks at. */
 const SWEPT = 5000
@@ -29,15 +33,30 @@ export function postgresSessions (database: PostgresDatabase, revocations: Postg
 }
 
 function find (database: PostgresDatabase): StoredSessions['find'] {
-  const session = database.reads
-    .select({ ...readColumns(sessions), email: users.email, extras: users.extras })
-    .from(sessions)
-    .leftJoin(users, eq(users.userId, sessions.userId))
-    .where(isSession)
-    .prepare(UNNAMED)
+  const { db } = database
+  const columns = { ...readColumns(sessions), email: users.email, extras: users.extras }
+  const ofUser = {
+    userClaims: sql<string>`${users.claims}::text`,
+    linkClaims: sql<string>`${providerLinks.claims}::text`
+  }
+  const isVisitor = sql`exists (select from ${oneTimeEntries} where ${oneTimeEntries.owner} = ${given('idHash')}
+    and ${oneTimeEntries.kind} = ${SIGN_IN} and ${oneTimeEntries.startedAt} > ${given('since')}::bigint)`
+  const asked = sql`(select ${given('idHash')}::text as id_hash) asked`
+  const session = database.prepared(
+    db.select({ ...columns, ...ofUser, isVisitor: isTrue(sql`${sessions.idHash} is null and ${isVisitor}`) })
+      .from(asked)
+      .leftJoin(sessions, eq(sessions.idHash, sql`asked.id_hash`))
+      .leftJoin(users, eq(users.userId, sessions.userId))
+      .leftJoin(providerLinks, and(
+        eq(providerLinks.userId, sessions.userId), eq(providerLinks.provider, sessions.provider)
+      )),
+    { ...columns, userClaims: TEXT, linkClaims: TEXT, isVisitor: BOOLEAN },
+    'reads'
+  )
 
   return async (idHash, now) => {
-    const [row] = await database.run(() => session.execute({ idHash }))
+    const [row] = await database.run(() => session({ idHash, since: now - PENDING_MS }))
+    if (row?.isVisitor === true) return 'visitor'
     return foundSession(row, now)
   }
 }
@@ -50,7 +69,6 @@ function insertSession (database: PostgresDatabase): StoredSessions['insert'] {
     .from(sessions)
     .where(eq(sessions.idHash, given('replaced')))
     .for('no key update'))
-  const isSignedOut = sql`exists (select from ${before} where signed_out)`
   const replaced = db.$with('replaced').as(db.update(sessions)
     .set({
       endedAt: sql`coalesce(${sessions.endedAt}, ${given('createdAt')}::bigint)`,
@@ -63,23 +81,48 @@ function insertSession (database: PostgresDatabase): StoredSessions['insert'] {
     .select(sql`select ${given('replaced')}, null::uuid, null, null::jsonb, 0, null::jsonb, null::jsonb, null,
       ${given('createdAt')}::bigint, ${given('createdAt')}::bigint, ${given('createdAt')}::bigint,
       ${given('createdAt')}::bigint, false, ${given('idHash')}
-      where ${given('replaced')}::text is not null and not exists (select from ${before})`))
-  const insert = db.with(before, replaced, unwritten).insert(sessions)
-    .select(sql`select ${given('idHash')}, ${given('userId')}::uuid, ${given('provider')}, ${jsonOrNull('claims')},
-      ${given('generation')}::int, ${jsonOrNull('proofs')}, ${jsonOrNull('data')}, ${given('userAgent')},
-      ${given('createdAt')}::bigint, ${given('createdAt')}::bigint, ${given('expiresAt')}::bigint, null::bigint, false,
-      (select replaced_by from ${before}) where not ${isSignedOut}`)
-    .onConflictDoUpdate({
-      target: sessions.idHash,
-      set: { data: sql`excluded.data`, expiresAt: sql`excluded.expires_at` },
-      setWhere: isNull(sessions.endedAt)
-    })
-    .returning({ idHash: sessions.idHash })
-    .prepare(UNNAMED)
+      where not exists (select from ${before})`))
+  const isSignedOut = sql`exists (select from ${before} where signed_out)`
+
+  /** A statement for each case: the server would plan the parts that have nothing to do too. */
+  const insertion = ({ replaces, admits }: { replaces: boolean, admits: boolean }) => {
+    const parts = replaces ? [before, replaced, unwritten] : []
+    const replacedBy = replaces ? sql`(select replaced_by from ${before}) where not ${isSignedOut}` : sql`null`
+    const insert = (db: Pick<PostgresDrizzle, 'insert'>) => db.insert(sessions)
+      .select(sql`select ${given('idHash')}, ${given('userId')}::uuid, ${given('provider')}, ${jsonOrNull('claims')},
+        ${given('generation')}::int, ${jsonOrNull('proofs')}, ${jsonOrNull('data')}, ${given('userAgent')},
+        ${given('createdAt')}::bigint, ${given('createdAt')}::bigint, ${given('expiresAt')}::bigint, null::bigint,
+        false, ${replacedBy}`)
+      .onConflictDoUpdate({
+        target: sessions.idHash,
+        set: { data: sql`excluded.data`, expiresAt: sql`excluded.expires_at` },
+        setWhere: isNull(sessions.endedAt)
+      })
+      .returning({ isAdmitted: isTrue(sql`false`).as('is_admitted') })
+    const columns = { isAdmitted: BOOLEAN }
+    if (!admits) return database.prepared(insert(db.with(...parts)), columns)
+    const inserted = db.$with('inserted').as(insert(db))
+    // As the rule `admitted` of accounts does.
+    const admitted = db.$with('admitted').as(db.update(users)
+      .set({ extras: sql`${users.extras} - 'is_new'` })
+      .where(and(isUser, sql`${users.extras} -> 'is_new' is not null and exists (select from ${inserted})`))
+      .returning({ userId: users.userId }))
+    const isAdmitted = isTrue(sql`exists (select from ${admitted})`)
+    return database.prepared(db.with(...parts, inserted, admitted).select({ isAdmitted }).from(inserted), columns)
+  }
+  const insertions = {
+    alone: insertion({ replaces: false, admits: false }),
+    admitting: insertion({ replaces: false, admits: true }),
+    replacing: insertion({ replaces: true, admits: false }),
+    both: insertion({ replaces: true, admits: true })
+  }
 
   return async (session, replaced) => {
-    const inserted = await database.run(() => ofKnownUser(insert.execute({ ...columnsOf(session), replaced })))
-    return replaced === null || inserted.length > 0
+    const { admits = false } = session
+    const cases = replaced === null ? ['alone', 'admitting'] as const : ['replacing', 'both'] as const
+    const insert = insertions[cases[admits ? 1 : 0]]
+    const [row] = await database.run(() => ofKnownUser(insert({ ...columnsOf(session), replaced })))
+    return row?.isAdmitted === true ? 'admitted' : replaced === null || row !== undefined
   }
 }
 

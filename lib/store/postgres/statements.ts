@@ -1,6 +1,5 @@
-import { type SQL, type SQLWrapper, eq, sql } from 'drizzle-orm'
 import { isUserId } from '../../base/uuid.js'
-import { users } from '../../schema/postgres.js'
+import { type SQL, type SQLWrapper, eq, sql, users } from '../../drizzle/postgres.js'
 
 /**
  * Some drivers leave a named statement on the server: then it fails behind a pooler, and after a

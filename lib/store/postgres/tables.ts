@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm'
+import { sql } from '../../drizzle/postgres.js'
 import { MIGRATIONS } from './migrations.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import { TABLE_PARTS, type TablePart, missingPart } from '../table-parts.js'

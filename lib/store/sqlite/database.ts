@@ -9,6 +9,8 @@ interface SqliteDatabaseOptions {
   createTables: boolean
   /** Runs work on the connection, without waiting for a lock inside SQLite. */
   attempt?: <T>(work: () => T) => T
+  /** Runs work whose commit does not wait for the disk, where the connection is the store's own. */
+  unsynced?: <T>(work: () => T) => T
 }
 
 /** An SQLite database with the tables of the store. */
@@ -16,6 +18,7 @@ export class SqliteDatabase {
   /** Builds statements. */
   readonly db: BetterSQLite3Database
   readonly #attempt: <T>(work: () => T) => T
+  readonly #unsynced: <T>(work: () => T) => T
   readonly #createsTables: boolean
   readonly #writeLock: WriteLock
   /** The parts of the tables that are still to be made. */
@@ -23,7 +26,7 @@ export class SqliteDatabase {
 
   constructor (
     db: BetterSQLite3Database,
-    { createTables, attempt = work => work() }: SqliteDatabaseOptions,
+    { createTables, attempt = work => work(), unsynced = work => work() }: SqliteDatabaseOptions,
     parts: TablePart[] = ['users'],
     writeLock = new WriteLock()
   ) {
@@ -32,11 +35,12 @@ export class SqliteDatabase {
     this.#writeLock = writeLock
     this.#missing = createTables ? parts : []
     this.#attempt = attempt
+    this.#unsynced = unsynced
   }
 
   /** Returns the database with a further part of the tables. */
   with (part: TablePart): SqliteDatabase {
-    const options = { createTables: this.#createsTables, attempt: this.#attempt }
+    const options = { createTables: this.#createsTables, attempt: this.#attempt, unsynced: this.#unsynced }
     return new SqliteDatabase(this.db, options, ['users', part], this.#writeLock)
   }
 
@@ -80,6 +84,15 @@ export class SqliteDatabase {
    */
   transaction<T> (work: () => T, failure?: (error: unknown) => AuthError): Promise<T> {
     return this.write(() => this.db.transaction(work, { behavior: 'immediate' }), failure)
+  }
+
+  /**
+   * Runs work like {@link write}, without waiting for the disk: a crash of the machine may undo it,
+   * one of the process not. What is committed after it reaches the disk after it: no crash undoes
+   * this alone.
+   */
+  writeUnsynced<T> (work: () => T): Promise<T> {
+    return this.write(() => this.#unsynced(work))
   }
 
   async #run<T> (

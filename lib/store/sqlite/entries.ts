@@ -1,5 +1,4 @@
-import { and, desc, eq, gt, inArray, lt, sql } from 'drizzle-orm'
-import { oneTimeEntries } from '../../schema/sqlite.js'
+import { and, desc, eq, gt, inArray, lt, oneTimeEntries, sql } from '../../drizzle/sqlite.js'
 import type { OneTimeEntries } from '../one-time-entries.js'
 import type { SqliteDatabase } from './database.js'
 import { given } from './statements.js'
@@ -28,6 +27,10 @@ export function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
       .limit(Number.MAX_SAFE_INTEGER)
       .offset(given('most'))))
     .prepare())
+  const remove = database.prepared(db => db.delete(oneTimeEntries)
+    .where(and(isEntry, inArray(owner, sql`(select value from json_each(${given('owners')}))`)))
+    .returning({ content })
+    .prepare())
   const count = database.prepared(db => db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
     .where(and(isEntry, isOfOwner, lt(attempts, given('most'))))
     .returning({ content })
@@ -38,18 +41,15 @@ export function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
     .prepare())
 
   return {
-    put: (entry, most) => database.transaction(() => {
+    // After a crash of the machine a sign-in starts again, and the session that an entry was taken
+    // for is written after it.
+    put: (entry, most) => database.writeUnsynced(() => database.db.transaction(() => {
       insert().run({ ...entry })
       removeOldest().run({ ...entry, most })
-    }),
-    take: (entry, ofKind, owners) => database.write(() => {
-      const taken = database.db.delete(oneTimeEntries)
-        .where(and(eq(hash, entry), eq(kind, ofKind), inArray(owner, [...owners])))
-        .returning({ content })
-        .get()
-      // `get` of Drizzle has no undefined in its type.
-      return (taken as typeof taken | undefined)?.content ?? null
-    }),
+    }, { behavior: 'immediate' })),
+    take: (hash, kind, owners) => database.writeUnsynced(() =>
+      remove().get({ hash, kind, owners: JSON.stringify(owners) })?.content ?? null
+    ),
     attempt: (entry, most) => database.write(() => count().get({ ...entry, most })?.content ?? null),
     has: (owner, kind, since) => database.read(() => one().get({ owner, kind, since }) !== undefined)
   }

@@ -1,5 +1,5 @@
 import Sqlite, { type Database } from 'better-sqlite3'
-import { drizzle } from 'drizzle-orm/better-sqlite3'
+import { drizzle } from '../../drizzle/sqlite.js'
 import { ODD_NAME, assertEscapes } from '../drizzle.js'
 import type { SqliteTarget } from '../sql-target.js'
 import { incompatibility } from '../sqlite-compatibility.js'
@@ -16,7 +16,8 @@ import { sqliteSessions } from './sessions.js'
 export async function openSqlite (target: SqliteTarget, options: { createTables: boolean }) {
   if ('file' in target) {
     const connection = await openFile(target.file)
-    const database = new SqliteDatabase(drizzle({ client: connection }), options)
+    const unsynced = <T>(work: () => T): T => withoutSync(connection, work)
+    const database = new SqliteDatabase(drizzle({ client: connection }), { ...options, unsynced })
     return { ...capabilitiesOf(database), close: () => { connection.close() } }
   }
   const db = 'db' in target ? target.db : drizzle({ client: target.connection })
@@ -34,6 +35,18 @@ function capabilitiesOf (database: SqliteDatabase) {
   }
 }
 
+/** Each commit waits for the disk. */
+const SYNC = 'synchronous = FULL'
+
+function withoutSync<T> (connection: Database, work: () => T): T {
+  connection.pragma('synchronous = NORMAL')
+  try {
+    return work()
+  } finally {
+    connection.pragma(SYNC)
+  }
+}
+
 /**
  * Opens a database file, and creates it when it is missing; `:memory:` is a separate database each
  * time. What is committed survives a crash of the machine.
@@ -46,7 +59,7 @@ async function openFile (file: string): Promise<Database> {
     // Waiting for a lock inside SQLite would block the whole process.
     const opened = connection = new Sqlite(file, { timeout: 0 })
     await whileLocked(() => opened.pragma('journal_mode = WAL'))
-    opened.pragma('synchronous = FULL')
+    opened.pragma(SYNC)
     opened.pragma('foreign_keys = ON')
     return opened
   } catch (error) {

@@ -1,9 +1,12 @@
-import { type SQL, and, desc, eq, gt, isNull, lte, sql } from 'drizzle-orm'
+import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
+import {
+  type SQL, and, desc, eq, gt, isNull, lte, oneTimeEntries, providerLinks, sessions, sql, users
+} from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import type { UserExtras } from '../../schema/extras.js'
-import { oneTimeEntries, sessions, users } from '../../schema/sqlite.js'
 import { type SessionRows, inPages, withSweeps } from '../members.js'
 import { changedColumns, columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
+import { PENDING_MS, SIGN_IN } from '../one-time-entries.js'
 import { ENDED_MS, MAX_LISTED, type StoredSessions, visitorRow } from '../sessions.js'
 import type { SqliteDatabase } from './database.js'
 import { sqliteEntries } from './entries.js'
@@ -37,15 +40,32 @@ export function sqliteSessions (database: SqliteDatabase): SessionRows {
 function find (database: SqliteDatabase): StoredSessions['find'] {
   // A join takes SQLite three times as long.
   const isOfSession = eq(users.userId, sessions.userId)
-  const email = sql<string | null>`(select ${users.email} from ${users} where ${isOfSession})`
-  const extras = sql<UserExtras | null>`(select ${users.extras} from ${users} where ${isOfSession})`
+  const ofUser = <Value>(column: SQLiteColumn) =>
+    sql<Value | null>`(select ${column} from ${users} where ${isOfSession})`
+  const isLink = and(eq(providerLinks.userId, sessions.userId), eq(providerLinks.provider, sessions.provider))
+  const linkClaims = sql<string | null>`(select ${providerLinks.claims} from ${providerLinks} where ${isLink})`
   const session = database.prepared(db => db
-    .select({ ...readColumns(sessions), email, extras: extras.mapWith(users.extras) })
+    .select({
+      ...readColumns(sessions),
+      email: ofUser<string>(users.email),
+      extras: ofUser<UserExtras>(users.extras).mapWith(users.extras),
+      userClaims: ofUser<string>(users.claims),
+      linkClaims
+    })
     .from(sessions)
     .where(isSession)
     .prepare())
+  const { owner, kind, startedAt } = oneTimeEntries
+  const pending = database.prepared(db => db.select({ startedAt }).from(oneTimeEntries)
+    .where(and(eq(owner, given('idHash')), eq(kind, SIGN_IN), gt(startedAt, given('since'))))
+    .limit(1)
+    .prepare())
 
-  return (idHash, now) => database.read(() => foundSession(session().get({ idHash }), now))
+  return (idHash, now) => database.read(() => {
+    const found = foundSession(session().get({ idHash }), now)
+    if (found !== null) return found
+    return pending().get({ idHash, since: now - PENDING_MS }) === undefined ? null : 'visitor'
+  })
 }
 
 function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
@@ -80,21 +100,32 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
     .where(isSession)
     .prepare())
 
+  // As the rule `admitted` of accounts does.
+  const admit = database.prepared(db => db.update(users)
+    .set({ extras: sql`json_remove(${users.extras}, '$.is_new')` })
+    .where(and(
+      eq(users.userId, given('userId')), sql`json_extract(${users.extras}, '$.is_new') is not null`
+    ))
+    .prepare())
+
   return (session, replaced) => {
+    const { admits = false } = session
     const columns = { ...columnsOf(session), replacedBy: null }
-    if (replaced === null) {
+    if (replaced === null && !admits) {
       return database.write(() => {
         insert().run(columns)
         return true
       }, insertionFailure)
     }
     return database.transaction(() => {
-      const before = byId().get({ idHash: replaced })
+      const before = replaced === null ? undefined : byId().get({ idHash: replaced })
       if (before?.signedOut === true) return false
       insert().run({ ...columns, replacedBy: before?.replacedBy ?? null })
-      if (before === undefined) insert().run({ ...columnsOf(visitorRow(replaced, session)), replacedBy: null })
-      replace().run({ idHash: replaced, now: session.createdAt, replacedBy: session.idHash })
-      return true
+      if (replaced !== null) {
+        if (before === undefined) insert().run({ ...columnsOf(visitorRow(replaced, session)), replacedBy: null })
+        replace().run({ idHash: replaced, now: session.createdAt, replacedBy: session.idHash })
+      }
+      return admits && admit().run({ userId: columns.userId }).changes > 0 ? 'admitted' : true
     }, insertionFailure)
   }
 }

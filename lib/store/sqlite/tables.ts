@@ -1,5 +1,5 @@
-import { sql } from 'drizzle-orm'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
+import { sql } from '../../drizzle/sqlite.js'
 import { TABLE_PARTS, type TablePart, missingPart } from '../table-parts.js'
 import { MIGRATIONS } from './migrations.js'
 

@@ -1,0 +1,91 @@
+import { fillPlaceholders } from '../../drizzle/postgres.js'
+import { UNNAMED } from './statements.js'
+
+/** The values that a statement is given when it runs, by name. */
+export type Values = Record<string, unknown>
+
+/**
+ * Sends the text of a statement with its values. The rows have the columns as the text that the
+ * server sends.
+ */
+export type AskServer = (text: string, values: readonly unknown[]) => Promise<Array<Array<string | null>>>
+
+/** A statement that Drizzle builds. */
+export interface BuiltStatement<Row> {
+  toSQL (): { sql: string, params: unknown[] }
+  prepare (name: string): { execute (values: Values): Promise<Row[]> }
+}
+
+/** What the columns of a statement are read by, in the order of the columns. */
+export interface Columns {
+  readonly [name: string]: Decoder | Columns
+}
+
+/** A column of a table, or what reads the text of one. */
+interface Decoder {
+  mapFromDriverValue (text: string): unknown
+}
+
+/** A column that is read as the text that it is. */
+export const TEXT: Decoder = { mapFromDriverValue: text => text }
+
+/** A number. */
+export const NUMBER: Decoder = { mapFromDriverValue: Number }
+
+/** A boolean of `isTrue`. */
+export const BOOLEAN: Decoder = { mapFromDriverValue: text => text === '1' }
+
+/** Runs a statement. */
+export type Prepared<Row> = (values: Values) => Promise<Row[]>
+
+/**
+ * Prepares a statement that many requests run. Drizzle has built its text from the tables; what
+ * Drizzle does each time it runs one takes a third of its CPU time, so that it is sent without.
+ *
+ * @param columns those that the statement returns
+ * @param ask null for a driver of the application, which Drizzle runs the statement on
+ */
+export function prepared<Row> (
+  statement: BuiltStatement<Row>,
+  columns: Columns,
+  ask: AskServer | null
+): Prepared<Row> {
+  if (ask === null) {
+    const ofDrizzle = statement.prepare(UNNAMED)
+    return values => ofDrizzle.execute(values)
+  }
+  const { sql, params } = statement.toSQL()
+  const readers = readersOf(columns)
+  return async values => {
+    const rows = await ask(sql, fillPlaceholders(params, values))
+    return rows.map(row => rowOf(readers, row.values()) as Row)
+  }
+}
+
+type Reader = [name: string, read: (texts: Iterator<string | null>) => unknown]
+
+function readersOf (columns: Columns): Reader[] {
+  return Object.entries(columns).map(([name, column]) => [name, isDecoder(column) ? valueOf(column) : partOf(column)])
+}
+
+function isDecoder (column: Decoder | Columns): column is Decoder {
+  return typeof column.mapFromDriverValue === 'function'
+}
+
+function valueOf (column: Decoder) {
+  return (texts: Iterator<string | null>): unknown => {
+    const { value } = texts.next()
+    return value === null ? null : column.mapFromDriverValue(value)
+  }
+}
+
+function partOf (columns: Columns) {
+  const readers = readersOf(columns)
+  return (texts: Iterator<string | null>): unknown => rowOf(readers, texts)
+}
+
+function rowOf (readers: readonly Reader[], texts: Iterator<string | null>): Values {
+  const row: Values = {}
+  for (const [name, read] of readers) row[name] = read(texts)
+  return row
+}
