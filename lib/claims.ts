@@ -149,6 +149,30 @@ export function isText (value: unknown): value is string {
   return typeof value === 'string' && value !== '' && isStorable(value)
 }
 
+/** Line breaks, other control characters, and characters that change the direction of text. */
+const NOT_IN_NAMES = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
+
+/**
+ * Returns a name as pages and mails may show it. A line break could add a header to a mail, a
+ * direction make other text of a page say something else.
+ */
+export function displayName (name: string): string {
+  return name.replace(NOT_IN_NAMES, '')
+}
+
+/**
+ * Returns the name in a form, as it may be shown; null for an empty one.
+ *
+ * @throws AuthError `invalid_request` for one that the stores cannot keep
+ */
+export function checkedName (name: string): string | null {
+  if (!isStorable(name)) {
+    throw new AuthError('invalid_request', { message: 'The name holds characters that cannot be stored.' })
+  }
+  const shown = displayName(name).trim()
+  return shown === '' ? null : shown
+}
+
 /**
  * Whether every store can keep a string: Postgres accepts neither NUL nor half a surrogate pair.
  */

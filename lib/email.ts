@@ -93,3 +93,6 @@ function isLabel (label: string): boolean {
   const unicode = domainToUnicode(label)
   return unicode !== label && domainToASCII(unicode) === label
 }
+
+/** What is said of a valid address that a link was not sent to. */
+export const NOT_THIS_ADDRESS = 'This is not the address that the link was sent to.'

@@ -9,7 +9,10 @@
  * @module fastify-svc-auth
  */
 export { default, default as authPlugin } from './plugin.js'
-export type { AuthPluginOptions, RememberOptions, SessionOptions } from './options.js'
+export type { AuthPluginOptions } from './options.js'
+export type {
+  PassedSessionOptions, RememberOptions, SessionCookieOptions, SessionOptions
+} from './session/session-options.js'
 export type { RateLimitOptions, RateLimitStore } from './rate-limits.js'
 export type { Auth, SignInOptions } from './app-auth/auth.js'
 export type { AuditEvents, AuditedProvider, AuditedUser, AuditOrigin, AuditSource } from './audit.js'
@@ -23,13 +26,14 @@ export type {
 } from './accounts/auth-store.js'
 export type { UserChange } from './accounts/changes.js'
 export type { MailTokenClaims, NewPassword, PasswordReset } from './accounts/credentials.js'
-export type { LinkedIdentity, NewUser } from './accounts/identities.js'
+export type { EnteredIdentity, LinkedIdentity, NewUser } from './accounts/identities.js'
 export { Authorization } from './app-auth/authorization.js'
 export type { BlockOptions, KeptSession, UserList, UserPage, UserToCreate, Users } from './app-auth/users.js'
 export type { AuthChannel, AuthEvents } from './channel.js'
 export type {
   DeleteHook, Deletion, LinkHook, Linking, LinkingPolicy, LinkingRule, ProviderIdentity, SignIn, SignInHook
 } from './flows/sign-in-rules.js'
+export type { OpenedMailToken, UnusableMailToken, UsableMailToken } from './flows/mail-links.js'
 export type { UserSession } from './flows/sessions.js'
 export type { SignInUrlOptions } from './flows/signed-requests.js'
 export type { AnyReply, AnyRequest, Guard, RecentProof, RequiredClaims } from './app-auth/guards.js'

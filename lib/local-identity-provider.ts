@@ -1,4 +1,5 @@
 import { inspect } from 'node:util'
+import type { Complete } from './base/defaults.js'
 import { isPlainObject } from './claims.js'
 import { OptionsError, assertKnownOptions } from './errors.js'
 import { secretsOf } from './secrets.js'
@@ -7,7 +8,7 @@ import type { Caller } from './passwords/fair-queue.js'
 import { type MailChoices, type MailOptions, type MailPages, type SendMail, checkedMailOptions } from './mails/mail.js'
 import { MailTokens } from './mails/mail-tokens.js'
 import { PasswordHasher, type PasswordVerdict } from './passwords/password-hasher.js'
-import { type PasswordRules, passwordRules } from './passwords/password-rules.js'
+import { MIN_LENGTH, type PasswordRules, lengthSentence, passwordRules } from './passwords/password-rules.js'
 import { type ExtraClaims, TokenIssuer } from './tokens/token-issuer.js'
 import type { TokenClaims, TokenUse } from './tokens/token-claims.js'
 import { type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningKey } from './tokens/token-keys.js'
@@ -18,18 +19,18 @@ import { type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningK
  */
 export interface RegistrationPolicy {
   /** Accepted values of the form field `role`; default none. */
-  roles?: readonly string[]
+  roles?: readonly string[] | undefined
   /**
    * Whether the form may set the claim `email_verified`; default false. Linking never relies on it.
    */
-  emailVerified?: boolean
+  emailVerified?: boolean | undefined
   /**
    * When the address of a new account is confirmed, by a link sent to it; all but `later` need
    * `sendMail`. `later` (default): the user is signed in at once. `required`: they sign in once the
    * address is confirmed. `first`: the form takes the address alone, and the link in the mail leads
    * to the form for name and password, so that no account exists whose address is not confirmed.
    */
-  verify?: 'later' | 'required' | 'first'
+  verify?: 'later' | 'required' | 'first' | undefined
 }
 
 /** How a {@link LocalIdentityProvider} sends mails. */
@@ -126,9 +127,11 @@ export class LocalIdentityProvider {
   /** Default lifetime of a token in seconds. */
   readonly ttl: number
   /** The claims that the registration form may set; null without a register route. */
-  readonly registration: Required<RegistrationPolicy> | null
+  readonly registration: Complete<RegistrationPolicy> | null
   /** The routes by which users change their account. */
   readonly accountRoutes: Readonly<Record<keyof AccountRoutes, boolean>>
+  /** The least number of characters of a new password. */
+  readonly minPasswordLength: number
   /** The published JWK Set of `signingKey` (RFC 7517 section 5); null with a secret. */
   readonly jwks: { readonly keys: readonly PublicJwk[] } | null
   /**
@@ -162,6 +165,7 @@ export class LocalIdentityProvider {
     this.registration = registrationPolicy(registration)
     this.accountRoutes = checkedRoutes(accountRoutes)
     this.#accepted = passwordRules(password)
+    this.minPasswordLength = password.minLength ?? MIN_LENGTH
     this.#passwords = new PasswordHasher(argon2Cost(argon2))
     const keys = tokenKeys(options)
     this.jwks = keys.published === null ? null : Object.freeze({ keys: keys.published })
@@ -264,6 +268,16 @@ export class LocalIdentityProvider {
     }
   }
 
+  /**
+   * Its sentences besides those of the error codes, which pages say in their language. For the
+   * plugin.
+   *
+   * @hidden
+   */
+  get sentences (): readonly string[] {
+    return [lengthSentence(this.minPasswordLength)]
+  }
+
   /** The form for logs, without the secret. */
   toJSON (): { issuer: string, ttl: number } {
     return { issuer: this.issuer, ttl: this.ttl }
@@ -290,7 +304,7 @@ function localMail (options: LocalIdentityProviderOptions, issuer: string): Loca
   return Object.freeze({ ...mail, tokens: new MailTokens(issuer, secrets) })
 }
 
-function registrationPolicy (registration: unknown): Required<RegistrationPolicy> | null {
+function registrationPolicy (registration: unknown): Complete<RegistrationPolicy> | null {
   if (registration === false) return null
   const given = isPlainObject(registration) ? registration : { unknown: registration }
   const { roles = [], emailVerified = false, verify = 'later', ...unknown } = given
@@ -325,7 +339,7 @@ function assertObject (options: unknown): void {
   throw new OptionsError('LocalIdentityProvider takes an object of options, such as { secret }')
 }
 
-function isVerify (value: unknown): value is Required<RegistrationPolicy>['verify'] {
+function isVerify (value: unknown): value is Complete<RegistrationPolicy>['verify'] {
   return VERIFY.includes(value)
 }
 

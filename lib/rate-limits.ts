@@ -1,3 +1,4 @@
+import { type Complete, withoutUndefined } from './base/defaults.js'
 import { isPlainObject } from './claims.js'
 import { OptionsError } from './errors.js'
 
@@ -7,44 +8,45 @@ import { OptionsError } from './errors.js'
  */
 export interface RateLimitOptions {
   /** Milliseconds in which attempts are counted; default 900000 (15 minutes). */
-  timeWindow?: number
+  timeWindow?: number | undefined
   /** How many times the limits of one address an IPv6 network (/48) has; default 10. */
-  network?: number
+  network?: number | undefined
   /** Sign-ins by password from one address; default 300. */
-  login?: number
+  login?: number | undefined
   /**
-   * Sign-ins by password from one address with one e-mail; default 20. Other addresses have counts
-   * of their own, so that an attacker cannot lock the owner of the e-mail out.
+   * Passwords for one e-mail from one address, at the sign-in and in forms that ask for a password
+   * of an account; default 20. Other addresses have counts of their own, so that an attacker cannot
+   * lock the owner of the e-mail out.
    */
-  account?: number
+  account?: number | undefined
   /**
    * Sign-ins started at a provider from one address; default 300. They have a count of their own,
    * because pages of other sites can start them.
    */
-  start?: number
+  start?: number | undefined
   /** Registrations from one address; default 60. */
-  register?: number
+  register?: number | undefined
   /** Returns from a provider from one address; default 300. */
-  callback?: number
+  callback?: number | undefined
   /**
    * Passwords by which one signed-in user reauthenticates, and changes of their
    * credentials; default 10. They count for the user, from any address: an open session must not
    * serve to guess its password.
    */
-  reauthenticate?: number
+  reauthenticate?: number | undefined
   /**
    * Requests for a mail from one address, registrations included where mails are sent; default 30.
    * Mailboxes have limits of their own: the option `mails.limits` of the local identity provider.
    */
-  mail?: number
+  mail?: number | undefined
   /** Tokens from mails that one address sends; default 60. */
-  code?: number
+  code?: number | undefined
   /**
    * Where attempts are counted: in the `memory` of each process, or by a store class as
    * @fastify/rate-limit takes it. Default: a `SqlAuthStore` on Postgres counts for all processes;
    * with other stores, each process counts in its memory.
    */
-  store?: 'memory' | (new (options: object) => RateLimitStore)
+  store?: 'memory' | (new (options: object) => RateLimitStore) | undefined
 }
 
 /** Stores counts that several machines share, as @fastify/rate-limit uses them. */
@@ -69,7 +71,7 @@ const DEFAULTS = {
   timeWindow: 15 * 60 * 1000,
   network: 10,
   ...LIMITS
-} as const satisfies Required<Omit<RateLimitOptions, 'store'>>
+} as const satisfies Complete<Omit<RateLimitOptions, 'store'>>
 
 /** The name of a limit. */
 export type Limited = keyof typeof LIMITS
@@ -94,7 +96,7 @@ export function checkedRateLimit (rateLimit: unknown, hasRateLimit: boolean): Re
     throw new OptionsError('rateLimit.store must be absent: ' +
       'the application has registered @fastify/rate-limit itself, and its store is used')
   }
-  return Object.freeze({ ...DEFAULTS, ...rateLimit })
+  return Object.freeze({ ...DEFAULTS, ...withoutUndefined(rateLimit) })
 }
 
 function isRateLimit (value: unknown): value is RateLimitOptions {
@@ -105,7 +107,7 @@ function isRateLimit (value: unknown): value is RateLimitOptions {
 }
 
 function isCount (value: unknown): boolean {
-  return Number.isSafeInteger(value) && Number(value) >= 1
+  return value === undefined || (Number.isSafeInteger(value) && Number(value) >= 1)
 }
 
 function isStoreClass (value: unknown): boolean {

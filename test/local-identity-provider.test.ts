@@ -139,7 +139,7 @@ const MISTAKES: Array<[options: object, message: RegExp]> = [
   ]),
   ...[null, true, 'smtp://mail.example', {}].map((sendMail): [object, RegExp] => [
     { sendMail },
-    /^sendMail must be a function \(\{ kind, to, url, token, expiresIn, about \}\) => Promise<void>$/
+    /^sendMail must be a function \(\{ kind, to, userId, name, url, token, expiresIn, about \}\) => Promise<void>$/
   ]),
   [{ mails: {} }, /^mails needs sendMail, which sends the mails$/],
   [{ pages: {} }, /^pages needs sendMail, which sends the mails$/],
@@ -157,7 +157,7 @@ const MISTAKES: Array<[options: object, message: RegExp]> = [
   ]),
   ...[{ memory: 8 }, 'fast', 5, true, [],
     { memoryCost: 7 }, { memoryCost: 1_048_577 }, { memoryCost: 0 }, { memoryCost: -8 }, { memoryCost: 8.5 },
-    { memoryCost: '8' }, { memoryCost: NaN }, { memoryCost: undefined }, { memoryCost: null },
+    { memoryCost: '8' }, { memoryCost: NaN }, { memoryCost: null },
     { memoryCost: 15, parallelism: 2 }, { memoryCost: 127, parallelism: 16 },
     { timeCost: 0 }, { timeCost: 65 }, { timeCost: 1.5 }, { timeCost: '2' }, { timeCost: Infinity },
     { parallelism: 0 }, { parallelism: 17 }, { parallelism: 1.5 }, { parallelism: true }

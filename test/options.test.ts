@@ -41,11 +41,12 @@ t.test('options that are not given have a default', async t => {
     onSignIn: null,
     onLink: null,
     onDelete: null,
+    look: null,
     changePasswordPage: null,
     mailPages: null,
     rateLimit: { timeWindow: 900_000, ...LIMITS, login: 300 }
   })
-  t.strictSame(resolved.session?.options, { secret: [SECRET] })
+  t.notOk('remember' in (resolved.session?.options ?? {}))
   t.equal(resolved.listedSessions, resolved.session?.rows.sessions)
   t.ok(resolved.store instanceof MemoryAuthStore)
   t.not(resolved.store, new ResolvedOptions({ session }).store, 'each application has a store of its own')
@@ -55,6 +56,7 @@ t.test('options that are given are taken', async t => {
   const providers = [provider('a'), provider('b')]
   const store = new MemoryAuthStore()
   const cookie = { path: '/', domain: 'app.example' }
+  const usual = { httpOnly: true, sameSite: 'lax', secure: true, maxAge: 7 * 24 * 60 * 60 * 1000 }
 
   const resolved = new ResolvedOptions({
     baseUrl: 'https://app.example/app',
@@ -69,7 +71,9 @@ t.test('options that are given are taken', async t => {
   t.strictSame(resolved.providers, providers)
   t.equal(resolved.local, local)
   t.equal(resolved.store, store)
-  t.strictSame(resolved.session?.options, { secret: [SECRET], cookieName: 'id', cookie })
+  t.strictSame(resolved.session?.options, {
+    secret: [SECRET], cookieName: 'id', saveUninitialized: false, rolling: false, cookie: { ...usual, ...cookie }
+  })
   t.equal(resolved.site.baseUrl, 'https://app.example/app')
   t.equal(resolved.prefix, '/v1/sign-in')
   t.strictSame(resolved.site.trustedOrigins, new Set(['https://admin.app.example']))
@@ -106,9 +110,9 @@ t.test('baseUrl loses its trailing slashes and nothing else', async t => {
 t.test('the secret of the session comes from the setting unless it is given', async t => {
   process.env.SVC_SESSION_SECRET = `${SECRET} of the setting`
 
-  t.strictSame(new ResolvedOptions({}).session?.options, { secret: [`${SECRET} of the setting`] })
-  t.strictSame(new ResolvedOptions({ session: { cookieName: 'id' } }).session?.options, { cookieName: 'id', secret: [`${SECRET} of the setting`] })
-  t.strictSame(new ResolvedOptions({ session }).session?.options, { secret: [SECRET] })
+  t.strictSame(new ResolvedOptions({}).session?.options.secret, [`${SECRET} of the setting`])
+  t.match(new ResolvedOptions({ session: { cookieName: 'id' } }).session?.options, { cookieName: 'id', secret: [`${SECRET} of the setting`] })
+  t.strictSame(new ResolvedOptions({ session }).session?.options.secret, [SECRET])
 })
 
 t.test('the days of remembered sessions become milliseconds, and @fastify/session does not get them', async t => {
@@ -116,7 +120,7 @@ t.test('the days of remembered sessions become milliseconds, and @fastify/sessio
     const resolved = new ResolvedOptions({ session: { ...session, remember: { days } } })
 
     t.equal(resolved.remember, milliseconds)
-    t.strictSame(resolved.session?.options, { secret: [SECRET] })
+    t.notOk('remember' in Object(resolved.session?.options))
   }
 })
 
@@ -137,6 +141,20 @@ t.test('an application with a session of its own needs no secret, and cannot hav
       message: /^session must be absent: the application has registered @fastify\/session itself/
     })
   }
+})
+
+t.test('an option that is undefined has its default', async t => {
+  const without = (names: readonly string[]) => Object.fromEntries(names.map(name => [name, undefined]))
+  const names = ['cookieName', 'cookiePrefix', 'algorithm', 'saveUninitialized', 'rolling', 'idGenerator', 'store', 'remember']
+  const cookie = without(['maxAge', 'expires', 'path', 'domain', 'secure', 'httpOnly', 'sameSite', 'partitioned'])
+
+  const resolved = new ResolvedOptions({ session: { ...session, ...without(names), cookie }, rateLimit: { login: undefined, timeWindow: undefined } })
+  const usual = new ResolvedOptions({ session })
+
+  t.strictSame(resolved.session?.options, usual.session?.options)
+  t.strictSame(resolved.rateLimit, usual.rateLimit)
+  const { prefix } = new ResolvedOptions({ session, prefix: undefined } as object)
+  t.equal(prefix, '/auth')
 })
 
 t.test('the path of the cookie may be one that covers the routes', async t => {
@@ -272,6 +290,38 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
       { session: { ...session, remember } },
       /^session\.remember must be \{ days \}, a whole number from 1 to 400$/
     ]),
+  ...([
+    [{ maxAge: '7d' }, /^session\.cookie\.maxAge must be a number of milliseconds above 0/],
+    [{ maxAge: 0 }, /^session\.cookie\.maxAge must be/],
+    [{ maxAge: NaN }, /^session\.cookie\.maxAge must be/],
+    [{ expires: 'tomorrow' }, /^session\.cookie\.expires must be a Date$/],
+    [{ sameSite: 'Lax' }, /^session\.cookie\.sameSite must be 'lax', 'strict', 'none' or a boolean$/],
+    [{ secure: 'yes' }, /^session\.cookie\.secure must be true, false or 'auto'$/],
+    [{ httpOnly: 1 }, /^session\.cookie\.httpOnly must be true or false$/],
+    [{ partitioned: 'yes' }, /^session\.cookie\.partitioned must be true or false$/],
+    [{ domain: 'https://app.example' }, /^session\.cookie\.domain must be the name of a host, such as app\.example$/],
+    [{ maxage: 5 }, /^session\.cookie has no option "maxage"; expected one of maxAge, /],
+    [{ sameSite: 'none', secure: false }, /^session\.cookie\.sameSite is 'none', so browsers accept the cookie only over https/]
+  ] as const).map(([cookie, message]): [string, object, RegExp] => [`the cookie ${JSON.stringify(cookie)}`, { session: { ...session, cookie } }, message]),
+  ...([
+    [{ cookiename: 'id' }, /^session has no option "cookiename"; expected one of secret, /],
+    [{ cookieName: 'my session' }, /^session\.cookieName must be a name of letters, digits and hyphens/],
+    [{ cookieName: '' }, /^session\.cookieName must be/],
+    [{ cookieName: 1 }, /^session\.cookieName must be/],
+    [{ cookiePrefix: 1 }, /^session\.cookiePrefix must be text$/],
+    [{ algorithm: 'sha257' }, /^session\.algorithm must be the name of a hash function/],
+    [{ rolling: 'no' }, /^session\.rolling must be true or false$/],
+    [{ saveUninitialized: 0 }, /^session\.saveUninitialized must be true or false$/],
+    [{ idGenerator: 'uuid' }, /^session\.idGenerator must be a function$/],
+    [{ cookieName: '__Host-id', cookie: { domain: 'app.example' } }, /^session\.cookieName begins with __Host-, .* without session\.cookie\.domain/],
+    [{ cookieName: '__host-id', cookie: { path: '/auth' } }, /^session\.cookieName begins with __Host-/],
+    [{ cookieName: '__Secure-id', cookie: { secure: false } }, /^session\.cookieName begins with __Secure-, so browsers accept the cookie only over https/]
+  ] as const).map(([options, message]): [string, object, RegExp] => [`session ${JSON.stringify(options)}`, { session: { ...session, ...options } }, message]),
+  [
+    'a __Host- cookie over http',
+    { baseUrl: 'http://app.example', session: { ...session, cookieName: '__Host-id' } },
+    /^session\.cookieName begins with __Host-, so browsers accept the cookie only over https/
+  ],
   ...[
     ['/auth', '/app'], ['/authors', '/auth'], ['/auth', '/auth/local'], ['/api/auth', '/ap'], ['/auth', '/Auth'],
     ['/auth', ''], ['/auth', null], ['/auth', 1]
@@ -334,7 +384,7 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   ]),
   ...[
     true, 5, [], { login: 0 }, { account: 1.5 }, { reauthenticate: 0 }, { register: '5' }, { callback: Infinity }, { network: 0 },
-    { start: 0 }, { timeWindow: -1 }, { login: undefined }, { logins: 5 }, { store: {} }, { store: () => {} }, { store: 'database' },
+    { start: 0 }, { timeWindow: -1 }, { logins: 5 }, { store: {} }, { store: () => {} }, { store: 'database' },
     { store: class { incr () {} } }, { store: class { child () {} } }, { toString: 5 }
   ]
     .map((rateLimit): [string, object, RegExp] => [

@@ -1,14 +1,15 @@
 // Lets Node.js run the sources as they are: `node --import ./test/typescript.mjs test/claims.test.ts`. Node strips the types itself;
 // what is left to say is that './claims.js' outside node_modules is './claims.ts', and that the name of this package is `lib/`.
+import { readdirSync, statSync } from 'node:fs'
 import { enableCompileCache, registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
-const PACKAGE = /^fastify-svc-auth(?:\/(?<path>schema\/.+|passwords|testing))?$/
+const PACKAGE = /^fastify-svc-auth(?:\/(?<path>schema\/.+|pages|passwords|testing))?$/
 
-// Node parses the package.json of a package for each of its modules: 180 KB for each of hundreds in
-// Drizzle, which takes longer than all else that a process of the tests loads. They are ES modules,
-// and name each other by path.
-const DRIZZLE = /\/node_modules\/drizzle-orm\/.+\.js$/
+// The store loads Drizzle as it does in the package: bundled, with the tables.
+const DRIZZLE = /\/lib\/drizzle\/(?<name>\w+)\.js$/
+const BUNDLE = '../node_modules/.cache/drizzle'
+if (!isBundled()) await import('../drizzle/bundle.mjs').then(({ bundleDrizzle }) => { bundleDrizzle('node_modules/.cache/drizzle') })
 
 const isEveryday = process.env.NODE_V8_COVERAGE === undefined && process.env.TEST_ALL === undefined
 
@@ -21,10 +22,9 @@ registerHooks({
     if (isEveryday && specifier === 'async-hook-domain') return { url: UNWATCHED, format: 'module', shortCircuit: true }
     const named = PACKAGE.exec(specifier)
     if (named !== null) return nextResolve(new URL(`../lib/${named.groups.path ?? 'index'}.ts`, import.meta.url).href, context)
-    if (/^\.\.?\/.+\.js$/.test(specifier) && DRIZZLE.test(context.parentURL)) {
-      return { url: new URL(specifier, context.parentURL).href, format: 'module', shortCircuit: true }
-    }
     const isFile = /^(?:\.|\/|file:)/.test(specifier)
+    const bundled = isFile ? DRIZZLE.exec(new URL(specifier, context.parentURL).pathname) : null
+    if (bundled !== null) return nextResolve(new URL(`${BUNDLE}/${bundled.groups.name}.js`, import.meta.url).href, context)
     const isSource = isFile && !new URL(specifier, context.parentURL).pathname.includes('/node_modules/')
     return nextResolve(isSource ? specifier.replace(/\.js$/, '.ts') : specifier, context)
   }
@@ -36,4 +36,12 @@ registerHooks({
 if (isEveryday) {
   enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)))
   process.setSourceMapsEnabled(false)
+}
+
+/** Whether the bundle is there, and is newer than what it is made of. */
+function isBundled () {
+  const inFolder = folder => readdirSync(new URL(folder, import.meta.url)).map(name => `${folder}/${name}`)
+  const parts = [...inFolder('../lib/drizzle'), ...inFolder('../lib/schema'), '../drizzle/bundle.mjs', '../node_modules/.package-lock.json']
+  const timeOf = file => statSync(new URL(file, import.meta.url), { throwIfNoEntry: false })?.mtimeMs ?? 0
+  return timeOf(`${BUNDLE}/sql.js`) > Math.max(...parts.map(timeOf))
 }

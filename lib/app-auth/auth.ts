@@ -3,6 +3,7 @@ import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { Authorization } from './authorization.js'
 import { type AuthChannel, type AuthEvents, announceRevoke } from '../channel.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
+import { type OpenedMailToken, openMailToken } from '../flows/mail-links.js'
 import { refreshPrincipal } from '../flows/refresh.js'
 import { signInUser } from '../flows/sign-in.js'
 import { type SessionRules, type UserSession, endSessionOfUser, sessionsOfUser } from '../flows/sessions.js'
@@ -226,6 +227,25 @@ export class Auth extends Authorization {
    */
   async endSession (userId: string, id: string): Promise<boolean> {
     return endSessionOfUser(this.#sessionRules(), { userId: checkedUserId(userId), id }, { log: this.#log })
+  }
+
+  /**
+   * Opens the token of a link in a mail without using it, for a page of the application (option
+   * `pages`): what the link is for and the address it is about, or why it cannot be used.
+   *
+   * @param token the query parameter `token`
+   * @throws AuthError `unavailable`; OptionsError without the option `sendMail`
+   *
+   * @example
+   * ```ts
+   * const link = await app.auth.openMailToken(request.query.token)
+   * if (!link.valid) return reply.view('link-expired', { reason: link.reason })
+   * ```
+   */
+  async openMailToken (token: string): Promise<OpenedMailToken> {
+    const { store, local } = this.#settings
+    if (local?.mail == null) throw new OptionsError('openMailToken needs the option sendMail of LocalIdentityProvider')
+    return openMailToken(store, local.mail.tokens, typeof token === 'string' ? token : '')
   }
 
   #sessionRules (): SessionRules {

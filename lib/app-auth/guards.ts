@@ -9,7 +9,7 @@ import { isRecent, methodsOf } from '../flows/methods.js'
 import { presentPrincipal, presentStatus } from '../flows/refresh.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import { type TokenClaims, type TokenUse, assertUse } from '../tokens/token-claims.js'
-import type { Pages } from '../http/pages.js'
+import type { RedirectPages } from '../http/redirect-pages.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import { type Principal, recordIn, showVerifiedEmail } from '../session/record.js'
 import type { AccountStatus } from '../accounts/account.js'
@@ -48,7 +48,7 @@ const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 export interface GuardSettings {
   readonly store: AuthStore
   readonly local: LocalIdentityProvider | null
-  readonly pages: Pages
+  readonly pages: RedirectPages
   readonly providers: readonly ExternalProvider[]
 }
 

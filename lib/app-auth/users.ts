@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type AuditSource, audit } from '../audit.js'
 import { isUserId } from '../base/uuid.js'
-import { type GrantableClaims, authorizationClaims, isStorable, isText } from '../claims.js'
+import { type GrantableClaims, authorizationClaims, displayName, isStorable, isText } from '../claims.js'
 import { checkedEmail } from '../email.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import { assertText, credentialOf } from '../flows/methods.js'
@@ -103,9 +103,9 @@ export class Users {
    */
   async createUser (user: UserToCreate): Promise<User> {
     assertKnownOptions('createUser', user, ['email', 'name', 'emailVerified', 'password', 'claims'])
-    const { name, emailVerified = false, password } = user
+    const { emailVerified = false, password } = user
     const claims = authorizationClaims(user.claims ?? {})
-    if (name !== undefined) assertName(name)
+    const name = user.name === undefined ? undefined : nameOf(user.name)
     const email = user.email === undefined ? null : emailOf(user.email)
     if (typeof emailVerified !== 'boolean' || (emailVerified && email === null)) {
       throw invalid('emailVerified must be true or false, and true only with an email.')
@@ -146,8 +146,7 @@ export class Users {
   async updateUser (userId: string, change: { name: string | null }): Promise<User> {
     assertKnownOptions('updateUser', change, ['name'])
     const { name } = change
-    if (name !== null) assertName(name)
-    return this.accounts.changeUser(checkedUserId(userId), { name })
+    return this.accounts.changeUser(checkedUserId(userId), { name: name === null ? null : nameOf(name) })
   }
 
   /**
@@ -303,8 +302,10 @@ function emailOf (email: unknown): string {
   return checkedEmail(typeof email === 'string' ? email : '')
 }
 
-function assertName (name: unknown): void {
-  if (!isText(name)) throw invalid('name must be text.')
+function nameOf (name: unknown): string {
+  const shown = isText(name) ? displayName(name) : ''
+  if (shown === '') throw invalid('name must be text.')
+  return shown
 }
 
 function assertPassword (password: unknown): void {

@@ -4,14 +4,14 @@ import { type AuthChannel, announceRevoke } from '../channel.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { Passwords } from '../local-identity-provider.js'
-import type { NewEmailTokenClaims } from '../mails/mail-tokens.js'
+import type { MailToken } from '../mails/mail-tokens.js'
 import type { Outbox } from '../mails/outbox.js'
 import { signOutSession } from '../session/principal.js'
 import { principalOf } from '../session/record.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import type { NewPassword } from '../accounts/credentials.js'
-import { userOfLink } from './mail-links.js'
+import { claimsOf, hasMailbox, linkFor, userOfLink } from './mail-links.js'
 import { type Method, assertIsUser, assertText, credentialOf, recentUser } from './methods.js'
 import { refreshPrincipal } from './refresh.js'
 import { type DeleteHook, answerOfApplication } from './sign-in-rules.js'
@@ -114,11 +114,11 @@ export async function requestNewEmail (
   const { record: { principal: { userId }, generation } } = await recentUser(request, rules.store, change)
   const to = checkedEmail(email)
   const user = await rules.store.findUser({ userId })
-  if (user?.email == null) {
+  if (user === null || !hasMailbox(user)) {
     throw new AuthError('invalid_request', { message: 'This account has no e-mail address that could be changed.' })
   }
   await countLink()
-  change.outbox.link('change-email', { userId, email: user.email, generation, to })
+  change.outbox.link('change-email', { ...linkFor(user), generation, to }, user)
   change.outbox.notice('email-change-requested', user)
 }
 
@@ -133,7 +133,7 @@ export async function requestNewEmail (
 export async function confirmNewEmail (
   request: FastifyRequest,
   { store, accounts, channel }: CredentialRules,
-  { link, method, outbox }: { link: NewEmailTokenClaims, method: Method | null, outbox: Outbox }
+  { link, method, outbox }: { link: MailToken & { to: string }, method: Method | null, outbox: Outbox }
 ): Promise<void> {
   const { userId, to } = link
   const user = await userOfLink(store, link)
@@ -142,7 +142,7 @@ export async function confirmNewEmail (
     await userOfLink(store, link)
     throw error
   })
-  const changed = await accounts.changeEmail(link, to)
+  const changed = await accounts.changeEmail(claimsOf(user), to)
   if (changed === null) throw new AuthError('invalid_token')
   audit('email', { userId }, request)
   outbox.notice('email-changed', user)

@@ -37,14 +37,10 @@ export async function userOfIdentity (
   const link = linkOf(identity, email)
 
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const known = await accounts.refreshIdentity(link)
-    if (known !== null) return { user: known, isNew: false }
+    const { user: existing, as } = await accounts.enterIdentity(link, email, newUser(link))
+    if (as !== 'owner-of-email') return { user: existing, isNew: as === 'new' && 'user' }
 
-    const existing = email === null ? null : await accounts.findUser({ email })
-    if (existing === null) {
-      const created = await accounts.createUser({ ...newUser(link), isNew: true })
-      if (created !== null) return { user: created, isNew: 'user' }
-    } else if (await mayJoin(linking, existing, identity)) {
+    if (await mayJoin(linking, existing, identity)) {
       const linked = await accounts.addLink(existing.userId, link, existing.generation ?? 0)
       if (linked !== null) return { user: linked, isNew: 'link' }
       if (await hasOtherSubject(accounts, existing, link)) throw new AuthError('account_exists')
@@ -134,6 +130,7 @@ function newUser ({ provider, subject, claims, verifiedEmail }: LinkedIdentity):
     emailVerified: verifiedEmail !== null,
     name: claims.name ?? null,
     claims: {},
+    isNew: true,
     link: { provider, subject, claims }
   }
 }

@@ -5,13 +5,13 @@ import type { LocalIdentityProvider, Passwords } from '../local-identity-provide
 import { withoutReservedClaims } from '../tokens/token-issuer.js'
 import type { TokenClaims } from '../tokens/token-claims.js'
 import type { Principal } from '../session/record.js'
-import { type AccountLink, type User, isBlocked } from '../accounts/account.js'
+import { type AccountLink, type Credential, type User, isBlocked } from '../accounts/account.js'
 import { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { isUserId } from '../base/uuid.js'
 import type { Confirmation } from './mail-links.js'
 import { passwordMethod } from './methods.js'
-import { confirmedRecord } from './refresh.js'
+import { presentRecord } from './refresh.js'
 import { signIn } from './sign-in.js'
 import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
 
@@ -21,6 +21,8 @@ export interface Login {
   password: string
   remember: boolean
   passwords: Passwords
+  /** Counts the attempt, and refuses it beyond its limits, while the account is looked up. */
+  count: (lookUp: () => Promise<Credential | null>) => Promise<Credential | null>
   confirmation: Confirmation
 }
 
@@ -34,11 +36,11 @@ export interface Login {
 export async function login (
   request: FastifyRequest,
   rules: SignInRules,
-  { email, password, passwords, remember, confirmation }: Login
+  { email, password, passwords, remember, count, confirmation }: Login
 ): Promise<Principal> {
   // An invalid e-mail is looked up too, as one that no user has, so that the answer takes the same
   // time.
-  const credential = await rules.store.findCredential(canonicalEmail(email) ?? '')
+  const credential = await count(() => rules.store.findCredential(canonicalEmail(email) ?? ''))
   const { outdated } = await passwordMethod(password, passwords).verify(credential)
   if (credential === null) throw new AuthError('invalid')
 
@@ -74,7 +76,7 @@ export async function issueToken (
   local: LocalIdentityProvider,
   store: AuthStore
 ): Promise<string> {
-  const { principal: { userId, claims }, generation, at } = await confirmedRecord(request, store)
+  const { principal: { userId, claims }, generation, at } = await presentRecord(request, store)
   const authTime = Math.floor(at / 1000)
   return local.issueIdToken(userId, { ...withoutReservedClaims(claims), auth_time: authTime, [GENERATION]: generation })
 }

@@ -1,16 +1,26 @@
 import { AuthError } from '../errors.js'
 import type { MailTokenClaims } from '../accounts/credentials.js'
 import type { Outbox } from '../mails/outbox.js'
+import type { LinkMailKind } from '../mails/mail.js'
+import { type MailLink, type MailToken, type MailTokens, emailDigest } from '../mails/mail-tokens.js'
+import { digestOf } from '../session/session-store.js'
 import type { User } from '../accounts/account.js'
 import type { AuthStore } from '../accounts/auth-store.js'
-
-/** The claims of a link that is sent to a user now; null for a user without an e-mail. */
-export function linkFor ({ userId, email, generation = 0 }: User): MailTokenClaims | null {
-  return email === null ? null : { userId, email, generation }
-}
+import { membersOf } from '../store/members.js'
+import { DAY_MS, USED_REGISTRATION } from '../store/one-time-entries.js'
 
 /** A user with an e-mail. */
 export type MailboxOwner = User & { email: string }
+
+/** Whether a user has an e-mail. */
+export function hasMailbox (user: User): user is MailboxOwner {
+  return user.email !== null
+}
+
+/** The link that is sent to a user now. */
+export function linkFor (user: MailboxOwner): MailLink {
+  return { ...claimsOf(user), to: null }
+}
 
 /**
  * Returns the user that a link is about.
@@ -18,11 +28,83 @@ export type MailboxOwner = User & { email: string }
  * @throws AuthError `invalid_token` when the user is gone, has another e-mail, or when their
  * sessions were ended since the link was sent
  */
-export async function userOfLink (store: AuthStore, link: MailTokenClaims): Promise<MailboxOwner> {
-  const user = await store.findUser({ userId: link.userId })
-  const { email, generation } = link
-  if (user?.email !== email || (user.generation ?? 0) !== generation) throw new AuthError('invalid_token')
-  return { ...user, email }
+export async function userOfLink (
+  store: AuthStore, { userId, generation, digest }: MailToken
+): Promise<MailboxOwner> {
+  const user = await store.findUser({ userId })
+  const isUnchanged = user !== null && hasMailbox(user) &&
+    emailDigest(user.email) === digest && (user.generation ?? 0) === generation
+  if (!isUnchanged) throw new AuthError('invalid_token')
+  return user
+}
+
+/** What the rules of an account compare, for a link that {@link userOfLink} accepted. */
+export function claimsOf ({ userId, email, generation = 0 }: MailboxOwner): MailTokenClaims {
+  return { userId, email, generation }
+}
+
+/**
+ * Verifies that a link to register was not used. A link works once: it makes no second account
+ * after the first one was deleted, if the store keeps one-time entries.
+ *
+ * @throws AuthError `invalid_token`
+ */
+export async function assertUnused (store: AuthStore, { userId }: MailToken): Promise<void> {
+  const isUsed = await membersOf(store).entries?.has(digestOf(userId), USED_REGISTRATION, Date.now() - DAY_MS)
+  if (isUsed === true) throw new AuthError('invalid_token')
+}
+
+/** A link that can be used. */
+export interface UsableMailToken {
+  /** The link can be used. */
+  valid: true
+  /** What the link is for. */
+  kind: LinkMailKind
+  /** The address that the link is about: the new one for `change-email`. */
+  email: string
+  /** When the link expires. */
+  expiresAt: Date
+}
+
+/** A link that cannot be used. */
+export interface UnusableMailToken {
+  /** The link cannot be used. */
+  valid: false
+  /** What the link was for; null for `invalid`. */
+  kind: LinkMailKind | null
+  /**
+   * `expired`: it is too old. `used`: it was used, or the account has changed since. `invalid`: it
+   * is not a link of this application.
+   */
+  reason: 'expired' | 'used' | 'invalid'
+}
+
+/** What a page of the application finds out about the token of a link. */
+export type OpenedMailToken = UsableMailToken | UnusableMailToken
+
+/**
+ * Opens the token of a link without using it.
+ *
+ * @throws AuthError `unavailable`
+ */
+export async function openMailToken (store: AuthStore, tokens: MailTokens, token: string): Promise<OpenedMailToken> {
+  const opened = await tokens.open(token)
+  if (opened === null) return { valid: false, kind: null, reason: 'invalid' }
+  const { kind, to, expiresAt, isExpired } = opened
+  if (isExpired) return { valid: false, kind, reason: 'expired' }
+  try {
+    const email = await emailOfLink(store, opened)
+    return { valid: true, kind, email: to ?? email, expiresAt }
+  } catch (error) {
+    if (error instanceof AuthError && error.code === 'invalid_token') return { valid: false, kind, reason: 'used' }
+    throw error
+  }
+}
+
+async function emailOfLink (store: AuthStore, token: MailToken): Promise<string> {
+  if (token.kind !== 'register') return (await userOfLink(store, token)).email
+  await assertUnused(store, token)
+  return String(token.to)
 }
 
 /**
@@ -31,9 +113,8 @@ export async function userOfLink (store: AuthStore, link: MailTokenClaims): Prom
  * @param outbox null for an application that sends no mails
  */
 export function sendVerification (user: User, outbox: Outbox | null): void {
-  const link = linkFor(user)
-  if (link === null) outbox?.none('verify-email', 'no-address')
-  else outbox?.link('verify-email', link)
+  if (hasMailbox(user)) outbox?.link('verify-email', linkFor(user), user)
+  else outbox?.none('verify-email', 'no-address')
 }
 
 /** How the addresses of accounts with a password are confirmed. */

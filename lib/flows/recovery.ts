@@ -1,15 +1,15 @@
 import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
 import { type AuthChannel, announceRevoke } from '../channel.js'
-import { canonicalEmail } from '../email.js'
+import { NOT_THIS_ADDRESS, canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { Passwords } from '../local-identity-provider.js'
-import type { MailTokens } from '../mails/mail-tokens.js'
+import { type MailTokens, emailDigest } from '../mails/mail-tokens.js'
 import type { Outbox } from '../mails/outbox.js'
 import { isBlocked } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
-import { linkFor, sendVerification, userOfLink } from './mail-links.js'
+import { claimsOf, hasMailbox, linkFor, sendVerification, userOfLink } from './mail-links.js'
 import { type Method, assertIsUser, assertText } from './methods.js'
 import { presentPrincipal } from './refresh.js'
 
@@ -35,15 +35,14 @@ export async function forgotPassword (
   { email, answersUnknown }: { email: string, answersUnknown: boolean }
 ): Promise<void> {
   const user = await store.findUser({ email })
-  // To the stored address and not to the one that was typed.
-  const link = user === null ? null : linkFor(user)
-  if (user === null || link === null) {
-    if (answersUnknown) outbox.tell('unknown-address', email)
+  if (user === null || !hasMailbox(user)) {
+    if (answersUnknown) outbox.tell('unknown-address', email, null)
     else outbox.none('reset-password', 'unknown')
   } else if (isBlocked(user)) {
     outbox.none('reset-password', 'blocked')
   } else {
-    outbox.link('reset-password', link)
+    // To the stored address and not to the one that was typed.
+    outbox.link('reset-password', linkFor(user), user)
   }
 }
 
@@ -62,12 +61,11 @@ export async function resetPassword (
   { token, password, passwords, outbox }: { token: string, password: string, passwords: Passwords, outbox: Outbox }
 ): Promise<void> {
   assertText(password)
-  const link = await tokens.verify('reset-password', token)
-  await userOfLink(store, link)
-  const { userId, email } = link
+  const user = await userOfLink(store, await tokens.verify('reset-password', token))
+  const { userId, email } = user
   const passwordHash = await passwords.hashPassword(password, { email })
 
-  const reset = await accounts.resetPassword(link, passwordHash)
+  const reset = await accounts.resetPassword(claimsOf(user), passwordHash)
   if (reset === null) throw new AuthError('invalid_token')
   audit('password', { userId }, request)
   if (!reset.wasVerified) audit('recovery', { userId, removed: reset.removed, claims: reset.user.claims }, request)
@@ -99,12 +97,11 @@ export async function verifyEmail (
   { store, accounts, tokens }: Recovery,
   { token, method }: { token: string, method: Method | null }
 ): Promise<void> {
-  const link = await tokens.verify('verify-email', token)
-  const { userId } = link
-  await userOfLink(store, link)
+  const user = await userOfLink(store, await tokens.verify('verify-email', token))
+  const { userId } = user
   await assertIsUser(request, store, { userId, method })
 
-  const outcome = await accounts.verifyEmail(link)
+  const outcome = await accounts.verifyEmail(claimsOf(user))
   if (outcome === null) throw new AuthError('invalid_token')
   if (outcome === 'verified') audit('verification', { userId }, request)
 }
@@ -122,13 +119,13 @@ export async function releaseEmail (
   { accounts, tokens, channel }: Recovery,
   { token, email }: { token: string, email: string }
 ): Promise<void> {
-  const link = await tokens.verify('verify-email', token)
-  if (canonicalEmail(email) !== link.email) {
-    throw new AuthError('invalid_email', { message: 'This is not the address that the link was sent to.' })
+  const { userId, generation, digest } = await tokens.verify('verify-email', token)
+  const typed = canonicalEmail(email)
+  if (typed === null || emailDigest(typed) !== digest) {
+    throw new AuthError('invalid_email', { message: NOT_THIS_ADDRESS })
   }
-  const outcome = await accounts.releaseEmail(link)
+  const outcome = await accounts.releaseEmail({ userId, email: typed, generation })
   if (outcome === null) throw new AuthError('invalid_token')
-  const { userId } = link
   audit('email-released', { userId, deleted: outcome === 'deleted' }, request)
   announceRevoke(channel, userId, request)
 }

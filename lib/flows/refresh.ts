@@ -45,7 +45,7 @@ export async function presentPrincipal (request: FastifyRequest, store: AuthStor
 export async function presentStatus (request: FastifyRequest, store: AuthStore): Promise<AccountStatus | null> {
   const record = recordIn(request.session)
   if (record === null) return null
-  const status = ReadRecord.freshStatus(request.session) ?? await new Accounts(store).status(record.principal.userId)
+  const status = ReadRecord.fresh(request.session).status ?? await new Accounts(store).status(record.principal.userId)
   if (status?.generation === record.generation) return status
   await leaveSession(request)
   return null
@@ -71,6 +71,21 @@ export async function confirmedRecord (request: FastifyRequest, store: AuthStore
   const principal = record === null ? null : await currentPrincipal(store, record.principal, record.generation)
   if (record === null || principal === null) throw new AuthError('unauthenticated')
   return { ...record, principal }
+}
+
+/**
+ * Returns the record of a session with the principal that was read together with it a moment ago,
+ * else as {@link confirmedRecord} does.
+ *
+ * @throws AuthError as {@link confirmedPrincipal}
+ */
+export async function presentRecord (request: FastifyRequest, store: AuthStore): Promise<SessionRecord> {
+  const record = recordIn(request.session)
+  const { status, presentClaims } = ReadRecord.fresh(request.session)
+  if (record === null || status === undefined || presentClaims === undefined) return confirmedRecord(request, store)
+  const claims = status.generation === record.generation ? presentClaims() : null
+  if (claims === null) throw new AuthError('unauthenticated')
+  return { ...record, principal: { ...record.principal, claims } }
 }
 
 /**

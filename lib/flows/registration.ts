@@ -1,20 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, isText } from '../claims.js'
+import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, checkedName } from '../claims.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { LocalIdentityProvider, Passwords } from '../local-identity-provider.js'
-import type { MailTokenClaims } from '../accounts/credentials.js'
 import type { MailTokens } from '../mails/mail-tokens.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { Principal } from '../session/record.js'
 import { digestOf } from '../session/session-store.js'
 import { membersOf } from '../store/members.js'
-import { DAY_MS, USED_REGISTRATION } from '../store/one-time-entries.js'
+import { USED_REGISTRATION } from '../store/one-time-entries.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { localIdentity } from './local.js'
-import type { Confirmation } from './mail-links.js'
+import { type Confirmation, assertUnused } from './mail-links.js'
 import { assertText } from './methods.js'
 import { type AuthenticatedUser, signIn } from './sign-in.js'
 import type { SignInRules } from './sign-in-rules.js'
@@ -57,21 +56,27 @@ export async function register (
  */
 export async function askToRegister (store: AuthStore, outbox: Outbox, email: string): Promise<void> {
   const user = await store.findUser({ email })
-  if (user === null) outbox.link('register', { userId: randomUUID(), email, generation: 0 })
-  else outbox.tell('exists', email)
+  if (user === null) outbox.link('register', { userId: randomUUID(), generation: 0, email, to: email }, null)
+  else outbox.tell('exists', email, user)
+}
+
+/** A link to register, with the address that it confirms. */
+export interface RegistrationLink {
+  readonly userId: string
+  readonly email: string
 }
 
 /**
- * Verifies the token of a link to register. A link works once: it makes no second account after the
- * first one was deleted, if the store keeps one-time entries.
+ * Verifies the token of a link to register.
  *
- * @throws AuthError `invalid_token`
+ * @throws AuthError `invalid_token`, also for a link that was used
  */
-export async function openRegistration (store: AuthStore, tokens: MailTokens, token: string): Promise<MailTokenClaims> {
+export async function openRegistration (
+  store: AuthStore, tokens: MailTokens, token: string
+): Promise<RegistrationLink> {
   const link = await tokens.verify('register', token)
-  const isUsed = await membersOf(store).entries?.has(digestOf(link.userId), USED_REGISTRATION, Date.now() - DAY_MS)
-  if (isUsed === true) throw new AuthError('invalid_token')
-  return link
+  await assertUnused(store, link)
+  return { userId: link.userId, email: String(link.to) }
 }
 
 /**
@@ -84,7 +89,7 @@ export async function registerConfirmed (
   request: FastifyRequest,
   local: LocalIdentityProvider,
   rules: SignInRules,
-  { link, ...registration }: Omit<Registration, 'email' | 'emailVerified'> & { link: MailTokenClaims }
+  { link, ...registration }: Omit<Registration, 'email' | 'emailVerified'> & { link: RegistrationLink }
 ): Promise<Principal> {
   const account = { ...registration, email: link.email, emailVerified: false, isConfirmed: true }
   const principal = await signIn(request, rules, await createAccount(local, rules.accounts, account))
@@ -108,9 +113,7 @@ async function createAccount (
 ): Promise<AuthenticatedUser> {
   assertText(registration.password)
   const claims = initialClaims(local, registration)
-  if (registration.name !== undefined && !isText(registration.name)) {
-    throw new AuthError('invalid_request', { message: 'The name holds characters that cannot be stored.' })
-  }
+  const name = registration.name === undefined ? null : checkedName(registration.name)
   const email = checkedEmail(registration.email)
   const passwordHash = await registration.passwords.hashPassword(registration.password, { email })
 
@@ -119,7 +122,7 @@ async function createAccount (
     sub: userId,
     email,
     ...((registration.emailVerified || isConfirmed) && { email_verified: true }),
-    ...(registration.name !== undefined && { name: registration.name })
+    ...(name !== null && { name })
   }
   const link = { provider: 'local', subject: email, claims: identity }
   const user = await accounts.createUser({
@@ -127,7 +130,7 @@ async function createAccount (
     email,
     // The form proves nothing: accounts are never linked on what it says.
     emailVerified: isConfirmed,
-    name: registration.name ?? null,
+    name,
     claims,
     isNew: true,
     link,

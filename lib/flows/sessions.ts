@@ -18,7 +18,7 @@ export interface UserSession {
   id: string
   /** Whether it is the session of the request that was passed. */
   current: boolean
-  /** When it got its id: at the sign-in, or at the last reauthentication. */
+  /** When it got its id: at the sign-in, at a reauthentication or when all others were ended. */
   createdAt: Date
   /** The last request, to a tenth of the lifetime. */
   lastSeenAt: Date

@@ -94,10 +94,11 @@ async function enter (
   const at = Date.now()
   const record = { principal, generation, at, methods: [{ method, at }] }
   const lifetime = remember === null ? null : chosenLifetime(remember, admitted.remember)
-  const confirm = async (): Promise<void> => {
-    if (isNew && await accounts.admitUser(userId)) audit('registration', { userId, provider }, request)
+  const confirm = async (isAdmitted: boolean): Promise<void> => {
+    if (isAdmitted || (isNew && await accounts.admitUser(userId))) audit('registration', { userId, provider }, request)
   }
-  await undoneOnFailure(request, accounts, admitted, () => enterSession(request, record, { lifetime, confirm }))
+  const entry = { lifetime, admits: isNew, confirm }
+  await undoneOnFailure(request, accounts, admitted, () => enterSession(request, record, entry))
   audit('sign-in', { userId, provider, by: method === 'application' ? 'application' : 'provider' }, request)
 }
 

@@ -1,50 +1,122 @@
-import { hkdfSync } from 'node:crypto'
-import type { MailTokenClaims } from '../accounts/credentials.js'
+import { hash, hkdfSync } from 'node:crypto'
+import { Once } from '../base/once.js'
+import { AuthError } from '../errors.js'
+import { MAX_TOKEN_LENGTH } from '../tokens/token-claims.js'
+import { type TokenKeys, keysOfSecrets } from '../tokens/token-keys.js'
 import { LINK_LIFETIMES, type LinkMailKind } from './mail.js'
-import { TokenIssuer } from '../tokens/token-issuer.js'
-import { keysOfSecrets } from '../tokens/token-keys.js'
 
-/** The claims of a link to a new address. */
-export interface NewEmailTokenClaims extends MailTokenClaims {
-  /** The new address. */
-  to: string
+/** What the link of a mail is about. */
+export interface MailLink {
+  /** A UUID in lower case. */
+  readonly userId: string
+  /** `User.generation` when the mail was sent, 0 where it was absent. */
+  readonly generation: number
+  /** The address of the user when the mail was sent, in canonical form. */
+  readonly email: string
+  /** The address that the link brings, in canonical form; null for the one that the user has. */
+  readonly to: string | null
 }
 
+/** What the token of a link says about it: a digest of the user's address keeps the token short. */
+export interface MailToken extends Omit<MailLink, 'email'> {
+  readonly kind: LinkMailKind
+  /** {@link emailDigest} of the address of the user. */
+  readonly digest: string
+  readonly expiresAt: Date
+}
+
+/** Seconds by which the clocks of the processes that send and open a link may differ. */
+const CLOCK_DIFFERENCE = 60
+
+/** Loaded with the first token, because an application that starts sends no mails. */
+const jws = new Once(() => import('../tokens/jwt.js'))
+
 /**
- * Issues and verifies the tokens in mails. Their keys are derived from the secrets and sign nothing
- * else, so that no token of the application is one of a mail and no token of a mail signs in.
+ * Issues and verifies the tokens in mails: signed, with as little in them as possible, so that a
+ * link fits in one line of a text mail. The keys are derived from the secrets, one for each kind,
+ * and sign nothing else: a token of one kind is not one of another, no token of the application is
+ * one of a mail, and no token of a mail signs in.
  */
 export class MailTokens {
-  readonly #tokens: TokenIssuer
+  readonly #keys: Readonly<Record<LinkMailKind, TokenKeys>>
 
   /** @param secrets the first one signs, all verify */
-  constructor (issuer: string, [newest, ...older]: readonly [string, ...string[]]) {
-    this.#tokens = new TokenIssuer(issuer, keysOfSecrets([mailSecret(newest), ...older.map(mailSecret)]))
-  }
-
-  /** Issues the token of a link, which lives as long as the link. */
-  async issue (kind: 'change-email', claims: NewEmailTokenClaims): Promise<string>
-  async issue (kind: LinkMailKind, claims: MailTokenClaims): Promise<string>
-  async issue (kind: LinkMailKind, { userId, ...claims }: MailTokenClaims): Promise<string> {
-    return this.#tokens.issue(userId, claims, LINK_LIFETIMES[kind], { purpose: kind })
+  constructor (issuer: string, secrets: readonly [string, ...string[]]) {
+    const keysOf = (kind: LinkMailKind): TokenKeys => {
+      const [newest, ...older] = secrets
+      const secretOf = (secret: string): string => mailSecret(secret, { issuer, kind })
+      return keysOfSecrets([secretOf(newest), ...older.map(secretOf)])
+    }
+    this.#keys = {
+      register: keysOf('register'),
+      'verify-email': keysOf('verify-email'),
+      'reset-password': keysOf('reset-password'),
+      'change-email': keysOf('change-email')
+    }
   }
 
   /**
-   * Verifies the token of a link and returns its claims. They must still be compared with the user,
-   * whose generation may be another one by now.
+   * Issues the token of a link, which lives as long as the link: at most 150 characters, and more
+   * where the address has to be in it.
+   */
+  async issue (kind: LinkMailKind, { userId, generation, email, to }: MailLink): Promise<string> {
+    const expiresAt = Math.floor(Date.now() / 1000) + LINK_LIFETIMES[kind]
+    const claims = [shortened(userId), generation, expiresAt, emailDigest(email), ...to === null ? [] : [to]]
+    const { signedText } = await jws.done()
+    return signedText(JSON.stringify(claims), this.#keys[kind].signing.key)
+  }
+
+  /**
+   * Verifies the token of a link. What it says must still be compared with the user, whose address
+   * and generation may be others by now.
    *
    * @throws AuthError `invalid_token`
    */
-  async verify (kind: 'change-email', token: string): Promise<NewEmailTokenClaims>
-  async verify (kind: LinkMailKind, token: string): Promise<MailTokenClaims>
-  async verify (kind: LinkMailKind, token: string): Promise<NewEmailTokenClaims> {
-    const { sub, email, generation, to } = await this.#tokens.verify(token, { purpose: kind })
-    // Only this class signs with these keys, so the claims are those of `issue`.
-    return { userId: sub, email: String(email), generation: Number(generation), to: String(to) }
+  async verify (kind: LinkMailKind, token: string): Promise<MailToken> {
+    const opened = await this.#open(kind, token)
+    if (opened === null || isExpired(opened)) throw new AuthError('invalid_token')
+    return opened
+  }
+
+  /** Returns what a token of any kind says, also after it has expired; null for one of no kind. */
+  async open (token: string): Promise<MailToken & { isExpired: boolean } | null> {
+    for (const kind of Object.keys(this.#keys) as LinkMailKind[]) {
+      const opened = await this.#open(kind, token)
+      if (opened !== null) return { ...opened, isExpired: isExpired(opened) }
+    }
+    return null
+  }
+
+  async #open (kind: LinkMailKind, token: string): Promise<MailToken | null> {
+    if (token.length > MAX_TOKEN_LENGTH) return null
+    const { verifiedText } = await jws.done()
+    const text = await verifiedText(token, this.#keys[kind].verifying)
+    if (text === null) return null
+    // Only this class signs with these keys, so the text is one of `issue`.
+    const [id, generation, expiresAt, digest, to = null] = JSON.parse(text)
+    return { kind, userId: lengthened(id), generation, digest, to, expiresAt: new Date(expiresAt * 1000) }
   }
 }
 
-/** Derives the secret of mail tokens (HKDF, RFC 5869). */
-function mailSecret (secret: string): string {
-  return Buffer.from(hkdfSync('sha256', secret, '', 'svc-auth mail', 32)).toString('base64url')
+/** The first 96 bits of SHA-256 of an address: no other address with this digest is found. */
+export function emailDigest (email: string): string {
+  return hash('sha256', email, 'buffer').subarray(0, 12).toString('base64url')
+}
+
+function isExpired ({ expiresAt }: MailToken): boolean {
+  return Date.now() >= expiresAt.getTime() + CLOCK_DIFFERENCE * 1000
+}
+
+/** The 16 bytes of a UUID as base64url. */
+function shortened (userId: string): string {
+  return Buffer.from(userId.replaceAll('-', ''), 'hex').toString('base64url')
+}
+
+function lengthened (id: string): string {
+  return Buffer.from(id, 'base64url').toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+}
+
+/** Derives the secret of the tokens of one kind (HKDF, RFC 5869). */
+function mailSecret (secret: string, { issuer, kind }: { issuer: string, kind: LinkMailKind }): string {
+  return Buffer.from(hkdfSync('sha256', secret, issuer, `svc-auth mail ${kind}`, 32)).toString('base64url')
 }

@@ -1,3 +1,4 @@
+import { type Complete, withoutUndefined } from '../base/defaults.js'
 import { isPlainObject } from '../claims.js'
 import { OptionsError } from '../errors.js'
 
@@ -5,11 +6,14 @@ import { OptionsError } from '../errors.js'
 export interface MailOrigin {
   /** Fastify's `request.id`. */
   requestId: string
-  /** Fastify's `request.ip`. */
-  ip: string
-  /** The header `User-Agent`, at most 256 characters; null without one. */
+  /** Fastify's `request.ip`; null on a Unix socket without a trusted proxy. */
+  ip: string | null
+  /**
+   * The header `User-Agent`, at most 256 characters; null without one. Text of the client, who may
+   * be a stranger to the recipient: escape it, and do not rely on it.
+   */
   userAgent: string | null
-  /** The header `Accept-Language`, at most 256 characters; null without one. */
+  /** The header `Accept-Language`, likewise text of the client. */
   language: string | null
 }
 
@@ -17,6 +21,13 @@ export interface MailOrigin {
 interface AnyMail {
   /** The recipient, in canonical form. */
   to: string
+  /** The user that the mail is about; null where there is none yet. */
+  userId: string | null
+  /**
+   * The name of the user; null while they have not confirmed the address `to`, because a stranger
+   * may have chosen the name then.
+   */
+  name: string | null
   /** The request that caused the mail. */
   about: MailOrigin
 }
@@ -83,14 +94,14 @@ export type SendMail = (mail: Mail) => void | Promise<void>
 /** Which mails are sent besides those with a link. */
 export interface MailChoices {
   /** Whether a forgotten password with an unknown address sends a mail there; default false. */
-  unknownAddress?: boolean
+  unknownAddress?: boolean | undefined
   /** Whether users are told about changes of their account; default true. */
-  notices?: boolean
+  notices?: boolean | undefined
   /**
    * Whether the mails to one mailbox are limited, five an hour of each kind; default true. The
    * option `rateLimit` of the plugin limits clients, and not mailboxes.
    */
-  limits?: boolean
+  limits?: boolean | undefined
 }
 
 /**
@@ -99,24 +110,24 @@ export interface MailChoices {
  */
 export interface MailPages {
   /** The page that registers: name and password. */
-  register?: string
+  register?: string | undefined
   /** The page that asks for the new password. */
-  resetPassword?: string
+  resetPassword?: string | undefined
   /** The page that confirms an address. */
-  verifyEmail?: string
+  verifyEmail?: string | undefined
   /** The page that confirms a new address. */
-  changeEmail?: string
+  changeEmail?: string | undefined
 }
 
 /** The options of mails with their defaults. */
 export interface MailOptions {
   readonly sendMail: SendMail
-  readonly choices: Readonly<Required<MailChoices>>
+  readonly choices: Readonly<Complete<MailChoices>>
   /** Paths of the application, which the plugin checks; absent for a page of the plugin. */
   readonly pages: Readonly<MailPages>
 }
 
-const CHOICES = { unknownAddress: false, notices: true, limits: true } as const satisfies Required<MailChoices>
+const CHOICES = { unknownAddress: false, notices: true, limits: true } as const satisfies Complete<MailChoices>
 const PAGES: readonly string[] =
   ['register', 'resetPassword', 'verifyEmail', 'changeEmail'] satisfies Array<keyof MailPages>
 
@@ -134,7 +145,8 @@ export function checkedMailOptions (
     throw new OptionsError(`${mails === undefined ? 'pages' : 'mails'} needs sendMail, which sends the mails`)
   }
   if (!isSendMail(sendMail)) {
-    throw new OptionsError('sendMail must be a function ({ kind, to, url, token, expiresIn, about }) => Promise<void>')
+    throw new OptionsError('sendMail must be a function ' +
+      '({ kind, to, userId, name, url, token, expiresIn, about }) => Promise<void>')
   }
   if (mails !== undefined && !isChoices(mails)) {
     throw new OptionsError('mails must be { unknownAddress: boolean, notices: boolean, limits: boolean }')
@@ -145,8 +157,8 @@ export function checkedMailOptions (
   }
   return Object.freeze({
     sendMail,
-    choices: Object.freeze({ ...CHOICES, ...Object(mails) }),
-    pages: Object.freeze({ ...Object(pages) })
+    choices: Object.freeze({ ...CHOICES, ...withoutUndefined(Object(mails)) }),
+    pages: Object.freeze(withoutUndefined(Object(pages)))
   })
 }
 
@@ -156,10 +168,11 @@ function isSendMail (value: unknown): value is SendMail {
 
 function isChoices (value: unknown): boolean {
   return isPlainObject(value) &&
-    Object.entries(value).every(([name, choice]) => Object.hasOwn(CHOICES, name) && typeof choice === 'boolean')
+    Object.entries(value).every(([name, choice]) =>
+      Object.hasOwn(CHOICES, name) && ['boolean', 'undefined'].includes(typeof choice))
 }
 
 function arePages (value: unknown): boolean {
   return isPlainObject(value) &&
-    Object.entries(value).every(([name, page]) => PAGES.includes(name) && typeof page === 'string')
+    Object.entries(value).every(([name, page]) => PAGES.includes(name) && ['string', 'undefined'].includes(typeof page))
 }

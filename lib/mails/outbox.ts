@@ -1,12 +1,12 @@
 import type { AccountNotice, LinkMailKind, NoticeMailKind } from './mail.js'
-import type { MailTokenClaims } from '../accounts/credentials.js'
-import type { NewEmailTokenClaims } from './mail-tokens.js'
+import type { MailLink } from './mail-tokens.js'
 
-/** A user who is told about a change of their account. */
+/** A user whom a mail is about. */
 export interface Addressee {
   readonly userId: string
   readonly email: string | null
   readonly emailVerified: boolean
+  readonly name: string | null
 }
 
 /** Why a request for a mail causes none: nothing is known of the address, or the user has none. */
@@ -17,11 +17,14 @@ export type NoMail = 'unknown' | 'blocked' | 'no-address'
  * the answer nor its time tells whether there are any. What is not sent is noted in the log.
  */
 export interface Outbox {
-  /** Sends a link to the address that it confirms: the new one for `change-email`. */
-  link (kind: 'change-email', claims: NewEmailTokenClaims): void
-  link (kind: Exclude<LinkMailKind, 'change-email'>, claims: MailTokenClaims): void
+  /**
+   * Sends a link: to the address that it brings, or else to that of the user.
+   *
+   * @param user null where the link makes the user
+   */
+  link (kind: LinkMailKind, link: MailLink, user: Addressee | null): void
   /** Tells the owner of an address what became of a request in which it was given. */
-  tell (kind: Exclude<NoticeMailKind, AccountNotice>, to: string): void
+  tell (kind: Exclude<NoticeMailKind, AccountNotice>, to: string, user: Addressee | null): void
   /**
    * Tells a user about a change of their account, at the address that they have confirmed: another
    * one may be that of a stranger. Not sent if the option says so.

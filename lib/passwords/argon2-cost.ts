@@ -1,17 +1,18 @@
+import { type Complete, withoutUndefined } from '../base/defaults.js'
 import { isPlainObject } from '../claims.js'
 import { OptionsError } from '../errors.js'
 
 /** Cost of a password hash (Argon2id, RFC 9106). */
 export interface Argon2Options {
   /** KiB of memory per hash; default 19456. */
-  memoryCost?: number
+  memoryCost?: number | undefined
   /** Passes over the memory; default 2. */
-  timeCost?: number
+  timeCost?: number | undefined
   /** Lanes; default 1. */
-  parallelism?: number
+  parallelism?: number | undefined
 }
 
-export type Argon2Cost = Required<Argon2Options>
+export type Argon2Cost = Complete<Argon2Options>
 
 /** The cost that OWASP recommends for Argon2id. */
 export const DEFAULT_ARGON2_COST: Argon2Cost = { memoryCost: 19456, timeCost: 2, parallelism: 1 }
@@ -28,7 +29,7 @@ export const HIGHEST_ARGON2_COST: Argon2Cost = { memoryCost: 1_048_576, timeCost
  * @throws OptionsError
  */
 export function argon2Cost (options: Argon2Options): Argon2Cost {
-  const cost = { ...DEFAULT_ARGON2_COST, ...options }
+  const cost: Argon2Cost = { ...DEFAULT_ARGON2_COST, ...withoutUndefined(Object(options)) }
   const { memoryCost, timeCost, parallelism, ...unknown } = cost
   const isValid = isPlainObject(options) && Object.keys(unknown).length === 0 &&
     [memoryCost, timeCost, parallelism].every(Number.isInteger) &&

@@ -53,9 +53,7 @@ export function passwordRules (
     throw new OptionsError('password.minLength must be a whole number of characters ' +
       `from ${MIN_LENGTH} to ${MAX_LENGTH}`)
   }
-  const wrongLength = minLength === MIN_LENGTH
-    ? {}
-    : { message: `The password must have ${minLength} characters or more, and at most 1024 bytes; choose another one.` }
+  const wrongLength = minLength === MIN_LENGTH ? {} : { message: lengthSentence(minLength) }
 
   return async (password, context) => {
     const normalized = normalizePassword(password)
@@ -66,6 +64,11 @@ export function passwordRules (
     if (verdict !== true) throw new AuthError('weak_password', typeof verdict === 'string' ? { message: verdict } : {})
     return normalized
   }
+}
+
+/** What is said of a password of the wrong length. */
+export function lengthSentence (minLength: number): string {
+  return `The password must have ${minLength} characters or more, and at most 1024 bytes; choose another one.`
 }
 
 /** Whether a text has so many characters as a user counts them: an emoji is one. */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import * as oauth from 'oauth4webapi'
+import type { Complete } from '../base/defaults.js'
 import { type BackChannel, type BackChannelOptions, backChannel } from './back-channel.js'
 import { ClientCredentials } from './client-authentication.js'
 import { unacceptable } from './failures.js'
@@ -10,7 +11,7 @@ import type {
 /** Seconds by which the provider's clock may differ. */
 export const CLOCK_TOLERANCE = 30
 
-export interface AuthorizationCodeFlowOptions extends Required<ProviderOptions>, BackChannelOptions {
+export interface AuthorizationCodeFlowOptions extends Complete<ProviderOptions>, BackChannelOptions {
   /** The only method to use; undefined to choose by the metadata, with a retry. */
   clientAuthentication: ClientAuthentication | undefined
 }

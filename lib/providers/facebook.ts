@@ -9,7 +9,7 @@ import type { Authentication, AuthorizationResponse, ProviderOptions, UncheckedI
 /** Options of a {@link FacebookProvider}. */
 export interface FacebookProviderOptions extends ProviderOptions {
   /** The version of the Graph API; default `v24.0`. */
-  graphVersion?: string
+  graphVersion?: string | undefined
 }
 
 const FIELDS = 'id,name,email,picture.width(200).height(200)'

@@ -12,7 +12,7 @@ export interface GitHubProviderOptions extends ProviderOptions {
    * The URL of a GitHub Enterprise Server, or of an enterprise with data residency such as
    * `https://octocorp.ghe.com`; default `https://github.com`.
    */
-  baseUrl?: string
+  baseUrl?: string | undefined
 }
 
 /**

@@ -11,7 +11,7 @@ export interface GoogleProviderOptions extends ProviderOptions, Pick<OidcProvide
    * Admits only accounts of this Google Workspace domain, such as `example.com`; `*` admits those
    * of any domain.
    */
-  hostedDomain?: string
+  hostedDomain?: string | undefined
 }
 
 /**

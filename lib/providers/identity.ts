@@ -1,4 +1,4 @@
-import { isText, isVerified, jsonDataOf } from '../claims.js'
+import { displayName, isText, isVerified, jsonDataOf } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { unacceptable } from './failures.js'
 import type { Identity, UncheckedIdentity } from './provider.js'
@@ -10,9 +10,6 @@ const MAX_CLAIMS_LENGTH = 16_384
 
 /** Claims that pages show as names (OpenID Connect Core 5.1). */
 const NAMES = ['name', 'given_name', 'family_name', 'middle_name', 'nickname', 'preferred_username']
-
-/** Line breaks, other control characters, and characters that change the direction of text. */
-const NOT_IN_NAMES = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
 
 /**
  * Checks the identity that a provider class returns, before it is stored. Applications can write
@@ -46,7 +43,7 @@ export function checkedIdentity ({ subject, claims, emailVerified }: UncheckedId
 function cleanNames (claims: Record<string, unknown>): Record<string, string> {
   return Object.fromEntries(NAMES.flatMap(name => {
     const value = claims[name]
-    return typeof value === 'string' ? [[name, value.replace(NOT_IN_NAMES, '')]] : []
+    return typeof value === 'string' ? [[name, displayName(value)]] : []
   }))
 }
 

@@ -12,12 +12,12 @@ export interface MicrosoftProviderOptions extends ProviderOptions, Pick<OidcProv
    * `common` (work, school and personal accounts; the default), `organizations` (no personal
    * accounts), or the GUID of one tenant.
    */
-  tenant?: string
+  tenant?: string | undefined
   /**
    * The sign-in host of a national cloud, such as `https://login.microsoftonline.us`; default
    * `https://login.microsoftonline.com`.
    */
-  baseUrl?: string
+  baseUrl?: string | undefined
 }
 
 const DEFAULT_BASE_URL = 'https://login.microsoftonline.com'

@@ -21,11 +21,11 @@ export interface OAuth2ProviderOptions
    * The `iss` of the provider's authorization responses, if it sends one (RFC 9207); default the
    * origin of `authorizationEndpoint`.
    */
-  issuer?: string
+  issuer?: string | undefined
   /** Rewrites a response of the provider that does not conform to RFC 6749. */
   conform?: (response: Response) => Response | Promise<Response>
   /** The client authentication method at the token endpoint; default `client_secret_post`. */
-  clientAuthentication?: ClientAuthentication
+  clientAuthentication?: ClientAuthentication | undefined
 }
 
 /**

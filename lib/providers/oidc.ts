@@ -26,20 +26,20 @@ export interface OidcProviderOptions extends ProviderOptions {
    * `/.well-known/`, with or without a trailing slash. `{tenantid}` stands for the `tid` of each ID
    * token, as in the documents of Microsoft Entra for many tenants.
    */
-  issuer?: string
+  issuer?: string | undefined
   /**
    * The client authentication method at the token endpoint, as registered with the provider.
    * Default: the only method that the metadata allow, else `client_secret_basic` with one retry by
    * `client_secret_post` after `invalid_client`; the method that worked is remembered.
    */
-  clientAuthentication?: ClientAuthentication
+  clientAuthentication?: ClientAuthentication | undefined
   /**
    * Whether to request from userinfo the claims of the scopes that the ID token lacks; default
    * true.
    */
-  userinfo?: boolean
+  userinfo?: boolean | undefined
   /** Permits plain http, for development servers on this machine only; default false. */
-  allowInsecureRequests?: boolean
+  allowInsecureRequests?: boolean | undefined
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Complete } from '../base/defaults.js'
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError, unknownOption } from '../errors.js'
 import { isSecureUrl } from '../http/secure-url.js'
@@ -20,7 +21,7 @@ const FLOW_PARAMETERS = [
 const HOW_TO_SET = ', and there is none; set the environment variable that it comes from, ' +
   'or use providersFromEnv(), which leaves out a provider without settings'
 
-type CheckedOptions = Required<ProviderOptions> & { name: string }
+type CheckedOptions = Complete<ProviderOptions> & { name: string }
 
 /**
  * Checks the options of every provider class and fills in the defaults.

@@ -139,11 +139,11 @@ export interface ProviderOptions {
   /** The client secret that the provider issued to the application; never logged. */
   clientSecret: string
   /** Replaces the provider's default scopes. */
-  scopes?: readonly string[]
+  scopes?: readonly string[] | undefined
   /** Extra static parameters of the authorization request, such as `prompt`. */
-  authorizationParams?: Readonly<Record<string, string>>
+  authorizationParams?: Readonly<Record<string, string>> | undefined
   /** Timeout of one request to the provider in milliseconds; default 5000. */
-  timeout?: number
+  timeout?: number | undefined
   /** Replaces the global `fetch`, for example to use a proxy. */
-  fetch?: typeof fetch
+  fetch?: typeof fetch | undefined
 }

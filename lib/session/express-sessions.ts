@@ -6,7 +6,9 @@ import { AuthError } from '../errors.js'
 import {
   SIGN_IN_MS, endSession, finishReplacement, hasEnded, hasSignedOut, isReplacedSince, preciseTime, signOutOf
 } from './ended-sessions.js'
-import type { EndingSession, LeavingSession, SavedPart, SessionBackend, SignedOut } from './session-backend.js'
+import type {
+  EndingSession, Entrance, LeavingSession, SavedPart, SessionBackend, SignedOut
+} from './session-backend.js'
 import { isOver, withOwnLifetime } from './lifetime.js'
 import type { PendingSignIn } from './pending-sign-in.js'
 import { type CallbackStore, SessionEntries, digestOf, entryId } from './session-store.js'
@@ -43,14 +45,15 @@ export class ExpressSessions implements SessionBackend {
     return session === null || isOver(session) ? null : withOwnLifetime(session)
   }
 
-  async create (id: string, session: Session, replaced?: EndingSession): Promise<void> {
+  async create (id: string, session: Session, { replaced }: Entrance = {}): Promise<boolean> {
     await this.#entries.writeSession(id, session)
-    if (replaced === undefined) return
+    if (replaced === undefined) return false
     await endSession(this.#entries, { ...replaced, next: id, until: preciseTime() + SIGN_IN_MS })
     // Another sign-in may replace the session meanwhile, as when a form is sent twice; a sign-out
     // wins.
     if (await hasSignedOut(this.#entries, replaced.id)) throw new AuthError('invalid_state')
     finishReplacement(this.#entries, replaced.id, id)
+    return false
   }
 
   async save (id: string, session: Session, part: SavedPart): Promise<void> {

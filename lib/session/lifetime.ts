@@ -28,6 +28,11 @@ export function endCookie ({ cookie }: Session, end: Date | null): void {
   cookie.expires = end
 }
 
+/** Makes the cookie of a session that was read end when it ended before. */
+export function keepEnd ({ cookie }: Session & { cookie: { originalExpires?: Date } }): void {
+  if (cookie.originalExpires !== undefined) cookie.expires = cookie.originalExpires
+}
+
 /** Whether a session has reached the end of its lifetime; its store may have it still. */
 export function isOver (session: Session | null | undefined): boolean {
   const until = session?.svcAuth?.until

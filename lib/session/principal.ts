@@ -22,8 +22,7 @@ const MAX_FORMER = 8
  * old session has no access to the new one. Of the old one only the sign-ins go on that other tabs
  * have started in it.
  *
- * @param entry `lifetime`: null for that of the options; `confirm` runs after the session is
- *   written: when it fails, the sign-in fails
+ * @param entry `lifetime`: null for that of the options
  * @throws AuthError `invalid_state` when the user signed out meanwhile, `unavailable`; what
  * `confirm` throws
  * @see OWASP ASVS 7.2.4
@@ -31,11 +30,11 @@ const MAX_FORMER = 8
 export async function enterSession (
   request: FastifyRequest,
   record: NewRecord,
-  { lifetime, confirm }: { lifetime: Lifetime | null, confirm: () => Promise<void> }
+  { lifetime, ...admission }: Admission & { lifetime: Lifetime | null }
 ): Promise<void> {
-  if (lifetime === null) return replaceSession(request, record, { kept: [], confirm })
+  if (lifetime === null) return replaceSession(request, record, { kept: [], ...admission })
   const { until, cookieEnd } = lifetime
-  await replaceSession(request, { ...record, until }, { kept: [], cookieEnd, confirm })
+  await replaceSession(request, { ...record, until }, { kept: [], cookieEnd, ...admission })
 }
 
 /**
@@ -48,21 +47,33 @@ export async function renewSession (request: FastifyRequest, record: NewRecord):
   const kept = Object.keys(request.session).filter(name => name !== 'cookie' && name !== 'svcAuth')
   const hasEnd = record.until !== undefined
   const { expires = null } = request.session.cookie
-  await replaceSession(request, record, { kept, ...(hasEnd && { cookieEnd: expires }), confirm: async () => {} })
+  const none: Admission = { admits: false, confirm: async () => {} }
+  await replaceSession(request, record, { kept, ...(hasEnd && { cookieEnd: expires }), ...none })
 }
 
-interface Replacement {
+/** How a new user is admitted. */
+interface Admission {
+  /** Whether the user is new: they are admitted with the session where one store keeps both. */
+  admits: boolean
+  /**
+   * Runs after the session is written: when it fails, the sign-in fails.
+   *
+   * @param isAdmitted whether the user was admitted with the session
+   */
+  confirm: (isAdmitted: boolean) => Promise<void>
+}
+
+interface Replacement extends Admission {
   /** The names of members of the present session that the new one gets. */
   kept: string[]
   /** The end of its cookie; absent for that of the options. */
   cookieEnd?: Date | null
-  confirm: () => Promise<void>
 }
 
 async function replaceSession (
   request: FastifyRequest,
   record: NewRecord,
-  { kept, cookieEnd, confirm }: Replacement
+  { kept, cookieEnd, admits, confirm }: Replacement
 ): Promise<void> {
   const sessions = sessionsOf(request)
   const { session: before } = request
@@ -75,13 +86,11 @@ async function replaceSession (
   if (cookieEnd !== undefined) endCookie(session, cookieEnd)
   try {
     // Saved now and not when the response is sent: a failure of the store must fail the sign-in.
-    if (isReplaced) {
-      const replaced = { id: before.sessionId, isOfUser: principalIn(before) !== null }
-      await sessions.saveRecord(request, { ...record, formerly: formerly(before) }, replaced)
-    } else {
-      await sessions.saveRecord(request, record)
-    }
-    await confirm()
+    const replaced = { id: before.sessionId, isOfUser: principalIn(before) !== null }
+    const isAdmitted = isReplaced
+      ? await sessions.saveRecord(request, { ...record, formerly: formerly(before) }, { replaced, admits })
+      : await sessions.saveRecord(request, record, { admits })
+    await confirm(isAdmitted)
   } catch (error) {
     // The browser never learns the id of the new session.
     await sessions.backend.remove(session.sessionId).catch(() => {})

@@ -1,5 +1,6 @@
 import type { FastifyRequest, Session } from 'fastify'
 import { isUserId } from '../base/uuid.js'
+import type { Claims } from '../claims.js'
 import type { AuthenticationMethod, Principal, Proof } from '../authentication.js'
 import type { SessionProofs, SessionUser } from '../store/sessions.js'
 import type { AccountStatus } from '../accounts/account.js'
@@ -89,6 +90,15 @@ export function withProof (methods: readonly Proof[], proof: Proof): readonly Pr
   return [...methods.filter(({ method }) => method !== proof.method), proof]
 }
 
+/** What may be read about a user together with their session. */
+interface ReadOfUser {
+  status?: AccountStatus | undefined
+  /** Null when the link by which the user signed in is gone. */
+  presentClaims?: (() => Claims | null) | undefined
+}
+
+const NOTHING: ReadOfUser = {}
+
 /** How long a guard relies on what was read with the session. */
 const FRESH_MS = 1000
 
@@ -99,21 +109,21 @@ const FRESH_MS = 1000
 export class ReadRecord {
   readonly principal: Principal
   // Private, so that no record that is made from this one has it.
-  readonly #status: AccountStatus | undefined
+  readonly #ofUser: ReadOfUser
   readonly #readAt: number
 
-  constructor (user: SessionUser, status: AccountStatus | undefined, readAt: number) {
+  constructor (user: SessionUser, ofUser: ReadOfUser, readAt: number) {
     const { userId, provider, claims, generation, proofs } = user
     this.principal = { userId, provider, claims }
     Object.assign(this, { ...proofs, generation })
-    this.#status = status
+    this.#ofUser = ofUser
     this.#readAt = readAt
   }
 
-  /** Returns what was read about the user within the last second, with the session; else null. */
-  static freshStatus ({ svcAuth }: Session): AccountStatus | null {
-    if (!(svcAuth instanceof ReadRecord) || svcAuth.#status === undefined) return null
-    return Math.abs(Date.now() - svcAuth.#readAt) < FRESH_MS ? svcAuth.#status : null
+  /** Returns what was read with the session within the last second; else nothing. */
+  static fresh ({ svcAuth }: Session): ReadOfUser {
+    const isFresh = svcAuth instanceof ReadRecord && Math.abs(Date.now() - svcAuth.#readAt) < FRESH_MS
+    return isFresh ? svcAuth.#ofUser : NOTHING
   }
 
   toJSON (): undefined {}

@@ -1,31 +1,17 @@
 import fastifyCookie from '@fastify/cookie'
-import fastifySession, { type FastifySessionOptions } from '@fastify/session'
+import fastifySession from '@fastify/session'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { OptionsError } from '../errors.js'
 import { sessionCookieName } from './cookie.js'
 import { EntryStore, RowStore, hasSessions, sessionsOf } from './request-sessions.js'
 import { RotatingSigner } from './rotating-signer.js'
-import type { SessionRows } from '../store/members.js'
+import type { OwnSession } from './session-options.js'
 
-const SEVEN_DAYS_MS = 7 * 24 * 60 * 60 * 1000
-
-/**
- * Registers @fastify/session with safe defaults, and @fastify/cookie unless the application has it.
- *
- * @param own `secure`: whether the cookie is for https: alone; `rows` keeps the sessions, unless
- *   the options have a store
- */
-export async function registerSession (
-  app: FastifyInstance,
-  options: FastifySessionOptions,
-  { secure, rows }: { secure: boolean | 'auto', rows: SessionRows }
-): Promise<void> {
+/** Registers @fastify/session, and @fastify/cookie unless the application has it. */
+export async function registerSession (app: FastifyInstance, { options, rows }: OwnSession): Promise<void> {
   if (!app.hasPlugin('@fastify/cookie')) await app.register(fastifyCookie)
 
-  const { secret, algorithm } = options
-  const cookieName = options.cookieName ?? 'svc_session'
-  const defaults = { path: '/', httpOnly: true, sameSite: 'lax', secure, maxAge: SEVEN_DAYS_MS } as const
-  const cookie = { ...defaults, ...options.cookie }
+  const { secret, algorithm, cookieName, cookie, rolling } = options
   assertOwnCookie(app, cookieName, cookie)
   // Registered first, so that it runs before @fastify/session answers with a cookie.
   app.addHook('onSend', (request, _reply, payload, done) => {
@@ -34,13 +20,11 @@ export async function registerSession (
     else isSaved.then(() => { done(null, payload) }, done)
   })
   await app.register(fastifySession, {
-    saveUninitialized: false,
-    rolling: false,
     ...options,
     secret: Array.isArray(secret) ? new RotatingSigner([...secret], algorithm) : secret,
-    cookieName,
-    store: options.store === undefined ? new RowStore({ rows, cookie }) : new EntryStore(options.store),
-    cookie
+    store: options.store === undefined
+      ? new RowStore({ rows, cookie }, rolling)
+      : new EntryStore(options.store, rolling)
   })
 }
 

@@ -2,10 +2,11 @@ import type { FastifyReply, FastifyRequest, Session } from 'fastify'
 import { AuthError } from '../errors.js'
 import { sessionCookieName } from './cookie.js'
 import { ExpressSessions } from './express-sessions.js'
-import type { EndingSession, SessionBackend } from './session-backend.js'
+import type { Entrance, SessionBackend } from './session-backend.js'
 import { type SessionRecord, principalIn } from './record.js'
 import { SqlSessions, type RowSettings } from './sql-sessions.js'
 import { type CallbackStore, type Done, sessionsUnavailable } from './session-store.js'
+import { keepEnd } from './lifetime.js'
 import { isOutgrown, restoreLifetime } from './visitor.js'
 
 /** What a request knows of a session in the store. */
@@ -20,9 +21,9 @@ interface StoredSession {
 }
 
 /** What the plugin saves itself. */
-interface OwnSave {
+interface OwnSave extends Entrance {
   record: SessionRecord
-  replaced: EndingSession | undefined
+  isAdmitted: boolean
 }
 
 /**
@@ -41,9 +42,12 @@ export class RequestSessions implements CallbackStore {
   #stored: StoredSession[] = []
   #isQuiet = false
   #own: OwnSave | undefined
+  readonly #isRolling: boolean
 
-  constructor (backend: SessionBackend) {
+  /** @param isRolling whether a save moves the end of a session */
+  constructor (backend: SessionBackend, isRolling: boolean) {
     this.backend = backend
+    this.#isRolling = isRolling
   }
 
   /** Notes that the session of the request is in the store. */
@@ -82,16 +86,18 @@ export class RequestSessions implements CallbackStore {
   /**
    * Saves the session of a request with a new part of the plugin.
    *
-   * @param replaced the session that it replaces, which ends
-   * @throws AuthError `invalid_state` when the user of that one signed out meanwhile, `unavailable`
+   * @returns whether its user was new and is admitted
+   * @throws AuthError `invalid_state` when the user of the session that it replaces signed out
+   *   meanwhile, `unavailable`
    */
-  async saveRecord ({ session }: FastifyRequest, record: SessionRecord, replaced?: EndingSession): Promise<void> {
+  async saveRecord ({ session }: FastifyRequest, record: SessionRecord, entrance: Entrance = {}): Promise<boolean> {
     session.svcAuth = record
-    this.#own = { record, replaced }
+    const own = this.#own = { ...entrance, record, isAdmitted: false }
     try {
       const saved = session.save()
       this.#own = undefined
       await saved
+      return own.isAdmitted
     } catch (error) {
       throw error instanceof AuthError ? error : sessionsUnavailable(error)
     }
@@ -122,10 +128,16 @@ export class RequestSessions implements CallbackStore {
     const isStored = this.#find(id) !== undefined
     const isVisitor = isOutgrown(session)
     if (isVisitor) restoreLifetime(session)
-    const hasChange = own !== undefined || this.hasNewCookie(id, session)
+    const hasNewCookie = this.hasNewCookie(id, session)
+    const hasChange = own !== undefined || hasNewCookie
+    if (!this.#isRolling && isStored && !isVisitor && !hasNewCookie) keepEnd(session)
     const isUnchanged = (): boolean => !hasChange && !isModified(session)
     this.#note(id, session)
-    if (!isStored) return this.backend.create(id, session, own?.replaced)
+    if (!isStored) {
+      const isAdmitted = await this.backend.create(id, session, own)
+      if (own !== undefined) own.isAdmitted = isAdmitted
+      return
+    }
     await this.backend.save(id, session, own?.record ?? (isVisitor ? 'none' : 'stored'), isUnchanged)
   }
 
@@ -168,9 +180,9 @@ export function sessionsOf (request: FastifyRequest): RequestSessions {
   const { sessionStore, session } = request
   const known = storeOf(session)
   if (known instanceof RequestSessions) return known
-  const sessions = new RequestSessions(isKeeping(sessionStore)
-    ? sessionStore.keeperFor(request)
-    : new ExpressSessions(sessionStore))
+  const sessions = isKeeping(sessionStore)
+    ? new RequestSessions(sessionStore.keeperFor(request), sessionStore.isRolling)
+    : new RequestSessions(new ExpressSessions(sessionStore), true)
   replaceStore(session, sessionStore, sessions)
   if (isInStore(request)) sessions.found(request)
   return sessions
@@ -219,9 +231,11 @@ function isKeeping (store: CallbackStore): store is EntryStore | RowStore {
  * with an AuthError.
  */
 export class EntryStore implements CallbackStore {
+  readonly isRolling: boolean
   readonly #store: CallbackStore
 
-  constructor (store: CallbackStore) {
+  constructor (store: CallbackStore, isRolling: boolean) {
+    this.isRolling = isRolling
     this.#store = store
   }
 
@@ -246,9 +260,11 @@ export class EntryStore implements CallbackStore {
 
 /** A store for @fastify/session that keeps sessions beside the users. */
 export class RowStore implements CallbackStore {
+  readonly isRolling: boolean
   readonly #settings: RowSettings
 
-  constructor (settings: RowSettings) {
+  constructor (settings: RowSettings, isRolling: boolean) {
+    this.isRolling = isRolling
     this.#settings = settings
   }
 
@@ -262,7 +278,7 @@ export class RowStore implements CallbackStore {
 
   /** Called for a new session in which the application has written something. */
   set (id: string, session: Session, done: Done): void {
-    settle(done, new SqlSessions(this.#settings).create(id, session))
+    settle(done, new SqlSessions(this.#settings).create(id, session).then(() => {}))
   }
 
   destroy (id: string, done: Done): void {

@@ -5,6 +5,8 @@
 import type { webcrypto } from 'node:crypto'
 import { createRemoteJWKSet } from 'jose/jwks/remote'
 import type { JWTHeaderParameters } from 'jose'
+import { CompactSign } from 'jose/jws/compact/sign'
+import { compactVerify } from 'jose/jws/compact/verify'
 import { SignJWT } from 'jose/jwt/sign'
 import { type JWTVerifyGetKey, jwtVerify } from 'jose/jwt/verify'
 import { JWKSMultipleMatchingKeys, JWKSNoMatchingKey } from 'jose/errors'
@@ -43,6 +45,24 @@ export async function verifiedClaims (token: unknown, { keys, ...trust }: Trust)
     if (claims !== null) return claims
   }
   throw new AuthError('invalid_token')
+}
+
+/**
+ * Signs a text that is not a set of claims, with HS256.
+ *
+ * @returns a JWS in the compact serialization (RFC 7515 section 7.1)
+ */
+export async function signedText (text: string, key: webcrypto.CryptoKey): Promise<string> {
+  return new CompactSign(Buffer.from(text)).setProtectedHeader({ alg: 'HS256' }).sign(key)
+}
+
+/** @returns the text that {@link signedText} signed with one of the keys; null for anything else */
+export async function verifiedText (token: string, keys: readonly webcrypto.CryptoKey[]): Promise<string | null> {
+  for (const key of isCanonical(token) ? keys : []) {
+    const verified = await compactVerify(token, key, { algorithms: ['HS256'] }).catch(() => null)
+    if (verified !== null) return Buffer.from(verified.payload).toString()
+  }
+  return null
 }
 
 /**

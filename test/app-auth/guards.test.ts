@@ -7,7 +7,7 @@ import { AuthError } from '../../lib/errors.js'
 import { verifyToken } from '../../lib/flows/local.js'
 import { type Guard, type RequiredClaims, requireClaims as requireClaimsOf, requireUser as requireUserOf } from '../../lib/app-auth/guards.js'
 import { Accounts, type AuthPluginOptions } from '../../lib/index.js'
-import { Pages } from '../../lib/http/pages.js'
+import { RedirectPages } from '../../lib/http/redirect-pages.js'
 import { Site } from '../../lib/http/site.js'
 import { MemoryAuthStore } from '../../lib/store/memory.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
@@ -15,7 +15,7 @@ import { Browser } from '../helpers/browser.js'
 
 const USER_ID = '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11'
 const store = new MemoryAuthStore()
-const pages = new Pages(new Site(null, new Set()), { login: null, reauthenticate: null }, [])
+const pages = new RedirectPages(new Site(null, new Set()), { login: null, reauthenticate: null }, [])
 const settings = { store, local: null, pages, providers: [] }
 const requireUser = requireUserOf(settings)
 const requireClaims = (required: RequiredClaims) => requireClaimsOf(required, settings)

@@ -176,7 +176,7 @@ t.test('wrong values change nothing', async t => {
   const ada = await users.createUser({ ...ADA, name: 'Ada' })
   const { userId } = ada
 
-  for (const name of NO_TEXTS.slice(1)) await t.rejects(users.updateUser(userId, { name }), { code: 'invalid_request' })
+  for (const name of [...NO_TEXTS.slice(1), '\r\n']) await t.rejects(users.updateUser(userId, { name }), { code: 'invalid_request' })
   await t.rejects(users.updateUser(userId, { name: 'x', email: 'x' } as { name: string }), OptionsError)
   await t.rejects(users.setPassword(userId, 'short'), { code: 'weak_password' })
   await t.rejects(users.setPassword(userId, 'a password \ufffd'), { code: 'invalid_request' })
@@ -235,7 +235,7 @@ t.test('a name that the application set stays at a sign-in', async t => {
   await signInAt(browser, 'dev', { subject: 'ada', email: 'ada@example.com' })
   const userId = await userIdIn(browser) ?? ''
 
-  t.equal((await app.auth.updateUser(userId, { name: 'Countess' })).name, 'Countess')
+  t.equal((await app.auth.updateUser(userId, { name: 'Coun\ntess\u202e' })).name, 'Countess', 'as pages and mails can show it')
   await signInAt(new Browser(app), 'dev', { subject: 'ada', email: 'ada@example.com' })
   t.equal((await app.auth.findUser({ userId }))?.name, 'Countess')
   t.equal((await app.auth.updateUser(userId, { name: null })).name, null)

@@ -313,6 +313,23 @@ t.test('a missing proof tells scripts the methods of the user, and takes browser
   t.equal((await browser.post('/auth/local/change-password', { password: NEW_PASSWORD })).statusCode, 204)
 })
 
+t.test('a form that needs a recent sign-in leads to reauthenticatePage, and from there back to its page', async t => {
+  const start = await startMailApp(t, { reauthenticatePage: '/confirm?from=form' })
+  const { browser } = start
+  await registerAt(start)
+  advanceClock(t, HOUR_MS)
+  const referer = 'https://app.example/account?tab=2'
+  const locationOf = async (fields: object): Promise<unknown> => {
+    const answer = await browser.submit('/auth/local/delete-account', { ...fields }, { referer })
+    return [answer.statusCode, answer.headers.location]
+  }
+
+  t.strictSame(await locationOf({}), [303, '/confirm?from=form&next=%2Faccount%3Ftab%3D2'])
+  t.strictSame(await locationOf({ error_next: '/settings' }), [303, '/settings?error=reauthenticate'], 'a page that was asked for comes first')
+  t.strictSame(await locationOf({ current: 'wrong' }), [303, '/account?tab=2&error=invalid'])
+  t.match((await browser.post('/auth/local/delete-account')).json(), { code: 'reauthenticate', methods: ['password'] })
+})
+
 t.test('the option mails.notices leaves the notices out', async t => {
   const start = await startMailApp(t, {}, { mails: { notices: false } })
   await start.browser.post('/auth/local/register', ADA)

@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { Accounts, AuthError, type AuthStore, type Identity, type LinkingPolicy, MemoryAuthStore, SignInRefused, type User } from '../../lib/index.js'
+import type { AccountQuery, Rule, Wanted } from '../../lib/accounts/auth-store.js'
 import { userOfIdentity as find } from '../../lib/flows/linking.js'
 import { STORES } from '../helpers/stores.js'
 
@@ -270,10 +271,15 @@ for (const [kind, newStore] of Object.entries(STORES)) {
 }
 
 t.test('a sign-in that always comes second gives up in the end', async t => {
+  // Links are added by the id of the user, who always had another change meanwhile.
   class ContendedStore extends MemoryAuthStore {
-    override async insert (): Promise<boolean> { return false }
+    override async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
+      return 'userId' in find ? rule(null, { ofEmail: null, ofLink: null }).result : super.change(find, wanted, rule)
+    }
   }
-  const failure = await userOfIdentity(new ContendedStore(), 'a', anonymous('1')).catch((error: unknown) => error)
+  const store = new ContendedStore()
+  await userOfIdentity(store, 'other', verified('0'))
+  const failure = await userOfIdentity(store, 'a', verified('1')).catch((error: unknown) => error)
   t.ok(failure instanceof AuthError)
   t.match(failure, { code: 'unavailable' })
 })

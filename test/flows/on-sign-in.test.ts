@@ -108,6 +108,33 @@ t.test('attack 33: a refused sign-in leaves the session that was there, and no u
   t.equal(told.at(-1)?.created, true, 'when he comes again he is new again')
 })
 
+t.test('what the hook wrote into the session stays with the visitor when it refuses, and is dropped when it admits', async t => {
+  let admits = false
+  const onSignIn = ({ request }: SignIn): void => {
+    Object.assign(request.session, { note: 'of the hook' })
+    if (!admits) refuse()
+  }
+  const app = await startApp(t, { baseUrl: 'http://localhost', providers: [new OwnProvider('a')], local: localProvider(), onSignIn }, {},
+    app => { app.get('/note', async ({ session }) => ({ note: Object(session).note ?? null })) })
+
+  const signIns: Array<(browser: Browser) => Promise<unknown>> = [
+    browser => browser.post('/auth/local/register', ADA), // a visitor without a session
+    browser => signInAt(browser, 'a', { subject: '1' })
+  ]
+  for (const signIn of signIns) {
+    const browser = new Browser(app)
+    admits = false
+    await signIn(browser)
+    const afterRefusal = (await browser.get('/note')).json()
+    admits = true
+    await signIn(browser)
+
+    t.strictSame(afterRefusal, { note: 'of the hook' })
+    t.strictSame((await browser.get('/note')).json(), { note: null })
+    t.ok((await browser.get('/me')).json().principal)
+  }
+})
+
 t.test('attack 33: while the hook thinks, no other request gets the new user in', async t => {
   const asked = deferred()
   const decided = deferred()

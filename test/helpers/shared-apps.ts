@@ -116,7 +116,7 @@ export function rowsOf (store: AuthStore): StoredSessions {
 /** Returns a session that has not ended; null without one. */
 export async function openSession (sessions: StoredSessions, idHash: string, now = Date.now()): Promise<FoundSession | null> {
   const found = await sessions.find(idHash, now)
-  return found === 'ended' ? null : found
+  return typeof found === 'string' ? null : found
 }
 
 /** Changes the plugin's part of a browser's session in a session store, as an attacker who can write there does. */

@@ -5,13 +5,13 @@ import olderSession from 'fastify-session-11.1.2'
 import Fastify, { type FastifyInstance, type LightMyRequestResponse, type Session } from 'fastify'
 import t from 'tap'
 import authPlugin, { MemoryAuthStore } from '../../lib/index.js'
-import type { SessionOptions } from '../../lib/options.js'
+import type { SessionCookieOptions, SessionOptions } from '../../lib/session/session-options.js'
 import { SESSION_SECRET, localProvider, principalIn, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { deferred } from '../helpers/deferred.js'
 import { OwnProvider, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
 import { ADA, sessionIdOf, startTwoApps, stored } from '../helpers/shared-apps.js'
-import { SESSION_STORES, SHARED_SESSIONS } from '../helpers/session-stores.js'
+import { ALL_SESSIONS, SESSION_STORES, SHARED_SESSIONS } from '../helpers/session-stores.js'
 import { SlowSessionStore, isEntryId } from '../helpers/slow-session-store.js'
 
 t.jobs = 3
@@ -263,11 +263,11 @@ t.test('a session that never was leaves no mark when it is ended or replaced', a
 })
 
 /** The lifetimes that a session may have; `lives` is what remains of it in milliseconds. */
-const LIFETIMES: ReadonlyArray<readonly [what: string, cookie: NonNullable<FastifySessionOptions['cookie']>, lives: number | null]> = [
+const LIFETIMES: ReadonlyArray<readonly [what: string, cookie: SessionCookieOptions, lives: number | null]> = [
   ['seven days', {}, SEVEN_DAYS_MS],
   ['an hour', { maxAge: 3_600_000 }, 3_600_000],
-  ['no limit', { maxAge: undefined as never }, null],
-  ['a fixed end', { maxAge: undefined as never, expires: new Date(Date.now() + 7_200_000) }, 7_200_000]
+  ['no limit', { maxAge: null }, null],
+  ['a fixed end', { expires: new Date(Date.now() + 7_200_000) }, 7_200_000]
 ]
 
 for (const [what, cookie, lives] of LIFETIMES) {
@@ -343,6 +343,24 @@ for (const [kind, keep] of SHARED_SESSIONS) {
     t.equal((cookie ?? data.cookie).originalMaxAge, 60_000)
     t.ok(new Date(cookie?.expires ?? expiresAt).getTime() <= Date.now() + 60_000, 'so does the store')
     t.ok(await userIdIn(browser))
+  })
+}
+
+/** Text that `jsonb` of Postgres cannot hold. */
+const NUL = 'a\u0000b\ud800c'
+
+for (const [kind, keep] of ALL_SESSIONS) {
+  t.test(`the application may write any text into a session, with ${kind}`, async t => {
+    const { sessions, store } = await keep(t)
+    const app = await startApp(t, { local: localProvider(), store, session: { secret: SESSION_SECRET, store: sessions } }, {}, app => {
+      app.post('/note', async ({ session }) => Object.assign(session, { note: NUL }).note)
+      app.get('/note', async ({ session }) => ({ note: Reflect.get(session, 'note') }))
+    })
+    const browser = new Browser(app)
+    await browser.post('/auth/local/register', ADA)
+
+    t.equal((await browser.post('/note')).statusCode, 200)
+    t.equal((await browser.get('/note')).json().note, NUL)
   })
 }
 

@@ -85,7 +85,7 @@ t.test('attack 59: a session that is written after the wait is over does not out
       done()
     }
   }
-  const sessions = new RequestSessions(new ExpressSessions(store))
+  const sessions = new RequestSessions(new ExpressSessions(store), true)
   await call(done => { sessions.set('1', session('ada'), done) })
   isLate = true
   const letPass = stopTime(t)
@@ -149,7 +149,7 @@ t.test('ended sessions', async t => {
     const store = new SlowSessionStore()
     for (let round = 0; round < 30; round++) {
       const id = `session-${round}`
-      const [one, other] = [new RequestSessions(new ExpressSessions(store)), new RequestSessions(new ExpressSessions(store))]
+      const [one, other] = [new RequestSessions(new ExpressSessions(store), true), new RequestSessions(new ExpressSessions(store), true)]
       await Promise.all([saved(one, id), saved(other, id)])
       await Promise.all([endSession(new SessionEntries(store), ofUser(id)), saved(other, id), saved(one, id)])
       t.equal(await one.backend.read(id), null)
@@ -159,7 +159,7 @@ t.test('ended sessions', async t => {
 
   t.test('do not come back for a moment either', async t => {
     const store = new SlowSessionStore()
-    const sessions = new RequestSessions(new ExpressSessions(store))
+    const sessions = new RequestSessions(new ExpressSessions(store), true)
     await saved(sessions, '1')
     await sessions.backend.end(ofUser('1'))
     const written: string[] = []
@@ -171,24 +171,24 @@ t.test('ended sessions', async t => {
 
   t.test('leave no mark when they were never stored', async t => {
     const store = new SlowSessionStore()
-    await call(done => { new RequestSessions(new ExpressSessions(store)).destroy('1', done) })
+    await call(done => { new RequestSessions(new ExpressSessions(store), true).destroy('1', done) })
     t.equal(store.entries.size, 0)
   })
 
   t.test('a store that fails reports it to a save, an end and a read', async t => {
     const store = new SlowSessionStore()
-    const sessions = new RequestSessions(new ExpressSessions(store))
+    const sessions = new RequestSessions(new ExpressSessions(store), true)
     await saved(sessions, '1')
     store.failure = new Error('down')
     t.match(await saved(sessions, '1'), { code: 'unavailable' })
     t.match(await call(done => { sessions.destroy('1', done) }), { code: 'unavailable' })
-    t.match(await call(done => { new EntryStore(store).get('1', done) }), { code: 'unavailable' })
+    t.match(await call(done => { new EntryStore(store, false).get('1', done) }), { code: 'unavailable' })
   })
 })
 
 t.test('a save of the application keeps the plugin\'s part as another request has updated it', async t => {
   const store = new SlowSessionStore()
-  const sessions = new RequestSessions(new ExpressSessions(store))
+  const sessions = new RequestSessions(new ExpressSessions(store), true)
   const before = session('ada')
   await call(done => { sessions.set('1', before, done) })
   await new SessionEntries(store).writeSession('1', session('ada, refreshed'))

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import type { Accounts } from '../../accounts/accounts.js'
 import { membersOf } from '../../store/members.js'
+import type { OneTimeEntries } from '../../store/one-time-entries.js'
 import type { FoundSession, NewSession, SessionUser, StoredSessions } from '../../store/sessions.js'
 import { assertHas } from './assertions.js'
 import { ADA as ADA_OF_DEV } from './fixtures.js'
@@ -18,13 +20,17 @@ const END = { now: NOW, isSignOut: false }
 
 /** The optional member `sessions`. */
 export function sessionsContract (rule: Rule): void {
-  const kept = (name: string, check: (sessions: StoredSessions, twin: StoredSessions) => Promise<void>): void => {
+  type Check = (
+    sessions: StoredSessions, twin: StoredSessions, store: Accounts, entries: OneTimeEntries
+  ) => Promise<void>
+  const kept = (name: string, check: Check): void => {
     rule(name, async open => {
       const { store, stores } = await open()
-      const [sessions, twin] = [membersOf(stores.store).sessions, membersOf(stores.twin).sessions]
-      if (sessions === null || twin === null) return
+      const { sessions, entries } = membersOf(stores.store)
+      const { sessions: twin } = membersOf(stores.twin)
+      if (sessions === null || twin === null || entries === null) return
       await store.createUser(ADA_OF_DEV)
-      await check(sessions, twin)
+      await check(sessions, twin, store, entries)
     })
   }
 
@@ -34,13 +40,71 @@ export function sessionsContract (rule: Rule): void {
     assert.equal(await sessions.insert(session('a', { data, userAgent: 'a browser' }), null), true)
     assert.equal(await sessions.insert(session('anonymous', { user: null }), null), true)
 
-    const { status = null, ...found } = await openIn(twin, 'a') ?? {}
+    const { status = null, presentClaims: _, ...found } = await openIn(twin, 'a') ?? {}
 
     assert.deepEqual(found, { user: ADA, data, ...times })
     if (status !== null) assert.deepEqual(status, { generation: 0, signedOutAt: 0, verifiedEmail: 'ada@example.com' })
     assert.deepEqual(await twin.find('anonymous', NOW), { user: null, data: null, ...times })
     assert.equal(await twin.find('a', NOW + 60_000), 'ended')
     assert.equal(await twin.find('b', NOW), null)
+  })
+
+  kept('the claims that are read with a session are those that the user has now', async (sessions, twin, store) => {
+    const { provider, claims } = ADA_OF_DEV.link
+    await sessions.insert(session('a', { user: { ...ADA, provider } }), null)
+    await sessions.insert(session('other', { user: { ...ADA, provider: 'other' } }), null)
+    await store.grant(userId, { role: 'author' })
+
+    const { presentClaims } = await openIn(twin, 'a') ?? {}
+    if (presentClaims === undefined) return
+    assert.deepEqual(presentClaims(), { ...claims, ...ADA_OF_DEV.claims, role: 'author' })
+    const ofOther = await openIn(twin, 'other')
+    assert.equal(ofOther?.presentClaims?.(), null, 'there is no link by which the user signed in')
+    await store.grant(userId, { role: 'editor' })
+    assertHas((await openIn(twin, 'a'))?.presentClaims?.(), { role: 'editor' })
+  })
+
+  kept('a visitor is known by the entries of their sign-ins', async (sessions, twin, _store, entries) => {
+    const entry = { hash: 'one', kind: 'sign-in', owner: 'visitor', content: {}, startedAt: NOW }
+    await entries.put(entry, 8)
+    await entries.put({ ...entry, hash: 'two', kind: 'mail-code', owner: 'other' }, 8)
+    await entries.put({ ...entry, hash: 'three', owner: 'a' }, 8)
+    await sessions.insert(session('a'), null)
+
+    assert.equal(await twin.find('visitor', NOW + 600_000 - 1), 'visitor')
+    assert.equal(await twin.find('visitor', NOW + 600_000), null)
+    assert.equal(await twin.find('other', NOW), null)
+    assert.ok(await openIn(twin, 'a'))
+    await entries.take('one', 'sign-in', ['visitor'])
+    assert.equal(await twin.find('visitor', NOW), null)
+  })
+
+  kept('a new user is admitted with their session or not at all', async (sessions, twin, store) => {
+    const [newUser, other] = ['9e2a4a10-4b1c-4b0e-8f57-0d8a3f1c2b01', '9e2a4a10-4b1c-4b0e-8f57-0d8a3f1c2b02']
+    for (const id of [newUser, other]) {
+      const link = { provider: 'dev', subject: id, claims: { sub: id } }
+      await store.createUser({ ...ADA_OF_DEV, userId: id, email: null, emailVerified: false, link, isNew: true })
+    }
+    const isNew = async (): Promise<boolean> => (await store.findUser({ userId: newUser }))?.isNew === true
+    const ofNewUser = (idHash: string, more: Partial<NewSession> = {}): NewSession =>
+      session(idHash, { user: { ...ADA, userId: newUser }, ...more })
+
+    assert.equal(await sessions.insert(ofNewUser('a'), null), true)
+    assert.equal(await isNew(), true, 'only a session that admits does')
+    await sessions.end('a', SIGN_OUT)
+    assert.equal(await twin.insert(ofNewUser('b', { admits: true }), 'a'), false)
+    assert.equal(await isNew(), true, 'not by a sign-in that was refused')
+
+    const outcome = await twin.insert(ofNewUser('c', { admits: true }), 'visitor')
+    assert.ok(await openIn(sessions, 'c'))
+    // A store that admits no users returns true, and the caller does.
+    if (outcome !== 'admitted') return
+    assert.equal(await isNew(), false)
+    assert.equal((await store.findUser({ userId: other }))?.isNew, true)
+    assert.equal(await sessions.insert(ofNewUser('d', { admits: true }), null), true, 'only one does')
+    const ofOther = session('e', { user: { ...ADA, userId: other }, admits: true })
+    assert.equal(await sessions.insert(ofOther, null), 'admitted')
+    assertHas(await store.findUser({ userId: other }), { isNew: undefined, claims: ADA_OF_DEV.claims })
   })
 
   kept('a session is changed in part, and not any more once it has ended', async (sessions, twin) => {
@@ -157,6 +221,6 @@ function session (idHash: string, more: Partial<NewSession> = {}): NewSession {
 
 async function openIn (sessions: StoredSessions, idHash: string): Promise<FoundSession | null> {
   const found = await sessions.find(idHash, NOW)
-  assert.ok(found !== 'ended')
+  assert.ok(typeof found !== 'string')
   return found
 }

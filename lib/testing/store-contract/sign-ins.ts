@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { Accounts } from '../../accounts/accounts.js'
 import { assertHas } from './assertions.js'
 import { ADA, WAYS_TO_NOTE, identity, link, newUser, verified } from './fixtures.js'
 import type { Rule } from './rule.js'
@@ -36,6 +37,41 @@ export function signInsContract (rule: Rule): void {
     assert.equal(await store.findUser({ provider: 'dev', subject: 'bob-1' }), null)
     assert.equal(await store.findUser({ email: 'bob@example.com' }), null)
     assert.deepEqual(await store.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
+  })
+
+  rule('a sign-in with an unknown link makes a user unless one has the e-mail', async open => {
+    const { store, twin } = await open()
+    const bob = newUser({ link: link('dev', 'bob-1'), email: 'bob@example.com', emailVerified: true, isNew: true })
+    const ofBob = identity('dev', 'bob-1', { claims: { sub: 'bob-1' }, verifiedEmail: bob.email })
+    await store.createUser(ADA)
+
+    const taken = await store.enterIdentity({ ...ofBob, verifiedEmail: null }, ADA.email, { ...bob, email: null })
+    assertHas(taken, { as: 'owner-of-email', user: { userId: ADA.userId, email: ADA.email } })
+    assert.equal(await twin.findUser({ provider: 'dev', subject: 'bob-1' }), null)
+    assert.deepEqual(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
+
+    const present = { userId: bob.userId, emailVerified: true, isNew: true }
+    assertHas(await store.enterIdentity(ofBob, bob.email, bob), { as: 'new', user: present })
+    assertHas(await twin.findUser({ email: 'bob@example.com' }), present)
+
+    const again = { ...ofBob, claims: { sub: 'bob-1', locale: 'en' } }
+    const other = newUser({ link: bob.link, email: bob.email, emailVerified: true })
+    assertHas(await twin.enterIdentity(again, bob.email, other), { as: 'known', user: { userId: bob.userId } })
+    assertHas((await store.links(bob.userId))[0], { claims: { sub: 'bob-1', locale: 'en' } })
+    assert.equal(await store.findUser({ userId: other.userId }), null)
+  })
+
+  rule('simultaneous first sign-ins of one identity make one user', async open => {
+    const { store, twin } = await open()
+    const ofBob = identity('dev', 'bob-1', { claims: { sub: 'bob-1' }, verifiedEmail: 'bob@example.com' })
+    const enter = async (accounts: Accounts) => accounts.enterIdentity(ofBob, 'bob@example.com', newUser({
+      link: link('dev', 'bob-1'), email: 'bob@example.com', emailVerified: true
+    }))
+
+    const entered = await Promise.all([store, twin, store, twin].map(enter))
+
+    assert.equal(entered.filter(({ as }) => as === 'new').length, 1)
+    assert.equal(new Set(entered.map(({ user }) => user.userId)).size, 1)
   })
 
   for (const { way, note } of WAYS_TO_NOTE) {
