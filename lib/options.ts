@@ -1,45 +1,25 @@
-import type { FastifySessionOptions } from '@fastify/session'
 import type { RegisterOptions } from 'fastify'
-import { isPlainObject } from './claims.js'
 import { OptionsError, unknownOption } from './errors.js'
 import type {
   DeleteHook, LinkHook, LinkingPolicy, LinkingRule, SignInHook, SignInRules
 } from './flows/sign-in-rules.js'
 import { SignedRequests } from './flows/signed-requests.js'
-import { Pages } from './http/pages.js'
+import { RedirectPages } from './http/redirect-pages.js'
 import { ANY_ORIGIN, sameOriginPath } from './http/redirects.js'
 import { Site } from './http/site.js'
 import { LocalIdentityProvider } from './local-identity-provider.js'
 import type { MailPages } from './mails/mail.js'
+import type { Look } from './pages/look.js'
+import type { Pages } from './pages/pages.js'
 import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
 import { type RateLimitOptions, type ResolvedRateLimits, checkedRateLimit } from './rate-limits.js'
-import { secretsOf } from './secrets.js'
 import { Accounts } from './accounts/accounts.js'
 import type { AuthStore } from './accounts/auth-store.js'
-import { MemoryAuthStore, sessionRowsOf } from './store/memory.js'
-import { type SessionRows, assertMembers, membersOf } from './store/members.js'
+import { type OwnSession, type SessionOptions, checkedRemember, checkedSession } from './session/session-options.js'
+import { MemoryAuthStore } from './store/memory.js'
+import { assertMembers, membersOf } from './store/members.js'
 import type { StoredSessions } from './store/sessions.js'
-
-/** Options of @fastify/session; `secret` comes from the setting SVC_SESSION_SECRET unless given. */
-export interface SessionOptions extends Partial<Omit<FastifySessionOptions, 'store'>> {
-  /**
-   * Where sessions are kept; default the database of `SqlAuthStore`, else the memory of the
-   * process. `'memory'`, or an express-session compatible store, such as one for Redis.
-   */
-  store?: 'memory' | NonNullable<FastifySessionOptions['store']> | undefined
-  /**
-   * Lets users choose at the sign-in, by the field `remember`, how long their session lasts;
-   * default as the cookie says.
-   */
-  remember?: RememberOptions | undefined
-}
-
-/** How long a session lasts that a user asked to be remembered in. */
-export interface RememberOptions {
-  /** The days from the sign-in, 1 to 400, however often the user visits. */
-  days: number
-}
 
 /** The options of the plugin, which `register` takes. */
 export interface AuthPluginOptions {
@@ -98,6 +78,11 @@ export interface AuthPluginOptions {
    * `GET /.well-known/change-password` redirects password managers to it.
    */
   changePasswordPage?: string | undefined
+  /**
+   * The plugin's pages for signing in and for the account: `new Pages({ name })` of
+   * `fastify-svc-auth/pages`. The options for pages of the application come first.
+   */
+  pages?: Pages | undefined
   /** Other origins whose pages may send POST requests, such as `https://admin.app.example`. */
   trustedOrigins?: readonly string[] | undefined
   /**
@@ -105,16 +90,6 @@ export interface AuthPluginOptions {
    * none.
    */
   rateLimit?: false | RateLimitOptions | undefined
-}
-
-/** The session that the plugin registers. */
-export interface OwnSession {
-  /** The options of @fastify/session; `store` is a store of the application. */
-  readonly options: FastifySessionOptions
-  /** Keeps the sessions where the options have no store. */
-  readonly rows: SessionRows
-  /** Whether the application chose to keep them in memory. */
-  readonly isMemoryChosen: boolean
 }
 
 /** The application in which the plugin is registered. */
@@ -130,7 +105,8 @@ export interface Surroundings {
 /** The names of the options. The last two are Fastify's. */
 const KNOWN_OPTIONS = [
   'baseUrl', 'providers', 'local', 'store', 'session', 'prefix', 'trustedOrigins', 'linking', 'onSignIn', 'onLink',
-  'onDelete', 'loginPage', 'reauthenticatePage', 'changePasswordPage', 'rateLimit', 'logLevel', 'logSerializers'
+  'onDelete', 'loginPage', 'reauthenticatePage', 'changePasswordPage', 'pages', 'rateLimit', 'logLevel',
+  'logSerializers'
 ]
 
 const OF_A_PROVIDER = 'it is an option of a provider, ' +
@@ -178,7 +154,9 @@ export class ResolvedOptions implements SignInRules {
   /** Signs and verifies the requests of `app.auth.signInUrl`. */
   readonly signedRequests: SignedRequests
   /** The pages that browsers are redirected to. */
-  readonly pages: Pages
+  readonly pages: RedirectPages
+  /** How the plugin's own pages look; null without the option `pages`. */
+  readonly look: Look | null
   /** The page for changing the password as browsers see it. */
   readonly changePasswordPage: string | null
   /** Pages of the application for links in mails, as browsers see them; null without mails. */
@@ -216,16 +194,27 @@ export class ResolvedOptions implements SignInRules {
     this.site = new Site(baseUrl, trustedOrigins)
     this.session = around.session === true
       ? noSession(options.session)
-      : checkedSession(options.session, this.store, [this.prefix, this.site.publicPath(this.prefix)])
+      : checkedSession(options.session, {
+        users: this.store,
+        routes: [this.prefix, this.site.publicPath(this.prefix)],
+        baseUrl
+      })
     const isOfApplication = this.session === null || this.session.options.store !== undefined
     this.listedSessions = isOfApplication ? null : this.session.rows.sessions
     this.signedRequests = new SignedRequests(this.session?.options.secret)
-    this.changePasswordPage = checkedChangePasswordPage(options.changePasswordPage, this.site, around.prefix ?? '')
+    this.look = checkedPages(options.pages)
+    const ownPage = (name: string): string | null => {
+      return this.look === null ? null : this.site.routePath(`${this.prefix}/pages/${name}`)
+    }
+    this.changePasswordPage =
+      checkedChangePasswordPage(options.changePasswordPage, this.site, around.prefix ?? '') ??
+      (['', '/'].includes(around.prefix ?? '') ? ownPage('account') : null)
     this.mailPages = checkedMailPages(this.local, this.site)
-    const login = checkedPage('loginPage', options.loginPage, this.site)
-    const reauthenticate = checkedPage('reauthenticatePage', options.reauthenticatePage, this.site)
+    const login = checkedPage('loginPage', options.loginPage, this.site) ?? ownPage('sign-in')
+    const reauthenticate =
+      checkedPage('reauthenticatePage', options.reauthenticatePage, this.site) ?? ownPage('confirm')
     const signInPaths = this.providers.map(({ name }) => `${this.prefix}/${name}/`)
-    this.pages = new Pages(this.site, { login, reauthenticate }, signInPaths)
+    this.pages = new RedirectPages(this.site, { login, reauthenticate }, signInPaths)
     Object.freeze(this)
   }
 }
@@ -315,6 +304,16 @@ function checkedMailPages (
   })
 }
 
+function checkedPages (pages: unknown): Look | null {
+  if (pages === undefined) return null
+  const { look }: Partial<Pages> = Object(pages)
+  if (look === undefined) {
+    throw new OptionsError("pages must be new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
+      'pages for the links in mails are an option of the LocalIdentityProvider')
+  }
+  return look
+}
+
 function checkedStore (store: unknown): AuthStore {
   const methods = ['findUser', 'links', 'findCredential', 'status', 'users', 'insert', 'change', 'close'] as const
   if (!hasMethods<AuthStore>(store, methods)) {
@@ -329,58 +328,6 @@ function noSession (session: unknown): null {
   if (session === undefined) return null
   throw new OptionsError('session must be absent: ' +
     'the application has registered @fastify/session itself, and that session is used')
-}
-
-/** @param routes the path of the routes as the application sees it, and as browsers see it */
-function checkedSession (session: unknown, users: AuthStore, routes: readonly string[]): OwnSession {
-  const given = session ?? {}
-  if (!isSessionOptions(given)) throw new OptionsError('session must be an object of options for @fastify/session')
-  const { store, remember, ...options } = given
-  if (store !== undefined && store !== 'memory' && !hasMethods<typeof store>(store, ['get', 'set', 'destroy'])) {
-    throw new OptionsError("session.store must be 'memory' or a store of sessions, an object with get, set and " +
-      'destroy, such as new RedisStore({ client }); the store of users is the option store')
-  }
-  const { path = '/' } = options.cookie ?? {}
-  const uncovered = routes.find(prefix => !isPathAbove(path, prefix))
-  if (uncovered !== undefined) {
-    throw new OptionsError(`session.cookie.path must cover the routes under ${uncovered}; leave it out for "/"`)
-  }
-  return Object.freeze({
-    options: {
-      ...options,
-      secret: sessionSecret(options.secret),
-      ...(store !== undefined && store !== 'memory' && { store })
-    },
-    rows: sessionRowsOf(store === 'memory' ? new MemoryAuthStore() : users),
-    isMemoryChosen: store === 'memory'
-  })
-}
-
-const DAY_MS = 24 * 60 * 60 * 1000
-
-/** Browsers keep no cookie for longer than so many days. */
-const MAX_DAYS = 400
-
-/** Returns the lifetime of a remembered session in milliseconds. */
-function checkedRemember (remember: unknown): number | null {
-  if (remember === undefined) return null
-  const { days, ...others }: { days?: unknown } = Object(remember)
-  const isDays = Number.isInteger(days) && Number(days) >= 1 && Number(days) <= MAX_DAYS
-  if (!isDays || Object.keys(others).length > 0) {
-    throw new OptionsError(`session.remember must be { days }, a whole number from 1 to ${MAX_DAYS}`)
-  }
-  return Number(days) * DAY_MS
-}
-
-function isPathAbove (path: unknown, prefix: string): boolean {
-  if (typeof path !== 'string' || !path.startsWith('/')) return false
-  return `${prefix}/`.startsWith(path.endsWith('/') ? path : `${path}/`)
-}
-
-/** Checks the secret, unless it is an object that signs, which @fastify/session takes too. */
-function sessionSecret (secret: SessionOptions['secret']): FastifySessionOptions['secret'] {
-  const isSigner = typeof secret === 'object' && secret !== null && 'sign' in secret && 'unsign' in secret
-  return isSigner ? secret : secretsOf(secret, 'session.secret', 'SVC_SESSION_SECRET')
 }
 
 function checkedPrefix (prefix: unknown, ofContext: string): string {
@@ -439,11 +386,6 @@ function checkedChangePasswordPage (page: unknown, site: Site, prefix: string): 
 function hasMethods<T> (value: unknown, names: ReadonlyArray<keyof T>): value is T {
   if (typeof value !== 'object' || value === null) return false
   return names.every(name => typeof Reflect.get(value, name) === 'function')
-}
-
-function isSessionOptions (value: unknown): value is SessionOptions {
-  const { cookie = {} }: { cookie?: unknown } = Object(value)
-  return [value, cookie].every(isPlainObject)
 }
 
 function isFunction<F extends (...args: never[]) => unknown> (value: unknown): value is F {

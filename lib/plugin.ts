@@ -6,7 +6,9 @@ import { OptionsError } from './errors.js'
 import { hashing } from './passwords/hashing.js'
 import type { LocalIdentityProvider } from './local-identity-provider.js'
 import type { TokenClaims } from './tokens/token-claims.js'
-import { type AuthPluginOptions, DEFAULT_PREFIX, type OwnSession, ResolvedOptions } from './options.js'
+import { type AuthPluginOptions, DEFAULT_PREFIX, ResolvedOptions } from './options.js'
+import type { OwnPages } from './routes/context.js'
+import type { OwnSession } from './session/session-options.js'
 import { mountExternalRoutes } from './routes/external.js'
 import { type Counter, setUpCounter } from './routes/counters.js'
 import { setUpRateLimits } from './routes/limits.js'
@@ -72,9 +74,8 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   if (baseUrl !== null) warnOfPlainBaseUrl(app, baseUrl)
 
   if (session !== null) {
-    const secure = baseUrl === null ? 'auto' : baseUrl.startsWith('https:')
     warnOfMemory(app, session)
-    await registerSession(app, session.options, { secure, rows: session.rows })
+    await registerSession(app, session)
   }
 
   app.addHook('onRequest', watchSession)
@@ -102,6 +103,8 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
       const counter = await setUpCounter(scope, options.rateLimit, membersOf(store).attempts)
       const mailer = mailerOf(options, counter)
       if (mailer !== null) scope.addHook('onClose', async () => mailer.close())
+      let ownPages: OwnPages | null = null
+      const ownSentences = local?.sentences ?? []
       const context = {
         scope,
         site,
@@ -114,14 +117,19 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
         onDelete: options.onDelete,
         channel: auth.channel,
         listedSessions: options.listedSessions,
-        mailer
+        mailer,
+        ownPages: () => ownPages
       }
       for (const provider of providers) mountExternalRoutes(context, provider)
       if (local !== null) mountPasswordRoutes(context, local)
       if (local !== null) mountTokenRoutes(context, local)
       if (local !== null && mailer !== null && mailPages !== null) {
-        const { mountMailRoutes } = await import('./routes/mails.js')
-        mountMailRoutes({ ...context, mailer, mailPages }, local)
+        const { lookOf, mountMailRoutes } = await import('./routes/mails.js')
+        mountMailRoutes({ ...context, mailer, mailPages, look: lookOf(options), ownSentences }, local)
+      }
+      if (options.look !== null) {
+        const { mountOwnPages } = await import('./routes/own-pages.js')
+        ownPages = mountOwnPages({ ...context, look: options.look, ownSentences }, local)
       }
       mountSessionRoutes(context, local)
     })

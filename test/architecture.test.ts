@@ -15,6 +15,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   base: [],
   ground: ['base'],
   schema: BASICS,
+  drizzle: ['schema'],
   http: BASICS,
   port: BASICS,
   providers: ['port', 'http', ...BASICS],
@@ -23,15 +24,17 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   // A link says what the rules of an account compare.
   mails: ['tokens', 'accounts', ...BASICS],
   local: ['tokens', 'passwords', 'mails', ...BASICS],
+  // The titles of the pages behind links are named by the kinds of mails.
+  pages: ['mails', 'http', ...BASICS],
   // An account keeps what the column of its extras has.
   accounts: ['schema', ...BASICS],
-  store: ['accounts', 'schema', ...BASICS],
+  store: ['accounts', 'drizzle', 'schema', ...BASICS],
   // A pending sign-in holds what was asked of its provider.
   session: ['port', 'http', 'accounts', 'store', 'schema', ...BASICS],
   flows: PARTS,
   'app-auth': ['flows', ...PARTS.filter(room => room !== 'providers')],
-  options: ['flows', ...PARTS],
-  routes: ['options', 'flows', ...PARTS],
+  options: ['pages', 'flows', ...PARTS],
+  routes: ['options', 'pages', 'flows', ...PARTS],
   plugin: ['routes', 'options', 'app-auth', 'flows', ...PARTS],
   testing: ['routes', 'app-auth', ...PARTS],
   index: ['plugin', 'routes', 'options', 'app-auth', 'flows', ...PARTS]
@@ -42,6 +45,7 @@ const SINGLE_FILES: Readonly<Record<string, string>> = {
   'options.ts': 'options',
   'plugin.ts': 'plugin',
   'index.ts': 'index',
+  'pages.ts': 'pages',
   'passwords.ts': 'passwords',
   'testing.ts': 'testing',
   'local-identity-provider.ts': 'local',
@@ -81,6 +85,12 @@ t.test('no engine of the store imports another one, and what is beside them open
 
   t.strictSame(crossing, [])
   t.strictSame(imports.get('store/sql-target.ts')?.filter(other => engineOf(other) !== undefined), [])
+})
+
+t.test('what runs comes from drizzle-orm by way of lib/drizzle, which the build bundles, and of the exported tables', async t => {
+  const importing = files.filter(file => /^(?:import|export) (?!type\b)[^']* from 'drizzle-orm/m.test(readFileSync(join(LIB, file), 'utf8')))
+
+  t.strictSame(importing.filter(file => !/^(?:drizzle|schema)\//.test(file)), [])
 })
 
 t.test('no modules import each other in a circle, types included', async t => {

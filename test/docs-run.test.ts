@@ -140,6 +140,33 @@ t.test('the first invitation comes from a script, and makes an administrator', a
   t.match(invitation.json().path, /^\/invitation\?token=/)
 })
 
+t.test('an invited user chooses the first password by a link that works once, and others do not', async t => {
+  const { mountPasswordInvitations } = await load('password-invitations.ts')
+  const mails: string[] = []
+  const local = localProvider({ registration: false })
+  const app = await start({ local }, async app => {
+    app.get<{ Params: { userId: string } }>('/as/:userId', async request => app.auth.signIn(request, request.params.userId))
+    await mountPasswordInvitations(app, local, async (to: string, path: string) => { mails.push(`${to} ${path}`) })
+  })
+  const [admin, ada, eve] = [new Browser(app), new Browser(app), new Browser(app)]
+  const { userId } = await app.auth.createUser({ email: 'admin@example.com', claims: { role: 'admin' } })
+  await admin.get(`/as/${userId}`)
+
+  const refused = await eve.post('/members', { email: 'eve@example.com' })
+  const invited = await admin.post('/members', { email: 'Ada@Example.com' })
+  const [, token = ''] = /^ada@example\.com \/first-password\?token=(\S+)$/.exec(mails[0] ?? '') ?? []
+  const page = await ada.get(`/first-password?token=${token}`)
+  const weak = await ada.submit('/first-password', { token, password: 'short' })
+  const chosen = await ada.submit('/first-password', { token, password: PASSWORD })
+  const again = await eve.submit('/first-password', { token, password: 'of another user' })
+  const forged = await eve.get('/first-password?token="><script>')
+
+  t.strictSame([refused, invited, page, weak, chosen, again, forged].map(({ statusCode }) => statusCode), [401, 201, 200, 400, 303, 401, 401])
+  t.equal(await userIdIn(ada), invited.json().userId)
+  t.match(await app.auth.findUser({ email: 'ada@example.com' }), { emailVerified: true, claims: { role: 'member' } })
+  t.equal((await eve.post('/auth/local/login', { email: 'ada@example.com', password: PASSWORD })).statusCode, 200)
+})
+
 t.test('mails go to the mail server of the application', async t => {
   const received: Array<{ to: string[], raw: string }> = []
   const server = new SMTPServer({
@@ -162,12 +189,13 @@ t.test('mails go to the mail server of the application', async t => {
   const port = await listening(server.server)
   Object.assign(process.env, { SMTP_URL: `smtp://shop:secret@127.0.0.1:${port}`, MAIL_FROM: 'Shop <accounts@shop.example>' })
   const { sendMail } = await load('send-mail.ts')
+  const nobody = { userId: null, name: null }
   const about = { requestId: 'req-1', ip: '127.0.0.1', userAgent: null, language: null }
   const url = `https://app.example/auth/local/reset-password?token=${'a'.repeat(300)}`
 
-  await sendMail({ kind: 'reset-password', to: 'ada@example.com', url, token: 'a'.repeat(300), expiresIn: 1800, about })
-  await sendMail({ kind: 'password-changed', to: 'ada+shop@example.com', url: null, token: null, expiresIn: null, about })
-  await t.rejects(async () => sendMail({ kind: 'exists', to: 'full@example.com', url: null, token: null, expiresIn: null, about }))
+  await sendMail({ kind: 'reset-password', to: 'ada@example.com', ...nobody, url, token: 'a'.repeat(300), expiresIn: 1800, about })
+  await sendMail({ kind: 'password-changed', to: 'ada+shop@example.com', ...nobody, url: null, token: null, expiresIn: null, about })
+  await t.rejects(async () => sendMail({ kind: 'exists', to: 'full@example.com', ...nobody, url: null, token: null, expiresIn: null, about }))
 
   t.strictSame(received.map(({ to }) => to), [['ada@example.com'], ['ada+shop@example.com']])
   const [{ raw: reset }, { raw: notice }] = received as [typeof received[0], typeof received[0]]

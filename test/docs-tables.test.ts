@@ -6,6 +6,7 @@ import t from 'tap'
 import ts from 'typescript'
 import { ERRORS } from '../lib/errors.js'
 import authPlugin, { GitHubProvider, LocalIdentityProvider } from '../lib/index.js'
+import { Pages } from '../lib/pages.js'
 import { DEFAULT_ARGON2_COST } from '../lib/passwords/argon2-cost.js'
 import { MIN_LENGTH } from '../lib/passwords/password-rules.js'
 import { ResolvedOptions } from '../lib/options.js'
@@ -93,6 +94,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
     onDelete,
     pages: { application: { login: loginPage, reauthenticate: reauthenticatePage } },
     changePasswordPage,
+    look,
     providers,
     store,
     prefix,
@@ -117,6 +119,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
       loginPage: loginPage ?? nothing,
       reauthenticatePage: reauthenticatePage ?? nothing,
       changePasswordPage: changePasswordPage ?? nothing,
+      pages: look ?? nothing,
       linking,
       onSignIn: onSignIn ?? nothing,
       onLink: onLink ?? nothing,
@@ -209,14 +212,15 @@ t.test('the routes of the documentation are those that are mounted', async t => 
   t.teardown(() => app.close())
   app.addHook('onRoute', ({ method, url, schema }) => {
     // What is there only to answer another method than GET is documented nowhere, HEAD neither.
-    for (const name of [method].flat()) if (schema?.hide !== true && name !== 'HEAD') mounted.add(`${name} ${url.replace('/github/', '/{provider}/')}`)
+    const path = url.replace('/github/', '/{provider}/').replace(/(?<=\/pages\/)(?!name$|unlink$).+/, '{page}')
+    for (const name of [method].flat()) if (schema?.hide !== true && name !== 'HEAD') mounted.add(`${name} ${path}`)
   })
   await app.register(authPlugin, {
     session: { secret: SESSION_SECRET },
     baseUrl: 'https://app.example',
     providers: [new GitHubProvider(CLIENT)],
     local: localProvider({ secret: undefined, signingKey: ecKey(), sendMail () {}, registration: { verify: 'first' } }),
-    changePasswordPage: '/account/password'
+    pages: new Pages({ name: 'Shop' })
   })
   await app.ready()
 

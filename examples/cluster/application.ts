@@ -9,7 +9,7 @@ const { BASE_URL: baseUrl = '', DEV_PROVIDER_URL = '', DEV_PROVIDER_SECRET = '' 
 // All requests come through the front, which says whose they are.
 const app = Fastify({ logger: LOGGER, trustProxy: '127.0.0.1' })
 app.addHook('onSend', async (_request, _reply, payload) => {
-  const note = `<p class="centred faint">Process ${process.pid} answered.</p>`
+  const note = `<p>Process ${process.pid} answered.</p>`
   return typeof payload === 'string' ? payload.replace('</main>', `${note}</main>`) : payload
 })
 const database = openDatabase()

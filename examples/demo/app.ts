@@ -1,19 +1,19 @@
+import { STATUS_CODES } from 'node:http'
 import type { Database } from 'better-sqlite3'
-import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import authPlugin, {
   AuthError, type ExternalProvider, LocalIdentityProvider, type RegistrationPolicy, SqlAuthStore
 } from 'fastify-svc-auth'
-import { mountAccount } from './account.js'
+import { Pages } from 'fastify-svc-auth/pages'
 import { mountAdmin } from './admin.js'
 import { mountApiDocs } from './api-docs.js'
-import { mountCredentials } from './credentials.js'
+import { mountHome } from './home.js'
+import { html } from './html.js'
 import { mountInvitations } from './invitations.js'
 import { setUpLinks } from './links.js'
 import { type DevMailbox, mountMailbox } from './mailbox.js'
-import { REMEMBERED_DAYS, loginPage } from './pages/login.js'
-import { problemPage } from './pages/problem.js'
 import { mountPreAuth } from './pre-auth.js'
-import { type PageQuery, pathAfter, sendPage, setUpSite } from './site.js'
+import { sendPage, setUpSite } from './site.js'
 import { UsedTokens } from './used-tokens.js'
 
 export interface AppOptions {
@@ -43,12 +43,11 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   return app
 }
 
-/** Makes a server the whole application: sign-in is one `register`, the rest is pages. */
+/** Makes a server the whole application: sign-in and accounts are one `register`, the rest is the application's. */
 export async function mountApp (
   app: FastifyInstance,
   { baseUrl, providers, database, mailbox, verify }: AppOptions
 ): Promise<void> {
-  const sendsMails = mailbox !== null
   // secret: LOCAL_IDP_SECRET
   const local = new LocalIdentityProvider({ registration: { verify }, sendMail: mailbox?.sendMail })
   setUpSite(app)
@@ -60,23 +59,17 @@ export async function mountApp (
     providers,
     local,
     store: new SqlAuthStore(), // file: LOCAL_AUTH_DB
-    session: { remember: { days: REMEMBERED_DAYS } }, // secret: SVC_SESSION_SECRET
-    loginPage: '/login',
-    reauthenticatePage: '/confirm',
-    ...(sendsMails && { changePasswordPage: '/password' })
+    session: { remember: { days: 30 } }, // secret: SVC_SESSION_SECRET
+    pages: new Pages({
+      name: 'fastify-svc-auth',
+      logo: '/icon.svg',
+      stylesheet: '/auth.css',
+      links: [{ label: 'Home', href: '/' }, ...(mailbox === null ? [] : [{ label: 'Mailbox', href: '/mailbox' }])]
+    })
   })
 
-  app.get<{ Querystring: PageQuery }>('/login', async (request, reply) => {
-    const { principal, query: { error, done } } = request
-    const next = pathAfter(request.query, '/')
-    return sendPage(reply, loginPage({ principal, providers: app.authProviders, sendsMails, verify, next, error, done }))
-  })
-
-  if (mailbox !== null) {
-    mountMailbox(app, mailbox)
-    await app.register(mountCredentials)
-  }
-  await app.register(async account => mountAccount(account, { providers, sendsMails }))
+  mountHome(app)
+  if (mailbox !== null) mountMailbox(app, mailbox)
   await app.register(mountAdmin)
   await app.register(async links => {
     const usedTokens = new UsedTokens(database)
@@ -88,13 +81,20 @@ export async function mountApp (
 
 /** Shows a page for what guards and routes throw. */
 function setUpProblemPages (app: FastifyInstance): void {
-  app.setErrorHandler<Error & { statusCode?: number }>((error, { principal, url, log }, reply) => {
+  app.setErrorHandler<Error & { statusCode?: number }>((error, { log }, reply) => {
     const { statusCode = 500 } = error
     if (statusCode >= 500) log.error(error)
-    const code = error instanceof AuthError ? error.code : undefined
-    return sendPage(reply, problemPage({ code, principal, path: url }), statusCode)
+    return sendProblem(reply.code(statusCode), error instanceof AuthError ? error : undefined)
   })
-  app.setNotFoundHandler(({ principal, url }, reply) => {
-    return sendPage(reply, problemPage({ code: 'not_found', principal, path: url }), 404)
-  })
+  app.setNotFoundHandler((_request, reply) => sendProblem(reply.code(404), new AuthError('not_found')))
+}
+
+function sendProblem (reply: FastifyReply, error?: AuthError): FastifyReply {
+  const { principal } = reply.request
+  return sendPage(reply, STATUS_CODES[reply.statusCode] ?? 'Error', html`
+    <p>${error?.message ?? 'Something went wrong. Check what you entered, and try again.'}</p>
+    ${error?.code === 'forbidden' && html`
+      <p>This page is for users whose claim <code>role</code> is <code>admin</code>. To become one, run this and reload:</p>
+      <pre>npx tsx examples/grant.ts ${principal?.claims.email ?? 'your@e-mail.example'} role=admin</pre>`}
+    <p><a class="button quiet" href="/">Home</a></p>`)
 }

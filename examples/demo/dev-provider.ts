@@ -1,13 +1,11 @@
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto'
 import formbody from '@fastify/formbody'
-import Fastify, { type FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import type { OidcProvider } from 'fastify-svc-auth'
 import Provider, { type Adapter, type AdapterPayload } from 'oidc-provider'
 import { CLIENT_ID, devClient } from './dev-client.js'
 import { type Html, html } from './html.js'
-import { document } from './pages/frame.js'
-import { providerIcon } from './pages/providers.js'
-import { sendPage, setUpSite } from './site.js'
+import { sendDocument, setUpSite } from './site.js'
 
 interface AdmittedUser {
   email: string
@@ -46,7 +44,7 @@ export async function buildDevProvider ({ url, appUrl }: { url: string, appUrl: 
 
   const client = { id: CLIENT_ID, secret: randomBytes(32).toString('hex') }
   const people = new Map<string, AdmittedUser>()
-  const issuer = openIdProvider(url, { ...client, redirectUri: `${appUrl}/auth/dev/callback` }, people)
+  const issuer = openIdProvider(url, { ...client, redirectUri: `${appUrl}/auth/dev-provider/callback` }, people)
   const server = await interactionServer(issuer, people, appUrl)
   return { server, provider: devClient(url, client.secret), clientSecret: client.secret }
 }
@@ -79,9 +77,7 @@ function openIdProvider (url: string, client: Client, people: ReadonlyMap<string
     },
 
     async renderError (context, { error }) {
-      context.type = 'html'
-      const sentence = html`The provider answered <code>${error}</code>. Go back and start the sign-in again.`
-      context.body = problemPage(sentence).toString()
+      context.body = `The provider answered ${error}. Go back and start the sign-in again.`
     }
   })
   return issuer
@@ -95,8 +91,8 @@ async function interactionServer (issuer: Provider, people: People, appUrl: stri
   server.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) => {
     const { statusCode = 500 } = error
     if (statusCode >= 500) request.log.error(error)
-    const sentence = html`The sign-in has ended or the form was not filled in. Go back and start again.`
-    return sendPage(reply, problemPage(sentence), statusCode)
+    return sendProviderPage(reply.code(statusCode), 'This did not work', html`
+    <p>The sign-in has ended or the form was not filled in. Go back and start again.</p>`)
   })
 
   await server.register(async pages => {
@@ -104,7 +100,14 @@ async function interactionServer (issuer: Provider, people: People, appUrl: stri
 
     pages.get<{ Params: { uid: string } }>('/interaction/:uid', async (request, reply) => {
       const { uid } = await issuer.interactionDetails(request.raw, reply.raw)
-      return sendPage(reply, signInPage(`/interaction/${uid}`))
+      return sendProviderPage(reply, 'Who do you want to be?', html`
+    <p>This provider is for development: it verifies nothing, and forgets its users when the demonstration stops.</p>
+    <form method="post" action="/interaction/${uid}">
+      <label>E-mail <input type="email" name="email" value="grace@example.com" required></label>
+      <label>Name <input name="name" value="Grace Hopper" required></label>
+      <button>Continue</button>
+      <button class="quiet" formaction="/interaction/${uid}/cancel" formnovalidate>Cancel</button>
+    </form>`)
     })
 
     const properties = { email: { type: 'string', pattern: '.@.' }, name: { type: 'string', minLength: 1 } }
@@ -137,25 +140,8 @@ async function interactionServer (issuer: Provider, people: People, appUrl: stri
   return server
 }
 
-const BRAND = html`<span class="wordmark">${providerIcon('dev')} Development provider</span>`
-
-function signInPage (path: string): Html {
-  const content = html`
-    <form class="card" method="post" action="${path}">
-      <p class="faint">
-        This provider is for development: it verifies nothing, and forgets its users when the demonstration stops.
-      </p>
-      <label>E-mail <input type="email" name="email" value="grace@example.com" required></label>
-      <label>Name <input name="name" value="Grace Hopper" required></label>
-      <button class="full">Continue</button>
-      <button class="full quiet" formaction="${path}/cancel" formnovalidate>Cancel</button>
-    </form>`
-  return document({ title: 'Who do you want to be?', brand: BRAND, content, layout: 'narrow' })
-}
-
-function problemPage (sentence: Html): Html {
-  const content = html`<p class="card">${sentence}</p>`
-  return document({ title: 'This did not work', brand: BRAND, content, layout: 'narrow' })
+function sendProviderPage (reply: FastifyReply, title: string, content: Html): FastifyReply {
+  return sendDocument(reply, { title, header: html`Development provider`, content })
 }
 
 /** Keeps the data of oidc-provider in memory; its own memory adapter prints a warning at every start. */

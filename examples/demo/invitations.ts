@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { AuthError, type LocalIdentityProvider, type TokenClaims, type User } from 'fastify-svc-auth'
+import { html } from './html.js'
 import { type LinkToken, linkToken } from './links.js'
-import { invitationLinkPage, invitationPage } from './pages/links.js'
 import { ROLES, type RoleForm, roleForm } from './roles.js'
 import { redirectDone, sendPage } from './site.js'
 import type { UsedTokens } from './used-tokens.js'
@@ -33,13 +33,23 @@ export function mountInvitations (app: FastifyInstance, { baseUrl, local, usedTo
     const principal = app.auth.user(request)
     const { role } = request.body
     const token = await local.issueIdToken(principal.userId, { offers: role }, ONE_HOUR, INVITATION)
-    return sendPage(reply, invitationLinkPage({ principal, role, link: `${baseUrl}/invitation?token=${token}` }))
+    return sendPage(reply, 'Your invitation', html`
+    <p>The first user who accepts this link has the role <strong>${role}</strong>. It is valid for an hour.</p>
+    <pre>${baseUrl}/invitation?token=${token}</pre>
+    <p><a class="button quiet" href="/admin">Back to the users</a></p>`)
   })
 
   const page = { ...forUsers, schema: { querystring: linkToken } }
   app.get<{ Querystring: LinkToken }>('/invitation', page, async ({ principal, query: { token } }, reply) => {
     const { inviter, role } = await read(token)
-    return sendPage(reply, invitationPage({ principal, inviter, role, token }))
+    const present = principal?.claims.role
+    return sendPage(reply, 'You are invited', html`
+    <form method="post" action="/invitation">
+      <p><strong>${inviter.email ?? inviter.name}</strong> offers you the role <strong>${role}</strong>.</p>
+      ${present !== undefined && html`<p>It takes the place of your role <strong>${String(present)}</strong>.</p>`}
+      <input type="hidden" name="token" value="${token}">
+      <button>Accept</button>
+    </form>`)
   })
 
   const form = { ...forUsers, schema: { body: linkToken } }

@@ -1,14 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { Mail, SendMail } from 'fastify-svc-auth'
-import { textOf } from './mails.js'
-import { mailboxPage } from './pages/mailbox.js'
+import { html } from './html.js'
+import { TEXTS } from './mails.js'
 import { sendPage } from './site.js'
-
-/** A mail in the mailbox. */
-export interface ReceivedMail {
-  mail: Mail
-  at: Date
-}
 
 const MAX_MAILS = 100
 
@@ -17,7 +11,7 @@ const MAX_MAILS = 100
  * passwords, so this is for development.
  */
 export class DevMailbox {
-  readonly #mails: ReceivedMail[] = []
+  readonly #mails: Mail[] = []
 
   constructor () {
     if (process.env.NODE_ENV === 'production') {
@@ -26,20 +20,33 @@ export class DevMailbox {
   }
 
   /** The mails, the newest first. */
-  get mails (): readonly ReceivedMail[] {
+  get mails (): readonly Mail[] {
     return this.#mails
   }
 
   /** For the option `sendMail`. */
   readonly sendMail: SendMail = mail => {
-    this.#mails.unshift({ mail, at: new Date() })
+    this.#mails.unshift(mail)
     this.#mails.splice(MAX_MAILS)
     // Without the link, which is a credential.
-    console.log(`Mail to ${mail.to}, to read at /mailbox: ${textOf(mail).subject}`)
+    console.log(`Mail to ${mail.to}, to read at /mailbox: ${TEXTS[mail.kind][0]}`)
   }
 }
 
-/** Mounts the page that shows the mailbox. */
+/** Mounts the page that shows the mails of all users. */
 export function mountMailbox (app: FastifyInstance, mailbox: DevMailbox): void {
-  app.get('/mailbox', async ({ principal }, reply) => sendPage(reply, mailboxPage({ principal, mails: mailbox.mails })))
+  app.get('/mailbox', async (_request, reply) => sendPage(reply, 'Mailbox', html`
+    <p>The mails of this demonstration come here, whatever their address. Reload the page for new ones.</p>
+    ${mailbox.mails.map(({ kind, to, url, expiresIn }) => {
+      const [subject, text] = TEXTS[kind]
+      return html`
+    <article>
+      <h2>${subject}</h2>
+      <p>To ${to}</p>
+      <p>${text}</p>
+      ${url !== null && html`
+        <p><a href="${url}" rel="noreferrer">${url}</a></p>
+        <p>The link works for ${expiresIn / 60} minutes, and once.</p>`}
+    </article>`
+    })}`))
 }

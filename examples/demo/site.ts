@@ -1,20 +1,23 @@
 import { readFile } from 'node:fs/promises'
 import formbody from '@fastify/formbody'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { Html } from './html.js'
-import type { Done } from './sentences.js'
-
-/** What the plugin and `redirectDone` add to the address of a page. */
-export interface PageQuery {
-  error?: unknown
-  done?: unknown
-  next?: unknown
-}
+import { type Html, html } from './html.js'
 
 const FILES = {
+  '/auth.css': 'text/css; charset=utf-8',
   '/icon.svg': 'image/svg+xml',
   '/style.css': 'text/css; charset=utf-8',
   '/token.js': 'text/javascript; charset=utf-8'
+}
+
+/** What a page says about an action that succeeded, by the value of `?done=`. */
+const DONE = {
+  signed_in: 'You are signed in. The link does not work again.',
+  granted: 'The role is granted.',
+  withdrawn: 'The role is withdrawn.',
+  blocked: 'The user is blocked and signed out.',
+  unblocked: 'The user may sign in again.',
+  accepted: 'You accepted the invitation. Your role is among your claims.'
 }
 
 /**
@@ -24,12 +27,11 @@ const FILES = {
  */
 export function setUpSite (app: FastifyInstance, formTargets: readonly string[] = []): void {
   const policy = [
-    "default-src 'none'", "style-src 'self'", "script-src 'self'", "connect-src 'self'", "img-src 'self' https:",
+    "default-src 'none'", "style-src 'self'", "script-src 'self'", "connect-src 'self'", "img-src 'self'",
     `form-action ${["'self'", ...formTargets].join(' ')}`, "base-uri 'none'", "frame-ancestors 'none'"
   ]
   const headers = {
     'Content-Security-Policy': policy.join('; '),
-    // The plugin must see which page a sign-in started on: that page shows the error when it fails.
     'Referrer-Policy': 'same-origin',
     'X-Content-Type-Options': 'nosniff'
   }
@@ -48,16 +50,51 @@ export async function takeForms (scope: FastifyInstance): Promise<void> {
 }
 
 /** Sends the browser to the page that says what was done. */
-export function redirectDone (reply: FastifyReply, path: string, done: Done): FastifyReply {
+export function redirectDone (reply: FastifyReply, path: string, done: keyof typeof DONE): FastifyReply {
   return reply.redirect(`${path}${path.includes('?') ? '&' : '?'}done=${done}`, 303)
 }
 
-/** The page to go to afterwards; the plugin follows it only within this application. */
-export function pathAfter ({ next }: PageQuery, fallback: string): string {
-  return typeof next === 'string' ? next : fallback
+/** Sends a page of the application. */
+export function sendPage (reply: FastifyReply, title: string, content: Html): FastifyReply {
+  const { principal, query } = reply.request
+  // Anyone can write the address, so its code is looked up and never shown.
+  const done = new Map(Object.entries(DONE)).get(Object(query).done)
+  const header = html`
+    <a href="/"><img src="/icon.svg" alt="" width="32" height="32"> fastify-svc-auth</a>
+    <nav aria-label="Pages">
+      <a href="/auth/pages/account">Account</a> <a href="/admin">Administration</a> <a href="/docs">API</a>
+      ${principal !== null && html`
+        <form method="post" action="/auth/logout">
+          <input type="hidden" name="next" value="/auth/pages/sign-in"><button class="plain">Sign out</button>
+        </form>`}
+    </nav>`
+  const message = done !== undefined && html`<p role="status">${done}</p>`
+  return sendDocument(reply, { title, header, content: html`${message}${content}` })
 }
 
-/** Sends a page. Pages hold private data, so no cache may keep them. */
-export function sendPage (reply: FastifyReply, page: Html, status = 200): FastifyReply {
-  return reply.code(status).type('text/html; charset=utf-8').header('Cache-Control', 'no-store').send(page.toString())
+/** Sends the document of a page. Pages hold private data, so no cache may keep them. */
+export function sendDocument (
+  reply: FastifyReply,
+  { title, header, content }: { title: string, header: Html, content: Html }
+): FastifyReply {
+  const { markup } = html`<!doctype html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <title>${title} · fastify-svc-auth</title>
+  <link rel="icon" href="/icon.svg" type="image/svg+xml">
+  <link rel="stylesheet" href="/auth.css">
+  <link rel="stylesheet" href="/style.css">
+</head>
+<body>
+  <header>${header}</header>
+  <main>
+    <h1>${title}</h1>
+    ${content}
+  </main>
+</body>
+</html>
+`
+  return reply.type('text/html; charset=utf-8').header('Cache-Control', 'no-store').send(markup)
 }

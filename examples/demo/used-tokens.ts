@@ -23,6 +23,8 @@ export class UsedTokens {
   use ({ jti, exp }: TokenClaims): void {
     // A minute after it expired, for a process whose clock is behind.
     this.#forget.run(Math.floor(Date.now() / 1000) - 60)
-    if (jti === undefined || this.#insert.run(jti, exp).changes === 0) throw new AuthError('invalid_token')
+    if (jti === undefined || this.#insert.run(jti, exp).changes === 0) {
+      throw new AuthError('invalid_token', { message: 'This link was used already.' })
+    }
   }
 }

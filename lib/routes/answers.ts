@@ -16,6 +16,8 @@ export interface FailureAnswer {
    * look like a success.
    */
   page: string | null
+  /** The page on which the user authenticates again, if that is what a browser lacks. */
+  proofPage?: string | null
   /** The provider of the sign-in that failed; absent for other requests. */
   signInAt?: string
   /** Further members of the JSON body. */
@@ -42,14 +44,13 @@ export function answerFailure (
   request: FastifyRequest,
   reply: FastifyReply,
   failure: unknown,
-  { page, signInAt, details }: FailureAnswer
+  { page, proofPage = null, signInAt, details }: FailureAnswer
 ): FastifyReply {
   const refusal = noteFailure(request, reply, failure, signInAt)
   const { code, statusCode } = refusal
-  if (page !== null && !wantsJson(request)) {
-    // After a POST 303, so that the browser fetches the page with GET (RFC 9110 section 15.4.4).
-    return reply.redirect(withError(page, code), request.method === 'POST' ? 303 : 302)
-  }
+  const target = proofPage ?? (page === null || wantsJson(request) ? null : withError(page, code))
+  // After a POST 303, so that the browser fetches the page with GET (RFC 9110 section 15.4.4).
+  if (target !== null) return reply.redirect(target, request.method === 'POST' ? 303 : 302)
   // As a string, like Fastify's own errors: serializers and hooks of the application do not change
   // it.
   const body = JSON.stringify({ ...failureBody(refusal), ...details })
@@ -107,7 +108,8 @@ function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: stri
     const isOfProvider = cause instanceof Error && (cause instanceof ProviderFailure || code === 'access_denied')
     request.log.info({ ...entry, ...(isOfProvider && { reason: cause.message }) }, message)
   } else {
-    request.log.error({ ...entry, err: refusal }, message)
+    // The sentence for the client is the message of the entry; the reason is that of the error.
+    request.log.error({ ...entry, err: cause ?? refusal }, message)
   }
   if (signInAt !== undefined) publish('failure', { provider: signInAt, code }, request)
 }

@@ -1,10 +1,12 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthChannel } from '../channel.js'
+import type { AuthError } from '../errors.js'
 import type { SignInRules } from '../flows/sign-in-rules.js'
 import type { SignedRequests } from '../flows/signed-requests.js'
-import type { Pages } from '../http/pages.js'
+import type { RedirectPages } from '../http/redirect-pages.js'
 import type { Site } from '../http/site.js'
 import type { ResolvedOptions } from '../options.js'
+import type { Look } from '../pages/look.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import type { RateLimits } from './limits.js'
 import type { Mailer } from './mailer.js'
@@ -27,7 +29,7 @@ export interface RouteContext {
   /** Verifies the requests that `app.auth.signInUrl` signed. */
   readonly signedRequests: SignedRequests
   /** The pages that browsers are redirected to. */
-  readonly pages: Pages
+  readonly pages: RedirectPages
   /** The limits of attempts. */
   readonly limits: RateLimits
   /** The application's hook for deletions; null without one. */
@@ -38,10 +40,29 @@ export interface RouteContext {
   readonly listedSessions: ResolvedOptions['listedSessions']
   /** Sends mails; null without the option `sendMail`. */
   readonly mailer: Mailer | null
+  /** Finds the pages of the option `pages`, once they are mounted; null without them. */
+  readonly ownPages: () => OwnPages | null
+}
+
+/** Answers a form of one of the plugin's own pages, which failed, with that page. */
+export type FailurePage = (request: FastifyRequest, reply: FastifyReply, error: AuthError) => Promise<FastifyReply>
+
+/** The pages of the option `pages`. */
+export interface OwnPages {
+  /** Finds what shows failures on a page; null for a path of no such page. */
+  find: (path: string) => FailurePage | null
+}
+
+/** What the pages share. */
+export interface PagesContext extends RouteContext {
+  /** How pages look. */
+  readonly look: Look
+  /** Sentences of the plugin besides those of its codes, which pages say in their language. */
+  readonly ownSentences: readonly string[]
 }
 
 /** What the routes with links in mails share besides. */
-export interface MailContext extends RouteContext {
+export interface MailContext extends PagesContext {
   readonly mailer: Mailer
   /** The pages of the application for the links. */
   readonly mailPages: NonNullable<ResolvedOptions['mailPages']>

@@ -23,10 +23,11 @@ export interface Rule<Counted extends Attempt = Attempt> {
  * Counts an attempt by several rules in their order, up to the first one that it is beyond. Waits
  * for the counts for a limited time.
  *
+ * @param meanwhile called while a database counts, for what is asked of it together with the counts
  * @returns milliseconds until the count of that rule starts again; null when the attempt is within
  *   all of them
  */
-export type Count<Counted extends Attempt> = (attempt: Counted) => Promise<number | null>
+export type Count<Counted extends Attempt> = (attempt: Counted, meanwhile?: () => void) => Promise<number | null>
 
 /** Makes what counts by some rules. A rule has one count, however often it is given. */
 export type Counter = <Counted extends Attempt>(rules: ReadonlyArray<Rule<Counted>>) => Count<Counted>
@@ -52,7 +53,7 @@ export async function setUpCounter (
   const counter = await chooseCounter(scope, options?.store, shared)
   return rules => {
     const count = counter(rules)
-    return attempt => withTimeout(TIMEOUT_MS, count(attempt), 'the store of counts')
+    return (...attempt) => withTimeout(TIMEOUT_MS, count(...attempt), 'the store of counts')
   }
 }
 
@@ -76,14 +77,16 @@ async function chooseCounter (
  */
 function counterIn (counts: AttemptCounter): Counter {
   const exceeded = new BoundedMap<number>(MAX_COUNTS)
-  return rules => async attempt => {
+  return rules => async (attempt, meanwhile) => {
     const attempts = rules.flatMap(({ max, timeWindow, keyOf }) => {
       const key = keyOf(attempt)
       return key === null ? [] : [{ key, max, timeWindow }]
     })
     const known = Math.max(...attempts.map(({ key }) => exceeded.get(key) ?? 0)) - Date.now()
     if (known > 0) return known
-    const limit = await counts.count(attempts)
+    const counted = counts.count(attempts)
+    meanwhile?.()
+    const limit = await counted
     if (limit === null) return null
     exceeded.set(limit.key, Date.now() + limit.wait)
     return limit.wait

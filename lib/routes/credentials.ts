@@ -1,16 +1,14 @@
-import type { FastifyRequest } from 'fastify'
 import {
   type CredentialRules, type PasswordChange, changePassword, confirmNewEmail, deleteAccount, requestNewEmail,
   setFirstPassword
 } from '../flows/credentials.js'
 import { userOfLink } from '../flows/mail-links.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
-import type { NewEmailTokenClaims } from '../mails/mail-tokens.js'
 import { principalOf } from '../session/record.js'
 import type { MailContext } from './context.js'
-import { type FormPage, PASSWORD_FIELD } from './form-page.js'
+import { changeEmailPage } from '../pages/link-pages.js'
 import { ACCEPTED, DONE, type Form, LINK_USED, mountForm } from './form-route.js'
-import { LinkPage, type OpenLink } from './link-page.js'
+import { LinkPage } from './link-page.js'
 import { NEW_PASSWORD_REFUSALS, email, methodOf, newPassword, passwordsFor } from './password-forms.js'
 import { accepted, token } from './schema-parts.js'
 
@@ -116,19 +114,20 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
         operationId: 'authLocalChangeEmailPage',
         user: 'signed-in-or-not',
         customPage: mailPages.changeEmail,
-        title: 'Confirm your new address',
         async open (token) {
           const link = await mailer.tokens.verify('change-email', token)
-          await userOfLink(store, link)
-          return link
+          return { ...await userOfLink(store, link), to: String(link.to) }
         },
-        page: newEmailForm
+        page: ({ token, action, link: { userId, email, to } }, texts, request) => changeEmailPage(texts, {
+          token, action, email, to, isSignedIn: principalOf(request)?.userId === userId
+        })
       })
     }, async form => {
       const { request, fields: { token, password }, outbox } = form
       const link = await mailer.tokens.verify('change-email', token)
+      const to = String(link.to)
       const method = methodOf(password, passwordsFor(local, form), limits, request)
-      await confirmNewEmail(request, rules, { link, method, outbox })
+      await confirmNewEmail(request, rules, { link: { ...link, to }, method, outbox })
       return LINK_USED
     })
   }
@@ -147,27 +146,5 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
       await deleteAccount(form.request, form.reply, rules, changeIn(form))
       return DONE
     })
-  }
-}
-
-/** The form that confirms a new address. It asks for the password unless the user is signed in. */
-function newEmailForm (
-  { token, action, link: { userId, email, to } }: OpenLink<NewEmailTokenClaims>,
-  request: FastifyRequest
-): FormPage {
-  const isSignedIn = principalOf(request)?.userId === userId
-  return {
-    title: 'Confirm your new address',
-    text: [
-      `${to} becomes the e-mail address of your account, in place of ${email}.`,
-      ...isSignedIn ? [] : ['Enter the password of the account, or sign in first and open the link again.']
-    ],
-    forms: [{
-      action,
-      hidden: { token },
-      ...(!isSignedIn && { username: email }),
-      fields: isSignedIn ? [] : [PASSWORD_FIELD],
-      submit: 'Confirm'
-    }]
   }
 }

@@ -6,7 +6,7 @@ import { confirmedPrincipal } from '../flows/refresh.js'
 import { refuseForeignResource } from '../http/site.js'
 import type { ExternalProvider, SignInParameters } from '../providers/provider.js'
 import type { PendingSignIn } from '../session/pending-sign-in.js'
-import { answerFailure, missingProof, noteFailure } from './answers.js'
+import { answerFailure, missingProof } from './answers.js'
 import type { RouteContext } from './context.js'
 import {
   SECURITY, type SchemaTypes, errorNext, isChecked, next, operationIdOf, redirect, refusals, remember, tags,
@@ -103,11 +103,8 @@ export function mountExternalRoutes (context: RouteContext, provider: ExternalPr
   ): Promise<FastifyReply> => {
     const details = await missingProof(error, request, context)
     const proofPage = details.methods === undefined ? null : pages.forReauthentication(request, startedOn)
-    if (proofPage !== null) {
-      noteFailure(request, reply, error, name)
-      return reply.redirect(proofPage, 302)
-    }
-    return answerFailure(request, reply, error, { page: startedOn ?? pages.login(request), signInAt: name, details })
+    const page = startedOn ?? pages.login(request)
+    return answerFailure(request, reply, error, { page, proofPage, signInAt: name, details })
   }
 
   const login = {

@@ -4,7 +4,7 @@ import type { AuthErrorCode } from '../errors.js'
 import { wantsJson } from '../http/accept.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { Principal } from '../session/record.js'
-import { answerFailure, missingProof } from './answers.js'
+import { answerFailure, missingProof, noteFailure } from './answers.js'
 import type { RouteContext } from './context.js'
 import type { Limit } from './limits.js'
 import type { LinkPage } from './link-page.js'
@@ -66,7 +66,7 @@ export interface FormAnswer {
   /** The status and the body for JSON clients. */
   readonly status: number
   readonly body?: unknown
-  /** Whether a link in a mail was used: see {@link Pages.afterLink}. */
+  /** Whether a link in a mail was used: see {@link RedirectPages.afterLink}. */
   readonly isLinkUsed?: true
 }
 
@@ -109,10 +109,19 @@ export function mountForm<const Fields extends Properties, const Required extend
       const fields: { token?: unknown, error_next?: unknown } = Object(request.body)
       const isOfLink = needsToken || fields.token !== undefined
       if (linkPage !== undefined && isOfLink) return linkPage.fail(error, request, reply)
+      const signInAt = isAttempt ? 'local' : undefined
+      const page = pages.forError(request, fields.error_next)
+      const ownPage = page === null || wantsJson(request) ? null : context.ownPages()?.find(page) ?? null
+      const details = await missingProof(error, request, context)
+      const isAsked = ownPage === null && pages.asked(request, fields.error_next) !== null
+      const proofPage = details.methods === undefined || isAsked
+        ? null
+        : pages.forReauthentication(request, pages.ofStart(request, fields.error_next))
+      if (ownPage !== null && proofPage === null) {
+        return ownPage(request, reply, noteFailure(request, reply, error, signInAt))
+      }
       return answerFailure(request, reply, error, {
-        page: pages.forError(request, fields.error_next),
-        details: await missingProof(error, request, context),
-        ...(isAttempt && { signInAt: 'local' })
+        page, proofPage, details, ...(signInAt !== undefined && { signInAt })
       })
     }
   }, async (request, reply) => {

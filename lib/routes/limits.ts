@@ -15,12 +15,14 @@ import type { Attempt, Counter, Rule } from './counters.js'
 export type Limit = (request: FastifyRequest) => Promise<void>
 
 /** The limits of the routes, by name. */
-export type RateLimits = Readonly<Record<Exclude<Limited, 'account'>, Limit>> & {
+export type RateLimits = Readonly<Record<Exclude<Limited, 'account' | 'login'>, Limit>> & {
   /**
-   * Counts a sign-in by password, for the address and for the account. It reads the body, so it is
-   * a `preHandler`; the others may be `onRequest` hooks.
+   * Counts a sign-in by password, for the address and for the account, and looks up what it is
+   * about. A database is asked for both at once.
+   *
+   * @throws AuthError `rate_limited`
    */
-  readonly login: Limit
+  readonly login: <Found>(request: FastifyRequest, lookUp: () => Promise<Found>) => Promise<Found>
   /**
    * Counts a password for the account with an e-mail in canonical form, as `login` does for the
    * e-mail in the form.
@@ -46,7 +48,7 @@ const NEW_EMAIL_LIMIT = { max: 5, timeWindow: 60 * 60_000 }
 const unlimited: Limit = async () => {}
 
 const UNLIMITED: RateLimits = {
-  login: unlimited,
+  login: async (_request, lookUp) => lookUp(),
   attempt: unlimited,
   start: unlimited,
   register: unlimited,
@@ -70,8 +72,8 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
 
   const limited = <Counted extends Attempt>(rules: ReadonlyArray<Rule<Counted>>) => {
     const count = counter(rules)
-    return async (attempt: Counted): Promise<void> => {
-      const wait = await count(attempt)
+    return async (attempt: Counted, meanwhile?: () => void): Promise<void> => {
+      const wait = await count(attempt, meanwhile)
       if (wait !== null) throw rateLimited(Math.max(1, Math.ceil(wait / 1000)))
     }
   }
@@ -104,7 +106,15 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
   const [mail, code] = [limitedRequest(byAddress('mail')), limitedRequest(byAddress('code'))]
 
   return {
-    login: request => login({ request, email: emailIn(request) }),
+    async login (request, lookUp) {
+      let found
+      await login({ request, email: emailIn(request) }, () => {
+        found = lookUp()
+        // Not heard when the attempt is refused.
+        found.catch(() => {})
+      })
+      return await (found ?? lookUp())
+    },
     attempt: (request, email) => attempt({ request, email }),
     start: limitedRequest(byAddress('start')),
     register: limitedRequest(byAddress('register')),

@@ -4,8 +4,11 @@ import { withParameter } from '../http/redirects.js'
 import { isRead } from '../http/site.js'
 import type { LinkMailKind } from '../mails/mail.js'
 import { answerFailure, noteFailure } from './answers.js'
-import type { RouteContext } from './context.js'
-import { type FormPage, sendPage } from './form-page.js'
+import type { MailContext } from './context.js'
+import { failureOf } from '../pages/failure.js'
+import { html } from '../pages/html.js'
+import type { Page } from '../pages/look.js'
+import type { Texts } from '../pages/texts.js'
 import { LINK_PATHS } from './mailer.js'
 import { SECURITY, type SchemaTypes, linkPage, tags } from './schema-parts.js'
 
@@ -28,8 +31,6 @@ export interface LinkPageOptions<Claims> {
   user: keyof typeof SECURITY
   /** The page of the application in its place, as browsers see it; null for none. */
   customPage: string | null
-  /** The title of the page while its link cannot be used. */
-  title: string
   /**
    * Verifies a token without using it.
    *
@@ -37,24 +38,20 @@ export interface LinkPageOptions<Claims> {
    */
   open: (token: string) => Promise<Claims>
   /** Returns the page for a link that can be used. */
-  page: (link: OpenLink<Claims>, request: FastifyRequest) => FormPage
+  page: (link: OpenLink<Claims>, texts: Texts, request: FastifyRequest) => Page
 }
-
-/** Shown in place of the forms when a link cannot be used. */
-const LINK_IS_OVER = ['The link in your mail works for a limited time, and once. ' +
-  'Open the newest one, or go back to the application and ask for a new one.']
 
 /**
  * The page that a link in a mail leads to: the one of the plugin, or a redirect to that of the
  * application. Opening it uses nothing, because mail servers and previews open links too.
  */
 export class LinkPage<Claims> {
-  readonly #context: Pick<RouteContext, 'pages'>
+  readonly #context: Pick<MailContext, 'pages' | 'look' | 'ownSentences'>
   readonly #action: string
   readonly #options: LinkPageOptions<Claims>
 
   /** Mounts the page. */
-  constructor (context: RouteContext, options: LinkPageOptions<Claims>) {
+  constructor (context: MailContext, options: LinkPageOptions<Claims>) {
     const path = `/${LINK_PATHS[options.kind]}`
     this.#context = context
     this.#action = context.site.routePath(`${context.prefix}${path}`)
@@ -70,7 +67,8 @@ export class LinkPage<Claims> {
     const { customPage, open, page } = this.#options
     if (customPage !== null) return reply.redirect(withParameter(customPage, 'token', token), 302)
     const link = await open(token)
-    return sendPage(reply, page({ token, link, action: this.#action }, request))
+    const { look } = this.#context
+    return look.send(reply, page({ token, link, action: this.#action }, look.textsFor(request), request))
   }
 
   /**
@@ -79,8 +77,8 @@ export class LinkPage<Claims> {
    * handler of the routes.
    */
   readonly fail = async (error: Error, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const { pages } = this.#context
-    const { customPage, title, open, page } = this.#options
+    const { pages, look, ownSentences } = this.#context
+    const { customPage, kind, open, page } = this.#options
     const { error_next: errorNext }: { error_next?: unknown } = Object(request.body)
     // A form may give a password, as a sign-in does.
     const attempt = isRead(request) ? {} : { signInAt: 'local' }
@@ -88,12 +86,13 @@ export class LinkPage<Claims> {
       return answerFailure(request, reply, error, { page: pages.forError(request, errorNext), ...attempt })
     }
 
-    const { statusCode, message } = noteFailure(request, reply, error, attempt.signInAt)
+    const refusal = noteFailure(request, reply, error, attempt.signInAt)
+    const texts = look.textsFor(request)
     const { token }: { token?: unknown } = Object(isRead(request) ? request.query : request.body)
     const link = typeof token === 'string' ? await open(token).catch(() => null) : null
     const shown = link === null || typeof token !== 'string'
-      ? { title, text: LINK_IS_OVER, forms: [] }
-      : page({ token, link, action: this.#action }, request)
-    return sendPage(reply.code(statusCode), shown, message)
+      ? { title: texts.titles[kind], content: [html`<p>${texts.links.over}</p>`] }
+      : page({ token, link, action: this.#action }, texts, request)
+    return look.send(reply.code(refusal.statusCode), shown, { failure: failureOf(texts, refusal, ownSentences) })
   }
 }

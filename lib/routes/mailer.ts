@@ -1,12 +1,11 @@
 import { finished } from 'node:stream'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
-import type { MailTokenClaims } from '../accounts/credentials.js'
 import { withTimeout } from '../base/with-timeout.js'
 import { FairQueue } from '../passwords/fair-queue.js'
 import type { LocalMail } from '../local-identity-provider.js'
-import { LINK_LIFETIMES, type LinkMailKind, type Mail, type MailOrigin } from '../mails/mail.js'
-import type { MailTokens } from '../mails/mail-tokens.js'
-import type { NoMail, Outbox } from '../mails/outbox.js'
+import { LINK_LIFETIMES, type LinkMail, type LinkMailKind, type Mail, type MailOrigin } from '../mails/mail.js'
+import type { MailLink, MailTokens } from '../mails/mail-tokens.js'
+import type { Addressee, NoMail, Outbox } from '../mails/outbox.js'
 import { addressOf } from './limits.js'
 import { type CountedMail, LINK_LIMITS, type MailLimits } from './mail-limits.js'
 
@@ -99,15 +98,21 @@ export class Mailer {
     }
     const none = (kind: Mail['kind'], reason: Unsent): void => { post(kind, async () => reason) }
     return {
-      link: (kind: LinkMailKind, claims: MailTokenClaims & { to?: string }) => {
-        const { userId, email, to = email } = claims
-        send({ kind, to, userId }, LINK_LIMITS[kind], () => this.#linkMail(kind, claims, about))
+      link: (kind, link, user) => {
+        const { userId, email, to } = link
+        const recipient = recipientOf(to ?? email, user)
+        send({ kind, userId, to: recipient.to }, LINK_LIMITS[kind], async () => {
+          return { ...await this.#linkTo(kind, link), kind, ...recipient, about }
+        })
       },
-      tell: (kind, to) => { send({ kind, to }, 'owner', async () => ({ ...WITHOUT_LINK, kind, to, about })) },
-      notice: (kind, { userId, email: to, emailVerified }) => {
+      tell: (kind, to, user) => {
+        send({ kind, to }, 'owner', async () => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about }))
+      },
+      notice: (kind, user) => {
+        const { userId, email: to, emailVerified } = user
         if (!this.#mail.choices.notices) return
         if (to === null || !emailVerified) return none(kind, 'unconfirmed')
-        send({ kind, to, userId }, 'notice', async () => ({ ...WITHOUT_LINK, kind, to, about }))
+        send({ kind, to, userId }, 'notice', async () => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about }))
       },
       none
     }
@@ -134,12 +139,11 @@ export class Mailer {
     if (this.#underWay.delete(mail)) log()
   }
 
-  async #linkMail (kind: LinkMailKind, claims: MailTokenClaims & { to?: string }, about: MailOrigin): Promise<Mail> {
-    const token = await this.#mail.tokens.issue(kind, claims)
-    const { to = claims.email } = claims
+  async #linkTo (kind: LinkMailKind, link: MailLink): Promise<Pick<LinkMail, 'url' | 'token' | 'expiresIn'>> {
+    const token = await this.#mail.tokens.issue(kind, link)
     const url = new URL(LINK_PATHS[kind], this.#base)
     url.searchParams.set('token', token)
-    return { kind, to, url: url.href, token, expiresIn: LINK_LIFETIMES[kind], about }
+    return { url: url.href, token, expiresIn: LINK_LIFETIMES[kind] }
   }
 
   async #send (makeMail: () => Promise<Mail>): Promise<void> {
@@ -167,10 +171,17 @@ function logFailure ({ kind, requestId, log }: MailInfo, error: unknown): void {
   log.error({ event: EVENT, requestId, kind, name, code }, 'a mail could not be sent')
 }
 
+/** The user is named only where the mail goes to an address that they have confirmed. */
+function recipientOf (to: string, user: Addressee | null): Pick<Mail, 'to' | 'userId' | 'name'> {
+  if (user === null) return { to, userId: null, name: null }
+  const { userId, name, email, emailVerified } = user
+  return { to, userId, name: emailVerified && to === email ? name : null }
+}
+
 function originOf ({ id, ip, headers }: FastifyRequest): MailOrigin {
   return {
     requestId: id,
-    ip,
+    ip: ip ?? null,
     userAgent: headers['user-agent']?.slice(0, MAX_HEADER) ?? null,
     language: headers['accept-language']?.slice(0, MAX_HEADER) ?? null
   }

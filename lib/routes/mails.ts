@@ -3,10 +3,17 @@
  * start of the others fast.
  */
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
+import type { ResolvedOptions } from '../options.js'
+import { Look } from '../pages/look.js'
 import type { MailContext } from './context.js'
 import { mountCredentialRoutes } from './credentials.js'
 import { mountRecoveryRoutes } from './recovery.js'
 import { mountConfirmedRegistration } from './registration.js'
+
+/** Returns how the pages behind links look: as the option `pages` says, else plain. */
+export function lookOf ({ look }: Pick<ResolvedOptions, 'look'>): Look {
+  return look ?? new Look()
+}
 
 /** Mounts the routes that send mails, and those that the links in mails lead to. */
 export function mountMailRoutes (context: MailContext, local: LocalIdentityProvider): void {

@@ -73,7 +73,6 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
     answers: { 200: signedIn },
     refuses: ['invalid_state', 'invalid', 'unauthenticated', 'blocked', 'unverified'],
     hashes: true,
-    bodyLimit: limits.login,
     isAttempt: true
   }, async form => {
     const { email, password, remember } = form.fields
@@ -82,6 +81,7 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
       password,
       remember: isChecked(remember),
       passwords: passwordsFor(local, form),
+      count: lookUp => limits.login(form.request, lookUp),
       confirmation: { isRequired, send: user => { sendVerification(user, form.outbox) } }
     }))
   })

@@ -1,13 +1,12 @@
-import type { FastifyRequest } from 'fastify'
 import { checkedEmail } from '../email.js'
-import { type MailboxOwner, userOfLink } from '../flows/mail-links.js'
+import { userOfLink } from '../flows/mail-links.js'
 import { askToVerify, forgotPassword, releaseEmail, resetPassword, verifyEmail } from '../flows/recovery.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import { principalOf } from '../session/record.js'
 import type { MailContext } from './context.js'
-import { type FormPage, PASSWORD_FIELD, type PageField, type PageForm } from './form-page.js'
+import { resetPage, verifyPage } from '../pages/link-pages.js'
 import { ACCEPTED, LINK_USED, mountForm } from './form-route.js'
-import { LinkPage, type OpenLink } from './link-page.js'
+import { LinkPage } from './link-page.js'
 import { NEW_PASSWORD_REFUSALS, email, methodOf, newPassword, passwordsFor } from './password-forms.js'
 import { accepted, checkbox, done, isChecked, token } from './schema-parts.js'
 
@@ -50,9 +49,10 @@ export function mountRecoveryRoutes (context: MailContext, local: LocalIdentityP
         operationId: 'authLocalResetPasswordPage',
         user: 'anyone',
         customPage: mailPages.resetPassword,
-        title: 'Choose a new password',
         open: async token => userOfLink(store, await tokens.verify('reset-password', token)),
-        page: resetPageOf
+        page: ({ token, action, link: { email } }, texts) => resetPage(texts, {
+          token, action, email, minLength: local.minPasswordLength
+        })
       })
     }, async form => {
       const { request, fields: { token, password }, outbox } = form
@@ -83,9 +83,11 @@ export function mountRecoveryRoutes (context: MailContext, local: LocalIdentityP
       operationId: 'authLocalVerifyEmailPage',
       user: 'anyone',
       customPage: mailPages.verifyEmail,
-      title: 'Confirm your e-mail address',
       open: async token => userOfLink(store, await tokens.verify('verify-email', token)),
-      page: verifyPageOf
+      page: ({ token, action, link: { userId, email, createdAt = null, emailVerified } }, texts, request) => {
+        const isSignedIn = principalOf(request)?.userId === userId
+        return verifyPage(texts, { token, action, email, createdAt, isSignedIn, isVerified: emailVerified })
+      }
     })
   }, async form => {
     const { request, fields: { token, password, not_me: isNotMe, email = '' }, outbox } = form
@@ -101,54 +103,4 @@ export function mountRecoveryRoutes (context: MailContext, local: LocalIdentityP
     }
     return LINK_USED
   })
-}
-
-const NEW_PASSWORD: PageField = {
-  name: 'password', label: 'New password', type: 'password', autocomplete: 'new-password'
-}
-
-function resetPageOf ({ token, action, link: { email } }: OpenLink<MailboxOwner>): FormPage {
-  return {
-    title: 'Choose a new password',
-    text: ['The account is then signed out on all devices. Sign in with the new password.'],
-    forms: [{
-      action,
-      hidden: { token },
-      username: email,
-      fields: [NEW_PASSWORD],
-      submit: 'Set the password'
-    }]
-  }
-}
-
-/** Has no text that the person who registered chose: they may be a stranger to the reader. */
-function verifyPageOf ({ token, action, link: user }: OpenLink<MailboxOwner>, request: FastifyRequest): FormPage {
-  const { userId, email, emailVerified, createdAt } = user
-  const date = createdAt === undefined ? '' : ` on ${createdAt.toISOString().slice(0, 10)}`
-  const isSignedIn = principalOf(request)?.userId === userId
-  const confirm: PageForm = {
-    heading: 'It was you',
-    action,
-    hidden: { token },
-    username: email,
-    fields: isSignedIn ? [] : [PASSWORD_FIELD],
-    submit: 'Confirm the address'
-  }
-  const release: PageForm = {
-    heading: 'It was not you',
-    action,
-    hidden: { token, not_me: 'true' },
-    fields: [{
-      name: 'email',
-      label: 'If you did not create this account, enter your e-mail address',
-      type: 'email',
-      autocomplete: 'email'
-    }],
-    submit: 'Remove the address'
-  }
-  return {
-    title: 'Confirm your e-mail address',
-    text: [`An account was registered with this e-mail address${date}.`],
-    forms: emailVerified ? [confirm] : [confirm, release]
-  }
 }

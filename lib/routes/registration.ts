@@ -1,12 +1,11 @@
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import { askToRegister, openRegistration, registerConfirmed } from '../flows/registration.js'
+import { type RegistrationLink, askToRegister, openRegistration, registerConfirmed } from '../flows/registration.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
-import type { MailTokenClaims } from '../accounts/credentials.js'
 import type { MailContext } from './context.js'
-import type { FormPage } from './form-page.js'
+import { registrationPage } from '../pages/link-pages.js'
 import { ACCEPTED, type Form, mountForm, signedInAs } from './form-route.js'
-import { LinkPage, type OpenLink } from './link-page.js'
+import { LinkPage } from './link-page.js'
 import { NEW_PASSWORD_REFUSALS, email, filledIn, passwordsFor } from './password-forms.js'
 import { isChecked, remember, signedIn, token } from './schema-parts.js'
 
@@ -19,16 +18,17 @@ export function mountConfirmedRegistration (context: MailContext, local: LocalId
   const { roles } = local.registration
   const { rules, limits, mailer, mailPages } = context
 
-  const open = async (token: string): Promise<MailTokenClaims> => openRegistration(rules.store, mailer.tokens, token)
+  const open = async (token: string): Promise<RegistrationLink> => openRegistration(rules.store, mailer.tokens, token)
   const linkPage = new LinkPage(context, {
     kind: 'register',
     summary: 'The page that registers a user whose address is confirmed',
     operationId: 'authLocalRegisterPage',
     user: 'anyone',
     customPage: mailPages.register,
-    title: 'Register',
     open,
-    page: link => registrationForm(link, { roles, asksToRemember: rules.remember !== null })
+    page: ({ token, action, link: { email } }, texts) => registrationPage(texts, {
+      token, action, email, minLength: local.minPasswordLength, roles, asksToRemember: rules.remember !== null
+    })
   })
 
   mountForm(context, {
@@ -92,26 +92,4 @@ export function mountConfirmedRegistration (context: MailContext, local: LocalId
 
 function invalid (message: string): AuthError {
   return new AuthError('invalid_request', { message })
-}
-
-function registrationForm (
-  { token, action, link: { email } }: OpenLink<MailTokenClaims>,
-  { roles, asksToRemember }: { roles: readonly string[], asksToRemember: boolean }
-): FormPage {
-  return {
-    title: 'Register',
-    text: [],
-    forms: [{
-      action,
-      hidden: { token },
-      username: email,
-      fields: [
-        { name: 'name', label: 'Name (optional)', type: 'text', autocomplete: 'name', isOptional: true },
-        { name: 'password', label: 'Password', type: 'password', autocomplete: 'new-password' },
-        ...roles.length === 0 ? [] : [{ name: 'role', label: 'Role', choices: roles }],
-        ...asksToRemember ? [{ name: 'remember', label: 'Keep me signed in', type: 'checkbox' as const }] : []
-      ],
-      submit: 'Register'
-    }]
-  }
 }

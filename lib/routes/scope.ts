@@ -31,7 +31,9 @@ const AJV = new Ajv({
   validateFormats: false,
   // The schemas of the plugin are known to be valid.
   meta: false,
-  validateSchema: false
+  validateSchema: false,
+  // It takes longer than the rest of compiling, for which the first login waits.
+  code: { optimize: false }
 })
 
 /**

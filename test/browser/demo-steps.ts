@@ -3,6 +3,10 @@ import type { Browser, Page } from 'playwright-core'
 import root, { type Test } from 'tap'
 import { Visitor } from './visitor.js'
 
+/** The paths of the pages of the plugin. */
+export const SIGN_IN = '/auth/pages/sign-in'
+export const ACCOUNT = '/auth/pages/account'
+
 export interface AdmittedUser {
   name: string
   email: string
@@ -22,12 +26,14 @@ export function scenesAt (url: string, chromium: Browser, parent: Test = root) {
   return async (name: string, act: (t: Test, arrive: Arrive) => Promise<void>): Promise<void> => {
     await parent.test(name, async t => {
       const visitors: Visitor[] = []
-      await act(t, async (path = '/login', options = {}) => {
+      await act(t, async (path = SIGN_IN, options = {}) => {
         const visitor = await Visitor.with(chromium, t, options)
         visitors.push(visitor)
         return { visitor, page: await visitor.open(url + path) }
       })
-      t.strictSame(visitors.flatMap(({ complaints }) => complaints), [])
+      const complaints = visitors.flatMap(({ complaints }) => complaints)
+      // The browser notes the status of a page that shows the error of a form.
+      t.strictSame(complaints.filter(complaint => !/status of 40[013] .*\/auth\/local\//.test(complaint)), [])
     })
   }
 }
@@ -40,20 +46,25 @@ export function arrivalsAt (url: string) {
   }
 }
 
+/** From the sign-in page. */
 export async function register (page: Page, { name, email, password }: AdmittedUser): Promise<void> {
-  await page.getByText('New here?').click()
-  const form = page.getByRole('form', { name: 'New here?' })
-  await form.getByLabel('Name').fill(name)
-  await form.getByLabel('E-mail').fill(email)
-  await form.getByLabel('Password').fill(password)
-  await form.getByRole('button', { name: 'Register' }).click()
+  await page.getByRole('link', { name: 'Create an account' }).click()
+  await page.getByLabel('Name').fill(name)
+  await page.getByLabel('E-mail').fill(email)
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Create an account' }).click()
 }
 
 export async function signIn (page: Page, { email, password }: { email: string, password: string }): Promise<void> {
-  const form = page.getByRole('form', { name: 'With your password' })
-  await form.getByLabel('E-mail').fill(email)
-  await form.getByLabel('Password').fill(password)
-  await form.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByLabel('E-mail').fill(email)
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+/** On the page that asks a signed-in user to authenticate again. */
+export async function confirm (page: Page, password: string): Promise<void> {
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Confirm' }).click()
 }
 
 /** At the development provider. */

@@ -5,6 +5,9 @@ import type { Test } from 'tap'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
+/** Chromium without a window calls itself by another name. */
+const USER_AGENT = 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36'
+
 const PHONE = { width: 360, height: 740 }
 const DESK = { width: 1024, height: 768 }
 
@@ -27,8 +30,15 @@ export class Visitor {
     context.on('weberror', error => { this.complaints.push(error.error().message) })
   }
 
-  static async with (browser: Browser, t: Test, { scripts = true }: { scripts?: boolean } = {}): Promise<Visitor> {
-    const context = await browser.newContext({ viewport: DESK, javaScriptEnabled: scripts })
+  /** @param options `language`: what the browser prefers, such as `de` */
+  static async with (
+    browser: Browser,
+    t: Test,
+    { scripts = true, language = 'en' }: { scripts?: boolean, language?: string } = {}
+  ): Promise<Visitor> {
+    const context = await browser.newContext({
+      viewport: DESK, javaScriptEnabled: scripts, locale: language, userAgent: USER_AGENT
+    })
     t.teardown(() => context.close())
     return new Visitor(context)
   }

@@ -10,12 +10,14 @@ t.test('the sign-in routes are documented, and nothing else', async t => {
   const document = JSON.parse(await (await fetch(`${url}/docs/json`)).text())
 
   t.strictSame(Object.keys(document.paths), [
-    '/.well-known/change-password', '/auth/dev/login', '/auth/dev/callback', '/auth/local/register', '/auth/local/login',
+    '/.well-known/change-password', '/auth/dev-provider/login', '/auth/dev-provider/callback', '/auth/local/register', '/auth/local/login',
     '/auth/local/reauthenticate', '/auth/local/token', '/auth/local/verify-token',
     '/auth/local/forgot-password', '/auth/local/reset-password', '/auth/local/verify-email',
     '/auth/local/change-password', '/auth/local/set-password', '/auth/local/change-email',
-    '/auth/local/change-email/confirm', '/auth/local/delete-account', '/auth/logout', '/auth/local/revoke',
-    '/auth/local/sessions/end'
+    '/auth/local/change-email/confirm', '/auth/local/delete-account',
+    '/auth/pages/sign-in', '/auth/pages/register', '/auth/pages/forgot-password', '/auth/pages/link-sent',
+    '/auth/pages/confirm', '/auth/pages/account', '/auth/pages/name', '/auth/pages/unlink',
+    '/auth/logout', '/auth/local/revoke', '/auth/local/sessions/end'
   ])
   t.strictSame(document.servers, [{ url }])
   t.strictSame(document.paths['/auth/local/token'].post.security, [{ session: [] }])
@@ -42,8 +44,8 @@ t.test('the routes can be read and tried out under a policy without inline scrip
     )
   }
   t.equal(
-    await policyOf('/login'),
-    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' https:; form-action " +
+    await policyOf('/nowhere'),
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action " +
       "'self'; base-uri 'none'; frame-ancestors 'none'"
   )
 })

@@ -14,8 +14,8 @@ t.test('a user who signs in at one process is signed in at all, also when one of
   const pids = pidsOf(cluster)
   t.equal(pids.length, 3)
   const visitor = new Visitor()
-  await visitor.open(`${url}/login`)
-  await visitor.press('Register', ADA)
+  await visitor.open(`${url}/auth/pages/sign-in`)
+  await visitor.register(ADA)
 
   t.same(await processesThatKnow(visitor, url, 6), pids, 'each process in turn')
 
@@ -26,7 +26,7 @@ t.test('a user who signs in at one process is signed in at all, also when one of
 
   await visitor.open(url)
   await visitor.press('Sign out')
-  for (const pid of left) t.equal((await visitor.open(url)).url.pathname, '/login', `signed out at all, ${pid} included`)
+  for (const pid of left) t.equal((await visitor.open(url)).url.pathname, '/auth/pages/sign-in', `signed out at all, ${pid} included`)
   t.match((await visitor.press('Sign in', ADA)).text, ADA.email)
   t.same(await processesThatKnow(visitor, url, 4), left)
 })
@@ -35,8 +35,8 @@ t.test('a sign-in at the provider starts at one process, returns to the next and
   const { url, cluster } = await startCluster(t)
   const pids = pidsOf(cluster)
   const visitor = new Visitor()
-  await visitor.open(`${url}/login`)
-  await visitor.follow('Continue with Development provider')
+  await visitor.open(`${url}/auth/pages/sign-in`)
+  await visitor.follow('Continue with Dev Provider')
   const account = await visitor.press('Continue')
 
   t.match(account.text, 'grace@example.com')

@@ -29,9 +29,9 @@ t.test('in production, with its secrets set, there is no development provider an
   const example = await startExample(t, settings)
 
   t.equal(example.output, `Ready: ${url}\n`)
-  t.notMatch((await new Visitor().open(`${url}/login`)).text, /\/auth\/dev\/|forgot|mailbox/i)
+  t.notMatch((await new Visitor().open(`${url}/auth/pages/sign-in`)).text, /dev-provider|forgot|mailbox/i)
   t.equal((await new Visitor().open(`${url}/mailbox`)).status, 404)
-  t.equal((await new Visitor().open(`${url}/auth/dev/login`)).status, 404)
+  t.equal((await new Visitor().open(`${url}/auth/dev-provider/login`)).status, 404)
   await t.rejects(fetch(`http://localhost:${settings.DEV_PROVIDER_PORT}/.well-known/openid-configuration`))
 })
 
@@ -74,8 +74,8 @@ t.test('an admin is who was granted it, and stays signed in after a crash', asyn
   const visitor = new Visitor()
 
   const login = await visitor.open(`${url}/admin`)
-  t.equal(login.url.pathname + login.url.search, '/login?next=%2Fadmin')
-  const refused = await visitor.press('Register', hypatia)
+  t.equal(login.url.pathname + login.url.search, '/auth/pages/sign-in?next=%2Fadmin')
+  const refused = await visitor.register(hypatia)
   t.equal(refused.url.pathname, '/admin', 'the sign-in leads to the page that was asked for')
   t.match(refused, { status: 403, text: 'npx tsx examples/grant.ts hypatia@example.com role=admin' })
 
@@ -100,9 +100,9 @@ t.test('an administrator finds users by the beginning of their e-mail, page by p
   await startExample(t, settings)
   const admin = new Visitor()
   await admin.open(url)
-  await admin.press('Register', { email: 'sofia@example.com', password: 'tops that turn' })
+  await admin.register({ email: 'sofia@example.com', password: 'tops that turn' })
   t.equal(await new ExampleProcess(t, ['grant.ts', 'sofia@example.com', 'role=admin'], settings).end(), 0)
-  const listed = () => Array.from(admin.page.text.matchAll(/<strong>([^<]+)<\/strong>\s*(?:<span|<br)/g), ([, who]) => who)
+  const listed = () => Array.from(admin.page.text.matchAll(/<strong>([^<]+)<\/strong> <small>/g), ([, who]) => who)
 
   await admin.open(`${url}/admin`)
   const first = listed()
@@ -140,8 +140,8 @@ t.test('a provider whose settings are there is shown, and signs people in', asyn
   })
   const visitor = new Visitor()
 
-  const login = await visitor.open(`${url}/login`)
-  t.match(login.text, /Continue with GitHub[^]*Continue with company[^]*Continue with Development provider/)
+  const login = await visitor.open(`${url}/auth/pages/sign-in`)
+  t.match(login.text, /Continue with GitHub[^]*Continue with Company[^]*Continue with Dev Provider/)
   const atGitHub = await fetch(`${url}/auth/github/login`, { redirect: 'manual' })
   t.match(atGitHub.headers.get('location'), /^https:\/\/github\.com\/login\/oauth\/authorize\?client_id=the-id-at-github&/)
 

@@ -20,8 +20,8 @@ t.test('the first user who accepts an invitation has the role at once, and no la
   const link = await invite('editor')
   const guest = new Visitor()
   const login = await guest.open(link)
-  t.equal(login.url.pathname, '/login', 'whoever is not signed in does that first')
-  const offer = await guest.press('Register', { email: 'synesius@example.com', password: 'letters and hymns' })
+  t.equal(login.url.pathname, '/auth/pages/sign-in', 'a visitor signs in first')
+  const offer = await guest.register({ email: 'synesius@example.com', password: 'letters and hymns' })
   t.equal(offer.url.href, link)
   t.match(offer.text, /<strong>hypatia@example\.com<\/strong> offers you the role <strong>editor<\/strong>/)
   t.notMatch(offer.text, 'takes the place')
@@ -63,7 +63,7 @@ t.test('a deleted user accepts no invitation', async t => {
   await visitor.open(link)
   await authorization.deleteUser(userId)
 
-  t.equal((await visitor.press('Accept')).url.pathname, '/login')
+  t.equal((await visitor.press('Accept')).url.pathname, '/auth/pages/sign-in')
   const { visitor: other } = await member('there')
   await other.open(link)
   t.equal((await other.press('Accept')).status, 200, 'and has used nothing up')
@@ -72,7 +72,7 @@ t.test('a deleted user accepts no invitation', async t => {
 t.test('only an administrator makes invitations, and to roles that there are', async t => {
   const { visitor } = await member('eager')
   t.equal((await postForm(visitor, '/admin/invitations', { role: 'admin' })).status, 403)
-  t.match(await postForm(new Visitor(), '/admin/invitations', { role: 'admin' }), { status: 200, url: { pathname: '/login' } })
+  t.match(await postForm(new Visitor(), '/admin/invitations', { role: 'admin' }), { status: 200, url: { pathname: '/auth/pages/sign-in' } })
   t.equal((await postForm(hypatia.visitor, '/admin/invitations', { role: 'emperor' })).status, 400)
 })
 
@@ -139,7 +139,7 @@ t.test('a user who is signed out while reading an invitation signs in again and 
   await visitor.press('Sign out')
 
   const login = await postForm(visitor, '/invitation', { token: /name="token" value="([^"]+)"/.exec(text)?.[1] ?? '' })
-  t.equal(login.url.pathname, '/login')
+  t.equal(login.url.pathname, '/auth/pages/sign-in')
   await visitor.press('Sign in', { email: 'distracted@example.com', password: 'a password to share' })
   await visitor.open(link)
   t.match((await visitor.press('Accept')).text, '<dt>role</dt><dd>member</dd>')
@@ -163,7 +163,7 @@ t.test('the token of an invitation gets into no log and no Referer', async t => 
 async function member (name: string): Promise<{ visitor: Visitor, userId: string }> {
   const visitor = new Visitor()
   await visitor.open(url)
-  const { text } = await visitor.press('Register', { email: `${name}@example.com`, password: 'a password to share' })
+  const { text } = await visitor.register({ email: `${name}@example.com`, password: 'a password to share' })
   return { visitor, userId: userIdOn(text) }
 }
 

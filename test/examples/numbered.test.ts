@@ -1,11 +1,15 @@
 import { spawnSync } from 'node:child_process'
+import { buffer } from 'node:stream/consumers'
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
+import { SMTPServer, type SMTPServerDataStream } from 'smtp-server'
 import t, { type Test } from 'tap'
 import { signedIn } from '../../lib/testing.js'
 import { Browser } from '../helpers/browser.js'
+import { listening } from '../helpers/loopback.js'
 import { emptyDatabase } from '../helpers/postgres.js'
+import { isSoon } from '../helpers/soon.js'
 import { isThorough } from '../helpers/thorough.js'
 
 const FOLDER = join(import.meta.dirname, '../../examples')
@@ -148,9 +152,42 @@ t.test('08: the tests pass', async t => {
   t.match(stdout, / pass 1\n/)
 })
 
+t.test('09: a whole account, from the first mail to the administrator', async t => {
+  const mails: string[] = []
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    onData (stream: SMTPServerDataStream, _session, answer) {
+      buffer(stream).then(raw => { mails.push(raw.toString().replaceAll('=\r\n', '').replaceAll('=3D', '=')) }).then(() => { answer() }, answer)
+    }
+  })
+  t.teardown(() => new Promise<void>(resolve => { server.close(resolve) }))
+  const port = await listening(server.server)
+  Object.assign(process.env, { DATABASE_URL: await emptyDatabase(t), SMTP_URL: `smtp://127.0.0.1:${port}`, MAIL_FROM: 'shop@shop.example' })
+  const app = await start(t, '09-whole-account')
+  const browser = new Browser(app)
+  const page = async (path: string) => browser.get(path, { accept: 'text/html' })
+  const follow = async (action: string, fields: Record<string, string>) => browser.submit(action, fields)
+
+  t.equal((await page('/')).headers.location, '/auth/pages/sign-in?next=%2F')
+  t.match((await page('/auth/pages/register')).body, /<h1>Create an account<\/h1>/)
+  t.equal((await follow('/auth/local/register', { email: ADA.email, next: '/auth/pages/link-sent' })).headers.location, '/auth/pages/link-sent')
+  t.ok(await isSoon(async () => mails.length > 0))
+  const [, token = ''] = /local\/register\?token=(\S+)/.exec(mails[0] ?? '') ?? []
+  t.match((await page(`/auth/local/register?token=${token}`)).body, 'At least 12 characters')
+  const weak = await follow('/auth/local/register', { token, password: 'password1234', name: 'Ada' })
+  t.match(weak, { statusCode: 400, body: /role="alert"/ })
+  t.equal((await follow('/auth/local/register', { token, password: 'a wonderful horse of mine', name: 'Ada' })).statusCode, 303)
+
+  t.equal((await browser.get('/')).body, 'Hello Ada')
+  t.equal((await browser.get('/orders')).statusCode, 200)
+  t.match((await browser.get('/users')).json(), { users: [{ email: ADA.email, claims: { role: 'admin' } }] }, 'FIRST_ADMIN')
+  t.match((await page('/auth/pages/account')).body, /Privacy/)
+})
+
 t.test('each numbered example says how to run it, and imports packages alone', async t => {
   const names = (await readdir(FOLDER)).filter(name => /^\d\d-.*\.ts$/.test(name))
-  t.equal(names.length, 8)
+  t.equal(names.length, 9)
   for (const name of names) {
     const source = await readFile(join(FOLDER, name), 'utf8')
     const header = source.slice(0, source.indexOf('import '))

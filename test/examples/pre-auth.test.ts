@@ -151,7 +151,7 @@ t.test('the token of a link gets into no log and no Referer', async t => {
 async function register (url: string): Promise<string> {
   const visitor = new Visitor()
   await visitor.open(url)
-  return userIdOn((await visitor.press('Register', ada)).text)
+  return userIdOn((await visitor.register(ada)).text)
 }
 
 async function makeLink (t: Test, settings: Settings, ...args: string[]): Promise<{ exitCode: number | null, output: string }> {

@@ -32,7 +32,7 @@ export class Visitor {
 
   /** Follows the link with this text. */
   async follow (text: string): Promise<Page> {
-    const href = new RegExp(`<a [^>]*href="([^"]*)"[^>]*>(?:\\s*<svg(?:(?!</svg>)[^])*</svg>)?${text}</a>`).exec(this.page.text)?.[1]
+    const href = new RegExp(`<a [^>]*href="([^"]*)"[^>]*>${text}</a>`).exec(this.page.text)?.[1]
     if (href === undefined) throw new Error(`there is no link "${text}" on ${this.page.url}`)
     return this.#visit(new URL(unescaped(href), this.page.url), { referer: this.page.url })
   }
@@ -43,10 +43,17 @@ export class Visitor {
     const button = form?.match(/<button[^]*?<\/button>/g)?.find(markup => markup.endsWith(`>${text}</button>`))
     if (form === undefined || button === undefined) throw new Error(`there is no button "${text}" on ${this.page.url}`)
 
-    const presets = (form.match(/<input[^>]*>/g) ?? []).map(input => [attribute(input, 'name') ?? '', attribute(input, 'value') ?? ''])
+    const inputs = (form.match(/<input[^>]*>/g) ?? []).filter(input => attribute(input, 'type') !== 'checkbox')
+    const presets = inputs.map(input => [attribute(input, 'name') ?? '', attribute(input, 'value') ?? ''])
     const body = new URLSearchParams({ ...Object.fromEntries(presets), ...fields })
     const action = attribute(button, 'formaction') ?? attribute(form, 'action') ?? ''
     return this.#visit(new URL(action, this.page.url), { referer: this.page.url, body, allowed: this.#formTargets() })
+  }
+
+  /** Goes from the sign-in page to the form for a new account, and sends that. */
+  async register (fields: Record<string, string>): Promise<Page> {
+    await this.follow('Create an account')
+    return this.press('Create an account', fields)
   }
 
   /** Sends a form that stands on no page of this visitor's, from a site of this kind (Sec-Fetch-Site). */
@@ -138,5 +145,5 @@ function attribute (tag: string, name: string): string | undefined {
 }
 
 function unescaped (text: string): string {
-  return text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&')
+  return text.replaceAll(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
 }

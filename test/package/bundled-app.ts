@@ -4,12 +4,13 @@ import authPlugin, { LocalIdentityProvider, SqlAuthStore } from '../../lib/index
 const SECRET = 'a secret of the bundled application'
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 
-/** Registers a user, signs the user in, and prints how that went. The database is the first argument. */
-async function main (): Promise<void> {
+/** Registers a user, signs the user in, and prints how that went. The database is the first argument; without it, there is none. */
+export async function main (): Promise<void> {
+  const [,, database] = process.argv
   const app = Fastify()
   await app.register(authPlugin, {
     local: new LocalIdentityProvider({ secret: SECRET }),
-    store: new SqlAuthStore(process.argv[2]),
+    store: database === undefined ? undefined : new SqlAuthStore(database),
     session: { secret: SECRET }
   })
   const registration = await app.inject({ method: 'POST', url: '/auth/local/register', payload: ADA })
@@ -17,5 +18,3 @@ async function main (): Promise<void> {
   await app.close()
   console.log(JSON.stringify({ registered: registration.statusCode, signedIn: login.statusCode, email: login.json().claims.email }))
 }
-
-main()

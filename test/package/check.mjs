@@ -18,10 +18,11 @@ await withProject(async project => {
 
   await project.install('fastify-svc-auth', 'fastify', 'typescript', '@types/node', 'better-sqlite3')
   await project.compile('.')
+  assert(!existsSync(project.path('node_modules', 'drizzle-orm')), 'the store has its own copy of Drizzle')
   for (const app of ['app.js', 'app.cjs', 'typed.cjs', 'notes.test.js']) console.log((await project.run('node', [app])).trim())
 
-  await project.install('drizzle-orm', 'drizzle-kit', 'postgres', '@types/better-sqlite3')
-  assert(!existsSync(project.path('node_modules', 'fastify-svc-auth', 'node_modules', 'drizzle-orm')), 'the application and the library share one drizzle-orm')
+  await project.install('drizzle-orm', 'drizzle-kit', 'postgres', '@types/better-sqlite3', 'nodemailer', '@types/nodemailer')
+  console.log((await project.run('node', ['schemas.cjs'])).trim())
   // Many declarations of drizzle-orm are for databases that are not installed here, or do not compile at all.
   await project.compile('migrations', { passOver: ['node_modules/drizzle-orm/'] })
   await copyExamples(project)

@@ -2,7 +2,9 @@ import { once } from 'node:events'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import type { AccountQuery, Rule, Wanted } from '../../lib/accounts/auth-store.js'
-import authPlugin, { LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
+import authPlugin, {
+  LocalIdentityProvider, MemoryAuthStore, type PasswordCheck, SignInRefused, SqlAuthStore
+} from '../../lib/index.js'
 import { hashing } from '../../lib/passwords/hashing.js'
 import { CHEAP_ARGON2, LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -161,7 +163,21 @@ t.test('registration makes a user and grants what the application allows', async
     t.match((await browser.post('/auth/local/register', { ...USER, email: 'ada' })).json(), { code: 'invalid_email' })
     t.match((await browser.post('/auth/local/register', { ...USER, password: 'short' })).json(), { code: 'weak_password' })
     t.match((await browser.post('/auth/local/register', USER)).json(), { code: 'weak_password', message: 'No horses.' })
+    const check: PasswordCheck = () => { throw new SignInRefused('no_horses', 'No horses.') }
+    const form = await startBrowser(t, { local: localProvider({ password: { check } }) })
+    const { headers } = await form.submit('/auth/local/register', USER, { referer: PAGE })
+    t.equal(headers.location, '/sign-in?lang=en&error=no_horses#form', 'a page without scripts learns the reason by its code')
     t.equal(await browser.app.auth.findUser({ email: USER.email }), null)
+  })
+
+  t.test('the name of a new user has neither line breaks nor characters that change the direction of text', async t => {
+    const browser = await startBrowser(t)
+    await browser.post('/auth/local/register', { ...USER, name: 'Ada\r\nBcc: x\u202egpj.\u2028' })
+    const user = await browser.app.auth.findUser({ email: USER.email })
+    t.match(user, { name: 'AdaBcc: xgpj.' })
+    t.match(await browser.app.auth.links(user?.userId ?? ''), [{ claims: { name: 'AdaBcc: xgpj.' } }])
+    await browser.post('/auth/local/register', { ...USER, email: 'bob@example.com', name: '\u202e' })
+    t.match(await browser.app.auth.findUser({ email: 'bob@example.com' }), { name: null })
   })
 
   t.test('registration hands out no claim unless the application allows it', async t => {
@@ -405,7 +421,8 @@ t.test('a failure without a code is unavailable, and its reason stays in the log
   t.equal(response.statusCode, 503)
   t.equal(response.json().code, 'unavailable')
   t.notMatch(response.body, /fire|stack/)
-  t.match(lines.join(''), /on fire/)
+  const failure = lines.map(line => JSON.parse(line)).find(({ err }) => err !== undefined)
+  t.match(failure, { code: 'unavailable', err: { message: 'relation "svc_auth_users" is on fire' } })
 })
 
 t.test('a limit that the application itself sets is answered in the words of the plugin, with its own Retry-After', async t => {

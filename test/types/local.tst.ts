@@ -14,6 +14,9 @@ declare const joseJwk: JWK
 declare const webJwk: JsonWebKey
 declare const principal: Principal
 
+/** Members that may be absent or undefined. */
+type Optional<Names extends string, Value> = { [Name in Names]?: Value | undefined }
+
 describe('LocalIdentityProvider', () => {
   test('needs no options', () => {
     expect(LocalIdentityProvider).type.toBeConstructableWith()
@@ -41,7 +44,7 @@ describe('LocalIdentityProvider', () => {
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ ttl: '15m' })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ argon2: { memory: 19456 } })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ secrets: ['new', 'old'] })
-    expect<Argon2Options>().type.toBe<{ memoryCost?: number, timeCost?: number, parallelism?: number }>()
+    expect<Argon2Options>().type.toBe<Optional<'memoryCost' | 'timeCost' | 'parallelism', number>>()
   })
 
   test('asks the application about passwords', () => {
@@ -71,7 +74,9 @@ describe('LocalIdentityProvider', () => {
 
   test('has a registration that is limited or off, never simply on', () => {
     expect<LocalIdentityProviderOptions['registration']>().type.toBe<false | RegistrationPolicy | undefined>()
-    expect<RegistrationPolicy>().type.toBe<{ roles?: readonly string[], emailVerified?: boolean, verify?: 'later' | 'required' | 'first' }>()
+    expect<RegistrationPolicy>().type.toBe<
+      { roles?: readonly string[] | undefined, emailVerified?: boolean | undefined, verify?: 'later' | 'required' | 'first' | undefined }
+    >()
     expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: false })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: { verify: 'required' }, sendMail: async () => {} })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ mails: { limits: false }, sendMail: async () => {} })
@@ -84,7 +89,9 @@ describe('LocalIdentityProvider', () => {
   test('tells its settings, except for the secret', () => {
     expect(local.issuer).type.toBe<string>()
     expect(local.ttl).type.toBe<number>()
-    expect(local.registration).type.toBe<Required<RegistrationPolicy> | null>()
+    expect(local.registration).type.toBe<{
+      roles: readonly string[], emailVerified: boolean, verify: 'later' | 'required' | 'first'
+    } | null>()
     expect(local.toJSON()).type.toBe<{ issuer: string, ttl: number }>()
     expect(local).type.not.toHaveProperty('secret')
     expect(() => { local.ttl = 60 }).type.toRaiseError('read-only')

@@ -129,7 +129,7 @@ describe('SqlAuthStore', () => {
   })
 
   test('takes the option createTables', () => {
-    expect<SqlAuthStoreOptions>().type.toBe<{ createTables?: boolean }>()
+    expect<SqlAuthStoreOptions>().type.toBe<{ createTables?: boolean | undefined }>()
     expect(SqlAuthStore).type.toBeConstructableWith(':memory:', { createTables: false })
     expect(SqlAuthStore).type.toBeConstructableWith(undefined, { createTables: false })
     expect(SqlAuthStore).type.not.toBeConstructableWith(':memory:', { createTables: 'no' })

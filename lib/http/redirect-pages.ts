@@ -1,0 +1,107 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { wantsHtml } from './accept.js'
+import { ANY_ORIGIN, startsLinking, withParameter } from './redirects.js'
+import { type Site, isRead } from './site.js'
+
+/** The pages of the application, as browsers see them; null for those that it has not. */
+export interface ApplicationPages {
+  readonly login: string | null
+  readonly reauthenticate: string | null
+}
+
+/**
+ * Chooses the pages that browsers are redirected to: paths of this application, as browsers see
+ * them.
+ */
+export class RedirectPages {
+  readonly application: ApplicationPages
+  readonly #site: Site
+  readonly #showsErrors: boolean
+
+  /** @param signInPaths the paths under which a sign-in starts at once, without a page */
+  constructor (site: Site, pages: ApplicationPages, signInPaths: readonly string[]) {
+    this.#site = site
+    this.application = pages
+    this.#showsErrors = !signInPaths.some(path => pages.login?.startsWith(site.publicPath(path)))
+  }
+
+  /**
+   * Returns the page after a success: `next` if it is on this origin, else the root of the
+   * application.
+   */
+  afterSuccess (request: FastifyRequest, next: unknown): string {
+    return this.asked(request, next) ?? this.#site.publicPath('/')
+  }
+
+  /**
+   * Returns the page after a link in a mail was used: `next` if it is on this origin, else, for
+   * a browser in which no user is signed in, the login page, else the root of the application.
+   */
+  afterLink (request: FastifyRequest, next: unknown): string {
+    const login = request.principal === null && this.#showsErrors ? this.application.login : null
+    return this.asked(request, next) ?? login ?? this.afterSuccess(request, next)
+  }
+
+  /**
+   * Returns the page that shows an error: `error_next`, else the page in `Referer`, else the login
+   * page.
+   */
+  forError (request: FastifyRequest, errorNext?: unknown): string | null {
+    return this.ofStart(request, errorNext) ?? this.login(request)
+  }
+
+  /**
+   * Returns the page on which this request starts a sign-in: `error_next`, else the page in
+   * `Referer`.
+   */
+  ofStart (request: FastifyRequest, errorNext: unknown): string | null {
+    return this.asked(request, errorNext) ?? this.asked(request, request.headers.referer)
+  }
+
+  /**
+   * Returns the application's login page; null for one that starts a sign-in itself, and for a
+   * request that does not ask for a page.
+   */
+  login (request: FastifyRequest): string | null {
+    return wantsHtml(request) && this.#showsErrors ? this.application.login : null
+  }
+
+  /**
+   * Returns the application's page for reauthentication, with `next` set to the page that needs it;
+   * null without one, and for a request that does not ask for a page.
+   */
+  forReauthentication (request: FastifyRequest, next: string | null): string | null {
+    const page = wantsHtml(request) ? this.application.reauthenticate : null
+    return page === null || next === null ? page : withParameter(page, 'next', next)
+  }
+
+  /**
+   * Redirects a request for a page to one on which the user signs in, with `next` set to the page
+   * if the request only reads.
+   *
+   * @returns false for a request that does not ask for a page, and where there is none to go to
+   */
+  redirect (request: FastifyRequest, reply: FastifyReply, to: keyof ApplicationPages): boolean {
+    const page = this.application[to]
+    const here = this.#site.pathOf(request)
+    const isThere = page !== null && here !== null && to === 'login' && pathnameOf(here) === pathnameOf(page)
+    if (page === null || isThere || !wantsHtml(request)) return false
+    // The URL to which a form was sent need not be a page.
+    const target = here !== null && isRead(request) ? withParameter(page, 'next', here) : page
+    reply.header('Cache-Control', 'no-store').redirect(target, isRead(request) ? 302 : 303)
+    return true
+  }
+
+  /**
+   * Returns a path that a request names if it is one of this application; null for one that would
+   * link an identity, which needs a click of the user.
+   */
+  asked (request: FastifyRequest, target: unknown): string | null {
+    const path = this.#site.ownPath(request, target)
+    return path === null || startsLinking(path) ? null : path
+  }
+}
+
+function pathnameOf (path: string): string {
+  return new URL(path, ANY_ORIGIN).pathname
+}

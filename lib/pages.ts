@@ -1,0 +1,12 @@
+/**
+ * Pages for signing in, registering, recovering and managing an account, in several languages.
+ *
+ * @module fastify-svc-auth/pages
+ */
+export type { PageLink } from './pages/look.js'
+export { Pages, type PagesOptions } from './pages/pages.js'
+export type { Texts } from './pages/texts.js'
+export { de } from './pages/languages/de.js'
+export { en } from './pages/languages/en.js'
+export { es } from './pages/languages/es.js'
+export { fr } from './pages/languages/fr.js'

@@ -1,0 +1,29 @@
+import { NOT_THIS_ADDRESS } from '../email.js'
+import { type AuthError, ERRORS } from '../errors.js'
+import { type Texts, filled } from './texts.js'
+
+/** Returns the sentence of an error code in a language. */
+export function sentenceOf ({ errors }: Texts, code: string): string {
+  return Object.hasOwn(errors, code) ? errors[code as keyof typeof errors] : errors.other
+}
+
+/**
+ * Returns the sentence of an error in a language; the application's own where it has one, such as
+ * what `password.check` says of a password.
+ *
+ * @param ownSentences sentences of the plugin besides those of its codes
+ */
+export function failureOf (texts: Texts, error: AuthError, ownSentences: readonly string[] = []): string {
+  const { code, message, retryAfter } = error
+  if (message === NOT_THIS_ADDRESS) return texts.errors.not_this_address
+  const isOfCode = Object.hasOwn(ERRORS, code)
+  const isOwn = isOfCode && (message === ERRORS[code as keyof typeof ERRORS][1] || ownSentences.includes(message))
+  if (!isOfCode || (code === 'weak_password' && !isOwn)) return message
+  if (code !== 'rate_limited' || retryAfter === undefined) return sentenceOf(texts, code)
+  return `${sentenceOf(texts, code)} ${filled(texts.common.wait, { time: duration(texts.language, retryAfter) })}`
+}
+
+function duration (language: string, seconds: number): string {
+  const [count, unit] = seconds < 60 ? [seconds, 'second'] : [Math.ceil(seconds / 60), 'minute']
+  return new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'long' }).format(count)
+}

@@ -1,0 +1,117 @@
+import { type Html, html } from './html.js'
+import { type Texts, filled } from './texts.js'
+
+/** A form of a page. It works without scripts. */
+export interface PageForm {
+  /** The path that the form is sent to: without a token, because paths are logged. */
+  action: string
+  /** Fields that are sent and not shown, such as a token; those that are null are left out. */
+  hidden: Readonly<Record<string, string | null>>
+  /** The fields that the user fills in. */
+  fields: ReadonlyArray<Html | null>
+  /** The words of the button. */
+  submit: string
+  /** What the button does, for screen readers, where the words alone do not say it. */
+  label?: string
+  /** Whether the button deletes something. */
+  isDanger?: boolean
+}
+
+/** A field that the user fills in. */
+export interface PageField {
+  name: string
+  label: string
+  type: 'text' | 'email' | 'password'
+  /** What the browser may fill in, as in the attribute `autocomplete` of HTML. */
+  autocomplete: 'name' | 'email' | 'username' | 'new-password' | 'current-password'
+  value?: string | null
+  /** A sentence below the label. */
+  hint?: string
+  /** Whether the form may be sent without it; default false. */
+  isOptional?: boolean
+}
+
+/** Makes a form. */
+export function form ({ action, hidden, fields, submit, label, isDanger = false }: PageForm): Html {
+  return html`<form method="post" action="${action}">
+${Object.entries(hidden).map(([name, value]) =>
+  value === null ? null : html`<input type="hidden" name="${name}" value="${value}">`)}
+${fields}
+<button type="submit"${label === undefined ? null : html` aria-label="${label}"`}${isDanger
+  ? html` class="danger"`
+  : null}>${submit}</button>
+</form>
+`
+}
+
+/** Makes a form of one button; `label` is what it does, where the words alone do not say it. */
+export function action (
+  path: string, hidden: PageForm['hidden'], submit: string, more: Pick<PageForm, 'label' | 'isDanger'> = {}
+): Html {
+  return form({ action: path, hidden, fields: [], submit, ...more })
+}
+
+/** Makes a field. */
+export function field ({ name, label, type, autocomplete, value, hint, isOptional = false }: PageField): Html {
+  return html`<label>${label}${hint === undefined ? null : html` <small>${hint}</small>`}
+<input type="${type}" name="${name}" autocomplete="${autocomplete}"${value == null ? null : html` value="${value}"`}${
+  isOptional ? null : html` required`}></label>`
+}
+
+/** Makes a field in which the user may choose a value. */
+export function choice (
+  { name, label, none, choices }: { name: string, label: string, none: string, choices: readonly string[] }
+): Html {
+  return html`<label>${label}
+<select name="${name}">
+<option value="">${none}</option>
+${choices.map(choice => html`<option>${choice}</option>`)}
+</select></label>`
+}
+
+/** Makes a checkbox. */
+export function checkbox (name: string, label: string): Html {
+  return html`<label class="check"><input type="checkbox" name="${name}">${label}</label>`
+}
+
+/**
+ * Makes the field of the e-mail by which the user signs in, beside a password: it is shown and not
+ * sent. Password managers keep the password under it.
+ */
+export function username (label: string, email: string | null): Html | null {
+  return email === null
+    ? null
+    : html`<label>${label}
+<input type="email" value="${email}" autocomplete="username" readonly></label>`
+}
+
+/** Makes the field of the e-mail by which a user signs in. */
+export function emailField (label: string, value: string | null): Html {
+  return field({ name: 'email', label, type: 'email', autocomplete: 'username', value })
+}
+
+/** Makes the field of a name, which may be empty. */
+export function nameField (label: string, value: string | null): Html {
+  return field({ name: 'name', label, type: 'text', autocomplete: 'name', value, isOptional: true })
+}
+
+/** Makes the field of the password by which a user signs in. */
+export function password (label: string): Html {
+  return field({ name: 'password', label, type: 'password', autocomplete: 'current-password' })
+}
+
+/** Makes the field of the password beside a new one, or beside what needs it. */
+export function currentPassword (label: string): Html {
+  return field({ name: 'current', label, type: 'password', autocomplete: 'current-password' })
+}
+
+/** Makes the field of a new password, with its rule. */
+export function newPassword ({ passwordRule }: Texts['common'], label: string, minLength: number): Html {
+  const hint = filled(passwordRule, { count: String(minLength) })
+  return field({ name: 'password', label, type: 'password', autocomplete: 'new-password', hint })
+}
+
+/** Makes a link that looks like a button. */
+export function button (href: string, label: string): Html {
+  return html`<a class="button quiet" href="${href}">${label}</a>`
+}

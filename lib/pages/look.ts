@@ -1,0 +1,115 @@
+import { hash } from 'node:crypto'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Negotiator from 'negotiator'
+import { Html, html } from './html.js'
+import { en } from './languages/en.js'
+import { STYLE } from './style.js'
+import type { Texts } from './texts.js'
+
+/** A link at the end of each page. */
+export interface PageLink {
+  /** The words of the link. */
+  label: string
+  /** A path of the application, or an https: URL. */
+  href: string
+}
+
+/** How pages look, and the languages that they speak. */
+export interface LookOptions {
+  readonly name: string | null
+  readonly logo: string | null
+  readonly stylesheet: string | null
+  readonly languages: readonly [Texts, ...Texts[]]
+  readonly links: readonly PageLink[]
+}
+
+/** A page: its title and what is below. */
+export interface Page {
+  readonly title: string
+  readonly content: ReadonlyArray<Html | null>
+}
+
+/** What a page says about a request before. */
+export interface PageMessages {
+  /** The sentence of an error. */
+  readonly failure?: string | null
+  /** The sentence of a success. */
+  readonly notice?: string | null
+}
+
+/** The look of pages without the option `pages`. */
+const PLAIN: LookOptions = { name: null, logo: null, stylesheet: null, languages: [en], links: [] }
+
+/** Makes documents of pages: one layout, whose parts the application chooses. */
+export class Look {
+  readonly #options: LookOptions
+  readonly #headers: Readonly<Record<string, string>>
+
+  constructor (options: LookOptions = PLAIN) {
+    this.#options = options
+    const { logo, stylesheet } = options
+    const style = `'sha256-${hash('sha256', STYLE, 'base64')}'`
+    this.#headers = {
+      // A page may hold a token: it runs nothing, loads nothing from elsewhere, and is neither
+      // framed nor indexed.
+      'Content-Security-Policy': `default-src 'none'; style-src ${style}${stylesheet === null ? '' : " 'self'"}; ` +
+        `${logo === null ? '' : "img-src 'self'; "}form-action 'self'; frame-ancestors 'none'; base-uri 'none'`,
+      'X-Robots-Tag': 'noindex',
+      'Cache-Control': 'no-store',
+      Vary: 'Accept-Language, Cookie'
+    }
+  }
+
+  /** Returns the texts in the language that a request prefers, if there are some. */
+  textsFor (request: FastifyRequest): Texts {
+    const { languages } = this.#options
+    for (const preferred of new Negotiator(request).languages()) {
+      const texts = languages.find(({ language }) => isOfLanguage(preferred, language))
+      if (texts !== undefined) return texts
+    }
+    return languages[0]
+  }
+
+  /** Sends a page. */
+  send (reply: FastifyReply, page: Page, messages: PageMessages = {}): FastifyReply {
+    const { source } = this.#document(page, this.textsFor(reply.request), messages)
+    return reply.headers(this.#headers).type('text/html; charset=utf-8').send(source)
+  }
+
+  #document ({ title, content }: Page, { language, direction }: Texts, { failure, notice }: PageMessages): Html {
+    const { name, logo, stylesheet, links } = this.#options
+    return html`<!doctype html>
+<html lang="${language}" dir="${direction}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+${logo === null ? null : html`<link rel="icon" href="${logo}">`}
+<title>${title}${name === null ? null : html` · ${name}`}</title>
+<style>${new Html(STYLE)}</style>
+${stylesheet === null ? null : html`<link rel="stylesheet" href="${stylesheet}">`}
+</head>
+<body>
+${name === null && logo === null
+  ? null
+  : html`<header>${logo === null ? null : html`<img src="${logo}" alt="">`}${name}</header>`}
+<main>
+<h1>${title}</h1>
+${failure == null ? null : html`<p role="alert">${failure}</p>`}
+${notice == null ? null : html`<p role="status">${notice}</p>`}
+${content}
+</main>
+${links.length === 0
+  ? null
+  : html`<footer>${links.map(({ label, href }) => html`<a href="${href}">${label}</a> `)}</footer>`}
+</body>
+</html>
+`
+  }
+}
+
+/** Whether a tag names a language, or a part of it: `de-AT` is German (RFC 4647 section 3.4). */
+function isOfLanguage (preferred: string, language: string): boolean {
+  const [tag, known] = [`${preferred}-`.toLowerCase(), `${language}-`.toLowerCase()]
+  return tag.startsWith(known) || known.startsWith(tag)
+}

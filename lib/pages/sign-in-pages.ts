@@ -1,0 +1,178 @@
+import { action, button, checkbox, emailField, form, nameField, newPassword, password, username } from './form.js'
+import { type Html, html } from './html.js'
+import type { Page } from './look.js'
+import { type Texts, filled } from './texts.js'
+
+/** What each form of these pages sends besides its fields. */
+export interface Targets {
+  /** The page after a success; null for the root of the application. */
+  readonly next: string | null
+  /** The page of the form, which shows its errors. */
+  readonly error_next: string
+  readonly [field: string]: string | null
+}
+
+/** A provider that a page offers: how the user calls it, and where the sign-in starts. */
+export interface OfferedProvider {
+  readonly label: string
+  readonly href: string
+}
+
+/** What the page `sign-in` offers. */
+export interface SignInView {
+  readonly targets: Targets
+  readonly providers: readonly OfferedProvider[]
+  /** Where the form for e-mail and password is sent; null without passwords. */
+  readonly login: string | null
+  /** What the user typed before. */
+  readonly email: string | null
+  readonly asksToRemember: boolean
+  /** Other pages; null for those that are not mounted. */
+  readonly forgotPassword: string | null
+  readonly register: string | null
+}
+
+/** The page on which users sign in. */
+export function signInPage ({ common, signIn }: Texts, view: SignInView): Page {
+  const { targets, providers, login, email, asksToRemember, forgotPassword, register } = view
+  return {
+    title: signIn.title,
+    content: [
+      ...providers.map(({ label, href }) => button(href, filled(signIn.withProvider, { provider: label }))),
+      login === null || providers.length === 0 ? null : html`<p class="or">${signIn.or}</p>`,
+      login === null
+        ? null
+        : form({
+          action: login,
+          hidden: targets,
+          fields: [
+            emailField(common.email, email),
+            password(common.password),
+            asksToRemember ? checkbox('remember', common.remember) : null
+          ],
+          submit: signIn.title
+        }),
+      links([[forgotPassword, signIn.forgot], [register, signIn.register]])
+    ]
+  }
+}
+
+/** The page `sign-in` for a user who is signed in. */
+export function signedInPage (
+  { common, signIn }: Texts,
+  { user, next, logout, after }: { user: string, next: string, logout: string, after: string }
+): Page {
+  return {
+    title: signIn.title,
+    content: [
+      html`<p>${filled(signIn.signedInAs, { user })}</p>`,
+      button(next, common.continue),
+      action(logout, { next: after }, common.signOut)
+    ]
+  }
+}
+
+/** What the page `register` offers. */
+export interface RegisterView extends Pick<SignInView, 'targets' | 'email' | 'asksToRemember'> {
+  readonly action: string
+  readonly name: string | null
+  readonly minLength: number
+  /** Whether the form asks for the address alone, because a mail with a link follows. */
+  readonly isFirst: boolean
+  readonly signIn: string
+}
+
+/** The page on which users register. */
+export function registerPage ({ common, titles, register, forgotPassword }: Texts, view: RegisterView): Page {
+  const { targets, email, name, minLength, isFirst, asksToRemember, signIn } = view
+  const address = emailField(common.email, email)
+  return {
+    title: titles.register,
+    content: [
+      isFirst ? html`<p>${register.firstText}</p>` : null,
+      form({
+        action: view.action,
+        hidden: targets,
+        fields: isFirst
+          ? [address]
+          : [
+              nameField(common.optionalName, name),
+              address,
+              newPassword(common, common.password, minLength),
+              asksToRemember ? checkbox('remember', common.remember) : null
+            ],
+        submit: isFirst ? forgotPassword.submit : titles.register
+      }),
+      links([[signIn, register.signIn]])
+    ]
+  }
+}
+
+/** The page on which users ask for a link to a new password. */
+export function forgotPasswordPage (
+  { common, forgotPassword }: Texts,
+  view: Pick<RegisterView, 'targets' | 'action' | 'email' | 'signIn'>
+): Page {
+  return {
+    title: forgotPassword.title,
+    content: [
+      html`<p>${forgotPassword.text}</p>`,
+      form({
+        action: view.action,
+        hidden: view.targets,
+        fields: [emailField(common.email, view.email)],
+        submit: forgotPassword.submit
+      }),
+      links([[view.signIn, common.back]])
+    ]
+  }
+}
+
+/** The page after a form that may send a mail: the same for each address. */
+export function linkSentPage ({ common, forgotPassword }: Texts, { signIn }: { signIn: string }): Page {
+  return {
+    title: forgotPassword.sentTitle,
+    content: [html`<p>${forgotPassword.sentText}</p>`, links([[signIn, common.back]])]
+  }
+}
+
+/** What the page `confirm` offers. */
+export interface ConfirmView {
+  readonly targets: Targets
+  /** How the user is called. */
+  readonly user: string
+  /** The e-mail of the user's password. */
+  readonly email: string | null
+  /** Where the form for the password is sent; null for a user without one. */
+  readonly reauthenticate: string | null
+  readonly providers: readonly OfferedProvider[]
+  readonly logout: string
+  /** The page after a sign-out. */
+  readonly signIn: string
+}
+
+/** The page on which a signed-in user authenticates again. */
+export function confirmPage ({ common, signIn, confirm }: Texts, view: ConfirmView): Page {
+  const { targets, user, email, reauthenticate, providers, logout } = view
+  return {
+    title: confirm.title,
+    content: [
+      html`<p>${filled(confirm.text, { user })}</p>`,
+      reauthenticate === null
+        ? null
+        : form({
+          action: reauthenticate,
+          hidden: targets,
+          fields: [username(common.email, email), password(common.password)],
+          submit: confirm.submit
+        }),
+      ...providers.map(({ label, href }) => button(href, filled(signIn.withProvider, { provider: label }))),
+      action(logout, { next: view.signIn }, confirm.signOut, { isDanger: true })
+    ]
+  }
+}
+
+function links (others: ReadonlyArray<readonly [href: string | null, label: string]>): Html {
+  const items = others.map(([href, label]) => href === null ? null : html`<li><a href="${href}">${label}</a></li>`)
+  return html`<ul>${items}</ul>`
+}

@@ -1,0 +1,71 @@
+/**
+ * The style of all pages. An application changes the custom properties in its own stylesheet:
+ * `:root { --auth-color: #7c3aed }`. Sides are logical, for scripts from right to left.
+ */
+export const STYLE = `
+:root {
+  color-scheme: light dark;
+  --auth-font: system-ui, sans-serif;
+  --auth-width: 26rem;
+  --auth-radius: .5rem;
+  --auth-color: #1d4ed8;
+  --auth-on-color: #fff;
+  --auth-text: #1f2937;
+  --auth-faint: #5b6472;
+  --auth-line: #8a93a1;
+  --auth-back: #fff;
+  --auth-danger: #b91c1c;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --auth-color: #93b4fd;
+    --auth-on-color: #0b1220;
+    --auth-text: #e5e7eb;
+    --auth-faint: #a3adbb;
+    --auth-line: #6b7685;
+    --auth-back: #111827;
+    --auth-danger: #fca5a5;
+  }
+}
+* { box-sizing: border-box }
+body {
+  max-width: var(--auth-width); margin: 6vh auto; padding: 0 1rem;
+  font: 1rem/1.5 var(--auth-font); color: var(--auth-text); background: var(--auth-back);
+  overflow-wrap: anywhere;
+}
+header, footer { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; color: var(--auth-faint) }
+header { font-weight: 600 }
+header img { block-size: 2rem }
+footer { margin-block-start: 3rem; font-size: .875rem }
+h1 { font-size: 1.5rem; line-height: 1.25 }
+h2 { font-size: 1.125rem; margin-block: 0 .5rem }
+section { margin-block-start: 1.5rem; padding-block-start: 1.25rem; border-block-start: 1px solid var(--auth-line) }
+ul { list-style: none; margin: 0; padding: 0 }
+li { display: flex; flex-wrap: wrap; gap: .25rem 1rem; align-items: center; justify-content: space-between }
+form + ul { margin-block-start: 1.25rem }
+li + li { margin-block-start: .75rem }
+li form, li form button { margin: 0; inline-size: auto }
+a { color: var(--auth-color) }
+small, .faint { color: var(--auth-faint); font-size: .875rem; font-weight: 400 }
+label { display: block; margin-block-start: 1rem; font-weight: 600 }
+label.check { font-weight: 400 }
+input, select, button, .button {
+  inline-size: 100%; padding: .625rem .75rem; font: inherit; color: inherit; background: transparent;
+  border: 1px solid var(--auth-line); border-radius: var(--auth-radius);
+}
+label input, label select { font-weight: 400 }
+select option { color: var(--auth-text); background: var(--auth-back) }
+[type=checkbox] { inline-size: auto; margin-inline-end: .5rem }
+[readonly] { color: var(--auth-faint) }
+button, .button {
+  display: block; margin-block-start: 1.25rem; text-align: center; text-decoration: none; cursor: pointer;
+  color: var(--auth-on-color); background: var(--auth-color); border-color: var(--auth-color); font-weight: 600;
+}
+.quiet, li button, .danger { color: var(--auth-color); background: transparent }
+.danger { color: var(--auth-danger); border-color: var(--auth-danger) }
+.quiet { margin-block-start: .75rem }
+.or { margin-block: 1.25rem 0; text-align: center; color: var(--auth-faint) }
+:focus-visible { outline: 3px solid var(--auth-color); outline-offset: 2px }
+[role=alert], [role=status] { padding: .5rem 1rem; border: 2px solid; border-radius: var(--auth-radius) }
+[role=alert] { color: var(--auth-danger) }
+`

@@ -1,0 +1,11 @@
+export type { Texts } from './languages/en.js'
+
+/** Puts values in place of the names in braces. */
+export function filled (text: string, values: Readonly<Record<string, string>>): string {
+  return text.replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole)
+}
+
+/** A day, in UTC: the server does not know the time zone of the browser. */
+export function dateIn (language: string, date: Date): string {
+  return new Intl.DateTimeFormat(language, { dateStyle: 'long', timeZone: 'UTC' }).format(date)
+}

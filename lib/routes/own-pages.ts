@@ -1,0 +1,266 @@
+/** The pages of the option `pages`. They are loaded only with it. */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { methodsOf } from '../flows/methods.js'
+import { removeOwnMethod, renameOwn } from '../flows/own-account.js'
+import { presentPrincipal } from '../flows/refresh.js'
+import { sessionsOfUser } from '../flows/sessions.js'
+import { ANY_ORIGIN } from '../http/redirects.js'
+import type { LocalIdentityProvider } from '../local-identity-provider.js'
+import { accountPage } from '../pages/account-page.js'
+import { failureOf, sentenceOf } from '../pages/failure.js'
+import type { Page, PageMessages } from '../pages/look.js'
+import { providerLabel } from '../pages/provider-label.js'
+import {
+  type OfferedProvider, type Targets, confirmPage, forgotPasswordPage, linkSentPage, registerPage, signInPage,
+  signedInPage
+} from '../pages/sign-in-pages.js'
+import type { Texts } from '../pages/texts.js'
+import type { OwnPages, PagesContext } from './context.js'
+import { DONE, mountForm } from './form-route.js'
+import { SECURITY, type SchemaTypes, done, operationIdOf, redirect, refusals, tags } from './schema-parts.js'
+
+/** The name of a page below `/pages`. */
+type PageName = 'sign-in' | 'register' | 'forgot-password' | 'link-sent' | 'account' | 'confirm'
+
+/** What a page is made of. */
+interface View {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly texts: Texts
+  /** The page after a success, as it was asked for; null for none. */
+  readonly next: string | null
+  /** What the fields of the form had that failed, so that the user need not type them again. */
+  readonly typed: Readonly<Record<string, unknown>>
+}
+
+/** Makes a page; null once the request was answered otherwise. */
+type PageOf = (view: View) => Promise<Page | null>
+
+/** Mounts the pages, and the two forms of the account that only they have. */
+export function mountOwnPages (context: PagesContext, local: LocalIdentityProvider | null): OwnPages {
+  const { scope, site, prefix, rules, providers, pages, listedSessions, channel, mailer, look, ownSentences } = context
+  const { store } = rules
+  const pathOf = (route: string): string => site.routePath(`${prefix}/${route}`)
+  const asksToRemember = rules.remember !== null
+  const minLength = local?.minPasswordLength ?? 0
+  const canRegister = local !== null && local.registration !== null
+  const canRecover = local !== null && mailer !== null && local.accountRoutes.forgotPassword
+
+  /** The path of a page, with the page after a success. */
+  function pathOfPage (name: PageName, next: string | null = null): string {
+    return withQuery(pathOf(`pages/${name}`), { next })
+  }
+
+  function targetsOf (name: PageName, next: string | null): Targets {
+    return { next, error_next: pathOfPage(name, next) }
+  }
+
+  function offered (names: readonly string[], query: Record<string, string | null>): OfferedProvider[] {
+    return names.map(name => ({ label: providerLabel(name), href: withQuery(pathOf(`${name}/login`), query) }))
+  }
+
+  const providerNames = providers.map(({ name }) => name)
+
+  const PAGES: Readonly<Record<PageName, PageOf | null>> = {
+    async 'sign-in' ({ request, texts, next, typed }) {
+      const principal = await presentPrincipal(request, store)
+      if (principal !== null) {
+        const { claims: { name, email }, userId } = principal
+        return signedInPage(texts, {
+          user: name ?? email ?? userId,
+          next: pages.afterSuccess(request, next),
+          logout: pathOf('logout'),
+          after: pathOfPage('sign-in', next)
+        })
+      }
+      const targets = targetsOf('sign-in', next)
+      return signInPage(texts, {
+        targets,
+        providers: offered(providerNames, targets),
+        login: local === null ? null : pathOf('local/login'),
+        email: textIn(typed.email),
+        asksToRemember,
+        forgotPassword: canRecover ? pathOfPage('forgot-password') : null,
+        register: canRegister ? pathOfPage('register', next) : null
+      })
+    },
+
+    register: canRegister
+      ? async ({ texts, next, typed }) => {
+        const { verify } = local.registration ?? {}
+        // A page after the registration that says the same for each address.
+        const after = verify === 'later' ? next : pathOfPage('link-sent')
+        return registerPage(texts, {
+          targets: { ...targetsOf('register', next), next: after },
+          action: pathOf('local/register'),
+          email: textIn(typed.email),
+          name: textIn(typed.name),
+          minLength,
+          isFirst: verify === 'first',
+          asksToRemember: asksToRemember && verify === 'later',
+          signIn: pathOfPage('sign-in', next)
+        })
+      }
+      : null,
+
+    'forgot-password': canRecover
+      ? async ({ texts, typed }) => forgotPasswordPage(texts, {
+        targets: { ...targetsOf('forgot-password', null), next: pathOfPage('link-sent') },
+        action: pathOf('local/forgot-password'),
+        email: textIn(typed.email),
+        signIn: pathOfPage('sign-in')
+      })
+      : null,
+
+    'link-sent': mailer === null ? null : async ({ texts }) => linkSentPage(texts, { signIn: pathOfPage('sign-in') }),
+
+    async confirm ({ request, reply, texts, next }) {
+      const principal = await presentPrincipal(request, store)
+      if (principal === null) return redirected(reply, pathOfPage('sign-in', next))
+      const { userId, claims: { name, email } } = principal
+      const [user, methods] = [await store.findUser({ userId }), await methodsOf(store, userId, providers)]
+      const targets = targetsOf('confirm', next)
+      return confirmPage(texts, {
+        targets,
+        user: name ?? email ?? userId,
+        email: user?.email ?? null,
+        reauthenticate: methods.includes('password') && local !== null ? pathOf('local/reauthenticate') : null,
+        providers: offered(methods.filter(method => method !== 'password'), { ...targets, reauthenticate: 'true' }),
+        logout: pathOf('logout'),
+        signIn: pathOfPage('sign-in', next)
+      })
+    },
+
+    async account ({ request, reply, texts }) {
+      const principal = await presentPrincipal(request, store)
+      const user = principal === null ? null : await store.findUser({ userId: principal.userId })
+      if (user === null) return redirected(reply, pathOfPage('sign-in', pathOfPage('account')))
+      const links = await store.links(user.userId)
+      const has = (name: string): boolean => links.some(({ provider }) => provider === name)
+      const here = pathOfPage('account')
+      const after = (params: Record<string, string>): Targets => ({ next: withQuery(here, params), error_next: here })
+      const routes = mailer === null ? null : local?.accountRoutes
+      const sessions = listedSessions === null
+        ? null
+        : await sessionsOfUser({ store, channel, listedSessions }, user.userId, request)
+      const left = { next: pathOfPage('sign-in'), error_next: here }
+      return accountPage(texts, {
+        user: { name: user.name, email: user.email, isVerified: user.emailVerified },
+        hasPassword: has('local'),
+        minLength,
+        methods: links.map(({ provider, claims: { email = null } }) => ({
+          provider, label: provider === 'local' ? null : providerLabel(provider), email
+        })),
+        others: offered(providerNames.filter(name => !has(name)), { ...after({ done: 'saved' }), link: 'true' }),
+        sessions,
+        saved: after({ done: 'saved' }),
+        sent: after({ done: 'sent' }),
+        left,
+        paths: {
+          rename: pathOf('pages/name'),
+          removeMethod: pathOf('pages/unlink'),
+          changeEmail: routes?.changeEmail === true ? pathOf('local/change-email') : null,
+          verifyEmail: routes === null ? null : pathOf('local/verify-email'),
+          changePassword: routes?.changePassword === true ? pathOf('local/change-password') : null,
+          setPassword: routes?.setPassword === true ? pathOf('local/set-password') : null,
+          endSession: local?.accountRoutes.sessionsEnd === true ? pathOf('local/sessions/end') : null,
+          deleteAccount: routes?.deleteAccount === true ? pathOf('local/delete-account') : null,
+          logout: pathOf('logout')
+        }
+      })
+    }
+  }
+
+  async function show (
+    pageOf: PageOf, asked: Omit<View, 'texts'>, messagesIn: (texts: Texts) => PageMessages
+  ): Promise<FastifyReply> {
+    const texts = look.textsFor(asked.request)
+    const page = await pageOf({ ...asked, texts })
+    return page === null ? asked.reply : look.send(asked.reply, page, messagesIn(texts))
+  }
+
+  for (const [name, pageOf] of Object.entries(PAGES)) {
+    if (pageOf === null) continue
+    scope.withTypeProvider<SchemaTypes>().get(`/pages/${name}`, {
+      schema: {
+        tags,
+        summary: `The page ${name}`,
+        operationId: operationIdOf(`${name}-page`),
+        security: SECURITY['signed-in-or-not'],
+        response: {
+          200: { type: 'string', description: 'A page in HTML' },
+          302: redirect,
+          ...refusals('unavailable')
+        }
+      }
+    }, async (request, reply) => {
+      const query = queryOf(request.url)
+      const [error, done] = [query.get('error'), query.get('done')]
+      return show(pageOf, { request, reply, next: query.get('next'), typed: {} }, texts => ({
+        failure: error === null ? null : sentenceOf(texts, error),
+        notice: done === 'saved' || done === 'sent' ? texts.common[done] : null
+      }))
+    })
+  }
+
+  mountForm(context, {
+    path: '/pages/name',
+    summary: 'Change the name of the signed-in user',
+    user: 'signed-in',
+    fields: { name: { type: 'string', maxLength: 1000, description: 'An empty one removes it' } },
+    required: ['name'],
+    answers: { 204: done },
+    refuses: ['unauthenticated']
+  }, async ({ request, fields: { name } }) => {
+    await renameOwn(request, rules, name)
+    return DONE
+  })
+
+  mountForm(context, {
+    path: '/pages/unlink',
+    summary: 'Remove a sign-in method of the signed-in user',
+    description: 'The last authentication must be less than ten minutes old. All other sessions of the user end.',
+    user: 'signed-in',
+    fields: { provider: { type: 'string', maxLength: 64, description: 'The name of the provider, or `local`' } },
+    required: ['provider'],
+    answers: { 204: done },
+    refuses: ['unauthenticated', 'reauthenticate', 'last_link', 'not_found']
+  }, async ({ request, fields: { provider } }) => {
+    await removeOwnMethod(request, { store, accounts: rules.accounts, channel }, provider)
+    return DONE
+  })
+
+  return {
+    find (path) {
+      const { pathname } = new URL(path, ANY_ORIGIN)
+      const [, pageOf = null] = Object.entries(PAGES).find(([name]) => pathOf(`pages/${name}`) === pathname) ?? []
+      if (pageOf === null) return null
+      return async (request, reply, error) => {
+        const asked = { request, reply, next: queryOf(path).get('next'), typed: Object(request.body) }
+        return show(pageOf, asked, texts => {
+          reply.code(error.statusCode)
+          return { failure: failureOf(texts, error, ownSentences) }
+        })
+      }
+    }
+  }
+}
+
+function queryOf (path: string): URLSearchParams {
+  return new URL(path, ANY_ORIGIN).searchParams
+}
+
+function withQuery (path: string, query: Readonly<Record<string, string | null>>): string {
+  const params = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== null) params.set(name, value)
+  return params.size === 0 ? path : `${path}?${params}`
+}
+
+function redirected (reply: FastifyReply, path: string): null {
+  reply.header('Cache-Control', 'no-store').redirect(path, 302)
+  return null
+}
+
+function textIn (value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}

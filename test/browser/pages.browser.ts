@@ -1,0 +1,164 @@
+/** The pages of the plugin in Chromium, in an application with the headers of @fastify/helmet. */
+import helmet from '@fastify/helmet'
+import Fastify from 'fastify'
+import type { Browser, Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import authPlugin from '../../lib/index.js'
+import { Pages, type Texts, de, en, es, fr } from '../../lib/pages.js'
+import { type Mailbox, mailbox } from '../../lib/testing.js'
+import { SESSION_SECRET, localProvider } from '../helpers/app.js'
+import { freePort } from '../helpers/loopback.js'
+import { OwnProvider } from '../helpers/own-provider.js'
+import { startChromium } from './chromium.js'
+import { Visitor, barriersOn } from './visitor.js'
+
+t.setTimeout(600_000)
+
+const ADA = { email: 'ada.of.a.very.long.name@subdomain.example.com', password: 'correct horse' }
+const NEW_PASSWORD = 'battery staple'
+const ARABIC: Texts = { ...en, language: 'ar', direction: 'rtl' }
+const PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M0 0h9v9H0z"/></svg>'
+const HOME = '<!doctype html><link rel="icon" href="data:,"><title>Home</title><h1>Home</h1>'
+const PUBLIC = ['sign-in', 'sign-in?error=access_denied', 'register', 'forgot-password', 'link-sent']
+const PRIVATE = ['account', 'account?done=saved', 'confirm', 'sign-in']
+
+const chromium: Browser = await startChromium(t)
+
+interface PagesServer {
+  url: string
+  mails: Mailbox
+}
+
+async function start (t: Test, pages: Partial<ConstructorParameters<typeof Pages>[0]> = {}): Promise<PagesServer> {
+  const port = await freePort()
+  const url = `http://localhost:${port}`
+  const mails = mailbox()
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(helmet)
+  await app.register(authPlugin, {
+    baseUrl: url,
+    session: { secret: SESSION_SECRET, remember: { days: 30 } },
+    providers: [new OwnProvider('github'), new OwnProvider('a-company-with-a-long-name')],
+    local: localProvider({ sendMail: mails.sendMail }),
+    rateLimit: false,
+    pages: new Pages({ name: 'Shop', links: [{ label: 'Privacy', href: '/privacy' }], ...pages })
+  })
+  app.get('/', async (_request, reply) => reply.type('text/html').send(HOME))
+  app.get('/logo.svg', async (_request, reply) => reply.type('image/svg+xml').send(PICTURE))
+  app.get('/auth.css', async (_request, reply) => reply.type('text/css').send(':root { --auth-back: rgb(1, 2, 3) }'))
+  await app.listen({ host: 'localhost', port })
+  return { url, mails }
+}
+
+/** Fills in the form with this button, by the names of its fields, and sends it. */
+async function send (page: Page, button: string, fields: Record<string, string> = {}): Promise<void> {
+  const form = page.locator('form', { has: page.getByRole('button', { name: button, exact: true }) }).first()
+  for (const [name, value] of Object.entries(fields)) await form.locator(`[name="${name}"]`).fill(value)
+  await form.getByRole('button', { name: button, exact: true }).click()
+}
+
+async function titleOf (page: Page): Promise<string> {
+  return page.locator('h1').innerText()
+}
+
+/** The widths at which a page is wider than the window: at 200 % a window has half as many pixels. */
+async function widthsThatScroll (page: Page): Promise<number[]> {
+  const scrolling: number[] = []
+  for (const width of [1024, 512, 390, 195]) {
+    await page.setViewportSize({ width, height: 800 })
+    const isWider: boolean = await page.evaluate(
+      'document.documentElement.scrollWidth > document.documentElement.clientWidth'
+    )
+    if (isWider) scrolling.push(width)
+  }
+  return scrolling
+}
+
+/** Opens each page, as a visitor and as a user, and those behind the links of mails. */
+async function eachPage (
+  { url, mails }: PagesServer,
+  texts: Texts,
+  visitor: Visitor,
+  act: (page: Page, name: string) => Promise<void>
+): Promise<void> {
+  const page = await visitor.open(url)
+  const show = async (name: string, address = `${url}/auth/pages/${name}`) => {
+    await page.goto(address)
+    await act(page, name)
+  }
+  const email = `${texts.language}.${ADA.email}`
+  for (const name of PUBLIC) await show(name)
+  await show('register')
+  await send(page, texts.titles.register, { email, password: ADA.password, name: 'Ada' })
+  await page.waitForURL(`${url}/`)
+  for (const name of PRIVATE) await show(name)
+  await show('verify-email', (await mails.next('verify-email')).url ?? '')
+  await page.goto(`${url}/auth/pages/account`)
+  await send(page, texts.account.emailSubmit, { email: `new.${email}`, current: ADA.password })
+  await show('change-email', (await mails.next('change-email')).url ?? '')
+  await page.goto(`${url}/auth/pages/forgot-password`)
+  await send(page, texts.forgotPassword.submit, { email })
+  await show('reset-password', (await mails.next('reset-password')).url ?? '')
+}
+
+t.test('no page has barriers, light and dark, on a desk and on a phone, from left to right and from right to left', async t => {
+  const server = await start(t, { languages: [en, ARABIC] })
+  for (const texts of [en, ARABIC]) {
+    const visitor = await Visitor.with(chromium, t, { language: texts.language })
+    await eachPage(server, texts, visitor, async (page, name) => {
+      t.strictSame(await barriersOn(page), [], `${texts.language}: ${name}`)
+      t.equal(await page.locator('html').getAttribute('dir'), texts.direction)
+    })
+    t.strictSame(visitor.complaints, [])
+  }
+})
+
+t.test('no page scrolls sideways in any language, also at 200 %', async t => {
+  const server = await start(t, { languages: [en, de, fr, es, ARABIC] })
+  for (const texts of [en, de, fr, es, ARABIC]) {
+    const visitor = await Visitor.with(chromium, t, { language: texts.language })
+    await eachPage(server, texts, visitor, async (page, name) => {
+      t.equal(await page.locator('html').getAttribute('lang'), texts.language)
+      t.strictSame(await widthsThatScroll(page), [], `${texts.language}: ${name}`)
+    })
+  }
+})
+
+t.test('an account lives from registration to deletion without scripts, with the headers of helmet', async t => {
+  const { url } = await start(t)
+  const visitor = await Visitor.with(chromium, t, { scripts: false })
+  const page = await visitor.open(`${url}/auth/pages/register?next=/auth/pages/account`)
+  await send(page, en.titles.register, { ...ADA, name: 'Ada' })
+  t.equal(await titleOf(page), en.account.title)
+
+  await send(page, en.account.nameSubmit, { name: 'Countess' })
+  t.equal(await page.getByRole('status').innerText(), en.common.saved)
+  t.equal(await page.locator('[name=name]').inputValue(), 'Countess')
+  await send(page, en.account.passwordSubmit, { current: ADA.password, password: NEW_PASSWORD })
+  t.equal(await page.getByRole('status').innerText(), en.common.saved)
+
+  await send(page, en.common.signOut)
+  t.equal(await titleOf(page), en.signIn.title)
+  t.strictSame(visitor.complaints.splice(0), [], 'no violation of a policy')
+  await send(page, en.signIn.title, ADA)
+  t.equal(await page.getByRole('alert').innerText(), en.errors.invalid)
+  await send(page, en.signIn.title, { ...ADA, password: NEW_PASSWORD })
+  await page.goto(`${url}/auth/pages/account`)
+  await send(page, en.account.deleteSubmit, { current: NEW_PASSWORD })
+  t.equal(await titleOf(page), en.signIn.title)
+  await send(page, en.signIn.title, { ...ADA, password: NEW_PASSWORD })
+  t.equal(await page.getByRole('alert').innerText(), en.errors.invalid, 'the account is gone')
+})
+
+t.test('the logo and the stylesheet of the application are loaded, and nothing else', async t => {
+  const { url } = await start(t, { logo: '/logo.svg', stylesheet: '/auth.css' })
+  const visitor = await Visitor.with(chromium, t)
+  const page = await visitor.open(`${url}/auth/pages/sign-in`)
+
+  t.equal(await page.evaluate('document.querySelector("img").naturalWidth > 0'), true)
+  t.equal(await page.evaluate('getComputedStyle(document.body).backgroundColor'), 'rgb(1, 2, 3)')
+  t.equal(await page.locator('link[rel=icon]').getAttribute('href'), '/logo.svg')
+  await t.rejects(page.addScriptTag({ content: 'document.title = "run"' }), 'the policy refuses scripts')
+  t.match(visitor.complaints.splice(0), [/script/])
+})

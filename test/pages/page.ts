@@ -1,0 +1,66 @@
+import type { LightMyRequestResponse } from 'fastify'
+
+/** A form as a page shows it. */
+export interface ShownForm {
+  action: string
+  /** The names of all fields. */
+  names: string[]
+  /** The fields that the user does not see. */
+  hidden: Record<string, string>
+  /** The values of the others. */
+  values: Record<string, string>
+}
+
+/** A page as a browser without scripts reads it. */
+export interface ShownPage {
+  url: string
+  status: number
+  html: string
+  lang: string
+  title: string
+  text: string
+  alert: string | null
+  notice: string | null
+  links: string[]
+  forms: ShownForm[]
+  formOf: (action: string) => ShownForm | undefined
+}
+
+const plain = (html: string): string => html
+  .replaceAll(/<[^>]*>/g, ' ')
+  .replaceAll(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
+  .replaceAll(/\s+/g, ' ').trim()
+
+/** Reads the answer of a page. */
+export function pageOf (answer: LightMyRequestResponse): ShownPage {
+  const { body: html, statusCode: status } = answer
+  const one = (pattern: RegExp): string | null => {
+    const found = pattern.exec(html)?.[1]
+    return found === undefined ? null : plain(found)
+  }
+  const forms = Array.from(html.matchAll(/<form method="post" action="([^"]*)">([^]*?)<\/form>/g), ([, action = '', form = '']) => {
+    const inputs = Array.from(form.matchAll(/<(?:input|select)\b[^>]*>/g), ([input]) => ({
+      type: /type="([^"]*)"/.exec(input)?.[1],
+      name: /name="([^"]*)"/.exec(input)?.[1],
+      value: /value="([^"]*)"/.exec(input)?.[1]
+    }))
+    const named = inputs.filter(({ name }) => name !== undefined)
+    const valuesOf = (isHidden: boolean) => Object.fromEntries(named
+      .filter(({ type, value }) => (type === 'hidden') === isHidden && value !== undefined)
+      .map(({ name, value = '' }) => [name, plain(value)]))
+    return { action, names: named.map(({ name = '' }) => name), hidden: valuesOf(true), values: valuesOf(false) }
+  })
+  return {
+    url: String(answer.raw.req.url),
+    status,
+    html,
+    lang: one(/<html lang="([^"]*)"/) ?? '',
+    title: one(/<h1>([^]*?)<\/h1>/) ?? '',
+    text: plain(html.replace(/<style>[^]*<\/style>/, '')),
+    alert: one(/<p role="alert">([^]*?)<\/p>/),
+    notice: one(/<p role="status">([^]*?)<\/p>/),
+    links: Array.from(html.matchAll(/<a [^>]*href="([^"]*)"/g), ([, href = '']) => plain(href)),
+    forms,
+    formOf: action => forms.find(form => form.action === action)
+  }
+}

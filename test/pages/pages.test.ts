@@ -1,0 +1,273 @@
+import t, { type Test } from 'tap'
+import type { AuthPluginOptions, LocalIdentityProviderOptions } from '../../lib/index.js'
+import { Pages, de, en, es, fr } from '../../lib/pages.js'
+import { Browser } from '../helpers/browser.js'
+import { advanceClock } from '../helpers/clock.js'
+import { ADA, type MailApp, NEW_PASSWORD, startMailApp } from '../helpers/mail-app.js'
+import { leaveFor } from '../helpers/own-provider.js'
+import { type ShownForm, type ShownPage, pageOf } from './page.js'
+
+const SIGN_IN = '/auth/pages/sign-in'
+const HOUR_MS = 3_600_000
+
+interface PagesApp extends MailApp {
+  /** Opens a page. */
+  open: (path: string, headers?: Record<string, string>) => Promise<ShownPage>
+  /** Sends a form of a page with what a user typed, and follows the redirect. */
+  send: (form: ShownForm | undefined, typed?: Record<string, string>) => Promise<ShownPage>
+}
+
+async function start (
+  t: Test, options: AuthPluginOptions = {}, local: LocalIdentityProviderOptions = {}, pages = new Pages({ name: 'Shop' })
+): Promise<PagesApp> {
+  const app = await startMailApp(t, { pages, ...options }, local)
+  const { browser } = app
+  const follow = async (answer: Awaited<ReturnType<Browser['get']>>): Promise<ShownPage> => {
+    const { location } = answer.headers
+    return location === undefined ? pageOf(answer) : follow(await browser.get(location))
+  }
+  return {
+    ...app,
+    open: async (path, headers) => follow(await browser.get(path, headers)),
+    async send (form, typed = {}) {
+      if (form === undefined) throw new Error('the page has no such form')
+      for (const name of Object.keys(typed)) t.ok(form.names.includes(name), `the form has a field ${name}`)
+      return follow(await browser.submit(form.action, { ...form.hidden, ...typed }))
+    }
+  }
+}
+
+/** The text of a mail's link. */
+const linkOf = (url: string | null): string => String(url).replace('https://app.example', '')
+
+t.test('an account lives from registration to deletion on the pages', async t => {
+  const { open, send, mails, app } = await start(t)
+  const registration = await open('/auth/pages/register?next=/cart')
+  t.match(registration, { status: 200, title: 'Create an account', lang: 'en' })
+
+  const weak = await send(registration.forms[0], { email: ADA.email, password: 'short', name: 'Ada' })
+  t.match(weak, { status: 400, title: 'Create an account', alert: en.errors.weak_password })
+  t.match(weak.forms[0]?.values, { email: ADA.email, name: 'Ada' }, 'what was typed is there')
+  t.notOk('password' in (weak.forms[0]?.values ?? {}), 'but for the password')
+  const there = await send(weak.forms[0], { email: ADA.email, password: ADA.password, name: 'Ada' })
+  t.equal(there.url, '/cart', 'next survives')
+
+  const confirmation = await open(linkOf((await mails.next('verify-email')).url))
+  t.match(confirmation.title, 'Confirm your e-mail address')
+  await send(confirmation.forms[0])
+
+  const account = await open('/auth/pages/account')
+  t.match(account.text, /ada@example\.com confirmed/)
+  t.equal(account.formOf('/auth/pages/name')?.values.name, 'Ada')
+  const renamed = await send(account.formOf('/auth/pages/name'), { name: 'Countess' })
+  t.match(renamed, { url: '/auth/pages/account?done=saved', status: 200, notice: en.common.saved })
+  t.match(await app.auth.findUser({ email: ADA.email }), { name: 'Countess' })
+
+  const wrong = await send(account.formOf('/auth/local/change-password'), { current: 'wrong password', password: NEW_PASSWORD })
+  t.match(wrong, { status: 401, title: 'Your account', alert: en.errors.invalid })
+  const changed = await send(account.formOf('/auth/local/change-password'), { current: ADA.password, password: NEW_PASSWORD })
+  t.equal(changed.notice, en.common.saved)
+
+  const asked = await send(account.formOf('/auth/local/change-email'), { email: 'ada@new.example', current: NEW_PASSWORD })
+  t.equal(asked.notice, en.common.sent)
+  await send((await open(linkOf((await mails.next('change-email')).url))).forms[0])
+  t.match((await open('/auth/pages/account')).text, 'ada@new.example')
+
+  const out = await send((await open('/auth/pages/account')).formOf('/auth/logout'))
+  t.match(out, { url: SIGN_IN, title: 'Sign in' })
+  const refused = await send(out.forms[0], { email: 'ada@new.example', password: ADA.password })
+  t.match(refused, { status: 401, alert: en.errors.invalid })
+  t.equal(refused.forms[0]?.values.email, 'ada@new.example')
+  t.notMatch(refused.url, 'ada', 'no e-mail in a URL')
+  const again = await send(refused.forms[0], { email: 'ada@new.example', password: NEW_PASSWORD })
+  t.equal(again.url, '/', 'without next, the root')
+
+  const last = await open('/auth/pages/account')
+  const gone = await send(last.formOf('/auth/local/delete-account'), { current: NEW_PASSWORD })
+  t.match(gone, { url: SIGN_IN })
+  t.equal(await app.auth.findUser({ email: 'ada@new.example' }), null)
+})
+
+t.test('a forgotten password is recovered on the pages, which say the same for each address', async t => {
+  const { open, send, mails, app } = await start(t)
+  await app.auth.createUser({ email: ADA.email, password: ADA.password })
+  const signIn = await open(SIGN_IN)
+  t.ok(signIn.links.includes('/auth/pages/forgot-password'))
+
+  const pages = []
+  for (const email of ['nobody@example.com', ADA.email]) {
+    const forgot = await open('/auth/pages/forgot-password')
+    pages.push((await send(forgot.forms[0], { email })).html)
+  }
+  t.equal(pages[0], pages[1])
+  t.match(pages[0], en.forgotPassword.sentText)
+
+  const reset = await open(linkOf((await mails.next('reset-password')).url))
+  t.match(reset.text, /At least 8 characters/)
+  const there = await send(reset.forms[0], { password: NEW_PASSWORD })
+  t.match(there, { url: SIGN_IN, title: 'Sign in' }, 'the sign-in page is the login page')
+})
+
+t.test('guards, password managers and forms lead to the pages, and pages of the application come first', async t => {
+  const { app, browser, open } = await start(t)
+  t.match(await open('/private', { accept: 'text/html' }), { url: `${SIGN_IN}?next=%2Fprivate` })
+  t.equal((await browser.get('/.well-known/change-password')).headers.location, '/auth/pages/account')
+  await app.close()
+
+  const own = await start(t, { loginPage: '/login' })
+  t.equal((await own.browser.get('/private', { accept: 'text/html' })).headers.location, '/login?next=%2Fprivate')
+  t.equal((await own.browser.get('/.well-known/change-password')).headers.location, '/auth/pages/account')
+})
+
+t.test('a change that needs a recent sign-in leads to the page confirm, and back', async t => {
+  const { open, send, app, browser } = await start(t)
+  await browser.post('/auth/local/register', ADA)
+  await browser.get((await leaveFor(browser, '/auth/a/login?link=true', { subject: 'ada-at-a' }, { 'sec-fetch-site': 'same-origin' })))
+  advanceClock(t, HOUR_MS)
+
+  const account = await open('/auth/pages/account')
+  const confirm = await send(account.forms.find(({ hidden }) => hidden.provider === 'a'))
+  t.match(confirm, { title: en.confirm.title, url: '/auth/pages/confirm?next=%2Fauth%2Fpages%2Faccount' })
+  const wrong = await send(confirm.formOf('/auth/local/reauthenticate'), { password: 'wrong password' })
+  t.match(wrong, { status: 401, title: en.confirm.title, alert: en.errors.invalid })
+  const back = await send(wrong.formOf('/auth/local/reauthenticate'), { password: ADA.password })
+  t.equal(back.url, '/auth/pages/account')
+
+  const removed = await send(back.forms.find(({ hidden }) => hidden.provider === 'a'))
+  t.equal(removed.notice, en.common.saved)
+  const { userId = '' } = await app.auth.findUser({ email: ADA.email }) ?? {}
+  t.strictSame((await app.auth.links(userId)).map(({ provider }) => provider), ['local'])
+  t.match(removed.text, en.account.onlyMethod)
+})
+
+t.test('a failed sign-in at a provider is shown on the page of its start, with next', async t => {
+  const { open, browser } = await start(t)
+  const signIn = await open(`${SIGN_IN}?next=/cart`)
+  const login = signIn.links.find(link => link.startsWith('/auth/a/login')) ?? ''
+  const callback = await leaveFor(browser, login, { subject: 'ada-at-a' })
+  const failed = await open(callback.replace(/code=[^&]*/, 'code='))
+  t.match(failed, { title: 'Sign in', alert: en.errors.provider_error, url: `${SIGN_IN}?next=%2Fcart&error=provider_error` })
+})
+
+t.test('what password.check says is shown, and the sentence of a length in each language', async t => {
+  const { open, send } = await start(t, {}, { password: { minLength: 12, check: () => 'No <horses>, please.' } })
+  const registration = await open('/auth/pages/register')
+  t.match((await send(registration.forms[0], { email: ADA.email, password: 'correct horse' })).alert, 'No <horses>, please.')
+  t.equal((await send(registration.forms[0], { email: ADA.email, password: 'short' })).alert, en.errors.weak_password)
+})
+
+t.test('with verify: first no page shows whether an address has an account', async t => {
+  const { open, send, app, mails } = await start(t, {}, { registration: { verify: 'first' } })
+  await app.auth.createUser({ email: 'taken@example.com', password: ADA.password })
+  const answers = []
+  for (const email of ['taken@example.com', ADA.email]) {
+    const registration = await open('/auth/pages/register')
+    t.strictSame(registration.forms[0]?.names.filter(name => !(name in (registration.forms[0]?.hidden ?? {}))), ['email'])
+    answers.push((await send(registration.forms[0], { email })).html)
+  }
+  t.equal(answers[0], answers[1])
+  const register = await open(linkOf((await mails.next('register')).url))
+  t.match(register.title, 'Create an account')
+  await send(register.forms[0], { name: 'Ada', password: ADA.password })
+  t.match(await app.auth.findUser({ email: ADA.email }), { name: 'Ada', emailVerified: true })
+})
+
+t.test('the pages speak the language that the browser prefers, else the first one', async t => {
+  const { open } = await start(t)
+  for (const [accepted, texts] of [
+    ['de-AT, en;q=0.5', de], ['fr', fr], ['es-MX', es], ['ja', en], ['en-GB, de', en]
+  ] as const) {
+    const page = await open(SIGN_IN, { 'accept-language': accepted })
+    t.match(page, { lang: texts.language, title: texts.signIn.title }, accepted)
+  }
+  const german = await start(t, {}, {}, new Pages({ name: 'Laden', languages: [de] }))
+  t.match(await german.open(SIGN_IN, { 'accept-language': 'en' }), { lang: 'de', title: de.signIn.title })
+  const rightToLeft = await start(t, {}, {}, new Pages({ name: 'Shop', languages: [{ ...en, language: 'ar', direction: 'rtl' }] }))
+  t.match((await rightToLeft.open(SIGN_IN)).html, '<html lang="ar" dir="rtl">')
+})
+
+t.test('a signed-in user sees so on the sign-in page, and can go on or sign out', async t => {
+  const { open, send, browser } = await start(t)
+  await browser.post('/auth/local/register', ADA)
+  const page = await open(`${SIGN_IN}?next=/cart`)
+  t.match(page.text, /You are signed in as ada@example\.com/)
+  t.strictSame(page.links, ['/cart'])
+  t.match((await open(`${SIGN_IN}?next=//evil.example/`)).links, ['/'], 'next stays on this origin')
+  t.match(await send(page.forms[0]), { url: `${SIGN_IN}?next=%2Fcart` })
+})
+
+t.test('only what is mounted is offered', async t => {
+  const { open, browser, app } = await start(t, { providers: [] }, {
+    sendMail: undefined, registration: false, accountRoutes: { sessionsEnd: false }
+  })
+  const page = await open(SIGN_IN)
+  t.strictSame(page.links, [])
+  for (const name of ['register', 'forgot-password', 'link-sent']) {
+    t.equal((await browser.get(`/auth/pages/${name}`)).statusCode, 404, name)
+  }
+  await app.auth.createUser({ email: ADA.email, password: ADA.password })
+  await browser.post('/auth/local/login', ADA)
+  const account = await open('/auth/pages/account')
+  t.strictSame(account.forms.map(({ action }) => action), ['/auth/pages/name', '/auth/logout', '/auth/logout'])
+})
+
+t.test('a page of a visitor who has to sign in leads to the sign-in page', async t => {
+  const { open } = await start(t)
+  t.match(await open('/auth/pages/account'), { url: `${SIGN_IN}?next=%2Fauth%2Fpages%2Faccount` })
+  t.match(await open('/auth/pages/confirm?next=/cart'), { url: `${SIGN_IN}?next=%2Fcart` })
+})
+
+t.test('an unknown error code, and a message that is none, are a sentence of the language', async t => {
+  const { open } = await start(t)
+  t.equal((await open(`${SIGN_IN}?error=not_invited`)).alert, en.errors.other)
+  t.equal((await open(`${SIGN_IN}?error=constructor`)).alert, en.errors.other)
+  t.equal((await open(`${SIGN_IN}?done=%3Cb%3E`)).notice, null)
+})
+
+t.test('another device is signed out on the account page, and all of them', async t => {
+  const { open, send, browser, app } = await start(t)
+  await browser.post('/auth/local/register', ADA)
+  const [phone, desk] = [new Browser(app), new Browser(app)]
+  await phone.post('/auth/local/login', ADA, { 'user-agent': 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Version/18.0 Safari/604.1' })
+  await desk.post('/auth/local/login', ADA, { 'user-agent': 'Mozilla/5.0 (Windows NT 10.0) Chrome/140.0 Safari/537.36 Edg/140.0' })
+
+  const account = await open('/auth/pages/account')
+  t.match(account.text, /Safari · iPhone Last used on/)
+  t.match(account.text, /Edge · Windows Last used on/)
+  t.match(account.html, /aria-label="Sign out on Safari · iPhone"/)
+  t.equal((await send(account.formOf('/auth/local/sessions/end'))).notice, en.common.saved)
+  const answers = await Promise.all([phone, desk].map(async device => (await device.get('/private')).statusCode))
+  t.strictSame(answers.sort(), [200, 401], 'one of them')
+
+  t.match(await send(account.forms.find(({ hidden }) => hidden.everywhere === 'on')), { url: SIGN_IN })
+  for (const device of [browser, phone, desk]) t.equal((await device.get('/private')).statusCode, 401)
+})
+
+t.test('the only sign-in method stays, also for a form of one\'s own', async t => {
+  const { browser, app } = await start(t)
+  await browser.post('/auth/local/register', ADA)
+  t.match((await browser.post('/auth/pages/unlink', { provider: 'local' })).json(), { statusCode: 409, code: 'last_link' })
+  t.match((await browser.post('/auth/pages/unlink', { provider: 'google' })).json(), { statusCode: 404, code: 'not_found' })
+  t.match((await new Browser(app).post('/auth/pages/unlink', { provider: 'local' })).json(), { code: 'unauthenticated' })
+  t.match((await new Browser(app).post('/auth/pages/name', { name: 'Eve' })).json(), { code: 'unauthenticated' })
+  t.match((await browser.post('/auth/pages/name', { name: '\ud800' })).json(), { code: 'invalid_request' })
+  t.equal((await browser.post('/auth/pages/name', { name: ' ' })).statusCode, 204)
+  t.match(await app.auth.findUser({ email: ADA.email }), { name: null })
+  const referer = 'https://app.example/auth/pages/account'
+  t.equal((await browser.submit('/auth/pages/name', { name: 'Eve' }, { referer, origin: 'https://evil.example' })).statusCode, 403)
+})
+
+t.test('another address at a released link is said to be another one', async t => {
+  const { open, send, browser, mails } = await start(t)
+  await browser.post('/auth/local/register', ADA)
+  const page = await open(linkOf((await mails.next('verify-email')).url))
+  const refused = await send(page.forms[1], { email: 'other@example.com' })
+  t.match(refused, { status: 400, alert: en.errors.not_this_address })
+})
+
+t.test('a limit says how long to wait', async t => {
+  const { open, send } = await start(t, { rateLimit: { login: 1 } })
+  await send((await open(SIGN_IN)).forms[0], { email: ADA.email, password: ADA.password })
+  const limited = await send((await open(SIGN_IN)).forms[0], { email: ADA.email, password: ADA.password })
+  t.match(limited, { status: 429, alert: /^Too many attempts\. Try again in 15 minutes\.$/ })
+})
