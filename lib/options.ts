@@ -5,7 +5,7 @@ import type {
 } from './flows/sign-in-rules.js'
 import { SignedRequests } from './flows/signed-requests.js'
 import { RedirectPages } from './http/redirect-pages.js'
-import { ANY_ORIGIN, sameOriginPath } from './http/redirects.js'
+import { ANY_ORIGIN, sameOriginPath, trustedUrl } from './http/redirects.js'
 import { Site } from './http/site.js'
 import { LocalIdentityProvider } from './local-identity-provider.js'
 import type { MailPages } from './mails/mail.js'
@@ -63,7 +63,8 @@ export interface AuthPluginOptions {
    */
   onDelete?: DeleteHook | undefined
   /**
-   * The application's own sign-in page, such as `/login`. Guards redirect browsers to it (with
+   * The application's own sign-in page, such as `/login`, or a URL of an origin in
+   * `trustedOrigins`. Guards redirect browsers to it (with
    * `next`), and so do errors that no other page can show.
    */
   loginPage?: string | undefined
@@ -83,7 +84,10 @@ export interface AuthPluginOptions {
    * `fastify-svc-auth/pages`. The options for pages of the application come first.
    */
   pages?: Pages | undefined
-  /** Other origins whose pages may send POST requests, such as `https://admin.app.example`. */
+  /**
+   * Other origins whose pages are as good as those of the application, such as
+   * `https://admin.app.example`: they may send POST requests, and redirects may lead to them.
+   */
   trustedOrigins?: readonly string[] | undefined
   /**
    * Limits of sign-ins, registrations and returns from a provider for each address; `false` for
@@ -202,7 +206,7 @@ export class ResolvedOptions implements SignInRules {
     const isOfApplication = this.session === null || this.session.options.store !== undefined
     this.listedSessions = isOfApplication ? null : this.session.rows.sessions
     this.signedRequests = new SignedRequests(this.session?.options.secret)
-    this.look = checkedPages(options.pages)
+    this.look = checkedPages(options.pages)?.redirectingTo(trustedOrigins) ?? null
     const ownPage = (name: string): string | null => {
       return this.look === null ? null : this.site.routePath(`${this.prefix}/pages/${name}`)
     }
@@ -345,13 +349,20 @@ function checkedPrefix (prefix: unknown, ofContext: string): string {
 function checkedTrustedOrigins (origins: unknown): ReadonlySet<string> {
   if (!Array.isArray(origins) || !origins.every(isOrigin)) {
     throw new OptionsError('trustedOrigins must be a list of origins such as https://admin.app.example: ' +
-      'scheme, host and port, no path and no trailing slash')
+      'https: (http: for this machine alone), host and port, no path and no trailing slash')
   }
   return new Set<string>(origins)
 }
 
 function isOrigin (value: unknown): boolean {
-  return typeof value === 'string' && URL.canParse(value) && new URL(value).origin === value
+  if (typeof value !== 'string' || !URL.canParse(value)) return false
+  const { origin, protocol, hostname } = new URL(value)
+  return origin === value && (protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname)))
+}
+
+/** Whether a host is this machine, as browsers know it without asking (RFC 6761 section 6.3). */
+function isLoopback (hostname: string): boolean {
+  return /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
 function checkedLinking (linking: unknown): LinkingPolicy {
@@ -367,9 +378,12 @@ function checkedHook<Hook extends (...args: never[]) => unknown> (hook: unknown,
 
 function checkedPage (name: string, page: unknown, site: Site): string | null {
   if (page === undefined) return null
+  const url = trustedUrl(page, site.trustedOrigins)
+  if (url !== null) return url
   const path = sameOriginPath(page, ANY_ORIGIN)
   if (path === null || path !== page) {
-    throw new OptionsError(`${name} must be a path of this application, such as /login`)
+    throw new OptionsError(`${name} must be a path of this application, such as /login, ` +
+      'or a URL of an origin in trustedOrigins')
   }
   return site.publicPath(path)
 }

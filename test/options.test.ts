@@ -348,6 +348,9 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
     [null],
     [1],
     ['https://user@admin.app.example'],
+    ['http://admin.app.example'],
+    ['http://10.0.0.1:3000'],
+    ['http://localhost.app.example'],
     ['javascript:1'],
     ['https://fine.example', 'fine.example']
   ]

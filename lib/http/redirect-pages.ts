@@ -1,9 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { wantsHtml } from './accept.js'
-import { ANY_ORIGIN, startsLinking, withParameter } from './redirects.js'
+import { ANY_ORIGIN, isOwnPath, startsLinking, withParameter } from './redirects.js'
 import { type Site, isRead } from './site.js'
 
-/** The pages of the application, as browsers see them; null for those that it has not. */
+/**
+ * The pages of the application, as browsers see them: paths, or URLs of trusted origins. Null for
+ * those that it has not.
+ */
 export interface ApplicationPages {
   readonly login: string | null
   readonly reauthenticate: string | null
@@ -11,7 +14,7 @@ export interface ApplicationPages {
 
 /**
  * Chooses the pages that browsers are redirected to: paths of this application, as browsers see
- * them.
+ * them, and URLs of trusted origins.
  */
 export class RedirectPages {
   readonly application: ApplicationPages
@@ -26,16 +29,17 @@ export class RedirectPages {
   }
 
   /**
-   * Returns the page after a success: `next` if it is on this origin, else the root of the
-   * application.
+   * Returns the page after a success: `next` if it is on this origin or a trusted one, else the
+   * root of the application.
    */
   afterSuccess (request: FastifyRequest, next: unknown): string {
     return this.asked(request, next) ?? this.#site.publicPath('/')
   }
 
   /**
-   * Returns the page after a link in a mail was used: `next` if it is on this origin, else, for
-   * a browser in which no user is signed in, the login page, else the root of the application.
+   * Returns the page after a link in a mail was used: `next` if it is on this origin or a trusted
+   * one, else, for a browser in which no user is signed in, the login page, else the root of the
+   * application.
    */
   afterLink (request: FastifyRequest, next: unknown): string {
     const login = request.principal === null && this.#showsErrors ? this.application.login : null
@@ -72,7 +76,7 @@ export class RedirectPages {
    */
   forReauthentication (request: FastifyRequest, next: string | null): string | null {
     const page = wantsHtml(request) ? this.application.reauthenticate : null
-    return page === null || next === null ? page : withParameter(page, 'next', next)
+    return page === null || next === null ? page : this.#withNext(request, page, next)
   }
 
   /**
@@ -84,21 +88,28 @@ export class RedirectPages {
   redirect (request: FastifyRequest, reply: FastifyReply, to: keyof ApplicationPages): boolean {
     const page = this.application[to]
     const here = this.#site.pathOf(request)
-    const isThere = page !== null && here !== null && to === 'login' && pathnameOf(here) === pathnameOf(page)
+    const isThere = page !== null && here !== null && to === 'login' && isOwnPath(page) &&
+      pathnameOf(here) === pathnameOf(page)
     if (page === null || isThere || !wantsHtml(request)) return false
     // The URL to which a form was sent need not be a page.
-    const target = here !== null && isRead(request) ? withParameter(page, 'next', here) : page
+    const target = here !== null && isRead(request) ? this.#withNext(request, page, here) : page
     reply.header('Cache-Control', 'no-store').redirect(target, isRead(request) ? 302 : 303)
     return true
   }
 
   /**
-   * Returns a path that a request names if it is one of this application; null for one that would
-   * link an identity, which needs a click of the user.
+   * Returns the target that a request names if it is a path of this application or a URL of a
+   * trusted origin; null for one that would link an identity, which needs a click of the user.
    */
   asked (request: FastifyRequest, target: unknown): string | null {
-    const path = this.#site.ownPath(request, target)
-    return path === null || startsLinking(path) ? null : path
+    const found = this.#site.redirectTarget(request, target)
+    return found === null || startsLinking(found) ? null : found
+  }
+
+  /** On a page of another origin, the path of this application needs its origin in front. */
+  #withNext (request: FastifyRequest, page: string, next: string): string {
+    const isAbroad = !isOwnPath(page) && isOwnPath(next)
+    return withParameter(page, 'next', isAbroad ? this.#site.originOf(request) + next : next)
   }
 }
 

@@ -11,18 +11,26 @@ export const ANY_ORIGIN = 'http://own.invalid'
 const AMBIGUOUS = /[\\\u0000-\u001f\u007f]/
 
 /**
- * Returns the path, query and fragment of a redirect target that stays on `origin`. Every redirect
- * of the plugin to a requested target passes this check and no other.
+ * Returns a redirect target that stays on `origin`, as {@link sameOriginPath} does, or that leads
+ * to an origin of the list, as {@link trustedUrl} does. Every redirect of the plugin to a requested
+ * target passes this check and no other.
+ *
+ * @see RFC 9700 section 4.11 (open redirection)
+ */
+export function redirectTarget (target: unknown, origin: string, trusted: ReadonlySet<string>): string | null {
+  return sameOriginPath(target, origin) ?? trustedUrl(target, trusted)
+}
+
+/**
+ * Returns the path, query and fragment of a redirect target that stays on `origin`.
  *
  * @param target the value that the client sent, of any type
  * @param origin the application's own origin, such as `https://app.example`
  * @returns a reference that starts with a single `/`, or null when the target leaves the origin or
  * is not a URL
- * @see RFC 9700 section 4.11 (open redirection)
  */
 export function sameOriginPath (target: unknown, origin: string): string | null {
-  if (typeof target !== 'string' || target === '' || target.length > MAX_LENGTH) return null
-  if (AMBIGUOUS.test(target) || !URL.canParse(target, origin)) return null
+  if (!isPlain(target) || !URL.canParse(target, origin)) return null
 
   const url = new URL(target, origin)
   if (!url.protocol.startsWith('http') || url.origin !== origin) return null
@@ -35,25 +43,47 @@ export function sameOriginPath (target: unknown, origin: string): string | null 
 }
 
 /**
- * Whether a path may lead to a login route with `link`, under any prefix. A redirect to such a path
- * is not allowed: to the login route it would look as if the user had clicked a link of the
+ * Returns a URL whose origin is in a list. It must begin with the origin letter for letter: what
+ * another parser could read differently is no URL of it.
+ *
+ * @param trusted origins, such as `https://app.example`
+ */
+export function trustedUrl (target: unknown, trusted: ReadonlySet<string>): string | null {
+  if (!isPlain(target) || !URL.canParse(target)) return null
+  const { origin, href } = new URL(target)
+  const isExact = trusted.has(origin) && target.startsWith(origin) && /^(?:$|[/?#])/.test(target.slice(origin.length))
+  return isExact && href.length <= MAX_LENGTH ? href : null
+}
+
+function isPlain (target: unknown): target is string {
+  return typeof target === 'string' && target !== '' && target.length <= MAX_LENGTH && !AMBIGUOUS.test(target)
+}
+
+/** Whether a target is one of this application, and not the URL of another origin. */
+export function isOwnPath (target: string): boolean {
+  return target.startsWith('/')
+}
+
+/**
+ * Whether a target may lead to a login route with `link`, under any prefix. A redirect to such a
+ * path is not allowed: to the login route it would look as if the user had clicked a link of the
  * application.
  */
-export function startsLinking (path: string): boolean {
+export function startsLinking (target: string): boolean {
   // In every form that a router may be configured to accept: escapes, case, trailing slashes,
   // semicolons.
-  const plain = path.replace(/%[0-9a-f]{2}/gi, escape => String.fromCharCode(parseInt(escape.slice(1), 16)))
+  const plain = target.replace(/%[0-9a-f]{2}/gi, escape => String.fromCharCode(parseInt(escape.slice(1), 16)))
   return /\/login\/*[?;](.*[?;&])?(link|reauthenticate)=/i.test(plain)
 }
 
-/** Returns the path with the query parameter `error` set once, before any fragment. */
-export function withError (path: string, code: string): string {
-  return withParameter(path, 'error', code)
+/** Returns a target with the query parameter `error` set once, before any fragment. */
+export function withError (target: string, code: string): string {
+  return withParameter(target, 'error', code)
 }
 
-/** Returns the path with a query parameter set once, before any fragment. */
-export function withParameter (path: string, name: string, value: string): string {
-  const url = new URL(path, ANY_ORIGIN)
+/** Returns a target with a query parameter set once, before any fragment. */
+export function withParameter (target: string, name: string, value: string): string {
+  const url = new URL(target, ANY_ORIGIN)
   url.searchParams.set(name, value)
-  return url.pathname + url.search + url.hash
+  return isOwnPath(target) ? url.pathname + url.search + url.hash : url.href
 }

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
-import { ANY_ORIGIN, sameOriginPath } from './redirects.js'
+import { ANY_ORIGIN, redirectTarget, sameOriginPath, trustedUrl } from './redirects.js'
 
 /**
  * Over plain http browsers send no Fetch Metadata, and with this policy `Origin` is null and
@@ -44,7 +44,7 @@ export class Site {
   readonly baseUrl: string | null
   /** The path of `baseUrl`, without a slash at its end. */
   readonly #base: string
-  /** Other origins whose pages may send requests that change something. */
+  /** Other origins whose pages are as good as those of the application. */
   readonly trustedOrigins: ReadonlySet<string>
 
   constructor (baseUrl: string | null, trustedOrigins: ReadonlySet<string>) {
@@ -92,9 +92,12 @@ export class Site {
     return path === null ? null : this.publicPath(path)
   }
 
-  /** Returns a target that a request names as a path of this application; null for any other. */
-  ownPath (request: FastifyRequest, target: unknown): string | null {
-    return sameOriginPath(target, this.originOf(request))
+  /**
+   * Returns a target that a request names: a path of this application, or a URL of a trusted
+   * origin; null for any other.
+   */
+  redirectTarget (request: FastifyRequest, target: unknown): string | null {
+    return redirectTarget(target, this.originOf(request), this.trustedOrigins)
   }
 
   /**
@@ -119,9 +122,13 @@ export class Site {
   }
 
   /**
-   * Refuses a GET that is not a navigation from a page of this application: a link on another site
-   * or in an e-mail, an embedded image, a prefetch. A typed address is refused too, because
-   * browsers do not distinguish it from a link in an e-mail program.
+   * Refuses a GET that is not a navigation from a page of this application, or of a trusted origin
+   * of the same site: a link on another site or in an e-mail, an embedded image, a prefetch. A
+   * typed address is refused too, because browsers do not distinguish it from a link in an e-mail
+   * program.
+   *
+   * A trusted origin of another site cannot be told from a site that it has a link to, which
+   * redirects here: `Referer` names the first page, and Fetch Metadata none.
    *
    * @throws AuthError `cross_origin`
    * @see Fetch Metadata (W3C) section 2
@@ -134,7 +141,9 @@ export class Site {
       referer
     } = request.headers
     if (site === undefined && referer === undefined) throw new AuthError('cross_origin', { message: HIDDEN_PAGE })
-    const isOwn = site === undefined ? this.#hasOwnReferer(request) : site === 'same-origin'
+    const isOwn = site === undefined
+      ? this.#hasOwnReferer(request)
+      : site === 'same-origin' || (site === 'same-site' && trustedUrl(referer, this.trustedOrigins) !== null)
     const isNavigation = destination === 'document' && purpose === undefined
     if (!isOwn || !isNavigation) throw new AuthError('cross_origin')
   }
@@ -145,6 +154,6 @@ export class Site {
    */
   #hasOwnReferer (request: FastifyRequest): boolean {
     const { referer, accept = 'text/html' } = request.headers
-    return this.ownPath(request, referer) !== null && accept.includes('text/html')
+    return this.redirectTarget(request, referer) !== null && accept.includes('text/html')
   }
 }

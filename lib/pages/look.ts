@@ -45,7 +45,8 @@ export class Look {
   readonly #options: LookOptions
   readonly #headers: Readonly<Record<string, string>>
 
-  constructor (options: LookOptions = PLAIN) {
+  /** @param targets origins that forms may lead to, besides that of the application */
+  constructor (options: LookOptions = PLAIN, targets: ReadonlySet<string> = new Set()) {
     this.#options = options
     const { logo, stylesheet } = options
     const style = `'sha256-${hash('sha256', STYLE, 'base64')}'`
@@ -53,11 +54,17 @@ export class Look {
       // A page may hold a token: it runs nothing, loads nothing from elsewhere, and is neither
       // framed nor indexed.
       'Content-Security-Policy': `default-src 'none'; style-src ${style}${stylesheet === null ? '' : " 'self'"}; ` +
-        `${logo === null ? '' : "img-src 'self'; "}form-action 'self'; frame-ancestors 'none'; base-uri 'none'`,
+        `${logo === null ? '' : "img-src 'self'; "}form-action ${["'self'", ...targets].join(' ')}; ` +
+        "frame-ancestors 'none'; base-uri 'none'",
       'X-Robots-Tag': 'noindex',
       'Cache-Control': 'no-store',
       Vary: 'Accept-Language, Cookie'
     }
+  }
+
+  /** Returns the same look for pages whose forms may lead to other origins. */
+  redirectingTo (targets: ReadonlySet<string>): Look {
+    return new Look(this.#options, targets)
   }
 
   /** Returns the texts in the language that a request prefers, if there are some. */

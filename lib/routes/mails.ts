@@ -11,8 +11,8 @@ import { mountRecoveryRoutes } from './recovery.js'
 import { mountConfirmedRegistration } from './registration.js'
 
 /** Returns how the pages behind links look: as the option `pages` says, else plain. */
-export function lookOf ({ look }: Pick<ResolvedOptions, 'look'>): Look {
-  return look ?? new Look()
+export function lookOf ({ look, site }: Pick<ResolvedOptions, 'look' | 'site'>): Look {
+  return look ?? new Look().redirectingTo(site.trustedOrigins)
 }
 
 /** Mounts the routes that send mails, and those that the links in mails lead to. */

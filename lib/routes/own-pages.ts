@@ -4,7 +4,7 @@ import { methodsOf } from '../flows/methods.js'
 import { removeOwnMethod, renameOwn } from '../flows/own-account.js'
 import { presentPrincipal } from '../flows/refresh.js'
 import { sessionsOfUser } from '../flows/sessions.js'
-import { ANY_ORIGIN } from '../http/redirects.js'
+import { ANY_ORIGIN, isOwnPath } from '../http/redirects.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import { accountPage } from '../pages/account-page.js'
 import { failureOf, sentenceOf } from '../pages/failure.js'
@@ -232,7 +232,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
 
   return {
     find (path) {
-      const { pathname } = new URL(path, ANY_ORIGIN)
+      const pathname = isOwnPath(path) ? new URL(path, ANY_ORIGIN).pathname : null
       const [, pageOf = null] = Object.entries(PAGES).find(([name]) => pathOf(`pages/${name}`) === pathname) ?? []
       if (pageOf === null) return null
       return async (request, reply, error) => {

@@ -4,6 +4,7 @@ import formbody from '@fastify/formbody'
 import { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
+import { corsWarning } from '../http/cors.js'
 import type { Site } from '../http/site.js'
 import { warnOfPlainHttp } from '../session/cookie.js'
 import { answerFailure, failureBody } from './answers.js'
@@ -66,7 +67,11 @@ export async function setUpScope (
   // In both hooks, because the session can fail before the first hook of the routes and after the
   // last.
   const headers = { ...HEADERS, 'Referrer-Policy': site.referrerPolicy }
-  scope.addHook('onSend', async (_request, reply) => { reply.headers(headers) })
+  const warnOfCors = corsWarning(site)
+  scope.addHook('onSend', async (request, reply) => {
+    reply.headers(headers)
+    warnOfCors(request, reply)
+  })
   scope.addHook('onRequest', async (_request, reply) => { reply.headers(headers) })
   scope.setErrorHandler((error, request, reply) => answerFailure(request, reply, error, {
     page: pages.forError(request, Object(request.body).error_next)

@@ -159,11 +159,12 @@ export async function signOutSession (
   const userId = principalOf(request)?.userId ?? null
   const cookieName = sessionCookieName(request)
   const { path = '/', domain, httpOnly = true, secure, sameSite } = session.cookie
+  const { partitioned = false } = session.cookie as { partitioned?: boolean }
   const signedOut = await sessions.backend.signOut({ id: session.sessionId, userId }, how)
   sessions.drop(request)
   if (cookieName !== undefined) {
     // @fastify/session uses null for an absent flag; @fastify/cookie would apply its default then.
-    const flags = { httpOnly, secure: secure === true, sameSite: sameSite ?? false }
+    const flags = { httpOnly, secure: secure === true, sameSite: sameSite ?? false, partitioned }
     reply.clearCookie(cookieName, { path, ...flags, ...(domain && { domain }) })
   }
   return signedOut

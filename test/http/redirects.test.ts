@@ -1,5 +1,5 @@
 import t from 'tap'
-import { sameOriginPath, startsLinking, withError } from '../../lib/http/redirects.js'
+import { redirectTarget, sameOriginPath, startsLinking, trustedUrl, withError } from '../../lib/http/redirects.js'
 import { foreignTargets, ownTargets } from '../helpers/redirect-targets.js'
 
 const ORIGINS = ['https://app.example', 'http://app.example', 'http://localhost:3000']
@@ -20,6 +20,44 @@ for (const origin of ORIGINS) {
     t.strictSame(followed.filter(path => !staysAt(origin, path)), [])
   })
 }
+
+const TRUSTED = new Set(['https://front.example', 'http://localhost:8080'])
+
+for (const origin of ORIGINS) {
+  t.test(`attack 26: with trusted origins, what leads away from ${origin} leads to one of these or is refused`, async t => {
+    const followed = foreignTargets(origin).filter(target => redirectTarget(target, origin, TRUSTED) !== null)
+    t.strictSame(followed, [])
+
+    for (const trusted of TRUSTED) {
+      const astray = foreignTargets(trusted)
+        .map(target => redirectTarget(target, origin, TRUSTED))
+        .filter(found => found !== null && !found.startsWith(`${trusted}/`) && !staysAt(origin, found))
+      t.strictSame(astray, [], trusted)
+    }
+  })
+}
+
+t.test('attack 26: a trusted origin is followed as it is written in the list, and in no other spelling', async t => {
+  const at = (target: unknown): string | null => trustedUrl(target, TRUSTED)
+
+  t.equal(at('https://front.example'), 'https://front.example/')
+  t.equal(at('https://front.example/a/../b?c=d#e'), 'https://front.example/b?c=d#e')
+  t.equal(at('https://front.example?a'), 'https://front.example/?a')
+  t.equal(at('https://front.example#a'), 'https://front.example/#a')
+  t.equal(at('http://localhost:8080/here'), 'http://localhost:8080/here')
+  t.equal(at('https://front.example//evil.test'), 'https://front.example//evil.test', 'a path of that origin')
+  for (const target of [
+    'https://front.example.evil.test/', 'https://front.examples/', 'https://front.example.', 'https://front.example./', 'https://a.front.example/',
+    'http://front.example/', 'https://front.example:443/', 'https://front.example:444/', 'https://front.example:/', 'http://localhost/',
+    'http://localhost:80801/', 'http://127.0.0.1:8080/', 'https://localhost:8080/',
+    'HTTPS://front.example/', 'https://FRONT.example/', 'https:front.example/', 'https:/front.example/', 'https:///front.example/', '//front.example/',
+    'https:\\\\front.example/', 'https://front.example\\evil.test', 'https://front.example\\@evil.test', ' https://front.example/', 'https://front.example\t/',
+    'https://front\t.example/', 'https://fr\u00adont.example/', 'https://\uff46ront.example/', 'https://front\u3002example/', 'https://front%2eexample/',
+    'https://user@front.example/', 'https://@front.example/', 'https://front.example@evil.test/', 'https://front.example:a@evil.test/',
+    'https://evil.test/https://front.example/', 'https://evil.test#https://front.example/', 'blob:https://front.example/8d3f', 'null', '',
+    `https://front.example/${'a'.repeat(2048)}`, `https://front.example/${'\u6f22'.repeat(2000)}`, ['https://front.example/'], null, undefined
+  ]) t.equal(at(target), null, String(target).slice(0, 60))
+})
 
 t.test('attack 27: the http twin and another port are another origin, the default port is not', async t => {
   t.equal(sameOriginPath('http://app.example/', 'https://app.example'), null)
@@ -63,6 +101,8 @@ t.test('other paths do not start linking', async t => {
 })
 
 t.test('an error is put into the query, in front of any fragment', async t => {
+  t.equal(withError('https://front.example/form?lang=en#fields', 'exists'), 'https://front.example/form?lang=en&error=exists#fields')
+  t.equal(withError('http://own.invalid/form', 'exists'), 'http://own.invalid/form?error=exists')
   t.equal(withError('/', 'invalid'), '/?error=invalid')
   t.equal(withError('/form?lang=en#fields', 'exists'), '/form?lang=en&error=exists#fields')
   t.equal(withError('/form#fields?error=old', 'exists'), '/form?error=exists#fields?error=old')

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import type { LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
-import { sameOriginPath, withError } from '../../lib/http/redirects.js'
+import { redirectTarget, sameOriginPath, trustedUrl, withError } from '../../lib/http/redirects.js'
 import { localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider } from '../helpers/own-provider.js'
@@ -10,6 +10,8 @@ import { foreignTargets, ownTargets } from '../helpers/redirect-targets.js'
 
 const ORIGIN = 'https://app.example'
 const ORIGINS = [ORIGIN, 'http://app.example', 'http://localhost:3000', 'https://[::1]:8443', 'http://xn--nave-zpa.example']
+/** Origins that an application lists besides its own. */
+const TRUSTED = ['https://front.example', 'http://localhost:8080']
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 
 /** Runs that only call a function, and runs that send requests. */
@@ -24,14 +26,14 @@ const PIECES = [
   '\uff1a', '\uff20', '\ufeff', '\u202e', '\ud800', '\udfff', '\u212a', '\u0130', 'é', '漢',
   'http:', 'https:', 'HTTP', 'javascript:', 'data:', 'blob:', 'file:', 'ws:', 'x:', 'evil.test', 'app.example',
   'localhost', '127.1', '[::1]', 'xn--', '443', '3000', ':0', 'a', 'login', 'link=true', 'error=old',
-  ...ORIGINS
+  ...ORIGINS, ...TRUSTED, 'front.example', '8080'
 ]
 
 const piece = fc.constantFrom(...PIECES)
 const text = (maxLength: number) => fc.oneof(fc.string({ unit: 'binary', maxLength }), fc.string({ unit: 'grapheme', maxLength }))
 const pieces = fc.array(fc.oneof({ weight: 4, arbitrary: piece }, text(3)), { maxLength: 12 }).map(parts => parts.join(''))
 const url = fc.webUrl({ validSchemes: ['http', 'https', 'ftp', 'ws', 'javascript', 'file'], withQueryParameters: true, withFragments: true })
-const known = fc.constantFrom(...ORIGINS.flatMap(origin => [...foreignTargets(origin), ...ownTargets(origin).map(([target]) => target)]))
+const known = fc.constantFrom(...[...ORIGINS, ...TRUSTED].flatMap(origin => [...foreignTargets(origin), ...ownTargets(origin).map(([target]) => target)]))
 /** One that is known, with something put into it somewhere. */
 const altered = fc.tuple(known, fc.nat(), pieces).map(([target, at, inserted]) => {
   const index = at % (target.length + 1)
@@ -43,7 +45,7 @@ const target = fc.oneof(
   url,
   text(60),
   fc.tuple(pieces, url).map(parts => parts.join('')),
-  fc.tuple(fc.constantFrom(...ORIGINS), pieces).map(parts => parts.join(''))
+  fc.tuple(fc.constantFrom(...ORIGINS, ...TRUSTED), pieces).map(parts => parts.join(''))
 )
 const origin = fc.oneof(fc.constantFrom(...ORIGINS), fc.webUrl().map(url => new URL(url).origin))
 
@@ -71,6 +73,17 @@ t.test('attack 26: a string that the URL parser takes to another origin is refus
   }), MANY)
 })
 
+t.test('attack 26: with trusted origins a string is followed to a path of this origin, or to a URL that is written with one of these', async t => {
+  const trusted = new Set(TRUSTED)
+  await holds(t, fc.property(target, origin, (target, origin) => {
+    const found = redirectTarget(target, origin, trusted)
+    if (found === null || found.startsWith('/')) return found === sameOriginPath(target, origin)
+    const led = TRUSTED.find(other => found.startsWith(`${other}/`))
+    return led !== undefined && target.startsWith(led) && new URL(found, origin).origin === led && trustedUrl(found, trusted) === found &&
+      withError(found, 'a').startsWith(`${led}/`)
+  }), MANY)
+})
+
 t.test('a path with query and fragment is followed as it is, relative or with its origin', async t => {
   const plain = fc.tuple(fc.webPath(), fc.webQueryParameters(), fc.webFragments()).map(([path, query, fragment]) => {
     const { pathname, search, hash } = new URL(`/a${path}?${query}#${fragment}`, ORIGIN)
@@ -90,13 +103,23 @@ t.test('attack 27: whatever an error is added to stays what it was, with that er
   }), MANY)
 })
 
-t.test('no route redirects to another origin', async t => {
-  const app = await startApp(t, { baseUrl: ORIGIN, providers: [new OwnProvider('a')], local: localProvider(), rateLimit: false })
+const LISTS: ReadonlyArray<readonly string[]> = [[], TRUSTED]
+
+t.test('no route redirects to another origin than its own and those that are listed', async t => {
+  for (const trustedOrigins of LISTS) await t.test(`listed: ${trustedOrigins.join()}`, async t => withOrigins(t, trustedOrigins))
+})
+
+async function withOrigins (t: Test, trustedOrigins: readonly string[]): Promise<void> {
+  const app = await startApp(t, { baseUrl: ORIGIN, trustedOrigins, providers: [new OwnProvider('a')], local: localProvider(), rateLimit: false })
   await new Browser(app).post('/auth/local/register', ADA)
 
   /** A property of an answer: no failure of the server, and no other origin. */
   function staysHere ({ statusCode, headers: { location } }: LightMyRequestResponse): boolean {
-    return statusCode < 500 && (location === undefined ? statusCode >= 400 : PATH.test(location) && staysAt(ORIGIN, location))
+    return statusCode < 500 && (location === undefined ? statusCode >= 400 : isAllowed(location))
+  }
+
+  function isAllowed (location: string): boolean {
+    return (PATH.test(location) && staysAt(ORIGIN, location)) || trustedOrigins.some(origin => location.startsWith(`${origin}/`))
   }
 
   async function assertStays (t: Test, send: (target: string) => Promise<LightMyRequestResponse>): Promise<void> {
@@ -165,4 +188,4 @@ t.test('no route redirects to another origin', async t => {
       return answers.every(answer => answer.statusCode === 200 || staysHere(answer))
     }), SOME)
   })
-})
+}

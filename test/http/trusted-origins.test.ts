@@ -1,0 +1,172 @@
+import fastifyCors from '@fastify/cors'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+import authPlugin, { type AuthPluginOptions } from '../../lib/index.js'
+import { Pages } from '../../lib/pages.js'
+import { SESSION_SECRET, localProvider } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { advanceClock } from '../helpers/clock.js'
+import { ADA, BASE_URL, type MailApp, registerAt, resetTokenOf, startMailApp } from '../helpers/mail-app.js'
+import { leaveFor } from '../helpers/own-provider.js'
+
+const FRONT = 'https://front.app.example'
+const HTML = { accept: 'text/html' }
+const WRONG = { ...ADA, password: 'wrong horse' }
+/** A navigation from a page of the front end, whose referrer policy is that of browsers. */
+const FROM_FRONT = { 'sec-fetch-site': 'same-site', 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate', referer: `${FRONT}/` }
+
+async function start (t: Test, options: AuthPluginOptions = {}): Promise<MailApp> {
+  return startMailApp(t, { trustedOrigins: [FRONT], ...options })
+}
+
+t.test('the page after a form or a provider, and that of an error, may be one of a trusted origin', async t => {
+  const { browser, app } = await start(t)
+  await browser.post('/auth/local/register', ADA)
+  const headers = { origin: FRONT, ...FROM_FRONT }
+  const submit = async (fields: Record<string, string>, referer = `${FRONT}/`): Promise<unknown> => {
+    return (await new Browser(app).submit('/auth/local/login', fields, { ...headers, referer })).headers.location
+  }
+
+  t.equal(await submit({ ...ADA, next: `${FRONT}/cart?a=b#c` }), `${FRONT}/cart?a=b#c`)
+  t.equal(await submit({ ...WRONG, error_next: `${FRONT}/login?x=1#form` }), `${FRONT}/login?x=1&error=invalid#form`)
+  t.equal(await submit(WRONG), `${FRONT}/?error=invalid`, 'the Referer')
+  t.equal(await submit(WRONG, 'https://front.app.example.evil.test/'), undefined)
+  t.equal(await submit({ ...ADA, next: 'https://evil.test/' }), '/')
+  t.equal((await browser.submit('/auth/logout', { next: `${FRONT}/bye` }, headers)).headers.location, `${FRONT}/bye`)
+
+  const query = new URLSearchParams({ next: `${FRONT}/cart`, error_next: `${FRONT}/login` })
+  const visitor = new Browser(app)
+  const callback = await leaveFor(visitor, `/auth/a/login?${query}`, { subject: 'ada-1' }, FROM_FRONT)
+  t.equal((await visitor.get(callback)).headers.location, `${FRONT}/cart`)
+  const failed = await leaveFor(new Browser(app, visitor.cookies), `/auth/a/login?${query}`, { subject: 'ada-1' }, FROM_FRONT)
+  const state = new URL(failed, BASE_URL).searchParams.get('state')
+  t.equal((await visitor.get(`/auth/a/callback?error=access_denied&state=${state}`)).headers.location, `${FRONT}/login?error=provider_error`)
+  t.equal(app.auth.signInUrl('a', { next: `${FRONT}/cart` }), `/auth/a/login?${new URLSearchParams({ next: `${FRONT}/cart` })}`)
+})
+
+t.test('guards send browsers to pages of a trusted origin, with the whole URL to come back to', async t => {
+  const { browser } = await start(t, { loginPage: `${FRONT}/login?from=api`, reauthenticatePage: `${FRONT}/confirm` })
+  await browser.post('/auth/local/register', ADA)
+  const { headers: { location = '' } } = await new Browser(browser.app).get('/private?a=b', HTML)
+
+  const page = new URL(String(location))
+  t.equal(page.href.split('&')[0], `${FRONT}/login?from=api`)
+  const next = page.searchParams.get('next') ?? ''
+  t.equal(next, `${BASE_URL}/private?a=b`)
+  t.equal((await browser.submit('/auth/local/login', { ...ADA, next })).headers.location, '/private?a=b', 'which the routes take')
+  t.equal((await browser.get('/auth/a/callback?state=guess', HTML)).headers.location, `${FRONT}/login?from=api&error=invalid_state`)
+})
+
+t.test('a session that is too old for a change is confirmed on the page of a trusted origin', async t => {
+  const { browser } = await start(t, { reauthenticatePage: `${FRONT}/confirm` })
+  await browser.post('/auth/local/register', ADA)
+  advanceClock(t, 11 * 60_000)
+
+  const link = await browser.get('/auth/a/login?link=true', { ...HTML, ...FROM_FRONT })
+  t.equal(link.headers.location, `${FRONT}/confirm?${new URLSearchParams({ next: `${FRONT}/` })}`)
+})
+
+t.test('attack 22: a click on a page of a trusted origin of the same site links an identity, and nothing else does', async t => {
+  const { browser, app } = await start(t)
+  await browser.post('/auth/local/register', ADA)
+  const userId = (await browser.get('/private')).statusCode === 200 ? String((await app.auth.findUser({ email: ADA.email }))?.userId) : ''
+  const refused = {
+    'another site': { ...FROM_FRONT, 'sec-fetch-site': 'cross-site' },
+    'a sibling that is not listed': { ...FROM_FRONT, referer: 'https://www.app.example/' },
+    'a sibling to which a page of this origin has a link': { ...FROM_FRONT, referer: `${BASE_URL}/account` },
+    'a page that does not say who it is': { ...FROM_FRONT, referer: '' },
+    'user info': { ...FROM_FRONT, referer: 'https://front.app.example@evil.test/' },
+    'a longer name': { ...FROM_FRONT, referer: `${FRONT}.evil.test/` },
+    'the http twin': { ...FROM_FRONT, referer: 'http://front.app.example/' },
+    'another port': { ...FROM_FRONT, referer: `${FRONT}:444/` },
+    'an image': { ...FROM_FRONT, 'sec-fetch-dest': 'image' },
+    'a prefetch': { ...FROM_FRONT, 'sec-purpose': 'prefetch' },
+    'an image in an old browser': { referer: `${FRONT}/`, accept: 'image/png' },
+    'a typed address': { 'sec-fetch-site': 'none', 'sec-fetch-dest': 'document' }
+  }
+
+  for (const [way, headers] of Object.entries(refused)) {
+    const { statusCode, headers: { location = '' } } = await browser.get('/auth/a/login?link=true', { accept: 'application/json', ...headers })
+    if (statusCode !== 403) t.match(location, 'error=cross_origin', way)
+  }
+  for (const headers of [FROM_FRONT, { referer: `${FRONT}/`, ...HTML }]) {
+    await browser.get(await leaveFor(browser, '/auth/a/login?link=true', { subject: 'ada-1' }, headers))
+  }
+  t.match(await app.auth.links(userId), [{ provider: 'a', subject: 'ada-1' }, { provider: 'local' }])
+})
+
+t.test('attack 22: no target of a trusted origin leads to a login route with link', async t => {
+  const { browser } = await start(t)
+  await browser.post('/auth/local/register', ADA)
+  for (const target of [`${FRONT}/auth/a/login?link=true`, `${FRONT}/auth/a/login?reauthenticate=true`, `${FRONT}/auth/a/%6cogin;link=true`]) {
+    t.equal((await browser.submit('/auth/local/login', { ...ADA, next: target })).headers.location, '/', target)
+  }
+})
+
+t.test('links in mails lead to pages of a trusted origin, with their token', async t => {
+  const pages = { resetPassword: `${FRONT}/reset?a=b#c`, verifyEmail: `${FRONT}/verify` }
+  const app = await startMailApp(t, { trustedOrigins: [FRONT] }, { pages })
+  const verification = await registerAt(app)
+  const reset = await resetTokenOf(app)
+
+  const visitor = new Browser(app.app)
+  const shown = await visitor.get(`/auth/local/reset-password?token=${reset}`)
+  t.equal(shown.headers.location, `${FRONT}/reset?a=b&token=${reset}#c`)
+  t.equal(shown.headers['referrer-policy'], 'no-referrer')
+  t.equal((await visitor.get(`/auth/local/verify-email?token=${verification}`)).headers.location, `${FRONT}/verify?token=${verification}`)
+  const short = { token: reset, password: 'short', error_next: `${FRONT}/reset` }
+  t.equal((await visitor.submit('/auth/local/reset-password', short, { origin: FRONT })).headers.location, `${FRONT}/reset?error=weak_password`)
+})
+
+t.test('the pages of the plugin let forms lead to trusted origins, and are those of this origin alone', async t => {
+  const { app, browser } = await start(t, { pages: new Pages({ name: 'Shop' }) })
+  await browser.post('/auth/local/register', ADA)
+  const policy = (await browser.get('/auth/pages/sign-in')).headers['content-security-policy']
+  t.match(policy, `form-action 'self' ${FRONT}; frame-ancestors 'none'`)
+  const plain = await startMailApp(t, { trustedOrigins: [FRONT] })
+  t.match((await plain.browser.get('/auth/local/reset-password?token=a')).headers['content-security-policy'], `form-action 'self' ${FRONT};`)
+  t.match((await (await startMailApp(t)).browser.get('/auth/local/reset-password?token=a')).headers['content-security-policy'], "form-action 'self'; ")
+
+  const answer = await new Browser(app).submit('/auth/local/login', { ...WRONG, error_next: `${FRONT}/auth/pages/sign-in` })
+  t.equal(answer.headers.location, `${FRONT}/auth/pages/sign-in?error=invalid`)
+})
+
+t.test('pages of an origin that is not listed are refused at the start', async t => {
+  for (const page of ['https://front.app.example.evil.test/', 'https://app.example/login', 'http://front.app.example/', '//front.app.example/']) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await t.rejects(async () => app.register(authPlugin, { session: { secret: SESSION_SECRET }, baseUrl: BASE_URL, trustedOrigins: [FRONT], loginPage: page }), {
+      message: 'loginPage must be a path of this application, such as /login, or a URL of an origin in trustedOrigins'
+    })
+  }
+})
+
+t.test('a script of a trusted origin that cannot read the answers is named in the log, once, with what to register', async t => {
+  const cors = async (options?: object): Promise<{ app: FastifyInstance, lines: Array<Record<string, unknown>> }> => {
+    const lines: Array<Record<string, unknown>> = []
+    const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { if (line.includes('Scripts of')) lines.push(JSON.parse(line)) } } } })
+    t.teardown(() => app.close())
+    if (options !== undefined) await app.register(fastifyCors, options)
+    await app.register(authPlugin, {
+      session: { secret: SESSION_SECRET }, baseUrl: BASE_URL, trustedOrigins: [FRONT], local: localProvider(), rateLimit: false
+    })
+    return { app, lines }
+  }
+  const headers = { origin: FRONT, 'sec-fetch-mode': 'cors', 'sec-fetch-site': 'same-site' }
+  const expected = `{ origin: ['${FRONT}'], credentials: true }`
+
+  for (const [options, said] of [[undefined, 'absent'], [{}, '"*"'], [{ credentials: true }, '"*"'], [{ origin: [FRONT] }, `"${FRONT}"`]] as const) {
+    const { app, lines } = await cors(options)
+    for (const method of ['POST', 'OPTIONS', 'POST'] as const) await app.inject({ method, url: '/auth/local/login', headers, payload: ADA })
+    t.equal(lines.length, 1, said)
+    t.match(lines[0]?.msg, said)
+    t.match(lines[0]?.msg, expected)
+  }
+  const { app, lines } = await cors({ origin: [FRONT], credentials: true })
+  const answer = await app.inject({ method: 'POST', url: '/auth/local/login', headers, payload: ADA })
+  t.match(answer, { statusCode: 401, headers: { 'access-control-allow-origin': FRONT, 'access-control-allow-credentials': 'true' } })
+  const silent = [{ ...headers, 'sec-fetch-mode': 'navigate' }, { ...headers, 'sec-fetch-site': 'same-origin' }, { ...headers, origin: 'https://evil.test' }]
+  const plain = await cors()
+  for (const others of silent) await plain.app.inject({ method: 'POST', url: '/auth/local/login', headers: others, payload: ADA })
+  t.strictSame([...lines, ...plain.lines], [])
+})
