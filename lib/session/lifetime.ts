@@ -29,8 +29,9 @@ export function endCookie ({ cookie }: Session, end: Date | null): void {
 }
 
 /** Makes the cookie of a session that was read end when it ended before. */
-export function keepEnd ({ cookie }: Session & { cookie: { originalExpires?: Date } }): void {
-  if (cookie.originalExpires !== undefined) cookie.expires = cookie.originalExpires
+export function keepEnd ({ cookie }: Session): void {
+  const { originalExpires } = cookie as { originalExpires?: Date }
+  if (originalExpires !== undefined) cookie.expires = originalExpires
 }
 
 /** Whether a session has reached the end of its lifetime; its store may have it still. */
