@@ -170,3 +170,16 @@ t.test('a script of a trusted origin that cannot read the answers is named in th
   for (const others of silent) await plain.app.inject({ method: 'POST', url: '/auth/local/login', headers: others, payload: ADA })
   t.strictSame([...lines, ...plain.lines], [])
 })
+
+t.test('a sign-out clears a partitioned cookie, as browsers tell it from one that is not', async t => {
+  const { app } = await startMailApp(t, {
+    trustedOrigins: [FRONT], session: { secret: SESSION_SECRET, cookie: { sameSite: 'none', partitioned: true } }
+  }, {}, { trustProxy: true })
+  const browser = new Browser(app)
+  const headers = { 'x-forwarded-proto': 'https', origin: FRONT, 'sec-fetch-site': 'cross-site' }
+  const registered = await browser.post('/auth/local/register', ADA, headers)
+  t.match(registered.headers['set-cookie'], /; SameSite=None; Partitioned|; Partitioned; SameSite=None/)
+
+  const left = await browser.post('/auth/logout', {}, headers)
+  t.match(String(left.headers['set-cookie']), /^svc_session=; .*Expires=Thu, 01 Jan 1970.*Partitioned/)
+})
