@@ -19,7 +19,7 @@ async function start (t: Test, options: AuthPluginOptions = {}): Promise<MailApp
   return startMailApp(t, { trustedOrigins: [FRONT], ...options })
 }
 
-t.test('the page after a form or a provider, and that of an error, may be one of a trusted origin', async t => {
+t.test('attack 26: the page after a form or a provider, and that of an error, may be one of a trusted origin', async t => {
   const { browser, app } = await start(t)
   await browser.post('/auth/local/register', ADA)
   const headers = { origin: FRONT, ...FROM_FRONT }
@@ -45,6 +45,9 @@ t.test('the page after a form or a provider, and that of an error, may be one of
 })
 
 t.test('guards send browsers to pages of a trusted origin, with the whole URL to come back to', async t => {
+  const same = await start(t, { loginPage: `${FRONT}/private` })
+  const { headers } = await same.browser.get('/private', HTML)
+  t.equal(headers.location, `${FRONT}/private?${new URLSearchParams({ next: `${BASE_URL}/private` })}`, 'of the same path, too')
   const { browser } = await start(t, { loginPage: `${FRONT}/login?from=api`, reauthenticatePage: `${FRONT}/confirm` })
   await browser.post('/auth/local/register', ADA)
   const { headers: { location = '' } } = await new Browser(browser.app).get('/private?a=b', HTML)
