@@ -11,7 +11,7 @@ import { buildFront } from './front.js'
 const port = portFrom('PORT', 3000)
 const [url, front, devUrl] = [0, 1, 2].map(offset => `http://localhost:${port + offset}`) as [string, string, string]
 
-// Whoever is signed in is signed out by a restart.
+// A restart signs all users out.
 process.env.SVC_SESSION_SECRET ??= randomBytes(32).toString('hex')
 process.env.LOCAL_IDP_SECRET ??= randomBytes(32).toString('hex')
 

@@ -138,7 +138,8 @@ t.test('pages of an origin that is not listed are refused at the start', async t
   for (const page of ['https://front.app.example.evil.test/', 'https://app.example/login', 'http://front.app.example/', '//front.app.example/']) {
     const app = Fastify()
     t.teardown(() => app.close())
-    await t.rejects(async () => app.register(authPlugin, { session: { secret: SESSION_SECRET }, baseUrl: BASE_URL, trustedOrigins: [FRONT], loginPage: page }), {
+    const options = { session: { secret: SESSION_SECRET }, baseUrl: BASE_URL, trustedOrigins: [FRONT], loginPage: page }
+    await t.rejects(async () => app.register(authPlugin, options), {
       message: 'loginPage must be a path of this application, such as /login, or a URL of an origin in trustedOrigins'
     })
   }
