@@ -43,5 +43,6 @@ t.test('almost no update of a session on Postgres writes an index, whatever it c
   }
   t.ok(await isSoon(async () => Number((await counts())[0]) === 4 * ids.length), 'all updates are counted')
   const [updated, hot] = await counts()
-  t.ok(Number(hot) >= 0.9 * Number(updated), `${hot} of ${updated} updates were heap-only`)
+  // Beside other work on the server a page may have no room. With an index on one of the columns, a quarter would write it.
+  t.ok(Number(hot) >= 0.8 * Number(updated), `${hot} of ${updated} updates were heap-only`)
 })
