@@ -271,3 +271,25 @@ t.test('a limit says how long to wait', async t => {
   const limited = await send((await open(SIGN_IN)).forms[0], { email: ADA.email, password: ADA.password })
   t.match(limited, { status: 429, alert: /^Too many attempts\. Try again in 15 minutes\.$/ })
 })
+
+t.test('an application with providers alone has pages without passwords, and shows what there is of a user', async t => {
+  const sessions = new MemorySessionStore()
+  const app = await startApp(t, {
+    baseUrl: BASE_URL, providers: [new OwnProvider('a')], rateLimit: false, pages: new Pages({ name: 'Shop' }), session: { secret: SESSION_SECRET, store: sessions }
+  })
+  const browser = new Browser(app)
+  const open = async (path: string): Promise<ShownPage> => pageOf(await browser.get(path))
+  t.match(await open(SIGN_IN), { status: 200, forms: [], links: [`/auth/a/login?error_next=${encodeURIComponent(SIGN_IN)}`] })
+  for (const page of ['register', 'forgot-password', 'link-sent']) t.equal((await browser.get(`/auth/pages/${page}`)).statusCode, 404, page)
+  t.equal((await browser.get('/auth/pages/confirm')).headers.location, SIGN_IN)
+
+  await signInAt(browser, 'a', { subject: 'ada-1' })
+  const userId = String(await userIdIn(browser))
+  t.match((await open(SIGN_IN)).text, userId, 'a user without name and e-mail')
+  const confirm = await open('/auth/pages/confirm')
+  t.match(confirm.text, userId)
+  t.strictSame(confirm.forms.map(({ action }) => action), ['/auth/logout'])
+  const account = await open('/auth/pages/account')
+  t.strictSame(account.forms.map(({ action }) => action), ['/auth/pages/name', '/auth/logout', '/auth/logout'], 'no list of devices, no password, no deletion')
+  t.match(account.text, en.account.onlyMethod)
+})
