@@ -21,6 +21,8 @@ export interface AuditEvents {
   'sign-in': AuditedUser & AuditedProvider & {
     /** `application`: signed in by `app.auth.signIn`, without the provider. */
     by: 'provider' | 'application'
+    /** How they authenticated, in order. */
+    methods: readonly AuthenticationMethod[]
   }
   /** A signed-in user reauthenticated. */
   reauthentication: AuditedUser & {
@@ -73,6 +75,35 @@ export interface AuditEvents {
     /** Whether the user was deleted; otherwise they have no e-mail any more. */
     deleted: boolean
   }
+  /** A second factor or a passkey was added to a user. */
+  'factor-added': AuditedUser & {
+    /** The kind of the factor. */
+    method: 'totp' | 'passkey'
+  }
+  /** A second factor or a passkey was removed from a user. */
+  'factor-removed': AuditedUser & {
+    /** The kind of the factor; `all` for a reset. */
+    method: 'totp' | 'passkey' | 'all'
+    /** Who did it. */
+    by: 'user' | 'application'
+  }
+  /** The recovery codes of a user were replaced. */
+  'recovery-codes': AuditedUser
+  /** A user authenticated by a recovery code. */
+  'recovery-code': AuditedUser & {
+    /** How many codes the user has left. */
+    left: number
+  }
+  /**
+   * Too many wrong codes were sent for a user: another person knows their password, or has an
+   * identity of theirs.
+   */
+  'factor-guessing': AuditedUser
+  /**
+   * The secret of a user's factor cannot be opened: the data secret is not the one that it was
+   * sealed with, or another person has changed the table.
+   */
+  'sealed-unreadable': AuditedUser
   /** A user was blocked. */
   block: AuditedUser & {
     /** When the block ends by itself; null for one that lasts until it is removed. */

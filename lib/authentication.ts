@@ -1,7 +1,10 @@
 import type { Claims } from './claims.js'
 
-/** How a user authenticates. `application`: the application vouched for them. */
-export type AuthenticationMethod = 'password' | 'provider' | 'application'
+/**
+ * How a user authenticates. `application`: the application vouched for them; `totp`: a code of an
+ * authenticator app; `recovery`: a recovery code.
+ */
+export type AuthenticationMethod = 'password' | 'provider' | 'application' | 'passkey' | 'totp' | 'recovery'
 
 /** A proof of a user's identity. */
 export interface Proof {
@@ -9,6 +12,27 @@ export interface Proof {
   readonly method: AuthenticationMethod
   /** Milliseconds since the epoch. */
   readonly at: number
+  /** Set for a sign-in at a provider whose own second factor counts: see `SecondFactor`. */
+  readonly multiFactor?: true
+}
+
+/** A passkey is a second factor too: it verifies the user on their device. */
+const SECOND_FACTORS: readonly AuthenticationMethod[] = ['totp', 'recovery', 'passkey']
+
+/** Returns when the user last authenticated by a second factor, in milliseconds; null for never. */
+export function secondFactorAt (methods: readonly Proof[]): number | null {
+  const proofs = methods.filter(({ method, multiFactor }) => multiFactor === true || SECOND_FACTORS.includes(method))
+  return proofs.length === 0 ? null : Math.max(...proofs.map(({ at }) => at))
+}
+
+const AMR: Readonly<Partial<Record<AuthenticationMethod, string>>> = {
+  password: 'pwd', totp: 'otp', recovery: 'otp', passkey: 'pop'
+}
+
+/** Returns the claim `amr` of a token (RFC 8176); empty where it would say nothing. */
+export function amrOf (methods: readonly Proof[]): string[] {
+  const values = methods.flatMap(({ method }) => AMR[method] ?? [])
+  return [...new Set(values), ...secondFactorAt(methods) === null ? [] : ['mfa']]
 }
 
 /** A session that was replaced by a sign-in. */

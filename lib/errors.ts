@@ -59,6 +59,8 @@ export interface AuthErrorOptions {
   cause?: unknown
   /** Seconds after which the client may try again; sent as `Retry-After`. */
   retryAfter?: number
+  /** Further members of the JSON body. */
+  details?: Readonly<Record<string, unknown>>
 }
 
 /** The error with which a flow, a guard or `app.auth` refuses. */
@@ -73,6 +75,11 @@ export class AuthError extends Error {
   readonly statusCode: number
   /** Seconds after which the client may try again; undefined where that is not known. */
   readonly retryAfter: number | undefined
+  /**
+   * Further members of the JSON body: with `second_factor_required`, the `methods` by which the
+   * user can go on and in how many seconds the sign-in expires (`expiresIn`).
+   */
+  readonly details: Readonly<Record<string, unknown>>
 
   /** Takes the status and the sentence from the code, unless the options have others. */
   constructor (code: AuthErrorCode, options: AuthErrorOptions = {}) {
@@ -81,6 +88,7 @@ export class AuthError extends Error {
     this.code = code
     this.statusCode = options.statusCode ?? statusCode
     this.retryAfter = options.retryAfter
+    this.details = options.details ?? {}
   }
 }
 

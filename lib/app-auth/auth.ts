@@ -35,6 +35,8 @@ export interface SignInOptions {
    * it does nothing.
    */
   remember?: boolean
+  /** `skip`: no second factor is asked for, because the application has asked for one itself. */
+  secondFactor?: 'skip'
 }
 
 /** The type of `app.auth`: users and their claims, guards, sessions, events. */
@@ -266,13 +268,17 @@ export class Auth extends Authorization {
    *
    * @param userId a UUID in lower case
    * @returns the principal of the user
-   * @throws what the hook throws; AuthError `unknown_user`, `invalid_state` when the user signs out
-   * meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`; OptionsError for an
-   * unknown name
+   * @throws what the hook throws; AuthError `unknown_user`, `blocked`, `second_factor_required` when
+   * the user goes on by a second factor (send them to the page for it), `invalid_state` when the
+   * user signs out meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`;
+   * OptionsError for an unknown name
    */
   signIn (request: AnyRequest, userId: string, options?: SignInOptions): Promise<Principal>
   async signIn (request: FastifyRequest, userId: string, options: SignInOptions = {}): Promise<Principal> {
-    assertKnownOptions('signIn', options, ['remember'])
-    return signInUser(request, this.#settings, { userId: checkedUserId(userId), remember: options.remember === true })
+    assertKnownOptions('signIn', options, ['remember', 'secondFactor'])
+    const { remember = false, secondFactor } = options
+    return signInUser(request, this.#settings, {
+      userId: checkedUserId(userId), remember: remember === true, skipsFactor: secondFactor === 'skip'
+    })
   }
 }

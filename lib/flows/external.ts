@@ -5,7 +5,7 @@ import { AuthError } from '../errors.js'
 import type { Outbox } from '../mails/outbox.js'
 import { providerFailure } from '../providers/failures.js'
 import { checkedIdentity } from '../providers/identity.js'
-import type { ExternalProvider, ProviderTokens } from '../providers/provider.js'
+import type { ExternalProvider, ProviderTokens, SignedProof } from '../providers/provider.js'
 import type { PendingSignIn } from '../session/pending-sign-in.js'
 import { addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
 import { assertSessionGoesOn } from '../session/principal.js'
@@ -81,11 +81,11 @@ export async function finishSignIn (request: FastifyRequest, rules: SignInRules,
   const { purpose } = callback.pending
   if (purpose === 'link') return finishLinking(request, rules, callback)
   if (purpose === 'reauthentication') return finishReauthentication(request, rules, callback)
-  const { identity, tokens } = await authenticate(callback)
+  const { identity, tokens, signed } = await authenticate(callback)
   await assertSameUser(request, rules.store, callback.pending, identity)
   const { remember } = callback.pending
   const user = await userOfIdentity(rules, identity)
-  await signIn(request, rules, { ...user, identity, method: 'provider', tokens, remember })
+  await signIn(request, rules, { ...user, identity, method: 'provider', tokens, signed, remember })
 }
 
 /**
@@ -164,13 +164,13 @@ function assertStarter (request: FastifyRequest, { startedBy }: PendingSignIn): 
 
 async function authenticate (
   { provider, redirectUri, parameters, pending }: Callback
-): Promise<{ identity: ProviderIdentity, tokens: ProviderTokens }> {
+): Promise<{ identity: ProviderIdentity, tokens: ProviderTokens, signed: SignedProof | undefined }> {
   const { asked, state, nonce, codeVerifier } = pending
   return answerOf(async () => {
-    const { identity, tokens } = await provider.authenticate({
+    const { identity, tokens, signed } = await provider.authenticate({
       ...asked, parameters, redirectUri, state, nonce, codeVerifier
     })
-    return { identity: { provider: provider.name, ...checkedIdentity(identity) }, tokens }
+    return { identity: { provider: provider.name, ...checkedIdentity(identity) }, tokens, signed }
   })
 }
 

@@ -15,7 +15,8 @@ import type { AuthStore } from '../accounts/auth-store.js'
 import { localIdentity } from './local.js'
 import { type Confirmation, assertUnused } from './mail-links.js'
 import { assertText } from './methods.js'
-import { type AuthenticatedUser, signIn } from './sign-in.js'
+import type { AuthenticatedUser } from './admission.js'
+import { signIn } from './sign-in.js'
 import type { SignInRules } from './sign-in-rules.js'
 
 /** The fields of the registration form, without empty ones. */
@@ -44,9 +45,22 @@ export async function register (
   { confirmation, ...registration }: Registration & { confirmation: Confirmation }
 ): Promise<Principal | null> {
   const authenticated = await createAccount(local, rules.accounts, { ...registration, isConfirmed: false })
-  const principal = confirmation.isRequired ? null : await signIn(request, rules, authenticated)
-  confirmation.send(authenticated.user)
-  return principal
+  const { user } = authenticated
+  if (!confirmation.isRequired) return afterwards(signIn(request, rules, authenticated), () => confirmation.send(user))
+  confirmation.send(user)
+  return null
+}
+
+/** Does what follows a sign-in, also one that waits for a second factor: the user is created. */
+async function afterwards (signIn: Promise<Principal>, follow: () => void | Promise<void>): Promise<Principal> {
+  try {
+    const principal = await signIn
+    await follow()
+    return principal
+  } catch (error) {
+    if (error instanceof AuthError && error.code === 'second_factor_required') await follow()
+    throw error
+  }
 }
 
 /**
@@ -92,13 +106,12 @@ export async function registerConfirmed (
   { link, ...registration }: Omit<Registration, 'email' | 'emailVerified'> & { link: RegistrationLink }
 ): Promise<Principal> {
   const account = { ...registration, email: link.email, emailVerified: false, isConfirmed: true }
-  const principal = await signIn(request, rules, await createAccount(local, rules.accounts, account))
-  // After the sign-in: a user that `onSignIn` refuses is deleted, and may use the link again.
+  const authenticated = await createAccount(local, rules.accounts, account)
   const used = digestOf(link.userId)
-  await membersOf(rules.store).entries?.put(
+  // After the sign-in: a user that `onSignIn` refuses is deleted, and may use the link again.
+  return afterwards(signIn(request, rules, authenticated), () => membersOf(rules.store).entries?.put(
     { hash: used, kind: USED_REGISTRATION, owner: used, content: {}, startedAt: Date.now() }, 1
-  )
-  return principal
+  ))
 }
 
 /**

@@ -1,6 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
+import type { SecondFactorSettings } from '../factors/second-factor.js'
+import type { TrustedBrowsers } from '../factors/trusted-browsers.js'
 import type { Identity, ProviderTokens } from '../providers/provider.js'
+import type { Sealer } from '../sealed.js'
 import type { Principal } from '../session/record.js'
 import type { User } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
@@ -92,8 +95,22 @@ export interface Deletion {
  */
 export type DeleteHook = (deletion: Deletion) => void | Promise<void>
 
+/** What second factors and passkeys work with. */
+export interface FactorRules {
+  /** The options of second factors; null without them. */
+  readonly secondFactor: SecondFactorSettings | null
+  /** Seals the secrets of authenticator apps, and what waits for a second factor. */
+  readonly sealer: Sealer
+  /** The browsers that are not asked for a second factor. */
+  readonly trustedBrowsers: TrustedBrowsers
+  /** Whether the application sends mails. */
+  readonly sendsMails: boolean
+}
+
 /** The store and the application's rules for sign-ins. */
 export interface SignInRules {
+  /** Null without second factors and passkeys. */
+  readonly factors: FactorRules | null
   readonly store: AuthStore
   /** The operations on the accounts of the store. */
   readonly accounts: Accounts

@@ -8,7 +8,9 @@ import { providerFailure } from './failures.js'
 import { acceptedIdToken } from './id-token.js'
 import { checkedIdentity, presentClaims } from './identity.js'
 import { assertKeyOfIssuer, withTenantOf } from './issuer-template.js'
-import type { Authentication, AuthorizationRequest, AuthorizationResponse, UncheckedIdentity } from './provider.js'
+import type {
+  Authentication, AuthorizationRequest, AuthorizationResponse, SignedProof, UncheckedIdentity
+} from './provider.js'
 
 /** The claims about a user: those of the verified ID token and those that userinfo adds. */
 export type OidcProfile = Record<string, unknown> & {
@@ -77,7 +79,8 @@ export class OidcFlow {
       // An empty claim of the ID token must not hide the one of userinfo.
       const idToken = { ...presentClaims(claims), sub }
       const profile = await this.#withUserinfo(server, tokens.access_token, idToken)
-      return { identity: checkedIdentity(identityOf(profile, idToken)), tokens: tokensOf(tokens) }
+      const identity = checkedIdentity(identityOf(profile, idToken))
+      return { identity, tokens: tokensOf(tokens), signed: signedProofIn(idToken) }
     } catch (error) {
       throw providerFailure(error, sent)
     }
@@ -142,4 +145,10 @@ export class OidcFlow {
       source.email === profile.email && source.email_verified !== undefined
     return { ...profile, email_verified: [idToken, userinfo].find(isAboutEmail)?.email_verified }
   }
+}
+
+/** Members of other types than Core 2 has say nothing. */
+function signedProofIn ({ amr, acr }: Record<string, unknown>): SignedProof {
+  const isList = Array.isArray(amr) && amr.every(method => typeof method === 'string')
+  return { amr: isList ? amr : [], acr: typeof acr === 'string' ? acr : null }
 }

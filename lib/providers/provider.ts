@@ -88,12 +88,22 @@ export interface ProviderTokens {
   scope?: string
 }
 
+/** What a signed ID token says about how the user authenticated (OpenID Connect Core 2). */
+export interface SignedProof {
+  /** The methods (RFC 8176); empty where the token names none. */
+  amr: readonly string[]
+  /** The authentication context class; null where the token names none. */
+  acr: string | null
+}
+
 /** The result of an authorization response. */
 export interface Authentication {
   /** The user at the provider. */
   identity: Identity
   /** The tokens that the provider issued. */
   tokens: ProviderTokens
+  /** From a verified ID token alone: it may stand for a second factor. Absent without one. */
+  signed?: SignedProof
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { FastifyRequest, Session } from 'fastify'
 import { isUserId } from '../base/uuid.js'
 import type { Claims } from '../claims.js'
-import type { AuthenticationMethod, Principal, Proof } from '../authentication.js'
+import { type AuthenticationMethod, type Principal, type Proof, secondFactorAt } from '../authentication.js'
 import type { SessionProofs, SessionUser } from '../store/sessions.js'
 import type { AccountStatus } from '../accounts/account.js'
 import { isOver } from './lifetime.js'
@@ -30,6 +30,8 @@ export interface AuthenticationState {
     /** The time of the proof. */
     at: Date
   }>
+  /** Whether the user authenticated by a second factor, or by a provider whose own one counts. */
+  secondFactor: boolean
 }
 
 declare module 'fastify' {
@@ -77,7 +79,11 @@ export function recordIn (session: Session | null | undefined): SessionRecord | 
 /** How and when the user in the session of a request authenticated; null without a user. */
 export function authenticationOf (request: FastifyRequest): AuthenticationState | null {
   const record = recordIn(request.session)
-  return record && { at: new Date(record.at), methods: withDates(record.methods) }
+  return record && {
+    at: new Date(record.at),
+    methods: withDates(record.methods),
+    secondFactor: secondFactorAt(record.methods) !== null
+  }
 }
 
 /** Returns proofs as the application sees them. */

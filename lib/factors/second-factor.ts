@@ -1,0 +1,105 @@
+import type { AuthenticationMethod, Principal } from '../authentication.js'
+import { isPlainObject, isText } from '../claims.js'
+import { OptionsError, assertKnownOptions } from '../errors.js'
+
+/** A sign-in by a first factor, which {@link SecondFactorOptions.required} is asked about. */
+export interface FirstFactor {
+  /** The user, with the claims that they have before `onSignIn`. */
+  principal: Principal
+  /** How they authenticated. */
+  method: AuthenticationMethod
+}
+
+/** What the signed ID token of a provider says about how the user authenticated there. */
+export interface ProviderProof {
+  /** The name of the provider. */
+  provider: string
+  /** The methods (`amr`, OpenID Connect Core 2 and RFC 8176); empty where the token names none. */
+  amr: readonly string[]
+  /** The authentication context class (`acr`); null where the token names none. */
+  acr: string | null
+}
+
+/** Options of {@link SecondFactor}. */
+export interface SecondFactorOptions {
+  /** The name of the application, as authenticator apps show it. */
+  issuer: string
+  /** How many time steps of thirty seconds a code may be off: 0, 1 or 2; default 1. */
+  tolerance?: number | undefined
+  /**
+   * Whether a user needs a second factor; default: those who have set one up. One who has none sets
+   * it up before the sign-in is complete.
+   */
+  required?: ((signIn: FirstFactor) => boolean | Promise<boolean>) | undefined
+  /**
+   * Whether the second factor of a provider stands for that of this application; default never.
+   * Only signed ID tokens are asked about. Trust only providers whose `amr` and `acr` you know.
+   */
+  trusts?: ((proof: ProviderProof) => boolean | Promise<boolean>) | undefined
+  /**
+   * For how many days a browser is not asked again where the user wants that: 1 to 365; default:
+   * each sign-in asks.
+   */
+  trustedBrowser?: {
+    /** Days. */
+    days: number
+  } | undefined
+}
+
+/** The options of second factors with their defaults. */
+export interface SecondFactorSettings {
+  readonly issuer: string
+  readonly tolerance: number
+  readonly required: (signIn: FirstFactor) => boolean | Promise<boolean>
+  readonly trusts: (proof: ProviderProof) => boolean | Promise<boolean>
+  /** Null where no browser is trusted. */
+  readonly trustedDays: number | null
+}
+
+const KNOWN_OPTIONS = ['issuer', 'tolerance', 'required', 'trusts', 'trustedBrowser']
+
+/**
+ * Second factors, for the option `secondFactor` of the plugin: codes of authenticator apps (TOTP,
+ * RFC 6238) and recovery codes.
+ *
+ * @example
+ * ```ts
+ * import { SecondFactor } from 'fastify-svc-auth/second-factor'
+ *
+ * await app.register(authPlugin, { local, store, secondFactor: new SecondFactor({ issuer: 'Shop' }) })
+ * ```
+ */
+export class SecondFactor {
+  /**
+   * The options with their defaults. For the plugin.
+   *
+   * @hidden
+   */
+  readonly settings: SecondFactorSettings
+
+  /** @throws OptionsError naming the option */
+  constructor (options: SecondFactorOptions) {
+    if (!isPlainObject(options)) {
+      throw new OptionsError("SecondFactor takes an object of options, such as { issuer: 'Shop' }")
+    }
+    assertKnownOptions('SecondFactor', options, KNOWN_OPTIONS)
+    const { issuer, tolerance = 1, required = () => false, trusts = () => false, trustedBrowser } = options
+    if (!isText(issuer) || issuer.includes(':')) {
+      throw new OptionsError("issuer of SecondFactor must be the name of the application without a colon, such as 'Shop'")
+    }
+    if (![0, 1, 2].includes(tolerance)) throw new OptionsError('tolerance of SecondFactor must be 0, 1 or 2')
+    for (const [name, rule] of Object.entries({ required, trusts })) {
+      if (typeof rule !== 'function') throw new OptionsError(`${name} of SecondFactor must be a function`)
+    }
+    this.settings = Object.freeze({ issuer, tolerance, required, trusts, trustedDays: checkedDays(trustedBrowser) })
+  }
+}
+
+function checkedDays (trustedBrowser: unknown): number | null {
+  if (trustedBrowser === undefined) return null
+  const { days, ...unknown }: { days?: unknown } = Object(trustedBrowser)
+  if (Number.isInteger(days) && Number(days) >= 1 && Number(days) <= 365 && Object.keys(unknown).length === 0) {
+    return Number(days)
+  }
+  throw new OptionsError('trustedBrowser of SecondFactor must be { days }, a whole number from 1 to 365')
+}

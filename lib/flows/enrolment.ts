@@ -1,0 +1,333 @@
+import { randomInt, timingSafeEqual } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import { audit } from '../audit.js'
+import { type Proof, secondFactorAt } from '../authentication.js'
+import { type AuthChannel, announceRevoke } from '../channel.js'
+import { AuthError } from '../errors.js'
+import { qrSvg } from '../factors/qr.js'
+import { newRecoveryCodes, recoveryHash } from '../factors/recovery-codes.js'
+import { newTotpSecret, totpUri } from '../factors/totp.js'
+import type { Outbox } from '../mails/outbox.js'
+import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
+import { renewSession } from '../session/principal.js'
+import { type SessionRecord, principalOf, recordIn, withProof } from '../session/record.js'
+import { ENROLMENT, MAIL_CODE } from '../store/one-time-entries.js'
+import { type Factor, type FactorKind, type User, isBlocked } from '../accounts/account.js'
+import { countAttempt, newFactor, openSecret, readCode, stepOf } from './factor-codes.js'
+import { assertRecent, isRecent } from './methods.js'
+import { confirmedRecord } from './refresh.js'
+import {
+  type StepRules, type WaitingSignIn, factorsOf, resume, takeWaiting, waitingSignIn
+} from './second-step.js'
+import { type SecondFactorSettings, answerOfApplication } from './sign-in-rules.js'
+
+/** How a user changes their factors. */
+export interface FactorChanges extends StepRules {
+  readonly channel: AuthChannel
+}
+
+/** A user who sets up a factor: signed in, or in a sign-in that waits for it. */
+export interface EnrollingUser {
+  readonly user: User
+  readonly generation: number
+  /** Null in a sign-in that waits. */
+  readonly record: SessionRecord | null
+  /** Null for a signed-in user. */
+  readonly waiting: WaitingSignIn | null
+}
+
+/** What an authenticator app is given. */
+export interface TotpEnrolment {
+  /** The `otpauth:` URI. */
+  uri: string
+  /** The secret in it, in base32. */
+  secret: string
+  /** The URI as a QR code; null without the package uqr. */
+  svg: string | null
+}
+
+/** How many codes one enrolment takes, and one code in a mail. */
+const MAX_ATTEMPTS = 5
+
+/** The time since the last second factor of a user who changes their factors, in seconds. */
+const RECENT_SECONDS = 600
+
+/**
+ * Returns the signed-in user if they have authenticated recently, by a second factor if they have
+ * one.
+ *
+ * @throws AuthError `unauthenticated`, `reauthenticate`, `unavailable`
+ */
+export async function recentOwner (
+  request: FastifyRequest,
+  { store, factors }: StepRules
+): Promise<{ user: User, record: SessionRecord, kinds: FactorKind[] }> {
+  const record = await confirmedRecord(request, store)
+  const user = await store.findUser({ userId: record.principal.userId })
+  if (user === null || (user.generation ?? 0) !== record.generation) throw new AuthError('unauthenticated')
+  const kinds = factorsOf(user, factors)
+  if (kinds.length === 0) assertRecent(record)
+  else if (!isRecent(secondFactorAt(record.methods) ?? 0, RECENT_SECONDS)) {
+    throw new AuthError('reauthenticate', { details: { methods: kinds } })
+  }
+  return { user, record, kinds }
+}
+
+/**
+ * Returns the user who may set up a factor in the session of a request.
+ *
+ * @throws AuthError `unauthenticated`, `reauthenticate`, `invalid_state` when the sessions of the
+ * user were ended since the sign-in began, `blocked`, `unavailable`
+ */
+export async function enrollingUser (request: FastifyRequest, rules: StepRules): Promise<EnrollingUser> {
+  if (principalOf(request) !== null) {
+    const { user, record } = await recentOwner(request, rules)
+    return { user, generation: record.generation, record, waiting: null }
+  }
+  const waiting = await waitingSignIn(request)
+  if (waiting?.needs !== 'enrolment') throw new AuthError('unauthenticated')
+  const { userId, generation } = waiting
+  const user = await rules.store.findUser({ userId })
+  if (user === null || (user.generation ?? 0) !== generation) throw new AuthError('invalid_state')
+  if (isBlocked(user)) throw new AuthError('blocked')
+  return { user, generation, record: null, waiting }
+}
+
+/**
+ * Begins to set up an authenticator app. Nothing of the account changes until a code confirms it.
+ *
+ * @throws AuthError as {@link enrollingUser}
+ */
+export async function beginTotp (
+  request: FastifyRequest,
+  rules: StepRules,
+  outbox: Outbox
+): Promise<TotpEnrolment> {
+  const { user, generation, waiting } = await enrollingUser(request, rules)
+  const { id, secret } = { ...newFactor('totp', {}), secret: newTotpSecret() }
+  const sealed = await rules.factors.sealer.seal(secret, id)
+  await putEntry(request, ENROLMENT, { userId: user.userId, generation, id, secret: sealed })
+  if (waiting?.asksMailCode === true) await mailCode(request, rules, user, outbox)
+  return totpEnrolment(rules, user, secret)
+}
+
+/**
+ * Returns what waits to be confirmed in the session of a request; null without it.
+ *
+ * @throws AuthError as {@link enrollingUser}
+ */
+export async function pendingTotp (request: FastifyRequest, rules: StepRules): Promise<TotpEnrolment | null> {
+  const { user } = await enrollingUser(request, rules)
+  const entry = enrolmentIn(await findEntry(request, ENROLMENT))
+  if (entry?.userId !== user.userId) return null
+  const { text } = await openSecret(request, rules, entry)
+  return totpEnrolment(rules, user, text)
+}
+
+/**
+ * Confirms an authenticator app by its first code, which is spent. All other sessions of the user
+ * end; a sign-in that waits for it is completed.
+ *
+ * @returns the recovery codes, which no answer contains again
+ * @throws what the hook throws; AuthError `invalid_code`, `invalid_state`, `rate_limited`, and as
+ * {@link enrollingUser}
+ */
+export async function confirmTotp (
+  request: FastifyRequest,
+  rules: FactorChanges,
+  { code, mailCode, outbox }: { code: string, mailCode: string | undefined, outbox: Outbox }
+): Promise<string[]> {
+  const typed = readCode(code)
+  const enrolling = await enrollingUser(request, rules)
+  const { user: { userId }, generation, waiting } = enrolling
+  const entry = enrolmentIn(await attemptEntry(request, ENROLMENT, MAX_ATTEMPTS))
+  if (entry?.userId !== userId || entry.generation !== generation) throw new AuthError('invalid_state')
+  await countAttempt(request, rules, { userId, generation }, outbox)
+  if (waiting?.asksMailCode === true) await assertMailCode(request, rules, { userId, mailCode })
+  const { text } = await openSecret(request, rules, entry)
+  const step = typed.kind === 'totp' ? stepOf(rules, text, typed.code) : null
+  if (step === null) throw new AuthError('invalid_code')
+  if (await takeEntry(request, ENROLMENT) === null) throw new AuthError('invalid_state')
+
+  const recoveryCodes = newRecoveryCodes()
+  const totp = newFactor('totp', { id: entry.id, secret: entry.secret, counter: step, usedAt: Date.now() })
+  await addFactor(request, rules, enrolling, {
+    proof: { method: 'totp', at: Date.now() },
+    outbox,
+    endsSessions: true,
+    change: factors => [...withoutTotp(factors), totp, recoveryFactor(recoveryCodes)]
+  })
+  return recoveryCodes
+}
+
+/** A factor that a user adds. */
+export interface FactorAddition {
+  /** What adding it proved. */
+  proof: Proof & { method: 'totp' | 'passkey' }
+  outbox: Outbox
+  endsSessions: boolean
+  change: (factors: readonly Factor[]) => readonly Factor[]
+}
+
+/**
+ * Adds a factor that was verified to the account of a user. The session of a signed-in user goes on
+ * with a new id; the sign-in of another one is completed.
+ *
+ * @throws what the hook throws; AuthError `invalid_state` when the user's sessions were ended since,
+ * `exists`, `blocked`, `unavailable`
+ */
+export async function addFactor (
+  request: FastifyRequest,
+  rules: FactorChanges,
+  { user: { userId }, generation, record }: EnrollingUser,
+  { proof, outbox, endsSessions, change }: FactorAddition
+): Promise<void> {
+  // Before the change: only the request that completes the sign-in adds the factor.
+  const waiting = record === null ? await takeWaiting(request, userId) : null
+  const user = await rules.accounts.changeFactors(userId, { generation, endsSessions, change })
+  if (user === null) throw new AuthError('invalid_state')
+  audit('factor-added', { userId, method: proof.method }, request)
+  outbox.notice('factor-added', user)
+  if (endsSessions) announceRevoke(rules.channel, userId, request)
+  if (waiting !== null) await resume(request, rules, waiting, { user, proof })
+  else if (record !== null) await goOn(request, record, { user, proof })
+}
+
+/**
+ * Removes the authenticator app of the signed-in user, and the recovery codes with the last factor.
+ *
+ * @throws AuthError `not_found` without one, `forbidden` where the application requires a second
+ * factor, and as {@link recentOwner}
+ */
+export async function removeTotp (request: FastifyRequest, rules: FactorChanges, outbox: Outbox): Promise<void> {
+  const { user, record, kinds } = await recentOwner(request, rules)
+  if (!kinds.includes('totp')) {
+    throw new AuthError('not_found', { message: 'This account has no authenticator app.' })
+  }
+  if (!kinds.includes('passkey')) await assertNotRequired(rules, record)
+  await changeOwn(request, rules, { user, record }, withoutTotp)
+  audit('factor-removed', { userId: user.userId, method: 'totp', by: 'user' }, request)
+  outbox.notice('factor-removed', user)
+}
+
+/**
+ * Replaces the recovery codes of the signed-in user.
+ *
+ * @returns the new ones, which no answer contains again
+ * @throws AuthError `second_factor_missing`, and as {@link recentOwner}
+ */
+export async function renewRecoveryCodes (
+  request: FastifyRequest,
+  rules: FactorChanges,
+  outbox: Outbox
+): Promise<string[]> {
+  const { user, record, kinds } = await recentOwner(request, rules)
+  if (kinds.length === 0) throw new AuthError('second_factor_missing')
+  const codes = newRecoveryCodes()
+  await changeOwn(request, rules, { user, record }, factors => [
+    ...factors.filter(({ kind }) => kind !== 'recovery'), recoveryFactor(codes)
+  ])
+  audit('recovery-codes', { userId: user.userId }, request)
+  outbox.notice('recovery-codes-renewed', user)
+  return codes
+}
+
+/**
+ * Changes the factors of the signed-in user. All other sessions of the user end; this one gets a
+ * new id.
+ *
+ * @throws AuthError `unauthenticated` when it has ended since, `invalid_state`, `unavailable`; what
+ * the change throws
+ */
+export async function changeOwn (
+  request: FastifyRequest,
+  { accounts, channel }: FactorChanges,
+  { user: { userId }, record }: { user: User, record: SessionRecord },
+  change: Parameters<typeof accounts.changeFactors>[1]['change']
+): Promise<void> {
+  const { generation } = record
+  const changed = await accounts.changeFactors(userId, { generation, endsSessions: true, change })
+  if (changed === null) throw new AuthError('unauthenticated')
+  announceRevoke(channel, userId, request)
+  await goOn(request, record, { user: changed })
+}
+
+/**
+ * Refuses to remove the last factor of a user who needs one.
+ *
+ * @throws AuthError `forbidden`
+ */
+export async function assertNotRequired (
+  { factors: { secondFactor } }: StepRules,
+  { principal, methods: [first] }: SessionRecord
+): Promise<void> {
+  const method = first?.method ?? 'application'
+  const isRequired = await answerOfApplication(() => secondFactor?.required({ principal, method }))
+  if (isRequired !== true) return
+  throw new AuthError('forbidden', { message: 'This application requires a second factor; add another one first.' })
+}
+
+/** Lets the session of a request go on, with a new id, after a change of the user's factors. */
+async function goOn (
+  request: FastifyRequest,
+  record: SessionRecord,
+  { user: { generation = 0 }, proof }: { user: User, proof?: Proof }
+): Promise<void> {
+  const { at, methods } = recordIn(request.session) ?? record
+  const proven = proof === undefined ? { at, methods } : { at: proof.at, methods: withProof(methods, proof) }
+  await renewSession(request, { ...record, ...proven, generation })
+}
+
+/** Mails the user the code that setting up a first factor takes. */
+export async function mailCode (
+  request: FastifyRequest,
+  { factors: { sealer } }: StepRules,
+  user: User,
+  outbox: Outbox
+): Promise<void> {
+  const code = String(randomInt(1_000_000)).padStart(6, '0')
+  await putEntry(request, MAIL_CODE, { code: await sealer.seal(code, user.userId) })
+  outbox.code('enrolment', code, user)
+}
+
+/**
+ * Checks the code that was mailed.
+ *
+ * @throws AuthError `invalid_code`; `invalid_state` after five attempts
+ */
+export async function assertMailCode (
+  request: FastifyRequest,
+  { factors: { sealer } }: StepRules,
+  { userId, mailCode }: { userId: string, mailCode: string | undefined }
+): Promise<void> {
+  const { code }: { code?: string } = Object(await attemptEntry(request, MAIL_CODE, MAX_ATTEMPTS))
+  if (code === undefined) throw new AuthError('invalid_state')
+  const [sent, typed] = [Buffer.from((await sealer.open(code, userId)).text), Buffer.from(mailCode?.trim() ?? '')]
+  if (sent.length !== typed.length || !timingSafeEqual(sent, typed)) {
+    throw new AuthError('invalid_code', { message: 'The code from the e-mail is wrong; type the six digits of it.' })
+  }
+}
+
+async function totpEnrolment (
+  { factors: { secondFactor } }: { factors: { secondFactor: SecondFactorSettings | null } },
+  { email, name, userId }: User,
+  secret: string
+): Promise<TotpEnrolment> {
+  const uri = totpUri({ issuer: secondFactor?.issuer ?? '', account: email ?? name ?? userId, secret })
+  return { uri, secret, svg: await qrSvg(uri) }
+}
+
+function recoveryFactor (codes: readonly string[]): Factor {
+  return newFactor('recovery', { data: { hashes: codes.map(recoveryHash) } })
+}
+
+/** Returns factors without an authenticator app, and without recovery codes if none is left. */
+export function withoutTotp (factors: readonly Factor[]): Factor[] {
+  const left = factors.filter(({ kind }) => kind !== 'totp')
+  return left.some(({ kind }) => kind === 'passkey') ? left : []
+}
+
+function enrolmentIn (content: object | null): { userId: string, generation: number, id: string, secret: string } | null {
+  // Only `beginTotp` writes entries of this kind.
+  return content === null ? null : Object(content)
+}

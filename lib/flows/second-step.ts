@@ -1,0 +1,177 @@
+import type { FastifyRequest } from 'fastify'
+import type { Proof } from '../authentication.js'
+import { AuthError } from '../errors.js'
+import type { Outbox } from '../mails/outbox.js'
+import { attemptEntry, findEntry, takeEntry, waitInNewSession } from '../session/pending-steps.js'
+import type { Principal } from '../session/record.js'
+import { PENDING_MS, SECOND_STEP } from '../store/one-time-entries.js'
+import { type FactorKind, type User, isBlocked } from '../accounts/account.js'
+import { type AuthenticatedUser, completeSignIn, principalFor } from './admission.js'
+import { type SpentCode, readCode, spendCode } from './factor-codes.js'
+import { type FactorRules, type SignInRules, answerOfApplication } from './sign-in-rules.js'
+
+/** A sign-in that waits for a second factor, as its one-time entry has it. No user is signed in. */
+export interface WaitingSignIn extends Pick<AuthenticatedUser, 'identity' | 'isNew' | 'remember'> {
+  readonly userId: string
+  /** As it was read with the first factor: another one ends the sign-in. */
+  readonly generation: number
+  /** The first factor. */
+  readonly proof: Proof
+  /** What the user does next: authenticate by a factor that they have, or set up the first one. */
+  readonly needs: 'factor' | 'enrolment'
+  /** The tokens of the provider for the hook, sealed. */
+  readonly tokens: string | null
+  /**
+   * Whether setting up a factor takes a code that is mailed: otherwise someone who has stolen the
+   * password could set up their own.
+   */
+  readonly asksMailCode: boolean
+}
+
+/** The rules of an application with second factors or passkeys. */
+export type StepRules = SignInRules & { readonly factors: FactorRules }
+
+/** How many codes one sign-in takes. */
+const MAX_ATTEMPTS = 5
+
+/**
+ * Returns the proof of a first factor that suffices. Otherwise the sign-in waits in a new session,
+ * in which it can be finished or left.
+ *
+ * @throws AuthError `second_factor_required`, `unavailable`; what the application's rules throw
+ */
+export async function proofOrWait (
+  request: FastifyRequest,
+  rules: SignInRules,
+  authenticated: AuthenticatedUser,
+  proof: Proof
+): Promise<Proof> {
+  const { factors } = rules
+  const { user, identity, signed, skipsFactor = false } = authenticated
+  // A passkey is both factors: its authenticator has verified the user.
+  if (factors?.secondFactor == null || skipsFactor || proof.method === 'passkey') return proof
+  const { required, trusts } = factors.secondFactor
+  const kinds = factorsOf(user, factors)
+  const principal = principalFor(authenticated)
+  const isDue = kinds.includes('totp') ||
+    await answerOfApplication(() => required({ principal, method: proof.method })) === true
+  if (!isDue) return proof
+
+  const isTrusted = signed !== undefined &&
+    await answerOfApplication(() => trusts({ provider: identity.provider, ...signed })) === true
+  if (isTrusted) return { ...proof, multiFactor: true }
+  const { cookieName } = factors.trustedBrowsers
+  const needs = kinds.length > 0 ? 'factor' : 'enrolment'
+  const isSpared = needs === 'factor' && await factors.trustedBrowsers.trusts(request.cookies[cookieName], user)
+  if (isSpared) return proof
+
+  await wait(request, { ...rules, factors }, authenticated, { proof, needs })
+  throw new AuthError('second_factor_required', {
+    details: { methods: kinds, ...(needs === 'enrolment' && { enrolment: true }), expiresIn: PENDING_MS / 1000 }
+  })
+}
+
+async function wait (
+  request: FastifyRequest,
+  { factors: { sealer, sendsMails }, onSignIn }: StepRules,
+  { user, identity, isNew, remember, tokens }: AuthenticatedUser,
+  { proof, needs }: Pick<WaitingSignIn, 'proof' | 'needs'>
+): Promise<void> {
+  const { userId, generation = 0, email, emailVerified } = user
+  const hasMailbox = sendsMails && email !== null && emailVerified
+  const waiting: WaitingSignIn = {
+    userId,
+    generation,
+    identity,
+    isNew,
+    remember,
+    proof,
+    needs,
+    tokens: tokens === null || onSignIn === null ? null : await sealer.seal(JSON.stringify(tokens), userId),
+    asksMailCode: needs === 'enrolment' && hasMailbox && user.isNew !== true && proof.method === 'password'
+  }
+  await waitInNewSession(request, SECOND_STEP, { ...waiting })
+}
+
+/**
+ * Returns the kinds of factors by which a user can authenticate here.
+ *
+ * @param factors what the application has options for
+ */
+export function factorsOf ({ factors: kinds = [] }: Pick<User, 'factors'>, { secondFactor }: FactorRules): FactorKind[] {
+  return kinds.filter(kind => kind !== 'passkey' && secondFactor !== null)
+}
+
+/** Returns the sign-in that waits in the session of a request; null without one. */
+export async function waitingSignIn (request: FastifyRequest): Promise<WaitingSignIn | null> {
+  return waitingIn(await findEntry(request, SECOND_STEP))
+}
+
+/** What finishes a sign-in that waits. */
+export interface SecondStep {
+  /** As the user typed it. */
+  code: string
+  outbox: Outbox
+}
+
+/** A sign-in that a second factor has completed. */
+export interface SecondFactorSignIn extends Pick<SpentCode, 'recoveryCodesLeft'> {
+  principal: Principal
+  /** The user as they are now. */
+  user: User
+}
+
+/**
+ * Finishes a sign-in that waits, by a code. A code that was right is spent, also when another
+ * request has finished the sign-in meanwhile.
+ *
+ * @throws what the hook throws; AuthError `invalid_code`; `invalid_state` when no sign-in waits in
+ * this session, after five codes, and when the user's sessions were ended since; `rate_limited`,
+ * `blocked`, `unavailable`
+ */
+export async function finishByCode (
+  request: FastifyRequest,
+  rules: StepRules,
+  { code, outbox }: SecondStep
+): Promise<SecondFactorSignIn> {
+  const typed = readCode(code)
+  const waiting = waitingIn(await attemptEntry(request, SECOND_STEP, MAX_ATTEMPTS))
+  if (waiting?.needs !== 'factor') throw new AuthError('invalid_state')
+  const { proof, user, recoveryCodesLeft } = await spendCode(request, rules, waiting, { code: typed, outbox })
+  const taken = await takeWaiting(request, user.userId)
+  const principal = await resume(request, rules, taken, { user, proof })
+  return { principal, user, recoveryCodesLeft }
+}
+
+/**
+ * Takes the sign-in of a user that waits in the session of a request: one request of all gets it.
+ *
+ * @throws AuthError `invalid_state`, `unavailable`
+ */
+export async function takeWaiting (request: FastifyRequest, userId: string): Promise<WaitingSignIn> {
+  const waiting = waitingIn(await takeEntry(request, SECOND_STEP))
+  if (waiting?.userId !== userId) throw new AuthError('invalid_state')
+  return waiting
+}
+
+/**
+ * Completes a sign-in that has waited.
+ *
+ * @param second the user as they were read with the second factor, and its proof
+ * @throws what the hook throws; AuthError `blocked`, `unavailable`
+ */
+export async function resume (
+  request: FastifyRequest,
+  rules: StepRules,
+  { identity, isNew, remember, tokens, proof: first }: WaitingSignIn,
+  { user, proof }: { user: User, proof: Proof }
+): Promise<Principal> {
+  if (isBlocked(user)) throw new AuthError('blocked')
+  const opened = tokens === null ? null : JSON.parse((await rules.factors.sealer.open(tokens, user.userId)).text)
+  return completeSignIn(request, rules, { user, isNew, identity, remember, tokens: opened }, [first, proof])
+}
+
+function waitingIn (content: object | null): WaitingSignIn | null {
+  // Only `wait` writes entries of this kind.
+  return content === null ? null : Object(content)
+}
