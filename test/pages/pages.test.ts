@@ -1,10 +1,12 @@
 import t, { type Test } from 'tap'
 import type { AuthPluginOptions, LocalIdentityProviderOptions } from '../../lib/index.js'
 import { Pages, de, en, es, fr } from '../../lib/pages.js'
+import { SESSION_SECRET, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
-import { ADA, type MailApp, NEW_PASSWORD, startMailApp } from '../helpers/mail-app.js'
-import { leaveFor } from '../helpers/own-provider.js'
+import { ADA, BASE_URL, type MailApp, NEW_PASSWORD, startMailApp } from '../helpers/mail-app.js'
+import { OwnProvider, leaveFor, signInAt } from '../helpers/own-provider.js'
+import { SlowSessionStore } from '../helpers/slow-session-store.js'
 import { type ShownForm, type ShownPage, pageOf } from './page.js'
 
 const SIGN_IN = '/auth/pages/sign-in'
@@ -273,9 +275,9 @@ t.test('a limit says how long to wait', async t => {
 })
 
 t.test('an application with providers alone has pages without passwords, and shows what there is of a user', async t => {
-  const sessions = new MemorySessionStore()
+  const session = { secret: SESSION_SECRET, store: new SlowSessionStore() }
   const app = await startApp(t, {
-    baseUrl: BASE_URL, providers: [new OwnProvider('a')], rateLimit: false, pages: new Pages({ name: 'Shop' }), session: { secret: SESSION_SECRET, store: sessions }
+    baseUrl: BASE_URL, providers: [new OwnProvider('a')], rateLimit: false, pages: new Pages({ name: 'Shop' }), session
   })
   const browser = new Browser(app)
   const open = async (path: string): Promise<ShownPage> => pageOf(await browser.get(path))
