@@ -71,6 +71,15 @@ export class RedirectPages {
   }
 
   /**
+   * Returns the login page with `next` set to the page that needs a user; null for one that starts
+   * a sign-in itself.
+   */
+  loginWith (request: FastifyRequest, next: string | null): string | null {
+    const page = this.#showsErrors ? this.application.login : null
+    return page === null || next === null ? page : this.#withNext(request, page, next)
+  }
+
+  /**
    * Returns the application's page for reauthentication, with `next` set to the page that needs it;
    * null without one, and for a request that does not ask for a page.
    */

@@ -70,7 +70,9 @@ export class Look {
   /** Returns the texts in the language that a request prefers, if there are some. */
   textsFor (request: FastifyRequest): Texts {
     const { languages } = this.#options
-    for (const preferred of new Negotiator(request).languages()) {
+    // Browsers name a few. A server that admits long headers would sort many.
+    const accepted = request.headers['accept-language']?.slice(0, 1000)
+    for (const preferred of new Negotiator({ headers: { 'accept-language': accepted } }).languages()) {
       const texts = languages.find(({ language }) => isOfLanguage(preferred, language))
       if (texts !== undefined) return texts
     }

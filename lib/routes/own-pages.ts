@@ -15,6 +15,7 @@ import {
   signedInPage
 } from '../pages/sign-in-pages.js'
 import type { Texts } from '../pages/texts.js'
+import { noteFailure } from './answers.js'
 import type { OwnPages, PagesContext } from './context.js'
 import { DONE, mountForm } from './form-route.js'
 import { SECURITY, type SchemaTypes, done, operationIdOf, redirect, refusals, tags } from './schema-parts.js'
@@ -51,6 +52,11 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
     return withQuery(pathOf(`pages/${name}`), { next })
   }
 
+  /** The page on which users sign in: the application's, if it has one. */
+  function signInPath (request: FastifyRequest, next: string | null = null): string {
+    return pages.loginWith(request, next) ?? pathOfPage('sign-in', next)
+  }
+
   function targetsOf (name: PageName, next: string | null): Targets {
     return { next, error_next: pathOfPage(name, next) }
   }
@@ -80,16 +86,16 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
         login: local === null ? null : pathOf('local/login'),
         email: textIn(typed.email),
         asksToRemember,
-        forgotPassword: canRecover ? pathOfPage('forgot-password') : null,
+        forgotPassword: canRecover ? pathOfPage('forgot-password', next) : null,
         register: canRegister ? pathOfPage('register', next) : null
       })
     },
 
     register: canRegister
-      ? async ({ texts, next, typed }) => {
+      ? async ({ request, texts, next, typed }) => {
         const { verify } = local.registration ?? {}
         // A page after the registration that says the same for each address.
-        const after = verify === 'later' ? next : pathOfPage('link-sent')
+        const after = verify === 'later' ? next : pathOfPage('link-sent', next)
         return registerPage(texts, {
           targets: { ...targetsOf('register', next), next: after },
           action: pathOf('local/register'),
@@ -98,25 +104,27 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
           minLength,
           isFirst: verify === 'first',
           asksToRemember: asksToRemember && verify === 'later',
-          signIn: pathOfPage('sign-in', next)
+          signIn: signInPath(request, next)
         })
       }
       : null,
 
     'forgot-password': canRecover
-      ? async ({ texts, typed }) => forgotPasswordPage(texts, {
-        targets: { ...targetsOf('forgot-password', null), next: pathOfPage('link-sent') },
+      ? async ({ request, texts, next, typed }) => forgotPasswordPage(texts, {
+        targets: { ...targetsOf('forgot-password', next), next: pathOfPage('link-sent', next) },
         action: pathOf('local/forgot-password'),
         email: textIn(typed.email),
-        signIn: pathOfPage('sign-in')
+        signIn: signInPath(request, next)
       })
       : null,
 
-    'link-sent': mailer === null ? null : async ({ texts }) => linkSentPage(texts, { signIn: pathOfPage('sign-in') }),
+    'link-sent': mailer === null
+      ? null
+      : async ({ request, texts, next }) => linkSentPage(texts, { signIn: signInPath(request, next) }),
 
     async confirm ({ request, reply, texts, next }) {
       const principal = await presentPrincipal(request, store)
-      if (principal === null) return redirected(reply, pathOfPage('sign-in', next))
+      if (principal === null) return redirected(reply, signInPath(request, next))
       const { userId, claims: { name, email } } = principal
       const [user, methods] = [await store.findUser({ userId }), await methodsOf(store, userId, providers)]
       const targets = targetsOf('confirm', next)
@@ -127,14 +135,14 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
         reauthenticate: methods.includes('password') && local !== null ? pathOf('local/reauthenticate') : null,
         providers: offered(methods.filter(method => method !== 'password'), { ...targets, reauthenticate: 'true' }),
         logout: pathOf('logout'),
-        signIn: pathOfPage('sign-in', next)
+        signIn: signInPath(request, next)
       })
     },
 
     async account ({ request, reply, texts }) {
       const principal = await presentPrincipal(request, store)
       const user = principal === null ? null : await store.findUser({ userId: principal.userId })
-      if (user === null) return redirected(reply, pathOfPage('sign-in', pathOfPage('account')))
+      if (user === null) return redirected(reply, signInPath(request, pathOfPage('account')))
       const links = await store.links(user.userId)
       const has = (name: string): boolean => links.some(({ provider }) => provider === name)
       const here = pathOfPage('account')
@@ -143,7 +151,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
       const sessions = listedSessions === null
         ? null
         : await sessionsOfUser({ store, channel, listedSessions }, user.userId, request)
-      const left = { next: pathOfPage('sign-in'), error_next: here }
+      const left = { next: signInPath(request), error_next: here }
       return accountPage(texts, {
         user: { name: user.name, email: user.email, isVerified: user.emailVerified },
         hasPassword: has('local'),
@@ -192,6 +200,12 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
           302: redirect,
           ...refusals('unavailable')
         }
+      },
+      // A redirect to a page would lead to this one, again and again.
+      async errorHandler (error, request, reply) {
+        const texts = look.textsFor(request)
+        const refusal = noteFailure(request, reply, error)
+        return look.send(reply.code(refusal.statusCode), { title: failureOf(texts, refusal), content: [] })
       }
     }, async (request, reply) => {
       const query = queryOf(request.url)

@@ -119,6 +119,68 @@ t.test('guards, password managers and forms lead to the pages, and pages of the 
   const own = await start(t, { loginPage: '/login' })
   t.equal((await own.browser.get('/private', { accept: 'text/html' })).headers.location, '/login?next=%2Fprivate')
   t.equal((await own.browser.get('/.well-known/change-password')).headers.location, '/auth/pages/account')
+  t.equal((await own.browser.get('/auth/pages/account')).headers.location, '/login?next=%2Fauth%2Fpages%2Faccount')
+  t.equal((await own.browser.get('/auth/pages/confirm?next=/cart')).headers.location, '/login?next=%2Fcart')
+  for (const name of ['register', 'forgot-password', 'link-sent']) {
+    t.strictSame((await own.open(`/auth/pages/${name}?next=/cart`)).links, ['/login?next=%2Fcart'], name)
+  }
+  await own.browser.post('/auth/local/register', ADA)
+  t.equal((await own.send((await own.open('/auth/pages/account')).formOf('/auth/logout'))).url, '/login')
+  await own.app.close()
+
+  const silent = await start(t, { loginPage: '/auth/a/login' })
+  t.match(await silent.open('/auth/pages/account'), { title: 'Sign in' }, 'not a page that starts a sign-in: it would undo a sign-out')
+})
+
+t.test('the page after a sign-in is the one that was asked for, whichever pages are between', async t => {
+  const { open, send, app } = await start(t)
+  await app.auth.createUser({ email: ADA.email, password: ADA.password })
+  const signIn = await open(`${SIGN_IN}?next=/cart`)
+  const [, , forgot = '', register = ''] = signIn.links
+
+  const asked = await send((await open(forgot)).forms[0], { email: ADA.email })
+  t.match(asked, { title: en.forgotPassword.sentTitle, links: [`${SIGN_IN}?next=%2Fcart`] })
+  t.strictSame((await open(forgot)).links, [`${SIGN_IN}?next=%2Fcart`])
+  t.strictSame((await open(register)).links, [`${SIGN_IN}?next=%2Fcart`])
+  const wrong = await send((await open(asked.links[0] ?? '')).forms[0], { email: ADA.email, password: 'wrong password' })
+  t.equal((await send(wrong.forms[0], ADA)).url, '/cart')
+})
+
+t.test('a form that names no page is answered by the one in Referer', async t => {
+  const { browser } = await start(t)
+  const referer = `https://app.example${SIGN_IN}?next=/cart`
+  const page = pageOf(await browser.submit('/auth/local/login', ADA, { referer }))
+  t.match(page, { status: 401, title: 'Sign in', alert: en.errors.invalid })
+  t.match(page.forms[0], { values: { email: ADA.email }, hidden: { next: '/cart' } })
+})
+
+t.test('each field has the name by which password managers and browsers fill it in', async t => {
+  const { open, browser } = await start(t)
+  const fieldsOf = ({ html }: ShownPage, action: string): string[] => {
+    const form = html.split(`action="${action}"`)[1]?.split('</form>')[0] ?? ''
+    return Array.from(form.matchAll(/<input type="(\w+)"(?: name="(\w+)")?[^>]* autocomplete="([\w-]+)"/g), ([, ...parts]) => parts.join(' '))
+  }
+  const [email, name] = ['email email username', 'text name name']
+  t.strictSame(fieldsOf(await open(SIGN_IN), '/auth/local/login'), [email, 'password password current-password'])
+  t.strictSame(fieldsOf(await open('/auth/pages/register'), '/auth/local/register'), [name, email, 'password password new-password'])
+  t.strictSame(fieldsOf(await open('/auth/pages/forgot-password'), '/auth/local/forgot-password'), [email])
+
+  await browser.post('/auth/local/register', ADA)
+  t.strictSame(fieldsOf(await open('/auth/pages/confirm'), '/auth/local/reauthenticate'), ['email  username', 'password password current-password'])
+  const account = await open('/auth/pages/account')
+  t.strictSame(fieldsOf(account, '/auth/pages/name'), [name])
+  t.strictSame(fieldsOf(account, '/auth/local/change-email'), ['email email email', 'password current current-password'])
+  t.strictSame(fieldsOf(account, '/auth/local/change-password'),
+    ['email  username', 'password current current-password', 'password password new-password'])
+})
+
+t.test('a page that cannot be made says why, and leads nowhere', async t => {
+  const store = new SlowSessionStore()
+  const { open, browser } = await start(t, { session: { secret: SESSION_SECRET, store } })
+  await browser.post('/auth/local/register', ADA)
+  store.failure = new Error('down')
+  const page = await open(SIGN_IN, { accept: 'text/html' })
+  t.match(page, { status: 503, title: en.errors.unavailable, forms: [] })
 })
 
 t.test('a change that needs a recent sign-in leads to the page confirm, and back', async t => {

@@ -45,7 +45,7 @@ t.test('attack 118: the policy of the pages runs nothing and names no other orig
 })
 
 t.test('attack 118: a look that would load from elsewhere is refused', async t => {
-  for (const path of ['//evil.example/logo.svg', 'https://evil.example/x', 'javascript:alert(1)', 'logo.svg', '/\\evil.example', 1]) {
+  for (const path of ['//evil.example/logo.svg', 'https://evil.example/x', 'javascript:alert(1)', 'logo.svg', '/\\evil.example', `/${HTML}`, 1]) {
     t.throws(() => new Pages({ name: 'Shop', logo: path as string }), { message: /^logo of Pages must be a path of this application/ })
     t.throws(() => new Pages({ name: 'Shop', stylesheet: path as string }), { message: /^stylesheet of Pages must be a path/ })
   }
@@ -61,4 +61,7 @@ t.test('attack 118: no Accept-Language makes an error or another language', asyn
     t.equal(statusCode, 200)
     t.match(body, /<html lang="(?:en|de)"/)
   }
+  // A server that admits long headers: only what a browser may send is looked at.
+  const { body } = await browser.get('/auth/pages/sign-in', { 'accept-language': `${'x,'.repeat(500_000)}de` })
+  t.match(body, '<html lang="en"')
 })
