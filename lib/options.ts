@@ -1,7 +1,8 @@
 import type { RegisterOptions } from 'fastify'
 import { OptionsError, unknownOption } from './errors.js'
+import type { SecondFactor } from './factors/second-factor.js'
 import type {
-  DeleteHook, LinkHook, LinkingPolicy, LinkingRule, SignInHook, SignInRules
+  DeleteHook, FactorRules, LinkHook, LinkingPolicy, LinkingRule, SignInHook, SignInRules
 } from './flows/sign-in-rules.js'
 import { SignedRequests } from './flows/signed-requests.js'
 import { RedirectPages } from './http/redirect-pages.js'
@@ -75,6 +76,17 @@ export interface AuthPluginOptions {
    */
   reauthenticatePage?: string | undefined
   /**
+   * Second factors: `new SecondFactor({ issuer })` of `fastify-svc-auth/second-factor`. They need a
+   * `dataSecret`.
+   */
+  secondFactor?: SecondFactor | undefined
+  /**
+   * The application's page for second factors, such as `/second-factor`, in place of those of the
+   * plugin: a visitor whose sign-in waits authenticates there, and a signed-in user sets a factor
+   * up.
+   */
+  secondFactorPage?: string | undefined
+  /**
    * The application's page on which a user changes the password, such as `/account/password`.
    * `GET /.well-known/change-password` redirects password managers to it.
    */
@@ -109,8 +121,8 @@ export interface Surroundings {
 /** The names of the options. The last two are Fastify's. */
 const KNOWN_OPTIONS = [
   'baseUrl', 'providers', 'local', 'store', 'session', 'prefix', 'trustedOrigins', 'linking', 'onSignIn', 'onLink',
-  'onDelete', 'loginPage', 'reauthenticatePage', 'changePasswordPage', 'pages', 'rateLimit', 'logLevel',
-  'logSerializers'
+  'onDelete', 'loginPage', 'reauthenticatePage', 'secondFactor', 'secondFactorPage', 'changePasswordPage', 'pages',
+  'rateLimit', 'logLevel', 'logSerializers'
 ]
 
 const OF_A_PROVIDER = 'it is an option of a provider, ' +
@@ -159,6 +171,8 @@ export class ResolvedOptions implements SignInRules {
   readonly signedRequests: SignedRequests
   /** The pages that browsers are redirected to. */
   readonly pages: RedirectPages
+  /** The rules of second factors and passkeys; null without them. */
+  readonly factors: FactorRules | null
   /** How the plugin's own pages look; null without the option `pages`. */
   readonly look: Look | null
   /** The page for changing the password as browsers see it. */
@@ -206,6 +220,7 @@ export class ResolvedOptions implements SignInRules {
     const isOfApplication = this.session === null || this.session.options.store !== undefined
     this.listedSessions = isOfApplication ? null : this.session.rows.sessions
     this.signedRequests = new SignedRequests(this.session?.options.secret)
+    this.factors = this.#factorRules(options)
     this.look = checkedPages(options.pages)?.redirectingTo(trustedOrigins) ?? null
     const ownPage = (name: string): string | null => {
       return this.look === null ? null : this.site.routePath(`${this.prefix}/pages/${name}`)
@@ -218,8 +233,29 @@ export class ResolvedOptions implements SignInRules {
     const reauthenticate =
       checkedPage('reauthenticatePage', options.reauthenticatePage, this.site) ?? ownPage('confirm')
     const signInPaths = this.providers.map(({ name }) => `${this.prefix}/${name}/`)
-    this.pages = new RedirectPages(this.site, { login, reauthenticate }, signInPaths)
+    const factorPage = checkedPage('secondFactorPage', options.secondFactorPage, this.site)
+    const routePath = (path: string): string | null => {
+      return this.factors === null ? null : this.site.routePath(`${this.prefix}/${path}`)
+    }
+    this.pages = new RedirectPages(this.site, {
+      login,
+      reauthenticate,
+      secondFactor: factorPage ?? (this.look === null ? routePath('local/totp') : routePath('pages/factors')),
+      step: factorPage ?? routePath('local/second-factor')
+    }, signInPaths)
     Object.freeze(this)
+  }
+
+  #factorRules ({ secondFactor }: AuthPluginOptions): FactorRules | null {
+    if (secondFactor === undefined) return null
+    if (!hasMethods<SecondFactor>(secondFactor, ['rulesWith'])) {
+      throw new OptionsError("secondFactor must be new SecondFactor({ issuer: 'Shop' }) of fastify-svc-auth/second-factor")
+    }
+    const secrets = requiredDataSecrets(this.dataSecrets, 'with secondFactor, because it seals the secrets of users')
+    const cookieName = this.session?.options.cookieName ?? 'svc_session'
+    // svc_session and svc_trusted; the prefix __Host- stays.
+    const trusted = `${cookieName.replace(/_?session$/, '')}_trusted`
+    return { secondFactor: secondFactor.rulesWith(secrets, trusted), sendsMails: this.local?.mail != null }
   }
 }
 

@@ -7,7 +7,8 @@ import { hashing } from './passwords/hashing.js'
 import type { LocalIdentityProvider } from './local-identity-provider.js'
 import type { TokenClaims } from './tokens/token-claims.js'
 import { type AuthPluginOptions, DEFAULT_PREFIX, ResolvedOptions } from './options.js'
-import type { OwnPages } from './routes/context.js'
+import type { RouteContext } from './routes/context.js'
+import { FailurePages } from './routes/failure-pages.js'
 import type { OwnSession } from './session/session-options.js'
 import { mountExternalRoutes } from './routes/external.js'
 import { type Counter, setUpCounter } from './routes/counters.js'
@@ -103,8 +104,6 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
       const counter = await setUpCounter(scope, options.rateLimit, membersOf(store).attempts)
       const mailer = mailerOf(options, counter)
       if (mailer !== null) scope.addHook('onClose', async () => mailer.close())
-      let ownPages: OwnPages | null = null
-      const ownSentences = local?.sentences ?? []
       const context = {
         scope,
         site,
@@ -118,25 +117,41 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
         channel: auth.channel,
         listedSessions: options.listedSessions,
         mailer,
-        ownPages: () => ownPages
+        failurePages: new FailurePages()
       }
+      auth.noticesFrom(mailer)
       for (const provider of providers) mountExternalRoutes(context, provider)
       if (local !== null) mountPasswordRoutes(context, local)
       if (local !== null) mountTokenRoutes(context, local)
-      if (local !== null && mailer !== null && mailPages !== null) {
-        const { lookOf, mountMailRoutes } = await import('./routes/mails.js')
-        mountMailRoutes({ ...context, mailer, mailPages, look: lookOf(options), ownSentences }, local)
-      }
-      if (options.look !== null) {
-        const { mountOwnPages } = await import('./routes/own-pages.js')
-        ownPages = mountOwnPages({ ...context, look: options.look, ownSentences }, local)
-      }
+      await mountPages(context, options)
       mountSessionRoutes(context, local)
     })
     if (local === null) return
     const preloadStore = (): unknown => store instanceof SqlAuthStore && store.preload()
     afterReady(scope, () => [() => hashing.preload(), preloadStore, ...compilations])
   }, { prefix: given.prefix ?? DEFAULT_PREFIX })
+}
+
+/** Mounts the pages, and the routes that have some. What no option asks for is not loaded. */
+async function mountPages (context: RouteContext, options: ResolvedOptions): Promise<void> {
+  const { local, mailPages, factors } = options
+  const { mailer } = context
+  if (mailer === null && factors === null && options.look === null) return
+  const { Look } = await import('./pages/look.js')
+  const look = options.look ?? new Look().redirectingTo(options.site.trustedOrigins)
+  const ofPages = { ...context, look, ownSentences: local?.sentences ?? [] }
+  if (local !== null && mailer !== null && mailPages !== null) {
+    const { mountMailRoutes } = await import('./routes/mails.js')
+    mountMailRoutes({ ...ofPages, mailer, mailPages }, local)
+  }
+  const secondFactor = factors?.secondFactor ?? null
+  if (factors !== null && secondFactor !== null) {
+    const { mountFactorRoutes } = await import('./routes/second-factor.js')
+    mountFactorRoutes({ ...ofPages, rules: { ...options, factors: { ...factors, secondFactor } } }, local)
+  }
+  if (options.look === null) return
+  const { mountOwnPages } = await import('./routes/own-pages.js')
+  mountOwnPages(ofPages, local)
 }
 
 /** Returns what sends the mails; null without the option `sendMail`. */

@@ -2,8 +2,11 @@ import { EventEmitter } from 'node:events'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { Authorization } from './authorization.js'
 import { type AuthChannel, type AuthEvents, announceRevoke } from '../channel.js'
+import { audit } from '../audit.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
+import type { Notices } from '../mails/outbox.js'
 import { type OpenedMailToken, openMailToken } from '../flows/mail-links.js'
+import { type UserFactor, listFactors } from '../flows/factor-list.js'
 import { refreshPrincipal } from '../flows/refresh.js'
 import { signInUser } from '../flows/sign-in.js'
 import { type SessionRules, type UserSession, endSessionOfUser, sessionsOfUser } from '../flows/sessions.js'
@@ -12,8 +15,8 @@ import type { SignInRules } from '../flows/sign-in-rules.js'
 import { type SignInUrlOptions, type SignedRequests, signInParameters } from '../flows/signed-requests.js'
 import {
   type AnyReply, type AnyRequest, type Bivariant, type Guard, type GuardSettings, type RecentProof,
-  type RequiredClaims, anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireUser,
-  requireVerified
+  type RequiredClaims, anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireSecondFactor,
+  requireUser, requireVerified
 } from './guards.js'
 import type { TokenUse } from '../tokens/token-claims.js'
 import { checkedUserId } from './users.js'
@@ -60,6 +63,15 @@ export class Auth extends Authorization {
   readonly requireVerified: Guard
 
   /**
+   * A `preHandler` like {@link requireUser} that also requires that the user authenticated by a
+   * second factor in this session: a code, a passkey, or a provider that the option `trusts` names.
+   * Others are asked for one as by {@link requireRecent}; a user who has none is redirected to the
+   * option `secondFactorPage`, or answered 403 `second_factor_missing`. Behind {@link requireBearer}
+   * the claim `amr` of the token counts.
+   */
+  readonly requireSecondFactor: Guard
+
+  /**
    * An `onRequest` hook or `preHandler` for routes of the application that change something.
    * Answers 403 `cross_origin` to a POST, PUT or similar request from a page of another origin.
    */
@@ -76,6 +88,7 @@ export class Auth extends Authorization {
 
   readonly #settings: AuthSettings
   readonly #log: FastifyBaseLogger
+  #notices: Notices | null = null
 
   constructor (settings: AuthSettings, log: FastifyBaseLogger) {
     super(settings.store, log, settings.local)
@@ -86,6 +99,7 @@ export class Auth extends Authorization {
     followRevocations(this, log)
     this.requireUser = requireUser(settings)
     this.requireVerified = requireVerified(settings)
+    this.requireSecondFactor = requireSecondFactor(settings)
     this.requireBearer = requireBearer(settings)
     this.refuseCrossOrigin = async (request: FastifyRequest) => { settings.site.refuseCrossOrigin(request) }
   }
@@ -105,7 +119,8 @@ export class Auth extends Authorization {
    * browsers to the option `reauthenticatePage`; answers 403 `reauthenticate` with `methods` to
    * other requests. Behind {@link requireBearer} the token's `auth_time` counts.
    *
-   * @param required `{ within }`, a number of seconds
+   * @param required `{ within }`, a number of seconds; with `secondFactor: true` the last second
+   *   factor counts
    * @throws OptionsError when `within` is not a positive number
    * @see RFC 9470
    *
@@ -248,6 +263,40 @@ export class Auth extends Authorization {
     const { store, local } = this.#settings
     if (local?.mail == null) throw new OptionsError('openMailToken needs the option sendMail of LocalIdentityProvider')
     return openMailToken(store, local.mail.tokens, typeof token === 'string' ? token : '')
+  }
+
+  /**
+   * Lists the second factors and passkeys of a user, without their secrets.
+   *
+   * @throws AuthError `unknown_user`, `unavailable`
+   */
+  async factors (userId: string): Promise<UserFactor[]> {
+    if (await this.accounts.findUser({ userId: checkedUserId(userId) }) === null) throw new AuthError('unknown_user')
+    return listFactors(this.accounts, userId)
+  }
+
+  /**
+   * Removes all second factors and passkeys of a user who has lost them, ends their sessions and
+   * tells them by a mail. The caller must have verified the user's identity, by more than a mail.
+   *
+   * @throws AuthError `unknown_user`, `unavailable`
+   */
+  async resetFactors (userId: string): Promise<void> {
+    const change = { endsSessions: true, change: () => [] }
+    const user = await this.accounts.changeFactors(checkedUserId(userId), change)
+    if (user === null) throw new AuthError('unknown_user')
+    audit('factor-removed', { userId, method: 'all', by: 'application' }, this.source)
+    await this.sessionsEnded(userId)
+    this.#notices?.noticeOfApplication('factor-removed', user, this.#log)
+  }
+
+  /**
+   * Lets mails tell users of what the application changes. For the plugin.
+   *
+   * @hidden
+   */
+  noticesFrom (notices: Notices | null): void {
+    this.#notices = notices
   }
 
   #sessionRules (): SessionRules {

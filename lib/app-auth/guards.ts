@@ -1,17 +1,19 @@
 import { STATUS_CODES } from 'node:http'
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyReply, FastifyRequest, RawServerBase, RouteGenericInterface } from 'fastify'
+import { secondFactorAt } from '../authentication.js'
 import { isUserId } from '../base/uuid.js'
 import { type CheckedName, type Claims, isPlainObject } from '../claims.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
-import { verifyToken } from '../flows/local.js'
-import { isRecent, methodsOf } from '../flows/methods.js'
+import { authTimeOf, verifyToken } from '../flows/local.js'
+import { factorsOfUser, isRecent, methodsOf } from '../flows/methods.js'
 import { presentPrincipal, presentStatus } from '../flows/refresh.js'
+import type { FactorRules } from '../flows/sign-in-rules.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import { type TokenClaims, type TokenUse, assertUse } from '../tokens/token-claims.js'
 import type { RedirectPages } from '../http/redirect-pages.js'
 import type { ExternalProvider } from '../providers/provider.js'
-import { type Principal, recordIn, showVerifiedEmail } from '../session/record.js'
+import { type Principal, type SessionRecord, recordIn, showVerifiedEmail } from '../session/record.js'
 import type { AccountStatus } from '../accounts/account.js'
 import { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
@@ -47,6 +49,7 @@ const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 /** The options of the plugin that guards use. */
 export interface GuardSettings {
   readonly store: AuthStore
+  readonly factors: FactorRules | null
   readonly local: LocalIdentityProvider | null
   readonly pages: RedirectPages
   readonly providers: readonly ExternalProvider[]
@@ -100,30 +103,53 @@ function verifiedEmailIn (status: AccountStatus | null): string {
 export interface RecentProof {
   /** The maximum number of seconds since the user authenticated. */
   within: number
+  /** Whether they must have authenticated by a second factor within that time; default false. */
+  secondFactor?: boolean
 }
 
 /** See {@link Auth.requireRecent}. */
 export function requireRecent (required: RecentProof, settings: GuardSettings): Guard {
-  const { within }: { within?: unknown } = Object(required)
-  if (typeof within !== 'number' || !(within > 0 && within < Infinity)) {
-    throw new OptionsError('requireRecent takes { within }, a number of seconds such as { within: 600 }')
+  const { within, secondFactor = false }: { within?: unknown, secondFactor?: unknown } = Object(required)
+  if (typeof within !== 'number' || !(within > 0 && within < Infinity) || typeof secondFactor !== 'boolean') {
+    throw new OptionsError('requireRecent takes { within, secondFactor }: a number of seconds such as 600, ' +
+      'and whether a second factor is required')
   }
-  assertKnownOptions('requireRecent', required, ['within'])
+  assertKnownOptions('requireRecent', required, ['within', 'secondFactor'])
+  if (secondFactor && settings.factors === null) {
+    throw new OptionsError('requireRecent with secondFactor needs the option secondFactor or passkeys of the plugin')
+  }
+  return recentGuard({ within, secondFactor }, settings)
+}
 
+/** See {@link Auth.requireSecondFactor}. */
+export function requireSecondFactor (settings: GuardSettings): Guard {
+  return recentGuard({ within: Infinity, secondFactor: true }, settings)
+}
+
+function recentGuard ({ within, secondFactor }: Required<RecentProof>, settings: GuardSettings): Guard {
   return async (request: FastifyRequest, reply: FastifyReply) => {
     if (request.token !== null) {
-      const { auth_time: authTime } = request.token
-      if (typeof authTime === 'number' && isRecent(authTime * 1000, within)) return
-      reply.header('WWW-Authenticate', `Bearer error="insufficient_user_authentication", max_age=${within}`)
+      const authTime = authTimeOf(request.token, { secondFactor })
+      if (authTime !== null && isWithin(authTime * 1000, within)) return
+      const maxAge = within === Infinity ? '' : `, max_age=${within}`
+      reply.header('WWW-Authenticate', `Bearer error="insufficient_user_authentication"${maxAge}`)
       throw new AuthError('reauthenticate', { statusCode: 401 })
     }
     const principal = await presentPrincipal(request, settings.store)
     if (principal === null) return askToSignIn(request, reply, settings)
-    if (!isRecent(recordIn(request.session)?.at ?? 0, within)) {
-      return askToReauthenticate(request, reply, principal, settings)
-    }
+    const { at, methods } = recordIn(request.session) ?? NOTHING
+    const provenAt = secondFactor ? secondFactorAt(methods) : at
+    if (provenAt !== null && isWithin(provenAt, within)) return
+    return askToReauthenticate(request, reply, principal, { ...settings, needsFactor: secondFactor })
   }
 }
+
+function isWithin (at: number, within: number): boolean {
+  return within === Infinity || isRecent(at, within)
+}
+
+/** Stands for the record of a session that has ended meanwhile. */
+const NOTHING: Pick<SessionRecord, 'at' | 'methods'> = { at: 0, methods: [] }
 
 /** See {@link Auth.requireBearer}. */
 export function requireBearer ({ local, store }: GuardSettings): Guard {
@@ -214,18 +240,24 @@ function authorizationOf ({ raw, headers }: FastifyRequest): string {
  * Redirects a page request to the page for reauthentication, or answers which methods the user has
  * for one. Like {@link askToSignIn} it never resolves.
  *
- * @throws AuthError `reauthenticate` where another guard may decide
+ * @param settings `needsFactor`: whether only a second factor suffices; a user who has none is
+ *   redirected to the page on which they set one up
+ * @throws AuthError `reauthenticate` where another guard may decide, `second_factor_missing`
  */
 async function askToReauthenticate (
   request: FastifyRequest,
   reply: FastifyReply,
   { userId }: Principal,
-  { store, providers, pages }: GuardSettings
+  settings: GuardSettings & { needsFactor: boolean }
 ): Promise<never> {
-  const refusal = new AuthError('reauthenticate')
+  const { store, factors, providers, pages, needsFactor } = settings
+  const kinds = needsFactor ? factors === null ? [] : await factorsOfUser(store, factors, userId) : null
+  const isMissing = kinds?.length === 0
+  const refusal = new AuthError(isMissing ? 'second_factor_missing' : 'reauthenticate')
   if (reply.sent || undecided.has(request)) throw refusal
-  if (!pages.redirect(request, reply, 'reauthenticate')) {
-    const methods = await methodsOf(store, userId, providers)
+  if (!pages.redirect(request, reply, isMissing ? 'secondFactor' : 'reauthenticate', kinds !== null && !isMissing)) {
+    if (isMissing) throw refusal
+    const methods = kinds ?? await methodsOf({ store, factors }, userId, providers)
     const { statusCode, code, message } = refusal
     // Sent here: the error handler of an application answers with the four usual members alone.
     reply.code(statusCode).send({ statusCode, code, error: STATUS_CODES[statusCode], message, methods })

@@ -1,6 +1,8 @@
 import type { AuthenticationMethod, Principal } from '../authentication.js'
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError, assertKnownOptions } from '../errors.js'
+import { Sealer } from '../sealed.js'
+import { TrustedBrowsers } from './trusted-browsers.js'
 
 /** A sign-in by a first factor, which {@link SecondFactorOptions.required} is asked about. */
 export interface FirstFactor {
@@ -46,14 +48,18 @@ export interface SecondFactorOptions {
   } | undefined
 }
 
-/** The options of second factors with their defaults. */
-export interface SecondFactorSettings {
+/** The options of second factors with their defaults, and what needs the secrets of the plugin. */
+export interface SecondFactorRules {
   readonly issuer: string
   readonly tolerance: number
   readonly required: (signIn: FirstFactor) => boolean | Promise<boolean>
   readonly trusts: (proof: ProviderProof) => boolean | Promise<boolean>
   /** Null where no browser is trusted. */
   readonly trustedDays: number | null
+  /** Seals the secrets of authenticator apps, and what waits for a second factor. */
+  readonly sealer: Sealer
+  /** The browsers that are not asked for a second factor at each sign-in. */
+  readonly trustedBrowsers: TrustedBrowsers
 }
 
 const KNOWN_OPTIONS = ['issuer', 'tolerance', 'required', 'trusts', 'trustedBrowser']
@@ -70,12 +76,7 @@ const KNOWN_OPTIONS = ['issuer', 'tolerance', 'required', 'trusts', 'trustedBrow
  * ```
  */
 export class SecondFactor {
-  /**
-   * The options with their defaults. For the plugin.
-   *
-   * @hidden
-   */
-  readonly settings: SecondFactorSettings
+  readonly #settings: Omit<SecondFactorRules, 'sealer' | 'trustedBrowsers'>
 
   /** @throws OptionsError naming the option */
   constructor (options: SecondFactorOptions) {
@@ -91,7 +92,21 @@ export class SecondFactor {
     for (const [name, rule] of Object.entries({ required, trusts })) {
       if (typeof rule !== 'function') throw new OptionsError(`${name} of SecondFactor must be a function`)
     }
-    this.settings = Object.freeze({ issuer, tolerance, required, trusts, trustedDays: checkedDays(trustedBrowser) })
+    this.#settings = { issuer, tolerance, required, trusts, trustedDays: checkedDays(trustedBrowser) }
+  }
+
+  /**
+   * Returns the rules of second factors. For the plugin.
+   *
+   * @hidden
+   */
+  rulesWith (secrets: readonly [string, ...string[]], cookieName: string): SecondFactorRules {
+    const { trustedDays } = this.#settings
+    return Object.freeze({
+      ...this.#settings,
+      sealer: new Sealer(secrets, 'second factor'),
+      trustedBrowsers: new TrustedBrowsers(secrets, cookieName, trustedDays)
+    })
   }
 }
 

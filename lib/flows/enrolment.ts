@@ -1,4 +1,4 @@
-import { randomInt, timingSafeEqual } from 'node:crypto'
+import { randomInt, randomUUID, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
 import { type Proof, secondFactorAt } from '../authentication.js'
@@ -10,16 +10,16 @@ import { newTotpSecret, totpUri } from '../factors/totp.js'
 import type { Outbox } from '../mails/outbox.js'
 import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
 import { renewSession } from '../session/principal.js'
-import { type SessionRecord, principalOf, recordIn, withProof } from '../session/record.js'
+import { type SessionRecord, principalOf, withProof } from '../session/record.js'
 import { ENROLMENT, MAIL_CODE } from '../store/one-time-entries.js'
 import { type Factor, type FactorKind, type User, isBlocked } from '../accounts/account.js'
 import { countAttempt, newFactor, openSecret, readCode, stepOf } from './factor-codes.js'
-import { assertRecent, isRecent } from './methods.js'
+import { assertRecent, factorsOf, isRecent } from './methods.js'
 import { confirmedRecord } from './refresh.js'
 import {
-  type StepRules, type WaitingSignIn, factorsOf, resume, takeWaiting, waitingSignIn
+  type StepRules, type WaitingSignIn, resume, takeWaiting, waitingSignIn
 } from './second-step.js'
-import { type SecondFactorSettings, answerOfApplication } from './sign-in-rules.js'
+import { answerOfApplication } from './sign-in-rules.js'
 
 /** How a user changes their factors. */
 export interface FactorChanges extends StepRules {
@@ -104,8 +104,8 @@ export async function beginTotp (
   outbox: Outbox
 ): Promise<TotpEnrolment> {
   const { user, generation, waiting } = await enrollingUser(request, rules)
-  const { id, secret } = { ...newFactor('totp', {}), secret: newTotpSecret() }
-  const sealed = await rules.factors.sealer.seal(secret, id)
+  const [id, secret] = [randomUUID(), newTotpSecret()]
+  const sealed = await rules.factors.secondFactor.sealer.seal(secret, id)
   await putEntry(request, ENROLMENT, { userId: user.userId, generation, id, secret: sealed })
   if (waiting?.asksMailCode === true) await mailCode(request, rules, user, outbox)
   return totpEnrolment(rules, user, secret)
@@ -116,12 +116,15 @@ export async function beginTotp (
  *
  * @throws AuthError as {@link enrollingUser}
  */
-export async function pendingTotp (request: FastifyRequest, rules: StepRules): Promise<TotpEnrolment | null> {
-  const { user } = await enrollingUser(request, rules)
+export async function pendingTotp (
+  request: FastifyRequest,
+  rules: StepRules
+): Promise<TotpEnrolment & Pick<EnrollingUser, 'waiting'> | null> {
+  const { user, waiting } = await enrollingUser(request, rules)
   const entry = enrolmentIn(await findEntry(request, ENROLMENT))
   if (entry?.userId !== user.userId) return null
   const { text } = await openSecret(request, rules, entry)
-  return totpEnrolment(rules, user, text)
+  return { ...await totpEnrolment(rules, user, text), waiting }
 }
 
 /**
@@ -155,7 +158,7 @@ export async function confirmTotp (
     proof: { method: 'totp', at: Date.now() },
     outbox,
     endsSessions: true,
-    change: factors => [...withoutTotp(factors), totp, recoveryFactor(recoveryCodes)]
+    change: factors => [...factors.filter(({ kind }) => kind === 'passkey'), totp, recoveryFactor(recoveryCodes)]
   })
   return recoveryCodes
 }
@@ -262,7 +265,7 @@ export async function assertNotRequired (
   { principal, methods: [first] }: SessionRecord
 ): Promise<void> {
   const method = first?.method ?? 'application'
-  const isRequired = await answerOfApplication(() => secondFactor?.required({ principal, method }))
+  const isRequired = await answerOfApplication(() => secondFactor.required({ principal, method }))
   if (isRequired !== true) return
   throw new AuthError('forbidden', { message: 'This application requires a second factor; add another one first.' })
 }
@@ -273,7 +276,7 @@ async function goOn (
   record: SessionRecord,
   { user: { generation = 0 }, proof }: { user: User, proof?: Proof }
 ): Promise<void> {
-  const { at, methods } = recordIn(request.session) ?? record
+  const { at, methods } = record
   const proven = proof === undefined ? { at, methods } : { at: proof.at, methods: withProof(methods, proof) }
   await renewSession(request, { ...record, ...proven, generation })
 }
@@ -281,7 +284,7 @@ async function goOn (
 /** Mails the user the code that setting up a first factor takes. */
 export async function mailCode (
   request: FastifyRequest,
-  { factors: { sealer } }: StepRules,
+  { factors: { secondFactor: { sealer } } }: StepRules,
   user: User,
   outbox: Outbox
 ): Promise<void> {
@@ -297,7 +300,7 @@ export async function mailCode (
  */
 export async function assertMailCode (
   request: FastifyRequest,
-  { factors: { sealer } }: StepRules,
+  { factors: { secondFactor: { sealer } } }: StepRules,
   { userId, mailCode }: { userId: string, mailCode: string | undefined }
 ): Promise<void> {
   const { code }: { code?: string } = Object(await attemptEntry(request, MAIL_CODE, MAX_ATTEMPTS))
@@ -309,11 +312,11 @@ export async function assertMailCode (
 }
 
 async function totpEnrolment (
-  { factors: { secondFactor } }: { factors: { secondFactor: SecondFactorSettings | null } },
+  { factors: { secondFactor: { issuer } } }: StepRules,
   { email, name, userId }: User,
   secret: string
 ): Promise<TotpEnrolment> {
-  const uri = totpUri({ issuer: secondFactor?.issuer ?? '', account: email ?? name ?? userId, secret })
+  const uri = totpUri({ issuer, account: email ?? name ?? userId, secret })
   return { uri, secret, svg: await qrSvg(uri) }
 }
 

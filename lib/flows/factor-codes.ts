@@ -7,6 +7,7 @@ import { type FactorCode, codeShape, recoveryHash } from '../factors/recovery-co
 import { totpStep } from '../factors/totp.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { Factor, User } from '../accounts/account.js'
+import { hashesIn } from './factor-list.js'
 import type { StepRules } from './second-step.js'
 
 /** The user whose code is checked, with the generation that they must still have. */
@@ -101,7 +102,7 @@ async function spendTotp (
   rules: StepRules,
   { userId, factor, code }: { userId: string, factor: Factor, code: string }
 ): Promise<Spending> {
-  const { sealer } = rules.factors
+  const { sealer } = rules.factors.secondFactor
   const { text, isOld } = await openSecret(request, rules, { userId, id: factor.id, secret: factor.secret })
   const step = stepOf(rules, text, code)
   if (step === null) throw new AuthError('invalid_code')
@@ -118,24 +119,19 @@ async function spendTotp (
 
 function spendRecoveryCode (factor: Factor, code: string): Spending {
   const hash = recoveryHash(code)
-  const left = hashesOf(factor).filter(other => other !== hash)
-  if (left.length === hashesOf(factor).length) throw new AuthError('invalid_code')
+  const left = hashesIn(factor.data).filter(other => other !== hash)
+  if (left.length === hashesIn(factor.data).length) throw new AuthError('invalid_code')
   return {
     left: left.length,
-    change: factors => factors.some(present => present.id === factor.id && hashesOf(present).includes(hash))
+    change: factors => factors.some(present => present.id === factor.id && hashesIn(present.data).includes(hash))
       ? factors.map(present => present.id === factor.id ? withoutHash(present, hash) : present)
       : null
   }
 }
 
 function withoutHash (factor: Factor, hash: string): Factor {
-  const hashes = hashesOf(factor).filter(other => other !== hash)
+  const hashes = hashesIn(factor.data).filter(other => other !== hash)
   return { ...factor, data: { ...factor.data, hashes }, usedAt: Date.now() }
-}
-
-/** The hashes of the recovery codes that were not used. */
-export function hashesOf ({ data: { hashes } }: Factor): string[] {
-  return Array.isArray(hashes) ? hashes : []
 }
 
 /** Makes a factor that has not been used. */
@@ -147,7 +143,7 @@ export function newFactor (kind: Factor['kind'], content: Partial<Factor>): Fact
 
 /** Returns the time step of a code; null for a code of no step within the tolerance. */
 export function stepOf ({ factors: { secondFactor } }: StepRules, secret: string, code: string): number | null {
-  return totpStep(secret, code, { now: Date.now(), tolerance: secondFactor?.tolerance ?? 0 })
+  return totpStep(secret, code, { now: Date.now(), tolerance: secondFactor.tolerance })
 }
 
 /**
@@ -157,7 +153,7 @@ export function stepOf ({ factors: { secondFactor } }: StepRules, secret: string
  */
 export async function openSecret (
   request: FastifyRequest,
-  { factors: { sealer } }: StepRules,
+  { factors: { secondFactor: { sealer } } }: StepRules,
   { userId, id, secret }: { userId: string, id: string, secret: string | null }
 ): Promise<{ text: string, isOld: boolean }> {
   try {

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import { amrOf, secondFactorAt } from '../authentication.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { LocalIdentityProvider, Passwords } from '../local-identity-provider.js'
@@ -64,6 +65,17 @@ export async function login (
  */
 const GENERATION = 'svc_generation'
 
+/** The claim of a token with the time of the last second factor, as `auth_time` has that of any. */
+const FACTOR_TIME = 'svc_factor_time'
+
+/** Returns when the user of a token authenticated, in seconds since the epoch; null if unknown. */
+export function authTimeOf (token: TokenClaims, how: { secondFactor: boolean }): number | null {
+  const { auth_time: authTime, amr, [FACTOR_TIME]: factorTime = authTime } = token
+  const isMultiFactor = Array.isArray(amr) && amr.includes('mfa')
+  const time = how.secondFactor ? isMultiFactor ? factorTime : null : authTime
+  return typeof time === 'number' ? time : null
+}
+
 /**
  * Issues a token for the signed-in user, with the claims that the store has now and, as
  * `auth_time`, when the user last authenticated.
@@ -76,9 +88,17 @@ export async function issueToken (
   local: LocalIdentityProvider,
   store: AuthStore
 ): Promise<string> {
-  const { principal: { userId, claims }, generation, at } = await presentRecord(request, store)
-  const authTime = Math.floor(at / 1000)
-  return local.issueIdToken(userId, { ...withoutReservedClaims(claims), auth_time: authTime, [GENERATION]: generation })
+  const { principal: { userId, claims }, generation, at, methods } = await presentRecord(request, store)
+  const amr = amrOf(methods)
+  const factorAt = secondFactorAt(methods)
+  return local.issueIdToken(userId, {
+    ...withoutReservedClaims(claims),
+    auth_time: Math.floor(at / 1000),
+    // Also in place of a claim of this name that the provider or the application has given.
+    amr: amr.length > 0 ? amr : undefined,
+    [FACTOR_TIME]: factorAt === null ? undefined : Math.floor(factorAt / 1000),
+    [GENERATION]: generation
+  })
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { Credential } from '../accounts/account.js'
+import type { Credential, FactorKind, User } from '../accounts/account.js'
 import { type AuthStore, answerOfStore } from '../accounts/auth-store.js'
 import type { AuthenticationMethod } from '../authentication.js'
 import { AuthError } from '../errors.js'
@@ -7,6 +7,7 @@ import type { Passwords } from '../local-identity-provider.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import type { SessionRecord } from '../session/record.js'
 import { confirmedRecord, presentPrincipal } from './refresh.js'
+import type { FactorRules, SignInRules } from './sign-in-rules.js'
 
 /**
  * A method by which the sender of a form authenticates as a user, with what the form has for it.
@@ -45,16 +46,31 @@ export function passwordMethod (
   }
 }
 
-/** The methods by which a user can reauthenticate: `password`, and the names of providers. */
+/**
+ * The methods by which a user can reauthenticate: `password`, kinds of factors, and the names of
+ * providers.
+ */
 export async function methodsOf (
-  store: AuthStore,
+  { store, factors }: Pick<SignInRules, 'store' | 'factors'>,
   userId: string,
   providers: readonly ExternalProvider[]
 ): Promise<string[]> {
   const links = await answerOfStore(() => store.links(userId))
+  const kinds = factors === null ? [] : await factorsOfUser(store, factors, userId)
   const proving = new Set(providers.filter(provider => provider.provesAuthTime === true).map(({ name }) => name))
   const names = links.map(({ provider }) => provider)
-  return [...names.includes('local') ? ['password'] : [], ...names.filter(name => proving.has(name))]
+  return [...names.includes('local') ? ['password'] : [], ...kinds, ...names.filter(name => proving.has(name))]
+}
+
+/** The kinds of factors by which a user can authenticate, of those that the application offers. */
+export async function factorsOfUser (store: AuthStore, factors: FactorRules, userId: string): Promise<FactorKind[]> {
+  const user = await answerOfStore(() => store.findUser({ userId }))
+  return user === null ? [] : factorsOf(user, factors)
+}
+
+/** As {@link factorsOfUser}, for a user who was read already. */
+export function factorsOf ({ factors: kinds = [] }: Pick<User, 'factors'>, { secondFactor }: FactorRules): FactorKind[] {
+  return kinds.filter(kind => kind !== 'passkey' && secondFactor !== null)
 }
 
 /** A signed-in user who has authenticated, and their password; null for a user without one. */

@@ -5,9 +5,11 @@ import type { Outbox } from '../mails/outbox.js'
 import { attemptEntry, findEntry, takeEntry, waitInNewSession } from '../session/pending-steps.js'
 import type { Principal } from '../session/record.js'
 import { PENDING_MS, SECOND_STEP } from '../store/one-time-entries.js'
-import { type FactorKind, type User, isBlocked } from '../accounts/account.js'
+import { type User, isBlocked } from '../accounts/account.js'
 import { type AuthenticatedUser, completeSignIn, principalFor } from './admission.js'
 import { type SpentCode, readCode, spendCode } from './factor-codes.js'
+import type { SecondFactorRules } from '../factors/second-factor.js'
+import { factorsOf } from './methods.js'
 import { type FactorRules, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
 /** A sign-in that waits for a second factor, as its one-time entry has it. No user is signed in. */
@@ -28,8 +30,10 @@ export interface WaitingSignIn extends Pick<AuthenticatedUser, 'identity' | 'isN
   readonly asksMailCode: boolean
 }
 
-/** The rules of an application with second factors or passkeys. */
-export type StepRules = SignInRules & { readonly factors: FactorRules }
+/** The rules of an application with second factors. */
+export type StepRules = SignInRules & {
+  readonly factors: FactorRules & { readonly secondFactor: SecondFactorRules }
+}
 
 /** How many codes one sign-in takes. */
 const MAX_ATTEMPTS = 5
@@ -42,15 +46,15 @@ const MAX_ATTEMPTS = 5
  */
 export async function proofOrWait (
   request: FastifyRequest,
-  rules: SignInRules,
+  rules: StepRules,
   authenticated: AuthenticatedUser,
   proof: Proof
 ): Promise<Proof> {
   const { factors } = rules
   const { user, identity, signed, skipsFactor = false } = authenticated
   // A passkey is both factors: its authenticator has verified the user.
-  if (factors?.secondFactor == null || skipsFactor || proof.method === 'passkey') return proof
-  const { required, trusts } = factors.secondFactor
+  if (skipsFactor || proof.method === 'passkey') return proof
+  const { required, trusts, trustedBrowsers } = factors.secondFactor
   const kinds = factorsOf(user, factors)
   const principal = principalFor(authenticated)
   const isDue = kinds.includes('totp') ||
@@ -60,12 +64,11 @@ export async function proofOrWait (
   const isTrusted = signed !== undefined &&
     await answerOfApplication(() => trusts({ provider: identity.provider, ...signed })) === true
   if (isTrusted) return { ...proof, multiFactor: true }
-  const { cookieName } = factors.trustedBrowsers
   const needs = kinds.length > 0 ? 'factor' : 'enrolment'
-  const isSpared = needs === 'factor' && await factors.trustedBrowsers.trusts(request.cookies[cookieName], user)
-  if (isSpared) return proof
+  const cookie = request.cookies[trustedBrowsers.cookieName]
+  if (needs === 'factor' && await trustedBrowsers.trusts(cookie, user)) return proof
 
-  await wait(request, { ...rules, factors }, authenticated, { proof, needs })
+  await wait(request, rules, authenticated, { proof, needs })
   throw new AuthError('second_factor_required', {
     details: { methods: kinds, ...(needs === 'enrolment' && { enrolment: true }), expiresIn: PENDING_MS / 1000 }
   })
@@ -73,7 +76,7 @@ export async function proofOrWait (
 
 async function wait (
   request: FastifyRequest,
-  { factors: { sealer, sendsMails }, onSignIn }: StepRules,
+  { factors: { secondFactor: { sealer }, sendsMails }, onSignIn }: StepRules,
   { user, identity, isNew, remember, tokens }: AuthenticatedUser,
   { proof, needs }: Pick<WaitingSignIn, 'proof' | 'needs'>
 ): Promise<void> {
@@ -91,15 +94,6 @@ async function wait (
     asksMailCode: needs === 'enrolment' && hasMailbox && user.isNew !== true && proof.method === 'password'
   }
   await waitInNewSession(request, SECOND_STEP, { ...waiting })
-}
-
-/**
- * Returns the kinds of factors by which a user can authenticate here.
- *
- * @param factors what the application has options for
- */
-export function factorsOf ({ factors: kinds = [] }: Pick<User, 'factors'>, { secondFactor }: FactorRules): FactorKind[] {
-  return kinds.filter(kind => kind !== 'passkey' && secondFactor !== null)
 }
 
 /** Returns the sign-in that waits in the session of a request; null without one. */
@@ -167,7 +161,8 @@ export async function resume (
   { user, proof }: { user: User, proof: Proof }
 ): Promise<Principal> {
   if (isBlocked(user)) throw new AuthError('blocked')
-  const opened = tokens === null ? null : JSON.parse((await rules.factors.sealer.open(tokens, user.userId)).text)
+  const { sealer } = rules.factors.secondFactor
+  const opened = tokens === null ? null : JSON.parse((await sealer.open(tokens, user.userId)).text)
   return completeSignIn(request, rules, { user, isNew, identity, remember, tokens: opened }, [first, proof])
 }
 

@@ -1,9 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
-import type { SecondFactorSettings } from '../factors/second-factor.js'
-import type { TrustedBrowsers } from '../factors/trusted-browsers.js'
+import type { SecondFactorRules } from '../factors/second-factor.js'
 import type { Identity, ProviderTokens } from '../providers/provider.js'
-import type { Sealer } from '../sealed.js'
 import type { Principal } from '../session/record.js'
 import type { User } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
@@ -95,14 +93,10 @@ export interface Deletion {
  */
 export type DeleteHook = (deletion: Deletion) => void | Promise<void>
 
-/** What second factors and passkeys work with. */
+/** The options of second factors and passkeys. */
 export interface FactorRules {
-  /** The options of second factors; null without them. */
-  readonly secondFactor: SecondFactorSettings | null
-  /** Seals the secrets of authenticator apps, and what waits for a second factor. */
-  readonly sealer: Sealer
-  /** The browsers that are not asked for a second factor. */
-  readonly trustedBrowsers: TrustedBrowsers
+  /** Null without second factors. */
+  readonly secondFactor: SecondFactorRules | null
   /** Whether the application sends mails. */
   readonly sendsMails: boolean
 }

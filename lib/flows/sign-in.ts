@@ -25,12 +25,17 @@ export async function signIn (
   if (isBlocked(user)) throw new AuthError('blocked')
 
   const proof = { method, at: Date.now() }
-  if (rules.factors?.secondFactor == null) {
+  const { factors } = rules
+  const secondFactor = factors?.secondFactor ?? null
+  if (factors === null || secondFactor === null) {
     assertNeedsNoFactor(user)
     return completeSignIn(request, rules, authenticated, [proof])
   }
   const { proofOrWait } = await import('./second-step.js')
-  return completeSignIn(request, rules, authenticated, [await proofOrWait(request, rules, authenticated, proof)])
+  const sufficient = await proofOrWait(
+    request, { ...rules, factors: { ...factors, secondFactor } }, authenticated, proof
+  )
+  return completeSignIn(request, rules, authenticated, [sufficient])
 }
 
 /**

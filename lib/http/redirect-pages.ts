@@ -10,6 +10,10 @@ import { type Site, isRead } from './site.js'
 export interface ApplicationPages {
   readonly login: string | null
   readonly reauthenticate: string | null
+  /** Where a signed-in user sets up a second factor. */
+  readonly secondFactor: string | null
+  /** Where a sign-in that waits for a second factor goes on. */
+  readonly step: string | null
 }
 
 /**
@@ -80,11 +84,11 @@ export class RedirectPages {
   }
 
   /**
-   * Returns the application's page for reauthentication, with `next` set to the page that needs it;
-   * null without one, and for a request that does not ask for a page.
+   * Returns a page on which the user authenticates further, with `next` set to the page that needs
+   * it; null without one, and for a request that does not ask for a page.
    */
-  forReauthentication (request: FastifyRequest, next: string | null): string | null {
-    const page = wantsHtml(request) ? this.application.reauthenticate : null
+  forStep (request: FastifyRequest, to: 'reauthenticate' | 'step', next: string | null): string | null {
+    const page = wantsHtml(request) ? this.application[to] : null
     return page === null || next === null ? page : this.#withNext(request, page, next)
   }
 
@@ -92,10 +96,12 @@ export class RedirectPages {
    * Redirects a request for a page to one on which the user signs in, with `next` set to the page
    * if the request only reads.
    *
+   * @param needsFactor whether only a second factor suffices there
    * @returns false for a request that does not ask for a page, and where there is none to go to
    */
-  redirect (request: FastifyRequest, reply: FastifyReply, to: keyof ApplicationPages): boolean {
-    const page = this.application[to]
+  redirect (request: FastifyRequest, reply: FastifyReply, to: keyof ApplicationPages, needsFactor = false): boolean {
+    const named = this.application[to]
+    const page = named !== null && needsFactor ? withParameter(named, 'second_factor', 'true') : named
     const here = this.#site.pathOf(request)
     const isThere = page !== null && here !== null && to === 'login' && isOwnPath(page) &&
       pathnameOf(here) === pathnameOf(page)

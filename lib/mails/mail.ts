@@ -28,8 +28,8 @@ interface AnyMail {
    * may have chosen the name then.
    */
   name: string | null
-  /** The request that caused the mail. */
-  about: MailOrigin
+  /** The request that caused the mail; null where the application did, by `app.auth`. */
+  about: MailOrigin | null
 }
 
 /** A mail with a link that its reader follows. */
@@ -44,7 +44,23 @@ export interface LinkMail extends AnyMail {
   url: string
   /** The token in the link. */
   token: string
+  /** There is no code. */
+  code: null
   /** Seconds until the link expires. */
+  expiresIn: number
+}
+
+/** A mail with a code that its reader types. */
+export interface CodeMail extends AnyMail {
+  /** `enrolment`: sets up the first second factor of an account, in a sign-in that waits for it. */
+  kind: CodeMailKind
+  /** There is no link. */
+  url: null
+  /** There is no link. */
+  token: null
+  /** Six digits. */
+  code: string
+  /** Seconds until the code expires. */
   expiresIn: number
 }
 
@@ -52,21 +68,23 @@ export interface LinkMail extends AnyMail {
 export interface NoticeMail extends AnyMail {
   /**
    * `exists`: a registration with the address of an account. `unknown-address`: a forgotten
-   * password with an address that no account has. `password-changed`, `email-changed` (to the old
-   * address), `email-change-requested` (to the old address) and `identity-linked` (to a confirmed
-   * address): notices about an account.
+   * password with an address that no account has. The others are notices about an account, to an
+   * address that the user has confirmed: `email-changed` and `email-change-requested` to the old
+   * one, `factor-guessing` when another person has got as far as the second factor.
    */
   kind: NoticeMailKind
   /** There is no link. */
   url: null
   /** There is no link. */
   token: null
+  /** There is no code. */
+  code: null
   /** There is no link. */
   expiresIn: null
 }
 
 /** A mail to send. */
-export type Mail = LinkMail | NoticeMail
+export type Mail = LinkMail | CodeMail | NoticeMail
 
 /** The kinds of mails with a link. */
 export type LinkMailKind = 'register' | 'verify-email' | 'reset-password' | 'change-email'
@@ -79,8 +97,16 @@ export const LINK_LIFETIMES: Readonly<Record<LinkMailKind, number>> = {
   'change-email': 30 * 60
 }
 
+/** The kinds of mails with a code. */
+export type CodeMailKind = 'enrolment'
+
+/** The seconds that the code of a mail lives. */
+export const CODE_LIFETIME = 600
+
 /** Notices about a change of an account: option `mails.notices` turns them off. */
-export type AccountNotice = 'password-changed' | 'email-changed' | 'email-change-requested' | 'identity-linked'
+export type AccountNotice =
+  'password-changed' | 'email-changed' | 'email-change-requested' | 'identity-linked' | 'factor-added' |
+  'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' | 'factor-guessing'
 
 /** The kinds of mails without a link. */
 export type NoticeMailKind = AccountNotice | 'exists' | 'unknown-address'
@@ -146,7 +172,7 @@ export function checkedMailOptions (
   }
   if (!isSendMail(sendMail)) {
     throw new OptionsError('sendMail must be a function ' +
-      '({ kind, to, userId, name, url, token, expiresIn, about }) => Promise<void>')
+      '({ kind, to, userId, name, url, token, code, expiresIn, about }) => Promise<void>')
   }
   if (mails !== undefined && !isChoices(mails)) {
     throw new OptionsError('mails must be { unknownAddress: boolean, notices: boolean, limits: boolean }')

@@ -1,4 +1,5 @@
-import type { AccountNotice, LinkMailKind, NoticeMailKind } from './mail.js'
+import type { FastifyBaseLogger } from 'fastify'
+import type { AccountNotice, CodeMailKind, LinkMailKind, NoticeMailKind } from './mail.js'
 import type { MailLink } from './mail-tokens.js'
 
 /** A user whom a mail is about. */
@@ -23,6 +24,8 @@ export interface Outbox {
    * @param user null where the link makes the user
    */
   link (kind: LinkMailKind, link: MailLink, user: Addressee | null): void
+  /** Sends a code to the address of a user. */
+  code (kind: CodeMailKind, code: string, user: Addressee): void
   /** Tells the owner of an address what became of a request in which it was given. */
   tell (kind: Exclude<NoticeMailKind, AccountNotice>, to: string, user: Addressee | null): void
   /**
@@ -32,4 +35,10 @@ export interface Outbox {
   notice (kind: AccountNotice, user: Addressee): void
   /** Sends nothing where a link was asked for, and notes why. */
   none (kind: LinkMailKind, reason: NoMail): void
+}
+
+/** Sends notices about what the application changes by `app.auth`, without a request. */
+export interface Notices {
+  /** As {@link Outbox.notice}; no limit applies. */
+  noticeOfApplication (kind: AccountNotice, user: Addressee, log: FastifyBaseLogger): void
 }

@@ -4,7 +4,7 @@ import { auditEntry, publish } from '../audit.js'
 import { AuthError } from '../errors.js'
 import { methodsOf } from '../flows/methods.js'
 import { wantsJson } from '../http/accept.js'
-import { withError } from '../http/redirects.js'
+import { withError, withParameter } from '../http/redirects.js'
 import { ProviderFailure } from '../providers/failures.js'
 import { principalOf } from '../session/record.js'
 import type { RouteContext } from './context.js'
@@ -16,12 +16,10 @@ export interface FailureAnswer {
    * look like a success.
    */
   page: string | null
-  /** The page on which the user authenticates again, if that is what a browser lacks. */
-  proofPage?: string | null
+  /** How the user goes on, if what the request lacks is an authentication. */
+  step?: FurtherStep | null
   /** The provider of the sign-in that failed; absent for other requests. */
   signInAt?: string
-  /** Further members of the JSON body. */
-  details?: object
 }
 
 /**
@@ -44,16 +42,16 @@ export function answerFailure (
   request: FastifyRequest,
   reply: FastifyReply,
   failure: unknown,
-  { page, proofPage = null, signInAt, details }: FailureAnswer
+  { page, step = null, signInAt }: FailureAnswer
 ): FastifyReply {
   const refusal = noteFailure(request, reply, failure, signInAt)
   const { code, statusCode } = refusal
-  const target = proofPage ?? (page === null || wantsJson(request) ? null : withError(page, code))
+  const target = step?.page ?? (page === null || wantsJson(request) ? null : withError(page, code))
   // After a POST 303, so that the browser fetches the page with GET (RFC 9110 section 15.4.4).
   if (target !== null) return reply.redirect(target, request.method === 'POST' ? 303 : 302)
   // As a string, like Fastify's own errors: serializers and hooks of the application do not change
   // it.
-  const body = JSON.stringify({ ...failureBody(refusal), ...details })
+  const body = JSON.stringify({ ...failureBody(refusal), ...step?.details })
   return reply.code(statusCode).type('application/json; charset=utf-8').send(body)
 }
 
@@ -65,7 +63,8 @@ export function noteFailure (
   signInAt?: string
 ): AuthError {
   const refusal = refusalOf(failure)
-  logFailure(request, refusal, signInAt)
+  // A sign-in that waits for a second factor has not failed.
+  logFailure(request, refusal, refusal.code === 'second_factor_required' ? undefined : signInAt)
   if (refusal.retryAfter !== undefined) reply.header('Retry-After', refusal.retryAfter)
   return refusal
 }
@@ -114,17 +113,33 @@ function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: stri
   if (signInAt !== undefined) publish('failure', { provider: signInAt, code }, request)
 }
 
+/** How a user goes on who lacks an authentication. */
+export interface FurtherStep {
+  /** Further members of the JSON body. */
+  details: Readonly<Record<string, unknown>>
+  /** The page for browsers; null for none. */
+  page: string | null
+}
+
 /**
- * Says by which methods the signed-in user can authenticate, if that is what a request lacks.
+ * Says how a user goes on if what a request lacks is an authentication: a recent one, or the second
+ * factor of a sign-in.
  *
- * @returns further members of the JSON body
+ * @param from `next`: the page after the sign-in; `needing`: the page that needs a recent one
  */
-export async function missingProof (
+export async function furtherStep (
   error: unknown,
   request: FastifyRequest,
-  { rules: { store }, providers }: Pick<RouteContext, 'rules' | 'providers'>
-): Promise<{ methods?: string[] }> {
-  const { code }: { code?: unknown } = Object(error)
+  { rules, providers, pages }: Pick<RouteContext, 'rules' | 'providers' | 'pages'>,
+  { next, needing }: { next: string | null, needing: string | null }
+): Promise<FurtherStep | null> {
+  const { code, details = {} }: Partial<AuthError> = Object(error)
+  if (code === 'second_factor_required') return { details, page: pages.forStep(request, 'step', next) }
   const principal = code === 'reauthenticate' ? principalOf(request) : null
-  return principal === null ? {} : { methods: await methodsOf(store, principal.userId, providers) }
+  if (principal === null) return null
+  const page = pages.forStep(request, 'reauthenticate', needing)
+  if (details.methods === undefined) {
+    return { details: { methods: await methodsOf(rules, principal.userId, providers) }, page }
+  }
+  return { details, page: page === null ? null : withParameter(page, 'second_factor', 'true') }
 }

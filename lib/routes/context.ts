@@ -1,6 +1,6 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { AuthChannel } from '../channel.js'
-import type { AuthError } from '../errors.js'
+import type { StepRules } from '../flows/second-step.js'
 import type { SignInRules } from '../flows/sign-in-rules.js'
 import type { SignedRequests } from '../flows/signed-requests.js'
 import type { RedirectPages } from '../http/redirect-pages.js'
@@ -8,6 +8,7 @@ import type { Site } from '../http/site.js'
 import type { ResolvedOptions } from '../options.js'
 import type { Look } from '../pages/look.js'
 import type { ExternalProvider } from '../providers/provider.js'
+import type { FailurePages } from './failure-pages.js'
 import type { RateLimits } from './limits.js'
 import type { Mailer } from './mailer.js'
 
@@ -40,17 +41,8 @@ export interface RouteContext {
   readonly listedSessions: ResolvedOptions['listedSessions']
   /** Sends mails; null without the option `sendMail`. */
   readonly mailer: Mailer | null
-  /** Finds the pages of the option `pages`, once they are mounted; null without them. */
-  readonly ownPages: () => OwnPages | null
-}
-
-/** Answers a form of one of the plugin's own pages, which failed, with that page. */
-export type FailurePage = (request: FastifyRequest, reply: FastifyReply, error: AuthError) => Promise<FastifyReply>
-
-/** The pages of the option `pages`. */
-export interface OwnPages {
-  /** Finds what shows failures on a page; null for a path of no such page. */
-  find: (path: string) => FailurePage | null
+  /** The pages of the plugin, as they show failures of their forms. */
+  readonly failurePages: FailurePages
 }
 
 /** What the pages share. */
@@ -59,6 +51,11 @@ export interface PagesContext extends RouteContext {
   readonly look: Look
   /** Sentences of the plugin besides those of its codes, which pages say in their language. */
   readonly ownSentences: readonly string[]
+}
+
+/** What the routes of factors share besides. */
+export interface FactorContext extends PagesContext {
+  readonly rules: StepRules
 }
 
 /** What the routes with links in mails share besides. */

@@ -6,7 +6,7 @@ import { confirmedPrincipal } from '../flows/refresh.js'
 import { refuseForeignResource } from '../http/site.js'
 import type { ExternalProvider, SignInParameters } from '../providers/provider.js'
 import type { PendingSignIn } from '../session/pending-sign-in.js'
-import { answerFailure, missingProof } from './answers.js'
+import { answerFailure, furtherStep } from './answers.js'
 import type { RouteContext } from './context.js'
 import {
   SECURITY, type SchemaTypes, errorNext, isChecked, next, operationIdOf, redirect, refusals, remember, tags,
@@ -92,19 +92,19 @@ export function mountExternalRoutes (context: RouteContext, provider: ExternalPr
   }
 
   /**
-   * Answers a failure on the page of the start; the lack of a recent authentication on the page
-   * that asks for one.
+   * Answers a failure on the page of the start; the lack of an authentication on the page that asks
+   * for it.
    */
   const fail = async (
     error: unknown,
     request: FastifyRequest,
     reply: FastifyReply,
-    startedOn: string | null
+    startedOn: string | null,
+    next: string | null = null
   ): Promise<FastifyReply> => {
-    const details = await missingProof(error, request, context)
-    const proofPage = details.methods === undefined ? null : pages.forReauthentication(request, startedOn)
+    const step = await furtherStep(error, request, context, { next, needing: startedOn })
     const page = startedOn ?? pages.login(request)
-    return answerFailure(request, reply, error, { page, proofPage, signInAt: name, details })
+    return answerFailure(request, reply, error, { page, step, signInAt: name })
   }
 
   const login = {
@@ -141,7 +141,7 @@ export function mountExternalRoutes (context: RouteContext, provider: ExternalPr
       const outbox = pending.purpose === 'link' && mailer !== null ? mailer.outbox(request, reply) : null
       await finishSignIn(request, rules, { provider, redirectUri, parameters, pending, outbox })
     } catch (error) {
-      return fail(error, request, reply, pending.startedOn)
+      return fail(error, request, reply, pending.startedOn, pending.next)
     }
     return reply.redirect(pending.next, 302)
   })

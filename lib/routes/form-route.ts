@@ -2,9 +2,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import type { AuthErrorCode } from '../errors.js'
 import { wantsJson } from '../http/accept.js'
+import { withParameter } from '../http/redirects.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { Principal } from '../session/record.js'
-import { answerFailure, missingProof, noteFailure } from './answers.js'
+import { answerFailure, furtherStep, noteFailure } from './answers.js'
 import type { RouteContext } from './context.js'
 import type { Limit } from './limits.js'
 import type { LinkPage } from './link-page.js'
@@ -68,6 +69,12 @@ export interface FormAnswer {
   readonly body?: unknown
   /** Whether a link in a mail was used: see {@link RedirectPages.afterLink}. */
   readonly isLinkUsed?: true
+  /** Where browsers are redirected, in place of `next`. */
+  readonly page?: string
+  /** Query parameters of the page that browsers are redirected to. */
+  readonly query?: Readonly<Record<string, string>>
+  /** Answers browsers with a page in place of a redirect. */
+  readonly show?: () => FastifyReply
 }
 
 /** A success without content. */
@@ -96,7 +103,7 @@ export function mountForm<const Fields extends Properties, const Required extend
   route: FormRoute<Fields, Required>,
   handle: (form: Form<Values<Fields, Required>>) => Promise<FormAnswer>
 ): void {
-  const { scope, pages, mailer } = context
+  const { scope, pages, mailer, failurePages } = context
   const { path, limits = [], bodyLimit, linkPage, isAttempt = false } = route
   const needsToken = route.required?.includes('token') === true
 
@@ -106,38 +113,42 @@ export function mountForm<const Fields extends Properties, const Required extend
     ...(bodyLimit !== undefined && { preHandler: bodyLimit }),
     ...(route.isTimed === true && { onResponse: async () => {} }),
     async errorHandler (error, request, reply) {
-      const fields: { token?: unknown, error_next?: unknown } = Object(request.body)
+      const fields: { token?: unknown, next?: unknown, error_next?: unknown } = Object(request.body)
       const isOfLink = needsToken || fields.token !== undefined
       if (linkPage !== undefined && isOfLink) return linkPage.fail(error, request, reply)
       const signInAt = isAttempt ? 'local' : undefined
       const page = pages.forError(request, fields.error_next)
-      const ownPage = page === null || wantsJson(request) ? null : context.ownPages()?.find(page) ?? null
-      const details = await missingProof(error, request, context)
-      const isAsked = ownPage === null && pages.asked(request, fields.error_next) !== null
-      const proofPage = details.methods === undefined || isAsked
-        ? null
-        : pages.forReauthentication(request, pages.ofStart(request, fields.error_next))
-      if (ownPage !== null && proofPage === null) {
+      const ownPage = page === null || wantsJson(request) ? null : failurePages.find(page)
+      const asked = pages.asked(request, fields.error_next)
+      const step = await furtherStep(error, request, context, {
+        next: pages.asked(request, fields.next),
+        needing: pages.ofStart(request, fields.error_next)
+      })
+      // A page of the application that the form names shows that it lacks a recent sign-in.
+      const isShown = step !== null && error.code === 'reauthenticate' && ownPage === null && asked !== null
+      if (ownPage !== null && step?.page == null) {
         return ownPage(request, reply, noteFailure(request, reply, error, signInAt))
       }
       return answerFailure(request, reply, error, {
-        page, proofPage, details, ...(signInAt !== undefined && { signInAt })
+        page, step: isShown ? { ...step, page: null } : step, ...(signInAt !== undefined && { signInAt })
       })
     }
   }, async (request, reply) => {
     // The schema has checked them.
     const fields = request.body as Values<Fields, Required>
-    const { status, body, isLinkUsed = false } = await handle({
+    const { status, body, isLinkUsed = false, page, query = {}, show } = await handle({
       request,
       reply,
       fields,
       get outbox () { return mailer?.outbox(request, reply) ?? NO_MAILS }
     })
     if (wantsJson(request)) return reply.code(status).send(body)
+    if (show !== undefined) return show()
     const { next }: { next?: unknown } = Object(request.body)
-    const page = isLinkUsed ? pages.afterLink(request, next) : pages.afterSuccess(request, next)
+    const target = page ?? (isLinkUsed ? pages.afterLink(request, next) : pages.afterSuccess(request, next))
+    const parameters = Object.entries(query)
     // So that the browser fetches the page with GET (RFC 9110 section 15.4.4).
-    return reply.redirect(page, 303)
+    return reply.redirect(parameters.reduce((page, [name, value]) => withParameter(page, name, value), target), 303)
   })
 }
 
@@ -171,4 +182,4 @@ function schemaOf ({
 }
 
 /** For an application that sends no mails. */
-const NO_MAILS: Outbox = { link () {}, tell () {}, notice () {}, none () {} }
+const NO_MAILS: Outbox = { link () {}, code () {}, tell () {}, notice () {}, none () {} }

@@ -3,9 +3,11 @@ import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { withTimeout } from '../base/with-timeout.js'
 import { FairQueue } from '../passwords/fair-queue.js'
 import type { LocalMail } from '../local-identity-provider.js'
-import { LINK_LIFETIMES, type LinkMail, type LinkMailKind, type Mail, type MailOrigin } from '../mails/mail.js'
+import {
+  type AccountNotice, CODE_LIFETIME, LINK_LIFETIMES, type LinkMail, type LinkMailKind, type Mail, type MailOrigin
+} from '../mails/mail.js'
 import type { MailLink, MailTokens } from '../mails/mail-tokens.js'
-import type { Addressee, NoMail, Outbox } from '../mails/outbox.js'
+import type { Addressee, NoMail, Notices, Outbox } from '../mails/outbox.js'
 import { addressOf } from './limits.js'
 import { type CountedMail, LINK_LIMITS, type MailLimits } from './mail-limits.js'
 
@@ -33,12 +35,13 @@ const MAX_HEADER = 256
 const EVENT = 'fastify-svc-auth.mail'
 
 /** What a mail without a link has in place of one. */
-const WITHOUT_LINK = { url: null, token: null, expiresIn: null } as const
+const WITHOUT_LINK = { url: null, token: null, code: null, expiresIn: null } as const
 
 /** A mail that a request causes, as the log shows it. */
 interface MailInfo {
   readonly kind: Mail['kind']
-  readonly requestId: string
+  /** Null without a request. */
+  readonly requestId: string | null
   readonly log: FastifyBaseLogger
 }
 
@@ -49,7 +52,7 @@ type Unsent = NoMail | 'limit' | 'unconfirmed' | 'closing'
  * Sends mails after requests were answered, a few at a time. An answer therefore takes the same
  * time whether or not a mail follows, and no failure of a mail server fails a request.
  */
-export class Mailer {
+export class Mailer implements Notices {
   readonly #mail: LocalMail
   readonly #base: URL
   readonly #limits: MailLimits
@@ -86,8 +89,7 @@ export class Mailer {
 
     const about = originOf(request)
     const post = (kind: Mail['kind'], deliver: () => Promise<Unsent | null>): void => {
-      const mail = { kind, requestId: request.id, log: request.log }
-      this.#underWay.set(mail, this.#post(mail, answered(reply).then(deliver)))
+      this.#post({ kind, requestId: request.id, log: request.log }, answered(reply).then(deliver))
     }
     const send = (mail: Omit<CountedMail, 'request'>, limit: keyof MailLimits, makeMail: () => Promise<Mail>): void => {
       post(mail.kind, async () => {
@@ -102,8 +104,14 @@ export class Mailer {
         const { userId, email, to } = link
         const recipient = recipientOf(to ?? email, user)
         send({ kind, userId, to: recipient.to }, LINK_LIMITS[kind], async () => {
-          return { ...await this.#linkTo(kind, link), kind, ...recipient, about }
+          return { ...await this.#linkTo(kind, link), code: null, kind, ...recipient, about }
         })
+      },
+      code: (kind, code, user) => {
+        const { userId, email: to } = user
+        if (to === null) return none(kind, 'no-address')
+        const content = { url: null, token: null, code, expiresIn: CODE_LIFETIME }
+        send({ kind, to, userId }, 'notice', async () => ({ ...content, kind, ...recipientOf(to, user), about }))
       },
       tell: (kind, to, user) => {
         send({ kind, to }, 'owner', async () => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about }))
@@ -118,6 +126,14 @@ export class Mailer {
     }
   }
 
+  noticeOfApplication (kind: AccountNotice, user: Addressee, log: FastifyBaseLogger): void {
+    const { email: to, emailVerified } = user
+    if (!this.#mail.choices.notices || to === null || !emailVerified) return
+    const makeMail = async (): Promise<Mail> => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about: null })
+    const delivery = this.#queue.run(() => this.#send(makeMail), { address: '', signal: this.#closing.signal })
+    this.#post({ kind, requestId: null, log }, delivery.then(() => null))
+  }
+
   /**
    * Gives the mails under way a limited time, drops the others, and notes them in the log. Mails of
    * requests that go on afterwards, whose clients have left, are sent.
@@ -130,7 +146,11 @@ export class Mailer {
     })
   }
 
-  async #post (mail: MailInfo, delivery: Promise<Unsent | null>): Promise<void> {
+  #post (mail: MailInfo, delivery: Promise<Unsent | null>): void {
+    this.#underWay.set(mail, this.#settle(mail, delivery))
+  }
+
+  async #settle (mail: MailInfo, delivery: Promise<Unsent | null>): Promise<void> {
     const log = await delivery.then(
       reason => () => { if (reason !== null) logUnsent(mail, reason) },
       (error: unknown) => () => { logFailure(mail, error) }

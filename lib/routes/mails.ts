@@ -3,17 +3,10 @@
  * start of the others fast.
  */
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
-import type { ResolvedOptions } from '../options.js'
-import { Look } from '../pages/look.js'
 import type { MailContext } from './context.js'
 import { mountCredentialRoutes } from './credentials.js'
 import { mountRecoveryRoutes } from './recovery.js'
 import { mountConfirmedRegistration } from './registration.js'
-
-/** Returns how the pages behind links look: as the option `pages` says, else plain. */
-export function lookOf ({ look, site }: Pick<ResolvedOptions, 'look' | 'site'>): Look {
-  return look ?? new Look().redirectingTo(site.trustedOrigins)
-}
 
 /** Mounts the routes that send mails, and those that the links in mails lead to. */
 export function mountMailRoutes (context: MailContext, local: LocalIdentityProvider): void {

@@ -1,45 +1,27 @@
 /** The pages of the option `pages`. They are loaded only with it. */
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { methodsOf } from '../flows/methods.js'
 import { removeOwnMethod, renameOwn } from '../flows/own-account.js'
 import { presentPrincipal } from '../flows/refresh.js'
 import { sessionsOfUser } from '../flows/sessions.js'
-import { ANY_ORIGIN, isOwnPath } from '../http/redirects.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import { accountPage } from '../pages/account-page.js'
-import { failureOf, sentenceOf } from '../pages/failure.js'
-import type { Page, PageMessages } from '../pages/look.js'
 import { providerLabel } from '../pages/provider-label.js'
 import {
   type OfferedProvider, type Targets, confirmPage, forgotPasswordPage, linkSentPage, registerPage, signInPage,
   signedInPage
 } from '../pages/sign-in-pages.js'
-import type { Texts } from '../pages/texts.js'
-import { noteFailure } from './answers.js'
-import type { OwnPages, PagesContext } from './context.js'
+import type { PagesContext } from './context.js'
 import { DONE, mountForm } from './form-route.js'
-import { SECURITY, type SchemaTypes, done, operationIdOf, redirect, refusals, tags } from './schema-parts.js'
+import { type PageOf, mountPage, redirected, withQuery } from './page-route.js'
+import { done } from './schema-parts.js'
 
 /** The name of a page below `/pages`. */
 type PageName = 'sign-in' | 'register' | 'forgot-password' | 'link-sent' | 'account' | 'confirm'
 
-/** What a page is made of. */
-interface View {
-  readonly request: FastifyRequest
-  readonly reply: FastifyReply
-  readonly texts: Texts
-  /** The page after a success, as it was asked for; null for none. */
-  readonly next: string | null
-  /** What the fields of the form had that failed, so that the user need not type them again. */
-  readonly typed: Readonly<Record<string, unknown>>
-}
-
-/** Makes a page; null once the request was answered otherwise. */
-type PageOf = (view: View) => Promise<Page | null>
-
 /** Mounts the pages, and the two forms of the account that only they have. */
-export function mountOwnPages (context: PagesContext, local: LocalIdentityProvider | null): OwnPages {
-  const { scope, site, prefix, rules, providers, pages, listedSessions, channel, mailer, look, ownSentences } = context
+export function mountOwnPages (context: PagesContext, local: LocalIdentityProvider | null): void {
+  const { site, prefix, rules, providers, pages, listedSessions, channel, mailer } = context
   const { store } = rules
   const pathOf = (route: string): string => site.routePath(`${prefix}/${route}`)
   const asksToRemember = rules.remember !== null
@@ -179,42 +161,8 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
     }
   }
 
-  async function show (
-    pageOf: PageOf, asked: Omit<View, 'texts'>, messagesIn: (texts: Texts) => PageMessages
-  ): Promise<FastifyReply> {
-    const texts = look.textsFor(asked.request)
-    const page = await pageOf({ ...asked, texts })
-    return page === null ? asked.reply : look.send(asked.reply, page, messagesIn(texts))
-  }
-
   for (const [name, pageOf] of Object.entries(PAGES)) {
-    if (pageOf === null) continue
-    scope.withTypeProvider<SchemaTypes>().get(`/pages/${name}`, {
-      schema: {
-        tags,
-        summary: `The page ${name}`,
-        operationId: operationIdOf(`${name}-page`),
-        security: SECURITY['signed-in-or-not'],
-        response: {
-          200: { type: 'string', description: 'A page in HTML' },
-          302: redirect,
-          ...refusals('unavailable')
-        }
-      },
-      // A redirect to a page would lead to this one, again and again.
-      async errorHandler (error, request, reply) {
-        const texts = look.textsFor(request)
-        const refusal = noteFailure(request, reply, error)
-        return look.send(reply.code(refusal.statusCode), { title: failureOf(texts, refusal), content: [] })
-      }
-    }, async (request, reply) => {
-      const query = queryOf(request.url)
-      const [error, done] = [query.get('error'), query.get('done')]
-      return show(pageOf, { request, reply, next: query.get('next'), typed: {} }, texts => ({
-        failure: error === null ? null : sentenceOf(texts, error),
-        notice: done === 'saved' || done === 'sent' ? texts.common[done] : null
-      }))
-    })
+    if (pageOf !== null) mountPage(context, { path: `/pages/${name}`, name }, pageOf)
   }
 
   mountForm(context, {
@@ -243,36 +191,6 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
     await removeOwnMethod(request, { store, accounts: rules.accounts, channel }, provider)
     return DONE
   })
-
-  return {
-    find (path) {
-      const pathname = isOwnPath(path) ? new URL(path, ANY_ORIGIN).pathname : null
-      const [, pageOf = null] = Object.entries(PAGES).find(([name]) => pathOf(`pages/${name}`) === pathname) ?? []
-      if (pageOf === null) return null
-      return async (request, reply, error) => {
-        const asked = { request, reply, next: queryOf(path).get('next'), typed: Object(request.body) }
-        return show(pageOf, asked, texts => {
-          reply.code(error.statusCode)
-          return { failure: failureOf(texts, error, ownSentences) }
-        })
-      }
-    }
-  }
-}
-
-function queryOf (path: string): URLSearchParams {
-  return new URL(path, ANY_ORIGIN).searchParams
-}
-
-function withQuery (path: string, query: Readonly<Record<string, string | null>>): string {
-  const params = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) if (value !== null) params.set(name, value)
-  return params.size === 0 ? path : `${path}?${params}`
-}
-
-function redirected (reply: FastifyReply, path: string): null {
-  reply.header('Cache-Control', 'no-store').redirect(path, 302)
-  return null
 }
 
 function textIn (value: unknown): string | null {

@@ -86,6 +86,8 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
     }))
   })
 
+  // With factors, the form takes their codes too.
+  if (rules.factors !== null) return
   mountForm(context, {
     path: '/local/reauthenticate',
     summary: 'Authenticate the signed-in user again',

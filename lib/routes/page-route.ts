@@ -1,0 +1,88 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ANY_ORIGIN } from '../http/redirects.js'
+import { failureOf, sentenceOf } from '../pages/failure.js'
+import type { Page, PageMessages } from '../pages/look.js'
+import type { Texts } from '../pages/texts.js'
+import { noteFailure } from './answers.js'
+import type { PagesContext } from './context.js'
+import { SECURITY, type SchemaTypes, operationIdOf, redirect, refusals, tags } from './schema-parts.js'
+
+/** What a page is made of. */
+export interface View {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly texts: Texts
+  /** The page after a success, as it was asked for; null for none. */
+  readonly next: string | null
+  /** What the fields of the form had that failed, so that the user need not type them again. */
+  readonly typed: Readonly<Record<string, unknown>>
+}
+
+/** Makes a page; null once the request was answered otherwise. */
+export type PageOf = (view: View) => Promise<Page | null>
+
+/**
+ * Mounts a page of the plugin. It shows the failures of its forms.
+ *
+ * @param route `path`: below the prefix; `name`: in the document
+ */
+export function mountPage (
+  { scope, site, prefix, look, failurePages, ownSentences }: PagesContext,
+  { path, name }: { path: string, name: string },
+  pageOf: PageOf
+): void {
+  const show = async (
+    asked: Omit<View, 'texts'>, messagesIn: (texts: Texts) => PageMessages
+  ): Promise<FastifyReply> => {
+    const texts = look.textsFor(asked.request)
+    const page = await pageOf({ ...asked, texts })
+    return page === null ? asked.reply : look.send(asked.reply, page, messagesIn(texts))
+  }
+
+  scope.withTypeProvider<SchemaTypes>().get(path, {
+    schema: {
+      tags,
+      summary: `The page ${name}`,
+      operationId: operationIdOf(`${name}-page`),
+      security: SECURITY['signed-in-or-not'],
+      response: {
+        200: { type: 'string', description: 'A page in HTML' },
+        302: redirect,
+        ...refusals('unavailable')
+      }
+    },
+    // A redirect to a page would lead to this one, again and again.
+    async errorHandler (error, request, reply) {
+      const texts = look.textsFor(request)
+      const refusal = noteFailure(request, reply, error)
+      return look.send(reply.code(refusal.statusCode), { title: failureOf(texts, refusal), content: [] })
+    }
+  }, async (request, reply) => {
+    const query = new URL(request.url, ANY_ORIGIN).searchParams
+    const [error, done] = [query.get('error'), query.get('done')]
+    return show({ request, reply, next: query.get('next'), typed: {} }, texts => ({
+      failure: error === null ? null : sentenceOf(texts, error),
+      notice: done === 'saved' || done === 'sent' ? texts.common[done] : null
+    }))
+  })
+
+  failurePages.add(site.routePath(prefix + path), query => async (request, reply, error) => {
+    return show({ request, reply, next: query.get('next'), typed: Object(request.body) }, texts => {
+      reply.code(error.statusCode)
+      return { failure: failureOf(texts, error, ownSentences) }
+    })
+  })
+}
+
+/** Returns a path with a query; members that are null are left out. */
+export function withQuery (path: string, query: Readonly<Record<string, string | null>>): string {
+  const params = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== null) params.set(name, value)
+  return params.size === 0 ? path : `${path}?${params}`
+}
+
+/** Redirects a request for a page to another one. */
+export function redirected (reply: FastifyReply, path: string): null {
+  reply.header('Cache-Control', 'no-store').redirect(path, 302)
+  return null
+}

@@ -1,0 +1,245 @@
+/** The routes of second factors. They are loaded only with the option `secondFactor`. */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import {
+  type FactorChanges, beginTotp, confirmTotp, pendingTotp, removeTotp, renewRecoveryCodes
+} from '../flows/enrolment.js'
+import { factorsOfUser, passwordMethod } from '../flows/methods.js'
+import { reauthenticate } from '../flows/reauthentication.js'
+import { finishByCode, waitingSignIn } from '../flows/second-step.js'
+import { reauthenticateByCode } from '../flows/step-up.js'
+import { AuthError } from '../errors.js'
+import type { LocalIdentityProvider } from '../local-identity-provider.js'
+import type { User } from '../accounts/account.js'
+import { grouped } from '../factors/recovery-codes.js'
+import { enrolPage, recoveryCodesPage, secondFactorPage, totpPage } from '../pages/factor-pages.js'
+import { svgHtml } from '../pages/html.js'
+import type { Page } from '../pages/look.js'
+import type { Targets } from '../pages/sign-in-pages.js'
+import type { Texts } from '../pages/texts.js'
+import { furtherStep } from './answers.js'
+import type { FactorContext } from './context.js'
+import { DONE, type FormAnswer, mountForm } from './form-route.js'
+import { mountPage, redirected, withQuery } from './page-route.js'
+import { filledIn, password, passwordsFor } from './password-forms.js'
+import { checkbox, done, isChecked, signedIn } from './schema-parts.js'
+
+const code = { type: 'string', maxLength: 100, description: 'Six digits of an authenticator app, or a recovery code' } as const
+
+const recoveryCodes = {
+  type: 'object',
+  description: 'The recovery codes: no other answer contains them',
+  required: ['recoveryCodes'],
+  properties: { recoveryCodes: { type: 'array', items: { type: 'string' } } }
+} as const
+
+/** Mounts the routes that finish a sign-in by a second factor, and that set factors up. */
+export function mountFactorRoutes (context: FactorContext, local: LocalIdentityProvider | null): void {
+  const { site, prefix, rules, providers, pages, limits, channel, look } = context
+  const changes: FactorChanges = { ...rules, channel }
+  const { trustedBrowsers, issuer, trustedDays } = rules.factors.secondFactor
+  const pathOf = (route: string): string => site.routePath(`${prefix}/${route}`)
+
+  /** Where the forms of a page lead: after a success to `next`, after a failure to the page. */
+  const targetsOf = (page: string, next: string | null): Targets => ({
+    next, error_next: withQuery(pathOf(page), { next })
+  })
+  const leave = { logout: pathOf('logout'), next: pages.application.login ?? site.publicPath('/') }
+
+  /** The page on which a user begins to set up their authenticator app. */
+  const beginPage = (texts: Texts, next: string | null, isRequired: boolean): Page => enrolPage(texts, {
+    action: pathOf('local/totp/enroll'),
+    targets: targetsOf('local/totp', next),
+    isRequired,
+    leave
+  })
+
+  mountPage(context, { path: '/local/second-factor', name: 'second-factor' }, async ({ request, reply, texts, next }) => {
+    const waiting = await waitingSignIn(request)
+    if (waiting === null) return redirected(reply, pages.afterSuccess(request, next))
+    if (waiting.needs === 'enrolment') return beginPage(texts, next, true)
+    const kinds = await factorsOfUser(rules.store, rules.factors, waiting.userId)
+    return secondFactorPage(texts, {
+      action: pathOf('local/second-factor'),
+      targets: targetsOf('local/second-factor', next),
+      hasCode: kinds.some(kind => kind !== 'passkey'),
+      trustDays: trustedDays,
+      passkey: null,
+      leave
+    })
+  })
+
+  mountForm(context, {
+    path: '/local/second-factor',
+    summary: 'Finish a sign-in by a second factor',
+    description: 'The sign-in waits in this session for ten minutes, and takes five codes.',
+    user: 'anyone',
+    fields: {
+      code,
+      trust: { ...checkbox, description: 'A checkbox: this browser is not asked again for some days' }
+    },
+    required: ['code'],
+    answers: { 200: withCodesLeft },
+    refuses: ['invalid_code', 'invalid_state', 'blocked', 'unauthenticated'],
+    limits: [limits.code],
+    isAttempt: true
+  }, async ({ request, reply, fields: { code, trust }, outbox }) => {
+    const { principal, user, recoveryCodesLeft: left } = await finishByCode(request, rules, { code, outbox })
+    if (isChecked(trust)) await trustBrowser(request, reply, user)
+    return {
+      status: 200,
+      body: { ...principal, ...(left !== null && { recoveryCodesLeft: left }) },
+      ...(left !== null && left <= FEW_CODES && { query: { recovery_codes_left: String(left) } })
+    }
+  })
+
+  /** Sets the cookie by which the browser is not asked again, beside that of the session. */
+  async function trustBrowser (request: FastifyRequest, reply: FastifyReply, user: User): Promise<void> {
+    const { cookieName, maxAge } = trustedBrowsers
+    if (maxAge === null) return
+    const value = await trustedBrowsers.trust(request.cookies[cookieName], user)
+    const { path = '/', domain, secure } = request.session.cookie
+    reply.setCookie(cookieName, value, {
+      path, httpOnly: true, sameSite: 'lax', secure: secure === true, maxAge, ...(domain && { domain })
+    })
+  }
+
+  mountPage(context, { path: '/local/totp', name: 'totp' }, async ({ request, reply, texts, next }) => {
+    const isRequired = await waitingSignIn(request) !== null
+    const here = withQuery(pathOf('local/totp'), { next })
+    const enrolment = await pendingTotp(request, rules).catch(async (error: unknown) => {
+      const page = await pageInstead(error, request, here)
+      if (page === null) throw error
+      return { page }
+    })
+    if (enrolment === null) return beginPage(texts, next, isRequired)
+    if ('page' in enrolment) return redirected(reply, enrolment.page)
+    const { waiting, uri, secret, svg } = enrolment
+    return totpPage(texts, {
+      action: pathOf('local/totp/confirm'),
+      targets: targetsOf('local/totp', next),
+      svg: svg === null ? null : svgHtml(svg),
+      uri,
+      secret: grouped(secret, ' '),
+      issuer,
+      asksMailCode: waiting?.asksMailCode === true,
+      isRequired,
+      leave: isRequired ? leave : { ...leave, next: pages.afterSuccess(request, next) }
+    })
+  })
+
+  /** Where the user authenticates first, if that is what a page lacks. */
+  async function pageInstead (error: unknown, request: FastifyRequest, here: string): Promise<string | null> {
+    const { code }: Partial<AuthError> = Object(error)
+    if (code === 'unauthenticated') return pages.loginWith(request, here)
+    return (await furtherStep(error, request, context, { next: here, needing: here }))?.page ?? null
+  }
+
+  mountForm(context, {
+    path: '/local/totp/enroll',
+    summary: 'Begin to set up an authenticator app',
+    description: 'The last authentication must be less than ten minutes old, by a second factor if the user has one. ' +
+      'Nothing changes until a code confirms it.',
+    user: 'signed-in-or-not',
+    fields: {},
+    answers: { 200: enrolmentBody },
+    refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
+    limits: [limits.code]
+  }, async ({ request, fields: { next = null }, outbox }) => ({
+    status: 200, body: await beginTotp(request, rules, outbox), page: withQuery(pathOf('local/totp'), { next })
+  }))
+
+  mountForm(context, {
+    path: '/local/totp/confirm',
+    summary: 'Confirm an authenticator app by its first code',
+    description: 'All other sessions of the user end. A sign-in that waits for it is finished.',
+    user: 'signed-in-or-not',
+    fields: { code, mailCode: { type: 'string', maxLength: 100, description: 'The code from the e-mail, if one was sent' } },
+    required: ['code'],
+    answers: { 200: recoveryCodes },
+    refuses: ['unauthenticated', 'reauthenticate', 'invalid_code', 'invalid_state', 'blocked'],
+    limits: [limits.code],
+    isAttempt: true
+  }, async form => {
+    const { request, fields: { code, mailCode }, outbox } = form
+    return shown(form, await confirmTotp(request, changes, { code, mailCode, outbox }))
+  })
+
+  mountForm(context, {
+    path: '/local/totp/remove',
+    summary: 'Remove the authenticator app of the signed-in user',
+    description: 'The last second factor must be less than ten minutes old. All other sessions of the user end.',
+    user: 'signed-in',
+    fields: {},
+    answers: { 204: done },
+    refuses: ['reauthenticate', 'invalid_state', 'forbidden', 'not_found']
+  }, async ({ request, outbox }) => {
+    await removeTotp(request, changes, outbox)
+    return DONE
+  })
+
+  mountForm(context, {
+    path: '/local/recovery-codes',
+    summary: 'Replace the recovery codes of the signed-in user',
+    description: 'The last second factor must be less than ten minutes old. All other sessions of the user end.',
+    user: 'signed-in',
+    fields: {},
+    answers: { 200: recoveryCodes },
+    refuses: ['reauthenticate', 'invalid_state', 'second_factor_missing']
+  }, async form => shown(form, await renewRecoveryCodes(form.request, changes, form.outbox)))
+
+  mountForm(context, {
+    path: '/local/reauthenticate',
+    summary: 'Authenticate the signed-in user again',
+    user: 'signed-in',
+    fields: { ...local !== null && { password }, code },
+    answers: { 204: { type: 'null', description: 'Done: the session has a new id' } },
+    refuses: ['invalid_state', 'invalid', 'invalid_code'],
+    hashes: local !== null,
+    limits: [limits.reauthenticate],
+    isAttempt: true
+  }, async form => {
+    const { request, fields: { password, code }, outbox } = form
+    if (filledIn(code) !== undefined) await reauthenticateByCode(request, rules, { code: String(code), outbox })
+    else if (local !== null && filledIn(password) !== undefined) {
+      await reauthenticate(request, rules.store, passwordMethod(String(password), passwordsFor(local, form)))
+    } else throw new AuthError('invalid_request', { message: 'The request has no code and no password.' })
+    return DONE
+  })
+
+  /** Answers with recovery codes: browsers get a page that shows them. */
+  function shown (
+    { request, reply, fields: { next } }: { request: FastifyRequest, reply: FastifyReply, fields: { next?: string } },
+    codes: readonly string[]
+  ): FormAnswer {
+    const recoveryCodes = codes.map(code => grouped(code, '-'))
+    return {
+      status: 200,
+      body: { recoveryCodes },
+      show: () => look.send(reply, recoveryCodesPage(look.textsFor(request), {
+        codes: recoveryCodes, next: pages.afterSuccess(request, next)
+      }))
+    }
+  }
+}
+
+/** With so many recovery codes left, browsers are told how many. */
+const FEW_CODES = 2
+
+const withCodesLeft = {
+  ...signedIn,
+  properties: {
+    ...signedIn.properties,
+    recoveryCodesLeft: { type: 'integer', description: 'After a recovery code: how many the user has left' }
+  }
+} as const
+
+const enrolmentBody = {
+  type: 'object',
+  description: 'What the authenticator app is given',
+  required: ['uri', 'secret', 'svg'],
+  properties: {
+    uri: { type: 'string', description: 'An otpauth: URI' },
+    secret: { type: 'string', description: 'Base32' },
+    svg: { type: ['string', 'null'], description: 'The URI as a QR code; null without the package uqr' }
+  }
+} as const
