@@ -37,6 +37,7 @@ export async function startMailApp (
   }, server, app => {
     app.get('/private', { preHandler: app.auth.requireUser }, async () => 'private')
     app.get('/bearer', { preHandler: app.auth.requireBearer }, async () => 'bearer')
+    app.get('/authentication', async request => request.authentication)
   })
   return { app, mails, browser: new Browser(app) }
 }
