@@ -70,7 +70,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     rateLimit: app.hasDecorator('createRateLimit'),
     prefix: app.prefix
   })
-  const { providers, local, store, session, site, pages, mailPages } = options
+  const { providers, local, store, session, site, pages } = options
   const { baseUrl } = site
   if (baseUrl !== null) warnOfPlainBaseUrl(app, baseUrl)
 

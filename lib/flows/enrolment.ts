@@ -14,7 +14,7 @@ import { type SessionRecord, principalOf, withProof } from '../session/record.js
 import { ENROLMENT, MAIL_CODE } from '../store/one-time-entries.js'
 import { type Factor, type FactorKind, type User, isBlocked } from '../accounts/account.js'
 import { countAttempt, newFactor, openSecret, readCode, stepOf } from './factor-codes.js'
-import { assertRecent, factorsOf, isRecent } from './methods.js'
+import { RECENT_SECONDS, assertRecent, factorsOf, isRecent } from './methods.js'
 import { confirmedRecord } from './refresh.js'
 import {
   type StepRules, type WaitingSignIn, resume, takeWaiting, waitingSignIn
@@ -48,9 +48,6 @@ export interface TotpEnrolment {
 
 /** How many codes one enrolment takes, and one code in a mail. */
 const MAX_ATTEMPTS = 5
-
-/** The time since the last second factor of a user who changes their factors, in seconds. */
-const RECENT_SECONDS = 600
 
 /**
  * Returns the signed-in user if they have authenticated recently, by a second factor if they have

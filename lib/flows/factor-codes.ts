@@ -3,7 +3,8 @@ import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
 import type { Proof } from '../authentication.js'
 import { AuthError } from '../errors.js'
-import { type FactorCode, codeShape, recoveryHash } from '../factors/recovery-codes.js'
+import { type TypedCode, codeShape } from '../factors/code-shape.js'
+import { recoveryHash } from '../factors/recovery-codes.js'
 import { totpStep } from '../factors/totp.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { Factor, User } from '../accounts/account.js'
@@ -36,7 +37,7 @@ interface Spending {
  *
  * @throws AuthError `invalid_code` for text that is not a code, before anything is counted
  */
-export function readCode (text: string): FactorCode {
+export function readCode (text: string): TypedCode {
   const code = codeShape(text)
   if (code === null) throw new AuthError('invalid_code')
   return code
@@ -54,7 +55,7 @@ export async function spendCode (
   request: FastifyRequest,
   rules: StepRules,
   { userId, generation }: CodeOwner,
-  { code: { kind, code }, outbox }: { code: FactorCode, outbox: Outbox }
+  { code: { kind, code }, outbox }: { code: TypedCode, outbox: Outbox }
 ): Promise<SpentCode> {
   const { user: { factors: kinds = [] }, factors } = await countAttempt(request, rules, { userId, generation }, outbox)
   const factor = factors.find(factor => factor.kind === kind)

@@ -139,7 +139,7 @@ export function assertRecent ({ at }: Pick<SessionRecord, 'at'>): void {
 }
 
 /** The longest time since the last authentication of a user who gives no password, in seconds. */
-const RECENT_SECONDS = 600
+export const RECENT_SECONDS = 600
 
 /** The clocks of several machines differ by no more than this. */
 const CLOCK_TOLERANCE_MS = 5000

@@ -86,9 +86,13 @@ export class RedirectPages {
   /**
    * Returns a page on which the user authenticates further, with `next` set to the page that needs
    * it; null without one, and for a request that does not ask for a page.
+   *
+   * @param needsFactor whether only a second factor suffices there
    */
-  forStep (request: FastifyRequest, to: 'reauthenticate' | 'step', next: string | null): string | null {
-    const page = wantsHtml(request) ? this.application[to] : null
+  forStep (
+    request: FastifyRequest, to: 'reauthenticate' | 'step', next: string | null, needsFactor = false
+  ): string | null {
+    const page = wantsHtml(request) ? this.#page(to, needsFactor) : null
     return page === null || next === null ? page : this.#withNext(request, page, next)
   }
 
@@ -100,8 +104,7 @@ export class RedirectPages {
    * @returns false for a request that does not ask for a page, and where there is none to go to
    */
   redirect (request: FastifyRequest, reply: FastifyReply, to: keyof ApplicationPages, needsFactor = false): boolean {
-    const named = this.application[to]
-    const page = named !== null && needsFactor ? withParameter(named, 'second_factor', 'true') : named
+    const page = this.#page(to, needsFactor)
     const here = this.#site.pathOf(request)
     const isThere = page !== null && here !== null && to === 'login' && isOwnPath(page) &&
       pathnameOf(here) === pathnameOf(page)
@@ -119,6 +122,11 @@ export class RedirectPages {
   asked (request: FastifyRequest, target: unknown): string | null {
     const found = this.#site.redirectTarget(request, target)
     return found === null || startsLinking(found) ? null : found
+  }
+
+  #page (to: keyof ApplicationPages, needsFactor: boolean): string | null {
+    const page = this.application[to]
+    return page !== null && needsFactor ? withParameter(page, 'second_factor', 'true') : page
   }
 
   /** On a page of another origin, the path of this application needs its origin in front. */

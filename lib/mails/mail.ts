@@ -4,8 +4,8 @@ import { OptionsError } from '../errors.js'
 
 /** The request that caused a mail. A copy, because mails are sent after the answer. */
 export interface MailOrigin {
-  /** Fastify's `request.id`. */
-  requestId: string
+  /** Fastify's `request.id`; null where the application caused the mail, by `app.auth`. */
+  requestId: string | null
   /** Fastify's `request.ip`; null on a Unix socket without a trusted proxy. */
   ip: string | null
   /**
@@ -28,8 +28,8 @@ interface AnyMail {
    * may have chosen the name then.
    */
   name: string | null
-  /** The request that caused the mail; null where the application did, by `app.auth`. */
-  about: MailOrigin | null
+  /** The request that caused the mail. */
+  about: MailOrigin
 }
 
 /** A mail with a link that its reader follows. */

@@ -143,8 +143,11 @@ export interface ConfirmView {
   readonly user: string
   /** The e-mail of the user's password. */
   readonly email: string | null
-  /** Where the form for the password is sent; null for a user without one. */
-  readonly reauthenticate: string | null
+  /** Where the forms are sent. */
+  readonly action: string
+  /** Whether a code is asked for: of an authenticator app, or a recovery code. */
+  readonly asksCode: boolean
+  readonly asksPassword: boolean
   readonly providers: readonly OfferedProvider[]
   readonly logout: string
   /** The page after a sign-out. */
@@ -152,20 +155,18 @@ export interface ConfirmView {
 }
 
 /** The page on which a signed-in user authenticates again. */
-export function confirmPage ({ common, signIn, confirm }: Texts, view: ConfirmView): Page {
-  const { targets, user, email, reauthenticate, providers, logout } = view
+export function confirmPage ({ common, signIn, confirm, factors }: Texts, view: ConfirmView): Page {
+  const { targets: hidden, user, email, action: path, asksCode, asksPassword, providers, logout } = view
+  const submit = confirm.submit
   return {
     title: confirm.title,
     content: [
       html`<p>${filled(confirm.text, { user })}</p>`,
-      reauthenticate === null
-        ? null
-        : form({
-          action: reauthenticate,
-          hidden: targets,
-          fields: [username(common.email, email), password(common.password)],
-          submit: confirm.submit
-        }),
+      asksCode ? html`<p>${factors.codeText}</p>` : null,
+      asksCode ? form({ action: path, hidden, fields: [codeField('code', factors.code, 'text')], submit }) : null,
+      asksPassword
+        ? form({ action: path, hidden, fields: [username(common.email, email), password(common.password)], submit })
+        : null,
       ...providers.map(({ label, href }) => button(href, filled(signIn.withProvider, { provider: label }))),
       action(logout, { next: view.signIn }, confirm.signOut, { isDanger: true })
     ]

@@ -4,7 +4,7 @@ import { auditEntry, publish } from '../audit.js'
 import { AuthError } from '../errors.js'
 import { methodsOf } from '../flows/methods.js'
 import { wantsJson } from '../http/accept.js'
-import { withError, withParameter } from '../http/redirects.js'
+import { withError } from '../http/redirects.js'
 import { ProviderFailure } from '../providers/failures.js'
 import { principalOf } from '../session/record.js'
 import type { RouteContext } from './context.js'
@@ -137,9 +137,10 @@ export async function furtherStep (
   if (code === 'second_factor_required') return { details, page: pages.forStep(request, 'step', next) }
   const principal = code === 'reauthenticate' ? principalOf(request) : null
   if (principal === null) return null
-  const page = pages.forStep(request, 'reauthenticate', needing)
-  if (details.methods === undefined) {
-    return { details: { methods: await methodsOf(rules, principal.userId, providers) }, page }
+  // What needs a second factor names those that the user has.
+  const needsFactor = details.methods !== undefined
+  return {
+    details: needsFactor ? details : { methods: await methodsOf(rules, principal.userId, providers) },
+    page: pages.forStep(request, 'reauthenticate', needing, needsFactor)
   }
-  return { details, page: page === null ? null : withParameter(page, 'second_factor', 'true') }
 }

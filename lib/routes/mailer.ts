@@ -45,6 +45,9 @@ interface MailInfo {
   readonly log: FastifyBaseLogger
 }
 
+/** The application caused the mail. */
+const NO_REQUEST: MailOrigin = { requestId: null, ip: null, userAgent: null, language: null }
+
 /** Why a mail is not sent. */
 type Unsent = NoMail | 'limit' | 'unconfirmed' | 'closing'
 
@@ -129,7 +132,7 @@ export class Mailer implements Notices {
   noticeOfApplication (kind: AccountNotice, user: Addressee, log: FastifyBaseLogger): void {
     const { email: to, emailVerified } = user
     if (!this.#mail.choices.notices || to === null || !emailVerified) return
-    const makeMail = async (): Promise<Mail> => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about: null })
+    const makeMail = async (): Promise<Mail> => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about: NO_REQUEST })
     const delivery = this.#queue.run(() => this.#send(makeMail), { address: '', signal: this.#closing.signal })
     this.#post({ kind, requestId: null, log }, delivery.then(() => null))
   }

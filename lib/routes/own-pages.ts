@@ -1,11 +1,17 @@
 /** The pages of the option `pages`. They are loaded only with it. */
 import type { FastifyRequest } from 'fastify'
-import { methodsOf } from '../flows/methods.js'
+import { secondFactorAt } from '../authentication.js'
+import { type UserFactor, listFactors } from '../flows/factor-list.js'
+import { RECENT_SECONDS, factorsOf, isRecent, methodsOf } from '../flows/methods.js'
 import { removeOwnMethod, renameOwn } from '../flows/own-account.js'
 import { presentPrincipal } from '../flows/refresh.js'
 import { sessionsOfUser } from '../flows/sessions.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
+import type { FactorKind } from '../accounts/account.js'
+import { recordIn } from '../session/record.js'
 import { accountPage } from '../pages/account-page.js'
+import { factorsPage } from '../pages/factor-pages.js'
+import type { Page } from '../pages/look.js'
 import { providerLabel } from '../pages/provider-label.js'
 import {
   type OfferedProvider, type Targets, confirmPage, forgotPasswordPage, linkSentPage, registerPage, signInPage,
@@ -13,11 +19,11 @@ import {
 } from '../pages/sign-in-pages.js'
 import type { PagesContext } from './context.js'
 import { DONE, mountForm } from './form-route.js'
-import { type PageOf, mountPage, redirected, withQuery } from './page-route.js'
+import { type PageOf, type View, mountPage, redirected, withQuery } from './page-route.js'
 import { done } from './schema-parts.js'
 
 /** The name of a page below `/pages`. */
-type PageName = 'sign-in' | 'register' | 'forgot-password' | 'link-sent' | 'account' | 'confirm'
+type PageName = 'sign-in' | 'register' | 'forgot-password' | 'link-sent' | 'account' | 'confirm' | 'factors'
 
 /** Mounts the pages, and the two forms of the account that only they have. */
 export function mountOwnPages (context: PagesContext, local: LocalIdentityProvider | null): void {
@@ -104,18 +110,23 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
       ? null
       : async ({ request, texts, next }) => linkSentPage(texts, { signIn: signInPath(request, next) }),
 
-    async confirm ({ request, reply, texts, next }) {
+    async confirm ({ request, reply, texts, next, needsFactor }) {
       const principal = await presentPrincipal(request, store)
       if (principal === null) return redirected(reply, signInPath(request, next))
       const { userId, claims: { name, email } } = principal
-      const [user, methods] = [await store.findUser({ userId }), await methodsOf(store, userId, providers)]
-      const targets = targetsOf('confirm', next)
+      const [user, methods] = [await store.findUser({ userId }), await methodsOf(rules, userId, providers)]
+      const targets = {
+        next, error_next: withQuery(pathOf('pages/confirm'), { next, second_factor: needsFactor ? 'true' : null })
+      }
+      const proving = needsFactor ? [] : providerNames.filter(name => methods.includes(name))
       return confirmPage(texts, {
         targets,
         user: name ?? email ?? userId,
         email: user?.email ?? null,
-        reauthenticate: methods.includes('password') && local !== null ? pathOf('local/reauthenticate') : null,
-        providers: offered(methods.filter(method => method !== 'password'), { ...targets, reauthenticate: 'true' }),
+        action: pathOf('local/reauthenticate'),
+        asksCode: methods.includes('totp') || methods.includes('recovery'),
+        asksPassword: !needsFactor && methods.includes('password') && local !== null,
+        providers: offered(proving, { ...targets, reauthenticate: 'true' }),
         logout: pathOf('logout'),
         signIn: signInPath(request, next)
       })
@@ -141,6 +152,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
         methods: links.map(({ provider, claims: { email = null } }) => ({
           provider, label: provider === 'local' ? null : providerLabel(provider), email
         })),
+        factors: rules.factors === null ? null : pathOfPage('factors'),
         others: offered(providerNames.filter(name => !has(name)), { ...after({ done: 'saved' }), link: 'true' }),
         sessions,
         saved: after({ done: 'saved' }),
@@ -158,7 +170,36 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
           logout: pathOf('logout')
         }
       })
-    }
+    },
+
+    factors: rules.factors === null ? null : factorsView
+  }
+
+  /** What the signed-in user sees of their factors. */
+  async function factorsView ({ request, reply, texts }: View): Promise<Page | null> {
+    const here = pathOfPage('factors')
+    const record = await presentPrincipal(request, store) === null ? null : recordIn(request.session)
+    const user = record === null ? null : await store.findUser({ userId: record.principal.userId })
+    if (record === null || user === null || rules.factors === null) return redirected(reply, signInPath(request, here))
+    const list = await listFactors(rules.accounts, user.userId)
+    const ofKind = (kind: FactorKind): UserFactor | undefined => list.find(factor => factor.kind === kind)
+    const [app, codes] = [ofKind('totp'), ofKind('recovery')]
+    const needsFactor = factorsOf(user, rules.factors).length > 0
+    const isRecentNow = isRecent(needsFactor ? secondFactorAt(record.methods) ?? 0 : record.at, RECENT_SECONDS)
+    const routes = rules.factors.secondFactor === null ? null : pathOf
+    return factorsPage(texts, {
+      appAddedAt: app?.createdAt ?? null,
+      codesLeft: codes?.codesLeft ?? null,
+      passkeys: null,
+      confirm: isRecentNow ? null : pages.forStep(request, 'reauthenticate', here, needsFactor),
+      account: pathOfPage('account'),
+      saved: { next: withQuery(here, { done: 'saved' }), error_next: here },
+      paths: {
+        enrol: routes?.('local/totp/enroll') ?? null,
+        removeApp: routes?.('local/totp/remove') ?? null,
+        newCodes: routes?.('local/recovery-codes') ?? null
+      }
+    })
   }
 
   for (const [name, pageOf] of Object.entries(PAGES)) {

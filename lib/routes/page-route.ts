@@ -14,6 +14,8 @@ export interface View {
   readonly texts: Texts
   /** The page after a success, as it was asked for; null for none. */
   readonly next: string | null
+  /** Whether only a second factor suffices, where the user authenticates again. */
+  readonly needsFactor: boolean
   /** What the fields of the form had that failed, so that the user need not type them again. */
   readonly typed: Readonly<Record<string, unknown>>
 }
@@ -60,18 +62,22 @@ export function mountPage (
   }, async (request, reply) => {
     const query = new URL(request.url, ANY_ORIGIN).searchParams
     const [error, done] = [query.get('error'), query.get('done')]
-    return show({ request, reply, next: query.get('next'), typed: {} }, texts => ({
+    return show({ request, reply, ...askedIn(query), typed: {} }, texts => ({
       failure: error === null ? null : sentenceOf(texts, error),
       notice: done === 'saved' || done === 'sent' ? texts.common[done] : null
     }))
   })
 
   failurePages.add(site.routePath(prefix + path), query => async (request, reply, error) => {
-    return show({ request, reply, next: query.get('next'), typed: Object(request.body) }, texts => {
+    return show({ request, reply, ...askedIn(query), typed: Object(request.body) }, texts => {
       reply.code(error.statusCode)
       return { failure: failureOf(texts, error, ownSentences) }
     })
   })
+}
+
+function askedIn (query: URLSearchParams): Pick<View, 'next' | 'needsFactor'> {
+  return { next: query.get('next'), needsFactor: query.get('second_factor') === 'true' }
 }
 
 /** Returns a path with a query; members that are null are left out. */

@@ -10,9 +10,8 @@ import { reauthenticateByCode } from '../flows/step-up.js'
 import { AuthError } from '../errors.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import type { User } from '../accounts/account.js'
-import { grouped } from '../factors/recovery-codes.js'
 import { enrolPage, recoveryCodesPage, secondFactorPage, totpPage } from '../pages/factor-pages.js'
-import { svgHtml } from '../pages/html.js'
+import { Html } from '../pages/html.js'
 import type { Page } from '../pages/look.js'
 import type { Targets } from '../pages/sign-in-pages.js'
 import type { Texts } from '../pages/texts.js'
@@ -34,7 +33,7 @@ const recoveryCodes = {
 
 /** Mounts the routes that finish a sign-in by a second factor, and that set factors up. */
 export function mountFactorRoutes (context: FactorContext, local: LocalIdentityProvider | null): void {
-  const { site, prefix, rules, providers, pages, limits, channel, look } = context
+  const { site, prefix, rules, pages, limits, channel, look } = context
   const changes: FactorChanges = { ...rules, channel }
   const { trustedBrowsers, issuer, trustedDays } = rules.factors.secondFactor
   const pathOf = (route: string): string => site.routePath(`${prefix}/${route}`)
@@ -117,9 +116,10 @@ export function mountFactorRoutes (context: FactorContext, local: LocalIdentityP
     return totpPage(texts, {
       action: pathOf('local/totp/confirm'),
       targets: targetsOf('local/totp', next),
-      svg: svg === null ? null : svgHtml(svg),
+      // Made by uqr of what we have made.
+      svg: svg === null ? null : new Html(svg),
       uri,
-      secret: grouped(secret, ' '),
+      secret: secret.replace(/.{4}(?!$)/g, '$& '),
       issuer,
       asksMailCode: waiting?.asksMailCode === true,
       isRequired,
@@ -191,7 +191,7 @@ export function mountFactorRoutes (context: FactorContext, local: LocalIdentityP
     path: '/local/reauthenticate',
     summary: 'Authenticate the signed-in user again',
     user: 'signed-in',
-    fields: { ...local !== null && { password }, code },
+    fields: { password, code },
     answers: { 204: { type: 'null', description: 'Done: the session has a new id' } },
     refuses: ['invalid_state', 'invalid', 'invalid_code'],
     hashes: local !== null,
@@ -199,19 +199,19 @@ export function mountFactorRoutes (context: FactorContext, local: LocalIdentityP
     isAttempt: true
   }, async form => {
     const { request, fields: { password, code }, outbox } = form
-    if (filledIn(code) !== undefined) await reauthenticateByCode(request, rules, { code: String(code), outbox })
-    else if (local !== null && filledIn(password) !== undefined) {
-      await reauthenticate(request, rules.store, passwordMethod(String(password), passwordsFor(local, form)))
-    } else throw new AuthError('invalid_request', { message: 'The request has no code and no password.' })
+    const [typedCode, typedPassword] = [filledIn(code), filledIn(password)]
+    if (typedCode !== undefined) await reauthenticateByCode(request, rules, { code: typedCode, outbox })
+    else if (local !== null && typedPassword !== undefined) {
+      await reauthenticate(request, rules.store, passwordMethod(typedPassword, passwordsFor(local, form)))
+    } else throw new AuthError('invalid_request', { message: 'The form has neither a code nor a password.' })
     return DONE
   })
 
   /** Answers with recovery codes: browsers get a page that shows them. */
   function shown (
     { request, reply, fields: { next } }: { request: FastifyRequest, reply: FastifyReply, fields: { next?: string } },
-    codes: readonly string[]
+    recoveryCodes: readonly string[]
   ): FormAnswer {
-    const recoveryCodes = codes.map(code => grouped(code, '-'))
     return {
       status: 200,
       body: { recoveryCodes },
