@@ -16,6 +16,7 @@ t.setTimeout(600_000)
 
 const ADA = { email: 'ada.of.a.very.long.name@subdomain.example.com', password: 'correct horse' }
 const NEW_PASSWORD = 'battery staple'
+const NEW_EMAIL = 'countess@example.com'
 const ARABIC: Texts = { ...en, language: 'ar', direction: 'rtl' }
 const PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M0 0h9v9H0z"/></svg>'
 const HOME = '<!doctype html><link rel="icon" href="data:,"><title>Home</title><h1>Home</h1>'
@@ -125,31 +126,49 @@ t.test('no page scrolls sideways in any language, also at 200 %', async t => {
   }
 })
 
-t.test('an account lives from registration to deletion without scripts, with the headers of helmet', async t => {
-  const { url } = await start(t)
-  const visitor = await Visitor.with(chromium, t, { scripts: false })
-  const page = await visitor.open(`${url}/auth/pages/register?next=/auth/pages/account`)
-  await send(page, en.titles.register, { ...ADA, name: 'Ada' })
-  t.equal(await titleOf(page), en.account.title)
+for (const texts of [en, de, fr, es]) {
+  t.test(`in ${texts.language} an account lives from registration to deletion without scripts, with the headers of helmet`, async t => {
+    const { url, mails } = await start(t)
+    const visitor = await Visitor.with(chromium, t, { scripts: false, language: texts.language })
+    const page = await visitor.open(`${url}/auth/pages/register?next=/auth/pages/account`)
+    await send(page, texts.titles.register, { ...ADA, name: 'Ada' })
+    t.equal(await titleOf(page), texts.account.title)
+    await page.goto((await mails.next('verify-email')).url ?? '')
+    await send(page, texts.links.verifySubmit)
 
-  await send(page, en.account.nameSubmit, { name: 'Countess' })
-  t.equal(await page.getByRole('status').innerText(), en.common.saved)
-  t.equal(await page.locator('[name=name]').inputValue(), 'Countess')
-  await send(page, en.account.passwordSubmit, { current: ADA.password, password: NEW_PASSWORD })
-  t.equal(await page.getByRole('status').innerText(), en.common.saved)
+    await page.goto(`${url}/auth/pages/account`)
+    await send(page, texts.account.nameSubmit, { name: 'Countess' })
+    t.equal(await page.getByRole('status').innerText(), texts.common.saved)
+    t.equal(await page.locator('[name=name]').inputValue(), 'Countess')
+    await send(page, texts.account.passwordSubmit, { current: ADA.password, password: NEW_PASSWORD })
+    t.equal(await page.getByRole('status').innerText(), texts.common.saved)
+    await send(page, texts.account.emailSubmit, { email: NEW_EMAIL, current: NEW_PASSWORD })
+    t.equal(await page.getByRole('status').innerText(), texts.common.sent)
+    await page.goto((await mails.next('change-email')).url ?? '')
+    await send(page, texts.confirm.submit)
 
-  await send(page, en.common.signOut)
-  t.equal(await titleOf(page), en.signIn.title)
-  t.strictSame(visitor.complaints.splice(0), [], 'no violation of a policy')
-  await send(page, en.signIn.title, ADA)
-  t.equal(await page.getByRole('alert').innerText(), en.errors.invalid)
-  await send(page, en.signIn.title, { ...ADA, password: NEW_PASSWORD })
-  await page.goto(`${url}/auth/pages/account`)
-  await send(page, en.account.deleteSubmit, { current: NEW_PASSWORD })
-  t.equal(await titleOf(page), en.signIn.title)
-  await send(page, en.signIn.title, { ...ADA, password: NEW_PASSWORD })
-  t.equal(await page.getByRole('alert').innerText(), en.errors.invalid, 'the account is gone')
-})
+    await page.goto(`${url}/auth/pages/account`)
+    await send(page, texts.common.signOut)
+    t.equal(await titleOf(page), texts.signIn.title)
+    await page.getByRole('link', { name: texts.signIn.forgot }).click()
+    await send(page, texts.forgotPassword.submit, { email: NEW_EMAIL })
+    t.equal(await titleOf(page), texts.forgotPassword.sentTitle)
+    await page.goto((await mails.next('reset-password')).url ?? '')
+    await send(page, texts.links.resetSubmit, { password: ADA.password })
+    t.equal(await titleOf(page), texts.signIn.title)
+    t.strictSame(visitor.complaints.splice(0), [], 'no violation of a policy')
+
+    const now = { email: NEW_EMAIL, password: ADA.password }
+    await send(page, texts.signIn.title, { ...now, password: NEW_PASSWORD })
+    t.equal(await page.getByRole('alert').innerText(), texts.errors.invalid)
+    await send(page, texts.signIn.title, now)
+    await page.goto(`${url}/auth/pages/account`)
+    await send(page, texts.account.deleteSubmit, { current: now.password })
+    t.equal(await titleOf(page), texts.signIn.title)
+    await send(page, texts.signIn.title, now)
+    t.equal(await page.getByRole('alert').innerText(), texts.errors.invalid, 'the account is gone')
+  })
+}
 
 t.test('the logo and the stylesheet of the application are loaded, and nothing else', async t => {
   const { url } = await start(t, { logo: '/logo.svg', stylesheet: '/auth.css' })
