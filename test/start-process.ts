@@ -2,7 +2,7 @@ import { register } from 'node:module'
 import { setImmediate } from 'node:timers/promises'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 
-/** The packages that a process has loaded so far. */
+/** The packages that a process has loaded so far, and whether it has the pages. */
 export interface Loaded {
   /** The number of modules that are loaded behind ready. */
   modulesBehind: number
@@ -66,6 +66,7 @@ function loaded (): string[] {
     modules++
     const [, name] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(told.message) ?? []
     if (name !== undefined) packages.add(name)
+    if (/\/lib\/(?:pages\/|routes\/own-pages)/.test(told.message)) packages.add('the pages')
   }
   return [...packages]
 }
