@@ -53,9 +53,9 @@ input, select, button, .button {
   inline-size: 100%; padding: .625rem .75rem; font: inherit; color: inherit; background: transparent;
   border: 1px solid var(--auth-line); border-radius: var(--auth-radius);
 }
-label input, label select { font-weight: 400 }
+label input, label select { margin-block-start: .25rem; font-weight: 400 }
 select option { color: var(--auth-text); background: var(--auth-back) }
-[type=checkbox] { inline-size: auto; margin-inline-end: .5rem }
+[type=checkbox] { inline-size: auto; margin: 0; margin-inline-end: .5rem }
 [readonly] { color: var(--auth-faint) }
 button, .button {
   display: block; margin-block-start: 1.25rem; text-align: center; text-decoration: none; cursor: pointer;

@@ -48,7 +48,9 @@ t.test('guards send browsers to pages of a trusted origin, with the whole URL to
   const same = await start(t, { loginPage: `${FRONT}/private` })
   const { headers } = await same.browser.get('/private', HTML)
   t.equal(headers.location, `${FRONT}/private?${new URLSearchParams({ next: `${BASE_URL}/private` })}`, 'of the same path, too')
-  const { browser } = await start(t, { loginPage: `${FRONT}/login?from=api`, reauthenticatePage: `${FRONT}/confirm` })
+  const changePasswordPage = `${FRONT}/account`
+  const { browser } = await start(t, { loginPage: `${FRONT}/login?from=api`, reauthenticatePage: `${FRONT}/confirm`, changePasswordPage })
+  t.equal((await browser.get('/.well-known/change-password')).headers.location, changePasswordPage)
   await browser.post('/auth/local/register', ADA)
   const { headers: { location = '' } } = await new Browser(browser.app).get('/private?a=b', HTML)
 

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { type SignIn, SignInRefused } from '../../lib/index.js'
 import { Pages } from '../../lib/pages.js'
 import { Browser } from '../helpers/browser.js'
 import { ADA, startMailApp } from '../helpers/mail-app.js'
@@ -12,8 +13,12 @@ function hasNoneOf (body: string): boolean {
   return !/<script|<img|onerror=(?!alert)|evil\.example['"]?>/i.test(body.replaceAll('&#60;', '[').replaceAll('&#62;', ']'))
 }
 
-t.test('attack 118: HTML in a name, in claims of a provider, in a user agent and in a query stays text', async t => {
-  const { app, browser } = await startMailApp(t, { pages: new Pages({ name: HTML, links: [{ label: HTML, href: '/privacy' }] }) })
+t.test('attack 118: HTML in a name, in claims of a provider, in a user agent, an error and in a query stays text', async t => {
+  const pages = new Pages({ name: HTML, links: [{ label: HTML, href: '/privacy' }] })
+  const onSignIn = ({ request }: SignIn): void => {
+    if (request.headers['x-refused'] === 'yes') throw new SignInRefused('not_invited', HTML)
+  }
+  const { app, browser } = await startMailApp(t, { pages, onSignIn })
   const bodies: string[] = []
   const page = async (path: string, headers = {}) => {
     const answer = await browser.get(path, headers)
@@ -31,6 +36,11 @@ t.test('attack 118: HTML in a name, in claims of a provider, in a user agent and
   await user.post('/auth/local/register', { ...ADA, name: HTML }, { 'user-agent': HTML })
   await user.get(await leaveFor(user, '/auth/a/login?link=true', { subject: 'a', claims: { email: HTML } }, { 'sec-fetch-site': 'same-origin' }))
   for (const path of [ACCOUNT, '/auth/pages/confirm', '/auth/pages/sign-in']) bodies.push((await user.get(path)).body)
+
+  const uninvited = await user.submit('/auth/local/login', { ...ADA, error_next: '/auth/pages/sign-in' }, { 'x-refused': 'yes' })
+  t.equal(uninvited.statusCode, 403)
+  t.match(uninvited.body, '<p role="alert">&#34;&#62;&#60;script', 'the sentence of the application')
+  bodies.push(uninvited.body)
 
   t.ok(bodies.some(body => body.includes('&#60;script')), 'it is shown')
   for (const body of bodies) t.ok(hasNoneOf(body), body.slice(0, 200))
