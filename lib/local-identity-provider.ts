@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import type { Complete } from './base/defaults.js'
 import { isPlainObject } from './claims.js'
 import { OptionsError, assertKnownOptions } from './errors.js'
-import { secretsOf } from './secrets.js'
+import { requiredDataSecrets, secretsOf } from './secrets.js'
 import { type Argon2Options, argon2Cost } from './passwords/argon2-cost.js'
 import type { Caller } from './passwords/fair-queue.js'
 import { type MailChoices, type MailOptions, type MailPages, type SendMail, checkedMailOptions } from './mails/mail.js'
@@ -11,7 +11,7 @@ import { PasswordHasher, type PasswordVerdict } from './passwords/password-hashe
 import { MIN_LENGTH, type PasswordRules, lengthSentence, passwordRules } from './passwords/password-rules.js'
 import { type ExtraClaims, TokenIssuer } from './tokens/token-issuer.js'
 import type { TokenClaims, TokenUse } from './tokens/token-claims.js'
-import { type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningKey } from './tokens/token-keys.js'
+import { type Jwk, type PublicJwk, keysOfSecrets, keysOfSigningKey } from './tokens/token-keys.js'
 
 /**
  * The claims that the registration form may set. Every visitor can post that form, so the default
@@ -31,12 +31,6 @@ export interface RegistrationPolicy {
    * to the form for name and password, so that no account exists whose address is not confirmed.
    */
   verify?: 'later' | 'required' | 'first' | undefined
-}
-
-/** How a {@link LocalIdentityProvider} sends mails. */
-export interface LocalMail extends MailOptions {
-  /** Issues and verifies the tokens in the links. */
-  readonly tokens: MailTokens
 }
 
 /** Options of a {@link LocalIdentityProvider}. */
@@ -139,7 +133,9 @@ export class LocalIdentityProvider {
    *
    * @hidden
    */
-  readonly mail: LocalMail | null
+  readonly mail: MailOptions | null
+  /** The secrets of tokens; null with a signing key. */
+  readonly #secrets: readonly [string, ...string[]] | null
   readonly #passwords: PasswordHasher
   readonly #tokens: TokenIssuer
   readonly #accepted: ReturnType<typeof passwordRules>
@@ -167,10 +163,11 @@ export class LocalIdentityProvider {
     this.#accepted = passwordRules(password)
     this.minPasswordLength = password.minLength ?? MIN_LENGTH
     this.#passwords = new PasswordHasher(argon2Cost(argon2))
-    const keys = tokenKeys(options)
+    this.#secrets = tokenSecrets(options)
+    const keys = this.#secrets === null ? keysOfSigningKey(options.signingKey) : keysOfSecrets(this.#secrets)
     this.jwks = keys.published === null ? null : Object.freeze({ keys: keys.published })
     this.#tokens = new TokenIssuer(issuer, keys)
-    this.mail = localMail(options, issuer)
+    this.mail = checkedMailOptions(options)
     const { verify } = this.registration ?? {}
     if (this.mail === null && verify !== undefined && verify !== 'later') {
       throw new OptionsError(`registration.verify: '${verify}' needs sendMail, which sends the links`)
@@ -269,6 +266,18 @@ export class LocalIdentityProvider {
   }
 
   /**
+   * Returns what issues and verifies the tokens in the links of mails. For the plugin.
+   *
+   * @param dataSecrets sign them in place of a signing key, whose public half other services have
+   * @throws OptionsError when they are missing
+   * @hidden
+   */
+  mailTokens (dataSecrets: readonly [string, ...string[]] | null): MailTokens {
+    const need = 'with sendMail and signingKey of the LocalIdentityProvider, because it signs the links in mails'
+    return new MailTokens(this.issuer, this.#secrets ?? requiredDataSecrets(dataSecrets, need))
+  }
+
+  /**
    * Its sentences besides those of the error codes, which pages say in their language. For the
    * plugin.
    *
@@ -289,19 +298,10 @@ export class LocalIdentityProvider {
   }
 }
 
-function tokenKeys ({ secret, signingKey }: LocalIdentityProviderOptions): TokenKeys {
-  if (signingKey === undefined) return keysOfSecrets(secretsOf(secret, 'secret', 'LOCAL_IDP_SECRET'))
+function tokenSecrets ({ secret, signingKey }: LocalIdentityProviderOptions): [string, ...string[]] | null {
+  if (signingKey === undefined) return secretsOf(secret, 'secret', 'LOCAL_IDP_SECRET')
   if (secret !== undefined) throw new OptionsError('signingKey replaces secret: set only one of them')
-  return keysOfSigningKey(signingKey)
-}
-
-function localMail (options: LocalIdentityProviderOptions, issuer: string): LocalMail | null {
-  const mail = checkedMailOptions(options)
-  if (mail === null) return null
-  const secrets = options.signingKey === undefined
-    ? secretsOf(options.secret, 'secret', 'LOCAL_IDP_SECRET')
-    : secretsOf(undefined, 'the secret of mails, which sendMail needs beside signingKey,', 'SVC_AUTH_DATA_SECRET')
-  return Object.freeze({ ...mail, tokens: new MailTokens(issuer, secrets) })
+  return null
 }
 
 function registrationPolicy (registration: unknown): Complete<RegistrationPolicy> | null {

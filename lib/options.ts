@@ -10,6 +10,7 @@ import { ANY_ORIGIN, sameOriginPath, trustedUrl } from './http/redirects.js'
 import { Site } from './http/site.js'
 import { LocalIdentityProvider } from './local-identity-provider.js'
 import type { MailPages } from './mails/mail.js'
+import type { MailTokens } from './mails/mail-tokens.js'
 import type { Look } from './pages/look.js'
 import type { Pages } from './pages/pages.js'
 import { assertProviderName } from './providers/provider-options.js'
@@ -17,7 +18,11 @@ import type { ExternalProvider } from './providers/provider.js'
 import { type RateLimitOptions, type ResolvedRateLimits, checkedRateLimit } from './rate-limits.js'
 import { Accounts } from './accounts/accounts.js'
 import type { AuthStore } from './accounts/auth-store.js'
+<<<<<<< ours
 import { requiredDataSecrets } from './secrets.js'
+=======
+import { dataSecretsOf } from './secrets.js'
+>>>>>>> theirs
 import { type OwnSession, type SessionOptions, checkedRemember, checkedSession } from './session/session-options.js'
 import { MemoryAuthStore } from './store/memory.js'
 import { assertMembers, membersOf } from './store/members.js'
@@ -43,6 +48,12 @@ export interface AuthPluginOptions {
    * @fastify/session itself.
    */
   session?: SessionOptions | undefined
+  /**
+   * A secret of at least 32 characters that signs the links in mails where the local provider has a
+   * `signingKey`; default the environment variable SVC_AUTH_DATA_SECRET, which may hold several,
+   * separated by blanks. Of several, the first one signs and all verify.
+   */
+  dataSecret?: string | readonly string[] | undefined
   /** The path in front of all routes; default `/auth`. */
   prefix?: string
   /**
@@ -121,9 +132,9 @@ export interface Surroundings {
 
 /** The names of the options. The last two are Fastify's. */
 const KNOWN_OPTIONS = [
-  'baseUrl', 'providers', 'local', 'store', 'session', 'prefix', 'trustedOrigins', 'linking', 'onSignIn', 'onLink',
-  'onDelete', 'loginPage', 'reauthenticatePage', 'secondFactor', 'secondFactorPage', 'changePasswordPage', 'pages',
-  'rateLimit', 'logLevel', 'logSerializers'
+  'baseUrl', 'providers', 'local', 'store', 'session', 'dataSecret', 'prefix', 'trustedOrigins', 'linking', 'onSignIn',
+  'onLink', 'onDelete', 'loginPage', 'reauthenticatePage', 'secondFactor', 'secondFactorPage', 'changePasswordPage',
+  'pages', 'rateLimit', 'logLevel', 'logSerializers'
 ]
 
 const OF_A_PROVIDER = 'it is an option of a provider, ' +
@@ -160,6 +171,10 @@ export class ResolvedOptions implements SignInRules {
   readonly prefix: string
   readonly providers: readonly ExternalProvider[]
   readonly local: LocalIdentityProvider | null
+  /** The secrets of `dataSecret` or its setting, the newest first; null without any. */
+  readonly dataSecrets: readonly [string, ...string[]] | null
+  /** Issues and verifies the tokens in the links of mails; null without mails. */
+  readonly mailTokens: MailTokens | null
   readonly store: AuthStore
   readonly accounts: Accounts
   /** The application as browsers see it: `baseUrl` without a trailing slash, `trustedOrigins`. */
@@ -204,6 +219,8 @@ export class ResolvedOptions implements SignInRules {
     this.remember = checkedRemember(options.session?.remember)
     this.prefix = checkedPrefix(options.prefix ?? DEFAULT_PREFIX, around.prefix ?? '')
     this.local = checkedLocal(options.local)
+    this.dataSecrets = dataSecretsOf(options.dataSecret)
+    this.mailTokens = this.local?.mail == null ? null : this.local.mailTokens(this.dataSecrets)
     this.providers = checkedProviders(options.providers ?? [])
     this.rateLimit = checkedRateLimit(options.rateLimit ?? {}, around.rateLimit === true)
     const baseUrl = checkedBaseUrl(options.baseUrl, this.providers.length > 0)

@@ -155,10 +155,10 @@ async function mountPages (context: RouteContext, options: ResolvedOptions): Pro
 }
 
 /** Returns what sends the mails; null without the option `sendMail`. */
-function mailerOf ({ local, site, prefix }: ResolvedOptions, counter: Counter): Mailer | null {
-  if (local?.mail == null || site.baseUrl === null) return null
+function mailerOf ({ local, mailTokens, site, prefix }: ResolvedOptions, counter: Counter): Mailer | null {
+  if (local?.mail == null || mailTokens === null || site.baseUrl === null) return null
   const limits = setUpMailLimits(local.mail.choices.limits ? counter : null)
-  return new Mailer(local.mail, new URL(site.routePath(`${prefix}/`), site.baseUrl), limits)
+  return new Mailer(local.mail, mailTokens, new URL(site.routePath(`${prefix}/`), site.baseUrl), limits)
 }
 
 /**

@@ -1,3 +1,4 @@
+import { hkdfSync } from 'node:crypto'
 import { OptionsError } from './errors.js'
 
 const MIN_LENGTH = 32
@@ -18,6 +19,42 @@ export function secretsOf (given: unknown, option: string, setting: string): [st
       `set ${setting}, for example to the output of: openssl rand -hex 32`)
   }
   return secrets
+}
+
+/**
+ * Reads the secrets of the option `dataSecret` or, if it is absent, those of SVC_AUTH_DATA_SECRET,
+ * separated by blanks.
+ *
+ * @returns null where neither is given
+ * @throws OptionsError that names both, never a secret
+ */
+export function dataSecretsOf (given: unknown): [string, ...string[]] | null {
+  const setting = process.env.SVC_AUTH_DATA_SECRET?.match(/\S+/g) ?? undefined
+  const secrets = given ?? setting
+  return secrets === undefined ? null : secretsOf(secrets, 'dataSecret', 'SVC_AUTH_DATA_SECRET')
+}
+
+/**
+ * Returns the secrets for what cannot do without them.
+ *
+ * @param need what needs them, as the error says it: `with …, because …`
+ * @throws OptionsError where neither the option nor the setting is given
+ */
+export function requiredDataSecrets (
+  secrets: readonly [string, ...string[]] | null, need: string
+): readonly [string, ...string[]] {
+  if (secrets !== null) return secrets
+  throw new OptionsError(`dataSecret is required ${need}; set it, or SVC_AUTH_DATA_SECRET, ` +
+    'for example to the output of: openssl rand -hex 32')
+}
+
+/**
+ * Derives a key of 32 bytes (HKDF-SHA256, RFC 5869).
+ *
+ * @param info what the key is for: another text makes another key
+ */
+export function derivedKey (secret: string, info: string, salt = ''): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, salt, info, 32))
 }
 
 function areLongEnough (secrets: unknown[]): secrets is [string, ...string[]] {

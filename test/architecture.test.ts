@@ -7,7 +7,7 @@ const LIB = join(import.meta.dirname, '../lib')
 const BASICS = ['ground', 'base']
 /** What a flow may ask. */
 const PARTS = [
-  'providers', 'port', 'local', 'tokens', 'passwords', 'mails', 'accounts', 'store', 'session', 'http', ...BASICS
+  'providers', 'port', 'local', 'tokens', 'passwords', 'mails', 'accounts', 'factors', 'store', 'session', 'http', ...BASICS
 ]
 
 /** The rooms that the modules of a room may import, besides their own. */
@@ -28,6 +28,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   pages: ['mails', 'http', ...BASICS],
   // An account keeps what the column of its extras has.
   accounts: ['schema', ...BASICS],
+  factors: ['accounts', 'tokens', ...BASICS],
   store: ['accounts', 'drizzle', 'schema', ...BASICS],
   // A pending sign-in holds what was asked of its provider.
   session: ['port', 'http', 'accounts', 'store', 'schema', ...BASICS],

@@ -21,9 +21,6 @@ const DOCS = await Documentation.read()
 const README = DOCS.page('README.md')
 const CLIENT = { clientId: 'an-id', clientSecret: 'a secret' }
 
-// Signs the tokens in mails of a provider with a signing key.
-process.env.SVC_AUTH_DATA_SECRET = LOCAL_SECRET
-
 const program = ts.createProgram([join(ROOT, 'lib/index.ts'), join(ROOT, 'lib/testing.ts')], compilerOptions())
 const checker = program.getTypeChecker()
 
@@ -115,6 +112,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
       local: local ?? nothing,
       store: store.constructor.name,
       session: nothing,
+      dataSecret: 'SVC_AUTH_DATA_SECRET',
       prefix,
       loginPage: loginPage ?? nothing,
       reauthenticatePage: reauthenticatePage ?? nothing,
@@ -217,6 +215,7 @@ t.test('the routes of the documentation are those that are mounted', async t => 
   })
   await app.register(authPlugin, {
     session: { secret: SESSION_SECRET },
+    dataSecret: LOCAL_SECRET,
     baseUrl: 'https://app.example',
     providers: [new GitHubProvider(CLIENT)],
     local: localProvider({ secret: undefined, signingKey: ecKey(), sendMail () {}, registration: { verify: 'first' } }),

@@ -86,8 +86,9 @@ const MISTAKES: Mistake[] = [
     'OptionsError', 'fastify-svc-auth has no option "provider"; it is called providers'],
   ['an option that is not there', register({ session, redirectUri: baseUrl }),
     'OptionsError',
-    'fastify-svc-auth has no option "redirectUri"; expected one of baseUrl, providers, local, store, session, prefix, ' +
-      'trustedOrigins, linking, onSignIn, onLink, onDelete, loginPage, reauthenticatePage, changePasswordPage, pages, rateLimit, logLevel, logSerializers'],
+    'fastify-svc-auth has no option "redirectUri"; expected one of baseUrl, providers, local, store, session, dataSecret, ' +
+      'prefix, trustedOrigins, linking, onSignIn, onLink, onDelete, loginPage, reauthenticatePage, changePasswordPage, pages, ' +
+      'rateLimit, logLevel, logSerializers'],
   ['an option of a provider that is not there', make(given => new GoogleProvider(given({ client_id: 'an-id', clientSecret: SECRET }))),
     'OptionsError',
     'google has no option "client_id"; expected one of clientId, clientSecret, scopes, authorizationParams, timeout, ' +

@@ -18,7 +18,10 @@ const provider = (name: string) => new OidcProvider({
 
 const LIMITS = { network: 10, account: 20, start: 300, register: 60, callback: 300, reauthenticate: 10, mail: 30, code: 60 }
 
-t.beforeEach(() => { delete process.env.SVC_SESSION_SECRET })
+t.beforeEach(() => {
+  delete process.env.SVC_SESSION_SECRET
+  delete process.env.SVC_AUTH_DATA_SECRET
+})
 
 t.test('options that are not given have a default', async t => {
   const resolved = new ResolvedOptions({ session })
@@ -30,6 +33,8 @@ t.test('options that are not given have a default', async t => {
     pages: null,
     providers: [],
     local: null,
+    dataSecrets: null,
+    mailTokens: null,
     store: null,
     accounts: null,
     signedRequests: null,
@@ -113,6 +118,14 @@ t.test('the secret of the session comes from the setting unless it is given', as
   t.strictSame(new ResolvedOptions({}).session?.options.secret, [`${SECRET} of the setting`])
   t.match(new ResolvedOptions({ session: { cookieName: 'id' } }).session?.options, { cookieName: 'id', secret: [`${SECRET} of the setting`] })
   t.strictSame(new ResolvedOptions({ session }).session?.options.secret, [SECRET])
+})
+
+t.test('the data secrets come from the setting unless they are given', async t => {
+  process.env.SVC_AUTH_DATA_SECRET = `${'a'.repeat(32)} ${'b'.repeat(32)}`
+
+  t.strictSame(new ResolvedOptions({ session }).dataSecrets, ['a'.repeat(32), 'b'.repeat(32)])
+  t.strictSame(new ResolvedOptions({ session, dataSecret: SECRET }).dataSecrets, [SECRET])
+  t.strictSame(new ResolvedOptions({ session, dataSecret: [SECRET, `${SECRET} before`] }).dataSecrets, [SECRET, `${SECRET} before`])
 })
 
 t.test('the days of remembered sessions become milliseconds, and @fastify/session does not get them', async t => {
@@ -205,8 +218,9 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   [
     'an unknown option',
     { prefx: '/id' },
-    /^fastify-svc-auth has no option "prefx"; expected one of baseUrl, providers, local, store, session, prefix, trustedOrigins/
+    /^fastify-svc-auth has no option "prefx"; expected one of baseUrl, providers, local, store, session, dataSecret, prefix, trustedOrigins/
   ],
+  ['a short data secret', { dataSecret: 'short' }, /^dataSecret must be at least 32 characters; set SVC_AUTH_DATA_SECRET/],
   ['no baseUrl with a provider', { providers: [provider('a')] }, /^baseUrl is required once a provider is registered/],
   ...[
     null, '', 'app.example', '/app', 1, {}, new URL('https://app.example'), 'ftp://app.example', 'javascript:1',

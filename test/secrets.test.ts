@@ -1,10 +1,14 @@
+import { hkdfSync } from 'node:crypto'
 import t from 'tap'
-import { secretsOf } from '../lib/secrets.js'
+import { dataSecretsOf, derivedKey, requiredDataSecrets, secretsOf } from '../lib/secrets.js'
 
 const SETTING = 'A_SECRET_OF_THE_TESTS'
 const SECRET = 'a secret of exactly 32 characters'.slice(0, 32)
 
-t.afterEach(() => { delete process.env[SETTING] })
+t.afterEach(() => {
+  delete process.env[SETTING]
+  delete process.env.SVC_AUTH_DATA_SECRET
+})
 
 t.test('a secret of 32 characters is taken', async t => {
   t.strictSame(secretsOf(SECRET, 'secret', SETTING), [SECRET])
@@ -56,4 +60,54 @@ t.test('attack 47: a short setting is refused and not printed, and an empty opti
 
 t.test('the error of several secrets says that each must be long enough', async t => {
   t.throws(() => secretsOf([SECRET, 'short'], 'secret', SETTING), { message: /^secret must be at least 32 characters, each of them;/ })
+})
+
+t.test('the setting of dataSecret has several secrets, separated by blanks, the newest first', async t => {
+  const [newest, older] = ['a'.repeat(32), 'b'.repeat(64)]
+  for (const [setting, secrets] of [
+    [newest, [newest]],
+    [`${newest} ${older}`, [newest, older]],
+    [` ${newest}\n\t${older}  `, [newest, older]],
+    ['', null],
+    [' \n', null]
+  ] as const) {
+    process.env.SVC_AUTH_DATA_SECRET = setting
+    t.strictSame(dataSecretsOf(undefined), secrets, JSON.stringify(setting))
+    t.strictSame(dataSecretsOf(SECRET), [SECRET], 'the option goes first, and its blanks are a part of it')
+  }
+  delete process.env.SVC_AUTH_DATA_SECRET
+  t.equal(dataSecretsOf(undefined), null)
+  t.strictSame(dataSecretsOf([SECRET, older]), [SECRET, older])
+})
+
+t.test('attack 47: a short data secret is refused and not printed, that of the setting too', async t => {
+  const message = /^dataSecret must be at least 32 characters(?:, each of them)?; set SVC_AUTH_DATA_SECRET, for example/
+  for (const given of ['', 'too-short', [], ['a'.repeat(32), 'too-short'], 7, {}]) {
+    const refused = t.throws(() => dataSecretsOf(given), { name: 'OptionsError', message })
+    t.notOk(String(refused).includes('too-short'))
+  }
+  for (const setting of ['too-short', `${'a'.repeat(32)} too-short`, 'forty characters, but blanks between them']) {
+    process.env.SVC_AUTH_DATA_SECRET = setting
+    const refused = t.throws(() => dataSecretsOf(undefined), { name: 'OptionsError', message }, setting)
+    t.notOk(String(refused).includes('too-short'))
+  }
+})
+
+t.test('what needs data secrets and has none says why, and names the option and its setting', async t => {
+  t.strictSame(requiredDataSecrets([SECRET], 'with a feature, because of a reason'), [SECRET])
+  t.throws(() => requiredDataSecrets(null, 'with a feature, because of a reason'), {
+    name: 'OptionsError',
+    message: 'dataSecret is required with a feature, because of a reason; set it, or SVC_AUTH_DATA_SECRET, for example to the output of: ' +
+      'openssl rand -hex 32'
+  })
+})
+
+t.test('a key is derived for each secret, use and salt', async t => {
+  const key = derivedKey(SECRET, 'a use')
+
+  t.strictSame(key, Buffer.from(hkdfSync('sha256', SECRET, '', 'a use', 32)))
+  for (const other of [derivedKey(`${SECRET}.`, 'a use'), derivedKey(SECRET, 'another use'), derivedKey(SECRET, 'a use', 'salt')]) {
+    t.equal(other.length, 32)
+    t.notSame(other, key)
+  }
 })

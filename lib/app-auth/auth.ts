@@ -18,6 +18,7 @@ import {
   type RequiredClaims, anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireSecondFactor,
   requireUser, requireVerified
 } from './guards.js'
+import type { MailTokens } from '../mails/mail-tokens.js'
 import type { TokenUse } from '../tokens/token-claims.js'
 import { checkedUserId } from './users.js'
 import type { Site } from '../http/site.js'
@@ -29,6 +30,7 @@ export interface AuthSettings extends SignInRules, GuardSettings {
   readonly prefix: string
   readonly signedRequests: SignedRequests
   readonly listedSessions: SessionRules['listedSessions']
+  readonly mailTokens: MailTokens | null
 }
 
 /** How {@link Auth.signIn} signs a user in. */
@@ -260,9 +262,9 @@ export class Auth extends Authorization {
    * ```
    */
   async openMailToken (token: string): Promise<OpenedMailToken> {
-    const { store, local } = this.#settings
-    if (local?.mail == null) throw new OptionsError('openMailToken needs the option sendMail of LocalIdentityProvider')
-    return openMailToken(store, local.mail.tokens, typeof token === 'string' ? token : '')
+    const { store, mailTokens } = this.#settings
+    if (mailTokens === null) throw new OptionsError('openMailToken needs the option sendMail of LocalIdentityProvider')
+    return openMailToken(store, mailTokens, typeof token === 'string' ? token : '')
   }
 
   /**

@@ -1,6 +1,7 @@
-import { hash, hkdfSync } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { Once } from '../base/once.js'
 import { AuthError } from '../errors.js'
+import { derivedKey } from '../secrets.js'
 import { MAX_TOKEN_LENGTH } from '../tokens/token-claims.js'
 import { type TokenKeys, keysOfSecrets } from '../tokens/token-keys.js'
 import { LINK_LIFETIMES, type LinkMailKind } from './mail.js'
@@ -116,7 +117,7 @@ function lengthened (id: string): string {
   return Buffer.from(id, 'base64url').toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
-/** Derives the secret of the tokens of one kind (HKDF, RFC 5869). */
+/** Derives the secret of the tokens of one kind. */
 function mailSecret (secret: string, { issuer, kind }: { issuer: string, kind: LinkMailKind }): string {
-  return Buffer.from(hkdfSync('sha256', secret, issuer, `svc-auth mail ${kind}`, 32)).toString('base64url')
+  return derivedKey(secret, `svc-auth mail ${kind}`, issuer).toString('base64url')
 }

@@ -2,9 +2,9 @@ import { finished } from 'node:stream'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { withTimeout } from '../base/with-timeout.js'
 import { FairQueue } from '../passwords/fair-queue.js'
-import type { LocalMail } from '../local-identity-provider.js'
 import {
-  type AccountNotice, CODE_LIFETIME, LINK_LIFETIMES, type LinkMail, type LinkMailKind, type Mail, type MailOrigin
+  type AccountNotice, CODE_LIFETIME, LINK_LIFETIMES, type LinkMail, type LinkMailKind, type Mail, type MailOptions,
+  type MailOrigin
 } from '../mails/mail.js'
 import type { MailLink, MailTokens } from '../mails/mail-tokens.js'
 import type { Addressee, NoMail, Notices, Outbox } from '../mails/outbox.js'
@@ -56,7 +56,9 @@ type Unsent = NoMail | 'limit' | 'unconfirmed' | 'closing'
  * time whether or not a mail follows, and no failure of a mail server fails a request.
  */
 export class Mailer implements Notices {
-  readonly #mail: LocalMail
+  /** Issues and verifies the tokens in the links. */
+  readonly tokens: MailTokens
+  readonly #mail: MailOptions
   readonly #base: URL
   readonly #limits: MailLimits
   readonly #queue = new FairQueue(LIMITS)
@@ -64,15 +66,11 @@ export class Mailer implements Notices {
   readonly #closing = new AbortController()
 
   /** @param base the public URL in front of the routes, with a slash at the end */
-  constructor (mail: LocalMail, base: URL, limits: MailLimits) {
+  constructor (mail: MailOptions, tokens: MailTokens, base: URL, limits: MailLimits) {
+    this.tokens = tokens
     this.#mail = mail
     this.#base = base
     this.#limits = limits
-  }
-
-  /** Verifies the tokens in the links. */
-  get tokens (): MailTokens {
-    return this.#mail.tokens
   }
 
   /** Whether unknown addresses get a mail. */
@@ -163,7 +161,7 @@ export class Mailer implements Notices {
   }
 
   async #linkTo (kind: LinkMailKind, link: MailLink): Promise<Pick<LinkMail, 'url' | 'token' | 'expiresIn'>> {
-    const token = await this.#mail.tokens.issue(kind, link)
+    const token = await this.tokens.issue(kind, link)
     const url = new URL(LINK_PATHS[kind], this.#base)
     url.searchParams.set('token', token)
     return { url: url.href, token, expiresIn: LINK_LIFETIMES[kind] }

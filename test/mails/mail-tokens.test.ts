@@ -1,19 +1,22 @@
 import t from 'tap'
-import { LocalIdentityProvider, type LocalIdentityProviderOptions } from '../../lib/index.js'
+import { type AuthPluginOptions, LocalIdentityProvider, type LocalIdentityProviderOptions } from '../../lib/index.js'
 import { type MailTokens, emailDigest } from '../../lib/mails/mail-tokens.js'
 import { LINK_LIFETIMES, type LinkMailKind } from '../../lib/mails/mail.js'
+import { ResolvedOptions } from '../../lib/options.js'
+import { SESSION_SECRET } from '../helpers/app.js'
 import { ecKey } from '../helpers/signing-key.js'
 
-const [NEW, OLD, DATA] = ['new', 'old', 'data'].map(name => `the ${name} secret of these tests, 32 and more`) as [string, string, string]
+const [NEW, OLD] = ['new', 'old'].map(name => `the-${name}-secret-of-these-tests,-32-and-more`) as [string, string]
 const PROOF = { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', email: 'ada@example.com', generation: 3, to: null }
 const OPENED = { userId: PROOF.userId, generation: 3, to: null, digest: emailDigest(PROOF.email) }
 const KINDS = Object.keys(LINK_LIFETIMES) as LinkMailKind[]
 
-/** The tokens of mails of a provider. */
-function tokensOf (options: LocalIdentityProviderOptions): MailTokens {
-  const { mail } = new LocalIdentityProvider({ sendMail: () => {}, ...options })
-  if (mail === null) throw new Error('the provider sends mails')
-  return mail.tokens
+/** The tokens of mails of an application. */
+function tokensOf (options: LocalIdentityProviderOptions, dataSecret?: AuthPluginOptions['dataSecret']): MailTokens {
+  const local = new LocalIdentityProvider({ sendMail: () => {}, ...options })
+  const { mailTokens } = new ResolvedOptions({ baseUrl: 'https://app.example', session: { secret: SESSION_SECRET }, local, dataSecret })
+  if (mailTokens === null) throw new Error('the application sends mails')
+  return mailTokens
 }
 
 t.beforeEach(() => { delete process.env.SVC_AUTH_DATA_SECRET })
@@ -81,15 +84,51 @@ t.test('attack 68: no token of the application is one of a mail, and no token of
   await t.rejects(local.verifyIdToken(mailed, { purpose: 'reset-password' }), { code: 'invalid_token' })
 })
 
-t.test('with a signing key alone, mails have the secret SVC_AUTH_DATA_SECRET', async t => {
-  const options = { signingKey: ecKey() }
-  t.throws(() => tokensOf(options), {
+t.test('with a signing key and without dataSecret and its setting, the registration fails and names both', async t => {
+  t.throws(() => tokensOf({ signingKey: ecKey() }), {
     name: 'OptionsError',
-    message: /^the secret of mails, which sendMail needs beside signingKey, must be at least 32 characters; set SVC_AUTH_DATA_SECRET/
+    message: 'dataSecret is required with sendMail and signingKey of the LocalIdentityProvider, because it signs the links in mails; ' +
+      'set it, or SVC_AUTH_DATA_SECRET, for example to the output of: openssl rand -hex 32'
   })
-  t.doesNotThrow(() => new LocalIdentityProvider(options), 'without mails it needs none')
+  const sendMail = (): void => {}
+  t.doesNotThrow(() => new LocalIdentityProvider({ signingKey: ecKey(), sendMail }), 'a process that sends no mails needs none')
+  t.doesNotThrow(() => new ResolvedOptions({ session: { secret: SESSION_SECRET }, local: new LocalIdentityProvider({ signingKey: ecKey() }) }))
+})
 
-  process.env.SVC_AUTH_DATA_SECRET = DATA
-  const token = await tokensOf(options).issue('verify-email', PROOF)
+t.test('with a signing key the secret of mails is dataSecret, else its setting', async t => {
+  const token = await tokensOf({ signingKey: ecKey() }, NEW).issue('verify-email', PROOF)
+  await t.rejects(tokensOf({ signingKey: ecKey() }, OLD).verify('verify-email', token), { code: 'invalid_token' })
+
+  process.env.SVC_AUTH_DATA_SECRET = NEW
   t.match(await tokensOf({ signingKey: ecKey() }).verify('verify-email', token), OPENED)
+  await t.rejects(tokensOf({ signingKey: ecKey() }, OLD).verify('verify-email', token), { code: 'invalid_token' }, 'the option goes first')
+})
+
+t.test('with a secret of the provider, mails have that one and not dataSecret', async t => {
+  const token = await tokensOf({ secret: NEW }).issue('verify-email', PROOF)
+
+  t.match(await tokensOf({ secret: NEW }, OLD).verify('verify-email', token), OPENED)
+  await t.rejects(tokensOf({ secret: OLD }, NEW).verify('verify-email', token), { code: 'invalid_token' })
+})
+
+t.test('the secret of mails is changed in three deployments, and each process takes the links of the others', async t => {
+  const signingKey = ecKey()
+  for (const [name, processWith] of [
+    ['the option', (...secrets: string[]) => tokensOf({ signingKey }, secrets)],
+    ['the setting', (...secrets: string[]) => {
+      process.env.SVC_AUTH_DATA_SECRET = secrets.join('  ')
+      return tokensOf({ signingKey })
+    }]
+  ] as const) {
+    const deployments = [processWith(OLD), processWith(OLD, NEW), processWith(NEW, OLD), processWith(NEW)]
+    for (const [index, before] of deployments.slice(0, -1).entries()) {
+      const after = deployments[index + 1] as MailTokens
+      const both = [before, after]
+      for (const [from, to] of [both, both.toReversed()] as Array<[MailTokens, MailTokens]>) {
+        t.match(await to.verify('reset-password', await from.issue('reset-password', PROOF)), OPENED, `${name}, deployment ${index + 1}`)
+      }
+    }
+    const [first, , , last] = deployments as [MailTokens, MailTokens, MailTokens, MailTokens]
+    await t.rejects(last.verify('reset-password', await first.issue('reset-password', PROOF)), { code: 'invalid_token' }, name)
+  }
 })

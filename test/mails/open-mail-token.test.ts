@@ -9,6 +9,7 @@ import authPlugin, { MemoryAuthStore } from '../../lib/index.js'
 import { mailbox } from '../../lib/testing.js'
 import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 import { ADA, BASE_URL, NEW_PASSWORD, registerAt, resetTokenOf, startMailApp } from '../helpers/mail-app.js'
+import { ecKey } from '../helpers/signing-key.js'
 
 const MINUTE = 60_000
 const RESET = '/auth/local/reset-password'
@@ -24,6 +25,20 @@ t.test('the token of a link says what it is for, its address and when it expires
   const opened = await auth.openMailToken(reset)
   t.match(opened, { valid: true, kind: 'reset-password', email: ADA.email })
   t.ok(opened.valid && Math.abs(opened.expiresAt.getTime() - before - 30 * MINUTE) < 5 * MINUTE)
+})
+
+t.test('with a signing key, dataSecret signs the tokens of links, for routes and pages of the application', async t => {
+  const dataSecret = 'the data secret of this test, 32 +'
+  const start = await startMailApp(t, { dataSecret }, { secret: undefined, signingKey: ecKey() })
+  await registerAt(start)
+  const token = await resetTokenOf(start)
+
+  const other = await startMailApp(t, { dataSecret: `${dataSecret}.`, store: start.app.auth.store }, { secret: undefined, signingKey: ecKey() })
+  t.match(await other.app.auth.openMailToken(token), { valid: false, reason: 'invalid' })
+  t.match((await other.browser.post(RESET, { token, password: NEW_PASSWORD })).json(), { code: 'invalid_token' })
+  const twin = await startMailApp(t, { dataSecret: [`${dataSecret}.`, dataSecret], store: start.app.auth.store }, { secret: undefined, signingKey: ecKey() })
+  t.match(await twin.app.auth.openMailToken(token), { valid: true, kind: 'reset-password', email: ADA.email })
+  t.equal((await twin.browser.post(RESET, { token, password: NEW_PASSWORD })).statusCode, 204)
 })
 
 t.test('the token of a link to a new address says the new one', async t => {

@@ -12,8 +12,6 @@ import { ecKey } from '../helpers/signing-key.js'
  */
 const FILE = new URL('openapi.jsonl', import.meta.url)
 
-process.env.SVC_AUTH_DATA_SECRET = LOCAL_SECRET
-
 const LOCALS: Record<string, LocalIdentityProviderOptions> = {
   later: { secret: undefined, signingKey: ecKey(), sendMail () {} },
   required: { sendMail () {}, registration: { verify: 'required' } },
@@ -29,6 +27,7 @@ async function operations (name: string, seen: Set<string>): Promise<string[]> {
     baseUrl: 'https://app.example',
     providers: [new OidcProvider({ name: 'own', discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b' })],
     local: localProvider(LOCALS[name]),
+    dataSecret: LOCAL_SECRET,
     changePasswordPage: '/account/password',
     session: { secret: SESSION_SECRET, remember: { days: 30 } }
   })

@@ -42,13 +42,11 @@ function unreachable (name: string): OidcProvider {
   return new OidcProvider({ name, discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b', fetch })
 }
 
-// Signs the tokens in mails of a provider with a signing key.
-process.env.SVC_AUTH_DATA_SECRET = LOCAL_SECRET
-
 const mails = mailbox()
 const withSigningKey = () => localProvider({ secret: undefined, signingKey: ecKey(), sendMail: mails.sendMail })
 const everything = (): AuthPluginOptions => ({
   local: withSigningKey(),
+  dataSecret: LOCAL_SECRET,
   baseUrl: BASE_URL,
   providers: [unreachable('first'), unreachable('my-second')],
   changePasswordPage: '/account/password'
@@ -284,7 +282,7 @@ t.test('what the document says is what the routes do', async t => {
     override async findCredential (): Promise<never> { throw new Error('down') }
   }
   const providers = [new OwnProvider('own'), unreachable('away')]
-  const options: AuthPluginOptions = { local: withSigningKey(), baseUrl: BASE_URL, providers }
+  const options: AuthPluginOptions = { local: withSigningKey(), dataSecret: LOCAL_SECRET, baseUrl: BASE_URL, providers }
   const openapi = { openapi: '3.1.0', info: INFO, components: openapiComponents }
   const app = await startDocumented(t, { openapi }, options)
   const [down, limited] = [

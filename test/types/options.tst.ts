@@ -25,6 +25,7 @@ describe('register', () => {
       local: new LocalIdentityProvider(),
       store: new SqlAuthStore(),
       session: { secret: 'secret', cookieName: 'sid', cookie: { maxAge: 1000 } },
+      dataSecret: ['newest', 'older'],
       prefix: '/sign-in',
       linking: 'never',
       onSignIn: ({ principal }) => { expect(principal).type.toBe<Principal>() },

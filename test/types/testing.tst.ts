@@ -4,7 +4,7 @@ import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fast
 import { LocalIdentityProvider, type Mail, MemoryAuthStore, type OidcProvider } from 'fastify-svc-auth'
 import {
   type ProviderFault, type ProviderSignIn, type SignedInHeaders, type TestProvider, authStoreContract, mailbox,
-  signedIn, startProvider
+  signedIn, startProvider, totp
 } from 'fastify-svc-auth/testing'
 import t from 'tap'
 import { describe, expect, test } from 'tstyche'
@@ -68,6 +68,16 @@ describe('mailbox', () => {
     expect((await mails.next('exists', { timeout: 100 })).url).type.toBe<null>()
     expect((await mails.next()).token).type.toBe<string | null>()
     expect(mails.next).type.not.toBeCallableWith('reset')
+  })
+})
+
+describe('totp', () => {
+  test('takes a secret or a URI, and a step', () => {
+    expect(totp('a secret')).type.toBe<string>()
+    expect(totp).type.toBeCallableWith('a secret', { step: 1 })
+    expect(totp).type.not.toBeCallableWith()
+    expect(totp).type.not.toBeCallableWith('a secret', { steps: 1 })
+    expect(totp).type.not.toBeCallableWith('a secret', { step: '1' })
   })
 })
 
