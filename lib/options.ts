@@ -18,11 +18,7 @@ import type { ExternalProvider } from './providers/provider.js'
 import { type RateLimitOptions, type ResolvedRateLimits, checkedRateLimit } from './rate-limits.js'
 import { Accounts } from './accounts/accounts.js'
 import type { AuthStore } from './accounts/auth-store.js'
-<<<<<<< ours
-import { requiredDataSecrets } from './secrets.js'
-=======
-import { dataSecretsOf } from './secrets.js'
->>>>>>> theirs
+import { dataSecretsOf, requiredDataSecrets } from './secrets.js'
 import { type OwnSession, type SessionOptions, checkedRemember, checkedSession } from './session/session-options.js'
 import { MemoryAuthStore } from './store/memory.js'
 import { assertMembers, membersOf } from './store/members.js'
