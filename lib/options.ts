@@ -51,7 +51,7 @@ export interface AuthPluginOptions {
    */
   dataSecret?: string | readonly string[] | undefined
   /** The path in front of all routes; default `/auth`. */
-  prefix?: string
+  prefix?: string | undefined
   /**
    * When an unknown identity is linked to the user with the same e-mail; default `verified-email`:
    * when it is verified on both sides.
@@ -126,6 +126,9 @@ export interface Surroundings {
   prefix?: string
 }
 
+/** The options with those that Fastify takes for any plugin. */
+export type GivenOptions = AuthPluginOptions & Omit<RegisterOptions, 'prefix'>
+
 /** The names of the options. The last two are Fastify's. */
 const KNOWN_OPTIONS = [
   'baseUrl', 'providers', 'local', 'store', 'session', 'dataSecret', 'prefix', 'trustedOrigins', 'linking', 'onSignIn',
@@ -198,7 +201,7 @@ export class ResolvedOptions implements SignInRules {
    * @param around the application in which the plugin is registered
    * @throws OptionsError naming the option, what was expected and what to do
    */
-  constructor (options: AuthPluginOptions & RegisterOptions, around: Surroundings = {}) {
+  constructor (options: GivenOptions, around: Surroundings = {}) {
     for (const name of Object.keys(options)) {
       if (!KNOWN_OPTIONS.includes(name)) throw unknownOption('fastify-svc-auth', name, hintFor(name))
     }

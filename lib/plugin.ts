@@ -1,12 +1,14 @@
 import { setImmediate } from 'node:timers/promises'
 import fp from 'fastify-plugin'
-import type { FastifyInstance } from 'fastify'
+import type {
+  FastifyBaseLogger, FastifyInstance, FastifyPluginAsync, FastifyTypeProvider, RawServerBase
+} from 'fastify'
 import { Auth } from './app-auth/auth.js'
 import { OptionsError } from './errors.js'
 import { hashing } from './passwords/hashing.js'
 import type { LocalIdentityProvider } from './local-identity-provider.js'
 import type { TokenClaims } from './tokens/token-claims.js'
-import { type AuthPluginOptions, DEFAULT_PREFIX, ResolvedOptions } from './options.js'
+import { type AuthPluginOptions, DEFAULT_PREFIX, type GivenOptions, ResolvedOptions } from './options.js'
 import type { RouteContext } from './routes/context.js'
 import { FailurePages } from './routes/failure-pages.js'
 import type { OwnSession } from './session/session-options.js'
@@ -48,6 +50,24 @@ declare module 'fastify' {
     readonly authentication: AuthenticationState | null
     /** The claims of the Bearer token behind the guard `requireBearer`; null elsewhere. */
     token: TokenClaims | null
+  }
+
+  // Fastify's own signatures take no undefined for an option that Fastify has too, such as prefix.
+  interface FastifyRegister<
+    T,
+    RawServer extends RawServerBase,
+    TypeProviderDefault extends FastifyTypeProvider,
+    LoggerDefault extends FastifyBaseLogger
+  > {
+    <
+      Server extends RawServerBase = RawServer,
+      TypeProvider extends FastifyTypeProvider = TypeProviderDefault,
+      Logger extends FastifyBaseLogger = LoggerDefault
+    >(
+      // By the name that fastify-plugin adds, so that no other plugin is meant.
+      plugin: FastifyPluginAsync<AuthPluginOptions, Server, TypeProvider, Logger> & Record<'fastifySvcAuth', unknown>,
+      options: GivenOptions
+    ): T
   }
 }
 
@@ -201,18 +221,22 @@ function warnOfPlainBaseUrl (app: FastifyInstance, baseUrl: string): void {
     'Set it to the https: URL of the application.')
 }
 
+const plugin = fp(authPlugin, { name: 'fastify-svc-auth', fastify: '^5.8.5' })
+
 /**
  * Adds sign-in to a Fastify application. Mounts the routes of the providers that were given, and
- * decorates
- * `app.auth`, `app.authProviders`, `app.localIdp`, `request.principal` and `request.token`.
+ * decorates `app.auth`, `app.authProviders`, `app.localIdp`, `request.principal` and
+ * `request.token`.
  *
  * @throws OptionsError naming the option that is wrong
  *
  * @example
  * ```ts
- * await app.register(authPlugin, { baseUrl: 'https://app.example', providers: providersFromEnv(),
- * store: new SqlAuthStore() }) app.get('/me', { preHandler: app.auth.requireUser }, async request
- * => request.principal)
+ * const providers = providersFromEnv()
+ * await app.register(authPlugin, { baseUrl: 'https://app.example', providers, store: new SqlAuthStore() })
+ * app.get('/me', { preHandler: app.auth.requireUser }, async request => request.principal)
  * ```
  */
-export default fp(authPlugin, { name: 'fastify-svc-auth', fastify: '^5.8.5' })
+const named: FastifyPluginAsync<AuthPluginOptions> & Record<'fastifySvcAuth', unknown> =
+  Object.assign(plugin, { fastifySvcAuth: plugin })
+export default named

@@ -166,7 +166,7 @@ t.test('an option that is undefined has its default', async t => {
 
   t.strictSame(resolved.session?.options, usual.session?.options)
   t.strictSame(resolved.rateLimit, usual.rateLimit)
-  const { prefix } = new ResolvedOptions({ session, prefix: undefined } as object)
+  const { prefix } = new ResolvedOptions({ session, prefix: undefined })
   t.equal(prefix, '/auth')
 })
 

@@ -1,5 +1,5 @@
 import fastifySession from '@fastify/session'
-import Fastify, { type FastifyRequest } from 'fastify'
+import Fastify, { type FastifyPluginOptions, type FastifyRequest } from 'fastify'
 import authPlugin, {
   authPlugin as namedPlugin, type AuthPluginOptions, type AuthStore, type ExternalProvider, GoogleProvider,
   type LinkHook, type Linking, type LinkingPolicy, type LinkingRule, LocalIdentityProvider, MemoryAuthStore,
@@ -35,6 +35,20 @@ describe('register', () => {
       trustedOrigins: ['https://admin.app.example'],
       rateLimit: { timeWindow: 60_000, login: 100, account: 10, register: 10, callback: 100, reauthenticate: 5 }
     })
+  })
+
+  test('takes undefined for an option that Fastify has too', () => {
+    expect(app.register).type.toBeCallableWith(authPlugin, { prefix: undefined })
+    expect(app.register).type.toBeCallableWith(authPlugin, { prefix: undefined, logLevel: 'warn' })
+    expect(Fastify({ http2: true }).register).type.toBeCallableWith(authPlugin, { prefix: undefined })
+    expect(app.register).type.not.toBeCallableWith(authPlugin, { prefix: 1 })
+    expect(app.register(authPlugin, { prefix: undefined })).type.toBe(app.register(authPlugin, {}))
+  })
+
+  test('leaves the options of other plugins as they are', () => {
+    app.register(async (_scope, options) => { expect(options).type.toBe<{ prefix: string }>() }, { prefix: '/other' })
+    app.register(async (_scope, options) => { expect(options).type.toBe<FastifyPluginOptions>() })
+    expect(app.register).type.not.toBeCallableWith(fastifySession, { prefix: undefined, secret: 'secret' })
   })
 
   test('does not take an option that does not exist, or one of the wrong type', () => {
