@@ -447,7 +447,7 @@ t.test('a database that the store opens is in WAL mode, flushes commits and enfo
   t.equal(connection.pragma('foreign_keys', { simple: true }), 1)
 })
 
-t.test('one-time entries alone are committed without waiting for the disk', async t => {
+t.test('one-time entries, and sessions that replace none, are committed without waiting for the disk', async t => {
   const file = join(t.testdir(), 'users.db')
   const store = open(t, file)
   const user = newUser()
@@ -466,9 +466,15 @@ t.test('one-time entries alone are committed without waiting for the disk', asyn
   await t.rejects(store.entries.put(damaged as never, 8), UNAVAILABLE)
   t.strictSame(settings(), UNSYNCED, 'also after a failure')
 
+  const session = { idHash: 'a', user: null, data: null, userAgent: null, createdAt: 1, expiresAt: 2 }
+  await store.sessions.insert(session, null)
+  t.strictSame(settings(), UNSYNCED)
+
   await store.entries.attempt(entry, 3)
   await new Accounts(store).grant(user.userId, { role: 'admin' })
-  await store.sessions.insert({ idHash: 'a', user: null, data: null, userAgent: null, createdAt: 1, expiresAt: 2 }, null)
+  await store.sessions.insert({ ...session, idHash: 'b' }, 'a')
+  await store.sessions.insert({ ...session, idHash: 'c', admits: true }, null)
+  await store.sessions.end('c', { now: 1, isSignOut: false })
   t.strictSame(settings(), [])
 })
 

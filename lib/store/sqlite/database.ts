@@ -91,8 +91,8 @@ export class SqliteDatabase {
    * one of the process not. What is committed after it reaches the disk after it: no crash undoes
    * this alone.
    */
-  writeUnsynced<T> (work: () => T): Promise<T> {
-    return this.write(() => this.#unsynced(work))
+  writeUnsynced<T> (work: () => T, failure?: (error: unknown) => AuthError): Promise<T> {
+    return this.write(() => this.#unsynced(work), failure)
   }
 
   async #run<T> (

@@ -112,7 +112,8 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
     const { admits = false } = session
     const columns = { ...columnsOf(session), replacedBy: null }
     if (replaced === null && !admits) {
-      return database.write(() => {
+      // A session that a crash of the machine loses signs nobody in.
+      return database.writeUnsynced(() => {
         insert().run(columns)
         return true
       }, insertionFailure)
