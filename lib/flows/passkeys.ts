@@ -1,0 +1,320 @@
+import type { FastifyRequest } from 'fastify'
+import { audit } from '../audit.js'
+import type { Proof } from '../authentication.js'
+import { isUserId } from '../base/uuid.js'
+import { AuthError } from '../errors.js'
+import { CEREMONY_MS, CounterRegression, type PasskeyCeremonies, passkeyName } from '../factors/passkey-ceremonies.js'
+import type { Outbox } from '../mails/outbox.js'
+import { attemptEntry, putEntry, takeEntry } from '../session/pending-steps.js'
+import { type Principal, recordIn } from '../session/record.js'
+import { CHALLENGE, SECOND_STEP } from '../store/one-time-entries.js'
+import { type Account, type Factor, type User, isBlocked } from '../accounts/account.js'
+import {
+  type FactorChanges, addFactor, assertMailCode, assertNotRequired, changeOwn, enrollingUser, mailCode, recentOwner,
+  withoutPasskey
+} from './enrolment.js'
+import { countAttempt } from './factor-codes.js'
+import { prove } from './reauthentication.js'
+import { confirmedRecord } from './refresh.js'
+import { MAX_ATTEMPTS, resume, takeWaiting, waitingIn, waitingSignIn } from './second-step.js'
+import { identityOfUser, signIn } from './sign-in.js'
+import type { FactorRules } from './sign-in-rules.js'
+
+/** What the flows of passkeys work with. */
+export interface PasskeyRules extends FactorChanges {
+  readonly factors: FactorRules & { readonly passkeys: PasskeyCeremonies }
+}
+
+/** What a challenge is for: a new passkey, a sign-in, or the second factor of a user. */
+export type Ceremony = 'register' | 'login' | 'factor'
+
+/** A challenge as its one-time entry has it. */
+interface Challenge {
+  readonly ceremony: Ceremony
+  /** The user that it was made for; null for a sign-in. */
+  readonly userId: string | null
+  /** In milliseconds since the epoch. */
+  readonly expiresAt: number
+}
+
+/** How many challenges a session may have. */
+const MAX_CHALLENGES = 4
+
+/** How many passkeys a user may have. */
+const MAX_PASSKEYS = 20
+
+/** So often the store notes at least when a passkey was used that has no counter. */
+const DAY_MS = 24 * 60 * 60 * 1000
+
+/**
+ * Begins a ceremony: makes a challenge for this session and this purpose.
+ *
+ * @returns the options for the browser, as JSON
+ * @throws AuthError `invalid_state` when no user is there to authenticate by a second factor;
+ * `unauthenticated`, `reauthenticate` for a new passkey; `unavailable`
+ */
+export async function beginCeremony (
+  request: FastifyRequest,
+  rules: PasskeyRules,
+  { ceremony, outbox }: { ceremony: Ceremony, outbox: Outbox }
+): Promise<Readonly<Record<string, unknown>>> {
+  const { passkeys } = rules.factors
+  const userId = ceremony === 'login' ? null : await ownerOf(request, rules, ceremony, outbox)
+  const own = userId === null ? [] : passkeysIn(await rules.accounts.factors(userId))
+  const { challenge, options } = ceremony === 'login'
+    ? passkeys.loginOptions()
+    : ceremony === 'factor' ? passkeys.factorOptions(own) : await newPasskeyOptions(rules, String(userId), own)
+  const content: Challenge = { ceremony, userId, expiresAt: Date.now() + CEREMONY_MS }
+  await putEntry(request, CHALLENGE, { ...content }, { key: challenge, most: MAX_CHALLENGES })
+  return options
+}
+
+/** Returns the user that a ceremony is for: signed in, or in a sign-in that waits. */
+async function ownerOf (
+  request: FastifyRequest,
+  rules: PasskeyRules,
+  ceremony: Exclude<Ceremony, 'login'>,
+  outbox: Outbox
+): Promise<string> {
+  if (ceremony === 'register') {
+    const { user, waiting } = await enrollingUser(request, rules)
+    if (waiting?.asksMailCode === true) await mailCode(request, rules, user, outbox)
+    return user.userId
+  }
+  const signedIn = recordIn(request.session)?.principal.userId
+  const userId = signedIn ?? (await waitingSignIn(request))?.userId
+  if (userId === undefined) throw new AuthError('invalid_state')
+  return userId
+}
+
+async function newPasskeyOptions ({ store, factors }: PasskeyRules, userId: string, own: readonly Factor[]) {
+  const user = await store.findUser({ userId })
+  const name = user?.email ?? user?.name ?? userId
+  return factors.passkeys.registrationOptions({ userId, name, displayName: user?.name ?? name }, own)
+}
+
+/**
+ * Adds a passkey to the account of a user, or completes the sign-in that waits for it.
+ *
+ * @param form `name`: that of the user for the passkey; undefined for one with the date
+ * @returns the passkey
+ * @throws what the hook throws; AuthError `invalid`, `invalid_state`, `exists`, `too_many`,
+ * `invalid_code`, and as {@link enrollingUser}
+ */
+export async function registerPasskey (
+  request: FastifyRequest,
+  rules: PasskeyRules,
+  form: { response: unknown, name: string | undefined, mailCode: string | undefined, outbox: Outbox }
+): Promise<Factor> {
+  const { response, name = null, mailCode, outbox } = form
+  const { challenge, userId } = await takeChallenge(request, rules, response, 'register')
+  const enrolling = await enrollingUser(request, rules)
+  if (enrolling.user.userId !== userId) throw new AuthError('invalid_state')
+  if (enrolling.waiting?.asksMailCode === true) {
+    await countAttempt(request, rules, { userId, generation: enrolling.generation }, outbox)
+    await assertMailCode(request, rules, { userId, mailCode })
+  }
+  const passkey = await rules.factors.passkeys.verifyRegistration(response, { challenge, name })
+  await addFactor(request, rules, enrolling, {
+    proof: { method: 'passkey', at: Date.now() },
+    outbox,
+    endsSessions: false,
+    change (factors) {
+      if (factors.some(({ id }) => id === passkey.id)) throw exists()
+      if (passkeysIn(factors).length >= MAX_PASSKEYS) throw new AuthError('too_many')
+      return [...factors, passkey]
+    }
+  })
+  return passkey
+}
+
+/**
+ * Signs a user in by a passkey, which is both factors.
+ *
+ * @throws what the hook throws; AuthError `invalid`, also for a passkey that nobody has;
+ * `invalid_state`, `blocked`, `unavailable`
+ * @see WebAuthn Level 3 section 7.2
+ */
+export async function signInByPasskey (
+  request: FastifyRequest,
+  rules: PasskeyRules,
+  { response, remember, outbox }: { response: unknown, remember: boolean, outbox: Outbox }
+): Promise<Principal> {
+  const { challenge } = await takeChallenge(request, rules, response, 'login')
+  const { userId = '' } = rules.factors.passkeys.userOf(response) ?? {}
+  const user = isUserId(userId) ? await rules.store.findUser({ userId }) : null
+  const { user: present } = await usePasskey(request, rules, { user, response, challenge, outbox })
+  const identity = identityOfUser(present, await rules.store.links(present.userId))
+  return signIn(request, rules, { user: present, isNew: false, identity, method: 'passkey', tokens: null, remember })
+}
+
+/**
+ * Finishes a sign-in that waits, by a passkey of its user.
+ *
+ * @throws what the hook throws; AuthError `invalid`, `invalid_state`, `blocked`, `unavailable`
+ */
+export async function finishByPasskey (
+  request: FastifyRequest,
+  rules: PasskeyRules,
+  { response, outbox }: { response: unknown, outbox: Outbox }
+): Promise<{ principal: Principal, user: User }> {
+  const waiting = waitingIn(await attemptEntry(request, SECOND_STEP, MAX_ATTEMPTS))
+  const { challenge, userId } = await takeChallenge(request, rules, response, 'factor')
+  if (waiting?.needs !== 'factor' || waiting.userId !== userId) throw new AuthError('invalid_state')
+  const user = await rules.store.findUser({ userId })
+  if ((user?.generation ?? 0) !== waiting.generation) throw new AuthError('invalid_state')
+  const used = await usePasskey(request, rules, { user, response, challenge, outbox })
+  const principal = await resume(request, rules, await takeWaiting(request, userId), used)
+  return { principal, user: used.user }
+}
+
+/**
+ * Authenticates the signed-in user again, by a passkey of theirs.
+ *
+ * @throws AuthError `unauthenticated`, `invalid`, `invalid_state`, `unavailable`
+ */
+export async function reauthenticateByPasskey (
+  request: FastifyRequest,
+  rules: PasskeyRules,
+  { response, outbox }: { response: unknown, outbox: Outbox }
+): Promise<void> {
+  const record = await confirmedRecord(request, rules.store)
+  const { challenge, userId } = await takeChallenge(request, rules, response, 'factor')
+  if (record.principal.userId !== userId) throw new AuthError('invalid_state')
+  const user = await rules.store.findUser({ userId })
+  await usePasskey(request, rules, { user, response, challenge, outbox })
+  await prove(request, record, 'passkey')
+}
+
+/**
+ * Verifies the response of a passkey and notes its use.
+ *
+ * @returns the user as they are now, and what the passkey proved
+ * @throws AuthError `invalid`, `invalid_state` when the user's sessions were ended meanwhile,
+ * `unavailable`
+ */
+async function usePasskey (
+  request: FastifyRequest,
+  { factors: { passkeys }, accounts }: PasskeyRules,
+  { user, response, challenge, outbox }: { user: User | null, response: unknown, challenge: string, outbox: Outbox }
+): Promise<{ user: User, proof: Proof }> {
+  const named = passkeys.userOf(response)
+  const own = user === null ? [] : passkeysIn(await accounts.factors(user.userId))
+  const factor = own.find(({ id }) => id === named?.id) ?? null
+  const { userId = '' } = user ?? {}
+  const used = await passkeys.verifyAssertion(response, { challenge, factor, userId }).catch((error: unknown) => {
+    if (user !== null && Object(error).cause instanceof CounterRegression) {
+      audit('passkey-cloned', { userId }, request)
+      outbox.notice('passkey-cloned', user)
+    }
+    throw error
+  })
+  if (user === null || factor === null) throw new AuthError('invalid')
+  if (isBlocked(user)) throw new AuthError('blocked')
+  const proof = { method: 'passkey', at: Date.now() } as const
+  const isNoted = used.counter === factor.counter && used.data.backedUp === factor.data.backedUp &&
+    factor.usedAt !== null && proof.at - factor.usedAt < DAY_MS
+  // Most passkeys have no counter: then there is nothing to write.
+  if (isNoted) return { user, proof }
+  const { generation = 0 } = user
+  const changed = await accounts.changeFactors(userId, {
+    generation,
+    endsSessions: false,
+    // Of two uses with one counter at a time, one is that of a copy.
+    change: factors => factors.some(({ id, counter }) => id === used.id && counter === factor.counter)
+      ? factors.map(present => present.id === used.id ? used : present)
+      : null
+  })
+  if (changed === null) throw new AuthError('invalid_state')
+  return { user: changed, proof }
+}
+
+/**
+ * Renames a passkey of the signed-in user.
+ *
+ * @throws AuthError `not_found`, and as {@link recentOwner}
+ */
+export async function renamePasskey (
+  request: FastifyRequest,
+  rules: PasskeyRules,
+  { id, name }: { id: string, name: string }
+): Promise<void> {
+  const { user: { userId }, record: { generation } } = await recentOwner(request, rules)
+  const shown = passkeyName(name)
+  const renamed = await rules.accounts.changeFactors(userId, {
+    generation,
+    endsSessions: false,
+    change: factors => hasPasskey(factors, id)
+      ? factors.map(factor => factor.id === id ? { ...factor, name: shown } : factor)
+      : null
+  })
+  if (renamed === null) throw noPasskey()
+}
+
+/**
+ * Removes a passkey of the signed-in user. All other sessions of the user end.
+ *
+ * @returns the ids of the passkeys that are left
+ * @throws AuthError `not_found`, `last_link` for the only sign-in method of the user, `forbidden`
+ * where the application requires a second factor, and as {@link recentOwner}
+ */
+export async function removePasskey (
+  request: FastifyRequest,
+  rules: PasskeyRules,
+  { id, outbox }: { id: string, outbox: Outbox }
+): Promise<{ userId: string, accepted: string[] }> {
+  const { user, record, kinds } = await recentOwner(request, rules)
+  const { userId } = user
+  const others = passkeysIn(await rules.accounts.factors(userId)).filter(factor => factor.id !== id)
+  if (others.length === 0 && !kinds.includes('totp')) await assertNotRequired(rules, record)
+  await changeOwn(request, rules, { user, record }, (factors, account) => {
+    if (!hasPasskey(factors, id)) throw noPasskey()
+    assertNotLast(account, id)
+    return withoutPasskey(factors, id)
+  })
+  audit('factor-removed', { userId, method: 'passkey', by: 'user' }, request)
+  outbox.notice('factor-removed', user)
+  return { userId, accepted: others.map(({ id }) => id) }
+}
+
+/** A user whom the application alone can sign in would be left without a sign-in method. */
+function assertNotLast ({ links, factors }: Account, id: string): void {
+  const hasOther = links.some(({ provider }) => provider !== 'application') ||
+    passkeysIn(factors).some(factor => factor.id !== id)
+  if (!hasOther) throw new AuthError('last_link')
+}
+
+/**
+ * Takes the challenge that a response names, before anything of it is verified: it works once.
+ *
+ * @throws AuthError `invalid_state` for one of another session or ceremony, and for none
+ */
+async function takeChallenge<C extends Ceremony> (
+  request: FastifyRequest,
+  { factors: { passkeys } }: PasskeyRules,
+  response: unknown,
+  ceremony: C
+): Promise<{ challenge: string, userId: C extends 'login' ? null : string }> {
+  const challenge = passkeys.challengeIn(response)
+  const entry = challenge === null ? null : await takeEntry(request, CHALLENGE, challenge)
+  // Only `beginCeremony` writes entries of this kind.
+  const { ceremony: made, userId, expiresAt = 0 } = Object(entry)
+  if (challenge === null || made !== ceremony || expiresAt < Date.now()) throw new AuthError('invalid_state')
+  return { challenge, userId }
+}
+
+function passkeysIn (factors: readonly Factor[]): Factor[] {
+  return factors.filter(({ kind }) => kind === 'passkey')
+}
+
+function hasPasskey (factors: readonly Factor[], id: string): boolean {
+  return passkeysIn(factors).some(factor => factor.id === id)
+}
+
+function exists (): AuthError {
+  return new AuthError('exists', { message: 'This passkey belongs to an account already.' })
+}
+
+function noPasskey (): AuthError {
+  return new AuthError('not_found', { message: 'The user has no such passkey.' })
+}
