@@ -33,6 +33,8 @@ export interface AccountView {
   readonly others: readonly OfferedProvider[]
   /** Null where the sessions are not listed. */
   readonly sessions: readonly ShownSession[] | null
+  /** The page `factors`; null where it is not mounted. */
+  readonly factors: string | null
   /** Where forms go after a change. */
   readonly saved: Targets
   /** Where forms go after a mail was sent. */
@@ -49,7 +51,7 @@ export type AccountAction =
 
 /** The page on which a user sees and changes their account. */
 export function accountPage (texts: Texts, view: AccountView): Page {
-  const { common, account } = texts
+  const { common, account, factors } = texts
   const { left, paths: { logout } } = view
   return {
     title: account.title,
@@ -58,6 +60,7 @@ export function accountPage (texts: Texts, view: AccountView): Page {
       emailSection(texts, view),
       passwordSection(texts, view),
       methodsSection(texts, view),
+      view.factors === null ? null : html`<section>${button(view.factors, factors.title)}</section>`,
       devicesSection(texts, view),
       deleteSection(texts, view),
       logout === null
@@ -158,6 +161,7 @@ function deleteSection ({ common, account }: Texts, view: AccountView): Html | n
   })}`)
 }
 
-function section (title: string, content: Html): Html {
+/** Makes a part of a page, below a heading. */
+export function section (title: string, content: Html): Html {
   return html`<section><h2>${title}</h2>${content}</section>`
 }

@@ -1,6 +1,6 @@
 import { NOT_THIS_ADDRESS } from '../email.js'
 import { type AuthError, ERRORS } from '../errors.js'
-import { type Texts, filled } from './texts.js'
+import { type Texts, filled, timeIn } from './texts.js'
 
 /** Returns the sentence of an error code in a language. */
 export function sentenceOf ({ errors }: Texts, code: string): string {
@@ -24,6 +24,5 @@ export function failureOf (texts: Texts, error: AuthError, ownSentences: readonl
 }
 
 function duration (language: string, seconds: number): string {
-  const [count, unit] = seconds < 60 ? [seconds, 'second'] : [Math.ceil(seconds / 60), 'minute']
-  return new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'long' }).format(count)
+  return seconds < 60 ? timeIn(language, seconds, 'second') : timeIn(language, Math.ceil(seconds / 60), 'minute')
 }

@@ -15,6 +15,13 @@ export interface PageForm {
   label?: string
   /** Whether the button deletes something. */
   isDanger?: boolean
+  /** For a form that the script of passkeys shows, and sends with the field `response`. */
+  passkey?: {
+    /** What the script does; with `autofill` it offers passkeys in the field of the e-mail. */
+    ceremony: 'login' | 'autofill' | 'factor' | 'register'
+    /** The path at which the script asks for the options of the ceremony. */
+    options: string
+  }
 }
 
 /** A field that the user fills in. */
@@ -23,17 +30,25 @@ export interface PageField {
   label: string
   type: 'text' | 'email' | 'password'
   /** What the browser may fill in, as in the attribute `autocomplete` of HTML. */
-  autocomplete: 'name' | 'email' | 'username' | 'new-password' | 'current-password'
+  autocomplete: 'name' | 'email' | Username | 'new-password' | 'current-password' | 'one-time-code' | 'off'
   value?: string | null
   /** A sentence below the label. */
   hint?: string
   /** Whether the form may be sent without it; default false. */
   isOptional?: boolean
+  /** Other attributes. */
+  attributes?: Html
 }
 
+/** With `webauthn`, the browser offers passkeys as well. */
+type Username = 'username' | 'username webauthn'
+
 /** Makes a form. */
-export function form ({ action, hidden, fields, submit, label, isDanger = false }: PageForm): Html {
-  return html`<form method="post" action="${action}">
+export function form ({ action, hidden, fields, submit, label, isDanger = false, passkey }: PageForm): Html {
+  return html`<form method="post" action="${action}"${passkey === undefined
+    ? null
+    : html` data-passkey="${passkey.ceremony}" data-options="${passkey.options}" hidden`}>
+${passkey === undefined ? null : html`<input type="hidden" name="response">`}
 ${Object.entries(hidden).map(([name, value]) =>
   value === null ? null : html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}
@@ -52,10 +67,12 @@ export function action (
 }
 
 /** Makes a field. */
-export function field ({ name, label, type, autocomplete, value, hint, isOptional = false }: PageField): Html {
-  return html`<label>${label}${hint === undefined ? null : html` <small>${hint}</small>`}
+export function field (
+  { name, label, type, autocomplete, value, hint = '', isOptional = false, attributes = html`` }: PageField
+): Html {
+  return html`<label>${label}${hint === '' ? null : html` <small>${hint}</small>`}
 <input type="${type}" name="${name}" autocomplete="${autocomplete}"${value == null ? null : html` value="${value}"`}${
-  isOptional ? null : html` required`}></label>`
+  isOptional ? null : html` required`}${attributes}></label>`
 }
 
 /** Makes a field in which the user may choose a value. */
@@ -86,8 +103,14 @@ export function username (label: string, email: string | null): Html | null {
 }
 
 /** Makes the field of the e-mail by which a user signs in. */
-export function emailField (label: string, value: string | null): Html {
-  return field({ name: 'email', label, type: 'email', autocomplete: 'username', value })
+export function emailField (label: string, value: string | null, autocomplete: Username = 'username'): Html {
+  return field({ name: 'email', label, type: 'email', autocomplete, value })
+}
+
+/** Makes the field of a code of digits, or of letters too: from left to right in each script. */
+export function codeField (name: string, label: string, keyboard: 'numeric' | 'text', hint = ''): Html {
+  const attributes = html` inputmode="${keyboard}" dir="ltr" autocapitalize="off" spellcheck="false"`
+  return field({ name, label, type: 'text', autocomplete: 'one-time-code', hint, attributes })
 }
 
 /** Makes the field of a name, which may be empty. */
@@ -109,6 +132,11 @@ export function currentPassword (label: string): Html {
 export function newPassword ({ passwordRule }: Texts['common'], label: string, minLength: number): Html {
   const hint = filled(passwordRule, { count: String(minLength) })
   return field({ name: 'password', label, type: 'password', autocomplete: 'new-password', hint })
+}
+
+/** Makes the sentence beside forms for passkeys, for browsers without scripts. */
+export function noScript (texts: Texts['factors']): Html {
+  return html`<noscript><p class="faint">${texts.noScript}</p></noscript>`
 }
 
 /** Makes a link that looks like a button. */

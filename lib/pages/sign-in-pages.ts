@@ -1,4 +1,6 @@
-import { action, button, checkbox, emailField, form, nameField, newPassword, password, username } from './form.js'
+import {
+  type PageForm, action, button, checkbox, emailField, form, nameField, newPassword, noScript, password, username
+} from './form.js'
 import { type Html, html } from './html.js'
 import type { Page } from './look.js'
 import { type Texts, filled } from './texts.js'
@@ -30,11 +32,21 @@ export interface SignInView {
   /** Other pages; null for those that are not mounted. */
   readonly forgotPassword: string | null
   readonly register: string | null
+  /** Where the response of a passkey is sent, and where its options are; null without passkeys. */
+  readonly passkey?: { readonly action: string, readonly options: string } | null
 }
 
 /** The page on which users sign in. */
-export function signInPage ({ common, signIn }: Texts, view: SignInView): Page {
-  const { targets, providers, login, email, asksToRemember, forgotPassword, register } = view
+export function signInPage ({ common, signIn, factors }: Texts, view: SignInView): Page {
+  const { targets, providers, login, email, asksToRemember, forgotPassword, register, passkey = null } = view
+  const remember = asksToRemember ? checkbox('remember', common.remember) : null
+  const withPasskey = (ceremony: 'login' | 'autofill', fields: PageForm['fields']): Html | null => passkey && form({
+    action: passkey.action,
+    hidden: targets,
+    fields,
+    submit: factors.usePasskey,
+    passkey: { ceremony, options: passkey.options }
+  })
   return {
     title: signIn.title,
     content: [
@@ -46,12 +58,15 @@ export function signInPage ({ common, signIn }: Texts, view: SignInView): Page {
           action: login,
           hidden: targets,
           fields: [
-            emailField(common.email, email),
+            emailField(common.email, email, passkey === null ? 'username' : 'username webauthn'),
             password(common.password),
-            asksToRemember ? checkbox('remember', common.remember) : null
+            remember
           ],
           submit: signIn.title
         }),
+      login === null ? null : withPasskey('autofill', []),
+      withPasskey('login', login === null ? [remember] : []),
+      passkey && noScript(factors),
       links([[forgotPassword, signIn.forgot], [register, signIn.register]])
     ]
   }

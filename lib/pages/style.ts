@@ -42,7 +42,7 @@ h2 { font-size: 1.125rem; margin-block: 0 .5rem }
 section { margin-block-start: 1.5rem; padding-block-start: 1.25rem; border-block-start: 1px solid var(--auth-line) }
 ul { list-style: none; margin: 0; padding: 0 }
 li { display: flex; flex-wrap: wrap; gap: .25rem 1rem; align-items: center; justify-content: space-between }
-form + ul { margin-block-start: 1.25rem }
+form ~ ul { margin-block-start: 1.25rem }
 li + li { margin-block-start: .75rem }
 li form, li form button { margin: 0; inline-size: auto }
 a { color: var(--auth-color) }
@@ -61,9 +61,19 @@ button, .button {
   display: block; margin-block-start: 1.25rem; text-align: center; text-decoration: none; cursor: pointer;
   color: var(--auth-on-color); background: var(--auth-color); border-color: var(--auth-color); font-weight: 600;
 }
-.quiet, li button, .danger { color: var(--auth-color); background: transparent }
+.quiet, li button, form + [data-passkey] button, .danger { color: var(--auth-color); background: transparent }
 .danger { color: var(--auth-danger); border-color: var(--auth-danger) }
 .quiet { margin-block-start: .75rem }
+.qr {
+  inline-size: 14rem; max-inline-size: 100%; margin: 1.25rem auto; padding: 1rem;
+  background: #fff; forced-color-adjust: none;
+}
+.qr svg { display: block }
+code { font: 1rem ui-monospace, monospace }
+.codes li + li { margin: 0 }
+li details { flex-basis: 100% }
+li details button { margin-block-start: .75rem }
+summary { color: var(--auth-color); cursor: pointer }
 .or { margin-block: 1.25rem 0; text-align: center; color: var(--auth-faint) }
 :focus-visible { outline: 3px solid var(--auth-color); outline-offset: 2px }
 [role=alert], [role=status] { padding: .5rem 1rem; border: 2px solid; border-radius: var(--auth-radius) }

@@ -155,6 +155,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
         factors: rules.factors === null ? null : pathOfPage('factors'),
         others: offered(providerNames.filter(name => !has(name)), { ...after({ done: 'saved' }), link: 'true' }),
         sessions,
+        factors: null,
         saved: after({ done: 'saved' }),
         sent: after({ done: 'sent' }),
         left,

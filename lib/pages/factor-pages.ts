@@ -1,0 +1,187 @@
+import { section } from './account-page.js'
+import { action, button, checkbox, codeField, field, form, noScript } from './form.js'
+import { type Html, html } from './html.js'
+import type { Page } from './look.js'
+import type { Targets } from './sign-in-pages.js'
+import { type Texts, dateIn, filled, timeIn } from './texts.js'
+
+/** What the page `second-factor` offers. */
+export interface SecondFactorView {
+  readonly action: string
+  readonly targets: Targets
+  /** Whether the user has an authenticator app or recovery codes. */
+  readonly hasCode: boolean
+  /** For how many days the user can trust the browser; null where they cannot. */
+  readonly trustDays: number | null
+  /** Null for a user without passkeys. */
+  readonly passkey: { readonly options: string } | null
+  /** Where the form goes that ends the sign-in, and the page after that. */
+  readonly leave: { readonly logout: string, readonly next: string }
+}
+
+/** The page on which a user completes a sign-in with a second factor. */
+export function secondFactorPage (texts: Texts, view: SecondFactorView): Page {
+  const { language, factors, confirm } = texts
+  const { action, targets: hidden, hasCode, trustDays, passkey, leave } = view
+  const trust = trustDays === null
+    ? null
+    : checkbox('trust', filled(factors.trust, { time: timeIn(language, trustDays, 'day') }))
+  const fields = [codeField('code', factors.code, 'text'), trust]
+  return {
+    title: factors.secondTitle,
+    content: [
+      hasCode ? html`<p>${factors.codeText}</p>` : null,
+      hasCode ? form({ action, hidden, fields, submit: confirm.submit }) : null,
+      passkey && form({
+        action,
+        hidden,
+        fields: hasCode ? [] : [trust],
+        submit: factors.usePasskey,
+        passkey: { ceremony: 'factor', ...passkey }
+      }),
+      passkey && noScript(factors),
+      leaving(texts, leave)
+    ]
+  }
+}
+
+/** What the page `totp` shows. */
+export interface TotpView extends Pick<SecondFactorView, 'action' | 'targets' | 'leave'> {
+  /** The QR code of the URI; null where none can be drawn. */
+  readonly svg: Html | null
+  readonly uri: string
+  /** In groups of four. */
+  readonly secret: string
+  readonly issuer: string
+  /** Whether the user has to enter a code that was sent by e-mail, too. */
+  readonly asksMailCode: boolean
+  /** Whether a sign-in waits for this. */
+  readonly isRequired: boolean
+}
+
+/** The page on which a user sets up an authenticator app. */
+export function totpPage (texts: Texts, view: TotpView): Page {
+  const { common, factors, confirm } = texts
+  const { action, targets: hidden, svg, uri, secret, issuer, asksMailCode, isRequired, leave } = view
+  const fields = [
+    codeField('code', factors.appCode, 'numeric'),
+    asksMailCode ? codeField('mailCode', factors.mailCode, 'numeric', factors.mailText) : null
+  ]
+  return {
+    title: isRequired ? factors.requiredTitle : factors.setUp,
+    content: [
+      isRequired ? html`<p>${factors.requiredText}</p>` : null,
+      html`<p>${filled(factors.appText, { issuer })}</p>`,
+      svg && html`<div class="qr" role="img" aria-label="${factors.qrCode}">${svg}</div>`,
+      html`<p><a href="${uri}">${factors.openApp}</a></p><p>${factors.key}<br><code dir="ltr">${secret}</code></p>`,
+      form({ action, hidden, fields, submit: confirm.submit }),
+      isRequired ? leaving(texts, leave) : button(leave.next, common.back)
+    ]
+  }
+}
+
+/** The page that shows the recovery codes of a user, once. */
+export function recoveryCodesPage (
+  { common, factors }: Texts, { codes, next }: { codes: readonly string[], next: string }
+): Page {
+  return {
+    title: factors.recoveryTitle,
+    content: [
+      html`<p>${factors.recoveryText}</p>`,
+      html`<ul class="codes">${codes.map(code => html`<li><code dir="ltr">${code}</code></li>`)}</ul>`,
+      button(next, common.continue)
+    ]
+  }
+}
+
+/** The passkeys of a user. */
+export interface PasskeysView {
+  /** The user handle, in base64url: the script tells password managers which passkeys there are. */
+  readonly userId: string
+  readonly rpId: string
+  readonly list: ReadonlyArray<{
+    readonly id: string, readonly name: string, readonly createdAt: Date, readonly usedAt: Date | null
+  }>
+  readonly options: string
+  readonly paths: Readonly<Record<'register' | 'rename' | 'remove', string>>
+}
+
+/** What the page `factors` shows. Paths are null for what is not mounted or not allowed. */
+export interface FactorsView {
+  /** When the user added their authenticator app; null for a user without one. */
+  readonly appAddedAt: Date | null
+  /** How many recovery codes are left; null for a user who cannot have any. */
+  readonly codesLeft: number | null
+  /** Null where passkeys are not mounted. */
+  readonly passkeys: PasskeysView | null
+  /** Where the user signs in again; null while the last sign-in is recent. */
+  readonly confirm: string | null
+  readonly account: string | null
+  /** Where forms go after a change. */
+  readonly saved: Targets
+  readonly paths: Readonly<Record<'enrol' | 'removeApp' | 'newCodes', string | null>>
+}
+
+/** The page on which a user sees and changes their second factors and passkeys. */
+export function factorsPage (texts: Texts, view: FactorsView): Page {
+  const { common, factors, confirm } = texts
+  const { passkeys, account, saved } = view
+  return {
+    title: factors.title,
+    content: [
+      view.confirm === null ? null : html`<p>${factors.confirmText}</p>${button(view.confirm, confirm.title)}`,
+      appSection(texts, view),
+      codesSection(texts, view),
+      passkeys && passkeysSection(texts, passkeys, saved),
+      account === null ? null : html`<section>${button(account, common.back)}</section>`
+    ]
+  }
+}
+
+function appSection (texts: Texts, { appAddedAt, saved, paths: { enrol, removeApp } }: FactorsView): Html | null {
+  const { account, factors } = texts
+  if (appAddedAt === null) return enrol === null ? null : section(factors.app, action(enrol, saved, factors.setUp))
+  const label = filled(account.removeMethod, { provider: factors.app })
+  return section(factors.app, html`<ul><li><span>${added(texts, appAddedAt)}</span>${
+    removeApp === null ? null : action(removeApp, saved, account.remove, { label })}</li></ul>`)
+}
+
+function codesSection ({ factors }: Texts, { codesLeft, saved, paths: { newCodes } }: FactorsView): Html | null {
+  if (codesLeft === null) return null
+  return section(factors.recoveryTitle, html`<p>${filled(factors.codesLeft, { count: String(codesLeft) })}</p>${
+    newCodes === null ? null : html`<p>${factors.newCodesText}</p>${action(newCodes, saved, factors.newCodes)}`}`)
+}
+
+function passkeysSection (texts: Texts, { userId, rpId, list, options, paths }: PasskeysView, saved: Targets): Html {
+  const { language, account, factors } = texts
+  const name = { name: 'name', label: factors.passkeyName, type: 'text', autocomplete: 'off' } as const
+  const attributes = html` maxlength="64"`
+  const ids = list.map(({ id }) => id).join(' ')
+  return section(factors.passkeys, html`<p>${factors.passkeysText}</p>
+<ul data-user-id="${userId}" data-rp-id="${rpId}" data-credential-ids="${ids}">
+${list.map(({ id, name: shown, createdAt, usedAt }) => html`<li><span>${shown} <small>${added(texts, createdAt)}${
+  usedAt && html`. ${filled(account.lastUsed, { date: dateIn(language, usedAt) })}`}</small></span>${
+  action(paths.remove, { ...saved, id }, account.remove, { label: filled(account.removeMethod, { provider: shown }) })}
+<details><summary aria-label="${factors.rename}: ${shown}">${factors.rename}</summary>${form({
+  action: paths.rename,
+  hidden: { ...saved, id },
+  fields: [field({ ...name, value: shown, attributes })],
+  submit: account.nameSubmit
+})}</details></li>`)}
+</ul>
+${form({
+  action: paths.register,
+  hidden: saved,
+  fields: [field({ ...name, isOptional: true, attributes })],
+  submit: factors.addPasskey,
+  passkey: { ceremony: 'register', options }
+})}${noScript(factors)}`)
+}
+
+function added ({ language, factors }: Texts, date: Date): string {
+  return filled(factors.added, { date: dateIn(language, date) })
+}
+
+function leaving ({ confirm }: Texts, { logout, next }: SecondFactorView['leave']): Html {
+  return action(logout, { next }, confirm.signOut, { isDanger: true })
+}

@@ -1,0 +1,240 @@
+import t from 'tap'
+import { type Texts, de, en, es, fr } from '../../lib/pages.js'
+import { type AccountView, accountPage } from '../../lib/pages/account-page.js'
+import {
+  type FactorsView, type PasskeysView, type SecondFactorView, type TotpView, factorsPage, recoveryCodesPage, secondFactorPage, totpPage
+} from '../../lib/pages/factor-pages.js'
+import { Html, html } from '../../lib/pages/html.js'
+import type { Page } from '../../lib/pages/look.js'
+import { type SignInView, signInPage } from '../../lib/pages/sign-in-pages.js'
+
+const LANGUAGES = [en, de, es, fr]
+const HOSTILE = '<script>alert("1")</script>'
+const DAY = new Date('2026-07-06T12:00:00Z')
+const TARGETS = { next: '/cart', error_next: '/auth/local/second-factor' }
+const LEAVE = { logout: '/auth/logout', next: '/auth/pages/sign-in' }
+const OPTIONS = '/auth/local/passkeys/options'
+
+const SECOND: SecondFactorView = {
+  action: '/auth/local/second-factor', targets: TARGETS, hasCode: true, trustDays: 30, passkey: { options: OPTIONS }, leave: LEAVE
+}
+const TOTP: TotpView = {
+  action: '/auth/local/totp/confirm',
+  targets: TARGETS,
+  svg: new Html('<svg viewBox="0 0 9 9"><path d="M0,0h9"/></svg>'),
+  uri: 'otpauth://totp/Shop:ada%40example.com?secret=ABCDEFGH&issuer=Shop',
+  secret: 'ABCD EFGH',
+  issuer: 'Shop',
+  asksMailCode: true,
+  isRequired: true,
+  leave: LEAVE
+}
+const PASSKEYS: PasskeysView = {
+  userId: 'dXNlcg',
+  rpId: 'shop.example',
+  list: [{ id: 'a-1', name: 'Phone', createdAt: DAY, usedAt: DAY }, { id: 'b_2', name: 'Key', createdAt: DAY, usedAt: null }],
+  options: OPTIONS,
+  paths: { register: '/auth/local/passkeys/register', rename: '/auth/local/passkeys/rename', remove: '/auth/local/passkeys/remove' }
+}
+const FACTORS: FactorsView = {
+  appAddedAt: DAY,
+  codesLeft: 7,
+  passkeys: PASSKEYS,
+  confirm: '/auth/pages/confirm',
+  account: '/auth/pages/account',
+  saved: { next: '/auth/pages/factors?done=saved', error_next: '/auth/pages/factors' },
+  paths: { enrol: '/auth/local/totp/enroll', removeApp: '/auth/local/totp/remove', newCodes: '/auth/local/recovery-codes' }
+}
+const NOTHING: FactorsView = {
+  ...FACTORS, appAddedAt: null, codesLeft: null, passkeys: null, confirm: null, account: null, paths: { enrol: null, removeApp: null, newCodes: null }
+}
+const SIGN_IN: SignInView = {
+  targets: TARGETS, providers: [], login: '/auth/local/login', email: null, asksToRemember: true, forgotPassword: null, register: null
+}
+const WITH_PASSKEY: SignInView = { ...SIGN_IN, passkey: { action: '/auth/local/passkeys/login', options: OPTIONS } }
+
+const sourceOf = ({ title, content }: Page): string => html`<h1>${title}</h1>${content}`.source
+const count = (text: string, part: string): number => text.split(part).length - 1
+/** The text as it is written into HTML, without the values in braces. */
+const piecesOf = (text: string): string[] => text.split(/\{\w+\}/).map(piece => html`${piece}`.source)
+
+/** Every page, as each user may see it. */
+const pagesIn = (texts: Texts): Page[] => [
+  secondFactorPage(texts, SECOND), totpPage(texts, TOTP), totpPage(texts, { ...TOTP, isRequired: false }),
+  recoveryCodesPage(texts, { codes: ['0123-4567-89AB-CDEF-GHJK-MNPQ'], next: '/' }), factorsPage(texts, FACTORS),
+  factorsPage(texts, { ...FACTORS, appAddedAt: null }), signInPage(texts, WITH_PASSKEY)
+]
+
+/** The opening tag of a field. */
+function inputOf (page: Page, name: string): string {
+  return new RegExp(`<input [^>]*name="${name}"[^>]*>`).exec(sourceOf(page))?.[0] ?? ''
+}
+
+/** The form that the script uses for a ceremony. */
+function passkeyFormOf (page: Page, ceremony: string): string {
+  return new RegExp(`<form [^>]*data-passkey="${ceremony}"[^]*?</form>`).exec(sourceOf(page))?.[0] ?? ''
+}
+
+t.test('each text of the second factors is on a page in each language, and nothing is left in braces', async t => {
+  for (const texts of LANGUAGES) {
+    const all = pagesIn(texts).map(sourceOf).join('')
+    for (const [name, text] of Object.entries(texts.factors)) {
+      for (const piece of piecesOf(text)) t.ok(all.includes(piece), `${texts.language}: ${name}`)
+    }
+    t.notMatch(all, /\{\w+\}/)
+  }
+})
+
+t.test('the pages need neither scripts nor styles of their own, which their policy refuses', async t => {
+  for (const page of pagesIn(en)) t.notMatch(sourceOf(page), /<script|<style|\sstyle=|\son\w+=/)
+})
+
+t.test('names, codes and keys stay text', async t => {
+  const list = [{ id: HOSTILE, name: HOSTILE, createdAt: DAY, usedAt: null }]
+  const pages = [
+    factorsPage(en, { ...FACTORS, passkeys: { ...PASSKEYS, userId: HOSTILE, list } }),
+    totpPage(en, { ...TOTP, issuer: HOSTILE, secret: HOSTILE, uri: HOSTILE }),
+    recoveryCodesPage(en, { codes: [HOSTILE], next: HOSTILE })
+  ]
+  for (const page of pages) {
+    t.notMatch(sourceOf(page), /<script|alert\("/)
+    t.match(sourceOf(page), '&#60;script&#62;alert(&#34;1&#34;)')
+  }
+})
+
+t.test('one field takes the code of an app and a recovery code, in the way that browsers and phones know', async t => {
+  const code = inputOf(secondFactorPage(en, SECOND), 'code')
+  t.match(code, / type="text" .*autocomplete="one-time-code" required inputmode="text" dir="ltr" autocapitalize="off" spellcheck="false"/)
+  t.match(inputOf(totpPage(en, TOTP), 'code'), /autocomplete="one-time-code" required inputmode="numeric"/)
+  t.match(inputOf(totpPage(en, TOTP), 'mailCode'), /autocomplete="one-time-code" required inputmode="numeric"/)
+  t.equal(inputOf(totpPage(en, { ...TOTP, asksMailCode: false }), 'mailCode'), '')
+})
+
+t.test('a user can trust the browser for the days that the application allows, in words', async t => {
+  for (const [texts, days, words] of [[en, 30, '30 days'], [en, 1, '1 day'], [de, 30, '30 Tage'], [fr, 30, '30\u00a0jours'], [es, 30, '30 días']] as const) {
+    t.match(sourceOf(secondFactorPage(texts, { ...SECOND, trustDays: days })), words)
+  }
+  t.equal(inputOf(secondFactorPage(en, { ...SECOND, trustDays: null }), 'trust'), '')
+})
+
+t.test('a user with passkeys alone is not asked for a code, and a user without any is not offered one', async t => {
+  const passkeys = secondFactorPage(en, { ...SECOND, hasCode: false })
+  t.equal(inputOf(passkeys, 'code'), '')
+  t.match(passkeyFormOf(passkeys, 'factor'), 'name="trust"', 'the browser can be trusted')
+  t.notMatch(passkeyFormOf(secondFactorPage(en, SECOND), 'factor'), 'name="trust"', 'the page asks once')
+
+  const codes = secondFactorPage(en, { ...SECOND, passkey: null })
+  t.notMatch(sourceOf(codes), /passkey"|noscript/)
+  t.match(sourceOf(codes), '<form method="post" action="/auth/logout">')
+})
+
+t.test('a form for a passkey is hidden until a script shows it, and says so without scripts', async t => {
+  for (const [page, ceremony, action, next] of [
+    [secondFactorPage(en, SECOND), 'factor', SECOND.action, '/cart'],
+    [factorsPage(en, FACTORS), 'register', PASSKEYS.paths.register, FACTORS.saved.next],
+    [signInPage(en, WITH_PASSKEY), 'login', '/auth/local/passkeys/login', '/cart']
+  ] as const) {
+    const form = passkeyFormOf(page, ceremony)
+    t.ok(form.startsWith(`<form method="post" action="${action}" data-passkey="${ceremony}" data-options="${OPTIONS}" hidden>`), ceremony)
+    t.match(form, '<input type="hidden" name="response">')
+    t.match(form, `<input type="hidden" name="next" value="${next}">`)
+    t.match(sourceOf(page), `<noscript><p class="faint">${en.factors.noScript}</p></noscript>`)
+  }
+})
+
+t.test('an authenticator app is added by its picture, by a link or by its key', async t => {
+  const page = sourceOf(totpPage(en, TOTP))
+  t.match(page, `<div class="qr" role="img" aria-label="${en.factors.qrCode}"><svg viewBox="0 0 9 9">`)
+  t.match(page, '<a href="otpauth://totp/Shop:ada%40example.com?secret=ABCDEFGH&#38;issuer=Shop">')
+  t.match(page, '<code dir="ltr">ABCD EFGH</code>')
+  t.notMatch(sourceOf(totpPage(en, { ...TOTP, svg: null })), /class="qr"/)
+})
+
+t.test('a user who has to set up a second step is told so, and can leave', async t => {
+  const required = sourceOf(totpPage(en, TOTP))
+  t.match(required, `<h1>${en.factors.requiredTitle}</h1>`)
+  t.match(required, '<form method="post" action="/auth/logout">')
+  const wanted = sourceOf(totpPage(en, { ...TOTP, isRequired: false, leave: { ...LEAVE, next: '/auth/pages/factors' } }))
+  t.match(wanted, `<h1>${en.factors.setUp}</h1>`)
+  t.notMatch(wanted, en.factors.requiredText)
+  t.notMatch(wanted, 'action="/auth/logout"')
+  t.match(wanted, `href="/auth/pages/factors">${en.common.back}`)
+})
+
+t.test('recovery codes are a list, each once, with the way on', async t => {
+  const codes = ['0123-4567-89AB-CDEF-GHJK-MNPQ', 'RSTV-WXYZ-0123-4567-89AB-CDEF']
+  const page = sourceOf(recoveryCodesPage(en, { codes, next: '/cart' }))
+  for (const code of codes) t.equal(count(page, `<li><code dir="ltr">${code}</code></li>`), 1)
+  t.match(page, `href="/cart">${en.common.continue}`)
+  t.notMatch(page, '<form')
+})
+
+t.test('the page shows what a user has, with what they can do about it', async t => {
+  const page = sourceOf(factorsPage(en, FACTORS))
+  t.match(page, 'Added on July 6, 2026')
+  t.match(page, 'Codes left: 7')
+  t.match(page, `href="/auth/pages/confirm">${html`${en.confirm.title}`.source}`)
+  t.match(page, '<ul data-user-id="dXNlcg" data-rp-id="shop.example" data-credential-ids="a-1 b_2">')
+  t.equal(count(page, 'Last used on July 6, 2026'), 1)
+  t.equal(count(page, 'action="/auth/local/passkeys/rename"'), 2)
+  t.match(page, 'aria-label="Remove Phone"')
+  t.match(page, 'aria-label="Rename: Phone"')
+  t.match(page, 'name="name" autocomplete="off" value="Phone" required maxlength="64"')
+  t.notMatch(page, FACTORS.paths.enrol)
+
+  const without = sourceOf(factorsPage(en, { ...FACTORS, appAddedAt: null, passkeys: { ...PASSKEYS, list: [] } }))
+  t.match(without, '<form method="post" action="/auth/local/totp/enroll">')
+  t.notMatch(without, FACTORS.paths.removeApp)
+  t.match(without, 'data-credential-ids=""', 'password managers are told of the end of the last one')
+})
+
+t.test('the page shows nothing of what is not mounted, and no button for what is not allowed', async t => {
+  t.equal(sourceOf(factorsPage(en, NOTHING)), `<h1>${en.factors.title}</h1>`)
+  const kept = sourceOf(factorsPage(en, { ...NOTHING, appAddedAt: DAY, codesLeft: 2 }))
+  t.match(kept, 'Added on July 6, 2026')
+  t.match(kept, 'Codes left: 2')
+  t.notMatch(kept, '<form')
+})
+
+t.test('the sign-in page offers passkeys where the application has them, in the field of the e-mail too', async t => {
+  const page = signInPage(en, WITH_PASSKEY)
+  t.match(inputOf(page, 'email'), 'autocomplete="username webauthn"')
+  t.match(passkeyFormOf(page, 'autofill'), `data-options="${OPTIONS}" hidden>`)
+  t.equal(count(sourceOf(page), 'name="remember"'), 1, 'the page asks once')
+  t.notMatch(passkeyFormOf(page, 'login'), 'name="remember"')
+
+  const passkeysAlone = signInPage(en, { ...WITH_PASSKEY, login: null })
+  t.match(passkeyFormOf(passkeysAlone, 'login'), 'name="remember"')
+  t.equal(passkeyFormOf(passkeysAlone, 'autofill'), '', 'there is no field')
+
+  t.match(inputOf(signInPage(en, SIGN_IN), 'email'), 'autocomplete="username"')
+  t.notMatch(sourceOf(signInPage(en, SIGN_IN)), /passkey|noscript/)
+})
+
+t.test('the account page leads to the page of the factors, where it is mounted', async t => {
+  const view = (factors: string | null): AccountView => ({
+    user: { name: null, email: null, isVerified: false },
+    hasPassword: false,
+    minLength: 8,
+    methods: [],
+    others: [],
+    sessions: null,
+    factors,
+    saved: TARGETS,
+    sent: TARGETS,
+    left: TARGETS,
+    paths: {
+      rename: null,
+      removeMethod: null,
+      changeEmail: null,
+      verifyEmail: null,
+      changePassword: null,
+      setPassword: null,
+      endSession: null,
+      deleteAccount: null,
+      logout: null
+    }
+  })
+  t.match(sourceOf(accountPage(en, view('/auth/pages/factors'))), `href="/auth/pages/factors">${en.factors.title}`)
+  t.notMatch(sourceOf(accountPage(en, view(null))), en.factors.title)
+})
