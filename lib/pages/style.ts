@@ -16,7 +16,7 @@ export const STYLE = `
   --auth-back: #fff;
   --auth-danger: #b91c1c;
 }
-@media (prefers-color-scheme: dark) {
+@media screen and (prefers-color-scheme: dark) {
   :root {
     --auth-color: #93b4fd;
     --auth-on-color: #0b1220;

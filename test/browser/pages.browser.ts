@@ -170,6 +170,16 @@ for (const texts of [en, de, fr, es]) {
   })
 }
 
+t.test('what is printed is dark on white, such as recovery codes, also where the screen is dark', async t => {
+  const { url } = await start(t)
+  const page = await (await Visitor.with(chromium, t)).open(`${url}/auth/pages/sign-in`)
+  const colors = '(({ color, backgroundColor }) => [color, backgroundColor])(getComputedStyle(document.body))'
+  await page.emulateMedia({ colorScheme: 'dark' })
+  t.strictSame(await page.evaluate(colors), ['rgb(229, 231, 235)', 'rgb(17, 24, 39)'])
+  await page.emulateMedia({ colorScheme: 'dark', media: 'print' })
+  t.strictSame(await page.evaluate(colors), ['rgb(31, 41, 55)', 'rgb(255, 255, 255)'])
+})
+
 t.test('the logo and the stylesheet of the application are loaded, and nothing else', async t => {
   const { url } = await start(t, { logo: '/logo.svg', stylesheet: '/auth.css' })
   const visitor = await Visitor.with(chromium, t)
