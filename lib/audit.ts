@@ -99,6 +99,8 @@ export interface AuditEvents {
    * identity of theirs.
    */
   'factor-guessing': AuditedUser
+  /** The signature counter of a passkey did not grow: there may be a copy of it. */
+  'passkey-cloned': AuditedUser
   /**
    * The secret of a user's factor cannot be opened: the data secret is not the one that it was
    * sealed with, or another person has changed the table.

@@ -14,17 +14,21 @@ import { type SessionRecord, principalOf, withProof } from '../session/record.js
 import { ENROLMENT, MAIL_CODE } from '../store/one-time-entries.js'
 import { type Factor, type FactorKind, type User, isBlocked } from '../accounts/account.js'
 import { countAttempt, newFactor, openSecret, readCode, stepOf } from './factor-codes.js'
-import { RECENT_SECONDS, assertRecent, factorsOf, isRecent } from './methods.js'
+import { RECENT_SECONDS, askedFactorsOf, assertRecent, factorsOf, isRecent } from './methods.js'
 import { confirmedRecord } from './refresh.js'
 import {
-  type StepRules, type WaitingSignIn, resume, takeWaiting, waitingSignIn
+  type StepRules, type WaitingSignIn, resume, sealerOf, takeWaiting, waitingSignIn
 } from './second-step.js'
-import { answerOfApplication } from './sign-in-rules.js'
+import { type FactorRules, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
-/** How a user changes their factors. */
-export interface FactorChanges extends StepRules {
+/** How a user changes their factors: the rules of an application with second factors or passkeys. */
+export interface FactorChanges extends SignInRules {
+  readonly factors: FactorRules
   readonly channel: AuthChannel
 }
+
+/** The same for one with second factors. */
+export type TotpChanges = FactorChanges & StepRules
 
 /** A user who sets up a factor: signed in, or in a sign-in that waits for it. */
 export interface EnrollingUser {
@@ -57,17 +61,17 @@ const MAX_ATTEMPTS = 5
  */
 export async function recentOwner (
   request: FastifyRequest,
-  { store, factors }: StepRules
+  { store, factors }: Pick<FactorChanges, 'store' | 'factors'>
 ): Promise<{ user: User, record: SessionRecord, kinds: FactorKind[] }> {
   const record = await confirmedRecord(request, store)
   const user = await store.findUser({ userId: record.principal.userId })
   if (user === null || (user.generation ?? 0) !== record.generation) throw new AuthError('unauthenticated')
-  const kinds = factorsOf(user, factors)
-  if (kinds.length === 0) assertRecent(record)
+  const asked = askedFactorsOf(user, factors)
+  if (asked.length === 0) assertRecent(record)
   else if (!isRecent(secondFactorAt(record.methods) ?? 0, RECENT_SECONDS)) {
-    throw new AuthError('reauthenticate', { details: { methods: kinds } })
+    throw new AuthError('reauthenticate', { details: { methods: asked } })
   }
-  return { user, record, kinds }
+  return { user, record, kinds: factorsOf(user, factors) }
 }
 
 /**
@@ -76,7 +80,10 @@ export async function recentOwner (
  * @throws AuthError `unauthenticated`, `reauthenticate`, `invalid_state` when the sessions of the
  * user were ended since the sign-in began, `blocked`, `unavailable`
  */
-export async function enrollingUser (request: FastifyRequest, rules: StepRules): Promise<EnrollingUser> {
+export async function enrollingUser (
+  request: FastifyRequest,
+  rules: Pick<FactorChanges, 'store' | 'factors'>
+): Promise<EnrollingUser> {
   if (principalOf(request) !== null) {
     const { user, record } = await recentOwner(request, rules)
     return { user, generation: record.generation, record, waiting: null }
@@ -134,7 +141,7 @@ export async function pendingTotp (
  */
 export async function confirmTotp (
   request: FastifyRequest,
-  rules: FactorChanges,
+  rules: TotpChanges,
   { code, mailCode, outbox }: { code: string, mailCode: string | undefined, outbox: Outbox }
 ): Promise<string[]> {
   const typed = readCode(code)
@@ -190,7 +197,7 @@ export async function addFactor (
   outbox.notice('factor-added', user)
   if (endsSessions) announceRevoke(rules.channel, userId, request)
   if (waiting !== null) await resume(request, rules, waiting, { user, proof })
-  else if (record !== null) await goOn(request, record, { user, proof })
+  else if (record !== null && endsSessions) await goOn(request, record, { user, proof })
 }
 
 /**
@@ -258,11 +265,11 @@ export async function changeOwn (
  * @throws AuthError `forbidden`
  */
 export async function assertNotRequired (
-  { factors: { secondFactor } }: StepRules,
+  { factors: { secondFactor } }: FactorChanges,
   { principal, methods: [first] }: SessionRecord
 ): Promise<void> {
   const method = first?.method ?? 'application'
-  const isRequired = await answerOfApplication(() => secondFactor.required({ principal, method }))
+  const isRequired = await answerOfApplication(() => secondFactor?.required({ principal, method }))
   if (isRequired !== true) return
   throw new AuthError('forbidden', { message: 'This application requires a second factor; add another one first.' })
 }
@@ -281,12 +288,12 @@ async function goOn (
 /** Mails the user the code that setting up a first factor takes. */
 export async function mailCode (
   request: FastifyRequest,
-  { factors: { secondFactor: { sealer } } }: StepRules,
+  rules: FactorChanges | StepRules,
   user: User,
   outbox: Outbox
 ): Promise<void> {
   const code = String(randomInt(1_000_000)).padStart(6, '0')
-  await putEntry(request, MAIL_CODE, { code: await sealer.seal(code, user.userId) })
+  await putEntry(request, MAIL_CODE, { code: await sealerOf(rules).seal(code, user.userId) })
   outbox.code('enrolment', code, user)
 }
 
@@ -297,12 +304,12 @@ export async function mailCode (
  */
 export async function assertMailCode (
   request: FastifyRequest,
-  { factors: { secondFactor: { sealer } } }: StepRules,
+  rules: FactorChanges | StepRules,
   { userId, mailCode }: { userId: string, mailCode: string | undefined }
 ): Promise<void> {
   const { code }: { code?: string } = Object(await attemptEntry(request, MAIL_CODE, MAX_ATTEMPTS))
   if (code === undefined) throw new AuthError('invalid_state')
-  const [sent, typed] = [Buffer.from((await sealer.open(code, userId)).text), Buffer.from(mailCode?.trim() ?? '')]
+  const [sent, typed] = [Buffer.from((await sealerOf(rules).open(code, userId)).text), Buffer.from(mailCode?.trim() ?? '')]
   if (sent.length !== typed.length || !timingSafeEqual(sent, typed)) {
     throw new AuthError('invalid_code', { message: 'The code from the e-mail is wrong; type the six digits of it.' })
   }
@@ -321,10 +328,19 @@ function recoveryFactor (codes: readonly string[]): Factor {
   return newFactor('recovery', { data: { hashes: codes.map(recoveryHash) } })
 }
 
-/** Returns factors without an authenticator app, and without recovery codes if none is left. */
-export function withoutTotp (factors: readonly Factor[]): Factor[] {
-  const left = factors.filter(({ kind }) => kind !== 'totp')
-  return left.some(({ kind }) => kind === 'passkey') ? left : []
+/** Returns factors without an authenticator app. */
+function withoutTotp (factors: readonly Factor[]): Factor[] {
+  return withRecovery(factors.filter(({ kind }) => kind !== 'totp'))
+}
+
+/** Returns factors without a passkey. */
+export function withoutPasskey (factors: readonly Factor[], id: string): Factor[] {
+  return withRecovery(factors.filter(factor => factor.id !== id))
+}
+
+/** Recovery codes go with the last factor that they stand for. */
+function withRecovery (factors: Factor[]): Factor[] {
+  return factors.some(({ kind }) => kind !== 'recovery') ? factors : []
 }
 
 function enrolmentIn (content: object | null): { userId: string, generation: number, id: string, secret: string } | null {

@@ -69,8 +69,20 @@ export async function factorsOfUser (store: AuthStore, factors: FactorRules, use
 }
 
 /** As {@link factorsOfUser}, for a user who was read already. */
-export function factorsOf ({ factors: kinds = [] }: Pick<User, 'factors'>, { secondFactor }: FactorRules): FactorKind[] {
-  return kinds.filter(kind => kind !== 'passkey' && secondFactor !== null)
+export function factorsOf (
+  { factors: kinds = [] }: Pick<User, 'factors'>,
+  { secondFactor, passkeys }: FactorRules
+): FactorKind[] {
+  return kinds.filter(kind => (kind === 'passkey' ? passkeys : secondFactor) !== null)
+}
+
+/**
+ * The kinds of factors of which a user must have used one recently to change their factors. Passkeys
+ * alone are not asked for: a user who has lost theirs removes it after another sign-in.
+ */
+export function askedFactorsOf (user: Pick<User, 'factors'>, factors: FactorRules): FactorKind[] {
+  const kinds = factorsOf(user, factors)
+  return kinds.includes('totp') ? kinds : []
 }
 
 /** A signed-in user who has authenticated, and their password; null for a user without one. */

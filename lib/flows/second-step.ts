@@ -9,6 +9,7 @@ import { type User, isBlocked } from '../accounts/account.js'
 import { type AuthenticatedUser, completeSignIn, principalFor } from './admission.js'
 import { type SpentCode, readCode, spendCode } from './factor-codes.js'
 import type { SecondFactorRules } from '../factors/second-factor.js'
+import type { Sealer } from '../sealed.js'
 import { factorsOf } from './methods.js'
 import { type FactorRules, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
@@ -36,7 +37,7 @@ export type StepRules = SignInRules & {
 }
 
 /** How many codes one sign-in takes. */
-const MAX_ATTEMPTS = 5
+export const MAX_ATTEMPTS = 5
 
 /**
  * Returns the proof of a first factor that suffices. Otherwise the sign-in waits in a new session,
@@ -156,17 +157,27 @@ export async function takeWaiting (request: FastifyRequest, userId: string): Pro
  */
 export async function resume (
   request: FastifyRequest,
-  rules: StepRules,
+  rules: SignInRules,
   { identity, isNew, remember, tokens, proof: first }: WaitingSignIn,
   { user, proof }: { user: User, proof: Proof }
 ): Promise<Principal> {
   if (isBlocked(user)) throw new AuthError('blocked')
-  const { sealer } = rules.factors.secondFactor
-  const opened = tokens === null ? null : JSON.parse((await sealer.open(tokens, user.userId)).text)
+  const opened = tokens === null ? null : JSON.parse((await sealerOf(rules).open(tokens, user.userId)).text)
   return completeSignIn(request, rules, { user, isNew, identity, remember, tokens: opened }, [first, proof])
 }
 
-function waitingIn (content: object | null): WaitingSignIn | null {
+/**
+ * Returns what seals for second factors. A sign-in waits only with them.
+ *
+ * @throws AuthError `unavailable`
+ */
+export function sealerOf ({ factors }: Pick<SignInRules, 'factors'>): Sealer {
+  if (factors?.secondFactor != null) return factors.secondFactor.sealer
+  throw new AuthError('unavailable', { cause: new Error('another process has the option secondFactor') })
+}
+
+/** Returns the sign-in in the content of a one-time entry of its kind. */
+export function waitingIn (content: object | null): WaitingSignIn | null {
   // Only `wait` writes entries of this kind.
   return content === null ? null : Object(content)
 }

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
+import type { PasskeyCeremonies } from '../factors/passkey-ceremonies.js'
 import type { SecondFactorRules } from '../factors/second-factor.js'
 import type { Identity, ProviderTokens } from '../providers/provider.js'
 import type { Principal } from '../session/record.js'
@@ -97,6 +98,8 @@ export type DeleteHook = (deletion: Deletion) => void | Promise<void>
 export interface FactorRules {
   /** Null without second factors. */
   readonly secondFactor: SecondFactorRules | null
+  /** Null without passkeys. */
+  readonly passkeys: PasskeyCeremonies | null
   /** Whether the application sends mails. */
   readonly sendsMails: boolean
 }

@@ -2,10 +2,10 @@ import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
 import { AuthError } from '../errors.js'
 import type { Principal } from '../session/record.js'
-import { type User, isBlocked } from '../accounts/account.js'
+import { type Link, type User, isBlocked } from '../accounts/account.js'
 import { type AuthenticatedUser, completeSignIn } from './admission.js'
 import { emailOf } from './linking.js'
-import type { SignInRules } from './sign-in-rules.js'
+import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
 
 /**
  * Signs in a user who has authenticated by a first factor, whatever that was. Each sign-in passes
@@ -66,12 +66,22 @@ export async function signInUser (
 ): Promise<Principal> {
   const { store } = rules
   const [user, links] = await Promise.all([store.findUser({ userId }), store.links(userId)])
-  const link = links.find(({ provider }) => provider === 'local') ?? links[0]
-  if (user === null || link === undefined) throw new AuthError('unknown_user')
-  const { provider, subject, claims } = link
-  const emailVerified = user.emailVerified && emailOf(claims) === user.email
-  const identity = { provider, subject, claims, emailVerified }
+  if (user === null) throw new AuthError('unknown_user')
+  const identity = identityOfUser(user, links)
   return signIn(request, rules, {
     user, isNew: false, identity, method: 'application', tokens: null, remember, skipsFactor
   })
+}
+
+/**
+ * Returns the identity by which a user is signed in without a provider: that of their link `local`,
+ * else of their first link by the provider's name.
+ *
+ * @throws AuthError `unknown_user` when they are gone
+ */
+export function identityOfUser (user: User, links: readonly Link[]): ProviderIdentity {
+  const link = links.find(({ provider }) => provider === 'local') ?? links[0]
+  if (link === undefined) throw new AuthError('unknown_user')
+  const { provider, subject, claims } = link
+  return { provider, subject, claims, emailVerified: user.emailVerified && emailOf(claims) === user.email }
 }

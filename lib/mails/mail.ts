@@ -106,7 +106,7 @@ export const CODE_LIFETIME = 600
 /** Notices about a change of an account: option `mails.notices` turns them off. */
 export type AccountNotice =
   'password-changed' | 'email-changed' | 'email-change-requested' | 'identity-linked' | 'factor-added' |
-  'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' | 'factor-guessing'
+  'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' | 'factor-guessing' | 'passkey-cloned'
 
 /** The kinds of mails without a link. */
 export type NoticeMailKind = AccountNotice | 'exists' | 'unknown-address'

@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import { secondFactorAt } from '../authentication.js'
 import { type UserFactor, listFactors } from '../flows/factor-list.js'
-import { RECENT_SECONDS, factorsOf, isRecent, methodsOf } from '../flows/methods.js'
+import { RECENT_SECONDS, askedFactorsOf, isRecent, methodsOf } from '../flows/methods.js'
 import { removeOwnMethod, renameOwn } from '../flows/own-account.js'
 import { presentPrincipal } from '../flows/refresh.js'
 import { sessionsOfUser } from '../flows/sessions.js'
@@ -155,7 +155,6 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
         factors: rules.factors === null ? null : pathOfPage('factors'),
         others: offered(providerNames.filter(name => !has(name)), { ...after({ done: 'saved' }), link: 'true' }),
         sessions,
-        factors: null,
         saved: after({ done: 'saved' }),
         sent: after({ done: 'sent' }),
         left,
@@ -185,7 +184,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
     const list = await listFactors(rules.accounts, user.userId)
     const ofKind = (kind: FactorKind): UserFactor | undefined => list.find(factor => factor.kind === kind)
     const [app, codes] = [ofKind('totp'), ofKind('recovery')]
-    const needsFactor = factorsOf(user, rules.factors).length > 0
+    const needsFactor = askedFactorsOf(user, rules.factors).length > 0
     const isRecentNow = isRecent(needsFactor ? secondFactorAt(record.methods) ?? 0 : record.at, RECENT_SECONDS)
     const routes = rules.factors.secondFactor === null ? null : pathOf
     return factorsPage(texts, {

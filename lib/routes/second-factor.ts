@@ -1,7 +1,7 @@
 /** The routes of second factors. They are loaded only with the option `secondFactor`. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import {
-  type FactorChanges, beginTotp, confirmTotp, pendingTotp, removeTotp, renewRecoveryCodes
+  type TotpChanges, beginTotp, confirmTotp, pendingTotp, removeTotp, renewRecoveryCodes
 } from '../flows/enrolment.js'
 import { factorsOfUser, passwordMethod } from '../flows/methods.js'
 import { reauthenticate } from '../flows/reauthentication.js'
@@ -34,7 +34,7 @@ const recoveryCodes = {
 /** Mounts the routes that finish a sign-in by a second factor, and that set factors up. */
 export function mountFactorRoutes (context: FactorContext, local: LocalIdentityProvider | null): void {
   const { site, prefix, rules, pages, limits, channel, look } = context
-  const changes: FactorChanges = { ...rules, channel }
+  const changes: TotpChanges = { ...rules, channel }
   const { trustedBrowsers, issuer, trustedDays } = rules.factors.secondFactor
   const pathOf = (route: string): string => site.routePath(`${prefix}/${route}`)
 
