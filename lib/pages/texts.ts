@@ -1,4 +1,16 @@
-export type { Texts } from './languages/en.js'
+import type { en } from './languages/en.js'
+
+/** The same texts in another language. */
+type SameTexts<Part> = { readonly [Name in keyof Part]: Part[Name] extends string ? string : SameTexts<Part[Name]> }
+
+/**
+ * What the pages say in one language, as `en` says it: a language without one of its texts does not
+ * compile. Names in braces are replaced and must stay.
+ */
+export type Texts = SameTexts<Omit<typeof en, 'direction'>> & {
+  /** The direction of the script. */
+  readonly direction: 'ltr' | 'rtl'
+}
 
 /** Puts values in place of the names in braces. */
 export function filled (text: string, values: Readonly<Record<string, string>>): string {

@@ -324,7 +324,7 @@ scene('a user deletes the account with the password, and may register again', as
   await register(page, maria)
   await arrival(page, '/')
   const remove = async (password: string) => {
-    const section = page.locator('section', { hasText: 'deleted for good' })
+    const section = page.locator('section', { hasText: 'deleted permanently' })
     await section.getByLabel('Current password').fill(password)
     await section.getByRole('button', { name: 'Delete account' }).click()
   }

@@ -12,13 +12,16 @@ function textsOf (texts: object, path = ''): Array<[path: string, text: string]>
 const placeholdersOf = (text = ''): string[] => Array.from(text.matchAll(/\{\w+\}/g), ([name]) => name).sort()
 const english = new Map(textsOf(en))
 
+/** Words that are the same in English. */
+const SAME = ['de common.name', 'de direction', 'es direction', 'fr direction']
+
 for (const texts of [de, es, fr]) {
   t.test(`the pages in ${texts.language} have each text, in that language, with the names that are replaced`, async t => {
     const translated = textsOf(texts)
     t.strictSame(translated.map(([path]) => path).sort(), [...english.keys()].sort())
     for (const [path, text] of translated) {
       t.strictSame(placeholdersOf(text), placeholdersOf(english.get(path)), path)
-      if (path !== 'direction') t.not(text, english.get(path), path)
+      if (!SAME.includes(`${texts.language} ${path}`)) t.not(text, english.get(path), path)
       t.equal(text, text.trim(), path)
     }
   })

@@ -1,4 +1,4 @@
-import type { Texts } from './en.js'
+import type { Texts } from '../texts.js'
 
 /** The pages in German. */
 export const de: Texts = {
@@ -10,7 +10,7 @@ export const de: Texts = {
     newPassword: 'Neues Passwort',
     currentPassword: 'Aktuelles Passwort',
     passwordRule: 'Mindestens {count} Zeichen',
-    name: 'Anzeigename',
+    name: 'Name',
     optionalName: 'Name (freiwillig)',
     role: 'Rolle',
     noRole: 'Keine',
@@ -31,42 +31,43 @@ export const de: Texts = {
     signedInAs: 'Sie sind als {user} angemeldet.',
   },
   register: {
-    signIn: 'Stattdessen anmelden',
-    firstText: 'Wir schicken Ihnen einen Link per E-Mail. Mit ihm geht es weiter.',
+    signIn: 'Mit einem bestehenden Konto anmelden',
+    firstText: 'Wir schicken Ihnen einen Link per E-Mail. Öffnen Sie ihn, um fortzufahren.',
   },
   forgotPassword: {
     title: 'Passwort zurücksetzen',
-    text: 'Geben Sie Ihre E-Mail-Adresse ein. Gehört sie zu einem Konto, schicken wir Ihnen einen Link, ' +
-      'mit dem Sie ein neues Passwort wählen.',
+    text: 'Geben Sie Ihre E-Mail-Adresse ein. Gehört sie zu einem Konto, schicken wir Ihnen einen Link, mit dem ' +
+      'Sie ein neues Passwort wählen können.',
     submit: 'Link anfordern',
-    sentTitle: 'Sehen Sie in Ihr Postfach',
-    sentText: 'Wenn eine E-Mail fällig ist, kommt sie in wenigen Minuten an. Sehen Sie auch im Spam-Ordner nach.'
+    sentTitle: 'Prüfen Sie Ihren Posteingang',
+    sentText: 'Wenn die Adresse stimmt, erhalten Sie in wenigen Minuten eine E-Mail. Sehen Sie auch im ' +
+      'Spam-Ordner nach.'
   },
   confirm: {
     title: 'Bestätigen Sie, dass Sie es sind',
     text: 'Melden Sie sich noch einmal als {user} an, um fortzufahren.',
     submit: 'Bestätigen',
-    signOut: 'Als jemand anderes anmelden'
+    signOut: 'Mit einem anderen Konto anmelden'
   },
   account: {
     title: 'Ihr Konto',
     nameSubmit: 'Namen speichern',
     confirmed: 'bestätigt',
     unconfirmed: 'nicht bestätigt',
-    sendAgain: 'Link noch einmal schicken',
+    sendAgain: 'Link erneut senden',
     newEmail: 'Neue E-Mail-Adresse',
     emailSubmit: 'E-Mail-Adresse ändern',
     passwordSubmit: 'Passwort ändern',
     setPassword: 'Passwort festlegen',
-    methodsTitle: 'Anmeldearten',
-    onlyMethod: 'Ihre einzige Anmeldeart',
+    methodsTitle: 'Anmeldemethoden',
+    onlyMethod: 'Ihre einzige Anmeldemethode',
     remove: 'Entfernen',
     removeMethod: '{provider} entfernen',
     add: '{provider} hinzufügen',
     devicesTitle: 'Geräte',
     thisDevice: 'dieses Gerät',
     unknownDevice: 'Unbekanntes Gerät',
-    lastUsed: 'Zuletzt benutzt am {date}',
+    lastUsed: 'Zuletzt verwendet am {date}',
     endSession: 'Auf {device} abmelden',
     signOutEverywhere: 'Überall abmelden',
     deleteText: 'Ihr Konto und seine Daten werden endgültig gelöscht.',
@@ -116,9 +117,10 @@ export const de: Texts = {
     itWasNotYou: 'Das waren nicht Sie',
     releaseField: 'Wenn Sie dieses Konto nicht erstellt haben, geben Sie Ihre E-Mail-Adresse ein',
     releaseSubmit: 'Adresse entfernen',
-    changeText: '{to} wird anstelle von {email} die E-Mail-Adresse Ihres Kontos.',
+    changeText: '{to} ersetzt {email} als E-Mail-Adresse Ihres Kontos.',
     changePassword: 'Geben Sie Ihr Passwort ein, oder melden Sie sich zuerst an und öffnen den Link noch einmal.',
-    over: 'Ein Link gilt einmal und für begrenzte Zeit. Öffnen Sie den neuesten, oder fordern Sie einen neuen an.'
+    over: 'Ein Link gilt nur einmal und nur für begrenzte Zeit. Öffnen Sie den neuesten, oder fordern Sie einen ' +
+      'neuen an.'
   },
   titles: {
     register: 'Konto erstellen',
@@ -132,27 +134,27 @@ export const de: Texts = {
     invalid_email: 'Das ist keine gültige E-Mail-Adresse.',
     not_this_address: 'An diese Adresse wurde der Link nicht geschickt.',
     weak_password: 'Dieses Passwort ist zu kurz oder zu lang. Wählen Sie ein anderes.',
-    breached_password: 'Dieses Passwort ist aus einem Datenleck bekannt. Wählen Sie ein anderes.',
-    invalid_request: 'In diesem Formular fehlt etwas. Prüfen Sie Ihre Angaben, und versuchen Sie es noch einmal.',
+    breached_password: 'Dieses Passwort wurde in einem Datenleck gefunden. Wählen Sie ein anderes.',
+    invalid_request: 'In diesem Formular fehlt etwas, oder es ist etwas falsch. Prüfen Sie Ihre Angaben.',
     cross_origin: 'Diese Anfrage kam von einer anderen Website. Versuchen Sie es auf dieser Seite noch einmal.',
     rate_limited: 'Zu viele Versuche.',
-    busy: 'Im Moment ist viel los. Versuchen Sie es gleich noch einmal.',
-    unavailable: 'Die Konten sind gerade nicht erreichbar. Versuchen Sie es später noch einmal.',
-    invalid_state: 'Diese Anmeldung ist abgelaufen. Beginnen Sie von vorn.',
+    busy: 'Der Dienst ist gerade stark ausgelastet. Versuchen Sie es gleich noch einmal.',
+    unavailable: 'Der Dienst ist gerade nicht verfügbar. Versuchen Sie es später noch einmal.',
+    invalid_state: 'Diese Anmeldung ist abgelaufen. Beginnen Sie noch einmal von vorn.',
     access_denied: 'Die Anmeldung wurde abgebrochen.',
     provider_error: 'Die Anmeldung beim Anbieter ist fehlgeschlagen. Versuchen Sie es noch einmal.',
     provider_unavailable: 'Der Anbieter ist gerade nicht erreichbar. Versuchen Sie es später noch einmal.',
-    account_exists: 'Es gibt schon ein Konto mit dieser E-Mail-Adresse. Melden Sie sich so an wie bisher.',
-    already_linked: 'Diese Anmeldeart gehört zu einem anderen Konto.',
-    invalid_token: 'Dieser Link ist abgelaufen oder wurde schon benutzt.',
+    account_exists: 'Es gibt schon ein Konto mit dieser E-Mail-Adresse. Melden Sie sich damit so an wie bisher.',
+    already_linked: 'Diese Anmeldemethode gehört zu einem anderen Konto.',
+    invalid_token: 'Dieser Link ist abgelaufen oder wurde bereits verwendet.',
     unauthenticated: 'Melden Sie sich zuerst an.',
-    forbidden: 'Das dürfen Sie nicht.',
+    forbidden: 'Dazu sind Sie nicht berechtigt.',
     reauthenticate: 'Melden Sie sich noch einmal an, um fortzufahren.',
     second_factor_required: 'Diese Anmeldung braucht einen zweiten Schritt: einen Code oder einen Passkey.',
     second_factor_missing: 'Dafür ist ein zweiter Anmeldeschritt nötig. Richten Sie ihn zuerst ein.',
     invalid_code: 'Dieser Code ist falsch, abgelaufen oder schon benutzt. Geben Sie einen neuen ein.',
     too_many: 'Mehr können Sie nicht hinzufügen. Entfernen Sie zuerst etwas.',
-    last_link: 'Das ist Ihre einzige Anmeldeart. Fügen Sie zuerst eine andere hinzu.',
+    last_link: 'Das ist Ihre einzige Anmeldemethode. Fügen Sie zuerst eine andere hinzu.',
     user_in_use: 'Dieses Konto kann noch nicht gelöscht werden, weil andere Daten darauf verweisen.',
     not_found: 'Das gibt es nicht mehr.',
     blocked: 'Dieses Konto ist gesperrt.',

@@ -1,5 +1,5 @@
-/** The model of each language. */
-const english = {
+/** The pages in English: the model of each language. */
+export const en = {
   /** The language tag (BCP 47). */
   language: 'en',
   /** The direction of the script. */
@@ -32,14 +32,14 @@ const english = {
   },
   register: {
     signIn: 'Sign in instead',
-    firstText: 'We send a link to your e-mail address. It leads to the next step.',
+    firstText: 'We’ll send a link to your e-mail address. Open it to continue.',
   },
   forgotPassword: {
     title: 'Reset your password',
-    text: 'Enter your e-mail address. If it belongs to an account, we send you a link to choose a new password.',
+    text: 'Enter your e-mail address. If it belongs to an account, we’ll send you a link to choose a new password.',
     submit: 'Send the link',
     sentTitle: 'Check your inbox',
-    sentText: 'If an e-mail is due, it arrives within a few minutes. Check your spam folder, too.'
+    sentText: 'If the address is right, you’ll get an e-mail within a few minutes. Check your spam folder, too.'
   },
   confirm: {
     title: 'Confirm that it’s you',
@@ -68,7 +68,7 @@ const english = {
     lastUsed: 'Last used on {date}',
     endSession: 'Sign out on {device}',
     signOutEverywhere: 'Sign out everywhere',
-    deleteText: 'Your account and its data are deleted for good.',
+    deleteText: 'Your account and its data will be deleted permanently.',
     deleteSubmit: 'Delete account',
   },
   factors: {
@@ -105,18 +105,18 @@ const english = {
     addPasskey: 'Add a passkey'
   },
   links: {
-    resetText: 'This signs you out on all devices. Then sign in with the new password.',
+    resetText: 'You’ll be signed out on all devices. Then sign in with the new password.',
     resetSubmit: 'Set password',
     verifyText: 'An account was created with this e-mail address.',
     verifyTextOf: 'An account was created with this e-mail address on {date}.',
-    itWasYou: 'It was you',
+    itWasYou: 'This was you',
     verifySubmit: 'Confirm the address',
-    itWasNotYou: 'It was not you',
+    itWasNotYou: 'This wasn’t you',
     releaseField: 'If you didn’t create this account, enter your e-mail address',
     releaseSubmit: 'Remove the address',
-    changeText: '{to} becomes the e-mail address of your account, in place of {email}.',
+    changeText: '{to} will replace {email} as the e-mail address of your account.',
     changePassword: 'Enter your password, or sign in first and open the link again.',
-    over: 'A link works once and for a limited time. Open the newest one, or ask for a new one.'
+    over: 'A link works once and for a limited time. Open the latest one, or ask for a new one.'
   },
   titles: {
     register: 'Create an account',
@@ -131,11 +131,11 @@ const english = {
     not_this_address: 'This is not the address that the link was sent to.',
     weak_password: 'This password is too short or too long. Choose another one.',
     breached_password: 'This password is known from a data breach. Choose another one.',
-    invalid_request: 'Something is missing in this form. Check it and try again.',
+    invalid_request: 'Something in this form is missing or wrong. Check it and try again.',
     cross_origin: 'This request came from another website. Try again on this page.',
     rate_limited: 'Too many attempts.',
-    busy: 'We are busy right now. Try again in a moment.',
-    unavailable: 'Accounts can’t be reached right now. Try again later.',
+    busy: 'The service is busy right now. Try again in a moment.',
+    unavailable: 'The service isn’t available right now. Try again later.',
     invalid_state: 'This sign-in has expired. Start again.',
     access_denied: 'The sign-in was cancelled.',
     provider_error: 'The sign-in failed at the provider. Try again.',
@@ -144,7 +144,7 @@ const english = {
     already_linked: 'This sign-in method belongs to another account.',
     invalid_token: 'This link has expired or was already used.',
     unauthenticated: 'Sign in first.',
-    forbidden: 'You may not do this.',
+    forbidden: 'You’re not allowed to do this.',
     reauthenticate: 'Sign in again to continue.',
     second_factor_required: 'This sign-in needs a second step. Enter a code, or use a passkey.',
     second_factor_missing: 'This needs a second sign-in step. Set one up first.',
@@ -158,18 +158,3 @@ const english = {
     other: 'The sign-in was refused.'
   }
 } as const
-
-/** The same texts in another language. */
-type SameTexts<Part> = { readonly [Name in keyof Part]: Part[Name] extends string ? string : SameTexts<Part[Name]> }
-
-/**
- * What the pages say in one language, as `en` says it: a language without one of its texts does not
- * compile. Names in braces are replaced and must stay.
- */
-export type Texts = SameTexts<Omit<typeof english, 'direction'>> & {
-  /** The direction of the script. */
-  readonly direction: 'ltr' | 'rtl'
-}
-
-/** The pages in English. */
-export const en: Texts = english

@@ -1,4 +1,4 @@
-import type { Texts } from './en.js'
+import type { Texts } from '../texts.js'
 
 /** The pages in Spanish. */
 export const es: Texts = {
@@ -32,15 +32,15 @@ export const es: Texts = {
   },
   register: {
     signIn: 'Iniciar sesión en una cuenta existente',
-    firstText: 'Te enviamos un enlace por correo. Con él pasas al siguiente paso.',
+    firstText: 'Te enviaremos un enlace por correo electrónico. Ábrelo para continuar.',
   },
   forgotPassword: {
     title: 'Restablecer la contraseña',
-    text: 'Escribe tu correo electrónico. Si pertenece a una cuenta, te enviamos un enlace ' +
-      'para elegir una contraseña nueva.',
+    text: 'Escribe tu correo electrónico. Si pertenece a una cuenta, te enviaremos un enlace para elegir una ' +
+      'contraseña nueva.',
     submit: 'Recibir el enlace',
     sentTitle: 'Revisa tu bandeja de entrada',
-    sentText: 'Si corresponde enviarte un correo, llegará en unos minutos. Revisa también el correo no deseado.'
+    sentText: 'Si la dirección es correcta, recibirás un correo en unos minutos. Revisa también el correo no deseado.'
   },
   confirm: {
     title: 'Confirma que eres tú',
@@ -50,7 +50,7 @@ export const es: Texts = {
   },
   account: {
     title: 'Tu cuenta',
-    nameSubmit: 'Guardar nombre',
+    nameSubmit: 'Guardar el nombre',
     confirmed: 'confirmado',
     unconfirmed: 'sin confirmar',
     sendAgain: 'Enviar el enlace otra vez',
@@ -58,8 +58,8 @@ export const es: Texts = {
     emailSubmit: 'Cambiar el correo',
     passwordSubmit: 'Cambiar la contraseña',
     setPassword: 'Establecer una contraseña',
-    methodsTitle: 'Formas de iniciar sesión',
-    onlyMethod: 'Tu única forma de iniciar sesión',
+    methodsTitle: 'Métodos de inicio de sesión',
+    onlyMethod: 'Tu único método de inicio de sesión',
     remove: 'Quitar',
     removeMethod: 'Quitar {provider}',
     add: 'Añadir {provider}',
@@ -69,7 +69,7 @@ export const es: Texts = {
     lastUsed: 'Último uso: {date}',
     endSession: 'Cerrar sesión en {device}',
     signOutEverywhere: 'Cerrar sesión en todas partes',
-    deleteText: 'Tu cuenta y sus datos se eliminan definitivamente.',
+    deleteText: 'Tu cuenta y sus datos se eliminarán definitivamente.',
     deleteSubmit: 'Eliminar la cuenta',
   },
   factors: {
@@ -107,13 +107,13 @@ export const es: Texts = {
   },
   links: {
     resetText: 'Se cerrará tu sesión en todos los dispositivos. Después, inicia sesión con la contraseña nueva.',
-    resetSubmit: 'Guardar contraseña',
+    resetSubmit: 'Guardar la contraseña',
     verifyText: 'Se ha creado una cuenta con este correo electrónico.',
-    verifyTextOf: 'Se creó una cuenta con este correo electrónico el {date}.',
-    itWasYou: 'Fuiste tú',
+    verifyTextOf: 'El {date} se creó una cuenta con este correo electrónico.',
+    itWasYou: 'Has sido tú',
     verifySubmit: 'Confirmar el correo',
-    itWasNotYou: 'No fuiste tú',
-    releaseField: 'Si no creaste esta cuenta, escribe tu correo electrónico',
+    itWasNotYou: 'No has sido tú',
+    releaseField: 'Si no has creado esta cuenta, escribe tu correo electrónico',
     releaseSubmit: 'Quitar el correo',
     changeText: '{to} sustituirá a {email} como correo electrónico de tu cuenta.',
     changePassword: 'Escribe tu contraseña, o inicia sesión primero y vuelve a abrir el enlace.',
@@ -129,20 +129,20 @@ export const es: Texts = {
     invalid: 'El correo electrónico o la contraseña no son correctos.',
     exists: 'Ya existe una cuenta con este correo electrónico. Inicia sesión.',
     invalid_email: 'Este correo electrónico no es válido.',
-    not_this_address: 'El enlace no se envió a esta dirección.',
+    not_this_address: 'El enlace no se envió a esta dirección de correo.',
     weak_password: 'Esta contraseña es demasiado corta o demasiado larga. Elige otra.',
     breached_password: 'Esta contraseña aparece en una filtración de datos. Elige otra.',
-    invalid_request: 'Falta algo en este formulario. Revísalo y vuelve a intentarlo.',
-    cross_origin: 'Esta petición viene de otro sitio web. Vuelve a intentarlo en esta página.',
+    invalid_request: 'En este formulario falta algo o hay un error. Revísalo y vuelve a intentarlo.',
+    cross_origin: 'Esta solicitud procede de otro sitio web. Vuelve a intentarlo en esta página.',
     rate_limited: 'Demasiados intentos.',
-    busy: 'Hay mucha actividad en este momento. Vuelve a intentarlo enseguida.',
-    unavailable: 'Ahora mismo no se puede acceder a las cuentas. Vuelve a intentarlo más tarde.',
+    busy: 'El servicio está muy solicitado en este momento. Vuelve a intentarlo en unos instantes.',
+    unavailable: 'El servicio no está disponible en este momento. Vuelve a intentarlo más tarde.',
     invalid_state: 'Este inicio de sesión ha caducado. Empieza de nuevo.',
     access_denied: 'Se ha cancelado el inicio de sesión.',
-    provider_error: 'El inicio de sesión ha fallado en el proveedor. Vuelve a intentarlo.',
-    provider_unavailable: 'Ahora mismo no se puede acceder al proveedor. Vuelve a intentarlo más tarde.',
+    provider_error: 'El inicio de sesión con el proveedor ha fallado. Vuelve a intentarlo.',
+    provider_unavailable: 'El proveedor no está disponible en este momento. Vuelve a intentarlo más tarde.',
     account_exists: 'Ya existe una cuenta con este correo electrónico. Inicia sesión como lo hacías antes.',
-    already_linked: 'Esta forma de iniciar sesión pertenece a otra cuenta.',
+    already_linked: 'Este método de inicio de sesión pertenece a otra cuenta.',
     invalid_token: 'Este enlace ha caducado o ya se ha utilizado.',
     unauthenticated: 'Inicia sesión primero.',
     forbidden: 'No tienes permiso para hacer esto.',
@@ -151,8 +151,8 @@ export const es: Texts = {
     second_factor_missing: 'Para esto hace falta un segundo paso al iniciar sesión. Configúralo primero.',
     invalid_code: 'El código no es correcto, ha caducado o ya se ha utilizado. Escribe uno nuevo.',
     too_many: 'No puedes añadir más. Quita algo primero.',
-    last_link: 'Es tu única forma de iniciar sesión. Añade otra primero.',
-    user_in_use: 'Esta cuenta aún no se puede eliminar porque otros datos la utilizan.',
+    last_link: 'Es tu único método de inicio de sesión. Añade otro primero.',
+    user_in_use: 'Esta cuenta aún no se puede eliminar porque hay otros datos que dependen de ella.',
     not_found: 'Esto ya no existe.',
     blocked: 'Esta cuenta está bloqueada.',
     unverified: 'Confirma primero tu correo electrónico. Te hemos enviado un enlace.',

@@ -1,4 +1,4 @@
-import type { Texts } from './en.js'
+import type { Texts } from '../texts.js'
 
 /** The pages in French. */
 export const fr: Texts = {
@@ -32,15 +32,16 @@ export const fr: Texts = {
   },
   register: {
     signIn: 'Se connecter à un compte existant',
-    firstText: 'Nous vous envoyons un lien par e-mail. Il mène à l’étape suivante.',
+    firstText: 'Nous vous enverrons un lien par e-mail. Ouvrez-le pour continuer.',
   },
   forgotPassword: {
     title: 'Réinitialiser votre mot de passe',
-    text: 'Saisissez votre adresse e-mail. Si elle correspond à un compte, nous vous envoyons un lien ' +
-      'pour choisir un nouveau mot de passe.',
+    text: 'Saisissez votre adresse e-mail. Si elle correspond à un compte, nous vous enverrons un lien pour ' +
+      'choisir un nouveau mot de passe.',
     submit: 'Recevoir le lien',
     sentTitle: 'Consultez votre boîte de réception',
-    sentText: 'Si un e-mail doit vous parvenir, il arrive en quelques minutes. Vérifiez aussi vos indésirables.'
+    sentText: 'Si l’adresse est correcte, vous recevrez un e-mail d’ici quelques minutes. Vérifiez aussi vos ' +
+      'indésirables.'
   },
   confirm: {
     title: 'Confirmez votre identité',
@@ -58,15 +59,15 @@ export const fr: Texts = {
     emailSubmit: 'Changer d’adresse e-mail',
     passwordSubmit: 'Changer de mot de passe',
     setPassword: 'Définir un mot de passe',
-    methodsTitle: 'Moyens de connexion',
-    onlyMethod: 'Votre seul moyen de connexion',
+    methodsTitle: 'Méthodes de connexion',
+    onlyMethod: 'Votre seule méthode de connexion',
     remove: 'Supprimer',
     removeMethod: 'Supprimer {provider}',
     add: 'Ajouter {provider}',
     devicesTitle: 'Appareils',
     thisDevice: 'cet appareil',
     unknownDevice: 'Appareil inconnu',
-    lastUsed: 'Dernière utilisation le {date}',
+    lastUsed: 'Dernière utilisation : {date}',
     endSession: 'Se déconnecter sur {device}',
     signOutEverywhere: 'Se déconnecter partout',
     deleteText: 'Votre compte et ses données seront supprimés définitivement.',
@@ -107,7 +108,8 @@ export const fr: Texts = {
     addPasskey: 'Ajouter une clé d’accès'
   },
   links: {
-    resetText: 'Vous serez déconnecté de tous vos appareils. Connectez-vous ensuite avec le nouveau mot de passe.',
+    resetText: 'Vos sessions seront fermées sur tous vos appareils. Connectez-vous ensuite avec le nouveau mot ' +
+      'de passe.',
     resetSubmit: 'Enregistrer le mot de passe',
     verifyText: 'Un compte a été créé avec cette adresse e-mail.',
     verifyTextOf: 'Un compte a été créé avec cette adresse e-mail le {date}.',
@@ -118,7 +120,8 @@ export const fr: Texts = {
     releaseSubmit: 'Retirer l’adresse',
     changeText: '{to} remplacera {email} comme adresse e-mail de votre compte.',
     changePassword: 'Saisissez votre mot de passe, ou connectez-vous d’abord puis ouvrez à nouveau le lien.',
-    over: 'Un lien fonctionne une seule fois et pour une durée limitée. Ouvrez le plus récent ou demandez-en un.'
+    over: 'Un lien ne fonctionne qu’une fois et pour une durée limitée. Ouvrez le plus récent ou demandez-en un ' +
+      'nouveau.'
   },
   titles: {
     register: 'Créer un compte',
@@ -128,31 +131,31 @@ export const fr: Texts = {
   },
   errors: {
     invalid: 'L’adresse e-mail ou le mot de passe est incorrect.',
-    exists: 'Un compte existe déjà avec cette adresse e-mail. Connectez-vous plutôt.',
+    exists: 'Un compte existe déjà avec cette adresse e-mail. Connectez-vous à ce compte.',
     invalid_email: 'Cette adresse e-mail n’est pas valide.',
     not_this_address: 'Le lien n’a pas été envoyé à cette adresse.',
     weak_password: 'Ce mot de passe est trop court ou trop long. Choisissez-en un autre.',
     breached_password: 'Ce mot de passe figure dans une fuite de données. Choisissez-en un autre.',
-    invalid_request: 'Il manque quelque chose dans ce formulaire. Vérifiez-le et réessayez.',
+    invalid_request: 'Ce formulaire est incomplet ou contient une erreur. Vérifiez-le et réessayez.',
     cross_origin: 'Cette requête provient d’un autre site. Réessayez sur cette page.',
     rate_limited: 'Trop de tentatives.',
     busy: 'Le service est très sollicité. Réessayez dans un instant.',
-    unavailable: 'Les comptes sont momentanément inaccessibles. Réessayez plus tard.',
+    unavailable: 'Le service est momentanément indisponible. Réessayez plus tard.',
     invalid_state: 'Cette connexion a expiré. Recommencez.',
     access_denied: 'La connexion a été annulée.',
-    provider_error: 'La connexion a échoué chez le fournisseur. Réessayez.',
-    provider_unavailable: 'Le fournisseur est momentanément inaccessible. Réessayez plus tard.',
-    account_exists: 'Un compte existe déjà avec cette adresse e-mail. Connectez-vous comme auparavant.',
-    already_linked: 'Ce moyen de connexion appartient à un autre compte.',
+    provider_error: 'La connexion auprès du fournisseur d’identité a échoué. Réessayez.',
+    provider_unavailable: 'Le fournisseur d’identité est momentanément indisponible. Réessayez plus tard.',
+    account_exists: 'Un compte existe déjà avec cette adresse e-mail. Connectez-vous comme d’habitude.',
+    already_linked: 'Cette méthode de connexion appartient à un autre compte.',
     invalid_token: 'Ce lien a expiré ou a déjà été utilisé.',
     unauthenticated: 'Connectez-vous d’abord.',
-    forbidden: 'Vous n’y êtes pas autorisé.',
+    forbidden: 'Vous n’avez pas l’autorisation de faire cela.',
     reauthenticate: 'Connectez-vous à nouveau pour continuer.',
     second_factor_required: 'Cette connexion exige une deuxième étape. Saisissez un code ou utilisez une clé d’accès.',
     second_factor_missing: 'Une deuxième étape de connexion est nécessaire ici. Configurez-la d’abord.',
     invalid_code: 'Ce code est incorrect, a expiré ou a déjà été utilisé. Saisissez-en un nouveau.',
     too_many: 'Vous ne pouvez pas en ajouter davantage. Supprimez-en d’abord.',
-    last_link: 'C’est votre seul moyen de connexion. Ajoutez-en d’abord un autre.',
+    last_link: 'C’est votre seule méthode de connexion. Ajoutez-en d’abord une autre.',
     user_in_use: 'Ce compte ne peut pas encore être supprimé, car d’autres données y font référence.',
     not_found: 'Cet élément n’existe plus.',
     blocked: 'Ce compte est bloqué.',
