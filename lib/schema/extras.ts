@@ -1,3 +1,6 @@
+/** A kind of factor: an authenticator app, recovery codes, or a passkey. */
+export type FactorKind = 'totp' | 'recovery' | 'passkey'
+
 /** The column `extras` of `svc_auth_users`: the library's own notes about a user, not claims. */
 export interface UserExtras {
   /** Whether the user has confirmed `email`, or one of their links vouches for it. */
@@ -26,4 +29,15 @@ export interface UserExtras {
   }
   /** The application has set the name: sign-ins leave it alone. */
   name_set?: true
+  /** The kinds of factors that the user has, in order; absent for a user without factors. */
+  factors?: FactorKind[]
+  /** The attempts at codes of factors in the last fifteen minutes. */
+  factor_attempts?: {
+    /** The generation that the attempts were made at: another one starts anew. */
+    generation: number
+    /** When each was made, in milliseconds since the epoch; refused ones are not noted. */
+    at: number[]
+    /** When the user was last told of a refused one. */
+    told?: number
+  }
 }

@@ -9,7 +9,7 @@ import {
   bigint, boolean, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex, uuid
 } from 'drizzle-orm/pg-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
-import type { UserExtras } from './extras.js'
+import type { FactorKind, UserExtras } from './extras.js'
 import type { EntryContent, SessionData, SessionProofs } from './sessions.js'
 
 /** The user accounts. */
@@ -93,3 +93,18 @@ export const revocations = pgTable('svc_auth_revocations', {
   userId: uuid('user_id').notNull(),
   revokedAt: milliseconds('revoked_at').notNull()
 })
+
+/** The factors of users besides their sign-in methods, such as passkeys. */
+export const factors = pgTable('svc_auth_factors', {
+  factorId: text('factor_id').primaryKey(),
+  userId: uuid('user_id').notNull().references(() => users.userId, { onDelete: 'cascade' }),
+  kind: text('kind').$type<FactorKind>().notNull(),
+  name: text('name'),
+  secret: text('secret'),
+  data: jsonb('data').$type<Record<string, unknown>>().notNull(),
+  counter: bigint('counter', { mode: 'number' }).notNull(),
+  createdAt: milliseconds('created_at').notNull(),
+  usedAt: milliseconds('used_at')
+}, table => [
+  index('svc_auth_factors_user').on(table.userId)
+])

@@ -7,7 +7,7 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
-import type { UserExtras } from './extras.js'
+import type { FactorKind, UserExtras } from './extras.js'
 import type { EntryContent, SessionData, SessionProofs } from './sessions.js'
 
 /** The user accounts. */
@@ -72,4 +72,22 @@ export const oneTimeEntries = sqliteTable('svc_auth_pending', {
   startedAt: integer('started_at').notNull()
 }, table => [
   index('svc_auth_pending_owner').on(table.owner)
+])
+
+/**
+ * The factors of users besides their sign-in methods, such as passkeys. Times are in milliseconds
+ * since the epoch.
+ */
+export const factors = sqliteTable('svc_auth_factors', {
+  factorId: text('factor_id').primaryKey(),
+  userId: text('user_id').notNull().references(() => users.userId, { onDelete: 'cascade' }),
+  kind: text('kind').$type<FactorKind>().notNull(),
+  name: text('name'),
+  secret: text('secret'),
+  data: text('data', { mode: 'json' }).$type<Record<string, unknown>>().notNull(),
+  counter: integer('counter').notNull(),
+  createdAt: integer('created_at').notNull(),
+  usedAt: integer('used_at')
+}, table => [
+  index('svc_auth_factors_user').on(table.userId)
 ])

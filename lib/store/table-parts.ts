@@ -1,7 +1,8 @@
 /**
- * The tables of the store by what needs them: they are made when it is first used.
+ * The tables of the store by what needs them: they are made when it is first used, that of factors
+ * when the first one is written.
  */
-export type TablePart = 'users' | 'sessions'
+export type TablePart = 'users' | 'sessions' | 'factors'
 
 interface PartOfTables {
   /** The table by which it is seen whether the migrations of the application made the part. */
@@ -14,7 +15,8 @@ interface PartOfTables {
 export const TABLE_PARTS: Readonly<Record<TablePart, PartOfTables>> = {
   users: { table: 'svc_auth_users', migrations: ['0000_tables', '0001_users'] },
   // With what may be used once, and on Postgres attempts and revocations.
-  sessions: { table: 'svc_auth_sessions', migrations: ['0002_sessions'] }
+  sessions: { table: 'svc_auth_sessions', migrations: ['0002_sessions'] },
+  factors: { table: 'svc_auth_factors', migrations: ['0003_factors'] }
 }
 
 /** Says what to do when the application's own migrations have made some parts only. */

@@ -87,6 +87,9 @@ for (const [name, empty] of Object.entries(PLACES)) {
       await connect().use('sessions')
       t.strictSame(await tables(), [...USERS, ...sessions].sort())
 
+      await connect().use('factors')
+      t.strictSame(await tables(), [...USERS, ...sessions, 'svc_auth_factors'].sort())
+
       const another = await empty(t)
       await another.connect().use('sessions')
       t.strictSame(await another.tables(), [...USERS, ...sessions].sort())
@@ -94,11 +97,11 @@ for (const [name, empty] of Object.entries(PLACES)) {
 
     t.test('connections that use different parts at one moment make each of them once', async t => {
       const { connect, tables, sessions } = await empty(t)
-      const parts: TablePart[] = ['sessions', 'users', 'sessions', 'sessions', 'users', 'sessions']
+      const parts: TablePart[] = ['sessions', 'users', 'factors', 'sessions', 'sessions', 'users', 'factors', 'sessions']
 
       await Promise.all(parts.map(part => connect().use(part)))
 
-      t.strictSame(await tables(), [...USERS, ...sessions].sort())
+      t.strictSame(await tables(), [...USERS, ...sessions, 'svc_auth_factors'].sort())
     })
 
     t.test('a part is not made with createTables: false', async t => {

@@ -87,5 +87,25 @@ export const MIGRATIONS = [
       'CREATE INDEX "svc_auth_pending_owner" ON "svc_auth_pending" USING btree ("owner");',
       'CREATE INDEX "svc_auth_sessions_user" ON "svc_auth_sessions" USING btree ("user_id");'
     ]
+  },
+  {
+    name: '0003_factors',
+    hash: 'd119bf42263d38f9f674718d869dd705adf95036c02ccbd3a9f2517cf2409a0d',
+    folderMillis: 1795514982236,
+    sql: [
+      'CREATE TABLE "svc_auth_factors" (\n' +
+        '\t"factor_id" text PRIMARY KEY NOT NULL,\n' +
+        '\t"user_id" uuid NOT NULL,\n' +
+        '\t"kind" text NOT NULL,\n' +
+        '\t"name" text,\n' +
+        '\t"secret" text,\n' +
+        '\t"data" jsonb NOT NULL,\n' +
+        '\t"counter" bigint NOT NULL,\n' +
+        '\t"created_at" bigint NOT NULL,\n' +
+        '\t"used_at" bigint\n' +
+        ');',
+      'ALTER TABLE "svc_auth_factors" ADD CONSTRAINT "svc_auth_factors_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;',
+      'CREATE INDEX "svc_auth_factors_user" ON "svc_auth_factors" USING btree ("user_id");'
+    ]
   }
 ]

@@ -75,5 +75,25 @@ export const MIGRATIONS = [
         ');',
       'CREATE INDEX `svc_auth_sessions_user` ON `svc_auth_sessions` (`user_id`);'
     ]
+  },
+  {
+    name: '0003_factors',
+    hash: 'ff469ecb9994fc750875dfbff381becf044764ce30d20814884d4902be8bcc64',
+    folderMillis: 1795514984281,
+    sql: [
+      'CREATE TABLE `svc_auth_factors` (\n' +
+        '\t`factor_id` text PRIMARY KEY NOT NULL,\n' +
+        '\t`user_id` text NOT NULL,\n' +
+        '\t`kind` text NOT NULL,\n' +
+        '\t`name` text,\n' +
+        '\t`secret` text,\n' +
+        '\t`data` text NOT NULL,\n' +
+        '\t`counter` integer NOT NULL,\n' +
+        '\t`created_at` integer NOT NULL,\n' +
+        '\t`used_at` integer,\n' +
+        '\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade\n' +
+        ');',
+      'CREATE INDEX `svc_auth_factors_user` ON `svc_auth_factors` (`user_id`);'
+    ]
   }
 ]
