@@ -17,8 +17,8 @@ export type { RateLimitOptions, RateLimitStore } from './rate-limits.js'
 export type { Auth, SignInOptions } from './app-auth/auth.js'
 export type { AuditEvents, AuditedProvider, AuditedUser, AuditOrigin, AuditSource } from './audit.js'
 export {
-  type Account, type AccountLink, type AccountStatus, type Block, type Credential, type Link, type Subject,
-  type User, type UserExtras, isBlocked, linksOf, statusOf, userOf
+  type Account, type AccountLink, type AccountStatus, type Block, type Credential, type Factor, type FactorKind,
+  type Link, type Subject, type User, type UserExtras, isBlocked, linksOf, statusOf, userOf
 } from './accounts/account.js'
 export { Accounts } from './accounts/accounts.js'
 export type {
@@ -26,6 +26,7 @@ export type {
 } from './accounts/auth-store.js'
 export type { UserChange } from './accounts/changes.js'
 export type { MailTokenClaims, NewPassword, PasswordReset } from './accounts/credentials.js'
+export type { FactorAttempt, FactorChange } from './accounts/factors.js'
 export type { EnteredIdentity, LinkedIdentity, NewUser } from './accounts/identities.js'
 export { Authorization } from './app-auth/authorization.js'
 export type { BlockOptions, KeptSession, UserList, UserPage, UserToCreate, Users } from './app-auth/users.js'

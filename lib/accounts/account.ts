@@ -1,7 +1,7 @@
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
-import type { UserExtras } from '../schema/extras.js'
+import type { FactorKind, UserExtras } from '../schema/extras.js'
 
-export type { UserExtras } from '../schema/extras.js'
+export type { FactorKind, UserExtras } from '../schema/extras.js'
 
 /** Keeps a user from signing in: see {@link User.blocked}. */
 export interface Block {
@@ -45,6 +45,8 @@ export interface User {
   blocked?: Block
   /** When the user was created. Absent for users from before 0.2.0. */
   createdAt?: Date
+  /** The kinds of {@link Account.factors}, in order; absent for a user without factors. */
+  factors?: readonly FactorKind[]
 }
 
 /** A subject at a provider. */
@@ -86,6 +88,26 @@ export interface AccountStatus {
   verifiedEmail: string | null
 }
 
+/** What a user proves their identity with besides the links: a passkey, or a second factor. */
+export interface Factor {
+  /** A UUID; for a passkey the credential id in base64url. No other user has it. */
+  readonly id: string
+  /** What it is. */
+  readonly kind: FactorKind
+  /** The user's name for a passkey; null for other kinds. */
+  readonly name: string | null
+  /** A sealed secret; null for a kind without one. */
+  readonly secret: string | null
+  /** What else belongs to the kind, such as the public key of a passkey: plain JSON data. */
+  readonly data: Readonly<Record<string, unknown>>
+  /** The last time step used, or the signature counter of a passkey; 0 for recovery codes. */
+  readonly counter: number
+  /** When it was added, in milliseconds since the epoch. */
+  readonly createdAt: number
+  /** When it was last used, in milliseconds since the epoch; null for never. */
+  readonly usedAt: number | null
+}
+
 /** All that a store keeps of a user: what the rules of an account read and change. */
 export interface Account extends Readonly<Pick<User, 'userId' | 'email' | 'name' | 'claims'>> {
   /** The library's own notes about the user: plain JSON data, which a store keeps as it is. */
@@ -94,11 +116,18 @@ export interface Account extends Readonly<Pick<User, 'userId' | 'email' | 'name'
   readonly links: readonly AccountLink[]
   /** Argon2id PHC string; null for a user without a password. */
   readonly passwordHash: string | null
+  /**
+   * Ordered by `createdAt`, then by id. `extras.factors` has their kinds: without it, a store need
+   * not look for factors.
+   */
+  readonly factors: readonly Factor[]
 }
 
 /** Returns the user of an account. */
-export function userOf ({ userId, email, name, claims, extras }: Omit<Account, 'links' | 'passwordHash'>): User {
-  const { generation, blocked, created_at: createdAt } = extras
+export function userOf (
+  { userId, email, name, claims, extras }: Omit<Account, 'links' | 'passwordHash' | 'factors'>
+): User {
+  const { generation, blocked, created_at: createdAt, factors } = extras
   return {
     userId,
     email,
@@ -108,7 +137,8 @@ export function userOf ({ userId, email, name, claims, extras }: Omit<Account, '
     ...(extras.is_new && { isNew: true }),
     ...(generation !== undefined && { generation }),
     ...(blocked !== undefined && { blocked: blockOf(blocked) }),
-    ...(createdAt !== undefined && { createdAt: new Date(createdAt) })
+    ...(createdAt !== undefined && { createdAt: new Date(createdAt) }),
+    ...(factors !== undefined && { factors })
   }
 }
 

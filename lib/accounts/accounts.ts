@@ -1,5 +1,5 @@
 import type { AuthorizationClaims } from '../claims.js'
-import { type AccountStatus, type Credential, type Link, type User, userOf } from './account.js'
+import { type AccountStatus, type Credential, type Factor, type Link, type User, userOf } from './account.js'
 import type { AccountQuery, AuthStore, Rule, UserQuery, UsersQuery, Wanted } from './auth-store.js'
 import { answerOfStore } from './auth-store.js'
 import {
@@ -10,6 +10,7 @@ import {
   withNewPassword
 } from './credentials.js'
 import { assertCanonical } from './emails.js'
+import { type FactorAttempt, type FactorChange, attempted, withFactorChange } from './factors.js'
 import {
   type EnteredIdentity, type LinkedIdentity, type NewUser, entered, linked, newAccount, refreshed, unlinked
 } from './identities.js'
@@ -222,7 +223,8 @@ export class Accounts {
   /**
    * Replaces the password of a user, or sets the first one. Notes that the user has confirmed the
    * address, as {@link verifyEmail} does, and ends all their sessions. When the address was not
-   * verified before, all other links are removed: another person may have made them.
+   * verified before, all other links and all factors are removed: another person may have made
+   * them.
    *
    * @param passwordHash Argon2id PHC string
    * @returns null when the token is not good any more, or the user is blocked: then nothing was
@@ -249,14 +251,45 @@ export class Accounts {
 
   /**
    * Takes an address that is not verified from a user who is not its owner: the link at `local` is
-   * removed, with the password, and the user has no e-mail; all their sessions end. A user with no
-   * other link is deleted.
+   * removed, with the password and all factors, and the user has no e-mail; all their sessions end.
+   * A user with no other link is deleted.
    *
    * @returns null when the token is not good any more or the address is verified
    * @throws AuthError `user_in_use`
    */
   async releaseEmail (token: MailTokenClaims): Promise<'deleted' | 'freed' | null> {
     return this.#change({ userId: token.userId }, released(token, Date.now()))
+  }
+
+  /** Returns the factors of a user, ordered by `createdAt`; empty for an unknown user. */
+  async factors (userId: string): Promise<readonly Factor[]> {
+    const user = await this.findUser({ userId })
+    if (user?.factors === undefined) return []
+    return this.#change({ userId }, account => ({ result: account?.factors ?? [] }))
+  }
+
+  /**
+   * Counts an attempt at a code of a factor before the code is checked. Ten of a user and
+   * generation are allowed in fifteen minutes, by all processes together; refused ones do not
+   * count.
+   *
+   * @param generation as for {@link addLink}
+   * @returns null when the user has another generation, or is gone; then nothing was written
+   */
+  async attemptFactor (userId: string, generation: number): Promise<FactorAttempt | null> {
+    return this.#change({ userId }, attempted(generation, Date.now()))
+  }
+
+  /**
+   * Changes the factors of a user.
+   *
+   * @returns the user as they are now; null when `change` returned null, or the user has another
+   *   generation, or is gone: then nothing was written
+   * @throws AuthError `exists` when another user has the id of a new factor, and what `change`
+   *   throws; then nothing was written
+   */
+  async changeFactors (userId: string, change: FactorChange): Promise<User | null> {
+    return this.#change({ userId }, withFactorChange(change, Date.now()))
   }
 
   #change<T> (find: AccountQuery, rule: Rule<T>, wanted: Wanted = {}): Promise<T> {

@@ -105,7 +105,8 @@ export interface AuthStore {
   /**
    * Adds an account.
    *
-   * @returns false when its id, its e-mail or one of its links is taken; then nothing was written
+   * @returns false when its id, its e-mail, one of its links or the id of one of its factors is
+   *   taken; then nothing was written
    */
   insert (account: Account): Promise<boolean>
 
@@ -118,7 +119,7 @@ export interface AuthStore {
    * @param wanted what the rule may give to an account
    * @returns the `result` of the rule
    * @throws AuthError `user_in_use` when a table of the application refers to the user and forbids
-   *   the deletion
+   *   the deletion, `exists` when another user has the id of a factor that is to be written
    */
   change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T>
 

@@ -1,6 +1,7 @@
 import { AuthError } from '../errors.js'
 import { type Account, type User, isBlocked, linkAt, userOf, withLink, withSessionsEnded } from './account.js'
 import type { Rule } from './auth-store.js'
+import { withFactors } from './factors.js'
 import { isConfirmed, withConfirmedEmail, withEmail, withoutEmail } from './emails.js'
 import { isAtGeneration, known } from './identities.js'
 
@@ -81,8 +82,8 @@ export function reset (token: MailTokenClaims, passwordHash: string, now: number
     const wasVerified = userOf(account).emailVerified
     const links = account.links.filter(({ provider }) => wasVerified || provider === 'local')
     const removed = account.links.filter(link => !links.includes(link)).map(({ provider }) => provider)
-    const confirmed = withConfirmedEmail(withPassword({ ...account, links }, token.email, passwordHash))
-    const changed = withSessionsEnded(confirmed, now)
+    const own = wasVerified ? account : withFactors({ ...account, links }, [])
+    const changed = withSessionsEnded(withConfirmedEmail(withPassword(own, token.email, passwordHash)), now)
     return { result: { user: userOf(changed), wasVerified, removed }, account: changed }
   }
 }
@@ -101,7 +102,7 @@ export function withNewEmail (token: MailTokenClaims, to: string, now: number): 
 export function released (token: MailTokenClaims, now: number): Rule<'deleted' | 'freed' | null> {
   return account => {
     if (account === null || !isGood(token, account) || userOf(account).emailVerified) return { result: null }
-    const freed = withoutEmail(account)
+    const freed = withFactors(withoutEmail(account), [])
     if (freed.links.length === 0) return { result: 'deleted', account: null }
     return { result: 'freed', account: withSessionsEnded(freed, now) }
   }

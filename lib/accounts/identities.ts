@@ -38,7 +38,7 @@ export function newAccount (newUser: NewUser, now: number): Account {
   const { userId, email, name, claims, link, passwordHash = null } = newUser
   const voucher = OWN_PROVIDERS.includes(link.provider) ? CONFIRMED : link.provider
   const extras = { created_at: now, ...(newUser.isNew && { is_new: true as const }) }
-  const account = withLink({ userId, email, name, claims, extras, links: [], passwordHash }, link)
+  const account = withLink({ userId, email, name, claims, extras, links: [], passwordHash, factors: [] }, link)
   return withVouching(account, voucher, newUser.emailVerified)
 }
 

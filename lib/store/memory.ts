@@ -6,7 +6,7 @@ import { MemoryEntries } from './memory/entries.js'
 import { MemorySessions } from './memory/sessions.js'
 import { type SessionRows, membersOf } from './members.js'
 import type { OneTimeEntries } from './one-time-entries.js'
-import { outcomeOf } from './outcome.js'
+import { factorExists, outcomeOf } from './outcome.js'
 import type { StoredSessions } from './sessions.js'
 
 /**
@@ -76,6 +76,7 @@ export class MemoryAuthStore implements AuthStore {
     const asked = [find, email != null && { email }, link].filter(query => typeof query === 'object' && query !== null)
     const accounts = asked.flatMap(query => copyOf(this.#find(query)) ?? [])
     const { result, change } = outcomeOf(rule, { find, wanted }, accounts)
+    if (change?.after != null) this.#assertFree(change.after)
     if (change?.before != null) this.#remove(change.before)
     if (change?.after != null) this.#write(change.after)
     return result
@@ -90,6 +91,11 @@ export class MemoryAuthStore implements AuthStore {
     return userId === undefined ? null : this.#accounts.get(userId) ?? null
   }
 
+  #assertFree ({ userId, factors }: Account): void {
+    const owners = factors.map(({ id }) => this.#owners.get(keyOf({ factor: id })))
+    if (owners.some(owner => owner !== undefined && owner !== userId)) throw factorExists()
+  }
+
   #write (account: Account): void {
     this.#accounts.set(account.userId, copyOf(account))
     for (const key of keysOf(account)) this.#owners.set(key, account.userId)
@@ -101,12 +107,15 @@ export class MemoryAuthStore implements AuthStore {
   }
 }
 
-function keysOf ({ email, links }: Account): string[] {
-  return [...email === null ? [] : [keyOf({ email })], ...links.map(keyOf)]
+function keysOf ({ email, links, factors }: Account): string[] {
+  return [
+    ...email === null ? [] : [keyOf({ email })], ...links.map(keyOf), ...factors.map(({ id }) => keyOf({ factor: id }))
+  ]
 }
 
-function keyOf (query: { email: string } | { provider: string, subject: string }): string {
-  return JSON.stringify('email' in query ? [query.email] : [query.provider, query.subject])
+function keyOf (query: { email: string } | { factor: string } | { provider: string, subject: string }): string {
+  if ('email' in query) return JSON.stringify([query.email])
+  return JSON.stringify('factor' in query ? [null, query.factor] : [query.provider, query.subject])
 }
 
 /** Copies plain JSON data and dates, many times faster than a structured clone. */

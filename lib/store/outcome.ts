@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Account, AccountLink, Subject } from '../accounts/account.js'
+import type { Account, Subject, UserExtras } from '../accounts/account.js'
 import type { AccountQuery, AuthStore, Rule, Wanted } from '../accounts/auth-store.js'
+import { AuthError } from '../errors.js'
 
 /** What a database does for accounts. */
 export type StoredAccounts = Omit<AuthStore, 'close'>
@@ -49,11 +50,30 @@ export function valuesOf (find: AccountQuery, { email = null, link }: Wanted): R
   return { ...none, ...find, email, otherProvider, otherSubject }
 }
 
-/** Returns the links that a change removes, by provider, and those that it writes. */
-export function linkChanges (before: Account, after: Account): { removed: string[], written: AccountLink[] } {
-  const isGone = ({ provider }: AccountLink): boolean => after.links.every(link => link.provider !== provider)
-  const isNew = (link: AccountLink): boolean => !before.links.some(other => isDeepStrictEqual(other, link))
-  return { removed: before.links.filter(isGone).map(({ provider }) => provider), written: after.links.filter(isNew) }
+/** The links that a change removes, by provider, and those that it writes. */
+export const linkChanges = (before: Account, after: Account) =>
+  changesOf(before.links, after.links, ({ provider }) => provider)
+
+/** The factors that a change removes, by id, and those that it writes. */
+export const factorChanges = (before: Account, after: Account) =>
+  changesOf(before.factors, after.factors, ({ id }) => id)
+
+function changesOf<T> (before: readonly T[], after: readonly T[], keyOf: (part: T) => string) {
+  const kept = after.map(keyOf)
+  return {
+    removed: before.map(keyOf).filter(key => !kept.includes(key)),
+    written: after.filter(part => !before.some(other => isDeepStrictEqual(other, part)))
+  }
+}
+
+/** Whether there are factors of a user to load. */
+export function hasFactors ({ extras }: { extras: UserExtras }): boolean {
+  return extras.factors !== undefined
+}
+
+/** Returns the error for a factor whose id another user has. */
+export function factorExists (): AuthError {
+  return new AuthError('exists', { message: 'This factor belongs to an account already.' })
 }
 
 function hasLink ({ provider, subject }: Subject) {

@@ -6,6 +6,7 @@ import { revocationsContract } from './store-contract/revocations.js'
 import { deletionContract } from './store-contract/deletion.js'
 import { mailTokensContract } from './store-contract/mail-tokens.js'
 import { entriesContract } from './store-contract/entries.js'
+import { factorsContract } from './store-contract/factors.js'
 import { emailsContract } from './store-contract/emails.js'
 import { linksContract } from './store-contract/links.js'
 import { changesOfUsersContract } from './store-contract/changes.js'
@@ -61,5 +62,6 @@ export function authStoreContract (test: TestFunction, makeStore: MakeStore): vo
 
 const CONTRACTS = [
   usersContract, signInsContract, emailsContract, linksContract, deletionContract, claimsContract, valuesContract,
-  changesOfUsersContract, mailTokensContract, sessionsContract, entriesContract, attemptsContract, revocationsContract
+  changesOfUsersContract, mailTokensContract, factorsContract, sessionsContract, entriesContract, attemptsContract,
+  revocationsContract
 ]

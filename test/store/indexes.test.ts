@@ -7,6 +7,7 @@ import { Accounts } from '../../lib/accounts/accounts.js'
 import { SqlAuthStore } from '../../lib/store/sql.js'
 import type { UsersQuery } from '../../lib/accounts/auth-store.js'
 import { emptyDatabase } from '../helpers/postgres.js'
+import { newFactor, toFactors } from './users.js'
 
 /** A store with many users, and how the database goes about the statements that the store runs. */
 interface Observed {
@@ -53,6 +54,14 @@ const OPERATIONS: Record<string, (store: SqlAuthStore) => Promise<unknown>> = {
   'a password is reset': store => new Accounts(store).resetPassword({ ...BOB, generation: 0 }, 'a hash'),
   'an e-mail is changed': store => new Accounts(store).changeEmail({ ...BOB, generation: 1 }, 'bob@example.com'),
   'an e-mail is released': store => new Accounts(store).releaseEmail({ ...CAROL, generation: 0 }),
+  'factors are added, changed and removed': async store => {
+    const accounts = new Accounts(store)
+    const [one, two] = [newFactor(), newFactor()]
+    await accounts.changeFactors(ADA.userId, toFactors(one, two))
+    return accounts.changeFactors(ADA.userId, { ...toFactors({ ...one, counter: 1 }), endsSessions: true })
+  },
+  'factors are found': async store => (await new Accounts(store).factors(ADA.userId)).length === 1,
+  'an attempt at a factor is counted': async store => new Accounts(store).attemptFactor(ADA.userId, 4),
   'a page of users is listed': async store => {
     const users = await store.users({ ...ALL, after: ADA.userId, limit: 10 })
     return users.length === 10
@@ -73,8 +82,8 @@ for (const [database, observe] of Object.entries({ Postgres: observePostgres, SQ
 
         const steps = await plans()
         t.ok(steps.length > 0, 'tables are read')
-        // The journal of migrations has a handful of rows.
-        t.strictSame(steps.filter(({ what, readsAll }) => readsAll && !what.includes('svc_auth_migrations')), [])
+        // The journal of migrations and the list of tables have a handful of rows.
+        t.strictSame(steps.filter(({ what, readsAll }) => readsAll && !/svc_auth_migrations|sqlite_master/.test(what)), [])
       })
     }
   })
@@ -112,7 +121,10 @@ async function observePostgres (t: Test): Promise<Observed> {
       from generate_series(1, ${USERS}) n;
     insert into svc_auth_credentials select user_id, 'a hash' from svc_auth_users;
     insert into svc_auth_provider_links select 'local', email, user_id, '{}' from svc_auth_users;
-    insert into svc_auth_provider_links select 'dev', 'subject-' || substring(email from '[0-9]+'), user_id, '{}' from svc_auth_users;
+    insert into svc_auth_provider_links select 'dev', 'subject-' || substring(email from '[0-9]+'), user_id, '{}' from svc_auth_users`)
+  await new Accounts(store).changeFactors(ADA.userId, toFactors(newFactor()))
+  await pool.query(`
+    insert into svc_auth_factors select 'of ' || user_id, user_id, 'totp', null, null, '{}', 0, 0, null from svc_auth_users;
     analyze`)
   statements = []
 
@@ -158,7 +170,10 @@ async function observeSqlite (t: Test): Promise<Observed> {
       select '00000000-0000-4000-8000-' || printf('%012d', n), 'user-' || n || '@example.com', 'Ada', '{}', '{}' from series;
     insert into svc_auth_credentials select user_id, 'a hash' from svc_auth_users;
     insert into svc_auth_provider_links select 'local', email, user_id, '{}' from svc_auth_users;
-    insert into svc_auth_provider_links select 'dev', 'subject-' || substr(email, 6, length(email) - 17), user_id, '{}' from svc_auth_users;
+    insert into svc_auth_provider_links select 'dev', 'subject-' || substr(email, 6, length(email) - 17), user_id, '{}' from svc_auth_users`)
+  await new Accounts(store).changeFactors(ADA.userId, toFactors(newFactor()))
+  connection.exec(`
+    insert into svc_auth_factors select 'of ' || user_id, user_id, 'totp', null, null, '{}', 0, 0, null from svc_auth_users;
     analyze`)
   statements = []
 

@@ -1,11 +1,13 @@
 import { fileURLToPath } from 'node:url'
 import Fastify from 'fastify'
+import type { Factor } from '../../lib/accounts/account.js'
 import { Accounts } from '../../lib/accounts/accounts.js'
 import { AuthError } from '../../lib/errors.js'
 import { userOfIdentity } from '../../lib/flows/linking.js'
 import authPlugin, { SqlAuthStore } from '../../lib/index.js'
 import type { Identity } from '../../lib/providers/provider.js'
 import { SESSION_SECRET, localProvider } from '../helpers/app.js'
+import { newFactor, toFactors } from './users.js'
 
 /** What a user does in a race. */
 export type Move =
@@ -13,6 +15,9 @@ export type Move =
   | { does: 'register', email: string, password: string }
   | { does: 'grant', userId: string, claims: Record<string, number> }
   | { does: 'sign out everywhere', userId: string }
+  | { does: 'attempt a factor', userId: string }
+  | { does: 'add a factor', userId: string, id: string }
+  | { does: 'spend a code', userId: string }
   | { does: 'delete', userId: string }
 
 /** The user that it was done to, or the code of the error. */
@@ -53,6 +58,21 @@ export async function startRacer (target: string): Promise<Racer> {
       case 'sign out everywhere':
         await app.auth.signOutEverywhere(move.userId)
         return move.userId
+      case 'attempt a factor': {
+        const attempt = await new Accounts(store).attemptFactor(move.userId, 0)
+        if (attempt?.isRefused !== false) throw new Refusal(attempt?.isFirst === true ? 'told' : 'refused')
+        return move.userId
+      }
+      case 'add a factor':
+        await new Accounts(store).changeFactors(move.userId, toFactors(newFactor({ id: move.id })))
+        return move.userId
+      case 'spend a code': {
+        const change = (factors: readonly Factor[]) =>
+          factors.some(({ counter }) => counter > 0) ? null : factors.map(factor => ({ ...factor, counter: 1 }))
+        const spent = await new Accounts(store).changeFactors(move.userId, { change, endsSessions: false })
+        if (spent === null) throw new Refusal('spent')
+        return move.userId
+      }
       case 'delete':
         await new Accounts(store).deleteUser(move.userId)
         return move.userId

@@ -74,6 +74,35 @@ async function testRaces (t: Test, database: TestDatabase): Promise<void> {
     t.strictSame(await database.query("select extras from svc_auth_users where cast(extras as text) like '%1000.0%'"), [])
   })
 
+  test('of 100 attempts at factors at once ten are let pass, and the user is told once', async t => {
+    const [user] = await race([signIn('dev', 'ada-1')])
+    const attempts = Array.from({ length: 100 }, (): Move => ({ does: 'attempt a factor', userId: userIdOf(user) }))
+
+    const outcomes = await race(attempts)
+
+    const counts = new Map<string, number>()
+    for (const outcome of outcomes) {
+      const what = 'error' in outcome ? outcome.error : 'let pass'
+      counts.set(what, (counts.get(what) ?? 0) + 1)
+    }
+    t.strictSame(counts, new Map([['let pass', 10], ['told', 1], ['refused', 89]]))
+  })
+
+  test('a code is spent once by 100 requests, and a factor is of one of 100 users', async t => {
+    const users = await race(Array.from({ length: 100 }, (_, index) => signIn('dev', `subject-${index}`)))
+    const added = users.map((user): Move => ({ does: 'add a factor', userId: userIdOf(user), id: 'shared' }))
+
+    const outcomes = await race(added)
+
+    const winner = outcomes.findIndex(outcome => 'userId' in outcome)
+    t.strictSame(outcomes, users.map((user, index) => index === winner ? user : { error: 'exists' }))
+    const codes = Array.from({ length: 100 }, (): Move => ({ does: 'spend a code', userId: userIdOf(users[winner]) }))
+    const spent = await race(codes)
+    t.equal(spent.filter(outcome => 'userId' in outcome).length, 1)
+    t.equal(spent.filter(outcome => 'error' in outcome && outcome.error === 'spent').length, 99)
+    t.strictSame((await database.query('select factor_id, counter from svc_auth_factors')).map(row => ({ ...row, counter: Number(row.counter) })), [{ factor_id: 'shared', counter: 1 }])
+  })
+
   test('two identities with one verified e-mail make one user with two links', async t => {
     for (let round = 0; round < 30; round++) {
       const email = `round-${round}@example.com`

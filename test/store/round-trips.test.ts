@@ -9,6 +9,7 @@ import { Browser } from '../helpers/browser.js'
 import { OwnProvider, signInAt } from '../helpers/own-provider.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { type TcpProxy, startProxy } from '../helpers/tcp-proxy.js'
+import { newFactor, newUser, toFactors } from './users.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const NOBODY = {
@@ -79,6 +80,36 @@ t.test('a change of an account asks Postgres twice, and a new account once', asy
   t.test('a new account', async t => {
     t.equal(await roundTripsOf(proxy, async () => { await proofOfNewUser() }), 1)
   })
+})
+
+t.test('factors cost a user without any nothing, and one who has some one look more', async t => {
+  const proxy = await startProxy(t, await emptyDatabase(t))
+  const store = new SqlAuthStore(`${proxy.url}?max=1`)
+  t.teardown(() => store.close())
+  const accounts = new Accounts(store)
+  const [ada, bob] = [newUser(), newUser()]
+  for (const user of [ada, bob]) await accounts.createUser(user)
+  await accounts.changeFactors(bob.userId, toFactors(newFactor()))
+  let changes = 0
+  const operations: Record<string, [(userId: string) => Promise<unknown>, without: number, having: number]> = {
+    'a claim is granted': [userId => accounts.grant(userId, { changes: changes++ }), 2, 3],
+    'an attempt is counted': [userId => accounts.attemptFactor(userId, 0), 2, 3],
+    'factors are read': [userId => accounts.factors(userId), 1, 3],
+    'a user is found': [userId => accounts.findUser({ userId }), 1, 1],
+    'the status is asked for': [userId => accounts.status(userId), 1, 1],
+    'factors are added and removed': [async userId => {
+      const before = await accounts.factors(userId)
+      await accounts.changeFactors(userId, toFactors(newFactor()))
+      await accounts.changeFactors(userId, toFactors(...before))
+    }, 1 + 2 + 3, 3 + 3 + 3]
+  }
+
+  for (const [name, [operation, without, having]] of Object.entries(operations)) {
+    for (const { userId } of [ada, bob]) await operation(userId)
+
+    t.equal(await roundTripsOf(proxy, async () => { t.ok(await operation(ada.userId) ?? true) }), without, `${name}: none`)
+    t.equal(await roundTripsOf(proxy, async () => { t.ok(await operation(bob.userId) ?? true) }), having, `${name}: some`)
+  }
 })
 
 t.test('the statuses that are asked for at the same time are sent together', async t => {

@@ -19,7 +19,7 @@ import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
 import { isThorough, some } from '../helpers/thorough.js'
 import { startProcess } from './start-process.js'
 import type { Answer } from './store-process.js'
-import { HASH, localUser, newUser } from './users.js'
+import { HASH, localUser, newFactor, newUser, toFactors } from './users.js'
 
 const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../drizzle/sqlite', import.meta.url))
 const PAGE_SIZE = 4096
@@ -322,10 +322,12 @@ t.test('a user is deleted', async t => {
     const bob = localUser('bob@example.com')
     await new Accounts(store).createUser(bob)
     await new Accounts(store).addLink(bob.userId, { provider: 'dev', subject: '1', claims: { sub: '1' }, verifiedEmail: null })
+    await new Accounts(store).changeFactors(bob.userId, toFactors(newFactor()))
 
     await new Accounts(store).deleteUser(bob.userId)
 
     t.strictSame(rowsOf(connection), [0, 0, 0])
+    t.equal(connection.prepare('select count(*) from svc_auth_factors').pluck().get(), 0)
   })
 
   for (const reference of ['', 'on delete restrict', 'on delete no action', 'deferrable initially deferred']) {

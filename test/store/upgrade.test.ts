@@ -9,6 +9,7 @@ import { Browser } from '../helpers/browser.js'
 import { OwnProvider, signInAt } from '../helpers/own-provider.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { type TestDatabase, postgresDatabase, sqliteDatabase } from './database.js'
+import { newFactor, toFactors } from './users.js'
 
 const PASSWORD = 'correct horse'
 
@@ -170,6 +171,46 @@ for (const [name, { migrations, hash, create }] of Object.entries(DATABASES)) {
       t.hasStrict(await store.findCredential('ada@example.com'), { passwordHash: 'new' })
       t.equal(await store.findUser({ provider: 'github', subject: 'ada-1' }), null)
       t.hasStrict(await store.findUser({ provider: 'dev', subject: 'erin-1' }), { userId: IDS.erin })
+    })
+
+    t.test('the table of factors is made when the first one is written, and read by a process that never wrote one', async t => {
+      const { store, database } = await upgraded(t)
+      const accounts = new Accounts(store)
+      const another = (createTables: boolean): Accounts => {
+        const store = new SqlAuthStore(database.target, { createTables })
+        t.teardown(() => store.close())
+        return new Accounts(store)
+      }
+      const rows = () => database.query('select factor_id from svc_auth_factors')
+      const factor = newFactor()
+      await accounts.attemptFactor(IDS.ada, 0)
+      await accounts.setPassword(IDS.bob, { passwordHash: 'first' })
+      t.strictSame(await accounts.factors(IDS.ada), [])
+      await t.rejects(rows(), /svc_auth_factors/)
+
+      await accounts.changeFactors(IDS.ada, toFactors(factor))
+
+      t.strictSame(await rows(), [{ factor_id: factor.id }])
+      for (const createTables of [true, false]) {
+        t.strictSame(await another(createTables).factors(IDS.ada), [factor])
+        t.hasStrict(await another(createTables).attemptFactor(IDS.ada, 0), { factors: [factor] })
+        t.hasStrict(await another(createTables).refreshIdentity({ provider: 'github', subject: 'ada-1', claims: { sub: 'ada-1' }, verifiedEmail: null }), { factors: ['totp'] })
+      }
+      t.ok(await another(false).deleteUser(IDS.ada))
+      t.strictSame(await rows(), [])
+    })
+
+    t.test('a user whose factors cannot be read is not one without factors', async t => {
+      const { store, database } = await upgraded(t)
+      const accounts = new Accounts(store)
+      await accounts.changeFactors(IDS.ada, toFactors(newFactor()))
+      await database.query('drop table svc_auth_factors')
+
+      const attempts: Array<() => Promise<unknown>> = [
+        () => accounts.factors(IDS.ada), () => accounts.attemptFactor(IDS.ada, 0), () => accounts.changeFactors(IDS.ada, toFactors())
+      ]
+      for (const attempt of attempts) await t.rejects(attempt, { code: 'unavailable', cause: /svc_auth_factors/ })
+      t.hasStrict(await store.findUser({ userId: IDS.ada }), { factors: ['totp'] })
     })
 
     t.test('an e-mail is changed, and one is released', async t => {

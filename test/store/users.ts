@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import type { Factor } from '../../lib/accounts/account.js'
+import type { FactorChange } from '../../lib/accounts/factors.js'
 import type { LinkedIdentity, NewUser } from '../../lib/accounts/identities.js'
 
 export const HASH = '$argon2id$ and so on'
@@ -25,4 +27,16 @@ export function localUser (email: string): NewUser {
 /** What a provider says at a sign-in. */
 export function identity (provider: string, subject: string, verifiedEmail: string | null = null): LinkedIdentity {
   return { provider, subject, claims: { sub: subject, ...(verifiedEmail !== null && { email: verifiedEmail }) }, verifiedEmail }
+}
+
+/** A factor that was never used. */
+export function newFactor (factor: Partial<Factor> = {}): Factor {
+  return {
+    id: randomUUID(), kind: 'totp', name: null, secret: 'a sealed secret', data: {}, counter: 0, createdAt: Date.now(), usedAt: null, ...factor
+  }
+}
+
+/** A change that gives a user these factors. */
+export function toFactors (...factors: Factor[]): FactorChange {
+  return { change: () => factors, endsSessions: false }
 }

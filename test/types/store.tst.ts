@@ -9,7 +9,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import {
   type Account, type AccountLink, type AccountQuery, type AccountStatus, Accounts, type Attempt, type AttemptCounter,
   type AuthorizationClaims, type AuthStore, type Block, type Credential, type Decision, type DrizzlePostgres, type DrizzleSqlite,
-  type EntryContent, type ExceededLimit, type IdentityClaims, type Link, type LinkedIdentity, type MailTokenClaims, MemoryAuthStore,
+  type EntryContent, type ExceededLimit, type Factor, type FactorAttempt, type FactorChange, type FactorKind, type IdentityClaims, type Link, type LinkedIdentity, type MailTokenClaims, MemoryAuthStore,
   type NewPassword, type NewUser, type OneTimeEntries, type OneTimeEntry, type Owners, type PasswordReset, type PostgresClient,
   type RevocationListener, type Revocations, type Rule, SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection,
   type StoredSessions, type StoreMembers, type Subject, type User, type UserExtras, type UserQuery, type UsersQuery, type Wanted,
@@ -54,7 +54,12 @@ test('a rule decides about an account', () => {
     readonly extras: UserExtras
     readonly links: readonly AccountLink[]
     readonly passwordHash: string | null
+    readonly factors: readonly Factor[]
   }>()
+  expect<Factor['kind']>().type.toBe<FactorKind>()
+  expect<FactorKind>().type.toBe<'totp' | 'recovery' | 'passkey'>()
+  expect<Accounts['changeFactors']>().type.toBe<(userId: string, change: FactorChange) => Promise<User | null>>()
+  expect<Accounts['attemptFactor']>().type.toBe<(userId: string, generation: number) => Promise<FactorAttempt | null>>()
   expect(userOf).type.toBeCallableWith({} as Account)
   expect(linksOf).type.toBeCallableWith({} as Account)
   expect(statusOf).type.toBeCallableWith({} as Account)

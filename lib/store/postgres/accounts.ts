@@ -1,16 +1,19 @@
-import { type Account, type AccountLink, endsSessions, statusOf, userOf } from '../../accounts/account.js'
+import { type Account, type AccountLink, type Factor, endsSessions, statusOf, userOf } from '../../accounts/account.js'
 import type { AccountQuery, Wanted } from '../../accounts/auth-store.js'
 import { TIMEOUT_MS } from '../../base/with-timeout.js'
 import { KeyedMutex } from '../../base/keyed-mutex.js'
 import {
-  type SQL, alias, and, credentials, eq, getTableColumns, gt, inArray, not, or, providerLinks, sql, users
+  type SQL, type WithSubquery, alias, and, credentials, eq, factors, getTableColumns, gt, inArray, not, or,
+  providerLinks, sql, users
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
-import { type AccountChange, type StoredAccounts, linkChanges, outcomeOf, valuesOf } from '../outcome.js'
+import {
+  type AccountChange, type StoredAccounts, factorChanges, factorExists, hasFactors, linkChanges, outcomeOf, valuesOf
+} from '../outcome.js'
 import { endOfPrefix } from '../prefix.js'
 import type { PostgresDatabase } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
-import { causeOf, isForeignKeyViolation, isUniqueViolation } from './failures.js'
+import { causeOf, isFactorViolation, isForeignKeyViolation, isUniqueViolation } from './failures.js'
 import { UNNAMED, USER_ID, byCodePoints, given, isBlocked, isUser, json } from './statements.js'
 
 /** The versions of an account's rows: another one means that they were written since. */
@@ -42,18 +45,22 @@ const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLin
  * every driver. They are built once: Drizzle takes longer to build one than the server to run it.
  *
  * What writes locks the user's row first: concurrent changes wait for each other instead of
- * deadlocking. Every change writes the user's row, so that its version tells of links and password
- * too; those of the links are for processes of 0.1.0, which remove links without it.
+ * deadlocking. Every change writes the user's row, so that its version tells of links, password and
+ * factors too; those of the links are for processes of 0.1.0, which remove links without it.
+ *
+ * The statements that have the table of factors are for users with factors alone: the table is made
+ * when the first one is written.
  */
 export function postgresAccounts (database: PostgresDatabase, revocations: PostgresRevocations): StoredAccounts {
+  const withFactors = database.with('factors')
   return {
     findUser: findUser(database),
     links: links(database),
     findCredential: findCredential(database),
     status: status(database),
     users: listUsers(database),
-    insert: insert(database),
-    change: change(database, revocations)
+    insert: insert(database, withFactors),
+    change: change(database, withFactors, revocations)
   }
 }
 
@@ -130,30 +137,32 @@ function listUsers (database: PostgresDatabase): StoredAccounts['users'] {
   }
 }
 
-function insert (database: PostgresDatabase): StoredAccounts['insert'] {
-  const add = addition(database)
+function insert (database: PostgresDatabase, withFactors: PostgresDatabase): StoredAccounts['insert'] {
+  const add = addition(database, withFactors)
 
-  return account => database.run(async () => {
+  return account => add(account, async statement => {
     try {
-      await add.execute({ ...account })
+      await statement
       return true
     } catch (error) {
-      if (isUniqueViolation(error)) return false
+      if (isUniqueViolation(error) || isFactorViolation(error)) return false
       throw error
     }
   })
 }
 
-function change (database: PostgresDatabase, revocations: PostgresRevocations): StoredAccounts['change'] {
-  const load = loading(database)
-  const write = writing(database, revocations)
+function change (
+  database: PostgresDatabase, withFactors: PostgresDatabase, revocations: PostgresRevocations
+): StoredAccounts['change'] {
+  const load = loading(database, withFactors)
+  const write = writing(database, withFactors, revocations)
   const mutex = new KeyedMutex()
 
   return async (find, wanted, rule) => {
     const deadline = Date.now() + TIMEOUT_MS
     const changeOne = async () => {
       for (let collisions = 0; collisions < MAX_COLLISIONS && Date.now() < deadline;) {
-        const loaded = await database.run(() => load(find, wanted), deadline)
+        const loaded = await load(find, wanted, deadline)
         const { result, change } = outcomeOf(rule, { find, wanted }, loaded.map(({ account }) => account))
         if (change === null) return result
         const version = loaded.find(({ account }) => account === change.before)
@@ -169,17 +178,19 @@ function change (database: PostgresDatabase, revocations: PostgresRevocations): 
 }
 
 /** Loads the account that is asked about, and the owners of what is wanted. */
-function loading ({ db }: PostgresDatabase) {
+function loading (database: PostgresDatabase, withFactors: PostgresDatabase) {
+  const { db } = database
   const own = alias(providerLinks, 'own_links')
   const ofUser = sql`from ${providerLinks} own_links where ${own.userId} = ${users.userId}`
   const link = sql`jsonb_build_object('provider', ${own.provider}, 'subject', ${own.subject}, 'claims', ${own.claims})`
   const inOrder = sql`order by ${byCodePoints(own.provider)}`
   const owner = (provider: string, subject: string) => db.select({ userId: providerLinks.userId }).from(providerLinks)
     .where(and(eq(providerLinks.provider, given(provider)), eq(providerLinks.subject, given(subject))))
-  const accounts = db
+  const accounts = (ofFactors: SQL) => db
     .select({
       ...getTableColumns(users),
-      links: sql`(select coalesce(jsonb_agg(${link} ${inOrder}), '[]') ${ofUser})`.mapWith(linksIn),
+      links: sql`(select coalesce(jsonb_agg(${link} ${inOrder}), '[]') ${ofUser})`.mapWith(listIn<AccountLink>),
+      factors: ofFactors.mapWith(listIn<Factor>),
       passwordHash: credentials.pwHash,
       ofUser: versionOf(sql`${users}`),
       ofLinks: sql<string>`(select ${versions(versionOf(sql`own_links`), inOrder)} ${ofUser})`
@@ -194,28 +205,48 @@ function loading ({ db }: PostgresDatabase) {
     ))
     .prepare(UNNAMED)
 
-  return async (find: AccountQuery, wanted: Wanted): Promise<LoadedAccount[]> => {
-    const rows = await accounts.execute(valuesOf(find, wanted))
+  const plain = accounts(sql`'[]'`)
+  const whole = lazily(() => accounts(sql`(
+    select coalesce(jsonb_agg(jsonb_build_object(
+      'id', ${factors.factorId}, 'kind', ${factors.kind}, 'name', ${factors.name}, 'secret', ${factors.secret},
+      'data', ${factors.data}, 'counter', ${factors.counter}, 'createdAt', ${factors.createdAt},
+      'usedAt', ${factors.usedAt}
+    ) order by ${factors.createdAt}, ${byCodePoints(factors.factorId)}), '[]')
+    from ${factors} where ${factors.userId} = ${users.userId})`))
+
+  return async (find: AccountQuery, wanted: Wanted, deadline: number): Promise<LoadedAccount[]> => {
+    const values = valuesOf(find, wanted)
+    let rows = await database.run(() => plain.execute(values), deadline)
+    if (rows.some(hasFactors)) rows = await withFactors.run(() => whole().execute(values), deadline)
     return rows.map(({ ofUser, ofLinks, ...account }) => ({ account, ofUser, ofLinks }))
   }
 }
 
 /** Writes a new account. */
-function addition ({ db }: PostgresDatabase) {
+function addition (database: PostgresDatabase, withFactors: PostgresDatabase) {
+  const { db } = database
   const user = db.$with('new_user').as(db.insert(users)
     .values({ userId: given('userId'), ...USER_COLUMNS })
     .returning({ userId: users.userId }))
   const links = db.$with('new_links').as(db.insert(providerLinks).select(linksFor(sql`${user}`)))
   const password = db.$with('new_password').as(db.insert(credentials).select(passwordFor(sql`${user}`)))
-  return db.with(user, links, password).select().from(user).prepare(UNNAMED)
+  const plain = db.with(user, links, password).select().from(user).prepare(UNNAMED)
+  const whole = lazily(() => db.with(user, links, password, writtenFactors(db, sql`${user}`)).select().from(user)
+    .prepare(UNNAMED))
+
+  return <T>(account: Account | null, outcome: (statement: Promise<unknown[]>) => Promise<T>, deadline?: number) => {
+    const hasFactors = Number(account?.factors.length) > 0
+    return (hasFactors ? withFactors : database)
+      .run(() => outcome((hasFactors ? whole() : plain).execute({ ...account })), deadline)
+  }
 }
 
 type Written = 'done' | 'serialization-failure' | 'collided'
 
 /** Writes a change if the rows of the account are as they were loaded. */
-function writing (database: PostgresDatabase, revocations: PostgresRevocations) {
+function writing (database: PostgresDatabase, withFactors: PostgresDatabase, revocations: PostgresRevocations) {
   const { db } = database
-  const add = addition(database)
+  const add = addition(database, withFactors)
   const owner = db.$with('owner').as(db.select({ userId: users.userId }).from(users)
     .where(and(isUser, sql`${versionOf(sql`${users}`)} = ${given('ofUser')}`))
     .for('no key update'))
@@ -247,8 +278,18 @@ function writing (database: PostgresDatabase, revocations: PostgresRevocations) 
     .where(inArray(users.userId, ids))
     .returning({ userId: users.userId }))
   const parts = [owner, held, due, unlinked, linked, forgotten, password, changed] as const
-  const save = db.with(...parts).select().from(changed).prepare(UNNAMED)
-  const end = db.with(...parts, recordedRevocation(db, sql`${changed}`)).select().from(changed).prepare(UNNAMED)
+  const saving = (...more: WithSubquery[]) => ({
+    save: db.with(...parts, ...more).select().from(changed).prepare(UNNAMED),
+    end: db.with(...parts, ...more, recordedRevocation(db, sql`${changed}`)).select().from(changed).prepare(UNNAMED)
+  })
+  const plain = saving()
+  const whole = lazily(() => saving(
+    db.$with('removed_factors').as(db.delete(factors).where(and(
+      inArray(factors.userId, ids),
+      inArray(factors.factorId, sql`(select jsonb_array_elements_text(${json('removedFactors')}))`)
+    ))),
+    writtenFactors(db, sql`${due}`)
+  ))
 
   // What changes the user's row alone needs no parts, which the server would plan anew each time.
   // For a row that another statement has written meanwhile the condition is asked again, and fails.
@@ -272,6 +313,7 @@ function writing (database: PostgresDatabase, revocations: PostgresRevocations) 
         return (await statement).length > 0 ? 'done' : 'serialization-failure'
       } catch (error) {
         if (isUniqueViolation(error)) return 'collided'
+        if (isFactorViolation(error)) throw factorExists()
         if (after === null && isForeignKeyViolation(error)) {
           throw new AuthError('user_in_use', { cause: causeOf(error) })
         }
@@ -279,24 +321,45 @@ function writing (database: PostgresDatabase, revocations: PostgresRevocations) 
       }
     }
     // Then it is a new account: what is neither there before nor afterwards is no change.
-    if (before === null || version === undefined) {
-      return database.run(() => outcome(add.execute({ ...after })), deadline)
-    }
+    if (before === null || version === undefined) return add(after, outcome, deadline)
     const { ofUser, ofLinks } = version
     const { removed, written } = linkChanges(before, after ?? before)
-    const values = { ...(after ?? before), links: written, removed, ofUser, ofLinks }
+    const ofFactors = factorChanges(before, after ?? before)
+    const values = {
+      ...(after ?? before),
+      links: written,
+      removed,
+      factors: ofFactors.written,
+      removedFactors: ofFactors.removed,
+      ofUser,
+      ofLinks
+    }
+    const changesFactors = ofFactors.written.length + ofFactors.removed.length > 0
+    // Makes the table if it is missing.
+    if (changesFactors) await withFactors.run(async () => {}, deadline)
+    const { save, end } = changesFactors ? whole() : plain
     if (!endsSessions(before, after)) {
       const isOfUserAlone = removed.length + written.length === 0 && values.passwordHash === before.passwordHash
-      return database.run(() => outcome((isOfUserAlone ? saveUser : save).execute(values)), deadline)
+      const statement = isOfUserAlone && !changesFactors ? saveUser : save
+      return database.run(() => outcome(statement.execute(values)), deadline)
     }
     const statement = after === null ? remove : end
     return revocations.run(revocation => outcome(statement.execute({ ...values, ...revocation })), deadline)
   }
 }
 
-/** Links are read as text by some drivers, and by others as what it says. */
-function linksIn (value: unknown): AccountLink[] {
+/** Lists are read as text by some drivers, and by others as what it says. */
+function listIn<T> (value: unknown): T[] {
   return Object(typeof value === 'string' ? JSON.parse(value) : value)
+}
+
+/** Builds a statement when it is first needed. */
+function lazily<T> (build: () => T): () => T {
+  let built: T | undefined
+  return () => {
+    built ??= build()
+    return built
+  }
 }
 
 const PASSWORD_HASH = sql`${given('passwordHash')}::text`
@@ -310,6 +373,30 @@ function linksFor (user: SQL): SQL {
 /** The given password as a row of a user in another part of the statement. */
 function passwordFor (user: SQL): SQL {
   return sql`select user_id, ${PASSWORD_HASH} from ${user} where ${PASSWORD_HASH} is not null`
+}
+
+/** Writes the given factors of a user in another part of the statement. */
+function writtenFactors (db: PostgresDatabase['db'], user: SQL) {
+  const { factorId, userId } = factors
+  return db.$with('written_factors').as(db.insert(factors)
+    .select(sql`select factor ->> 'id', user_id, factor ->> 'kind', factor ->> 'name', factor ->> 'secret',
+      factor -> 'data', (factor ->> 'counter')::bigint, (factor ->> 'createdAt')::bigint,
+      (factor ->> 'usedAt')::bigint
+      from ${user}, jsonb_array_elements(${json('factors')}) factor`)
+    .onConflictDoUpdate({
+      target: factorId,
+      set: {
+        // Without a value for the factor of another user: the server refuses the statement.
+        userId: sql`case when ${userId} = excluded.user_id then excluded.user_id end`,
+        kind: sql`excluded.kind`,
+        name: sql`excluded.name`,
+        secret: sql`excluded.secret`,
+        data: sql`excluded.data`,
+        counter: sql`excluded.counter`,
+        createdAt: sql`excluded.created_at`,
+        usedAt: sql`excluded.used_at`
+      }
+    }))
 }
 
 /** The version of a row: where it is, and by which transaction it was written. */

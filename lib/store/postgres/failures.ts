@@ -6,6 +6,7 @@ const UNSTORABLE = 'A value holds a NUL character or half a surrogate pair, whic
 const UNSTORABLE_STATES = new Set<unknown>(['22021', '22P05', '22P02'])
 
 const UNIQUE_VIOLATION = '23505'
+const NOT_NULL_VIOLATION = '23502'
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
 const DUPLICATE_TABLE = '42P07'
@@ -45,6 +46,11 @@ function sqlState (error: unknown): unknown {
 /** Whether a row with the same e-mail, link or id exists. */
 export function isUniqueViolation (error: unknown): boolean {
   return sqlState(error) === UNIQUE_VIOLATION
+}
+
+/** Whether another user has a factor with the same id: then its row would belong to no user. */
+export function isFactorViolation (error: unknown): boolean {
+  return sqlState(error) === NOT_NULL_VIOLATION
 }
 
 /** Whether another table refers to a row that was to be deleted. */

@@ -1,16 +1,24 @@
-import { type Account, linksOf, statusOf, userOf } from '../../accounts/account.js'
+import { type Account, type Factor, linksOf, statusOf, userOf } from '../../accounts/account.js'
 import type { AccountQuery, Wanted } from '../../accounts/auth-store.js'
-import { and, credentials, eq, getTableColumns, gte, lt, or, providerLinks, sql, users } from '../../drizzle/sqlite.js'
+import {
+  and, credentials, eq, factors, getTableColumns, gte, lt, or, providerLinks, sql, users
+} from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
-import { type AccountChange, type StoredAccounts, linkChanges, outcomeOf, valuesOf } from '../outcome.js'
+import {
+  type AccountChange, type StoredAccounts, factorChanges, factorExists, hasFactors, linkChanges, outcomeOf, valuesOf
+} from '../outcome.js'
 import { endOfPrefix } from '../prefix.js'
 import type { SqliteDatabase } from './database.js'
-import { isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
+import { isFactorViolation, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
 import { given } from './statements.js'
 
 const isUser = eq(users.userId, given('userId'))
 const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))
 const isLinkOfUser = eq(providerLinks.userId, given('userId'))
+const isFactorOfUser = eq(factors.userId, given('userId'))
+
+/** What belongs to a user, before there is any. */
+const NOTHING = { links: [], passwordHash: null, factors: [] }
 
 /**
  * Keeps accounts on SQLite. better-sqlite3 runs statements without a pause; a change runs in an
@@ -135,7 +143,10 @@ function change (database: SqliteDatabase): StoredAccounts['change'] {
       const { result, change } = ask()
       if (change !== null) write(change)
       return result
-    }, error => isForeignKeyViolation(error) ? new AuthError('user_in_use', { cause: error }) : storeFailure(error))
+    }, error => {
+      if (isForeignKeyViolation(error)) return new AuthError('user_in_use', { cause: error })
+      return isFactorViolation(error) ? factorExists() : storeFailure(error)
+    })
   }
 }
 
@@ -154,10 +165,17 @@ function loading (database: SqliteDatabase) {
     .where(eq(credentials.userId, given('userId')))
     .prepare())
 
+  const { factorId: id, userId: _, ...columns } = getTableColumns(factors)
+  const factorsOf = database.prepared(db => db.select({ id, ...columns }).from(factors)
+    .where(isFactorOfUser)
+    .orderBy(factors.createdAt, id)
+    .prepare())
+
   return (find: AccountQuery, wanted: Wanted): Account[] => rows().all(valuesOf(find, wanted)).map(user => ({
     ...user,
     links: links().all({ userId: user.userId }),
-    passwordHash: credential().get({ userId: user.userId })?.pwHash ?? null
+    passwordHash: credential().get({ userId: user.userId })?.pwHash ?? null,
+    factors: hasFactors(user) ? factorsOf().all({ userId: user.userId }) : []
   }))
 }
 
@@ -193,20 +211,43 @@ function writes (database: SqliteDatabase) {
   const removePassword = database.prepared(db => db.delete(credentials)
     .where(eq(credentials.userId, given('userId')))
     .prepare())
+  const removeFactor = database.prepared(db => db.delete(factors)
+    .where(and(isFactorOfUser, eq(factors.factorId, given('id'))))
+    .prepare())
+  const addFactor = database.prepared(db => db.insert(factors)
+    .values({
+      factorId: given('id'),
+      userId: given('userId'),
+      kind: given('kind'),
+      name: given('name'),
+      secret: given('secret'),
+      data: given('data'),
+      counter: given('counter'),
+      createdAt: given('createdAt'),
+      usedAt: given('usedAt')
+    })
+    .prepare())
 
-  /** Writes the links and the password of a user. */
+  const setFactors = (userId: string, { removed, written }: { removed: string[], written: Factor[] }): void => {
+    if (written.length > 0) database.make('factors')
+    for (const id of [...removed, ...written.map(({ id }) => id)]) removeFactor().run({ userId, id })
+    for (const factor of written) addFactor().run({ ...factor, userId })
+  }
+
+  /** Writes the links, the factors and the password of a user. */
   const setBelongings = (before: Account, after: Account): void => {
     const { userId, passwordHash } = after
     const { removed, written } = linkChanges(before, after)
     for (const provider of removed) removeLink().run({ userId, provider })
     for (const link of written) putLink().run({ ...link, userId })
+    setFactors(userId, factorChanges(before, after))
     if (passwordHash === before.passwordHash) return
     if (passwordHash === null) removePassword().run({ userId })
     else putPassword().run({ userId, passwordHash })
   }
   const add = (account: Account): void => {
     addUser().run({ ...account })
-    setBelongings({ ...account, links: [], passwordHash: null }, account)
+    setBelongings({ ...account, ...NOTHING }, account)
   }
   const write = ({ before, after }: AccountChange): void => {
     if (before !== null && after !== null) {
@@ -214,7 +255,7 @@ function writes (database: SqliteDatabase) {
       setBelongings(before, after)
     } else if (before !== null) {
       // An application's connection may have foreign keys switched off.
-      setBelongings(before, { ...before, links: [], passwordHash: null })
+      setBelongings(before, { ...before, ...NOTHING })
       removeUser().run({ userId: before.userId })
     } else if (after !== null) add(after)
   }

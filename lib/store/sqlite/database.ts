@@ -23,6 +23,8 @@ export class SqliteDatabase {
   readonly #writeLock: WriteLock
   /** The parts of the tables that are still to be made. */
   readonly #missing: TablePart[]
+  /** Those of {@link make}. */
+  readonly #made = new Set<TablePart>()
 
   constructor (
     db: BetterSQLite3Database,
@@ -84,6 +86,15 @@ export class SqliteDatabase {
    */
   transaction<T> (work: () => T, failure?: (error: unknown) => AuthError): Promise<T> {
     return this.write(() => this.db.transaction(work, { behavior: 'immediate' }), failure)
+  }
+
+  /**
+   * Makes a part of the tables inside a transaction, if it is missing. As the transaction may be
+   * rolled back, it counts as made when it is there before.
+   */
+  make (part: TablePart): void {
+    if (!this.#createsTables || this.#made.has(part)) return
+    if (!createSqliteTables(this.db, part)) this.#made.add(part)
   }
 
   /**

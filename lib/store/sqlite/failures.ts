@@ -19,9 +19,14 @@ export function sqliteCode (error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
-/** Whether a row with the same id, e-mail or link exists. */
+/** Whether a row with the same id, e-mail, link or factor exists. */
 export function isUniqueViolation (error: unknown): boolean {
   return ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(sqliteCode(error))
+}
+
+/** Whether a factor with the same id exists. */
+export function isFactorViolation (error: unknown): boolean {
+  return isUniqueViolation(error) && String(error).includes('svc_auth_factors.')
 }
 
 /**

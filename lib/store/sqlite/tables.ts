@@ -9,20 +9,25 @@ const JOURNAL = sql.identifier('svc_auth_migrations')
  * Brings a part of the tables up to date with the migrations of this package. Processes that start
  * together take turns: the transaction holds the write lock from its beginning. Tables that the
  * application's own migrations made are left as they are.
+ *
+ * @returns whether there was something to do
  */
-export function createSqliteTables (db: BetterSQLite3Database, part: TablePart): void {
+export function createSqliteTables (db: BetterSQLite3Database, part: TablePart): boolean {
   const { table, migrations } = TABLE_PARTS[part]
-  db.transaction(tx => {
+  return db.transaction(tx => {
     if (tableExists(tx, 'svc_auth_users') && !tableExists(tx, 'svc_auth_migrations')) {
-      if (tableExists(tx, table)) return
+      if (tableExists(tx, table)) return false
       throw new Error(missingPart(table))
     }
     tx.run(sql`create table if not exists ${JOURNAL} (hash text primary key, created_at integer not null)`)
-    for (const migration of MIGRATIONS.filter(({ name }) => migrations.includes(name))) {
-      if (tx.get(sql`select 1 from ${JOURNAL} where hash = ${migration.hash}`) !== undefined) continue
+    const isMissing = ({ hash }: { hash: string }): boolean =>
+      tx.get(sql`select 1 from ${JOURNAL} where hash = ${hash}`) === undefined
+    const missing = MIGRATIONS.filter(({ name }) => migrations.includes(name)).filter(isMissing)
+    for (const migration of missing) {
       for (const statement of migration.sql) tx.run(sql.raw(statement))
       tx.run(sql`insert into ${JOURNAL} values (${migration.hash}, ${migration.folderMillis})`)
     }
+    return missing.length > 0
   }, { behavior: 'immediate' })
 }
 

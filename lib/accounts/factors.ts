@@ -1,0 +1,98 @@
+import { type Account, type Factor, type FactorKind, type User, userOf, withSessionsEnded } from './account.js'
+import type { Rule } from './auth-store.js'
+import { isAtGeneration } from './identities.js'
+
+/** What {@link Accounts.attemptFactor} allows. */
+const MAX_ATTEMPTS = 10
+const WINDOW_MS = 15 * 60_000
+
+/** An attempt at a code: see {@link Accounts.attemptFactor}. */
+export type FactorAttempt = {
+  /** The code may be checked. */
+  isRefused: false
+  /** The user. */
+  user: User
+  /** The factors of the user. */
+  factors: readonly Factor[]
+} | {
+  /** There were too many attempts. */
+  isRefused: true
+  /** The user. */
+  user: User
+  /** Seconds after which an attempt is allowed again, at least 1. */
+  retryAfter: number
+  /** Whether it is the first refusal in fifteen minutes: the one that the user is told of. */
+  isFirst: boolean
+}
+
+/** A change that {@link Accounts.changeFactors} makes. */
+export interface FactorChange {
+  /**
+   * The {@link User.generation} that the user must still have, 0 where it was absent; default any.
+   */
+  generation?: number
+  /** Whether it ends all sessions of the user. */
+  endsSessions: boolean
+  /**
+   * Returns the factors as they are from now on; null to write nothing. Like a {@link Rule} it has
+   * no effects and may be called again.
+   */
+  change: (factors: readonly Factor[], account: Account) => readonly Factor[] | null
+}
+
+/** Counts an attempt at a code: see {@link Accounts.attemptFactor}. */
+export function attempted (generation: number, now: number): Rule<FactorAttempt | null> {
+  return account => {
+    if (account === null || !isAtGeneration(account, generation)) return { result: null }
+    const user = userOf(account)
+    // A clock that was set back must not refuse attempts until it is as late as before.
+    const isRecent = (time: number): boolean => Math.abs(now - time) < WINDOW_MS
+    const noted = account.extras.factor_attempts
+    const { at, told } = noted?.generation === generation ? noted : { at: [], told: undefined }
+    const counted = at.filter(isRecent)
+    const wasTold = told !== undefined && isRecent(told)
+    const withAttempts = (at: number[], told: number | undefined): Account => {
+      const attempts = { generation, at, ...(told !== undefined && { told }) }
+      return { ...account, extras: { ...account.extras, factor_attempts: attempts } }
+    }
+    if (counted.length < MAX_ATTEMPTS) {
+      const { factors } = account
+      return {
+        result: { isRefused: false, user, factors },
+        account: withAttempts([...counted, now], wasTold ? told : undefined)
+      }
+    }
+    const retryAfter = Math.max(1, Math.ceil((Math.min(...counted) + WINDOW_MS - now) / 1000))
+    return {
+      result: { isRefused: true, user, retryAfter, isFirst: !wasTold },
+      ...(!wasTold && { account: withAttempts(counted, now) })
+    }
+  }
+}
+
+/** Changes the factors of a user: see {@link Accounts.changeFactors}. */
+export function withFactorChange (
+  { generation, endsSessions, change }: FactorChange,
+  now: number
+): Rule<User | null> {
+  return account => {
+    const factors = account !== null && isAtGeneration(account, generation) ? change(account.factors, account) : null
+    if (account === null || factors === null) return { result: null }
+    const changed = withFactors(account, factors)
+    const left = endsSessions ? withSessionsEnded(changed, now) : changed
+    return { result: userOf(left), account: left }
+  }
+}
+
+/**
+ * Returns an account with other factors, in their order, and with the kinds of them in its notes.
+ */
+export function withFactors (account: Account, factors: readonly Factor[]): Account {
+  const { factors: _, ...extras } = account.extras
+  const kinds: FactorKind[] = [...new Set(factors.map(({ kind }) => kind))].sort()
+  return {
+    ...account,
+    extras: { ...extras, ...(kinds.length > 0 && { factors: kinds }) },
+    factors: [...factors].sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
+  }
+}

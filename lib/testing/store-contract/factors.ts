@@ -1,0 +1,381 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import type { Account, Factor } from '../../accounts/account.js'
+import { type FactorAttempt, type FactorChange, attempted, withFactors } from '../../accounts/factors.js'
+import { newAccount } from '../../accounts/identities.js'
+import { assertHas } from './assertions.js'
+import {
+  ADA, JSON_OF_EVERY_KIND, NO_USER_IDS, identity, localUser, newUser, reasonsOf, valuesOf, vandalize
+} from './fixtures.js'
+import { type AccountsRule, type Rule, onAccounts } from './rule.js'
+
+const AT_ONCE = 10
+const MINUTE_MS = 60_000
+const WINDOW_MS = 15 * MINUTE_MS
+
+const EXISTS = { name: 'AuthError', code: 'exists', statusCode: 409 }
+
+/** Factors of users, and the attempts at their codes. */
+export function factorsContract (rule: Rule): void {
+  const managed = onAccounts(rule)
+  changesContract(managed)
+  ownersContract(rule)
+  removalContract(managed)
+  attemptsContract(rule)
+}
+
+function changesContract (managed: AccountsRule): void {
+  managed('factors are kept as they are, in the order in which they were added', async (store, twin) => {
+    const totp = factor({ secret: 'a sealed secret', counter: 59_000_001, createdAt: 2000, usedAt: 3000 })
+    const recovery = factor({ kind: 'recovery', data: { hashes: ['b', 'a'] }, createdAt: 1000 })
+    const passkeys = ['Zb', 'aC_-', 'Za'].map(id => factor({
+      id, kind: 'passkey', name: "Ada's phone 👩‍💻", data: JSON_OF_EVERY_KIND, counter: 2 ** 32 - 1, createdAt: 2000
+    }))
+    await store.createUser(ADA)
+
+    const user = await store.changeFactors(ADA.userId, to([totp, ...passkeys, recovery]))
+
+    const inOrder = [recovery, ...[totp, ...passkeys].sort((a, b) => a.id < b.id ? -1 : 1)]
+    assert.deepEqual(await twin.factors(ADA.userId), inOrder)
+    assert.deepEqual(user?.factors, ['passkey', 'recovery', 'totp'])
+    assert.deepEqual(await twin.findUser({ userId: ADA.userId }), user)
+  })
+
+  managed('a user without factors has none, nor has one who is unknown', async (store, twin) => {
+    const created = await store.createUser(ADA)
+
+    assert.equal(created?.factors, undefined)
+    assert.deepEqual(await twin.factors(ADA.userId), [])
+    for (const id of [randomUUID(), ...NO_USER_IDS]) {
+      assert.deepEqual(await twin.factors(id), [], JSON.stringify(id))
+      assert.equal(await twin.changeFactors(id, to([factor()])), null)
+      assert.equal(await twin.attemptFactor(id, 0), null)
+    }
+  })
+
+  managed('a factor is added, changed, replaced and removed, and the others stay', async (store, twin) => {
+    const [totp, recovery, another] = [
+      factor({ createdAt: 1 }), factor({ kind: 'recovery', createdAt: 2 }), factor({ createdAt: 3 })
+    ]
+    await store.createUser(ADA)
+    await store.changeFactors(ADA.userId, to([totp]))
+    await twin.changeFactors(ADA.userId, to([totp, recovery]))
+    assert.deepEqual(await store.factors(ADA.userId), [totp, recovery])
+
+    const used = { ...totp, counter: 7, usedAt: 8, name: 'renamed', secret: 'sealed anew', data: { more: 1 } }
+    await twin.changeFactors(ADA.userId, to([used, recovery]))
+    assert.deepEqual(await store.factors(ADA.userId), [used, recovery])
+
+    assertHas(await twin.changeFactors(ADA.userId, to([recovery, another])), { factors: ['recovery', 'totp'] })
+    assert.deepEqual(await store.factors(ADA.userId), [recovery, another])
+
+    const left = await twin.changeFactors(ADA.userId, to([]))
+    assert.equal(left?.factors, undefined)
+    assert.deepEqual(await store.factors(ADA.userId), [])
+    assert.deepEqual(await store.findUser({ userId: ADA.userId }), left)
+  })
+
+  managed('factors are passed to the change with the account, and copied', async (store, twin) => {
+    const data = { hashes: ['a'] }
+    await store.createUser(ADA)
+    await store.changeFactors(ADA.userId, to([factor({ data })]))
+    data.hashes.push('changed')
+
+    vandalize(await twin.factors(ADA.userId))
+    vandalize(await twin.attemptFactor(ADA.userId, 0))
+    let seen: unknown
+    await twin.changeFactors(ADA.userId, {
+      endsSessions: false,
+      change: (factors, account) => {
+        seen = [factors[0]?.data, account.userId, account.factors]
+        return null
+      }
+    })
+
+    assert.deepEqual(seen, [{ hashes: ['a'] }, ADA.userId, await store.factors(ADA.userId)])
+  })
+
+  managed('a change ends all sessions if it says so', async (store, twin) => {
+    await store.createUser(ADA)
+
+    const added = await store.changeFactors(ADA.userId, { ...to([factor()]), endsSessions: true })
+    assert.equal(added?.generation, 1)
+    assertHas(await twin.status(ADA.userId), { generation: 1 })
+    assert.equal((await twin.factors(ADA.userId)).length, 1)
+
+    assert.equal((await store.changeFactors(ADA.userId, to([factor()])))?.generation, 1)
+    assert.equal((await store.changeFactors(ADA.userId, { ...to([]), endsSessions: true }))?.generation, 2)
+    assert.deepEqual(await twin.factors(ADA.userId), [])
+  })
+
+  managed('a change for another generation, one that returns null and one that throws write nothing', async (
+    store, twin
+  ) => {
+    const kept = factor()
+    await store.createUser(ADA)
+    await store.changeFactors(ADA.userId, { ...to([kept]), endsSessions: true })
+    const before = await twin.findUser({ userId: ADA.userId })
+
+    assert.equal(await store.changeFactors(ADA.userId, { ...to([]), generation: 0 }), null)
+    assert.equal(await store.changeFactors(ADA.userId, { change: () => null, endsSessions: true }), null)
+    const thrown = store.changeFactors(ADA.userId, { change: () => { throw new Refusal() }, endsSessions: true })
+    await assert.rejects(thrown)
+
+    assert.deepEqual(await twin.findUser({ userId: ADA.userId }), before)
+    assert.deepEqual(await twin.factors(ADA.userId), [kept])
+    assert.ok(await store.changeFactors(ADA.userId, { ...to([]), generation: 1 }))
+  })
+
+  managed('a code is spent by one of many requests at once', async (store, twin) => {
+    const totp = factor({ counter: 1 })
+    await store.createUser(ADA)
+    await store.changeFactors(ADA.userId, to([totp]))
+    const spend: FactorChange = {
+      endsSessions: false,
+      change: factors => factors.some(({ counter }) => counter >= 2)
+        ? null
+        : factors.map(factor => ({ ...factor, counter: 2 }))
+    }
+
+    const spent = await Promise.all(Array.from({ length: AT_ONCE }, (_, index) =>
+      (index % 2 === 0 ? store : twin).changeFactors(ADA.userId, spend)))
+
+    assert.equal(spent.filter(user => user !== null).length, 1)
+    assert.deepEqual(await store.factors(ADA.userId), [{ ...totp, counter: 2 }])
+  })
+
+  managed('of factors that are added at once none is lost', async (store, twin) => {
+    await store.createUser(ADA)
+    const added = Array.from({ length: AT_ONCE }, (_, index) => factor({ createdAt: index }))
+
+    await Promise.all(added.map((one, index) => (index % 2 === 0 ? store : twin).changeFactors(ADA.userId, {
+      endsSessions: false,
+      change: factors => [...factors, one]
+    })))
+
+    assert.deepEqual(await store.factors(ADA.userId), added)
+  })
+
+  managed('what else changes an account leaves its factors alone', async (store, twin) => {
+    const bob = localUser('bob@example.com')
+    const kept = factor()
+    await store.createUser(bob)
+    await store.changeFactors(bob.userId, to([kept]))
+
+    await store.refreshIdentity({ ...bob.link, claims: { sub: 'bob', name: 'Bob' }, verifiedEmail: 'bob@example.com' })
+    await twin.addLink(bob.userId, identity('other', 'bob-1'))
+    await store.grant(bob.userId, { role: 'member' })
+    await twin.changeUser(bob.userId, { name: 'Robert', endSessions: true })
+    await store.setPassword(bob.userId, { passwordHash: 'another hash' })
+    await twin.removeLink(bob.userId, 'other')
+    const token = { userId: bob.userId, email: 'bob@example.com', generation: 3 }
+    await store.verifyEmail(token)
+    assert.ok(await twin.resetPassword(token, 'a third hash'))
+
+    assert.deepEqual(await store.factors(bob.userId), [kept])
+    assertHas(await twin.findCredential('bob@example.com'), { user: { factors: ['totp'] } })
+  })
+}
+
+function ownersContract (rule: Rule): void {
+  const managed = onAccounts(rule)
+  managed('a factor with the id of one of another user is refused, and nothing is written', async (store, twin) => {
+    const [ofAda, ofBob] = [factor({ id: 'shared', kind: 'passkey' }), factor()]
+    const bob = newUser()
+    await store.createUser(ADA)
+    await store.createUser(bob)
+    await store.changeFactors(ADA.userId, to([ofAda]))
+    await store.changeFactors(bob.userId, to([ofBob]))
+    const before = await twin.findUser({ userId: bob.userId })
+
+    for (const endsSessions of [false, true]) {
+      const stolen = { ...to([{ ...ofAda, name: 'stolen' }]), endsSessions }
+      await assert.rejects(twin.changeFactors(bob.userId, stolen), EXISTS)
+    }
+
+    assert.deepEqual(await twin.findUser({ userId: bob.userId }), before)
+    assert.deepEqual(await store.factors(bob.userId), [ofBob])
+    assert.deepEqual(await store.factors(ADA.userId), [ofAda])
+    await store.changeFactors(ADA.userId, to([]))
+    assert.ok(await twin.changeFactors(bob.userId, to([ofBob, ofAda])), 'it is free again')
+  })
+
+  managed('of many users who add one factor at once, one gets it', async (store, twin) => {
+    const rivals = Array.from({ length: AT_ONCE }, () => newUser())
+    for (const user of rivals) await store.createUser(user)
+
+    const added = await Promise.allSettled(rivals.map(({ userId }, index) =>
+      (index % 2 === 0 ? store : twin).changeFactors(userId, to([factor({ id: 'shared' })]))))
+
+    assert.equal(valuesOf(added).length, 1)
+    for (const reason of reasonsOf(added)) assertHas(reason, EXISTS)
+    const owners = await Promise.all(rivals.map(({ userId }) => twin.factors(userId)))
+    assert.equal(owners.flat().length, 1)
+  })
+
+  rule('an account is inserted with its factors, unless another user has one of them', async open => {
+    const { store, twin, stores: { store: engine } } = await open()
+    const one = factor()
+    const accountOf = (factors: Factor[]): Account => withFactors(newAccount(newUser(), Date.now()), factors)
+    const [ada, bob, carol, dave] = [accountOf([one]), accountOf([one]), accountOf([factor()]), accountOf([one])]
+    const make = (account: Account): Promise<null> =>
+      engine.change({ userId: account.userId }, {}, () => ({ result: null, account }))
+
+    assert.equal(await engine.insert(ada), true)
+    assert.equal(await engine.insert(bob), false)
+    assert.equal(await make(carol), null)
+    await assert.rejects(make(dave), EXISTS)
+
+    assert.deepEqual(await twin.factors(ada.userId), [one])
+    assert.deepEqual(await store.factors(carol.userId), carol.factors)
+    for (const { userId } of [bob, dave]) assert.equal(await twin.findUser({ userId }), null)
+  })
+}
+
+function removalContract (managed: AccountsRule): void {
+  managed('a user is deleted with their factors, whose ids are free', async (store, twin) => {
+    const [one, kept] = [factor(), factor()]
+    const bob = newUser()
+    await store.createUser(ADA)
+    await store.createUser(bob)
+    await store.changeFactors(ADA.userId, to([one]))
+    await store.changeFactors(bob.userId, to([kept]))
+
+    await twin.deleteUser(ADA.userId)
+
+    assert.deepEqual(await store.factors(ADA.userId), [])
+    await store.createUser(ADA)
+    assert.deepEqual(await twin.factors(ADA.userId), [])
+    assert.ok(await twin.changeFactors(bob.userId, to([kept, one])))
+  })
+
+  managed('a reset of an address that was not verified removes all factors, one that was verified none', async (
+    store, twin
+  ) => {
+    for (const emailVerified of [false, true]) {
+      const bob = { ...localUser(`bob-${emailVerified}@example.com`), emailVerified }
+      await store.createUser(bob)
+      await store.changeFactors(bob.userId, to([factor(), factor({ kind: 'passkey' })]))
+
+      const reset = await twin.resetPassword({ ...tokenOf(bob), generation: 0 }, 'a new hash')
+
+      assert.deepEqual(reset?.user.factors, emailVerified ? ['passkey', 'totp'] : undefined)
+      assert.equal((await store.factors(bob.userId)).length, emailVerified ? 2 : 0)
+      assert.deepEqual((await store.findUser({ userId: bob.userId }))?.factors, reset?.user.factors)
+    }
+  })
+
+  managed('an address that is released leaves a user without factors', async (store, twin) => {
+    const bob = localUser('bob@example.com')
+    await store.createUser(bob)
+    await store.addLink(bob.userId, identity('other', 'bob-1'))
+    await store.changeFactors(bob.userId, to([factor()]))
+
+    assert.equal(await twin.releaseEmail({ ...tokenOf(bob), generation: 0 }), 'freed')
+
+    assert.equal((await store.findUser({ userId: bob.userId }))?.factors, undefined)
+    assert.deepEqual(await store.factors(bob.userId), [])
+  })
+}
+
+function attemptsContract (rule: Rule): void {
+  const managed = onAccounts(rule)
+  managed('ten attempts are allowed, of those that follow one is the first refusal', async (store, twin) => {
+    const totp = factor()
+    await store.createUser(ADA)
+    const user = await store.changeFactors(ADA.userId, to([totp]))
+
+    for (let count = 0; count < 10; count++) {
+      const attempt = await (count % 2 === 0 ? store : twin).attemptFactor(ADA.userId, 0)
+      assert.deepEqual(attempt, { isRefused: false, user, factors: [totp] })
+    }
+    const refused = [await store.attemptFactor(ADA.userId, 0), await twin.attemptFactor(ADA.userId, 0)]
+
+    for (const [index, attempt] of refused.entries()) {
+      assertHas(attempt, { isRefused: true, user, isFirst: index === 0 })
+      const retryAfter = attempt?.isRefused === true ? attempt.retryAfter : 0
+      assert.ok(Number.isInteger(retryAfter) && retryAfter > 600 && retryAfter <= 900, `${retryAfter} seconds`)
+    }
+    assert.deepEqual(await store.factors(ADA.userId), [totp])
+  })
+
+  managed('of many attempts at once as many are allowed as are left, and one refusal is the first', async (
+    store, twin
+  ) => {
+    await store.createUser(ADA)
+    for (let count = 0; count < 9; count++) await store.attemptFactor(ADA.userId, 0)
+
+    const attempts = await Promise.all(Array.from({ length: AT_ONCE }, (_, index) =>
+      (index % 2 === 0 ? store : twin).attemptFactor(ADA.userId, 0)))
+
+    assert.equal(attempts.filter(attempt => attempt?.isRefused === false).length, 1)
+    assert.equal(attempts.filter(attempt => attempt?.isRefused === true && attempt.isFirst).length, 1)
+  })
+
+  managed('attempts are counted for each user, and anew for a new generation', async (store, twin) => {
+    const bob = newUser()
+    await store.createUser(ADA)
+    await store.createUser(bob)
+    for (let count = 0; count < 11; count++) await store.attemptFactor(ADA.userId, 0)
+
+    assertHas(await twin.attemptFactor(bob.userId, 0), { isRefused: false })
+    await store.changeFactors(ADA.userId, to([factor()]))
+    assertHas(await twin.attemptFactor(ADA.userId, 0), { isRefused: true }, 'a success does not reset the count')
+    await store.changeUser(ADA.userId, { endSessions: true })
+
+    assert.equal(await twin.attemptFactor(ADA.userId, 0), null)
+    for (let count = 0; count < 10; count++) {
+      assertHas(await twin.attemptFactor(ADA.userId, 1), { isRefused: false })
+    }
+    assertHas(await store.attemptFactor(ADA.userId, 1), { isRefused: true, isFirst: true })
+  })
+
+  rule('an attempt counts for fifteen minutes, and a user is told once in that time', async open => {
+    const { store, stores: { store: engine } } = await open()
+    await store.createUser(ADA)
+    const start = Date.now()
+    const attempt = (minutes: number): Promise<FactorAttempt | null> =>
+      engine.change({ userId: ADA.userId }, {}, attempted(0, start + minutes * MINUTE_MS))
+    for (let minute = 0; minute < 10; minute++) assertHas(await attempt(minute), { isRefused: false })
+
+    assertHas(await attempt(10), { isRefused: true, retryAfter: 300, isFirst: true })
+    assertHas(await attempt(14.999), { isRefused: true, retryAfter: 1, isFirst: false })
+    assertHas(await attempt(15), { isRefused: false }, 'the first one is over')
+    assertHas(await attempt(15), { isRefused: true, retryAfter: 60, isFirst: false })
+    assertHas(await attempt(16), { isRefused: false })
+    for (let minute = 17; minute < 25; minute++) assertHas(await attempt(minute), { isRefused: false })
+    assertHas(await attempt(25), { isRefused: true, isFirst: true }, 'told fifteen minutes ago')
+  })
+
+  rule('a clock that was set back refuses no attempts for longer', async open => {
+    const { store, stores: { store: engine } } = await open()
+    await store.createUser(ADA)
+    const at = (now: number): Promise<FactorAttempt | null> =>
+      engine.change({ userId: ADA.userId }, {}, attempted(0, now))
+    const [now, later] = [Date.now(), Date.now() + 24 * 60 * MINUTE_MS]
+    for (let count = 0; count < 10; count++) await at(later)
+
+    assertHas(await at(later - MINUTE_MS), { isRefused: true, isFirst: true })
+    assertHas(await at(later - WINDOW_MS), { isRefused: false })
+    assertHas(await at(now), { isRefused: false })
+  })
+}
+
+/** What a change throws. */
+class Refusal extends Error {}
+
+/** A change to these factors, whatever there were. */
+function to (factors: readonly Factor[]): FactorChange {
+  return { change: () => factors, endsSessions: false }
+}
+
+function factor (more: Partial<Factor> = {}): Factor {
+  const id = randomUUID()
+  return {
+    id, kind: 'totp', name: null, secret: null, data: {}, counter: 0, createdAt: Date.now(), usedAt: null, ...more
+  }
+}
+
+function tokenOf ({ userId, email }: Pick<Account, 'userId' | 'email'>) {
+  return { userId, email: String(email) }
+}
