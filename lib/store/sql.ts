@@ -3,10 +3,10 @@ import type { Account, AccountStatus, Credential, Link, User } from '../accounts
 import {
   type AccountQuery, type AuthStore, type Rule, type UserQuery, type UsersQuery, type Wanted, answerOfStore
 } from '../accounts/auth-store.js'
+import { notLoaded } from '../base/not-loaded.js'
 import { Once } from '../base/once.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import type { AttemptCounter } from './attempts.js'
-import { notLoaded } from './driver.js'
 import type { SessionRows, StoreMembers } from './members.js'
 import type { OneTimeEntries } from './one-time-entries.js'
 import type { StoredAccounts } from './outcome.js'
@@ -152,7 +152,7 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
       const { openPostgres } = await loadPostgres()
       return openPostgres(this.#target, options)
     }
-    const { openSqlite } = await loadSqlite().catch(notLoaded('better-sqlite3'))
+    const { openSqlite } = await loadSqlite().catch(notLoaded('better-sqlite3', 'The store'))
     return openSqlite(this.#target, options)
   }
 }

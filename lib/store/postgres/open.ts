@@ -1,7 +1,7 @@
 import type { Sql } from 'postgres'
+import { notLoaded } from '../../base/not-loaded.js'
 import { drizzle } from '../../drizzle/postgres.js'
 import { ODD_NAME, assertEscapes } from '../drizzle.js'
-import { notLoaded } from '../driver.js'
 import { type PostgresDrizzle, type PostgresTarget, isPostgresClient } from '../sql-target.js'
 import { postgresAccounts } from './accounts.js'
 import { postgresAttempts } from './attempts.js'
@@ -70,7 +70,7 @@ async function connected (target: PostgresTarget): Promise<Connected> {
     }
   }
 
-  const { default: driver } = await import('postgres').catch(notLoaded('postgres'))
+  const { default: driver } = await import('postgres').catch(notLoaded('postgres', 'The store'))
   const hosts = new Hosts(driver, target.url)
   const pool = new Pool(hosts)
   const migrations = new Set<Connection>()
