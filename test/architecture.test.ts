@@ -47,6 +47,7 @@ const SINGLE_FILES: Readonly<Record<string, string>> = {
   'plugin.ts': 'plugin',
   'index.ts': 'index',
   'pages.ts': 'pages',
+  'passkeys.ts': 'factors',
   'passwords.ts': 'passwords',
   'testing.ts': 'testing',
   'local-identity-provider.ts': 'local',

@@ -1,0 +1,304 @@
+import assert from 'node:assert/strict'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import type { Factor } from '../accounts/account.js'
+import { notLoaded } from '../base/not-loaded.js'
+import { Once } from '../base/once.js'
+import { checkedName } from '../claims.js'
+import { AuthError } from '../errors.js'
+
+/** The application as authenticators know it. */
+export interface RelyingParty {
+  readonly name: string
+  readonly rpId: string
+  readonly origin: string
+  /** Origins of other domains whose pages may use the passkeys. */
+  readonly relatedOrigins: readonly string[]
+}
+
+/** What a browser needs to begin a ceremony. */
+export interface CeremonyOptions {
+  readonly challenge: string
+  /** As JSON, as `parseCreationOptionsFromJSON` and `parseRequestOptionsFromJSON` read it. */
+  readonly options: Readonly<Record<string, unknown>>
+}
+
+/** How long a ceremony may take: milliseconds. */
+export const CEREMONY_MS = 300_000
+
+/** The longest response as text. */
+const MAX_RESPONSE = 16_384
+/** The most characters of the name of a passkey. */
+const MAX_NAME = 64
+
+/**
+ * EdDSA, ES256 and RS256. By default the library would also take ML-DSA, of which Node.js warns as
+ * experimental.
+ */
+const ALGORITHMS = [-8, -7, -257]
+
+/** An attestation object of the format `none`, up to the authenticator data (CBOR). */
+const UNATTESTED = Buffer.from('a363666d74646e6f6e656761747453746d74a0686175746844617461', 'hex')
+
+/** Loaded when the application is ready, or with the first ceremony: it takes half a second. */
+const library = new Once(async () => {
+  const failed = notLoaded('@simplewebauthn/server', 'The option passkeys')
+  const ceremonies = await import('@simplewebauthn/server').catch(failed)
+  const helpers = await import('@simplewebauthn/server/helpers').catch(failed)
+  return { ...ceremonies, ...helpers, decoy: newPublicKey() }
+})
+
+/** The cause of a refusal: the signature counter did not grow. There is a copy of the passkey. */
+export class CounterRegression extends Error {}
+
+/**
+ * The ceremonies of passkeys. Methods that take a `response` take what `PublicKeyCredential.toJSON`
+ * returns, or its JSON text, from a client.
+ *
+ * @see WebAuthn Level 3 section 7
+ */
+export class PasskeyCeremonies {
+  readonly relyingParty: RelyingParty
+  /** The origin is one of the options, and never that of a header. */
+  readonly #expected: { expectedOrigin: string[], expectedRPID: string, requireUserVerification: true }
+
+  constructor (relyingParty: RelyingParty) {
+    const { rpId, origin, relatedOrigins } = this.relyingParty = relyingParty
+    this.#expected = { expectedOrigin: [origin, ...relatedOrigins], expectedRPID: rpId, requireUserVerification: true }
+  }
+
+  /** Loads the library, so that the first ceremony does not wait for it. */
+  async preload (): Promise<void> {
+    await library.done()
+  }
+
+  /** Returns the options for a new passkey, on an authenticator that has none of the user's. */
+  registrationOptions (
+    { userId, name, displayName }: { userId: string, name: string, displayName: string }, exclude: readonly Factor[]
+  ): CeremonyOptions {
+    return ceremony({
+      rp: { id: this.relyingParty.rpId, name: this.relyingParty.name },
+      user: { id: userHandleOf(userId), name, displayName },
+      pubKeyCredParams: ALGORITHMS.map(alg => ({ type: 'public-key', alg })),
+      excludeCredentials: exclude.map(descriptorOf),
+      authenticatorSelection: { residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
+      attestation: 'none'
+    })
+  }
+
+  /** Returns the options for a sign-in: the same for everybody but for the challenge. */
+  loginOptions (): CeremonyOptions {
+    return ceremony({ rpId: this.relyingParty.rpId, userVerification: 'required' })
+  }
+
+  /** Returns the options for a user who is known. */
+  factorOptions (allow: readonly Factor[]): CeremonyOptions {
+    const allowCredentials = allow.map(descriptorOf)
+    return ceremony({ rpId: this.relyingParty.rpId, userVerification: 'required', allowCredentials })
+  }
+
+  /** Returns the challenge that a response names; null for none that was ever given out. */
+  challengeIn (response: unknown): string | null {
+    const challenge = readResponse(response)?.clientData.challenge
+    return typeof challenge === 'string' && /^[\w-]{43}$/.test(challenge) ? challenge : null
+  }
+
+  /** Returns the passkey and the user that an assertion names; null for one that names none. */
+  userOf (response: unknown): { userId: string, id: string } | null {
+    const read = readResponse(response)
+    const handle = bytesOf(String(read?.fields.userHandle ?? ''))
+    if (read === null || handle.length !== 16) return null
+    return { id: read.id, userId: handle.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-') }
+  }
+
+  /**
+   * Verifies the response of an authenticator that made a passkey. The attestation, by which its
+   * manufacturer vouches for it, is neither asked for nor read: certificates would name addresses
+   * for this server to ask.
+   *
+   * @param ceremony its challenge, and the user's name for the passkey; null for "Passkey, <date>"
+   * @throws AuthError `invalid`, with the reason as `cause`; `invalid_request` for a name that
+   *   cannot be stored
+   */
+  async verifyRegistration (
+    response: unknown, { challenge, name }: { challenge: string, name: string | null }
+  ): Promise<Factor> {
+    const { verifyRegistrationResponse, decodeAttestationObject, isoCBOR } = await library.done()
+    const now = Date.now()
+    const shownName = passkeyName(name, now)
+    return refusingFailures(async () => {
+      const { id, clientDataJSON, fields } = ownResponse(response)
+      const authData = decodeAttestationObject(bytesOf(base64urlIn(fields, 'attestationObject'))).get('authData')
+      const attestationObject = base64url(Buffer.concat([UNATTESTED, isoCBOR.encode(authData)]))
+      const { verified, registrationInfo } = await verifyRegistrationResponse({
+        response: {
+          id, rawId: id, type: 'public-key', clientExtensionResults: {}, response: { clientDataJSON, attestationObject }
+        },
+        ...this.#expected,
+        expectedChallenge: challenge,
+        supportedAlgorithmIDs: ALGORITHMS
+      })
+      assert(verified, 'the attestation object is not valid')
+      const { credential, credentialDeviceType, credentialBackedUp } = registrationInfo
+      assert(credential.id === id, 'the id is not that of the credential in the authenticator data')
+      // WebAuthn Level 3 section 7.1
+      assert(bytesOf(id).length <= 1023, 'the credential id has more than 1023 bytes')
+      return {
+        id,
+        kind: 'passkey',
+        name: shownName,
+        secret: null,
+        data: {
+          publicKey: base64url(credential.publicKey),
+          transports: transportsOf(fields),
+          backupEligible: credentialDeviceType === 'multiDevice',
+          backedUp: credentialBackedUp
+        },
+        counter: credential.counter,
+        createdAt: now,
+        usedAt: null
+      }
+    })
+  }
+
+  /**
+   * Verifies the response of an authenticator that signed a challenge.
+   *
+   * @param ceremony its challenge, and the passkey and the user that the response names. Without a
+   *   passkey of that id it is null: the answer then takes as long as for one.
+   * @returns the passkey as it is to be stored
+   * @throws AuthError `invalid`, with the reason as `cause`, such as {@link CounterRegression}
+   */
+  async verifyAssertion (
+    response: unknown, { challenge, factor, userId }: { challenge: string, factor: Factor | null, userId: string }
+  ): Promise<Factor> {
+    const { verifyAuthenticationResponse, decoy } = await library.done()
+    return refusingFailures(async () => {
+      const { id, clientDataJSON, fields } = ownResponse(response)
+      const signed = {
+        authenticatorData: base64urlIn(fields, 'authenticatorData'),
+        signature: base64urlIn(fields, 'signature'),
+        userHandle: base64urlIn(fields, 'userHandle')
+      }
+      const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+        response: {
+          id, rawId: id, type: 'public-key', clientExtensionResults: {}, response: { clientDataJSON, ...signed }
+        },
+        ...this.#expected,
+        expectedChallenge: challenge,
+        // The library compares counters before it verifies the signature. With 0 it leaves them to
+        // the check below, so that nobody without the key can report a copy of a passkey.
+        credential: { id, publicKey: factor === null ? decoy : bytesOf(String(factor.data.publicKey)), counter: 0 }
+      })
+      assert(verified, 'the signature is not that of the passkey')
+      assert(factor !== null && id === factor.id, 'the id is not that of the passkey')
+      assert(signed.userHandle === userHandleOf(userId), 'the user handle is not that of the user')
+      const { newCounter, credentialDeviceType, credentialBackedUp } = authenticationInfo
+      const isEligible = credentialDeviceType === 'multiDevice'
+      assert(isEligible === factor.data.backupEligible, 'the backup eligibility has changed')
+      if ((newCounter > 0 || factor.counter > 0) && newCounter <= factor.counter) {
+        throw new CounterRegression(`the signature counter went from ${factor.counter} to ${newCounter}`)
+      }
+      return {
+        ...factor,
+        data: { ...factor.data, backedUp: credentialBackedUp },
+        counter: newCounter,
+        usedAt: Date.now()
+      }
+    })
+  }
+}
+
+/**
+ * Returns the user's name for a passkey, as it may be shown; "Passkey, <date>" for none.
+ *
+ * @throws AuthError `invalid_request` for a name that the stores cannot keep
+ */
+export function passkeyName (name: string | null, now: number = Date.now()): string {
+  const shown = Array.from(checkedName(name ?? '') ?? '').slice(0, MAX_NAME).join('')
+  return shown === '' ? `Passkey, ${new Date(now).toISOString().slice(0, 10)}` : shown
+}
+
+function ceremony (options: Readonly<Record<string, unknown>>): CeremonyOptions {
+  const challenge = base64url(randomBytes(32))
+  return { challenge, options: { challenge, timeout: CEREMONY_MS, ...options } }
+}
+
+function descriptorOf ({ id, data: { transports } }: Factor): object {
+  return { type: 'public-key', id, transports }
+}
+
+/** A response of the expected form. Nothing in it is verified. */
+interface PasskeyResponse {
+  readonly id: string
+  readonly clientDataJSON: string
+  readonly clientData: Readonly<Record<string, unknown>>
+  readonly fields: Readonly<Record<string, unknown>>
+}
+
+function readResponse (response: unknown): PasskeyResponse | null {
+  try {
+    const text = typeof response === 'string' ? response : JSON.stringify(response)
+    if (text.length > MAX_RESPONSE) return null
+    const { id, rawId, type, response: fields } = Object(JSON.parse(text))
+    const { clientDataJSON } = Object(fields)
+    if (!isBase64url(id) || rawId !== id || type !== 'public-key' || !isBase64url(clientDataJSON)) return null
+    return { id, clientDataJSON, clientData: Object(JSON.parse(bytesOf(clientDataJSON).toString())), fields }
+  } catch {
+    return null
+  }
+}
+
+/** Returns a response that a page of this application asked for, and not a page around it. */
+function ownResponse (response: unknown): PasskeyResponse {
+  const read = readResponse(response)
+  assert(read !== null, 'the response does not have the expected form')
+  const { crossOrigin = false, topOrigin } = read.clientData
+  assert(crossOrigin === false && topOrigin === undefined, 'the page was in a frame of another origin')
+  return read
+}
+
+/** Makes any failure of a verification the same refusal. */
+async function refusingFailures<T> (verify: () => Promise<T>): Promise<T> {
+  try {
+    return await verify()
+  } catch (cause) {
+    throw new AuthError('invalid', { message: 'The passkey was not accepted; try it again.', cause })
+  }
+}
+
+/** How the browser may reach the authenticator, such as `internal` or `usb`. */
+function transportsOf ({ transports }: PasskeyResponse['fields']): string[] {
+  if (!Array.isArray(transports)) return []
+  return transports.filter(transport => typeof transport === 'string' && /^[a-z-]{1,20}$/.test(transport)).slice(0, 8)
+}
+
+/** The user id as authenticators keep it: the 16 bytes of the UUID. */
+function userHandleOf (userId: string): string {
+  return base64url(Buffer.from(userId.replaceAll('-', ''), 'hex'))
+}
+
+function base64urlIn (fields: PasskeyResponse['fields'], name: string): string {
+  const value = fields[name]
+  assert(isBase64url(value), `${name} is not base64url`)
+  return value
+}
+
+function isBase64url (value: unknown): value is string {
+  return typeof value === 'string' && /^[\w-]+$/.test(value)
+}
+
+function bytesOf (text: string): Buffer<ArrayBuffer> {
+  return Buffer.from(text, 'base64url')
+}
+
+function base64url (bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64url')
+}
+
+/** Makes an ES256 public key whose private key nobody has, as COSE key (RFC 9053 section 7.1.1). */
+function newPublicKey (): Buffer<ArrayBuffer> {
+  const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const point = publicKey.export({ format: 'der', type: 'spki' }).subarray(-64)
+  const [start, middle] = [Buffer.from('a5010203262001215820', 'hex'), Buffer.from('225820', 'hex')]
+  return Buffer.concat([start, point.subarray(0, 32), middle, point.subarray(32)])
+}

@@ -1,0 +1,90 @@
+import { isPlainObject, isText } from '../claims.js'
+import { OptionsError, assertKnownOptions } from '../errors.js'
+import { PasskeyCeremonies } from './passkey-ceremonies.js'
+
+/** Options of {@link Passkeys}. */
+export interface PasskeysOptions {
+  /** The name of the application, as authenticators show it. */
+  name: string
+  /**
+   * The domain that the passkeys are for; default the host of `baseUrl`. With a parent of it, such
+   * as `app.example` for `https://accounts.app.example`, the passkeys work on all hosts of that
+   * domain. Passkeys of another domain are lost when it changes.
+   */
+  rpId?: string | undefined
+  /**
+   * Origins of other domains whose pages may use the passkeys too, such as `https://app.test`: each
+   * one of `trustedOrigins`. Browsers read them at `/.well-known/webauthn` of `rpId`, and need not
+   * take more than five.
+   *
+   * @see WebAuthn Level 3 section 5.11 (related origin requests)
+   */
+  relatedOrigins?: readonly string[] | undefined
+}
+
+/**
+ * Passkeys as sign-in method and as second factor, for the option `passkeys` of the plugin. They
+ * need the package `@simplewebauthn/server`.
+ *
+ * @example
+ * ```ts
+ * import { Passkeys } from 'fastify-svc-auth/passkeys'
+ *
+ * const passkeys = new Passkeys({ name: 'Shop' })
+ * await app.register(authPlugin, { baseUrl: 'https://app.example', local, store, passkeys })
+ * ```
+ */
+export class Passkeys {
+  readonly #name: string
+  readonly #rpId: string | null
+  readonly #relatedOrigins: readonly string[]
+
+  /** @throws OptionsError naming the option */
+  constructor (options: PasskeysOptions) {
+    if (!isPlainObject(options)) {
+      throw new OptionsError("Passkeys takes an object of options, such as { name: 'Shop' }")
+    }
+    assertKnownOptions('Passkeys', options, ['name', 'rpId', 'relatedOrigins'])
+    const { name, rpId = null, relatedOrigins = [] } = options
+    if (!isText(name)) throw new OptionsError("name of Passkeys must be the name of the application, such as 'Shop'")
+    if (!Array.isArray(relatedOrigins) || !relatedOrigins.every(isText)) {
+      throw new OptionsError("relatedOrigins of Passkeys must be a list of origins, such as ['https://app.test']")
+    }
+    this.#name = name
+    this.#rpId = rpId
+    this.#relatedOrigins = [...relatedOrigins]
+  }
+
+  /**
+   * Makes the ceremonies of an application. For the plugin.
+   *
+   * @throws OptionsError for options that do not fit those of the plugin
+   * @hidden
+   */
+  resolve (
+    { baseUrl, trustedOrigins }: { baseUrl: string | null, trustedOrigins: ReadonlySet<string> }
+  ): PasskeyCeremonies {
+    if (baseUrl === null) {
+      throw new OptionsError('baseUrl is required with passkeys, because a passkey is for one domain; ' +
+        'set it to the public URL of the application, such as https://app.example')
+    }
+    const { protocol, hostname, origin } = new URL(baseUrl)
+    const isLocal = /^(?:.+\.)?localhost$/.test(hostname)
+    if (!isLocal && (protocol !== 'https:' || /^[\d.]+$|:/.test(hostname))) {
+      throw new OptionsError('baseUrl must be an https: URL with a host name, or on this machine http://localhost, ' +
+        'with passkeys: browsers have none for http: and for IP addresses')
+    }
+    const rpId = this.#rpId ?? hostname
+    // Browsers know all domains that are of no single owner, such as co.uk, and refuse them.
+    if (rpId !== hostname && !(hostname.endsWith(`.${rpId}`) && rpId.includes('.'))) {
+      throw new OptionsError(`rpId of Passkeys must be the host of baseUrl, ${hostname}, ` +
+        'or a domain that this host is in, such as app.example for accounts.app.example')
+    }
+    const unknown = this.#relatedOrigins.find(related => !trustedOrigins.has(related))
+    if (unknown !== undefined) {
+      throw new OptionsError(`relatedOrigins of Passkeys has ${unknown}, which must be in trustedOrigins as well: ` +
+        'its pages may sign users in')
+    }
+    return new PasskeyCeremonies({ name: this.#name, rpId, origin, relatedOrigins: this.#relatedOrigins })
+  }
+}

@@ -1,0 +1,6 @@
+/**
+ * Sign-in by passkey, for the option `passkeys` of the plugin.
+ *
+ * @module passkeys
+ */
+export { Passkeys, type PasskeysOptions } from './factors/passkeys.js'

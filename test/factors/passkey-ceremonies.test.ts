@@ -1,0 +1,318 @@
+import { fork } from 'node:child_process'
+import { randomBytes, randomUUID, webcrypto } from 'node:crypto'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import type { Factor } from '../../lib/accounts/account.js'
+import { AuthError } from '../../lib/errors.js'
+import { CounterRegression, type PasskeyCeremonies, passkeyName } from '../../lib/factors/passkey-ceremonies.js'
+import { Passkeys } from '../../lib/passkeys.js'
+import { type CredentialJson, type Lies, SoftwareAuthenticator, cbor, newKeys } from '../fakes/authenticator.js'
+import { holds } from '../helpers/properties.js'
+import type { LibraryLoaded } from './loading-process.js'
+
+const ORIGIN = 'https://accounts.app.example'
+const RELATED = 'https://app.test'
+const ADA = { userId: randomUUID(), name: 'ada@example.com', displayName: 'Ada' }
+const MALLORY = { userId: randomUUID(), name: 'mallory@example.com', displayName: 'Mallory' }
+
+const ceremonies = new Passkeys({ name: 'Shop', rpId: 'app.example', relatedOrigins: [RELATED] })
+  .resolve({ baseUrl: ORIGIN, trustedOrigins: new Set([RELATED, 'https://admin.app.example']) })
+
+type Authenticator = ConstructorParameters<typeof SoftwareAuthenticator>[0]
+
+const authenticator = (options: Partial<Authenticator> = {}): SoftwareAuthenticator => {
+  return new SoftwareAuthenticator({ origin: ORIGIN, rpId: 'app.example', ...options })
+}
+
+/** Adds a passkey of Ada. */
+async function added (device: SoftwareAuthenticator, lies: Lies = {}): Promise<Factor> {
+  const { challenge, options } = ceremonies.registrationOptions(ADA, [])
+  return ceremonies.verifyRegistration(device.create(options, lies), { challenge, name: null })
+}
+
+/** Signs Ada in, as the passkey that is named. */
+async function signedIn (device: SoftwareAuthenticator, factor: Factor | null, lies: Lies = {}): Promise<Factor> {
+  const { challenge, options } = ceremonies.loginOptions()
+  return ceremonies.verifyAssertion(device.get(options, lies), { challenge, factor, userId: ADA.userId })
+}
+
+/** Expects the refusal that all failures have in common, for a reason that only the log has. */
+async function refused (t: Test, verification: Promise<Factor>, reason: RegExp, name = String(reason)): Promise<unknown> {
+  const error: unknown = await verification.catch((error: unknown) => error)
+  t.ok(error instanceof AuthError && error.code === 'invalid' && error.statusCode === 401, name)
+  const { cause, message }: { cause?: unknown, message?: string } = Object(error)
+  t.equal(message, 'The passkey was not accepted; try it again.', name)
+  t.match(String(cause), reason, name)
+  return cause
+}
+
+t.test('a passkey is made and signs in, of each algorithm that is offered', async t => {
+  for (const algorithm of ['ES256', 'EdDSA', 'RS256'] as const) {
+    const device = authenticator({ algorithm })
+    const factor = await added(device, { counter: 7, flags: { be: true, bs: false } })
+    t.match(factor, {
+      id: device.id.toString('base64url'),
+      kind: 'passkey',
+      secret: null,
+      counter: 7,
+      usedAt: null,
+      data: { publicKey: /^[\w-]{40,}$/, transports: ['internal'], backupEligible: true, backedUp: false }
+    }, algorithm)
+    t.strictSame(JSON.parse(JSON.stringify(factor)), factor, 'plain JSON data')
+
+    const used = await signedIn(device, factor, { counter: 8, flags: { be: true, bs: true } })
+    t.ok(used.usedAt !== null && used.usedAt >= factor.createdAt)
+    t.strictSame(used, { ...factor, counter: 8, usedAt: used.usedAt, data: { ...factor.data, backedUp: true } })
+  }
+})
+
+t.test('a response may be the text that a form sends', async t => {
+  const device = authenticator()
+  const registration = ceremonies.registrationOptions(ADA, [])
+  const factor = await ceremonies.verifyRegistration(
+    JSON.stringify(device.create(registration.options)), { challenge: registration.challenge, name: 'Phone' }
+  )
+  const login = ceremonies.loginOptions()
+  const response = JSON.stringify(device.get(login.options))
+
+  t.equal(factor.name, 'Phone')
+  t.equal(ceremonies.challengeIn(response), login.challenge)
+  t.strictSame(ceremonies.userOf(response), { userId: ADA.userId, id: factor.id })
+  await t.resolves(ceremonies.verifyAssertion(response, { challenge: login.challenge, factor, userId: ADA.userId }))
+})
+
+t.test('the options require verification of the user, and a passkey that the authenticator finds by itself', async t => {
+  const factor = await added(authenticator())
+  const { challenge, options } = ceremonies.registrationOptions(ADA, [factor])
+  const descriptor = { type: 'public-key', id: factor.id, transports: ['internal'] }
+
+  t.match(challenge, /^[\w-]{43}$/)
+  t.strictSame(options, {
+    challenge,
+    timeout: 300_000,
+    rp: { id: 'app.example', name: 'Shop' },
+    user: { id: Buffer.from(ADA.userId.replaceAll('-', ''), 'hex').toString('base64url'), name: 'ada@example.com', displayName: 'Ada' },
+    pubKeyCredParams: [{ type: 'public-key', alg: -8 }, { type: 'public-key', alg: -7 }, { type: 'public-key', alg: -257 }],
+    excludeCredentials: [descriptor],
+    authenticatorSelection: { residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
+    attestation: 'none'
+  })
+  const { challenge: another, options: asked } = ceremonies.factorOptions([factor])
+  t.strictSame(asked, {
+    challenge: another, timeout: 300_000, rpId: 'app.example', userVerification: 'required', allowCredentials: [descriptor]
+  })
+})
+
+t.test('attack 97: the options of a sign-in are the same for everybody but for the challenge', async t => {
+  const [one, other] = [ceremonies.loginOptions(), ceremonies.loginOptions()]
+
+  t.not(one.challenge, other.challenge)
+  t.strictSame(one.options, { challenge: one.challenge, timeout: 300_000, rpId: 'app.example', userVerification: 'required' })
+  t.equal(JSON.stringify(one.options).replace(one.challenge, other.challenge), JSON.stringify(other.options))
+})
+
+/** What a forged or relayed response says, and why both ceremonies refuse it. */
+const LIES: Array<[name: string, lies: Lies, reason: RegExp]> = [
+  ['another origin', { clientData: { origin: 'https://evil.example' } }, /response origin "https:\/\/evil\.example"/],
+  ['a parent of the host', { clientData: { origin: 'https://app.example' } }, /response origin/],
+  ['a sibling of the host', { clientData: { origin: 'https://blog.app.example' } }, /response origin/],
+  ['a trusted origin that is not a related one', { clientData: { origin: 'https://admin.app.example' } }, /response origin/],
+  ['http', { clientData: { origin: 'http://accounts.app.example' } }, /response origin/],
+  ['another port', { clientData: { origin: `${ORIGIN}:8443` } }, /response origin/],
+  ['another domain', { rpId: 'accounts.app.example' }, /Unexpected RP ID hash/],
+  ['the domain above', { rpId: 'example' }, /Unexpected RP ID hash/],
+  ['another challenge', { clientData: { challenge: randomBytes(32).toString('base64url') } }, /response challenge/],
+  ['no user', { flags: { up: false } }, /[Uu]ser (?:was )?not present/],
+  ['no verification of the user', { flags: { uv: false } }, /User verification (?:was )?required/],
+  ['a backup that is not possible', { flags: { bs: true } }, /Single-device credential indicated that it was backed up/],
+  ['a frame', { clientData: { crossOrigin: true } }, /in a frame of another origin/],
+  ['a frame of a page that is named', { clientData: { crossOrigin: true, topOrigin: 'https://evil.example' } }, /in a frame/],
+  ['a page around it', { clientData: { topOrigin: 'https://evil.example' } }, /in a frame of another origin/],
+  ['no word about frames that is one', { clientData: { crossOrigin: 'false' } }, /in a frame of another origin/]
+]
+
+t.test('attack 95: an authenticator or browser that lies is refused at each ceremony', async t => {
+  const device = authenticator()
+  const factor = await added(device)
+  for (const [name, lies, reason] of LIES) {
+    await refused(t, added(authenticator(), lies), reason, `registration: ${name}`)
+    await refused(t, signedIn(device, factor, lies), reason, `sign-in: ${name}`)
+  }
+  await refused(t, added(authenticator(), { clientData: { type: 'webauthn.get' } }), /registration response type/)
+  await refused(t, signedIn(device, factor, { clientData: { type: 'webauthn.create' } }), /authentication response type/)
+  t.equal((await signedIn(device, factor, { clientData: { crossOrigin: undefined } })).id, factor.id, 'older browsers')
+})
+
+t.test('attack 95: a response that is not of the passkey, or not of the user, is refused', async t => {
+  const device = authenticator()
+  const factor = await added(device)
+  const { privateKey } = newKeys('ES256')
+  const handle = (userHandle: unknown): Lies => ({ response: { userHandle } })
+  const stranger = Buffer.from(MALLORY.userId.replaceAll('-', ''), 'hex').toString('base64url')
+  const own = Buffer.from(ADA.userId.replaceAll('-', ''), 'hex').toString('base64url')
+
+  await refused(t, signedIn(device, factor, { signer: privateKey }), /signature is not that of the passkey/)
+  await refused(t, signedIn(device, factor, { id: randomBytes(32).toString('base64url') }), /id is not that of the passkey/)
+  await refused(t, signedIn(device, factor, handle(stranger)), /user handle is not that of the user/)
+  await refused(t, signedIn(device, factor, handle(`${own}==`)), /userHandle is not base64url/)
+  for (const absent of [undefined, null, '', [own], { own }, 5]) {
+    await refused(t, signedIn(device, factor, handle(absent)), /userHandle is not base64url/, `${absent}`)
+  }
+  for (const [made, now] of [[false, true], [true, false]] as const) {
+    const changed = await added(device, { flags: { be: made } })
+    await refused(t, signedIn(device, changed, { flags: { be: now } }), /backup eligibility has changed/)
+  }
+  t.equal((await signedIn(device, factor)).id, factor.id)
+})
+
+t.test('a signature counter that does not grow is told apart, for the owner of the key alone', async t => {
+  const device = authenticator()
+  const factor = await added(device, { counter: 7 })
+  for (const counter of [7, 6, 0]) {
+    const cause = await refused(t, signedIn(device, factor, { counter }), /counter went from 7 to/)
+    t.ok(cause instanceof CounterRegression)
+  }
+  const { privateKey } = newKeys('ES256')
+  const cause = await refused(t, signedIn(device, factor, { counter: 6, signer: privateKey }), /signature/)
+  t.notOk(cause instanceof CounterRegression, 'a forged response cannot report a copy')
+  t.equal((await signedIn(device, { ...factor, counter: 0 }, { counter: 0 })).counter, 0, 'authenticators without a counter')
+})
+
+t.test('attack 97: a passkey that is unknown is refused after as much work as one that is known', async t => {
+  const device = authenticator()
+  await added(device)
+  let verifications = 0
+  const { verify } = webcrypto.subtle
+  t.intercept(Object.getPrototypeOf(webcrypto.subtle), 'verify', {
+    value: async (...args: Parameters<typeof verify>) => {
+      verifications++
+      return verify.apply(webcrypto.subtle, args)
+    }
+  })
+
+  await refused(t, signedIn(device, null), /signature is not that of the passkey/)
+  t.equal(verifications, 1)
+})
+
+t.test('attack 107: a related origin is accepted, and the domain stays that of the options', async t => {
+  const device = authenticator({ origin: RELATED })
+  const factor = await added(device)
+
+  t.equal((await signedIn(device, factor)).id, factor.id)
+  await refused(t, signedIn(device, factor, { rpId: 'app.test' }), /Unexpected RP ID hash/)
+})
+
+t.test('attack 96: the statement of an authenticator about itself is not read', async t => {
+  const certificates: Lies = { attestation: { fmt: 'packed', attStmt: [['alg', -7], ['sig', randomBytes(70)], ['x5c', [randomBytes(300)]]] } }
+  const device = authenticator()
+
+  const factor = await added(device, certificates)
+  const other = await added(device, { attestation: { fmt: 'unheard-of', attStmt: [] } })
+  t.strictSame({ ...other, createdAt: factor.createdAt }, factor)
+  t.equal((await signedIn(device, factor)).id, factor.id)
+})
+
+t.test('attack 96: a hostile registration is refused', async t => {
+  await refused(t, added(authenticator({ algorithm: 'ES384' })), /Unexpected public key alg "-35"/)
+  await refused(t, added(authenticator(), { id: randomBytes(32).toString('base64url') }), /id is not that of the credential/)
+  await refused(t, added(authenticator({ id: randomBytes(1024) })), /more than 1023 bytes/)
+  t.equal((await added(authenticator({ id: randomBytes(1023) }))).id.length, 1364)
+  const { transports } = (await added(authenticator(), {
+    response: { transports: ['usb', 'internal', 5, '<b>', null, 'x'.repeat(30), ...Array.from({ length: 20 }, () => 'ble')] }
+  })).data
+  t.strictSame(transports, ['usb', 'internal', ...Array.from({ length: 6 }, () => 'ble')])
+  t.strictSame((await added(authenticator(), { response: { transports: 'usb' } })).data.transports, [])
+})
+
+t.test('the name of a passkey is text, and cut', async t => {
+  const { challenge, options } = ceremonies.registrationOptions(ADA, [])
+  const response = authenticator().create(options)
+  const nameOf = async (name: string | null): Promise<string | null> => {
+    return (await ceremonies.verifyRegistration(response, { challenge, name })).name
+  }
+  t.equal(await nameOf(' <b>Phone</b>\n'), '<b>Phone</b>')
+  t.equal(await nameOf('🔑'.repeat(5000)), '🔑'.repeat(64))
+  t.match(await nameOf(null), /^Passkey, \d{4}-\d\d-\d\d$/)
+  t.match(await nameOf(' \n'), /^Passkey, \d{4}-\d\d-\d\d$/)
+  t.equal(passkeyName(null, Date.UTC(2026, 0, 31)), 'Passkey, 2026-01-31')
+  await t.rejects(nameOf('a\0'), { code: 'invalid_request' })
+})
+
+/** Each way to give the ceremonies a response. */
+async function refusedEverywhere (t: Test, passkeys: PasskeyCeremonies, response: unknown, factor: Factor): Promise<void> {
+  const { challenge } = ceremonies.loginOptions()
+  await refused(t, passkeys.verifyRegistration(response, { challenge, name: null }), /./)
+  await refused(t, passkeys.verifyAssertion(response, { challenge, factor, userId: ADA.userId }), /./)
+}
+
+t.test('attack 106: what is not a response names neither challenge nor user, and is refused', async t => {
+  const device = authenticator()
+  const factor = await added(device)
+  const right = device.get(ceremonies.loginOptions().options)
+  const cyclic: Record<string, unknown> = {}
+  cyclic.cyclic = cyclic
+  const wrong: unknown[] = [
+    undefined, null, '', '{', '5', '[]', '{}', 'null', 5, [], {}, cyclic, 5n, Symbol('a'), () => {},
+    { ...right, type: 'password' }, { ...right, rawId: 'AAAA' }, { ...right, id: '', rawId: '' }, { ...right, id: [right.id] },
+    { ...right, response: null }, { ...right, response: 'AAAA' },
+    ...['', 'AAAA', '%', 5, [right.response.clientDataJSON]].map(clientDataJSON => ({ ...right, response: { ...right.response, clientDataJSON } })),
+    { ...right, more: 'x'.repeat(16_384) }, JSON.stringify({ ...right, more: 'x'.repeat(1_000_000) })
+  ]
+  for (const response of wrong) {
+    t.equal(ceremonies.challengeIn(response), null)
+    t.equal(ceremonies.userOf(response), null)
+    await refusedEverywhere(t, ceremonies, response, factor)
+  }
+  const saying = (challenge: unknown): CredentialJson => device.get({ challenge: '' }, { clientData: { challenge } })
+  for (const challenge of ['', 'a'.repeat(42), 'a'.repeat(44), '+'.repeat(43), undefined, null, 5, ['a'.repeat(43)]]) {
+    t.equal(ceremonies.challengeIn(saying(challenge)), null)
+  }
+  t.equal(ceremonies.challengeIn(saying('a'.repeat(43))), 'a'.repeat(43))
+  for (const userHandle of [undefined, '', 'AAAA', 'A'.repeat(43), []]) {
+    t.equal(ceremonies.userOf({ ...right, response: { ...right.response, userHandle } }), null)
+  }
+})
+
+t.test('attack 106: garbage in place of CBOR is refused, whatever it is', async t => {
+  const device = authenticator()
+  const factor = await added(device)
+  const bytes = fc.oneof(
+    fc.uint8Array({ maxLength: 300 }),
+    // A part is right, and what follows is not.
+    fc.uint8Array({ maxLength: 300 }).map(authData => cbor(new Map<string, unknown>([
+      ['fmt', 'none'], ['attStmt', new Map()], ['authData', Buffer.from(authData)]
+    ]))),
+    // Lists in lists, and a map that is announced and does not come.
+    fc.nat(9000).map(depth => Buffer.alloc(depth, 0x81)),
+    fc.constant(Buffer.from('bb7fffffffffffffff', 'hex'))
+  ).map(garbage => Buffer.from(garbage).toString('base64url'))
+
+  await holds(t, fc.asyncProperty(bytes, async garbage => {
+    const { challenge, options } = ceremonies.registrationOptions(ADA, [])
+    const made = device.create(options, { response: { attestationObject: garbage } })
+    const signed = { ...device.get(options, { response: { authenticatorData: garbage } }) }
+    const broken = { ...factor, data: { ...factor.data, publicKey: garbage } }
+    for (const verification of [
+      ceremonies.verifyRegistration(made, { challenge, name: null }),
+      ceremonies.verifyAssertion(signed, { challenge, factor, userId: ADA.userId }),
+      ceremonies.verifyAssertion(device.get(options), { challenge, factor: broken, userId: ADA.userId })
+    ]) {
+      const error: unknown = await verification.catch((error: unknown) => error)
+      if (!(error instanceof AuthError) || error.code !== 'invalid') throw new Error(String(error))
+    }
+  }), 3000)
+})
+
+t.test('the library is loaded when it is told to be, and prints nothing', async t => {
+  const child = fork(fileURLToPath(new URL('loading-process.ts', import.meta.url)), { execArgv: process.execArgv, silent: true })
+  const printed: string[] = []
+  for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', text => printed.push(text))
+  const told: unknown[] = []
+  child.on('message', message => told.push(message))
+
+  t.strictSame(await once(child, 'close'), [0, null], printed.join(''))
+  t.strictSame(told, [{ before: false, after: true } satisfies LibraryLoaded])
+  t.strictSame(printed, [], 'such as a warning about an algorithm that is experimental')
+})

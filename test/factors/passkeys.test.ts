@@ -1,0 +1,60 @@
+import t from 'tap'
+import { Passkeys, type PasskeysOptions } from '../../lib/passkeys.js'
+
+const around = (baseUrl: string | null, ...trusted: string[]): Parameters<Passkeys['resolve']>[0] => {
+  return { baseUrl, trustedOrigins: new Set(trusted) }
+}
+
+t.test('options of a wrong form are refused with a sentence', async t => {
+  const mistakes: Array<[unknown, RegExp]> = [
+    [undefined, /^Passkeys takes an object of options, such as \{ name: 'Shop' \}$/],
+    [{}, /^name of Passkeys must be the name of the application, such as 'Shop'$/],
+    [{ name: '' }, /^name of Passkeys must be/],
+    [{ name: 'Shop', origins: [] }, /^Passkeys has no option "origins"; expected one of name, rpId, relatedOrigins$/],
+    [{ name: 'Shop', relatedOrigins: 'https://app.test' }, /^relatedOrigins of Passkeys must be a list of origins/],
+    [{ name: 'Shop', relatedOrigins: [5] }, /^relatedOrigins of Passkeys must be a list of origins/]
+  ]
+  for (const [options, message] of mistakes) {
+    t.throws(() => new Passkeys(options as PasskeysOptions), { name: 'OptionsError', message })
+  }
+})
+
+t.test('passkeys are for the host of baseUrl, or for a domain that it is in', async t => {
+  const rpIdFor = (baseUrl: string, rpId?: string): string => {
+    return new Passkeys({ name: 'Shop', rpId }).resolve(around(baseUrl)).relyingParty.rpId
+  }
+  t.equal(rpIdFor('https://accounts.app.example:8443/shop'), 'accounts.app.example')
+  t.equal(rpIdFor('https://accounts.app.example', 'app.example'), 'app.example')
+  t.equal(rpIdFor('https://accounts.app.example', 'accounts.app.example'), 'accounts.app.example')
+  t.equal(rpIdFor('http://localhost:3000'), 'localhost')
+  t.equal(rpIdFor('http://shop.localhost:3000'), 'shop.localhost')
+
+  for (const rpId of ['example', 'other.example', 'p.example', 'a.accounts.app.example', 'ACCOUNTS.app.example', '', 'https://app.example', 5]) {
+    t.throws(() => rpIdFor('https://accounts.app.example', rpId as string), {
+      name: 'OptionsError', message: /^rpId of Passkeys must be the host of baseUrl, accounts\.app\.example, or a domain/
+    }, `${rpId}`)
+  }
+  t.throws(() => rpIdFor('http://shop.localhost', 'localhost'), { message: /^rpId of Passkeys must be/ })
+})
+
+t.test('passkeys need a baseUrl where browsers have them', async t => {
+  const passkeys = new Passkeys({ name: 'Shop' })
+
+  t.throws(() => passkeys.resolve(around(null)), { name: 'OptionsError', message: /^baseUrl is required with passkeys/ })
+  for (const baseUrl of ['http://app.example', 'http://127.0.0.1:3000', 'https://192.0.2.1', 'https://[::1]:3000', 'http://localhost.app.example']) {
+    t.throws(() => passkeys.resolve(around(baseUrl)), {
+      name: 'OptionsError', message: /^baseUrl must be an https: URL with a host name, or on this machine http:\/\/localhost, with passkeys/
+    }, baseUrl)
+  }
+})
+
+t.test('a related origin must be a trusted one', async t => {
+  const passkeys = new Passkeys({ name: 'Shop', relatedOrigins: ['https://app.test', 'https://app.invalid'] })
+
+  t.throws(() => passkeys.resolve(around('https://app.example', 'https://app.test')), {
+    name: 'OptionsError', message: /^relatedOrigins of Passkeys has https:\/\/app\.invalid, which must be in trustedOrigins as well/
+  })
+  t.strictSame(passkeys.resolve(around('https://app.example', 'https://app.test', 'https://app.invalid', 'https://admin.example')).relyingParty, {
+    name: 'Shop', rpId: 'app.example', origin: 'https://app.example', relatedOrigins: ['https://app.test', 'https://app.invalid']
+  })
+})
