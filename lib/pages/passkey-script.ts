@@ -1,0 +1,73 @@
+import { hash } from 'node:crypto'
+
+/**
+ * The script of pages with passkeys. It runs with `type="module"`, or at the end of a page.
+ *
+ * - `form[data-passkey]`, one of `register`, `login` and `factor`, is shown where the browser has
+ *   passkeys, and `[data-passkey-missing]` elsewhere. When the form is sent, the script asks for
+ *   options at `data-options`, and sends the form with the response in the field `response`. When
+ *   the options are refused, it sends `{}`: the route of the form says why, on its page.
+ * - `form[data-passkey=autofill]` is never shown. It is sent when the user picks a passkey that the
+ *   browser offers in a field with `autocomplete="username webauthn"`.
+ * - In a form, `[data-passkey-exists]` is shown where the authenticator has a passkey of this user
+ *   already, and `[data-passkey-failed]` after any other end without a response.
+ * - `[data-signal-all-accepted-credentials]`, `[data-signal-unknown-credential]` and
+ *   `[data-signal-current-user-details]` hold, as JSON, what password managers are told.
+ */
+export const PASSKEY_SCRIPT = `{
+const forms = [...document.querySelectorAll('form[data-passkey]')]
+const show = (selector, isShown, root = document) => {
+  for (const element of root.querySelectorAll(selector)) element.hidden = !isShown
+}
+const Passkey = self.PublicKeyCredential
+const isSupported = !!Passkey?.parseCreationOptionsFromJSON && !!Passkey.parseRequestOptionsFromJSON
+let running, renewal
+const run = async (form, mediation) => {
+  running?.abort()
+  clearTimeout(renewal)
+  const { signal } = running = new AbortController()
+  const { passkey: ceremony, options: url } = form.dataset
+  show('[data-passkey-exists], [data-passkey-failed]', false, form)
+  try {
+    const answer = await fetch(url, {
+      method: 'POST', signal, headers: { accept: 'application/json', 'content-type': 'application/json' },
+      body: JSON.stringify({ for: ceremony === 'autofill' ? 'login' : ceremony })
+    })
+    if (!answer.ok && mediation) return
+    const options = answer.ok ? await answer.json() : null
+    if (mediation) renewal = setTimeout(renew, options.timeout - 60000)
+    const credential = options === null ? {} : ceremony === 'register'
+      ? await navigator.credentials.create({ signal, publicKey: Passkey.parseCreationOptionsFromJSON(options) })
+      : await navigator.credentials.get({ signal, mediation, publicKey: Passkey.parseRequestOptionsFromJSON(options) })
+    form.elements.response.value = JSON.stringify(credential)
+    form.submit()
+  } catch (error) {
+    if (signal.aborted || mediation) return
+    show(error.name === 'InvalidStateError' ? '[data-passkey-exists]' : '[data-passkey-failed]', true, form)
+    autofill()
+  }
+}
+const autofill = async () => {
+  const form = forms.find(form => form.dataset.passkey === 'autofill')
+  const before = running
+  if (form && await Passkey.isConditionalMediationAvailable?.() && running === before) run(form, 'conditional')
+}
+const renew = () => {
+  if (document.hidden) document.addEventListener('visibilitychange', autofill, { once: true })
+  else autofill()
+}
+show('form[data-passkey]:not([data-passkey=autofill])', isSupported)
+show('[data-passkey-missing]', !isSupported)
+for (const form of forms) form.addEventListener('submit', event => { event.preventDefault(); run(form) })
+if (isSupported) autofill()
+for (const signal of ['signalAllAcceptedCredentials', 'signalUnknownCredential', 'signalCurrentUserDetails']) {
+  const attribute = 'data-' + signal.replace(/[A-Z]/g, letter => '-' + letter.toLowerCase())
+  for (const element of document.querySelectorAll('[' + attribute + ']')) {
+    Passkey?.[signal]?.(JSON.parse(element.getAttribute(attribute))).catch(() => {})
+  }
+}
+}
+`
+
+/** The source of the script in a Content Security Policy: `script-src 'sha256-…'`. */
+export const PASSKEY_SCRIPT_SOURCE = `'sha256-${hash('sha256', PASSKEY_SCRIPT, 'base64')}'`
