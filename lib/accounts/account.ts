@@ -68,27 +68,6 @@ export interface Link extends Subject {
 /** A link of a known account. */
 export type AccountLink = Omit<Link, 'userId'>
 
-/** What a user has besides sign-in methods: an authenticator application, recovery codes, a passkey. */
-export type FactorKind = 'totp' | 'recovery' | 'passkey'
-
-/** A factor of a user. */
-export interface Factor {
-  /** A UUID; for a passkey the id of the credential in base64url. No two users have the same. */
-  readonly id: string
-  readonly kind: FactorKind
-  /** The user's name for a passkey. */
-  readonly name: string | null
-  /** Sealed: a compact JWE, bound to the id. */
-  readonly secret: string | null
-  /** Plain JSON data. */
-  readonly data: Readonly<Record<string, unknown>>
-  /** The last time step of TOTP that was used, or the signature counter of a passkey; else 0. */
-  readonly counter: number
-  /** In milliseconds since the epoch, as `usedAt`. */
-  readonly createdAt: number
-  readonly usedAt: number | null
-}
-
 /** A local account, with the password hash that a login is checked against. */
 export interface Credential {
   /** The user of the account. */
