@@ -75,7 +75,7 @@ export type { AuthenticationState, Principal } from './session/record.js'
 export type { Attempt, AttemptCounter, ExceededLimit } from './store/attempts.js'
 export { MemoryAuthStore } from './store/memory.js'
 export type { StoreMembers } from './store/members.js'
-export type { EntryContent, OneTimeEntries, OneTimeEntry } from './store/one-time-entries.js'
+export type { EntryContent, EntryKey, OneTimeEntries, OneTimeEntry } from './store/one-time-entries.js'
 export type { RevocationListener, Revocations } from './store/revocations.js'
 export type {
   EndedSession, FoundSession, ListedSession, NewSession, SessionChange, SessionData, SessionProofs, SessionUser,

@@ -45,6 +45,25 @@ export function secondFactorPage (texts: Texts, view: SecondFactorView): Page {
   }
 }
 
+/** What the page `totp` offers before an authenticator app is set up. */
+export interface EnrolView extends Pick<SecondFactorView, 'action' | 'targets' | 'leave'> {
+  /** Whether a sign-in waits for this. */
+  readonly isRequired: boolean
+}
+
+/** The page on which a user begins to set up an authenticator app. */
+export function enrolPage (texts: Texts, { action: path, targets, isRequired, leave }: EnrolView): Page {
+  const { common, factors } = texts
+  return {
+    title: isRequired ? factors.requiredTitle : factors.setUp,
+    content: [
+      isRequired ? html`<p>${factors.requiredText}</p>` : null,
+      action(path, targets, factors.setUp),
+      isRequired ? leaving(texts, leave) : button(leave.next, common.back)
+    ]
+  }
+}
+
 /** What the page `totp` shows. */
 export interface TotpView extends Pick<SecondFactorView, 'action' | 'targets' | 'leave'> {
   /** The QR code of the URI; null where none can be drawn. */

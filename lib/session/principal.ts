@@ -9,7 +9,7 @@ import { type Principal, type SessionRecord, principalIn, principalOf, recordIn 
 import { sessionsOf } from './request-sessions.js'
 import { digestOf } from './session-store.js'
 import { PENDING_MS } from '../store/one-time-entries.js'
-import { restoreLifetime } from './visitor.js'
+import { restoreLifetime, shortenLifetime } from './visitor.js'
 
 /** What a sign-in or a reauthentication writes into a session. */
 type NewRecord = Omit<SessionRecord, 'formerly'>
@@ -70,9 +70,10 @@ interface Replacement extends Admission {
   cookieEnd?: Date | null
 }
 
-async function replaceSession (
+/** Ends the session of a request and goes on with a new one; without a record no user is in it. */
+export async function replaceSession (
   request: FastifyRequest,
-  record: NewRecord,
+  record: NewRecord | null,
   { kept, cookieEnd, admits, confirm }: Replacement
 ): Promise<void> {
   const sessions = sessionsOf(request)
@@ -84,11 +85,12 @@ async function replaceSession (
   const { session } = request
   restoreLifetime(session, before)
   if (cookieEnd !== undefined) endCookie(session, cookieEnd)
+  if (record === null && !isReplaced) shortenLifetime(session)
   try {
     // Saved now and not when the response is sent: a failure of the store must fail the sign-in.
     const replaced = { id: before.sessionId, isOfUser: principalIn(before) !== null }
     const isAdmitted = isReplaced
-      ? await sessions.saveRecord(request, { ...record, formerly: formerly(before) }, { replaced, admits })
+      ? await sessions.saveRecord(request, record && { ...record, formerly: formerly(before) }, { replaced, admits })
       : await sessions.saveRecord(request, record, { admits })
     await confirm(isAdmitted)
   } catch (error) {

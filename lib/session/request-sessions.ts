@@ -22,7 +22,7 @@ interface StoredSession {
 
 /** What the plugin saves itself. */
 interface OwnSave extends Entrance {
-  record: SessionRecord
+  record: SessionRecord | null
   isAdmitted: boolean
 }
 
@@ -86,12 +86,17 @@ export class RequestSessions implements CallbackStore {
   /**
    * Saves the session of a request with a new part of the plugin.
    *
+   * @param record null for a new session without a user
    * @returns whether its user was new and is admitted
    * @throws AuthError `invalid_state` when the user of the session that it replaces signed out
    *   meanwhile, `unavailable`
    */
-  async saveRecord ({ session }: FastifyRequest, record: SessionRecord, entrance: Entrance = {}): Promise<boolean> {
-    session.svcAuth = record
+  async saveRecord (
+    { session }: FastifyRequest,
+    record: SessionRecord | null,
+    entrance: Entrance = {}
+  ): Promise<boolean> {
+    if (record !== null) session.svcAuth = record
     const own = this.#own = { ...entrance, record, isAdmitted: false }
     try {
       const saved = session.save()

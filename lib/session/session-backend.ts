@@ -1,6 +1,6 @@
 import type { Session } from 'fastify'
-import type { PendingSignIn } from './pending-sign-in.js'
 import type { SessionRecord } from './record.js'
+import type { OneTimeEntries } from '../store/one-time-entries.js'
 
 /** A session that ends. */
 export interface EndingSession {
@@ -41,11 +41,17 @@ export interface SignedOut extends SignOut {
  */
 export type SavedPart = SessionRecord | 'stored' | 'none'
 
+/** The entries of sessions, as far as sessions use them. */
+export type OwnedEntries = Omit<OneTimeEntries, 'has'>
+
 /**
- * Keeps sessions and pending sign-ins for one request. Every method rejects with AuthError
- * `unavailable` when sessions cannot be reached.
+ * Keeps sessions, and the entries that they own, for one request. Every method rejects with
+ * AuthError `unavailable` when sessions cannot be reached.
  */
 export interface SessionBackend {
+  /** What sessions own; the owner is a digest of the id of the session. */
+  readonly entries: OwnedEntries
+
   /** Returns a session; null when it has ended or expired. */
   read (id: string): Promise<Session | null>
 
@@ -92,19 +98,4 @@ export interface SessionBackend {
    * @returns null when this call signed out no user
    */
   signOutReplaced (id: string, arrivedAt: number): Promise<SignedOut | null>
-
-  /**
-   * Adds a pending sign-in to a session; of more than eight, the oldest are removed.
-   *
-   * @param isFirst whether the session was made for it
-   */
-  addPending (session: Session & { sessionId: string }, pending: PendingSignIn, isFirst: boolean): Promise<void>
-
-  /**
-   * Takes a pending sign-in: of several requests with one state, one gets it.
-   *
-   * @param sessions digests of the ids of the sessions that may have started it
-   * @returns null when the state is unknown in these sessions, or used
-   */
-  takePending (state: string, sessions: readonly string[]): Promise<PendingSignIn | null>
 }

@@ -15,8 +15,8 @@ export interface CallbackStore {
 }
 
 /**
- * The kinds of entries that the plugin keeps beside the sessions in their store: pending sign-ins
- * and the list of those that a session started, the mark that a session has ended, and the notes
+ * The kinds of entries that the plugin keeps beside the sessions in their store: what sessions own
+ * and the lists of what one of them started, the mark that a session has ended, and the notes
  * that its user signed out, and that the sign-in is over that has written it.
  */
 type EntryKind = 'pending' | 'started' | 'ended' | 'signed-out' | 'signed-in'
@@ -28,7 +28,7 @@ const LENGTH = 36
  * Returns the id of an entry: 36 characters, because some stores have a column of that width for
  * session ids. A client cannot use it as a session id, because cookies are signed.
  *
- * @param key a session id or a state
+ * @param key a session id, or the kind and the hash of what a session owns
  */
 export function entryId (kind: EntryKind, key: string): string {
   return PREFIX + digestOf(`${kind}:${key}`)

@@ -3,13 +3,11 @@ import type { Session } from 'fastify'
 import { AuthError } from '../errors.js'
 import type { SessionData } from '../schema/sessions.js'
 import type { SessionRows } from '../store/members.js'
-import { MAX_PENDING, type OneTimeEntries, SIGN_IN } from '../store/one-time-entries.js'
 import type { EndedSession, FoundSession, SessionUser, StoredSessions } from '../store/sessions.js'
 import type {
-  EndingSession, Entrance, LeavingSession, SavedPart, SessionBackend, SignOut, SignedOut
+  EndingSession, Entrance, LeavingSession, OwnedEntries, SavedPart, SessionBackend, SignOut, SignedOut
 } from './session-backend.js'
 import { withoutMaxAge } from './lifetime.js'
-import type { PendingSignIn } from './pending-sign-in.js'
 import { ReadRecord, type SessionRecord, recordIn } from './record.js'
 import { digestOf } from './session-store.js'
 import { isVisitor, visitorSession } from './visitor.js'
@@ -33,17 +31,17 @@ const PRECISION = 10
 
 /**
  * Keeps sessions in the rows of a store, which replaces, ends and takes in one step each. A visitor
- * who only started a sign-in has no row: their pending sign-ins tell that the session exists.
+ * who only started a sign-in has no row: the entries that they own tell that the session exists.
  */
 export class SqlSessions implements SessionBackend {
+  readonly entries: OwnedEntries
   readonly #rows: StoredSessions
-  readonly #entries: OneTimeEntries
   readonly #cookie: CookieOptions
   readonly #userAgent: string | null
 
   constructor ({ rows: { sessions, entries }, cookie }: RowSettings, userAgent: string | null = null) {
+    this.entries = entries
     this.#rows = sessions
-    this.#entries = entries
     this.#cookie = cookie
     this.#userAgent = userAgent
   }
@@ -106,18 +104,6 @@ export class SqlSessions implements SessionBackend {
   async signOutReplaced (): Promise<null> {
     // The sign-in is over with the one step in which it has replaced the session.
     return null
-  }
-
-  async addPending ({ sessionId }: { sessionId: string }, pending: PendingSignIn): Promise<void> {
-    const { state, ...content } = pending
-    const { startedAt } = pending
-    const entry = { hash: digestOf(state), kind: SIGN_IN, owner: digestOf(sessionId), content, startedAt }
-    await this.#entries.put(entry, MAX_PENDING)
-  }
-
-  async takePending (state: string, sessions: readonly string[]): Promise<PendingSignIn | null> {
-    const content = await this.#entries.take(digestOf(state), SIGN_IN, sessions)
-    return content === null ? null : Object({ ...content, state })
   }
 
   #dataOf ({ cookie, svcAuth, ...members }: Session): SessionData | null {

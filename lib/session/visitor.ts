@@ -1,33 +1,36 @@
 import type { FastifySessionOptions } from '@fastify/session'
 import type { Session } from 'fastify'
-import { PENDING_MS } from '../store/one-time-entries.js'
+import { type EntryKey, PENDING_MS } from '../store/one-time-entries.js'
 import { endCookie } from './lifetime.js'
 
 type CookieOptions = NonNullable<FastifySessionOptions['cookie']>
 
-/** What is noted in the session of a visitor that was saved for a sign-in. */
+/** The entry that the session of a visitor was saved for. */
+export type FirstEntry = Pick<EntryKey, 'kind' | 'hash'>
+
+/** What is noted in the session of a visitor that was saved for an entry. */
 interface VisitorNote {
-  /** Of a session that holds more than a sign-in: milliseconds, a date; null for no limit. */
+  /** Of a session that holds more than entries: milliseconds, a date; null for no limit. */
   fullLifetime: { maxAge: number | null, expires: string | Date | null }
-  /** The entry of the sign-in. */
-  firstStarted: string
+  /** Absent where it does not matter. */
+  firstEntry?: FirstEntry
 }
 
 /** The names of the members of a session that are not the application's. */
 const OWN: readonly string[] = ['cookie', 'svcAuth']
 
 /**
- * Makes a new session end with the sign-in that it is saved for, and notes how long it would live
+ * Makes a new session end with the entry that it is saved for, and notes how long it would live
  * otherwise: anyone can start a sign-in, and most of them are never finished.
  */
-export function shortenLifetime (session: Session, firstStarted: string): void {
+export function shortenLifetime (session: Session, firstEntry?: FirstEntry): void {
   const { cookie } = session
   const fullLifetime = { maxAge: cookie.originalMaxAge, expires: cookie.expires ?? null }
-  Object.assign(session, { svcAuth: { fullLifetime, firstStarted } satisfies VisitorNote })
+  Object.assign(session, { svcAuth: { fullLifetime, ...firstEntry && { firstEntry } } satisfies VisitorNote })
   cookie.maxAge = PENDING_MS
 }
 
-/** Gives a session its full lifetime once it holds more than a sign-in. */
+/** Gives a session its full lifetime once it holds more than entries. */
 export function restoreLifetime (session: Session, from = session): void {
   const { fullLifetime } = noteIn(from)
   if (fullLifetime === undefined) return
@@ -36,16 +39,16 @@ export function restoreLifetime (session: Session, from = session): void {
   else endCookie(session, expires === null ? null : new Date(expires))
 }
 
-/** The session of a visitor whose pending sign-ins are all that is known of it. */
+/** The session of a visitor whose entries are all that is known of it. */
 export function visitorSession ({ maxAge, expires }: CookieOptions): Session {
-  const note: VisitorNote = { fullLifetime: { maxAge: maxAge ?? null, expires: expires ?? null }, firstStarted: '' }
+  const note: VisitorNote = { fullLifetime: { maxAge: maxAge ?? null, expires: expires ?? null } }
   const session: Session = { cookie: { originalMaxAge: PENDING_MS, expires: new Date(Date.now() + PENDING_MS) } }
   return Object.assign(session, { svcAuth: note })
 }
 
-/** Whether a session holds nothing but pending sign-ins. */
+/** Whether a session holds nothing but entries. */
 export function isVisitor (session: Session): boolean {
-  return firstStartedIn(session) !== null && !isOutgrown(session)
+  return noteIn(session).fullLifetime !== undefined && !isOutgrown(session)
 }
 
 /** Whether a session was shortened and holds something of the application now. */
@@ -53,9 +56,9 @@ export function isOutgrown (session: Session): boolean {
   return noteIn(session).fullLifetime !== undefined && Object.keys(session).some(name => !OWN.includes(name))
 }
 
-/** The entry of the sign-in that a visitor's session was saved for; null for other sessions. */
-export function firstStartedIn (session: Session): string | null {
-  return noteIn(session).firstStarted ?? null
+/** The entry that a visitor's session was saved for; null for other sessions. */
+export function firstEntryIn (session: Session): FirstEntry | null {
+  return noteIn(session).firstEntry ?? null
 }
 
 function noteIn ({ svcAuth }: Session): Partial<VisitorNote> {

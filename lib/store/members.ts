@@ -38,7 +38,7 @@ export function membersOf (store: AuthStore & Partial<StoreMembers>): StoreMembe
  */
 export function assertMembers ({ sessions, entries, attempts, revocations }: StoreMembers): void {
   assertMember('sessions', sessions, ['find', 'insert', 'update', 'end', 'ofUser'])
-  assertMember('entries', entries, ['put', 'take', 'attempt', 'has'])
+  assertMember('entries', entries, ['put', 'find', 'take', 'attempt', 'has'])
   assertMember('attempts', attempts, ['count'])
   assertMember('revocations', revocations, ['record', 'follow'])
   if (sessions !== null && entries === null) {

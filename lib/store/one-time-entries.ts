@@ -16,6 +16,9 @@ export interface OneTimeEntry {
   startedAt: number
 }
 
+/** What an entry is found by. */
+export type EntryKey = Pick<OneTimeEntry, 'hash' | 'kind' | 'owner'>
+
 /**
  * The optional member `entries` of an {@link AuthStore}, beside `sessions`. Each method is atomic,
  * also between processes. Every method rejects with AuthError `unavailable` when the store cannot
@@ -23,7 +26,10 @@ export interface OneTimeEntry {
  * day.
  */
 export interface OneTimeEntries {
-  /** Writes an entry. Of more than `most` of its owner and kind, the oldest are removed. */
+  /**
+   * Writes an entry; it replaces one with the same hash, and the attempts at that one. Of more than
+   * `most` of its owner and kind, the oldest are removed.
+   */
   put (entry: OneTimeEntry, most: number): Promise<void>
 
   /**
@@ -33,12 +39,15 @@ export interface OneTimeEntries {
    */
   take (hash: string, kind: string, owners: readonly string[]): Promise<EntryContent | null>
 
+  /** Returns the content of an entry, which stays. */
+  find (entry: EntryKey): Promise<EntryContent | null>
+
   /**
    * Counts an attempt at an entry and returns its content. The entry stays.
    *
    * @returns null for an unknown entry, and once `most` attempts were counted
    */
-  attempt (entry: Pick<OneTimeEntry, 'hash' | 'kind' | 'owner'>, most: number): Promise<EntryContent | null>
+  attempt (entry: EntryKey, most: number): Promise<EntryContent | null>
 
   /** Whether an owner has entries of a kind that were started since a time. */
   has (owner: string, kind: string, since: number): Promise<boolean>
@@ -52,6 +61,18 @@ export const DAY_MS = 24 * 60 * 60 * 1000
 
 /** The kind of a sign-in that was started at a provider. */
 export const SIGN_IN = 'sign-in'
+
+/** The kind of a sign-in that waits for the second factor. */
+export const SECOND_STEP = 'second-step'
+
+/** The kind of a secret of TOTP that waits for the first code. */
+export const ENROLMENT = 'enrolment'
+
+/** The kind of a code that was mailed to the user, for setting up their first factor. */
+export const MAIL_CODE = 'mail-code'
+
+/** The kind of a challenge for a passkey. */
+export const CHALLENGE = 'passkey-challenge'
 
 /** The kind of a link to register that was used, which lives for a day. */
 export const USED_REGISTRATION = 'used-registration'

@@ -85,8 +85,8 @@ export interface ListedSession extends Omit<NewSession, 'user' | 'data' | 'admit
 export interface StoredSessions {
   /**
    * Returns a session with its user's status; `ended` when it has ended or expired, null when it
-   * was never written, or is forgotten; of these, `visitor` for one that owns entries of sign-ins
-   * that were started in the last ten minutes.
+   * was never written, or is forgotten; of these, `visitor` for one that owns entries that
+   * were started in the last ten minutes.
    */
   find (idHash: string, now: number): Promise<FoundSession | 'ended' | 'visitor' | null>
 

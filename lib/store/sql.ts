@@ -55,6 +55,7 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
   /** Keeps what may be used once, such as the sign-ins that were started at a provider. */
   readonly entries: OneTimeEntries = {
     put: async (...given) => (await this.#database()).entries.put(...given),
+    find: async (...given) => (await this.#database()).entries.find(...given),
     take: async (...given) => (await this.#database()).entries.take(...given),
     attempt: async (...given) => (await this.#database()).entries.attempt(...given),
     has: async (...given) => (await this.#database()).entries.has(...given)

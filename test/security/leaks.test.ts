@@ -140,13 +140,14 @@ class Witness extends Browser {
     const { 'set-cookie': _cookie, ...headers } = answer.headers
     const isStart = /\/(fake|mine)\/login/.test(String(options.url)) && headers.location?.startsWith('http') === true
     const isToken = String(options.url).endsWith('/auth/local/token') && answer.statusCode === 200
+    const state = isStart ? new URL(String(headers.location)).searchParams.get('state') : null
+    if (state !== null) secrets.set(`a state (${state.slice(0, 8)})`, state)
     if (isToken) secrets.set(`a token (${secrets.size})`, answer.json().token)
     else if (!isStart) this.seen.push(`${answer.statusCode} ${JSON.stringify(headers)} ${answer.body}`)
     for (const value of this.cookies.values()) secrets.set(`a cookie (${value.slice(0, 8)})`, decodeURIComponent(value))
     for (const [, text] of sessions.told.slice(this.#read)) {
       const { pending } = JSON.parse(text)
-      for (const { state, nonce, codeVerifier } of pending === undefined ? [] : [pending]) {
-        secrets.set(`a pending state (${state.slice(0, 8)})`, state)
+      for (const { nonce, codeVerifier } of pending === undefined ? [] : [pending.content]) {
         secrets.set(`a pending nonce (${nonce.slice(0, 8)})`, nonce)
         secrets.set(`a pending verifier (${codeVerifier.slice(0, 8)})`, codeVerifier)
       }
@@ -323,7 +324,7 @@ async function goEverywhere (t: Test, watched: Watched): Promise<Witness> {
   return browser
 }
 
-/** State, nonce and verifier wait beside the session for the person to come back, and stand nowhere else. */
+/** Nonce and verifier wait beside the session for the user to come back, and stand nowhere else; the state is kept nowhere. */
 const IS_PENDING = /^a pending /
 
 const isPending = (text: string) => 'pending' in JSON.parse(text)

@@ -67,7 +67,7 @@ class FailingSessionStore extends SlowSessionStore {
 }
 
 const SESSION_METHODS = ['find', 'insert', 'update', 'end', 'ofUser']
-const ENTRY_METHODS = ['put', 'take', 'attempt', 'has']
+const ENTRY_METHODS = ['put', 'find', 'take', 'attempt', 'has']
 
 /** Sessions that fail at an operation, counted from when that is asked for. */
 const FAILING_SESSIONS: Record<string, () => { sessions: SessionStores, store: MemoryAuthStore, failAt: (operation: number) => void }> = {

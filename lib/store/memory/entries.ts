@@ -1,5 +1,7 @@
 import { Sweeper } from '../../base/sweeper.js'
-import { type EntryContent, type OneTimeEntries, type OneTimeEntry, lifetimeOf } from '../one-time-entries.js'
+import {
+  type EntryContent, type EntryKey, type OneTimeEntries, type OneTimeEntry, lifetimeOf
+} from '../one-time-entries.js'
 
 /** The maximum number of entries, and of anonymous sessions: any client can cause them. */
 const MAX_ANONYMOUS = 50_000
@@ -23,11 +25,18 @@ export class MemoryEntries implements OneTimeEntries {
     const { hash, owner, kind, startedAt } = entry
     this.#sweeper.start(startedAt)
     const row = { ...entry, content: JSON.stringify(content), attempts: 0 }
+    const replaced = this.#rows.get(hash)
+    if (replaced !== undefined) this.#remove(replaced)
     const owned = [...this.#of(owner), row]
     this.#owned.set(owner, owned)
     this.#rows.set(hash, row)
     for (const oldest of owned.filter(other => other.kind === kind).slice(0, -most)) this.#remove(oldest)
     limit(this.#rows, oldest => { this.#remove(oldest) })
+  }
+
+  async find ({ hash, kind, owner }: EntryKey): Promise<EntryContent | null> {
+    const row = this.#find(hash, kind)
+    return row?.owner === owner ? JSON.parse(row.content) : null
   }
 
   async take (hash: string, kind: string, owners: readonly string[]): Promise<EntryContent | null> {
@@ -37,10 +46,7 @@ export class MemoryEntries implements OneTimeEntries {
     return JSON.parse(row.content)
   }
 
-  async attempt (
-    { hash, kind, owner }: Pick<OneTimeEntry, 'hash' | 'kind' | 'owner'>,
-    most: number
-  ): Promise<EntryContent | null> {
+  async attempt ({ hash, kind, owner }: EntryKey, most: number): Promise<EntryContent | null> {
     const row = this.#find(hash, kind)
     if (row?.owner !== owner || row.attempts >= most) return null
     row.attempts++
@@ -49,6 +55,11 @@ export class MemoryEntries implements OneTimeEntries {
 
   async has (owner: string, kind: string, since: number): Promise<boolean> {
     return this.#of(owner).some(row => row.kind === kind && row.startedAt > since)
+  }
+
+  /** Whether an owner has entries of any kind that were started since a time. */
+  hasAny (owner: string, since: number): boolean {
+    return this.#of(owner).some(row => row.startedAt > since)
   }
 
   /** Removes all entries of an owner. */

@@ -3,7 +3,7 @@ import {
   ENDED_MS, MAX_LISTED, type EndedSession, type FoundSession, type ListedSession, type NewSession,
   type SessionChange, type SessionUser, type StoredSessions, visitorRow
 } from '../sessions.js'
-import { PENDING_MS, SIGN_IN } from '../one-time-entries.js'
+import { PENDING_MS } from '../one-time-entries.js'
 import { type MemoryEntries, limit } from './entries.js'
 
 /**
@@ -40,7 +40,7 @@ export class MemorySessions implements StoredSessions {
 
   async find (idHash: string, now: number): Promise<FoundSession | 'ended' | 'visitor' | null> {
     const row = this.#rows.get(idHash)
-    if (row === undefined) return await this.#entries.has(idHash, SIGN_IN, now - PENDING_MS) ? 'visitor' : null
+    if (row === undefined) return this.#entries.hasAny(idHash, now - PENDING_MS) ? 'visitor' : null
     if (!isOpen(row, now)) return 'ended'
     const { user, data, createdAt, seenAt, expiresAt } = row
     return { user: JSON.parse(user), data: JSON.parse(data), createdAt, seenAt, expiresAt }

@@ -1,4 +1,5 @@
-import { and, desc, eq, gt, inArray, lt, oneTimeEntries, sql } from '../../drizzle/postgres.js'
+import { and, desc, eq, gt, inArray, lt, not, oneTimeEntries, sql } from '../../drizzle/postgres.js'
+import { REPLACED_ENTRY } from '../session-rows.js'
 import type { OneTimeEntries } from '../one-time-entries.js'
 import type { PostgresDatabase } from './database.js'
 import { UNNAMED, given, json } from './statements.js'
@@ -14,7 +15,7 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
   // The new one is not among those that the statement sees.
   const oldest = db.$with('oldest').as(db.delete(oneTimeEntries)
     .where(inArray(hash, db.select({ hash }).from(oneTimeEntries)
-      .where(isOfOwner)
+      .where(and(isOfOwner, not(eq(hash, given('hash')))))
       .orderBy(desc(startedAt))
       .offset(given('others')))))
   const insert = db.with(oldest).insert(oneTimeEntries)
@@ -26,7 +27,9 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
       attempts: 0,
       startedAt: given('startedAt')
     })
+    .onConflictDoUpdate({ target: hash, set: REPLACED_ENTRY })
     .prepare(UNNAMED)
+  const byKey = db.select({ content }).from(oneTimeEntries).where(and(isEntry, isOfOwner)).prepare(UNNAMED)
   const owners = sql`(select jsonb_array_elements_text(${json('owners')}))`
   const remove = db.delete(oneTimeEntries).where(and(isEntry, inArray(owner, owners)))
     .returning({ content })
@@ -44,6 +47,10 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
   return {
     async put (entry, most) {
       await database.run(() => insert.execute({ ...entry, others: most - 1 }))
+    },
+    async find (entry) {
+      const [found] = await database.run(() => byKey.execute({ ...entry }))
+      return found?.content ?? null
     },
     async take (hash, kind, owners) {
       const [taken] = await database.run(() => remove.execute({ hash, kind, owners }))

@@ -5,7 +5,7 @@ import { AuthError } from '../../errors.js'
 import { type SessionRows, inPages, withSweeps } from '../members.js'
 import { changedColumns, columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
 import { ENDED_MS, MAX_LISTED, type StoredSessions } from '../sessions.js'
-import { PENDING_MS, SIGN_IN } from '../one-time-entries.js'
+import { PENDING_MS } from '../one-time-entries.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase } from './database.js'
 import { postgresEntries } from './entries.js'
@@ -40,7 +40,7 @@ function find (database: PostgresDatabase): StoredSessions['find'] {
     linkClaims: sql<string>`${providerLinks.claims}::text`
   }
   const isVisitor = sql`exists (select from ${oneTimeEntries} where ${oneTimeEntries.owner} = ${given('idHash')}
-    and ${oneTimeEntries.kind} = ${SIGN_IN} and ${oneTimeEntries.startedAt} > ${given('since')}::bigint)`
+    and ${oneTimeEntries.startedAt} > ${given('since')}::bigint)`
   const asked = sql`(select ${given('idHash')}::text as id_hash) asked`
   const session = database.prepared(
     db.select({ ...columns, ...ofUser, isVisitor: isTrue(sql`${sessions.idHash} is null and ${isVisitor}`) })

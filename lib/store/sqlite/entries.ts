@@ -1,4 +1,5 @@
-import { and, desc, eq, gt, inArray, lt, oneTimeEntries, sql } from '../../drizzle/sqlite.js'
+import { and, desc, eq, gt, inArray, lt, not, oneTimeEntries, sql } from '../../drizzle/sqlite.js'
+import { REPLACED_ENTRY } from '../session-rows.js'
 import type { OneTimeEntries } from '../one-time-entries.js'
 import type { SqliteDatabase } from './database.js'
 import { given } from './statements.js'
@@ -19,13 +20,17 @@ export function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
       attempts: 0,
       startedAt: given('startedAt')
     })
+    .onConflictDoUpdate({ target: hash, set: REPLACED_ENTRY })
     .prepare())
   const removeOldest = database.prepared(db => db.delete(oneTimeEntries)
     .where(inArray(hash, db.select({ hash }).from(oneTimeEntries)
-      .where(isOfOwner)
+      .where(and(isOfOwner, not(eq(hash, given('hash')))))
       .orderBy(desc(startedAt))
       .limit(Number.MAX_SAFE_INTEGER)
-      .offset(given('most'))))
+      .offset(given('others'))))
+    .prepare())
+  const found = database.prepared(db => db.select({ content }).from(oneTimeEntries)
+    .where(and(isEntry, isOfOwner))
     .prepare())
   const remove = database.prepared(db => db.delete(oneTimeEntries)
     .where(and(isEntry, inArray(owner, sql`(select value from json_each(${given('owners')}))`)))
@@ -45,8 +50,9 @@ export function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
     // for is written after it.
     put: (entry, most) => database.writeUnsynced(() => database.db.transaction(() => {
       insert().run({ ...entry })
-      removeOldest().run({ ...entry, most })
+      removeOldest().run({ ...entry, others: most - 1 })
     }, { behavior: 'immediate' })),
+    find: entry => database.read(() => found().get({ ...entry })?.content ?? null),
     take: (hash, kind, owners) => database.writeUnsynced(() =>
       remove().get({ hash, kind, owners: JSON.stringify(owners) })?.content ?? null
     ),

@@ -6,7 +6,7 @@ import { AuthError } from '../../errors.js'
 import type { UserExtras } from '../../schema/extras.js'
 import { type SessionRows, inPages, withSweeps } from '../members.js'
 import { changedColumns, columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
-import { PENDING_MS, SIGN_IN } from '../one-time-entries.js'
+import { PENDING_MS } from '../one-time-entries.js'
 import { ENDED_MS, MAX_LISTED, type StoredSessions, visitorRow } from '../sessions.js'
 import type { SqliteDatabase } from './database.js'
 import { sqliteEntries } from './entries.js'
@@ -55,9 +55,9 @@ function find (database: SqliteDatabase): StoredSessions['find'] {
     .from(sessions)
     .where(isSession)
     .prepare())
-  const { owner, kind, startedAt } = oneTimeEntries
+  const { owner, startedAt } = oneTimeEntries
   const pending = database.prepared(db => db.select({ startedAt }).from(oneTimeEntries)
-    .where(and(eq(owner, given('idHash')), eq(kind, SIGN_IN), gt(startedAt, given('since'))))
+    .where(and(eq(owner, given('idHash')), gt(startedAt, given('since'))))
     .limit(1)
     .prepare())
 

@@ -30,6 +30,37 @@ export function entriesContract (rule: Rule): void {
     assert.deepEqual(taken.filter(content => content !== null), [{ nonce: 'n', list: [1] }])
   })
 
+  kept('an entry is found by its owner, for its kind, as often as they look', async (entries, twin) => {
+    const { hash, kind, owner, content } = entry('a', { content: { nonce: 'n' } })
+    await entries.put(entry('a', { content }), MOST)
+
+    for (const found of [entries, twin, twin]) assert.deepEqual(await found.find({ hash, kind, owner }), content)
+    assert.equal(await twin.find({ hash, kind, owner: 'another' }), null)
+    assert.equal(await twin.find({ hash, kind: 'challenge', owner }), null)
+    assert.equal(await twin.find({ hash: 'b', kind, owner }), null)
+    assert.deepEqual(await twin.attempt({ hash, kind, owner }, 1), content, 'that is no attempt')
+    await entries.take(hash, kind, [owner])
+    assert.equal(await twin.find({ hash, kind, owner }), null)
+  })
+
+  kept('an entry replaces the one with its hash, and the attempts at it', async (entries, twin) => {
+    const [first, { hash, kind, owner }] = [entry('a', { content: { code: 1 } }), entry('a')]
+    await entries.put(first, 2)
+    await entries.put(entry('b'), 2)
+    assert.deepEqual(await entries.attempt({ hash, kind, owner }, 1), { code: 1 })
+
+    await twin.put({ ...first, content: { code: 2 }, startedAt: NOW + 1 }, 2)
+    assert.deepEqual(await entries.attempt({ hash, kind, owner }, 1), { code: 2 })
+    assert.equal(await entries.has(owner, kind, NOW), true)
+    assert.ok(await entries.take('b', kind, [owner]), 'it is one of two as before')
+
+    await Promise.all(Array.from({ length: AT_ONCE }, (_, index) =>
+      (index % 2 === 0 ? entries : twin).put({ ...first, kind: 'challenge', owner: 'another' }, 1)))
+    assert.equal(await twin.take(hash, kind, [owner]), null)
+    assert.deepEqual(await twin.take(hash, 'challenge', ['another']), { code: 1 })
+    assert.equal(await twin.find({ hash, kind: 'challenge', owner: 'another' }), null)
+  })
+
   kept('an owner has entries of a kind since a time', async (entries, twin) => {
     await entries.put(entry('a'), MOST)
 
@@ -50,6 +81,9 @@ export function entriesContract (rule: Rule): void {
     for (const left of ['2', '9']) assert.ok(await entries.take(left, 'sign-in', ['owner']))
     assert.ok(await entries.take('challenge', 'challenge', ['owner']))
     assert.ok(await entries.take('of another', 'sign-in', ['another']))
+    await entries.put(entry('latest', { startedAt: NOW + 8 }), 1)
+    assert.equal(await entries.take('8', 'sign-in', ['owner']), null)
+    assert.ok(await entries.take('latest', 'sign-in', ['owner']), 'of the same millisecond too')
   })
 
   kept('as many attempts at an entry as may be made return it, and it stays', async (entries, twin) => {

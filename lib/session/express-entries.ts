@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Session } from 'fastify'
+import { KeyedMutex } from '../base/keyed-mutex.js'
+import { type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from '../store/one-time-entries.js'
+import type { OwnedEntries } from './session-backend.js'
+import { type SessionEntries, digestOf, entryId } from './session-store.js'
+import { type FirstEntry, firstEntryIn } from './visitor.js'
+
+/** An entry of a session in the session store. */
+interface PendingEntry extends Pick<OneTimeEntry, 'owner' | 'content'> {
+  attempts: number
+  /** Set by the request that takes it. */
+  takenBy?: string
+}
+
+/** Runs changes of one entry, and of one list, one after the other. */
+const mutex = new KeyedMutex()
+
+/**
+ * Keeps what sessions own beside them in an express-session compatible store. Each method is atomic
+ * in this process.
+ */
+export class ExpressEntries implements OwnedEntries {
+  readonly #store: SessionEntries
+  /** The entries that visitors' sessions were saved for, by owner: they are in no list at first. */
+  readonly #firstOf = new Map<string, FirstEntry>()
+
+  constructor (store: SessionEntries) {
+    this.#store = store
+  }
+
+  /** Notes the entry that a session was saved for. */
+  noteFirst (id: string, session: Session): void {
+    const first = firstEntryIn(session)
+    if (first !== null) this.#firstOf.set(digestOf(id), first)
+  }
+
+  async put ({ hash, kind, owner, content }: OneTimeEntry, most: number): Promise<void> {
+    const id = idOf(kind, hash)
+    await mutex.run(id, () => this.#write(id, { owner, content, attempts: 0 }))
+    const first = this.#firstOf.get(owner)
+    if (first?.hash === hash) return
+    const list = entryId('started', `${kind} ${owner}`)
+    await mutex.run(list, async () => {
+      const earlier = startedIn(await this.#store.read(list)) ?? (first?.kind === kind ? [first.hash] : [])
+      const started = [...earlier.filter(other => other !== hash), hash]
+      const tooMany = started.splice(0, started.length - most)
+      for (const oldest of tooMany) await this.#store.remove(idOf(kind, oldest))
+      await this.#store.write(list, { started }, PENDING_MS)
+    })
+  }
+
+  async find ({ hash, kind, owner }: EntryKey): Promise<EntryContent | null> {
+    const entry = await this.#read(idOf(kind, hash), [owner])
+    return entry && entry.content
+  }
+
+  async attempt ({ hash, kind, owner }: EntryKey, most: number): Promise<EntryContent | null> {
+    const id = idOf(kind, hash)
+    return mutex.run(id, async () => {
+      const entry = await this.#read(id, [owner])
+      if (entry === null || entry.attempts >= most) return null
+      await this.#write(id, { ...entry, attempts: entry.attempts + 1 })
+      return entry.content
+    })
+  }
+
+  /** Of several calls in different processes, the one that claims the entry last gets it. */
+  async take (hash: string, kind: string, owners: readonly string[]): Promise<EntryContent | null> {
+    const id = idOf(kind, hash)
+    return mutex.run(id, async () => {
+      const entry = await this.#read(id, owners)
+      if (entry === null || !await this.#claim(id, entry)) return null
+      await this.#store.remove(id)
+      return entry.content
+    })
+  }
+
+  /**
+   * Claims an entry for one of several processes, as far as a store without an atomic removal can
+   * tell. Waits twice as long as the write took before it reads the claim again: a process that saw
+   * the entry unclaimed has overwritten it by then.
+   */
+  async #claim (id: string, entry: PendingEntry): Promise<boolean> {
+    const takenBy = randomUUID()
+    const start = performance.now()
+    await this.#write(id, { ...entry, takenBy })
+    await wait(Math.min(2 * (performance.now() - start), 100))
+    return pendingIn(await this.#store.read(id))?.takenBy === takenBy
+  }
+
+  /** Reads an entry of one of these owners that is not taken. */
+  async #read (id: string, owners: readonly string[]): Promise<PendingEntry | null> {
+    const entry = pendingIn(await this.#store.read(id))
+    return entry !== null && entry.takenBy === undefined && owners.includes(entry.owner) ? entry : null
+  }
+
+  async #write (id: string, pending: PendingEntry): Promise<void> {
+    await this.#store.write(id, { pending }, PENDING_MS)
+  }
+}
+
+function idOf (kind: string, hash: string): string {
+  return entryId('pending', `${kind} ${hash}`)
+}
+
+function pendingIn (entry: Session | null): PendingEntry | null {
+  return entry !== null && 'pending' in entry ? Object(entry.pending) : null
+}
+
+function startedIn (entry: Session | null): string[] | null {
+  return entry !== null && 'started' in entry && Array.isArray(entry.started) ? entry.started : null
+}

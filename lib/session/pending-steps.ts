@@ -1,0 +1,110 @@
+import type { FastifyRequest } from 'fastify'
+import { type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from '../store/one-time-entries.js'
+import { replaceSession } from './principal.js'
+import { type RequestSessions, sessionsOf } from './request-sessions.js'
+import { digestOf, sessionsUnavailable } from './session-store.js'
+import { shortenLifetime } from './visitor.js'
+
+/**
+ * Ends the session of a request and goes on with a new one, in which no user is signed in and which
+ * owns an entry.
+ *
+ * @throws AuthError `invalid_state` when the user of the session signed out meanwhile,
+ *   `unavailable`
+ */
+export async function waitInNewSession (request: FastifyRequest, kind: string, content: EntryContent): Promise<void> {
+  const confirm = async (): Promise<void> => sessionsOf(request).backend.entries.put(stepOf(request, kind, content), 1)
+  await replaceSession(request, null, { kept: [], admits: false, confirm })
+}
+
+/**
+ * Writes an entry of the session, in place of one with this kind and key. A new session is saved
+ * for it.
+ *
+ * @param options `key`: default the empty text, for the one entry of the kind; `most`: how many of
+ *   the kind a session may have, default 1
+ * @throws AuthError `unavailable`
+ */
+export async function putEntry (
+  request: FastifyRequest,
+  kind: string,
+  content: EntryContent,
+  { key, most = 1 }: { key?: string, most?: number } = {}
+): Promise<void> {
+  await putOwned(request, stepOf(request, kind, content, key), most)
+}
+
+/**
+ * Returns the content of an entry that the session has written in the last ten minutes.
+ *
+ * @throws AuthError `unavailable`
+ */
+export async function findEntry (request: FastifyRequest, kind: string, key?: string): Promise<EntryContent | null> {
+  return contentOf(await sessionsOf(request).backend.entries.find(keyOf(request, kind, key)))
+}
+
+/**
+ * Counts an attempt at an entry of the session, as {@link findEntry} does.
+ *
+ * @returns null once `most` attempts were counted
+ * @throws AuthError `unavailable`
+ */
+export async function attemptEntry (
+  request: FastifyRequest,
+  kind: string,
+  most: number,
+  key?: string
+): Promise<EntryContent | null> {
+  return contentOf(await sessionsOf(request).backend.entries.attempt(keyOf(request, kind, key), most))
+}
+
+/**
+ * Takes an entry of the session, as {@link findEntry} does: of several requests, one gets it.
+ *
+ * @throws AuthError `unavailable`
+ */
+export async function takeEntry (request: FastifyRequest, kind: string, key?: string): Promise<EntryContent | null> {
+  const { hash, owner } = keyOf(request, kind, key)
+  return contentOf(await sessionsOf(request).backend.entries.take(hash, kind, [owner]))
+}
+
+/** An entry is known by its session, so that another session cannot name it. */
+function keyOf ({ session: { sessionId } }: FastifyRequest, kind: string, key = ''): EntryKey {
+  return { hash: digestOf(`${kind} ${sessionId} ${key}`), kind, owner: digestOf(sessionId) }
+}
+
+function stepOf (request: FastifyRequest, kind: string, content: EntryContent, key?: string): OneTimeEntry {
+  const startedAt = Date.now()
+  return { ...keyOf(request, kind, key), content: { content, startedAt }, startedAt }
+}
+
+function contentOf (found: EntryContent | null): EntryContent | null {
+  const { content, startedAt } = Object(found)
+  return startedAt > Date.now() - PENDING_MS ? content : null
+}
+
+/**
+ * Writes an entry of the session of a request. Each has a place of its own, so that those of other
+ * tabs and processes do not overwrite it and a late save of the session does not restore it.
+ */
+export async function putOwned (request: FastifyRequest, entry: OneTimeEntry, most: number): Promise<void> {
+  const sessions = sessionsOf(request)
+  await keepSession(request, sessions, entry).catch((error: unknown) => { throw sessionsUnavailable(error) })
+  await sessions.backend.entries.put(entry, most)
+}
+
+/** Saves the session if necessary, because later requests find the entry by its cookie. */
+async function keepSession (request: FastifyRequest, sessions: RequestSessions, entry: OneTimeEntry): Promise<void> {
+  const { session } = request
+  if (!sessions.isStored(session)) {
+    const { kind, hash } = entry
+    shortenLifetime(session, { kind, hash })
+    return session.save()
+  }
+  // The session may have changed since this request read it.
+  const present = await sessions.backend.read(session.sessionId)
+  const expires = present?.cookie.expires
+  if (expires == null || new Date(expires).getTime() > Date.now() + PENDING_MS) return
+  await session.reload()
+  await request.session.save()
+}
