@@ -1,6 +1,7 @@
 import type { RegisterOptions } from 'fastify'
 import { OptionsError, unknownOption } from './errors.js'
-import type { SecondFactor } from './factors/second-factor.js'
+import type { Passkeys } from './factors/passkeys.js'
+import type { SecondFactor, SecondFactorRules } from './factors/second-factor.js'
 import type {
   DeleteHook, FactorRules, LinkHook, LinkingPolicy, LinkingRule, SignInHook, SignInRules
 } from './flows/sign-in-rules.js'
@@ -89,6 +90,11 @@ export interface AuthPluginOptions {
    */
   secondFactor?: SecondFactor | undefined
   /**
+   * Passkeys: `new Passkeys({ name })` of `fastify-svc-auth/passkeys`. They need `baseUrl` and the
+   * package `@simplewebauthn/server`.
+   */
+  passkeys?: Passkeys | undefined
+  /**
    * The application's page for second factors, such as `/second-factor`, in place of those of the
    * plugin: a visitor whose sign-in waits authenticates there, and a signed-in user sets a factor
    * up.
@@ -132,8 +138,8 @@ export type GivenOptions = AuthPluginOptions & Omit<RegisterOptions, 'prefix'>
 /** The names of the options. The last two are Fastify's. */
 const KNOWN_OPTIONS = [
   'baseUrl', 'providers', 'local', 'store', 'session', 'dataSecret', 'prefix', 'trustedOrigins', 'linking', 'onSignIn',
-  'onLink', 'onDelete', 'loginPage', 'reauthenticatePage', 'secondFactor', 'secondFactorPage', 'changePasswordPage',
-  'pages', 'rateLimit', 'logLevel', 'logSerializers'
+  'onLink', 'onDelete', 'loginPage', 'reauthenticatePage', 'secondFactor', 'secondFactorPage', 'passkeys',
+  'changePasswordPage', 'pages', 'rateLimit', 'logLevel', 'logSerializers'
 ]
 
 const OF_A_PROVIDER = 'it is an option of a provider, ' +
@@ -263,17 +269,29 @@ export class ResolvedOptions implements SignInRules {
     Object.freeze(this)
   }
 
-  #factorRules ({ secondFactor }: AuthPluginOptions): FactorRules | null {
-    if (secondFactor === undefined) return null
+  #factorRules ({ secondFactor, passkeys }: AuthPluginOptions): FactorRules | null {
+    if (secondFactor === undefined && passkeys === undefined) return null
+    return Object.freeze({
+      secondFactor: secondFactor === undefined ? null : this.#secondFactorRules(secondFactor),
+      passkeys: passkeys === undefined ? null : checkedPasskeys(passkeys).resolve(this.site),
+      sendsMails: this.local?.mail != null
+    })
+  }
+
+  #secondFactorRules (secondFactor: unknown): SecondFactorRules {
     if (!hasMethods<SecondFactor>(secondFactor, ['rulesWith'])) {
       throw new OptionsError("secondFactor must be new SecondFactor({ issuer: 'Shop' }) of fastify-svc-auth/second-factor")
     }
     const secrets = requiredDataSecrets(this.dataSecrets, 'with secondFactor, because it seals the secrets of users')
     const cookieName = this.session?.options.cookieName ?? 'svc_session'
     // svc_session and svc_trusted; the prefix __Host- stays.
-    const trusted = `${cookieName.replace(/_?session$/, '')}_trusted`
-    return { secondFactor: secondFactor.rulesWith(secrets, trusted), sendsMails: this.local?.mail != null }
+    return secondFactor.rulesWith(secrets, `${cookieName.replace(/_?session$/, '')}_trusted`)
   }
+}
+
+function checkedPasskeys (passkeys: unknown): Passkeys {
+  if (hasMethods<Passkeys>(passkeys, ['resolve'])) return passkeys
+  throw new OptionsError("passkeys must be new Passkeys({ name: 'Shop' }) of fastify-svc-auth/passkeys")
 }
 
 function hintFor (name: string): string {

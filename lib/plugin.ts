@@ -164,10 +164,9 @@ async function mountPages (context: RouteContext, options: ResolvedOptions): Pro
     const { mountMailRoutes } = await import('./routes/mails.js')
     mountMailRoutes({ ...ofPages, mailer, mailPages }, local)
   }
-  const secondFactor = factors?.secondFactor ?? null
-  if (factors !== null && secondFactor !== null) {
-    const { mountFactorRoutes } = await import('./routes/second-factor.js')
-    mountFactorRoutes({ ...ofPages, rules: { ...options, factors: { ...factors, secondFactor } } }, local)
+  if (factors !== null) {
+    const { mountFactors } = await import('./routes/factors.js')
+    await mountFactors(ofPages, factors, local)
   }
   if (options.look === null) return
   const { mountOwnPages } = await import('./routes/own-pages.js')

@@ -273,7 +273,7 @@ function transportsOf ({ transports }: PasskeyResponse['fields']): string[] {
 }
 
 /** The user id as authenticators keep it: the 16 bytes of the UUID. */
-function userHandleOf (userId: string): string {
+export function userHandleOf (userId: string): string {
   return base64url(Buffer.from(userId.replaceAll('-', ''), 'hex'))
 }
 

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import type { AuthChannel } from '../channel.js'
-import type { StepRules } from '../flows/second-step.js'
 import type { SignInRules } from '../flows/sign-in-rules.js'
 import type { SignedRequests } from '../flows/signed-requests.js'
 import type { RedirectPages } from '../http/redirect-pages.js'
@@ -51,11 +50,6 @@ export interface PagesContext extends RouteContext {
   readonly look: Look
   /** Sentences of the plugin besides those of its codes, which pages say in their language. */
   readonly ownSentences: readonly string[]
-}
-
-/** What the routes of factors share besides. */
-export interface FactorContext extends PagesContext {
-  readonly rules: StepRules
 }
 
 /** What the routes with links in mails share besides. */

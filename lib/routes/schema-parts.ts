@@ -50,6 +50,17 @@ export const errorNext = {
 /** The token in the link of a mail. */
 export const token = { type: 'string', maxLength: 16_384, description: 'The token in the link of a mail' } as const
 
+/** The code of a second factor. */
+export const factorCode = {
+  type: 'string', maxLength: 1000, description: 'Six digits of an authenticator app, or a recovery code'
+} as const
+
+/** What an authenticator answers: forms send it as a text. */
+export const passkeyResponse = {
+  anyOf: [{ type: 'object', additionalProperties: true }, { type: 'string', maxLength: 16_384 }],
+  description: 'What `PublicKeyCredential.toJSON` returns, or its JSON text'
+} as const
+
 /** A checkbox: forms send it as a text, JSON clients as true or false. */
 export const checkbox = { anyOf: [{ type: 'boolean' }, { type: 'string', maxLength: 1000 }] } as const
 

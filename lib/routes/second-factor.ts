@@ -3,12 +3,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import {
   type TotpChanges, beginTotp, confirmTotp, pendingTotp, removeTotp, renewRecoveryCodes
 } from '../flows/enrolment.js'
-import { factorsOfUser, passwordMethod } from '../flows/methods.js'
-import { reauthenticate } from '../flows/reauthentication.js'
-import { finishByCode, waitingSignIn } from '../flows/second-step.js'
-import { reauthenticateByCode } from '../flows/step-up.js'
+import { factorsOfUser } from '../flows/methods.js'
+import type { PasskeyRules } from '../flows/passkeys.js'
+import { type SecondFactorSignIn, finishByCode, waitingSignIn } from '../flows/second-step.js'
 import { AuthError } from '../errors.js'
-import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import type { User } from '../accounts/account.js'
 import { enrolPage, recoveryCodesPage, secondFactorPage, totpPage } from '../pages/factor-pages.js'
 import { Html } from '../pages/html.js'
@@ -16,13 +14,10 @@ import type { Page } from '../pages/look.js'
 import type { Targets } from '../pages/sign-in-pages.js'
 import type { Texts } from '../pages/texts.js'
 import { furtherStep } from './answers.js'
-import type { FactorContext } from './context.js'
+import type { PagesContext } from './context.js'
 import { DONE, type FormAnswer, mountForm } from './form-route.js'
 import { mountPage, redirected, withQuery } from './page-route.js'
-import { filledIn, password, passwordsFor } from './password-forms.js'
-import { checkbox, done, isChecked, signedIn } from './schema-parts.js'
-
-const code = { type: 'string', maxLength: 100, description: 'Six digits of an authenticator app, or a recovery code' } as const
+import { checkbox, done, factorCode, isChecked, passkeyResponse, signedIn } from './schema-parts.js'
 
 const recoveryCodes = {
   type: 'object',
@@ -31,10 +26,19 @@ const recoveryCodes = {
   properties: { recoveryCodes: { type: 'array', items: { type: 'string' } } }
 } as const
 
-/** Mounts the routes that finish a sign-in by a second factor, and that set factors up. */
-export function mountFactorRoutes (context: FactorContext, local: LocalIdentityProvider | null): void {
-  const { site, prefix, rules, pages, limits, channel, look } = context
-  const changes: TotpChanges = { ...rules, channel }
+/** The rules of passkeys with the flow that finishes a sign-in by one. */
+type PasskeyStep = PasskeyRules & Pick<typeof import('../flows/passkeys.js'), 'finishByPasskey'>
+
+/**
+ * Mounts the routes that finish a sign-in by a second factor, and that set up authenticator apps.
+ *
+ * @param passkeys null without the option for passkeys
+ */
+export function mountSecondFactor (
+  context: PagesContext & { readonly rules: TotpChanges },
+  passkeys: PasskeyStep | null
+): void {
+  const { site, prefix, rules, pages, limits, look } = context
   const { trustedBrowsers, issuer, trustedDays } = rules.factors.secondFactor
   const pathOf = (route: string): string => site.routePath(`${prefix}/${route}`)
 
@@ -62,7 +66,7 @@ export function mountFactorRoutes (context: FactorContext, local: LocalIdentityP
       targets: targetsOf('local/second-factor', next),
       hasCode: kinds.some(kind => kind !== 'passkey'),
       trustDays: trustedDays,
-      passkey: null,
+      passkey: kinds.includes('passkey') ? { options: pathOf('local/passkeys/options') } : null,
       leave
     })
   })
@@ -73,16 +77,21 @@ export function mountFactorRoutes (context: FactorContext, local: LocalIdentityP
     description: 'The sign-in waits in this session for ten minutes, and takes five codes.',
     user: 'anyone',
     fields: {
-      code,
+      code: factorCode,
+      response: passkeyResponse,
       trust: { ...checkbox, description: 'A checkbox: this browser is not asked again for some days' }
     },
-    required: ['code'],
     answers: { 200: withCodesLeft },
-    refuses: ['invalid_code', 'invalid_state', 'blocked', 'unauthenticated'],
+    refuses: ['invalid_code', 'invalid', 'invalid_state', 'blocked', 'unauthenticated'],
     limits: [limits.code],
     isAttempt: true
-  }, async ({ request, reply, fields: { code, trust }, outbox }) => {
-    const { principal, user, recoveryCodesLeft: left } = await finishByCode(request, rules, { code, outbox })
+  }, async ({ request, reply, fields: { code, response, trust }, outbox }) => {
+    const finish = async (): Promise<SecondFactorSignIn> => {
+      if (code !== undefined) return finishByCode(request, rules, { code, outbox })
+      if (response === undefined || passkeys === null) throw new AuthError('invalid_request')
+      return { ...await passkeys.finishByPasskey(request, passkeys, { response, outbox }), recoveryCodesLeft: null }
+    }
+    const { principal, user, recoveryCodesLeft: left } = await finish()
     if (isChecked(trust)) await trustBrowser(request, reply, user)
     return {
       status: 200,
@@ -153,7 +162,7 @@ export function mountFactorRoutes (context: FactorContext, local: LocalIdentityP
     summary: 'Confirm an authenticator app by its first code',
     description: 'All other sessions of the user end. A sign-in that waits for it is finished.',
     user: 'signed-in-or-not',
-    fields: { code, mailCode: { type: 'string', maxLength: 100, description: 'The code from the e-mail, if one was sent' } },
+    fields: { code: factorCode, mailCode: { type: 'string', maxLength: 100, description: 'The code from the e-mail, if one was sent' } },
     required: ['code'],
     answers: { 200: recoveryCodes },
     refuses: ['unauthenticated', 'reauthenticate', 'invalid_code', 'invalid_state', 'blocked'],
@@ -161,7 +170,7 @@ export function mountFactorRoutes (context: FactorContext, local: LocalIdentityP
     isAttempt: true
   }, async form => {
     const { request, fields: { code, mailCode }, outbox } = form
-    return shown(form, await confirmTotp(request, changes, { code, mailCode, outbox }))
+    return shown(form, await confirmTotp(request, rules, { code, mailCode, outbox }))
   })
 
   mountForm(context, {
@@ -173,7 +182,7 @@ export function mountFactorRoutes (context: FactorContext, local: LocalIdentityP
     answers: { 204: done },
     refuses: ['reauthenticate', 'invalid_state', 'forbidden', 'not_found']
   }, async ({ request, outbox }) => {
-    await removeTotp(request, changes, outbox)
+    await removeTotp(request, rules, outbox)
     return DONE
   })
 
@@ -185,27 +194,7 @@ export function mountFactorRoutes (context: FactorContext, local: LocalIdentityP
     fields: {},
     answers: { 200: recoveryCodes },
     refuses: ['reauthenticate', 'invalid_state', 'second_factor_missing']
-  }, async form => shown(form, await renewRecoveryCodes(form.request, changes, form.outbox)))
-
-  mountForm(context, {
-    path: '/local/reauthenticate',
-    summary: 'Authenticate the signed-in user again',
-    user: 'signed-in',
-    fields: { password, code },
-    answers: { 204: { type: 'null', description: 'Done: the session has a new id' } },
-    refuses: ['invalid_state', 'invalid', 'invalid_code'],
-    hashes: local !== null,
-    limits: [limits.reauthenticate],
-    isAttempt: true
-  }, async form => {
-    const { request, fields: { password, code }, outbox } = form
-    const [typedCode, typedPassword] = [filledIn(code), filledIn(password)]
-    if (typedCode !== undefined) await reauthenticateByCode(request, rules, { code: typedCode, outbox })
-    else if (local !== null && typedPassword !== undefined) {
-      await reauthenticate(request, rules.store, passwordMethod(typedPassword, passwordsFor(local, form)))
-    } else throw new AuthError('invalid_request', { message: 'The form has neither a code nor a password.' })
-    return DONE
-  })
+  }, async form => shown(form, await renewRecoveryCodes(form.request, rules, form.outbox)))
 
   /** Answers with recovery codes: browsers get a page that shows them. */
   function shown (

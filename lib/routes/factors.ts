@@ -1,0 +1,58 @@
+/** The routes of second factors and passkeys. They are loaded only with one of the options. */
+import { AuthError } from '../errors.js'
+import { passwordMethod } from '../flows/methods.js'
+import { reauthenticate } from '../flows/reauthentication.js'
+import type { FactorRules } from '../flows/sign-in-rules.js'
+import type { LocalIdentityProvider } from '../local-identity-provider.js'
+import type { PagesContext } from './context.js'
+import { DONE, mountForm } from './form-route.js'
+import { filledIn, password, passwordsFor } from './password-forms.js'
+import { factorCode, passkeyResponse } from './schema-parts.js'
+
+/** Mounts the routes of the factors that the application has options for. */
+export async function mountFactors (
+  context: PagesContext,
+  factors: FactorRules,
+  local: LocalIdentityProvider | null
+): Promise<void> {
+  const { rules, channel, limits } = context
+  const { secondFactor, passkeys } = factors
+  const ofCodes = secondFactor === null
+    ? null
+    : { ...rules, channel, factors: { ...factors, secondFactor }, ...await import('../flows/step-up.js') }
+  const ofPasskeys = passkeys === null
+    ? null
+    : { ...rules, channel, factors: { ...factors, passkeys }, ...await import('../flows/passkeys.js') }
+
+  if (ofCodes !== null) {
+    const { mountSecondFactor } = await import('./second-factor.js')
+    mountSecondFactor({ ...context, rules: ofCodes }, ofPasskeys)
+  }
+  if (ofPasskeys !== null) {
+    const { mountPasskeys } = await import('./passkeys.js')
+    mountPasskeys({ ...context, rules: ofPasskeys })
+  }
+
+  mountForm(context, {
+    path: '/local/reauthenticate',
+    summary: 'Authenticate the signed-in user again',
+    description: 'By a password, a code or a passkey.',
+    user: 'signed-in',
+    fields: { password, code: factorCode, response: passkeyResponse },
+    answers: { 204: { type: 'null', description: 'Done: the session has a new id' } },
+    refuses: ['invalid_state', 'invalid', 'invalid_code'],
+    hashes: local !== null,
+    limits: [limits.reauthenticate],
+    isAttempt: true
+  }, async form => {
+    const { request, fields: { response }, outbox } = form
+    const [code, password] = [filledIn(form.fields.code), filledIn(form.fields.password)]
+    if (code !== undefined && ofCodes !== null) await ofCodes.reauthenticateByCode(request, ofCodes, { code, outbox })
+    else if (response !== undefined && response !== '' && ofPasskeys !== null) {
+      await ofPasskeys.reauthenticateByPasskey(request, ofPasskeys, { response, outbox })
+    } else if (password !== undefined && local !== null) {
+      await reauthenticate(request, rules.store, passwordMethod(password, passwordsFor(local, form)))
+    } else throw new AuthError('invalid_request', { message: 'The form has nothing to authenticate the user by.' })
+    return DONE
+  })
+}

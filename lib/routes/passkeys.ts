@@ -1,0 +1,142 @@
+/** The routes of passkeys. They are loaded only with the option `passkeys`. */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import {
+  type PasskeyRules, beginCeremony, registerPasskey, removePasskey, renamePasskey, signInByPasskey
+} from '../flows/passkeys.js'
+import { userHandleOf } from '../factors/passkey-ceremonies.js'
+import { PASSKEY_SCRIPT } from '../pages/passkey-script.js'
+import type { PagesContext } from './context.js'
+import { DONE, mountForm, signedInAs } from './form-route.js'
+import {
+  SECURITY, type SchemaTypes, done, isChecked, passkeyResponse, refusals, remember, signedIn, tags
+} from './schema-parts.js'
+
+const id = { type: 'string', maxLength: 2048, description: 'The id of the passkey' } as const
+const name = { type: 'string', maxLength: 1000, description: 'At most 64 characters' } as const
+
+const added = {
+  type: 'object',
+  description: 'The passkey',
+  required: ['id', 'name'],
+  properties: { id: { type: 'string' }, name: { type: 'string' } }
+} as const
+
+const left = {
+  type: 'object',
+  description: 'For PublicKeyCredential.signalAllAcceptedCredentials: the user, and the passkeys that are left',
+  required: ['userId', 'accepted'],
+  properties: {
+    userId: { type: 'string', description: 'The user handle, as base64url' },
+    accepted: { type: 'array', items: { type: 'string' } }
+  }
+} as const
+
+/** Mounts the ceremonies of passkeys, and what a user does with those that they have. */
+export function mountPasskeys (context: PagesContext & { readonly rules: PasskeyRules }): void {
+  const { scope, rules, limits } = context
+
+  mountForm(context, {
+    path: '/local/passkeys/options',
+    operationId: 'authLocalPasskeyOptions',
+    summary: 'Begin a ceremony of passkeys',
+    description: 'The challenge works once, in this session, for five minutes.',
+    user: 'signed-in-or-not',
+    fields: { for: { type: 'string', enum: ['register', 'login', 'factor'], description: 'What the passkey is for' } },
+    required: ['for'],
+    answers: {
+      200: { type: 'object', description: 'Options for `navigator.credentials`, as JSON', additionalProperties: true }
+    },
+    refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
+    limits: [limits.start]
+  }, async ({ request, fields: { for: ceremony }, outbox }) => ({
+    status: 200, body: await beginCeremony(request, rules, { ceremony, outbox })
+  }))
+
+  mountForm(context, {
+    path: '/local/passkeys/register',
+    operationId: 'authLocalPasskeyRegister',
+    summary: 'Add a passkey',
+    description: 'The last authentication must be less than ten minutes old. A sign-in that waits for it is finished.',
+    user: 'signed-in-or-not',
+    fields: {
+      response: passkeyResponse,
+      name,
+      mailCode: { type: 'string', maxLength: 100, description: 'The code from the e-mail, if one was sent' }
+    },
+    required: ['response'],
+    answers: { 201: added },
+    refuses: [
+      'invalid', 'invalid_code', 'invalid_state', 'unauthenticated', 'reauthenticate', 'exists', 'too_many', 'blocked'
+    ],
+    limits: [limits.code],
+    isAttempt: true
+  }, async ({ request, fields: { response, name, mailCode }, outbox }) => {
+    const passkey = await registerPasskey(request, rules, { response, name, mailCode, outbox })
+    return { status: 201, body: { id: passkey.id, name: passkey.name } }
+  })
+
+  mountForm(context, {
+    path: '/local/passkeys/login',
+    operationId: 'authLocalPasskeyLogin',
+    summary: 'Sign in with a passkey',
+    user: 'anyone',
+    fields: { response: passkeyResponse, remember },
+    required: ['response'],
+    takesOthers: true,
+    answers: { 200: signedIn },
+    refuses: ['invalid', 'invalid_state', 'unauthenticated', 'blocked'],
+    limits: [limits.code],
+    isAttempt: true
+  }, async ({ request, fields: { response, remember }, outbox }) => {
+    return signedInAs(await signInByPasskey(request, rules, { response, remember: isChecked(remember), outbox }))
+  })
+
+  mountForm(context, {
+    path: '/local/passkeys/rename',
+    operationId: 'authLocalPasskeyRename',
+    summary: 'Rename a passkey of the signed-in user',
+    description: 'The last authentication must be less than ten minutes old.',
+    user: 'signed-in',
+    fields: { id, name },
+    required: ['id', 'name'],
+    answers: { 204: done },
+    refuses: ['reauthenticate', 'not_found']
+  }, async ({ request, fields }) => {
+    await renamePasskey(request, rules, fields)
+    return DONE
+  })
+
+  mountForm(context, {
+    path: '/local/passkeys/remove',
+    operationId: 'authLocalPasskeyRemove',
+    summary: 'Remove a passkey of the signed-in user',
+    description: 'The last authentication must be less than ten minutes old. All other sessions of the user end.',
+    user: 'signed-in',
+    fields: { id },
+    required: ['id'],
+    answers: { 200: left },
+    refuses: ['reauthenticate', 'invalid_state', 'forbidden', 'not_found', 'last_link']
+  }, async ({ request, fields: { id }, outbox }) => {
+    const { userId, accepted } = await removePasskey(request, rules, { id, outbox })
+    return { status: 200, body: { userId: userHandleOf(userId), accepted } }
+  })
+
+  scope.withTypeProvider<SchemaTypes>().get('/local/passkeys/script.js', {
+    schema: {
+      tags,
+      summary: 'The script of pages with passkeys',
+      operationId: 'authLocalPasskeyScript',
+      security: SECURITY.anyone,
+      response: { 200: { type: 'string', description: 'JavaScript' }, ...refusals() }
+    },
+    exposeHeadRoute: false,
+    onSend: allowCaching
+  }, async (_request, reply) => reply.type('text/javascript; charset=utf-8').send(PASSKEY_SCRIPT))
+}
+
+/** The URL of the script has its hash. */
+async function allowCaching (_request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  if (reply.statusCode === 200 && !reply.hasHeader('Set-Cookie')) {
+    reply.header('Cache-Control', 'public, max-age=31536000, immutable')
+  }
+}
