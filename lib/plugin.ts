@@ -9,7 +9,6 @@ import { hashing } from './passwords/hashing.js'
 import type { LocalIdentityProvider } from './local-identity-provider.js'
 import type { TokenClaims } from './tokens/token-claims.js'
 import { type AuthPluginOptions, DEFAULT_PREFIX, type GivenOptions, ResolvedOptions } from './options.js'
-import type { RouteContext } from './routes/context.js'
 import { FailurePages } from './routes/failure-pages.js'
 import type { OwnSession } from './session/session-options.js'
 import { mountExternalRoutes } from './routes/external.js'
@@ -143,34 +142,16 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
       for (const provider of providers) mountExternalRoutes(context, provider)
       if (local !== null) mountPasswordRoutes(context, local)
       if (local !== null) mountTokenRoutes(context, local)
-      await mountPages(context, options)
+      if (mailer !== null || options.factors !== null || options.look !== null) {
+        const { mountRoutesWithPages } = await import('./routes/pages.js')
+        await mountRoutesWithPages(context, options)
+      }
       mountSessionRoutes(context, local)
     })
     if (local === null) return
     const preloadStore = (): unknown => store instanceof SqlAuthStore && store.preload()
     afterReady(scope, () => [() => hashing.preload(), preloadStore, ...compilations])
   }, { prefix: given.prefix ?? DEFAULT_PREFIX })
-}
-
-/** Mounts the pages, and the routes that have some. What no option asks for is not loaded. */
-async function mountPages (context: RouteContext, options: ResolvedOptions): Promise<void> {
-  const { local, mailPages, factors } = options
-  const { mailer } = context
-  if (mailer === null && factors === null && options.look === null) return
-  const { Look } = await import('./pages/look.js')
-  const look = options.look ?? new Look().redirectingTo(options.site.trustedOrigins)
-  const ofPages = { ...context, look, ownSentences: local?.sentences ?? [] }
-  if (local !== null && mailer !== null && mailPages !== null) {
-    const { mountMailRoutes } = await import('./routes/mails.js')
-    mountMailRoutes({ ...ofPages, mailer, mailPages }, local)
-  }
-  if (factors !== null) {
-    const { mountFactors } = await import('./routes/factors.js')
-    await mountFactors(ofPages, factors, local)
-  }
-  if (options.look === null) return
-  const { mountOwnPages } = await import('./routes/own-pages.js')
-  mountOwnPages(ofPages, local)
 }
 
 /** Returns what sends the mails; null without the option `sendMail`. */

@@ -48,6 +48,7 @@ const SINGLE_FILES: Readonly<Record<string, string>> = {
   'index.ts': 'index',
   'pages.ts': 'pages',
   'passkeys.ts': 'factors',
+  'second-factor.ts': 'factors',
   'passwords.ts': 'passwords',
   'testing.ts': 'testing',
   'local-identity-provider.ts': 'local',

@@ -17,9 +17,9 @@ import { countAttempt, newFactor, openSecret, readCode, stepOf } from './factor-
 import { RECENT_SECONDS, askedFactorsOf, assertRecent, factorsOf, isRecent } from './methods.js'
 import { confirmedRecord } from './refresh.js'
 import {
-  type StepRules, type WaitingSignIn, resume, sealerOf, takeWaiting, waitingSignIn
+  type WaitingSignIn, resume, sealerOf, takeWaiting, waitingSignIn
 } from './second-step.js'
-import { type FactorRules, type SignInRules, answerOfApplication } from './sign-in-rules.js'
+import { type FactorRules, type SignInRules, type StepRules, answerOfApplication } from './sign-in-rules.js'
 
 /** How a user changes their factors: the rules of an application with second factors or passkeys. */
 export interface FactorChanges extends SignInRules {

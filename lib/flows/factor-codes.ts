@@ -9,7 +9,7 @@ import { totpStep } from '../factors/totp.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { Factor, User } from '../accounts/account.js'
 import { hashesIn } from './factor-list.js'
-import type { StepRules } from './second-step.js'
+import type { StepRules } from './sign-in-rules.js'
 
 /** The user whose code is checked, with the generation that they must still have. */
 export interface CodeOwner {

@@ -8,10 +8,9 @@ import { PENDING_MS, SECOND_STEP } from '../store/one-time-entries.js'
 import { type User, isBlocked } from '../accounts/account.js'
 import { type AuthenticatedUser, completeSignIn, principalFor } from './admission.js'
 import { type SpentCode, readCode, spendCode } from './factor-codes.js'
-import type { SecondFactorRules } from '../factors/second-factor.js'
 import type { Sealer } from '../sealed.js'
 import { factorsOf } from './methods.js'
-import { type FactorRules, type SignInRules, answerOfApplication } from './sign-in-rules.js'
+import { type SignInRules, type StepRules, answerOfApplication } from './sign-in-rules.js'
 
 /** A sign-in that waits for a second factor, as its one-time entry has it. No user is signed in. */
 export interface WaitingSignIn extends Pick<AuthenticatedUser, 'identity' | 'isNew' | 'remember'> {
@@ -29,11 +28,6 @@ export interface WaitingSignIn extends Pick<AuthenticatedUser, 'identity' | 'isN
    * password could set up their own.
    */
   readonly asksMailCode: boolean
-}
-
-/** The rules of an application with second factors. */
-export type StepRules = SignInRules & {
-  readonly factors: FactorRules & { readonly secondFactor: SecondFactorRules }
 }
 
 /** How many codes one sign-in takes. */

@@ -121,6 +121,11 @@ export interface SignInRules {
   readonly remember: number | null
 }
 
+/** The rules of an application with second factors. */
+export type StepRules = SignInRules & {
+  readonly factors: FactorRules & { readonly secondFactor: SecondFactorRules }
+}
+
 /**
  * Calls a function of the application. An {@link AuthError} that it throws is a refusal and reaches
  * the client; any other error is a mistake and reaches the log alone.

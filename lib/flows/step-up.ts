@@ -3,7 +3,7 @@ import type { Outbox } from '../mails/outbox.js'
 import { readCode, spendCode } from './factor-codes.js'
 import { prove } from './reauthentication.js'
 import { confirmedRecord } from './refresh.js'
-import type { StepRules } from './second-step.js'
+import type { StepRules } from './sign-in-rules.js'
 
 /**
  * Authenticates the signed-in user again, by a code: see {@link reauthenticate}.

@@ -1,0 +1,23 @@
+/** The routes that have pages. They are loaded with the options that need some. */
+import type { ResolvedOptions } from '../options.js'
+import { Look } from '../pages/look.js'
+import type { PagesContext, RouteContext } from './context.js'
+
+/** Mounts them; those that no option asks for are not loaded. */
+export async function mountRoutesWithPages (context: RouteContext, options: ResolvedOptions): Promise<void> {
+  const { local, mailPages, factors, site } = options
+  const { mailer } = context
+  const look = options.look ?? new Look().redirectingTo(site.trustedOrigins)
+  const ofPages: PagesContext = { ...context, look, ownSentences: local?.sentences ?? [] }
+  if (local !== null && mailer !== null && mailPages !== null) {
+    const { mountMailRoutes } = await import('./mails.js')
+    mountMailRoutes({ ...ofPages, mailer, mailPages }, local)
+  }
+  if (factors !== null) {
+    const { mountFactors } = await import('./factors.js')
+    await mountFactors(ofPages, factors, local)
+  }
+  if (options.look === null) return
+  const { mountOwnPages } = await import('./own-pages.js')
+  mountOwnPages(ofPages, local)
+}
