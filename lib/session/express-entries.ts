@@ -5,7 +5,7 @@ import { KeyedMutex } from '../base/keyed-mutex.js'
 import { type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from '../store/one-time-entries.js'
 import type { OwnedEntries } from './session-backend.js'
 import { type SessionEntries, digestOf, entryId } from './session-store.js'
-import { type FirstEntry, firstEntryIn } from './visitor.js'
+import { firstEntryIn } from './visitor.js'
 
 /** An entry of a session in the session store. */
 interface PendingEntry extends Pick<OneTimeEntry, 'owner' | 'content'> {
@@ -23,8 +23,8 @@ const mutex = new KeyedMutex()
  */
 export class ExpressEntries implements OwnedEntries {
   readonly #store: SessionEntries
-  /** The entries that visitors' sessions were saved for, by owner: they are in no list at first. */
-  readonly #firstOf = new Map<string, FirstEntry>()
+  /** The entries that sessions were saved for, as hashes by owner: no list has them at first. */
+  readonly #firstOf = new Map<string, string>()
 
   constructor (store: SessionEntries) {
     this.#store = store
@@ -40,10 +40,10 @@ export class ExpressEntries implements OwnedEntries {
     const id = idOf(kind, hash)
     await mutex.run(id, () => this.#write(id, { owner, content, attempts: 0 }))
     const first = this.#firstOf.get(owner)
-    if (first?.hash === hash) return
+    if (first === hash) return
     const list = entryId('started', `${kind} ${owner}`)
     await mutex.run(list, async () => {
-      const earlier = startedIn(await this.#store.read(list)) ?? (first?.kind === kind ? [first.hash] : [])
+      const earlier = startedIn(await this.#store.read(list)) ?? (first === undefined ? [] : [first])
       const started = [...earlier.filter(other => other !== hash), hash]
       const tooMany = started.splice(0, started.length - most)
       for (const oldest of tooMany) await this.#store.remove(idOf(kind, oldest))

@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from '../store/one-time-entries.js'
 import { replaceSession } from './principal.js'
 import { type RequestSessions, sessionsOf } from './request-sessions.js'
+import type { OwnedEntries } from './session-backend.js'
 import { digestOf, sessionsUnavailable } from './session-store.js'
 import { shortenLifetime } from './visitor.js'
 
@@ -13,7 +14,7 @@ import { shortenLifetime } from './visitor.js'
  *   `unavailable`
  */
 export async function waitInNewSession (request: FastifyRequest, kind: string, content: EntryContent): Promise<void> {
-  const confirm = async (): Promise<void> => sessionsOf(request).backend.entries.put(stepOf(request, kind, content), 1)
+  const confirm = async (): Promise<void> => entriesOf(request).put(stepOf(request, kind, content), 1)
   await replaceSession(request, null, { kept: [], admits: false, confirm })
 }
 
@@ -40,7 +41,7 @@ export async function putEntry (
  * @throws AuthError `unavailable`
  */
 export async function findEntry (request: FastifyRequest, kind: string, key?: string): Promise<EntryContent | null> {
-  return contentOf(await sessionsOf(request).backend.entries.find(keyOf(request, kind, key)))
+  return contentOf(await entriesOf(request).find(keyOf(request, kind, key)))
 }
 
 /**
@@ -55,7 +56,7 @@ export async function attemptEntry (
   most: number,
   key?: string
 ): Promise<EntryContent | null> {
-  return contentOf(await sessionsOf(request).backend.entries.attempt(keyOf(request, kind, key), most))
+  return contentOf(await entriesOf(request).attempt(keyOf(request, kind, key), most))
 }
 
 /**
@@ -65,7 +66,11 @@ export async function attemptEntry (
  */
 export async function takeEntry (request: FastifyRequest, kind: string, key?: string): Promise<EntryContent | null> {
   const { hash, owner } = keyOf(request, kind, key)
-  return contentOf(await sessionsOf(request).backend.entries.take(hash, kind, [owner]))
+  return contentOf(await entriesOf(request).take(hash, kind, [owner]))
+}
+
+function entriesOf (request: FastifyRequest): OwnedEntries {
+  return sessionsOf(request).backend.entries
 }
 
 /** An entry is known by its session, so that another session cannot name it. */
@@ -97,8 +102,7 @@ export async function putOwned (request: FastifyRequest, entry: OneTimeEntry, mo
 async function keepSession (request: FastifyRequest, sessions: RequestSessions, entry: OneTimeEntry): Promise<void> {
   const { session } = request
   if (!sessions.isStored(session)) {
-    const { kind, hash } = entry
-    shortenLifetime(session, { kind, hash })
+    shortenLifetime(session, entry.hash)
     return session.save()
   }
   // The session may have changed since this request read it.

@@ -1,19 +1,16 @@
 import type { FastifySessionOptions } from '@fastify/session'
 import type { Session } from 'fastify'
-import { type EntryKey, PENDING_MS } from '../store/one-time-entries.js'
+import { PENDING_MS } from '../store/one-time-entries.js'
 import { endCookie } from './lifetime.js'
 
 type CookieOptions = NonNullable<FastifySessionOptions['cookie']>
-
-/** The entry that the session of a visitor was saved for. */
-export type FirstEntry = Pick<EntryKey, 'kind' | 'hash'>
 
 /** What is noted in the session of a visitor that was saved for an entry. */
 interface VisitorNote {
   /** Of a session that holds more than entries: milliseconds, a date; null for no limit. */
   fullLifetime: { maxAge: number | null, expires: string | Date | null }
-  /** Absent where it does not matter. */
-  firstEntry?: FirstEntry
+  /** The hash of that entry. */
+  firstEntry?: string
 }
 
 /** The names of the members of a session that are not the application's. */
@@ -23,10 +20,10 @@ const OWN: readonly string[] = ['cookie', 'svcAuth']
  * Makes a new session end with the entry that it is saved for, and notes how long it would live
  * otherwise: anyone can start a sign-in, and most of them are never finished.
  */
-export function shortenLifetime (session: Session, firstEntry?: FirstEntry): void {
+export function shortenLifetime (session: Session, firstEntry?: string): void {
   const { cookie } = session
-  const fullLifetime = { maxAge: cookie.originalMaxAge, expires: cookie.expires ?? null }
-  Object.assign(session, { svcAuth: { fullLifetime, ...firstEntry && { firstEntry } } satisfies VisitorNote })
+  const note: VisitorNote = { fullLifetime: { maxAge: cookie.originalMaxAge, expires: cookie.expires ?? null } }
+  Object.assign(session, { svcAuth: firstEntry === undefined ? note : { ...note, firstEntry } })
   cookie.maxAge = PENDING_MS
 }
 
@@ -56,8 +53,8 @@ export function isOutgrown (session: Session): boolean {
   return noteIn(session).fullLifetime !== undefined && Object.keys(session).some(name => !OWN.includes(name))
 }
 
-/** The entry that a visitor's session was saved for; null for other sessions. */
-export function firstEntryIn (session: Session): FirstEntry | null {
+/** The hash of the entry that a visitor's session was saved for; null for other sessions. */
+export function firstEntryIn (session: Session): string | null {
   return noteIn(session).firstEntry ?? null
 }
 

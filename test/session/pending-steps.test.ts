@@ -107,7 +107,9 @@ for (const [name, keep] of PLACES) {
       await ask(browser, '/put', { kind: SECOND_STEP, content: { round: 2 } })
       t.strictSame(await ask(browser, '/attempt', { kind: SECOND_STEP, most: 1 }), { round: 2 })
       t.equal(await ask(browser, '/attempt', { kind: SECOND_STEP, most: 1 }), null)
-      t.strictSame(await ask(browser, '/take', { kind: SECOND_STEP }), { round: 2 })
+      const again = tenTimes(() => ask(new Browser(app, browser.cookies), '/attempt', { kind: SECOND_STEP, most: 99 }))
+      await Promise.all([again, ask(browser, '/put', { kind: SECOND_STEP, content: { round: 3 } })])
+      t.strictSame(await ask(browser, '/take', { kind: SECOND_STEP }), { round: 3 }, 'no attempt writes the old one over the new one')
     })
 
     t.test('a session has one entry of a kind, or as many with keys of their own as it may', async t => {
@@ -132,6 +134,8 @@ for (const [name, keep] of PLACES) {
 
       await ask(browser, '/put', { kind: ENROLMENT })
       await nothingIn(other, 'in another session')
+      await ask(other, '/put', { kind: ENROLMENT, content: { is: 'of another' } })
+      t.strictSame(await ask(browser, '/find', { kind: ENROLMENT }), {}, 'each session has its own')
       const visitor = new Browser(app, browser.cookies)
       await browser.post('/auth/local/login', ADA)
       await nothingIn(browser, 'after a sign-in')

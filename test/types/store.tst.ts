@@ -9,7 +9,11 @@ import type { FastifyBaseLogger } from 'fastify'
 import {
   type Account, type AccountLink, type AccountQuery, type AccountStatus, Accounts, type Attempt, type AttemptCounter,
   type AuthorizationClaims, type AuthStore, type Block, type Credential, type Decision, type DrizzlePostgres, type DrizzleSqlite,
+<<<<<<< ours
   type EntryContent, type ExceededLimit, type Factor, type FactorAttempt, type FactorChange, type FactorKind, type IdentityClaims, type Link, type LinkedIdentity, type MailTokenClaims, MemoryAuthStore,
+=======
+  type EntryContent, type EntryKey, type ExceededLimit, type IdentityClaims, type Link, type LinkedIdentity, type MailTokenClaims, MemoryAuthStore,
+>>>>>>> theirs
   type NewPassword, type NewUser, type OneTimeEntries, type OneTimeEntry, type Owners, type PasswordReset, type PostgresClient,
   type RevocationListener, type Revocations, type Rule, SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection,
   type StoredSessions, type StoreMembers, type Subject, type User, type UserExtras, type UserQuery, type UsersQuery, type Wanted,
@@ -80,6 +84,8 @@ test('attempts are counted, what may be used once is taken, and revocations are 
   expect<Attempt>().type.toBe<{ key: string, max: number, timeWindow: number }>()
   expect<ExceededLimit>().type.toBe<{ key: string, wait: number }>()
   expect<OneTimeEntries['put']>().type.toBe<(entry: OneTimeEntry, most: number) => Promise<void>>()
+  expect<OneTimeEntries['find']>().type.toBe<(entry: EntryKey) => Promise<EntryContent | null>>()
+  expect<EntryKey>().type.toBe<{ hash: string, kind: string, owner: string }>()
   expect<OneTimeEntry>().type.toBe<{ hash: string, kind: string, owner: string, content: EntryContent, startedAt: number }>()
   expect<Revocations['record']>().type.toBe<(userId: string) => Promise<void>>()
   expect<Revocations['follow']>().type.toBe<(listener: RevocationListener) => Promise<void>>()
