@@ -39,9 +39,9 @@ export interface SignInOptions {
    * Whether the user asked to be remembered; default false. Without the option `session.remember`
    * it does nothing.
    */
-  remember?: boolean
+  remember?: boolean | undefined
   /** `skip`: no second factor is asked for, because the application has asked for one itself. */
-  secondFactor?: 'skip'
+  secondFactor?: 'skip' | undefined
 }
 
 /** The type of `app.auth`: users and their claims, guards, sessions, events. */

@@ -15,38 +15,38 @@ import type { AnyRequest } from './guards.js'
 /** A user that {@link Users.createUser} creates. */
 export interface UserToCreate {
   /** In any spelling; required with a password. */
-  email?: string
+  email?: string | undefined
   /** The user's name. */
-  name?: string
+  name?: string | undefined
   /**
    * Whether the application knows that the user owns the e-mail; default false. Then a provider
    * that verified the same address signs in the same user.
    */
-  emailVerified?: boolean
+  emailVerified?: boolean | undefined
   /** 8 to 1024 bytes in NFKC. */
-  password?: string
+  password?: string | undefined
   /** The first authorization claims; default none. */
-  claims?: GrantableClaims
+  claims?: GrantableClaims | undefined
 }
 
 /** How {@link Users.block} blocks a user. */
 export interface BlockOptions {
   /** When the block ends by itself, in the future; default never. */
-  until?: Date
+  until?: Date | undefined
   /** A note of the application. It is kept in the store, and neither logged nor shown. */
-  reason?: string
+  reason?: string | undefined
 }
 
 /** Which users {@link Users.users} lists. */
 export interface UserList {
   /** The `next` of the page before; default the first page. */
-  after?: string | null
+  after?: string | null | undefined
   /** At most so many users, 1 to 500; default 50. */
-  limit?: number
+  limit?: number | undefined
   /** How the e-mail begins, in its canonical form. */
-  email?: string
+  email?: string | undefined
   /** Whether the users are blocked now. */
-  blocked?: boolean
+  blocked?: boolean | undefined
 }
 
 /** A page of users. */
@@ -60,7 +60,7 @@ export interface UserPage {
 /** The session that goes on when all others of its user end. */
 export interface KeptSession {
   /** A request of the user. */
-  except?: AnyRequest
+  except?: AnyRequest | undefined
 }
 
 const MAX_LIMIT = 500

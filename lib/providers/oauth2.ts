@@ -23,7 +23,7 @@ export interface OAuth2ProviderOptions
    */
   issuer?: string | undefined
   /** Rewrites a response of the provider that does not conform to RFC 6749. */
-  conform?: (response: Response) => Response | Promise<Response>
+  conform?: ((response: Response) => Response | Promise<Response>) | undefined
   /** The client authentication method at the token endpoint; default `client_secret_post`. */
   clientAuthentication?: ClientAuthentication | undefined
 }

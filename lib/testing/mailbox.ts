@@ -15,7 +15,7 @@ export interface OfKind<Kind extends Mail['kind']> {
 /** How long {@link Mailbox.next} waits. */
 export interface NextMailOptions {
   /** Milliseconds to wait for a mail that has not arrived; default 5000. */
-  timeout?: number
+  timeout?: number | undefined
 }
 
 /** The mails that an application under test has sent. */

@@ -34,17 +34,17 @@ export type ProviderFault =
 /** What {@link startProvider} takes. */
 export interface TestProviderOptions {
   /** The name of the provider, which is in the paths of its routes; default `test`. */
-  name?: string
+  name?: string | undefined
   /** The user who signs in; default Ada, with a verified e-mail. */
-  user?: ProviderUser
+  user?: ProviderUser | undefined
 }
 
 /** What {@link TestProvider.signIn} takes. */
 export interface ProviderSignInOptions {
   /** The page to end on. */
-  next?: string
+  next?: string | undefined
   /** Headers of each request to the application, such as a cookie that the browser has already. */
-  headers?: Record<string, string>
+  headers?: Record<string, string> | undefined
 }
 
 /** How a sign-in through the provider ended. */

@@ -28,24 +28,24 @@ export interface TestedApp {
 /** The user that {@link signedIn} signs in: a user of the store by `userId`, else a new one. */
 export interface SignedInUser {
   /** A user of the store, in place of a new one. */
-  userId?: string
+  userId?: string | undefined
   /** Default: an address that no other user has. */
-  email?: string
+  email?: string | undefined
   /** Default true, except for a user with a password: at registration no address is verified. */
-  emailVerified?: boolean
+  emailVerified?: boolean | undefined
   /** Default: none. */
-  name?: string
+  name?: string | undefined
   /** The sign-in method; default `local` with passwords, else the application's first provider. */
-  provider?: string
+  provider?: string | undefined
   /** Granted before the sign-in. */
-  claims?: GrantableClaims
+  claims?: GrantableClaims | undefined
   /**
    * When the user signed in, for tests of `requireRecent`; default now. The session itself begins
    * now.
    */
-  signedInAt?: Date
+  signedInAt?: Date | undefined
   /** Headers of the request that signs in, for hooks of the application, such as `x-tenant`. */
-  headers?: Record<string, string>
+  headers?: Record<string, string> | undefined
 }
 
 /** Headers of a request by a signed-in user, for `app.inject`. */

@@ -8,6 +8,7 @@ describe('the users of app.auth', () => {
   test('are created from what is known about them', () => {
     expect(auth.createUser({})).type.toBe<Promise<User>>()
     expect(auth.createUser).type.toBeCallableWith({ email: 'a@example.com', emailVerified: true, claims: { role: 'admin' } })
+    expect(auth.createUser).type.toBeCallableWith({ email: undefined, name: undefined, password: undefined })
     expect(auth.createUser).type.not.toBeCallableWith({ claims: { email: 'a@example.com' } })
     expect(auth.createUser).type.not.toBeCallableWith({ role: 'admin' })
     expect(auth.createUser).type.not.toBeCallableWith()
@@ -21,6 +22,7 @@ describe('the users of app.auth', () => {
     expect(auth.checkPassword).type.toBeCallableWith('id', 'password', { address: '192.0.2.1' })
     expect(auth.block('id')).type.toBe<Promise<User>>()
     expect(auth.block).type.toBeCallableWith('id', { until: new Date(), reason: 'spam' })
+    expect(auth.block).type.toBeCallableWith('id', { until: undefined, reason: undefined })
     expect(auth.block).type.not.toBeCallableWith('id', { until: Date.now() })
     expect(auth.unblock('id')).type.toBe<Promise<User>>()
     expect(auth.signOutEverywhere('id')).type.toBe<Promise<void>>()
@@ -29,6 +31,7 @@ describe('the users of app.auth', () => {
   test('are listed', () => {
     expect(auth.users()).type.toBe<Promise<UserPage>>()
     expect(auth.users).type.toBeCallableWith({ after: null, limit: 10, email: 'a', blocked: false })
+    expect(auth.users).type.toBeCallableWith({ after: undefined, limit: undefined, email: undefined, blocked: undefined })
     expect(auth.users).type.not.toBeCallableWith({ offset: 10 })
     expect<UserPage['next']>().type.toBe<string | null>()
   })
