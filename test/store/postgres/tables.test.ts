@@ -291,6 +291,19 @@ t.test('a server that takes no writes is named in the log, with what to do', asy
   })
 })
 
+t.test('a full disk of the server is named in the log, with what to do', async t => {
+  const { url, run } = await database(t)
+  await open(t, url).findUser({ email: 'ada@example.com' })
+  await run(`create function full_disk() returns trigger language plpgsql as $$
+    begin raise exception 'could not extend file' using errcode = '53100'; end $$`)
+  await run('create trigger full_disk before insert on svc_auth_users execute function full_disk()')
+
+  await t.rejects(new Accounts(open(t, url)).createUser(newUser()), {
+    ...UNAVAILABLE,
+    cause: { message: 'Postgres: could not extend file; make room on the disk of the server' }
+  })
+})
+
 t.test('a store that is closed while its tables are made waits for them no longer', async t => {
   const { url, run } = await database(t)
   const lock = await clientOf(t, url).reserve()
