@@ -104,19 +104,22 @@ interface TokenResponse {
  * without JSON, as of a server in front of the provider, refuses the client.
  */
 async function parsedTokenResponse (response: Response): Promise<TokenResponse> {
-  const body = parsedJson(await response.clone().text())
+  const { headers } = response
+  const text = await response.text()
+  const body = parsedJson(text)
   if (!isPlainObject(body)) {
-    const description = `status ${response.status} without JSON`
-    return response.status === 401
+    const { status } = response
+    const description = `status ${status} without JSON`
+    return status === 401
       ? { response: clientRefused(description), hasTokens: false, error: 'invalid_client', description }
-      : { response, hasTokens: false, error: undefined, description }
+      : { response: new Response(text || null, { status, headers }), hasTokens: false, error: undefined, description }
   }
   const present = Object.fromEntries(Object.entries(body).filter(([, member]) => member !== null))
   const { error, error_description: description, access_token: accessToken } = present
   const isRefusal = response.status === 200 && error !== undefined && error !== ''
   const status = isRefusal ? 400 : response.status
   return {
-    response: new Response(JSON.stringify(present), { status, headers: response.headers }),
+    response: new Response(JSON.stringify(present), { status, headers }),
     hasTokens: status === 200 && isText(accessToken),
     error,
     description
