@@ -24,7 +24,7 @@ export function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
     .prepare())
   const removeOldest = database.prepared(db => db.delete(oneTimeEntries)
     .where(inArray(hash, db.select({ hash }).from(oneTimeEntries)
-      .where(isOfOwner)
+      .where(and(isOfOwner, not(eq(hash, given('hash')))))
       .orderBy(desc(startedAt))
       .limit(Number.MAX_SAFE_INTEGER)
       .offset(given('others'))))
