@@ -257,7 +257,9 @@ t.test('attack 106: what is not a response names neither challenge nor user, and
     undefined, null, '', '{', '5', '[]', '{}', 'null', 5, [], {}, cyclic, 5n, Symbol('a'), () => {},
     { ...right, type: 'password' }, { ...right, rawId: 'AAAA' }, { ...right, id: '', rawId: '' }, { ...right, id: [right.id] },
     { ...right, response: null }, { ...right, response: 'AAAA' },
-    ...['', 'AAAA', '%', 5, [right.response.clientDataJSON]].map(clientDataJSON => ({ ...right, response: { ...right.response, clientDataJSON } })),
+    ...['', 'AAAA', '%', `${right.response.clientDataJSON}==`, 5, [right.response.clientDataJSON]].map(clientDataJSON => {
+      return { ...right, response: { ...right.response, clientDataJSON } }
+    }),
     { ...right, more: 'x'.repeat(16_384) }, JSON.stringify({ ...right, more: 'x'.repeat(1_000_000) })
   ]
   for (const response of wrong) {
