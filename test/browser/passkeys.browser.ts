@@ -240,6 +240,44 @@ t.test('options are not renewed while the page is hidden, but when it is seen ag
   t.strictSame(shop.asked, ['login', 'login'])
 })
 
+t.test('nothing ends what the button has begun but the button', async t => {
+  const shop = await startShop(t)
+  const { page, add, open, devices, gets, complaints } = await startVisitor(t, shop)
+  const authenticatorId = await add()
+  await open('register')
+  await page.getByRole('button').click()
+  await answered(t, page, 'register done')
+  await devices.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled: false })
+
+  // The browser says late whether it has passkeys in fields; and options are renewed while the field offers some.
+  await page.addInitScript('PublicKeyCredential.isConditionalMediationAvailable = () => new Promise(resolve => { self.answer = resolve })')
+  await page.clock.install()
+  const button = page.getByRole('button', { name: 'login' })
+  const answer = (isAvailable: boolean): Promise<void> => page.evaluate(is => { Reflect.apply(Reflect.get(globalThis, 'answer'), null, [is]) }, isAvailable)
+  for (const isOffered of [false, true]) {
+    shop.asked = []
+    const before = gets()
+    await open('autofill login')
+    if (isOffered) {
+      await answer(true)
+      t.ok(await isSoon(async () => gets() === before + 1))
+    }
+    await button.click()
+    t.ok(await isSoon(async () => gets() === before + (isOffered ? 2 : 1)))
+    if (!isOffered) await answer(true)
+    await page.clock.runFor(900_000)
+    t.strictSame(shop.asked, isOffered ? ['login', 'login'] : ['login'])
+  }
+
+  await button.click()
+  t.ok(await isSoon(async () => gets() === 4))
+  await devices.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled: true })
+  await button.click()
+  await answered(t, page, 'login done')
+  t.strictSame(shop.asked, ['login', 'login', 'login', 'login'])
+  t.strictSame(complaints, [])
+})
+
 t.test('the button ends what the field offers, and the field offers it again when the user gives up', async t => {
   const shop = await startShop(t)
   const { page, add, open, devices, gets } = await startVisitor(t, shop)
@@ -259,7 +297,12 @@ t.test('the button ends what the field offers, and the field offers it again whe
   t.ok(await isSoon(async () => gets() === 3))
   t.strictSame(shop.asked, ['register', 'login', 'login', 'login'])
 
+  await devices.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled: false })
+  await page.getByRole('button', { name: 'login' }).click()
+  await failed.waitFor({ state: 'hidden' })
+  t.ok(await isSoon(async () => gets() === 4))
   await devices.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: true })
+  await devices.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled: true })
   await page.getByRole('button', { name: 'login' }).click()
   await answered(t, page, 'login done')
 })
