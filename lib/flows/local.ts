@@ -89,14 +89,15 @@ export async function issueToken (
   store: AuthStore
 ): Promise<string> {
   const { principal: { userId, claims }, generation, at, methods } = await presentRecord(request, store)
+  // The provider or the application may have given claims of these names.
+  const { amr: _amr, [FACTOR_TIME]: _factorTime, ...others } = withoutReservedClaims(claims)
   const amr = amrOf(methods)
   const factorAt = secondFactorAt(methods)
   return local.issueIdToken(userId, {
-    ...withoutReservedClaims(claims),
+    ...others,
     auth_time: Math.floor(at / 1000),
-    // Also in place of a claim of this name that the provider or the application has given.
-    amr: amr.length > 0 ? amr : undefined,
-    [FACTOR_TIME]: factorAt === null ? undefined : Math.floor(factorAt / 1000),
+    ...(amr.length > 0 && { amr }),
+    ...(factorAt !== null && { [FACTOR_TIME]: Math.floor(factorAt / 1000) }),
     [GENERATION]: generation
   })
 }
