@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyRequest, InjectOptions, LightMyRequestResponse } from 'fastify'
 import { Accounts } from '../accounts/accounts.js'
 import type { Auth } from '../app-auth/auth.js'
+import type { AuthenticationMethod } from '../authentication.js'
 import type { GrantableClaims, IdentityClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError, OptionsError } from '../errors.js'
@@ -44,6 +45,11 @@ export interface SignedInUser {
    * now.
    */
   signedInAt?: Date | undefined
+  /**
+   * How the user authenticated, such as `['password', 'totp']` for a guard that requires a second
+   * factor; default `['application']`. No factor is asked for or added to the user.
+   */
+  methods?: readonly AuthenticationMethod[] | undefined
   /** Headers of the request that signs in, for hooks of the application, such as `x-tenant`. */
   headers?: Record<string, string> | undefined
 }
@@ -85,9 +91,9 @@ export async function signedIn (app: TestedApp, user: SignedInUser = {}): Promis
 
   let signIn: Promise<unknown> | null = null
   const response = await withTask(async request => {
-    signIn = app.auth.signIn(request, userId)
+    signIn = app.auth.signIn(request, userId, { secondFactor: 'skip' })
     await signIn
-    await backdate(request, user.signedInAt)
+    await rewriteProofs(request, user)
   }, headers => app.inject({ url, headers: { ...user.headers, ...headers } }))
   // What refused the sign-in, in place of the answer that was made of it.
   await signIn
@@ -98,13 +104,16 @@ export async function signedIn (app: TestedApp, user: SignedInUser = {}): Promis
   return { ...user.headers, cookie: cookiesAfter(response) }
 }
 
-/** Writes into a session that its user signed in at another time. */
-async function backdate (request: FastifyRequest, signedInAt: Date | undefined): Promise<void> {
+/** Writes into a session that its user signed in at another time or by other methods. */
+async function rewriteProofs (
+  request: FastifyRequest,
+  { signedInAt, methods }: Pick<SignedInUser, 'signedInAt' | 'methods'>
+): Promise<void> {
   const record = recordIn(request.session)
-  if (signedInAt === undefined || record === null) return
-  const at = signedInAt.getTime()
-  const methods = record.methods.map(proof => ({ ...proof, at }))
-  await sessionsOf(request).saveRecord(request, { ...record, at, methods })
+  if (record === null || (signedInAt === undefined && methods === undefined)) return
+  const at = signedInAt?.getTime() ?? record.at
+  const proofs = (methods ?? record.methods.map(({ method }) => method)).map(method => ({ method, at }))
+  await sessionsOf(request).saveRecord(request, { ...record, at, methods: proofs })
 }
 
 async function makeUser (app: TestedApp, user: SignedInUser): Promise<string> {

@@ -3,6 +3,7 @@ import fastifySession from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, GitHubProvider, SignInRefused, SqlAuthStore, authPlugin } from '../../lib/index.js'
+import { SecondFactor } from '../../lib/second-factor.js'
 import { signedIn } from '../../lib/testing.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 
@@ -84,9 +85,23 @@ t.test('a user who signed in a while ago is signed in, and asked to reauthentica
   t.strictSame([now.statusCode, then.statusCode, then.json().code], [200, 403, 'reauthenticate'])
   t.strictSame(authentication.json(), {
     at: signedInAt.toISOString(),
-    methods: [{ method: 'application', at: signedInAt.toISOString() }]
+    methods: [{ method: 'application', at: signedInAt.toISOString() }],
+    secondFactor: false
   })
   t.equal((await app.inject({ url: '/me', headers })).statusCode, 200)
+})
+
+t.test('a user has authenticated by the methods that the test names, and needs no second factor for it', async t => {
+  const app = await guardedApp(t, {
+    session, dataSecret: 'a data secret of a test, 32 characters', secondFactor: new SecondFactor({ issuer: 'Shop', required: () => true })
+  })
+  app.get('/vault', { preHandler: app.auth.requireSecondFactor }, async request => request.authentication?.methods.map(({ method }) => method))
+
+  const without = await app.inject({ url: '/vault', headers: await signedIn(app) })
+  const withFactor = await app.inject({ url: '/vault', headers: await signedIn(app, { methods: ['password', 'totp'] }) })
+
+  t.strictSame([without.statusCode, without.json().code], [403, 'second_factor_missing'])
+  t.strictSame(withFactor.json(), ['password', 'totp'])
 })
 
 t.test('the user has no password that signs in', async t => {
