@@ -3,10 +3,15 @@
  *
  * @module fastify-svc-auth/pages
  */
+import { english } from './pages/languages/en.js'
+import type { Texts } from './pages/texts.js'
+
 export type { PageLink } from './pages/look.js'
 export { Pages, type PagesOptions } from './pages/pages.js'
 export type { Texts } from './pages/texts.js'
 export { de } from './pages/languages/de.js'
-export { en } from './pages/languages/en.js'
 export { es } from './pages/languages/es.js'
 export { fr } from './pages/languages/fr.js'
+
+/** The pages in English. */
+export const en: Texts = english

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
 import { Html, html } from './html.js'
-import { en } from './languages/en.js'
+import { english } from './languages/en.js'
 import { STYLE } from './style.js'
 import type { Texts } from './texts.js'
 
@@ -38,7 +38,7 @@ export interface PageMessages {
 }
 
 /** The look of pages without the option `pages`. */
-const PLAIN: LookOptions = { name: null, logo: null, stylesheet: null, languages: [en], links: [] }
+const PLAIN: LookOptions = { name: null, logo: null, stylesheet: null, languages: [english], links: [] }
 
 /** Makes documents of pages: one layout, whose parts the application chooses. */
 export class Look {

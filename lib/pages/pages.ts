@@ -3,7 +3,7 @@ import { OptionsError, assertKnownOptions } from '../errors.js'
 import { ANY_ORIGIN, sameOriginPath } from '../http/redirects.js'
 import { isSecureUrl } from '../http/secure-url.js'
 import { de } from './languages/de.js'
-import { en } from './languages/en.js'
+import { english } from './languages/en.js'
 import { es } from './languages/es.js'
 import { fr } from './languages/fr.js'
 import { Look, type PageLink } from './look.js'
@@ -51,7 +51,7 @@ export class Pages {
   constructor (options: PagesOptions) {
     if (!isPlainObject(options)) throw new OptionsError("Pages takes an object of options, such as { name: 'Shop' }")
     assertKnownOptions('Pages', options, KNOWN_OPTIONS)
-    const { name, logo = null, stylesheet = null, languages = [en, de, fr, es], links = [] } = options
+    const { name, logo = null, stylesheet = null, languages = [english, de, fr, es], links = [] } = options
     if (!isText(name)) throw new OptionsError("name of Pages must be the name of the application, such as 'Shop'")
     for (const [option, path] of [['logo', logo], ['stylesheet', stylesheet]] as const) {
       if (path !== null && !isPath(path)) {
@@ -82,7 +82,7 @@ function isLink (value: unknown): value is PageLink {
 
 /** Whether a value has the texts of a language: a caller without types may have forgotten some. */
 function isLanguage (value: unknown): value is Texts {
-  return isComplete(value, en)
+  return isComplete(value, english)
 }
 
 function isComplete (value: unknown, model: object): boolean {

@@ -1,5 +1,6 @@
 import {
-  type PageForm, action, button, checkbox, codeField, emailField, form, nameField, newPassword, noScript, password, username
+  type PageForm, action, button, checkbox, codeField, emailField, form, nameField, newPassword, noScript, password,
+  username
 } from './form.js'
 import { type Html, html } from './html.js'
 import type { Page } from './look.js'

@@ -1,4 +1,4 @@
-import type { en } from './languages/en.js'
+import type { english } from './languages/en.js'
 
 /** The same texts in another language. */
 type SameTexts<Part> = { readonly [Name in keyof Part]: Part[Name] extends string ? string : SameTexts<Part[Name]> }
@@ -7,7 +7,7 @@ type SameTexts<Part> = { readonly [Name in keyof Part]: Part[Name] extends strin
  * What the pages say in one language, as `en` says it: a language without one of its texts does not
  * compile. Names in braces are replaced and must stay.
  */
-export type Texts = SameTexts<Omit<typeof en, 'direction'>> & {
+export type Texts = SameTexts<Omit<typeof english, 'direction'>> & {
   /** The direction of the script. */
   readonly direction: 'ltr' | 'rtl'
 }

@@ -1,5 +1,5 @@
-/** The pages in English: the model of each language. */
-export const en = {
+/** The texts in English: the model of each language. */
+export const english = {
   /** The language tag (BCP 47). */
   language: 'en',
   /** The direction of the script. */
