@@ -34,6 +34,7 @@ export type { AuthChannel, AuthEvents } from './channel.js'
 export type {
   DeleteHook, Deletion, LinkHook, Linking, LinkingPolicy, LinkingRule, ProviderIdentity, SignIn, SignInHook
 } from './flows/sign-in-rules.js'
+export type { UserFactor } from './flows/factor-list.js'
 export type { OpenedMailToken, UnusableMailToken, UsableMailToken } from './flows/mail-links.js'
 export type { UserSession } from './flows/sessions.js'
 export type { SignInUrlOptions } from './flows/signed-requests.js'
@@ -49,7 +50,8 @@ export {
   type AccountRoutes, LocalIdentityProvider, type LocalIdentityProviderOptions, type RegistrationPolicy
 } from './local-identity-provider.js'
 export type {
-  AccountNotice, LinkMail, LinkMailKind, Mail, MailChoices, MailOrigin, MailPages, NoticeMail, NoticeMailKind, SendMail
+  AccountNotice, CodeMail, CodeMailKind, LinkMail, LinkMailKind, Mail, MailChoices, MailOrigin, MailPages, NoticeMail,
+  NoticeMailKind, SendMail
 } from './mails/mail.js'
 export type { Argon2Options } from './passwords/argon2-cost.js'
 export type { PasswordVerdict } from './passwords/password-hasher.js'
@@ -60,7 +62,7 @@ export type { Jwk, PublicJwk } from './tokens/token-keys.js'
 export { TokenVerifier, type TokenVerifierOptions } from './tokens/token-verifier.js'
 export type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, Identity,
-  ProviderOptions, ProviderTokens, SignInParameters, UncheckedIdentity
+  ProviderOptions, ProviderTokens, SignInParameters, SignedProof, UncheckedIdentity
 } from './providers/provider.js'
 export { Auth0Provider, type Auth0ProviderOptions } from './providers/auth0.js'
 export { FacebookProvider, type FacebookProviderOptions } from './providers/facebook.js'
