@@ -280,7 +280,8 @@ export class ResolvedOptions implements SignInRules {
 
   #secondFactorRules (secondFactor: unknown): SecondFactorRules {
     if (!hasMethods<SecondFactor>(secondFactor, ['rulesWith'])) {
-      throw new OptionsError("secondFactor must be new SecondFactor({ issuer: 'Shop' }) of fastify-svc-auth/second-factor")
+      throw new OptionsError("secondFactor must be new SecondFactor({ issuer: 'Shop' }) " +
+        'of fastify-svc-auth/second-factor')
     }
     const secrets = requiredDataSecrets(this.dataSecrets, 'with secondFactor, because it seals the secrets of users')
     const cookieName = this.session?.options.cookieName ?? 'svc_session'

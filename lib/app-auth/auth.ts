@@ -68,8 +68,8 @@ export class Auth extends Authorization {
    * A `preHandler` like {@link requireUser} that also requires that the user authenticated by a
    * second factor in this session: a code, a passkey, or a provider that the option `trusts` names.
    * Others are asked for one as by {@link requireRecent}; a user who has none is redirected to the
-   * option `secondFactorPage`, or answered 403 `second_factor_missing`. Behind {@link requireBearer}
-   * the claim `amr` of the token counts.
+   * option `secondFactorPage`, or answered 403 `second_factor_missing`. Behind
+   * {@link requireBearer} the claim `amr` of the token counts.
    */
   readonly requireSecondFactor: Guard
 
@@ -319,9 +319,9 @@ export class Auth extends Authorization {
    *
    * @param userId a UUID in lower case
    * @returns the principal of the user
-   * @throws what the hook throws; AuthError `unknown_user`, `blocked`, `second_factor_required` when
-   * the user goes on by a second factor (send them to the page for it), `invalid_state` when the
-   * user signs out meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`;
+   * @throws what the hook throws; AuthError `unknown_user`, `blocked`, `second_factor_required`
+   * when the user goes on by a second factor (send them to the page for it), `invalid_state` when
+   * the user signs out meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`;
    * OptionsError for an unknown name
    */
   signIn (request: AnyRequest, userId: string, options?: SignInOptions): Promise<Principal>

@@ -72,7 +72,8 @@ const KNOWN_OPTIONS = ['issuer', 'tolerance', 'required', 'trusts', 'trustedBrow
  * ```ts
  * import { SecondFactor } from 'fastify-svc-auth/second-factor'
  *
- * await app.register(authPlugin, { local, store, secondFactor: new SecondFactor({ issuer: 'Shop' }) })
+ * const secondFactor = new SecondFactor({ issuer: 'Shop' })
+ * await app.register(authPlugin, { local, store, secondFactor })
  * ```
  */
 export class SecondFactor {
@@ -86,7 +87,8 @@ export class SecondFactor {
     assertKnownOptions('SecondFactor', options, KNOWN_OPTIONS)
     const { issuer, tolerance = 1, required = () => false, trusts = () => false, trustedBrowser } = options
     if (!isText(issuer) || issuer.includes(':')) {
-      throw new OptionsError("issuer of SecondFactor must be the name of the application without a colon, such as 'Shop'")
+      throw new OptionsError('issuer of SecondFactor must be the name of the application without a colon, ' +
+        "such as 'Shop'")
     }
     if (![0, 1, 2].includes(tolerance)) throw new OptionsError('tolerance of SecondFactor must be 0, 1 or 2')
     for (const [name, rule] of Object.entries({ required, trusts })) {

@@ -107,7 +107,8 @@ async function enter (
   const entry = { lifetime, admits: isNew, confirm }
   await undoneOnFailure(request, accounts, admitted, () => enterSession(request, record, entry))
   const methods = proofs.map(({ method }) => method)
-  audit('sign-in', { userId, provider, by: methods.includes('application') ? 'application' : 'provider', methods }, request)
+  const by = methods.includes('application') ? 'application' : 'provider'
+  audit('sign-in', { userId, provider, by, methods }, request)
 }
 
 /** Asks the application. Deletes a new user that it refuses. */

@@ -21,7 +21,7 @@ import {
 } from './second-step.js'
 import { type FactorRules, type SignInRules, type StepRules, answerOfApplication } from './sign-in-rules.js'
 
-/** How a user changes their factors: the rules of an application with second factors or passkeys. */
+/** The rules by which users change their factors, with second factors, passkeys or both. */
 export interface FactorChanges extends SignInRules {
   readonly factors: FactorRules
   readonly channel: AuthChannel
@@ -180,8 +180,8 @@ export interface FactorAddition {
  * Adds a factor that was verified to the account of a user. The session of a signed-in user goes on
  * with a new id; the sign-in of another one is completed.
  *
- * @throws what the hook throws; AuthError `invalid_state` when the user's sessions were ended since,
- * `exists`, `blocked`, `unavailable`
+ * @throws what the hook throws; AuthError `invalid_state` when the user's sessions were ended
+ * since, `exists`, `blocked`, `unavailable`
  */
 export async function addFactor (
   request: FastifyRequest,
@@ -309,7 +309,8 @@ export async function assertMailCode (
 ): Promise<void> {
   const { code }: { code?: string } = Object(await attemptEntry(request, MAIL_CODE, MAX_ATTEMPTS))
   if (code === undefined) throw new AuthError('invalid_state')
-  const [sent, typed] = [Buffer.from((await sealerOf(rules).open(code, userId)).text), Buffer.from(mailCode?.trim() ?? '')]
+  const { text } = await sealerOf(rules).open(code, userId)
+  const [sent, typed] = [Buffer.from(text), Buffer.from(mailCode?.trim() ?? '')]
   if (sent.length !== typed.length || !timingSafeEqual(sent, typed)) {
     throw new AuthError('invalid_code', { message: 'The code from the e-mail is wrong; type the six digits of it.' })
   }
@@ -343,7 +344,9 @@ function withRecovery (factors: Factor[]): Factor[] {
   return factors.some(({ kind }) => kind !== 'recovery') ? factors : []
 }
 
-function enrolmentIn (content: object | null): { userId: string, generation: number, id: string, secret: string } | null {
+function enrolmentIn (
+  content: object | null
+): { userId: string, generation: number, id: string, secret: string } | null {
   // Only `beginTotp` writes entries of this kind.
   return content === null ? null : Object(content)
 }

@@ -137,9 +137,8 @@ function withoutHash (factor: Factor, hash: string): Factor {
 
 /** Makes a factor that has not been used. */
 export function newFactor (kind: Factor['kind'], content: Partial<Factor>): Factor {
-  return {
-    id: randomUUID(), kind, name: null, secret: null, data: {}, counter: 0, createdAt: Date.now(), usedAt: null, ...content
-  }
+  const id = randomUUID()
+  return { id, kind, name: null, secret: null, data: {}, counter: 0, createdAt: Date.now(), usedAt: null, ...content }
 }
 
 /** Returns the time step of a code; null for a code of no step within the tolerance. */

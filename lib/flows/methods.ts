@@ -77,8 +77,8 @@ export function factorsOf (
 }
 
 /**
- * The kinds of factors of which a user must have used one recently to change their factors. Passkeys
- * alone are not asked for: a user who has lost theirs removes it after another sign-in.
+ * The kinds of factors of which a user must have used one recently to change their factors.
+ * Passkeys alone are not asked for: a user who has lost theirs removes it after another sign-in.
  */
 export function askedFactorsOf (user: Pick<User, 'factors'>, factors: FactorRules): FactorKind[] {
   const kinds = factorsOf(user, factors)

@@ -45,7 +45,11 @@ export async function reauthenticateAs (
  * Adds a proof to a session. The generation stays the one that was read before the proof: if the
  * user's sessions were ended meanwhile, this one has ended too.
  */
-export async function prove (request: FastifyRequest, record: SessionRecord, method: AuthenticationMethod): Promise<void> {
+export async function prove (
+  request: FastifyRequest,
+  record: SessionRecord,
+  method: AuthenticationMethod
+): Promise<void> {
   const at = Date.now()
   await renewSession(request, { ...record, at, methods: withProof(record.methods, { method, at }) })
   audit('reauthentication', { userId: record.principal.userId, method }, request)

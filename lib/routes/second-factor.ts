@@ -56,7 +56,8 @@ export function mountSecondFactor (
     leave
   })
 
-  mountPage(context, { path: '/local/second-factor', name: 'second-factor' }, async ({ request, reply, texts, next }) => {
+  mountPage(context, { path: '/local/second-factor', name: 'second-factor' }, async view => {
+    const { request, reply, texts, next } = view
     const waiting = await waitingSignIn(request)
     if (waiting === null) return redirected(reply, pages.afterSuccess(request, next))
     if (waiting.needs === 'enrolment') return beginPage(texts, next, true)
@@ -162,7 +163,10 @@ export function mountSecondFactor (
     summary: 'Confirm an authenticator app by its first code',
     description: 'All other sessions of the user end. A sign-in that waits for it is finished.',
     user: 'signed-in-or-not',
-    fields: { code: factorCode, mailCode: { type: 'string', maxLength: 100, description: 'The code from the e-mail, if one was sent' } },
+    fields: {
+      code: factorCode,
+      mailCode: { type: 'string', maxLength: 100, description: 'The code from the e-mail, if one was sent' }
+    },
     required: ['code'],
     answers: { 200: recoveryCodes },
     refuses: ['unauthenticated', 'reauthenticate', 'invalid_code', 'invalid_state', 'blocked'],
