@@ -2,7 +2,7 @@ import { register } from 'node:module'
 import { setImmediate } from 'node:timers/promises'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 
-/** The packages that a process has loaded so far, and whether it has the pages. */
+/** The packages that a process has loaded so far, and whether it has the pages and the second factors. */
 export interface Loaded {
   /** The number of modules that are loaded behind ready. */
   modulesBehind: number
@@ -17,6 +17,8 @@ export interface Loaded {
 
 // As a program: an application with all that the plugin has, and a store on the target that is its first argument. Static imports would be
 // loaded before the hooks are there.
+const OF_FACTORS =
+  /\/lib\/(?:factors|flows\/(?:second-step|factor-codes|enrolment|step-up|passkeys)|routes\/(?:factors|second-factor|passkeys)|sealed)\b/
 const { port1: loadings, port2: port } = new MessageChannel()
 register('./loading-hooks.ts', import.meta.url, { data: port, transferList: [port] })
 const packages = new Set<string>()
@@ -67,6 +69,7 @@ function loaded (): string[] {
     const [, name] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(told.message) ?? []
     if (name !== undefined) packages.add(name)
     if (/\/lib\/(?:pages\/|routes\/own-pages)/.test(told.message)) packages.add('the pages')
+    if (OF_FACTORS.test(told.message)) packages.add('second factors')
   }
   return [...packages]
 }

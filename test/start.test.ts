@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Loaded } from './start-process.js'
 
-const HEAVY = ['@node-rs/argon2', 'better-sqlite3', 'drizzle-orm', 'jose', 'oauth4webapi', 'postgres', 'the pages']
+const HEAVY = ['@node-rs/argon2', 'better-sqlite3', 'drizzle-orm', 'jose', 'oauth4webapi', 'postgres', 'second factors', 'the pages']
 
 t.test('an application with five providers, passwords and SQLite starts quickly', async t => {
   const child = fork(fileURLToPath(new URL('start-process.ts', import.meta.url)), [join(t.testdir(), 'users.db')], { execArgv: process.execArgv })
@@ -20,5 +20,5 @@ t.test('an application with five providers, passwords and SQLite starts quickly'
   t.strictSame(heavy(behindReady), ['@node-rs/argon2', 'better-sqlite3'], 'loads what a password needs behind ready, without a request')
   t.strictSame(afterRegistration, behindReady, 'loads nothing with the first registration')
   t.ok(modulesBehind <= 25, `loads ${modulesBehind} modules for it, and no file of drizzle-orm, which are a hundred`)
-  t.strictSame(heavy(afterLogin), [...heavy(behindReady), 'oauth4webapi'], 'loads the protocol with the first sign-in at a provider, and never the pages')
+  t.strictSame(heavy(afterLogin), [...heavy(behindReady), 'oauth4webapi'], 'loads the protocol with the first sign-in at a provider, and never the pages or second factors')
 })

@@ -15,8 +15,8 @@ import { Browser } from '../helpers/browser.js'
 
 const USER_ID = '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11'
 const store = new MemoryAuthStore()
-const pages = new RedirectPages(new Site(null, new Set()), { login: null, reauthenticate: null }, [])
-const settings = { store, local: null, pages, providers: [] }
+const pages = new RedirectPages(new Site(null, new Set()), { login: null, reauthenticate: null, secondFactor: null, step: null }, [])
+const settings = { store, factors: null, local: null, pages, providers: [] }
 const requireUser = requireUserOf(settings)
 const requireClaims = (required: RequiredClaims) => requireClaimsOf(required, settings)
 

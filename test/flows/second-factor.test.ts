@@ -496,7 +496,10 @@ async function withVouching (t: Test): Promise<MailApp & { userId: string, secre
   const made = await startFactorApp(t, {}, { store })
   const { userId, secret } = await enrolAda(t, made)
   const app = await startApp(t, {
-    baseUrl: 'https://app.example', store, dataSecret: DATA_SECRET, secondFactor: new SecondFactor({ issuer: 'Shop' }),
+    baseUrl: 'https://app.example',
+    store,
+    dataSecret: DATA_SECRET,
+    secondFactor: new SecondFactor({ issuer: 'Shop' }),
     local: localProvider()
   }, {}, app => {
     app.post<{ Body: { userId: string, secondFactor?: 'skip' } }>('/vouch', async request => {

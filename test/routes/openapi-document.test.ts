@@ -2,7 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import fastifySwagger from '@fastify/swagger'
 import Fastify from 'fastify'
 import t from 'tap'
-import authPlugin, { type LocalIdentityProviderOptions, OidcProvider, openapiComponents } from '../../lib/index.js'
+import authPlugin, {
+  type AuthPluginOptions, type LocalIdentityProviderOptions, OidcProvider, openapiComponents
+} from '../../lib/index.js'
+import { SecondFactor } from '../../lib/second-factor.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider } from '../helpers/app.js'
 import { ecKey } from '../helpers/signing-key.js'
 
@@ -12,24 +15,29 @@ import { ecKey } from '../helpers/signing-key.js'
  */
 const FILE = new URL('openapi.jsonl', import.meta.url)
 
-const LOCALS: Record<string, LocalIdentityProviderOptions> = {
-  later: { secret: undefined, signingKey: ecKey(), sendMail () {} },
-  required: { sendMail () {}, registration: { verify: 'required' } },
-  first: { sendMail () {}, registration: { verify: 'first', roles: ['member'] } }
-}
+const APPLICATIONS: Array<[local: LocalIdentityProviderOptions, options?: AuthPluginOptions]> = [
+  [{ secret: undefined, signingKey: ecKey(), sendMail () {} }],
+  [{ sendMail () {}, registration: { verify: 'required' } }],
+  [{ sendMail () {}, registration: { verify: 'first', roles: ['member'] } }],
+  [{}, { secondFactor: new SecondFactor({ issuer: 'Shop' }) }]
+]
 
 /** The operations of an application, without those that the one before has alike. */
-async function operations (name: string, seen: Set<string>): Promise<string[]> {
+async function operations (
+  [local, options]: typeof APPLICATIONS[number],
+  seen: Set<string>
+): Promise<string[]> {
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(fastifySwagger, { openapi: { openapi: '3.1.0', components: openapiComponents } })
   await app.register(authPlugin, {
     baseUrl: 'https://app.example',
     providers: [new OidcProvider({ name: 'own', discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b' })],
-    local: localProvider(LOCALS[name]),
+    local: localProvider(local),
     dataSecret: LOCAL_SECRET,
     changePasswordPage: '/account/password',
-    session: { secret: SESSION_SECRET, remember: { days: 30 } }
+    session: { secret: SESSION_SECRET, remember: { days: 30 } },
+    ...options
   })
   await app.ready()
   const { paths = {} } = app.swagger()
@@ -52,7 +60,7 @@ function ordered (value: unknown): unknown {
 t.test('the OpenAPI document is the one that clients know', async t => {
   const seen = new Set<string>()
   const lines: string[] = []
-  for (const name of Object.keys(LOCALS)) lines.push(...await operations(name, seen))
+  for (const application of APPLICATIONS) lines.push(...await operations(application, seen))
   if (process.env.UPDATE === 'true') writeFileSync(FILE, `${lines.join('\n')}\n`)
 
   const known = readFileSync(FILE, 'utf8').trimEnd().split('\n').map(line => JSON.parse(line))

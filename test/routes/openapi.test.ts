@@ -4,6 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin, { type AuthPluginOptions, MemoryAuthStore, OidcProvider, openapiComponents } from '../../lib/index.js'
+import { SecondFactor } from '../../lib/second-factor.js'
 import { mailbox } from '../../lib/testing.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -149,6 +150,7 @@ t.test('a document is valid', async t => {
   const applications: Record<string, () => AuthPluginOptions> = {
     'with everything': everything,
     'with another prefix': () => ({ ...everything(), prefix: '/sign/in' }),
+    'with second factors': () => ({ ...everything(), secondFactor: new SecondFactor({ issuer: 'Shop' }) }),
     'without passwords': () => ({ baseUrl: BASE_URL, providers: [unreachable('first')] }),
     'with addresses that are confirmed': () => ({ ...everything(), local: localProvider({ registration: { verify: 'required' }, sendMail () {} }) }),
     'with addresses that are confirmed first': () => ({ ...everything(), local: localProvider({ registration: { verify: 'first' }, sendMail () {} }) }),

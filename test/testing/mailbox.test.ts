@@ -5,8 +5,8 @@ import { mailbox } from '../../lib/testing.js'
 const ABOUT = { requestId: 'req-1', ip: '127.0.0.1', userAgent: null, language: null }
 const ADA = { to: 'ada@example.com', userId: null, name: null, about: ABOUT }
 
-const link = (kind: LinkMailKind, token: string): Mail => ({ ...ADA, kind, token, url: `https://app.example/${token}`, expiresIn: 60 })
-const notice = (kind: NoticeMailKind): Mail => ({ ...ADA, kind, url: null, token: null, expiresIn: null })
+const link = (kind: LinkMailKind, token: string): Mail => ({ ...ADA, kind, token, url: `https://app.example/${token}`, code: null, expiresIn: 60 })
+const notice = (kind: NoticeMailKind): Mail => ({ ...ADA, kind, url: null, token: null, code: null, expiresIn: null })
 
 t.test('the oldest mail of a kind that was not read is next', async t => {
   const { sendMail, next, all } = mailbox()

@@ -13,13 +13,26 @@ describe('the payload of an audit event', () => {
       'registration' | 'creation' | 'sign-in' | 'failure' | 'link' | 'unlink' | 'grant' | 'withdraw' | 'password' |
       'email' | 'recovery' | 'verification' | 'email-released' | 'block' | 'unblock' | 'sign-out-everywhere' |
       'session-end' |
+      'factor-added' | 'factor-removed' | 'recovery-codes' | 'recovery-code' | 'factor-guessing' | 'passkey-cloned' |
+      'sealed-unreadable' |
       'reauthentication' | 'deletion' | 'revoke'
     >()
   })
 
   test('says to which user it happened and how', () => {
     expect<Members<AuditEvents['registration']>>().type.toBe<Members<{ userId: string, provider: string } & Origin>>()
-    expect<Members<AuditEvents['sign-in']>>().type.toBe<Members<{ userId: string, provider: string, by: 'provider' | 'application' } & Origin>>()
+    expect<Members<AuditEvents['sign-in']>>().type.toBe<Members<{
+      userId: string, provider: string, by: 'provider' | 'application', methods: readonly AuthenticationMethod[]
+    } & Origin>>()
+    expect<Members<AuditEvents['factor-added']>>().type.toBe<Members<{ userId: string, method: 'totp' | 'passkey' } & Origin>>()
+    expect<Members<AuditEvents['factor-removed']>>().type.toBe<
+      Members<{ userId: string, method: 'totp' | 'passkey' | 'all', by: 'user' | 'application' } & Origin>
+    >()
+    expect<Members<AuditEvents['recovery-codes']>>().type.toBe<Members<{ userId: string } & Origin>>()
+    expect<Members<AuditEvents['recovery-code']>>().type.toBe<Members<{ userId: string, left: number } & Origin>>()
+    expect<Members<AuditEvents['factor-guessing']>>().type.toBe<Members<{ userId: string } & Origin>>()
+    expect<Members<AuditEvents['passkey-cloned']>>().type.toBe<Members<{ userId: string } & Origin>>()
+    expect<Members<AuditEvents['sealed-unreadable']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['failure']>>().type.toBe<Members<{ provider: string, code: string } & Origin>>()
     expect<Members<AuditEvents['link']>>().type.toBe<Members<{ userId: string, provider: string, by: 'email' | 'request' } & Origin>>()
     expect<Members<AuditEvents['unlink']>>().type.toBe<Members<{ userId: string, provider: string } & Origin>>()

@@ -3,8 +3,9 @@ import type { Http2SecureServer } from 'node:http2'
 import Fastify, { type FastifyReply, type FastifyRequest, type RouteGenericInterface, type Session } from 'fastify'
 import {
   type Auth, type AuthEvents, type AuthenticationMethod, type AuthenticationState, Authorization,
-  type AuthorizationClaims, type AuthStore, type Claims, type KeptSession, type Link, type LocalIdentityProvider,
-  MemoryAuthStore, type Principal, type TokenClaims, type User, type UserSession
+  type AuthorizationClaims, type AuthStore, type Claims, type FactorKind, type KeptSession, type Link,
+  type LocalIdentityProvider, MemoryAuthStore, type Principal, type TokenClaims, type User, type UserFactor,
+  type UserSession
 } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 
@@ -63,8 +64,11 @@ describe('a request', () => {
     expect<AuthenticationState>().type.toBe<{
       at: Date
       methods: Array<{ method: AuthenticationMethod, at: Date }>
+      secondFactor: boolean
     }>()
-    expect<AuthenticationMethod>().type.toBe<'password' | 'provider' | 'application'>()
+    expect<AuthenticationMethod>().type.toBe<
+      'password' | 'provider' | 'application' | 'passkey' | 'totp' | 'recovery'
+    >()
   })
 
   test('has the claims of its Bearer token, or null', () => {
@@ -144,6 +148,16 @@ describe('app.auth', () => {
     }>()
   })
 
+  test('lists and resets the second factors of a user', () => {
+    expect(auth.factors('id')).type.toBe<Promise<UserFactor[]>>()
+    expect<UserFactor>().type.toBe<{
+      id: string, kind: FactorKind, name: string | null, createdAt: Date, lastUsedAt: Date | null, codesLeft: number | null
+    }>()
+    expect<FactorKind>().type.toBe<'totp' | 'recovery' | 'passkey'>()
+    expect(auth.resetFactors('id')).type.toBe<Promise<void>>()
+    expect(auth.resetFactors).type.not.toBeCallableWith()
+  })
+
   test('has the principal of a request, never null', () => {
     expect(auth.user(request)).type.toBe<Principal>()
     expect(auth.user).type.not.toBeCallableWith(reply)
@@ -173,6 +187,8 @@ describe('app.auth', () => {
     expect(auth.signIn).type.toBeCallableWith(request, 'id', { remember: true })
     expect(auth.signIn).type.not.toBeCallableWith(request, 'id', { remember: 'on' })
     expect(auth.signIn).type.not.toBeCallableWith(request, 'id', { rememberMe: true })
+    expect(auth.signIn).type.toBeCallableWith(request, 'id', { remember: true, secondFactor: 'skip' })
+    expect(auth.signIn).type.not.toBeCallableWith(request, 'id', { secondFactor: true })
   })
 
   test('takes the request of any route', () => {

@@ -23,6 +23,7 @@ test('guards are asynchronous hooks', () => {
   expect(auth.requireUser).type.toBe<Guard>()
   expect(auth.requireVerified).type.toBe<Guard>()
   expect(auth.requireBearer).type.toBe<Guard>()
+  expect(auth.requireSecondFactor).type.toBe<Guard>()
   expect(auth.refuseCrossOrigin).type.toBe<Guard>()
   expect(auth.requireClaims({ role: 'admin' })).type.toBe<Guard>()
   expect(auth.requireBearerFor({ purpose: 'invitation' })).type.toBe<Guard>()
@@ -50,9 +51,12 @@ describe('what a guard is made for', () => {
     expect(auth.requireBearerFor).type.not.toBeCallableWith({ purpos: 'invitation' })
   })
 
-  test('requireRecent takes a number of seconds', () => {
-    expect<RecentProof>().type.toBe<{ within: number }>()
+  test('requireRecent takes a number of seconds, and whether a second factor is needed', () => {
+    expect<RecentProof>().type.toBe<{ within: number, secondFactor?: boolean }>()
     expect(auth.requireRecent({ within: 600 })).type.toBe<Guard>()
+    expect(auth.requireRecent).type.toBeCallableWith({ within: 600, secondFactor: true })
+    expect(auth.requireRecent).type.not.toBeCallableWith({ secondFactor: true })
+    expect(auth.requireRecent).type.not.toBeCallableWith({ within: 600, secondFactor: 'totp' })
     expect(auth.requireRecent).type.not.toBeCallableWith()
     expect(auth.requireRecent).type.not.toBeCallableWith(600)
     expect(auth.requireRecent).type.not.toBeCallableWith({ within: '10 minutes' })

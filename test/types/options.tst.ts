@@ -6,6 +6,7 @@ import authPlugin, {
   type Principal, type ProviderIdentity, type ProviderTokens, type RateLimitOptions, type RememberOptions, type SessionOptions,
   type SignIn, type SignInHook, SignInRefused, SqlAuthStore, type User
 } from 'fastify-svc-auth'
+import { SecondFactor } from 'fastify-svc-auth/second-factor'
 import { describe, expect, test } from 'tstyche'
 
 const app = Fastify()
@@ -31,6 +32,8 @@ describe('register', () => {
       onSignIn: ({ principal }) => { expect(principal).type.toBe<Principal>() },
       loginPage: '/login',
       reauthenticatePage: '/confirm',
+      secondFactor: new SecondFactor({ issuer: 'Shop' }),
+      secondFactorPage: '/second-factor',
       changePasswordPage: '/account/password',
       trustedOrigins: ['https://admin.app.example'],
       rateLimit: { timeWindow: 60_000, login: 100, account: 10, register: 10, callback: 100, reauthenticate: 5 }

@@ -1,9 +1,17 @@
 import Fastify from 'fastify'
 import authPlugin, { LocalIdentityProvider, SqlAuthStore } from 'fastify-svc-auth'
+import { SecondFactor } from 'fastify-svc-auth/second-factor'
+import { totp } from 'fastify-svc-auth/testing'
 
 const app = Fastify()
 const local = new LocalIdentityProvider({ secret: 'a secret of more than 32 characters' })
-await app.register(authPlugin, { local, store: new SqlAuthStore(':memory:'), session: { secret: 'another one of more than 32 characters' } })
+await app.register(authPlugin, {
+  local,
+  store: new SqlAuthStore(':memory:'),
+  session: { secret: 'another one of more than 32 characters' },
+  dataSecret: 'the data secret of more than 32 characters',
+  secondFactor: new SecondFactor({ issuer: 'Shop' })
+})
 app.get('/me', { preHandler: app.auth.requireUser }, async request => ({ email: request.principal?.claims.email }))
 
 // @ts-expect-error what the plugin uses for its own routes, it does not add to the application
@@ -15,4 +23,11 @@ const [cookie] = registered.cookies
 const me = await app.inject({ url: '/me', cookies: { [cookie?.name ?? '']: cookie?.value ?? '' } })
 if (me.json().email !== payload.email) throw new Error(`/me answered ${me.body}`)
 console.log('ES module:', me.body)
+
+const cookies = { [cookie?.name ?? '']: cookie?.value ?? '' }
+const enrolment = await app.inject({ method: 'POST', url: '/auth/local/totp/enroll', cookies })
+const code = totp(enrolment.json().uri)
+const confirmed = await app.inject({ method: 'POST', url: '/auth/local/totp/confirm', payload: { code }, cookies })
+if (confirmed.statusCode !== 200) throw new Error(confirmed.body)
+console.log('second factor:', confirmed.json().recoveryCodes.length, 'recovery codes')
 await app.close()
