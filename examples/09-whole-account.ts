@@ -15,26 +15,25 @@ import nodemailer from 'nodemailer'
 
 const { BASE_URL: baseUrl = 'http://localhost:3000', DATABASE_URL = '', MAIL_FROM, FIRST_ADMIN } = process.env
 
-const SUBJECTS: Record<Mail['kind'], string> = {
+const SUBJECTS: Partial<Record<Mail['kind'], string>> = {
   register: 'Finish your registration',
   'verify-email': 'Confirm your address',
   'reset-password': 'Choose a new password',
   'change-email': 'Confirm your new address',
+  enrolment: 'Your code for setting up a second factor',
   exists: 'You have an account already',
-  'unknown-address': 'You have no account',
-  'password-changed': 'Your password was changed',
-  'email-changed': 'Your address was changed',
-  'email-change-requested': 'A new address was requested',
-  'identity-linked': 'A sign-in method was added'
+  'unknown-address': 'You have no account'
 }
 const transport = nodemailer.createTransport(process.env.SMTP_URL ?? 'smtp://localhost', { from: MAIL_FROM })
 
 const local = new LocalIdentityProvider({
   password: { minLength: 12, check: all(common({ words: ['shop'] }), breached()) },
   registration: { verify: 'first' },
-  async sendMail ({ kind, to, name, url }) {
-    const text = `Hello${name === null ? '' : ` ${name}`},\n\n${SUBJECTS[kind]}${url === null ? '.' : `:\n\n${url}`}\n`
-    await transport.sendMail({ to: { name: '', address: to }, subject: SUBJECTS[kind], text })
+  async sendMail ({ kind, to, name, url, code }) {
+    // The others are notices, such as password-changed.
+    const subject = SUBJECTS[kind] ?? `Security of your account: ${kind.replaceAll('-', ' ')}`
+    const text = `Hello${name === null ? '' : ` ${name}`},\n\n${subject}\n\n${url ?? code ?? ''}\n`
+    await transport.sendMail({ to: { name: '', address: to }, subject, text })
   }
 })
 

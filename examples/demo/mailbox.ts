@@ -37,7 +37,7 @@ export class DevMailbox {
 export function mountMailbox (app: FastifyInstance, mailbox: DevMailbox): void {
   app.get('/mailbox', async (_request, reply) => sendPage(reply, 'Mailbox', html`
     <p>The mails of this demonstration come here, whatever their address. Reload the page for new ones.</p>
-    ${mailbox.mails.map(({ kind, to, url, expiresIn }) => {
+    ${mailbox.mails.map(({ kind, to, url, code, expiresIn }) => {
       const [subject, text] = TEXTS[kind]
       return html`
     <article>
@@ -47,6 +47,9 @@ export function mountMailbox (app: FastifyInstance, mailbox: DevMailbox): void {
       ${url !== null && html`
         <p><a href="${url}" rel="noreferrer">${url}</a></p>
         <p>The link works for ${expiresIn / 60} minutes, and once.</p>`}
+      ${code !== null && html`
+        <p><code>${code}</code></p>
+        <p>The code works for ${expiresIn / 60} minutes, and once.</p>`}
     </article>`
     })}`))
 }

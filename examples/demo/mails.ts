@@ -1,6 +1,6 @@
 import type { Mail } from 'fastify-svc-auth'
 
-/** What mails say above their link. The mails of an application are its own: copy these texts, and change them. */
+/** What mails say above a link or a code. The mails of an application are its own: copy these texts and change them. */
 export const TEXTS: Readonly<Record<Mail['kind'], readonly [subject: string, text: string]>> = {
   register: ['Finish your registration',
     'Welcome. Choose your name and your password here:'],
@@ -21,5 +21,19 @@ export const TEXTS: Readonly<Record<Mail['kind'], readonly [subject: string, tex
   'email-change-requested': ['A new e-mail address was requested',
     'Your account gets another address once that is confirmed. If it was not you, change your password.'],
   'identity-linked': ['A sign-in method was added',
-    'Your account has one more sign-in method. If it was not you, remove it and change your password.']
+    'Your account has one more sign-in method. If it was not you, remove it and change your password.'],
+  enrolment: ['Your code for setting up a second factor',
+    'A sign-in sets up a second factor, and asks for this code. If it is not you, change your password:'],
+  'factor-added': ['A second factor was added',
+    'Your account has a new second factor or passkey. If it was not you, remove it and change your password.'],
+  'factor-removed': ['A second factor was removed',
+    'A second factor or passkey of your account was removed. If it was not you, change your password.'],
+  'recovery-codes-renewed': ['Your recovery codes were replaced',
+    'Only the new recovery codes work. If it was not you, change your password and replace the codes.'],
+  'recovery-code-used': ['A recovery code was used',
+    'Someone signed in by a recovery code. If it was not you, change your password and replace the codes.'],
+  'factor-guessing': ['Someone tries codes for your account',
+    'Someone has signed in as you as far as the second factor and sends wrong codes. Change your password.'],
+  'passkey-cloned': ['A passkey was refused',
+    'There may be a copy of one of your passkeys. Remove that passkey and add a new one.']
 }
