@@ -5,9 +5,9 @@ import { isUserId } from '../base/uuid.js'
 import { AuthError } from '../errors.js'
 import { CEREMONY_MS, CounterRegression, type PasskeyCeremonies, passkeyName } from '../factors/passkey-ceremonies.js'
 import type { Outbox } from '../mails/outbox.js'
-import { attemptEntry, putEntry, takeEntry } from '../session/pending-steps.js'
+import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
 import { type Principal, recordIn } from '../session/record.js'
-import { CHALLENGE, SECOND_STEP } from '../store/one-time-entries.js'
+import { CHALLENGE, MAIL_CODE, SECOND_STEP } from '../store/one-time-entries.js'
 import { type Account, type Factor, type User, isBlocked } from '../accounts/account.js'
 import {
   type FactorChanges, addFactor, assertMailCode, assertNotRequired, changeOwn, enrollingUser, mailCode, recentOwner,
@@ -78,7 +78,9 @@ async function ownerOf (
 ): Promise<string> {
   if (ceremony === 'register') {
     const { user, waiting } = await enrollingUser(request, rules)
-    if (waiting?.asksMailCode === true) await mailCode(request, rules, user, outbox)
+    // One that was sent stays good, so that the user can begin a second time.
+    const isDue = waiting?.asksMailCode === true && await findEntry(request, MAIL_CODE) === null
+    if (isDue) await mailCode(request, rules, user, outbox)
     return user.userId
   }
   const signedIn = recordIn(request.session)?.principal.userId
@@ -107,8 +109,9 @@ export async function registerPasskey (
   form: { response: unknown, name: string | undefined, mailCode: string | undefined, outbox: Outbox }
 ): Promise<Factor> {
   const { response, name = null, mailCode, outbox } = form
-  const { challenge, userId } = await takeChallenge(request, rules, response, 'register')
+  // First, so that a form whose options were refused is refused for the same reason.
   const enrolling = await enrollingUser(request, rules)
+  const { challenge, userId } = await takeChallenge(request, rules, response, 'register')
   if (enrolling.user.userId !== userId) throw new AuthError('invalid_state')
   if (enrolling.waiting?.asksMailCode === true) {
     await countAttempt(request, rules, { userId, generation: enrolling.generation }, outbox)
