@@ -449,7 +449,7 @@ t.test('a database that the store opens is in WAL mode, flushes commits and enfo
   t.equal(connection.pragma('foreign_keys', { simple: true }), 1)
 })
 
-t.test('one-time entries, and sessions that replace none, are committed without waiting for the disk', async t => {
+t.test('one-time entries, and sessions that end none, are committed without waiting for the disk', async t => {
   const file = join(t.testdir(), 'users.db')
   const store = open(t, file)
   const user = newUser()
@@ -470,6 +470,8 @@ t.test('one-time entries, and sessions that replace none, are committed without 
 
   const session = { idHash: 'a', user: null, data: null, userAgent: null, createdAt: 1, expiresAt: 2 }
   await store.sessions.insert(session, null)
+  t.strictSame(settings(), UNSYNCED)
+  await store.sessions.insert({ ...session, idHash: 'of a visitor' }, 'a visitor')
   t.strictSame(settings(), UNSYNCED)
 
   await store.entries.attempt(entry, 3)

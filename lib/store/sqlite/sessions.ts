@@ -108,17 +108,16 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
     ))
     .prepare())
 
-  return (session, replaced) => {
+  return async (session, replaced) => {
     const { admits = false } = session
     const columns = { ...columnsOf(session), replacedBy: null }
     if (replaced === null && !admits) {
-      // A session that a crash of the machine loses signs nobody in.
       return database.writeUnsynced(() => {
         insert().run(columns)
         return true
       }, insertionFailure)
     }
-    return database.transaction(() => {
+    const work = (): boolean | 'admitted' => database.db.transaction(() => {
       const before = replaced === null ? undefined : byId().get({ idHash: replaced })
       if (before?.signedOut === true) return false
       insert().run({ ...columns, replacedBy: before?.replacedBy ?? null })
@@ -127,7 +126,10 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
         replace().run({ idHash: replaced, now: session.createdAt, replacedBy: session.idHash })
       }
       return admits && admit().run({ userId: columns.userId }).changes > 0 ? 'admitted' : true
-    }, insertionFailure)
+    }, { behavior: 'immediate' })
+    // A session that a crash of the machine loses signs nobody in; one that is known must end.
+    const isVisitor = !admits && await database.read(() => byId().get({ idHash: replaced }) === undefined)
+    return isVisitor ? database.writeUnsynced(work, insertionFailure) : database.write(work, insertionFailure)
   }
 }
 
