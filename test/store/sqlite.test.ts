@@ -296,6 +296,19 @@ t.test('the local link is removed with its password, or not at all', async t => 
   t.hasStrict(await store.findCredential('bob@example.com'), { user: { userId: bob.userId }, passwordHash: HASH })
 })
 
+t.test('the table of factors is made again after a change that was rolled back with it', async t => {
+  const connection = connect(t)
+  const accounts = new Accounts(open(t, connection))
+  const [ada, factor] = [newUser(), newFactor()]
+  await accounts.createUser(ada)
+  await t.rejects(accounts.changeFactors(ada.userId, toFactors(factor, factor)), 'an id twice')
+  t.equal(connection.prepare("select name from sqlite_master where name = 'svc_auth_factors'").pluck().get(), undefined)
+
+  await accounts.changeFactors(ada.userId, toFactors(factor))
+
+  t.strictSame(await accounts.factors(ada.userId), [factor])
+})
+
 t.test('a user is deleted', async t => {
   const rowsOf = (connection: Database) => ['svc_auth_users', 'svc_auth_provider_links', 'svc_auth_credentials']
     .map(table => connection.prepare(`select count(*) from ${table}`).pluck().get())

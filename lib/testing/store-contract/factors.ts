@@ -144,6 +144,28 @@ function changesContract (managed: AccountsRule): void {
     assert.deepEqual(await store.factors(ADA.userId), [{ ...totp, counter: 2 }])
   })
 
+  managed('a factor is used or removed, not both', async (store, twin) => {
+    for (let round = 0; round < AT_ONCE; round++) {
+      const { userId } = await store.createUser(newUser()) ?? ADA
+      const [one, kept] = [factor({ createdAt: 1 }), factor({ createdAt: 2 })]
+      const unlessTouched = (factors: Factor[]): FactorChange => ({
+        endsSessions: round % 3 === 0,
+        change: ([first]) => first?.id === one.id && first.counter === 0 ? factors : null
+      })
+      const used = [{ ...one, counter: 1 }, kept]
+      await store.changeFactors(userId, to([one, kept]))
+      const both = [
+        () => store.changeFactors(userId, unlessTouched(used)),
+        () => twin.changeFactors(userId, unlessTouched([kept]))
+      ]
+
+      const done = await Promise.all(both.map(change => change()))
+
+      assert.equal(done.filter(user => user !== null).length, 1)
+      assert.deepEqual(await store.factors(userId), done[0] === null ? [kept] : used)
+    }
+  })
+
   managed('of factors that are added at once none is lost', async (store, twin) => {
     await store.createUser(ADA)
     const added = Array.from({ length: AT_ONCE }, (_, index) => factor({ createdAt: index }))
