@@ -39,7 +39,9 @@ describe('AuthError', () => {
     expect(AuthError).type.not.toBeConstructableWith('forbidden', 'You may not.')
     expect(AuthError).type.not.toBeConstructableWith('forbidden', { status: 403 })
     expect(AuthError).type.not.toBeConstructableWith('busy', { retryAfter: '3 s' })
-    expect<AuthErrorOptions>().type.toBe<{ message?: string, statusCode?: number, cause?: unknown, retryAfter?: number }>()
+    expect<AuthErrorOptions>().type.toBe<{
+      message?: string, statusCode?: number, cause?: unknown, retryAfter?: number, details?: Readonly<Record<string, unknown>>
+    }>()
   })
 })
 
