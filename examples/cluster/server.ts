@@ -55,7 +55,8 @@ async function start (): Promise<void> {
     LOCAL_AUTH_DB: postgres.url,
     EXAMPLE_DB: join(folder, 'example.db'),
     SVC_SESSION_SECRET: randomBytes(32).toString('hex'),
-    LOCAL_IDP_SECRET: randomBytes(32).toString('hex')
+    LOCAL_IDP_SECRET: randomBytes(32).toString('hex'),
+    SVC_AUTH_DATA_SECRET: randomBytes(32).toString('hex')
   }
   const upstreams = new Set<string>()
   const front = await buildFront(upstreams)

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { type User, isBlocked } from 'fastify-svc-auth'
 import { type Html, html } from './html.js'
-import { ROLES, type RoleForm, roleForm } from './roles.js'
+import { ROLES, type RoleForm, administratorsOnly, roleForm } from './roles.js'
 import { redirectDone, sendPage, takeForms } from './site.js'
 
 /** Which users the page shows. */
@@ -24,9 +24,7 @@ const USERS_ON_A_PAGE = 10
 export async function mountAdmin (scope: FastifyInstance): Promise<void> {
   const { auth } = scope
   await takeForms(scope)
-  // Refreshed first: a role counts as soon as it is granted, and until it is withdrawn.
-  scope.addHook('preHandler', auth.refresh)
-  scope.addHook('preHandler', auth.requireClaims({ role: 'admin' }))
+  for (const guard of administratorsOnly(scope)) scope.addHook('preHandler', guard)
 
   const properties = { email: { type: 'string', maxLength: 254 }, after: { type: 'string' } }
   const list = { querystring: { type: 'object', properties } }

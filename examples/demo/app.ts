@@ -5,6 +5,7 @@ import authPlugin, {
   AuthError, type ExternalProvider, LocalIdentityProvider, type RegistrationPolicy, SqlAuthStore
 } from 'fastify-svc-auth'
 import { Pages } from 'fastify-svc-auth/pages'
+import { SecondFactor } from 'fastify-svc-auth/second-factor'
 import { mountAdmin } from './admin.js'
 import { mountApiDocs } from './api-docs.js'
 import { mountHome } from './home.js'
@@ -60,6 +61,11 @@ export async function mountApp (
     local,
     store: new SqlAuthStore(), // file: LOCAL_AUTH_DB
     session: { remember: { days: 30 } }, // secret: SVC_SESSION_SECRET
+    secondFactor: new SecondFactor({ // dataSecret: SVC_AUTH_DATA_SECRET
+      issuer: 'fastify-svc-auth',
+      required: ({ principal }) => principal.claims.role === 'admin',
+      trustedBrowser: { days: 30 }
+    }),
     pages: new Pages({
       name: 'fastify-svc-auth',
       logo: '/icon.svg',
@@ -83,6 +89,10 @@ export async function mountApp (
 function setUpProblemPages (app: FastifyInstance): void {
   app.setErrorHandler<Error & { statusCode?: number }>((error, { log }, reply) => {
     const { statusCode = 500 } = error
+    // A link has signed in a user with a second factor.
+    if (error instanceof AuthError && error.code === 'second_factor_required') {
+      return reply.redirect('/auth/local/second-factor', 303)
+    }
     if (statusCode >= 500) log.error(error)
     return sendProblem(reply.code(statusCode), error instanceof AuthError ? error : undefined)
   })
@@ -94,7 +104,8 @@ function sendProblem (reply: FastifyReply, error?: AuthError): FastifyReply {
   return sendPage(reply, STATUS_CODES[reply.statusCode] ?? 'Error', html`
     <p>${error?.message ?? 'Something went wrong. Check what you entered, and try again.'}</p>
     ${error?.code === 'forbidden' && html`
-      <p>This page is for users whose claim <code>role</code> is <code>admin</code>. To become one, run this and reload:</p>
+      <p>This page is for users whose claim <code>role</code> is <code>admin</code>. To become one, run this and reload;
+      then set up an authenticator app:</p>
       <pre>npx tsx examples/grant.ts ${principal?.claims.email ?? 'your@e-mail.example'} role=admin</pre>`}
     <p><a class="button quiet" href="/">Home</a></p>`)
 }

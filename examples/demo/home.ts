@@ -11,7 +11,8 @@ export function mountHome (app: FastifyInstance): void {
     const { userId, provider, claims } = auth.user(request)
     return sendPage(reply, `Hello ${claims.name ?? claims.email ?? 'user'}`, html`
     <p>You signed in with <strong>${provider}</strong>. Your id is <code>${userId}</code>.</p>
-    <p><a class="button" href="/auth/pages/account">Your account</a></p>
+    <p><a class="button" href="/auth/pages/account">Your account</a>
+      <a class="button quiet" href="/auth/pages/factors">Sign-in security</a></p>
     <section>
       <h2>Your claims</h2>
       <dl>${Object.entries(claims).map(([name, value]) => html`

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { AuthError, type LocalIdentityProvider, type TokenClaims, type User } from 'fastify-svc-auth'
 import { html } from './html.js'
 import { type LinkToken, linkToken } from './links.js'
-import { ROLES, type RoleForm, roleForm } from './roles.js'
+import { ROLES, type RoleForm, administratorsOnly, roleForm } from './roles.js'
 import { redirectDone, sendPage } from './site.js'
 import type { UsedTokens } from './used-tokens.js'
 
@@ -26,7 +26,7 @@ interface Invitation {
 export function mountInvitations (app: FastifyInstance, { baseUrl, local, usedTokens }: InvitationsOptions): void {
   const { refresh, requireUser } = app.auth
   const forUsers = { preHandler: [refresh, requireUser] }
-  const forAdmins = { preHandler: [refresh, app.auth.requireClaims({ role: 'admin' })] }
+  const forAdmins = { preHandler: administratorsOnly(app) }
 
   const role = { ...forAdmins, schema: { body: roleForm } }
   app.post<{ Body: RoleForm }>('/admin/invitations', role, async (request, reply) => {

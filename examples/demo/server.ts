@@ -53,7 +53,7 @@ async function devProvider (port: number, appUrl: string) {
 
 /** Makes up the secrets that are not set, and says so. The library itself never does. */
 function inventSecrets (database: Database): void {
-  for (const setting of ['SVC_SESSION_SECRET', 'LOCAL_IDP_SECRET']) {
+  for (const setting of ['SVC_SESSION_SECRET', 'LOCAL_IDP_SECRET', 'SVC_AUTH_DATA_SECRET']) {
     if (process.env[setting] !== undefined) continue
     process.env[setting] = keptSecret(database, setting)
     console.log(`${setting} is not set: a random one is used, which ${database.name} keeps.`)

@@ -59,6 +59,7 @@ export function sendPage (reply: FastifyReply, title: string, content: Html): Fa
   const { principal, query } = reply.request
   // Anyone can write the address, so its code is looked up and never shown.
   const done = new Map(Object.entries(DONE)).get(Object(query).done)
+  const codesLeft = Object(query).recovery_codes_left
   const header = html`
     <a href="/"><img src="/icon.svg" alt="" width="32" height="32"> fastify-svc-auth</a>
     <nav aria-label="Pages">
@@ -68,7 +69,10 @@ export function sendPage (reply: FastifyReply, title: string, content: Html): Fa
           <input type="hidden" name="next" value="/auth/pages/sign-in"><button class="plain">Sign out</button>
         </form>`}
     </nav>`
-  const message = done !== undefined && html`<p role="status">${done}</p>`
+  const message = html`
+    ${done !== undefined && html`<p role="status">${done}</p>`}
+    ${/^[0-2]$/.test(codesLeft) && html`
+      <p role="status">Recovery codes left: ${codesLeft}. <a href="/auth/pages/factors">Create new ones</a></p>`}`
   return sendDocument(reply, { title, header, content: html`${message}${content}` })
 }
 

@@ -176,8 +176,8 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
   }
 
   /** What the signed-in user sees of their factors. */
-  async function factorsView ({ request, reply, texts }: View): Promise<Page | null> {
-    const here = pathOfPage('factors')
+  async function factorsView ({ request, reply, texts, next }: View): Promise<Page | null> {
+    const here = pathOfPage('factors', next)
     const record = await presentPrincipal(request, store) === null ? null : recordIn(request.session)
     const user = record === null ? null : await store.findUser({ userId: record.principal.userId })
     if (record === null || user === null || rules.factors === null) return redirected(reply, signInPath(request, here))
@@ -193,7 +193,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
       passkeys: null,
       confirm: isRecentNow ? null : pages.forStep(request, 'reauthenticate', here, needsFactor),
       account: pathOfPage('account'),
-      saved: { next: withQuery(here, { done: 'saved' }), error_next: here },
+      saved: { next: next ?? withQuery(here, { done: 'saved' }), error_next: here },
       paths: {
         enrol: routes?.('local/totp/enroll') ?? null,
         removeApp: routes?.('local/totp/remove') ?? null,

@@ -24,7 +24,7 @@ t.test('grant.ts answers a mistake with one sentence and exit code 1', async t =
 })
 
 t.test('in production, with its secrets set, there is no development provider and no mailbox', async t => {
-  const settings = { ...await settingsFor(t), NODE_ENV: 'production', SVC_SESSION_SECRET: 's'.repeat(32), LOCAL_IDP_SECRET: 'l'.repeat(32) }
+  const settings = { ...await settingsFor(t), NODE_ENV: 'production', SVC_SESSION_SECRET: 's'.repeat(32), LOCAL_IDP_SECRET: 'l'.repeat(32), SVC_AUTH_DATA_SECRET: 'd'.repeat(32) }
   const url = `http://localhost:${settings.PORT}`
   const example = await startExample(t, settings)
 
@@ -82,7 +82,8 @@ t.test('an admin is who was granted it, and stays signed in after a crash', asyn
   const grant = new ExampleProcess(t, ['grant.ts', 'Hypatia@example.com', 'role=admin'], settings)
   t.equal(await grant.end(), 0)
   t.match(grant.output, '{"role":"admin"}')
-  t.equal((await visitor.open(`${url}/admin`)).status, 200, 'without another sign-in')
+  await visitor.becomeAdministrator(url)
+  t.match(visitor.page, { status: 200, url: { pathname: '/admin' } }, 'without another sign-in')
 
   await example.kill()
   await startExample(t, settings)
@@ -104,7 +105,7 @@ t.test('an administrator finds users by the beginning of their e-mail, page by p
   t.equal(await new ExampleProcess(t, ['grant.ts', 'sofia@example.com', 'role=admin'], settings).end(), 0)
   const listed = () => Array.from(admin.page.text.matchAll(/<strong>([^<]+)<\/strong> <small>/g), ([, who]) => who)
 
-  await admin.open(`${url}/admin`)
+  await admin.becomeAdministrator(url)
   const first = listed()
   await admin.follow('Next page')
   const second = listed()

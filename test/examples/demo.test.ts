@@ -9,7 +9,7 @@ const SIGN_IN = '/auth/pages/sign-in'
 
 t.test('with nothing configured the example starts and says which secrets it made up', async t => {
   t.match(example.output, `Ready: ${url}`)
-  for (const setting of ['SVC_SESSION_SECRET', 'LOCAL_IDP_SECRET']) t.equal(example.output.split(setting).length, 2, `${setting} is named once`)
+  for (const setting of ['SVC_SESSION_SECRET', 'LOCAL_IDP_SECRET', 'SVC_AUTH_DATA_SECRET']) t.equal(example.output.split(setting).length, 2, `${setting} is named once`)
 })
 
 t.test('pages come with a strict policy, and their style sheets and script with the right type', async t => {
@@ -125,6 +125,10 @@ t.test('roles are given by administrators, from the pages of the application', a
   const roleOf = async () => /<dt>role<\/dt><dd>(\w+)</.exec((await member.open(url)).text)?.[1]
 
   t.equal((await member.send(`${url}/admin/users/${olga}/role`, { role: 'admin' }, 'same-origin')).status, 403)
+  await admin.send(`${url}/admin/users/${olga}/role`, { role: 'editor' }, 'same-origin')
+  t.equal(await roleOf(), undefined, 'an administrator needs a second factor')
+  await admin.becomeAdministrator(url)
+  t.equal(admin.page.url.pathname, '/admin')
   t.equal((await admin.send(`${url}/admin/users/${olga}/role`, { role: 'editor' }, 'cross-site')).status, 403)
   t.equal((await admin.send(`${url}/admin/users/${olga}/role`, { role: 'king' }, 'same-origin')).status, 400)
   t.equal(await roleOf(), undefined)

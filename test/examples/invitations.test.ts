@@ -15,6 +15,7 @@ const authorization = new Authorization(store)
 
 const hypatia = await member('hypatia')
 await authorization.grant(hypatia.userId, { role: 'admin' })
+await hypatia.visitor.becomeAdministrator(url)
 
 t.test('the first user who accepts an invitation has the role at once, and no later one', async t => {
   const link = await invite('editor')
@@ -79,6 +80,7 @@ t.test('only an administrator makes invitations, and to roles that there are', a
 t.test('an invitation is void when its maker has stopped being an administrator', async t => {
   const { visitor: maker, userId } = await member('brief')
   await authorization.grant(userId, { role: 'admin' })
+  await maker.becomeAdministrator(url)
   const link = await invite('admin', maker)
   const { visitor: guest, userId: guestId } = await member('accomplice')
   await guest.open(link)

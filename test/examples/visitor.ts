@@ -1,3 +1,5 @@
+import { totp } from '../../lib/testing.js'
+
 interface Cookie {
   name: string
   value: string
@@ -54,6 +56,20 @@ export class Visitor {
   async register (fields: Record<string, string>): Promise<Page> {
     await this.follow('Create an account')
     return this.press('Create an account', fields)
+  }
+
+  /**
+   * Opens the pages of administrators for the first time: they set up an authenticator app before.
+   *
+   * @returns the secret of the app
+   */
+  async becomeAdministrator (url: string): Promise<string> {
+    await this.open(`${url}/admin`)
+    await this.press('Set up an authenticator app')
+    const [uri = ''] = /otpauth:[^"]*/.exec(this.page.text) ?? []
+    await this.press('Confirm', { code: totp(unescaped(uri)) })
+    await this.follow('Continue')
+    return unescaped(uri)
   }
 
   /** Sends a form that stands on no page of this visitor's, from a site of this kind (Sec-Fetch-Site). */
