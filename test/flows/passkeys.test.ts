@@ -101,7 +101,7 @@ t.test('a challenge works for five minutes, and a session has four', async t => 
   const made = await startPasskeyApp(t)
   const { device, userId } = await adaWith(t, made)
   const browser = new Browser(made.app)
-  const challenges = []
+  const challenges: Array<Record<string, unknown>> = []
   for (let number = 0; number < 5; number++) challenges.push(await optionsAt(browser, 'login'))
   const send = async (options = challenges[0] ?? {}) => {
     const { statusCode, body } = await browser.post('/auth/local/passkeys/login', { response: device.get(options) })
@@ -398,8 +398,8 @@ t.test('a passkey without a counter is written at most once a day', async t => {
   const store = new MemoryAuthStore()
   let writes = 0
   const change = store.change.bind(store)
-  store.change = (find, wanted, rule) => change(find, wanted, account => {
-    const changed = rule(account)
+  store.change = (find, wanted, rule) => change(find, wanted, (account, owners) => {
+    const changed = rule(account, owners)
     if (changed.account !== undefined) writes++
     return changed
   })
