@@ -193,17 +193,19 @@ t.test('mails go to the mail server of the application', async t => {
   const about = { requestId: 'req-1', ip: '127.0.0.1', userAgent: null, language: null }
   const url = `https://app.example/auth/local/reset-password?token=${'a'.repeat(300)}`
 
-  await sendMail({ kind: 'reset-password', to: 'ada@example.com', ...nobody, url, token: 'a'.repeat(300), expiresIn: 1800, about })
-  await sendMail({ kind: 'password-changed', to: 'ada+shop@example.com', ...nobody, url: null, token: null, expiresIn: null, about })
-  await t.rejects(async () => sendMail({ kind: 'exists', to: 'full@example.com', ...nobody, url: null, token: null, expiresIn: null, about }))
+  await sendMail({ kind: 'reset-password', to: 'ada@example.com', ...nobody, url, token: 'a'.repeat(300), code: null, expiresIn: 1800, about })
+  await sendMail({ kind: 'password-changed', to: 'ada+shop@example.com', ...nobody, url: null, token: null, code: null, expiresIn: null, about })
+  await sendMail({ kind: 'enrolment', to: 'ada@example.com', ...nobody, url: null, token: null, code: '123456', expiresIn: 600, about })
+  await t.rejects(async () => sendMail({ kind: 'exists', to: 'full@example.com', ...nobody, url: null, token: null, code: null, expiresIn: null, about }))
 
-  t.strictSame(received.map(({ to }) => to), [['ada@example.com'], ['ada+shop@example.com']])
-  const [{ raw: reset }, { raw: notice }] = received as [typeof received[0], typeof received[0]]
+  t.strictSame(received.map(({ to }) => to), [['ada@example.com'], ['ada+shop@example.com'], ['ada@example.com']])
+  const [reset = '', notice = '', code = ''] = received.map(({ raw }) => raw)
   t.match(reset, /^From: Shop <accounts@shop\.example>\r\n/m)
   t.match(reset, /^Subject: Choose a new password\r\n/m)
   t.match(reset, /^Auto-Submitted: auto-generated\r\n/m)
   t.match(reset.replaceAll('=\r\n', '').replaceAll('=3D', '='), `\r\n${url}\r\n`)
   t.match(reset, /works for 30 minutes/)
+  t.match(code, /\r\n123456\r\n/)
   t.notMatch(notice, /http/)
 })
 

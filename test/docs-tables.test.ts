@@ -7,6 +7,7 @@ import ts from 'typescript'
 import { ERRORS } from '../lib/errors.js'
 import authPlugin, { GitHubProvider, LocalIdentityProvider } from '../lib/index.js'
 import { Pages } from '../lib/pages.js'
+import { SecondFactor } from '../lib/second-factor.js'
 import { DEFAULT_ARGON2_COST } from '../lib/passwords/argon2-cost.js'
 import { MIN_LENGTH } from '../lib/passwords/password-rules.js'
 import { ResolvedOptions } from '../lib/options.js'
@@ -32,6 +33,7 @@ t.test('the options that the documentation has in tables are those of the types,
     ['TokenVerifierOptions', DOCS.section('A service that only verifies tokens').table()],
     ['ProviderOptions', common],
     ['OidcProviderOptions', [...common, ...DOCS.section('Any OpenID Connect provider').table()]],
+    ['SecondFactorOptions', DOCS.section('Options of SecondFactor').table()],
     ['OAuth2ProviderOptions', [...common, ...DOCS.section('Add a provider that speaks OAuth 2.0').table()]]
   ]
   for (const [type, rows] of tables) {
@@ -89,7 +91,8 @@ t.test('the defaults that the documentation has in tables are those of the code'
     onSignIn,
     onLink,
     onDelete,
-    pages: { application: { login: loginPage, reauthenticate: reauthenticatePage } },
+    pages: { application: { login: loginPage, reauthenticate: reauthenticatePage, secondFactor: secondFactorPage } },
+    factors,
     changePasswordPage,
     look,
     providers,
@@ -116,6 +119,9 @@ t.test('the defaults that the documentation has in tables are those of the code'
       prefix,
       loginPage: loginPage ?? nothing,
       reauthenticatePage: reauthenticatePage ?? nothing,
+      secondFactor: factors ?? nothing,
+      passkeys: factors ?? nothing,
+      secondFactorPage: secondFactorPage ?? nothing,
       changePasswordPage: changePasswordPage ?? nothing,
       pages: look ?? nothing,
       linking,
@@ -219,7 +225,8 @@ t.test('the routes of the documentation are those that are mounted', async t => 
     baseUrl: 'https://app.example',
     providers: [new GitHubProvider(CLIENT)],
     local: localProvider({ secret: undefined, signingKey: ecKey(), sendMail () {}, registration: { verify: 'first' } }),
-    pages: new Pages({ name: 'Shop' })
+    pages: new Pages({ name: 'Shop' }),
+    secondFactor: new SecondFactor({ issuer: 'Shop' })
   })
   await app.ready()
 
@@ -232,7 +239,10 @@ t.test('the decorators of the documentation are those that there are', async t =
   const documented = DOCS.section('Decorators').table().flatMap(([names = '']) => codeIn(names).map(
     name => name.replace(/^\./, 'app.auth.').replace(/\(.*/, '')
   ))
-  const members = membersOf('Auth').filter(name => !name.startsWith('#')).map(name => `app.auth.${name}`)
+  const hidden = typeOf('Auth').getProperties().filter(member => member.getJsDocTags().some(({ name }) => name === 'hidden'))
+    .map(({ name }) => name)
+  const members = membersOf('Auth').filter(name => !name.startsWith('#') && !hidden.includes(name))
+    .map(name => `app.auth.${name}`)
   const source = readFileSync(join(ROOT, 'lib/plugin.ts'), 'utf8')
   const [app = [], request = []] = ['decorate', 'decorateRequest'].map(call => Array.from(
     source.matchAll(new RegExp(`app\\.${call}\\('(\\w+)'`, 'g')),
