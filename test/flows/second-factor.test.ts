@@ -33,7 +33,7 @@ t.test('a user with an authenticator app signs in by password and code, and is a
   t.strictSame(signIns.at(-1)?.methods, ['password', 'totp'])
 })
 
-t.test('nothing of the account changes until a code confirms the app; then all other sessions end', async t => {
+t.test('attack 92: nothing of the account changes until a code confirms the app; then all other sessions end', async t => {
   const made = await startFactorApp(t)
   const added = eventsOf(t, 'factor-added')
   await registerAt(made)
@@ -56,7 +56,7 @@ t.test('nothing of the account changes until a code confirms the app; then all o
   t.equal((await made.app.auth.factors(await userIdIn(made.browser) ?? '')).map(({ kind }) => kind).sort().join(), 'recovery,totp')
 })
 
-t.test('a code of an app works once, and no earlier one after it', async t => {
+t.test('attack 88: a code of an app works once, and no earlier one after it', async t => {
   const made = await startFactorApp(t)
   const { secret } = await enrolAda(t, made)
   advanceClock(t, 2 * MINUTE_MS)
@@ -74,7 +74,7 @@ t.test('a code of an app works once, and no earlier one after it', async t => {
   }
 })
 
-t.test('each way of signing in asks for the second factor', async t => {
+t.test('attack 86: each way of signing in asks for the second factor', async t => {
   const made = await startFactorApp(t)
   const { app, browser } = made
   const { userId } = await enrolAda(t, made)
@@ -97,7 +97,7 @@ t.test('each way of signing in asks for the second factor', async t => {
   await waitAt(t, reset, { ...ADA, password: NEW_PASSWORD })
 })
 
-t.test('app.auth.signIn asks for the second factor, unless the application spares it', async t => {
+t.test('attack 86: app.auth.signIn asks for the second factor, unless the application spares it', async t => {
   const { app, browser, userId, secret } = await withVouching(t)
 
   const waiting = await browser.post('/vouch', { userId })
@@ -111,7 +111,7 @@ t.test('app.auth.signIn asks for the second factor, unless the application spare
   t.equal(await userIdIn(spared), userId)
 })
 
-t.test('a sign-in that waits is bound to its session, its user and ten minutes', async t => {
+t.test('attack 87 and attack 105: a sign-in that waits is bound to its session, its user and ten minutes', async t => {
   const made = await startFactorApp(t)
   const { app } = made
   const { secret, userId } = await enrolAda(t, made)
@@ -159,7 +159,7 @@ t.test('a sign-in that waits ends when the sessions of the user end', async t =>
   t.match([refused.statusCode, refused.json().code], [400, 'invalid_state'])
 })
 
-t.test('a sign-in that waits can only be finished or left', async t => {
+t.test('attack 87: a sign-in that waits can only be finished or left', async t => {
   const made = await startFactorApp(t)
   const { userId } = await enrolAda(t, made)
   const browser = new Browser(made.app)
@@ -178,7 +178,7 @@ t.test('a sign-in that waits can only be finished or left', async t => {
   t.equal((await made.app.auth.factors(userId)).length, 2)
 })
 
-t.test('a sign-in takes five codes, a user ten in fifteen minutes, whatever their sign-ins', async t => {
+t.test('attack 90: a sign-in takes five codes, a user ten in fifteen minutes, whatever their sign-ins', async t => {
   const made = await startFactorApp(t)
   const { app, mails } = made
   const guesses = eventsOf(t, 'factor-guessing')
@@ -209,7 +209,7 @@ t.test('a sign-in takes five codes, a user ten in fifteen minutes, whatever thei
   t.equal(await guess(third, totp(secret)), undefined)
 })
 
-t.test('only six digits are a code of an app, and anything else costs no attempt', async t => {
+t.test('attack 89: only six digits are a code of an app, and anything else costs no attempt', async t => {
   const made = await startFactorApp(t)
   const { secret } = await enrolAda(t, made)
   const browser = new Browser(made.app)
@@ -223,7 +223,7 @@ t.test('only six digits are a code of an app, and anything else costs no attempt
   t.equal(await send(` ${code.slice(0, 3)} ${code.slice(3)} `), undefined)
 })
 
-t.test('a recovery code works once, in any spelling; the answer says how many are left', async t => {
+t.test('attack 91: a recovery code works once, in any spelling; the answer says how many are left', async t => {
   const made = await startFactorApp(t)
   const used = eventsOf(t, 'recovery-code')
   const { recoveryCodes: [first = '', ...others] } = await enrolAda(t, made)
@@ -249,7 +249,7 @@ t.test('a recovery code works once, in any spelling; the answer says how many ar
   t.equal(location, '/home?recovery_codes_left=2')
 })
 
-t.test('new recovery codes replace the old ones, after a recent second factor', async t => {
+t.test('attack 91: new recovery codes replace the old ones, after a recent second factor', async t => {
   const made = await startFactorApp(t)
   const { recoveryCodes: [old = ''], secret } = await enrolAda(t, made)
   advanceClock(t, 11 * MINUTE_MS)
@@ -338,7 +338,7 @@ t.test('a user who needs a second factor and has none sets it up before they are
   t.match((await later.get('/authentication')).json(), { secondFactor: true })
 })
 
-t.test('a user who existed before also types the code that is mailed to their confirmed address', async t => {
+t.test('attack 102: a user who existed before also types the code that is mailed to their confirmed address', async t => {
   let isRequired = false
   const made = await startFactorApp(t, { required: () => isRequired })
   const { app, mails } = made
@@ -359,7 +359,7 @@ t.test('a user who existed before also types the code that is mailed to their co
   t.equal((await principalIn(browser))?.claims.email, ADA.email)
 })
 
-t.test('the mailed code takes five attempts', async t => {
+t.test('attack 102: the mailed code takes five attempts', async t => {
   let isRequired = false
   const made = await startFactorApp(t, { required: () => isRequired })
   const token = await registerAt(made)
@@ -400,7 +400,7 @@ t.test('an app that the application requires cannot be removed', async t => {
   t.equal((await made.browser.post('/auth/local/totp/remove')).statusCode, 204)
 })
 
-t.test('a trusted browser is not asked again for some days, until the sessions of the user end', async t => {
+t.test('attack 103: a trusted browser is not asked again for some days, until the sessions of the user end', async t => {
   const made = await startFactorApp(t, { trustedBrowser: { days: 30 } })
   const { app } = made
   const { userId, secret } = await enrolAda(t, made)
@@ -447,7 +447,7 @@ t.test('a process without the option signs in no user with a second factor', asy
   t.match([refused.statusCode, refused.json().code], [503, 'unavailable'])
 })
 
-t.test('secrets that cannot be opened are unavailable, and never no factor', async t => {
+t.test('attack 93 and attack 116: secrets that cannot be opened are unavailable, and never no factor', async t => {
   const store = new MemoryAuthStore()
   const made = await startFactorApp(t, {}, { store })
   const unreadable = eventsOf(t, 'sealed-unreadable')
@@ -474,7 +474,7 @@ t.test('secrets that cannot be opened are unavailable, and never no factor', asy
   t.equal(unreadable.length, 3)
 })
 
-t.test('a secret that an old data secret sealed is sealed anew when a code is used', async t => {
+t.test('attack 93: a secret that an old data secret sealed is sealed anew when a code is used', async t => {
   const store = new MemoryAuthStore()
   const made = await startFactorApp(t, {}, { store })
   const { userId, secret } = await enrolAda(t, made)

@@ -36,6 +36,7 @@ export async function startMailApp (
     ...options
   }, server, app => {
     app.get('/private', { preHandler: app.auth.requireUser }, async () => 'private')
+    app.get('/recent', { preHandler: app.auth.requireRecent({ within: 600 }) }, async () => 'recent')
     app.get('/bearer', { preHandler: app.auth.requireBearer }, async () => 'bearer')
     app.get('/authentication', async request => request.authentication)
   })
