@@ -20,5 +20,9 @@ t.test('an application with five providers, passwords and SQLite starts quickly'
   t.strictSame(heavy(behindReady), ['@node-rs/argon2', 'better-sqlite3'], 'loads what a password needs behind ready, without a request')
   t.strictSame(afterRegistration, behindReady, 'loads nothing with the first registration')
   t.ok(modulesBehind <= 25, `loads ${modulesBehind} modules for it, and no file of drizzle-orm, which are a hundred`)
-  t.strictSame(heavy(afterLogin), [...heavy(behindReady), 'oauth4webapi'], 'loads the protocol with the first sign-in at a provider, and never the pages or second factors')
+  t.strictSame(
+    heavy(afterLogin),
+    [...heavy(behindReady), 'oauth4webapi'],
+    'loads the protocol with the first sign-in at a provider, and never the pages or second factors'
+  )
 })

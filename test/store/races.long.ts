@@ -100,7 +100,8 @@ async function testRaces (t: Test, database: TestDatabase): Promise<void> {
     const spent = await race(codes)
     t.equal(spent.filter(outcome => 'userId' in outcome).length, 1)
     t.equal(spent.filter(outcome => 'error' in outcome && outcome.error === 'spent').length, 99)
-    t.strictSame((await database.query('select factor_id, counter from svc_auth_factors')).map(row => ({ ...row, counter: Number(row.counter) })), [{ factor_id: 'shared', counter: 1 }])
+    const rows = await database.query('select factor_id, counter from svc_auth_factors')
+    t.strictSame(rows.map(row => ({ ...row, counter: Number(row.counter) })), [{ factor_id: 'shared', counter: 1 }])
   })
 
   test('two identities with one verified e-mail make one user with two links', async t => {

@@ -194,7 +194,8 @@ for (const [name, { migrations, hash, create }] of Object.entries(DATABASES)) {
       for (const createTables of [true, false]) {
         t.strictSame(await another(createTables).factors(IDS.ada), [factor])
         t.hasStrict(await another(createTables).attemptFactor(IDS.ada, 0), { factors: [factor] })
-        t.hasStrict(await another(createTables).refreshIdentity({ provider: 'github', subject: 'ada-1', claims: { sub: 'ada-1' }, verifiedEmail: null }), { factors: ['totp'] })
+        const identity = { provider: 'github', subject: 'ada-1', claims: { sub: 'ada-1' }, verifiedEmail: null }
+        t.hasStrict(await another(createTables).refreshIdentity(identity), { factors: ['totp'] })
       }
       t.ok(await another(false).deleteUser(IDS.ada))
       t.strictSame(await rows(), [])

@@ -9,7 +9,8 @@ import type { FastifyBaseLogger } from 'fastify'
 import {
   type Account, type AccountLink, type AccountQuery, type AccountStatus, Accounts, type Attempt, type AttemptCounter,
   type AuthorizationClaims, type AuthStore, type Block, type Credential, type Decision, type DrizzlePostgres, type DrizzleSqlite,
-  type EntryContent, type EntryKey, type ExceededLimit, type Factor, type FactorAttempt, type FactorChange, type FactorKind, type IdentityClaims, type Link, type LinkedIdentity, type MailTokenClaims, MemoryAuthStore,
+  type EntryContent, type EntryKey, type ExceededLimit, type Factor, type FactorAttempt, type FactorChange,
+  type FactorKind, type IdentityClaims, type Link, type LinkedIdentity, type MailTokenClaims, MemoryAuthStore,
   type NewPassword, type NewUser, type OneTimeEntries, type OneTimeEntry, type Owners, type PasswordReset, type PostgresClient,
   type RevocationListener, type Revocations, type Rule, SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection,
   type StoredSessions, type StoreMembers, type Subject, type User, type UserExtras, type UserQuery, type UsersQuery, type Wanted,
