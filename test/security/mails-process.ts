@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url'
 import Fastify from 'fastify'
 import type { Test } from 'tap'
 import authPlugin, { type Mail, type RegistrationPolicy, type SendMail, SqlAuthStore } from '../../lib/index.js'
-import { SESSION_SECRET, localProvider } from '../helpers/app.js'
+import { SecondFactor } from '../../lib/second-factor.js'
+import { LOCAL_SECRET, SESSION_SECRET, localProvider } from '../helpers/app.js'
 import { OwnProvider } from '../helpers/own-provider.js'
 
 /** What a process of the application tells its parent: where it listens, then each mail. */
@@ -16,12 +17,15 @@ type Verify = NonNullable<RegistrationPolicy['verify']>
 /**
  * Starts a process of an application on a database and returns its origin. The process sends its
  * mails through the parent, and ends with the test.
+ *
+ * @param options `hasFactors`: whether its users may set up second factors; default false
  */
 export async function forkMailProcess (
   t: Test,
-  { target, sendMail, verify = 'later' }: { target: string, sendMail: SendMail, verify?: Verify }
+  { target, sendMail, verify = 'later', hasFactors = false }:
+  { target: string, sendMail: SendMail, verify?: Verify, hasFactors?: boolean }
 ): Promise<string> {
-  const child = fork(fileURLToPath(import.meta.url), [target, verify], { execArgv: process.execArgv })
+  const child = fork(fileURLToPath(import.meta.url), [target, verify, String(hasFactors)], { execArgv: process.execArgv })
   const exited = once(child, 'exit')
   t.teardown(async () => {
     if (child.connected) child.disconnect()
@@ -38,7 +42,7 @@ export async function forkMailProcess (
 
 // As a program: an application that ends when its parent lets it go.
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [, , target, verify] = process.argv
+  const [, , target, verify, hasFactors] = process.argv
   const tell = (message: Message): void => { process.send?.(message) }
   const app = Fastify()
   await app.register(authPlugin, {
@@ -52,7 +56,8 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     providers: [new OwnProvider('mine')],
     store: new SqlAuthStore(target),
     session: { secret: SESSION_SECRET },
-    rateLimit: false
+    rateLimit: false,
+    ...(hasFactors === 'true' && { dataSecret: LOCAL_SECRET, secondFactor: new SecondFactor({ issuer: 'Shop' }) })
   })
   app.get('/me', async request => ({ principal: request.principal }))
   let verifications = 0
