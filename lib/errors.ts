@@ -39,6 +39,10 @@ export const ERRORS = {
   invalid_ttl: [400, 'ttl must be a number of seconds from 1 to 2592000 (30 days).']
 } as const satisfies Record<string, readonly [number, string]>
 
+/** The sentences of passkeys that are not those of their codes. */
+export const PASSKEY_REFUSED = 'This passkey was not accepted; if it was removed from the account, sign in another way.'
+export const PASSKEY_EXISTS = 'This passkey belongs to an account already.'
+
 /**
  * The stable code of an {@link AuthError}: the value that pages and tests compare, and that
  * `?error=` carries.

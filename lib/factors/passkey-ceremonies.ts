@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
-import type { Factor } from '../accounts/account.js'
+import type { Factor, User } from '../accounts/account.js'
 import { notLoaded } from '../base/not-loaded.js'
 import { Once } from '../base/once.js'
 import { checkedName } from '../claims.js'
-import { AuthError } from '../errors.js'
+import { AuthError, PASSKEY_REFUSED } from '../errors.js'
 
 /** The application as authenticators know it. */
 export interface RelyingParty {
@@ -50,6 +50,25 @@ const library = new Once(async () => {
 /** The cause of a refusal: the signature counter did not grow. There is a copy of the passkey. */
 export class CounterRegression extends Error {}
 
+/** The cause of a refusal: no user has the passkey, so password managers may hide it. */
+export class UnknownPasskey extends Error {
+  readonly id: string
+
+  constructor (id: string) {
+    super('no user has this passkey')
+    this.id = id
+  }
+}
+
+/** A user as authenticators and password managers know them. */
+export interface PasskeyUser {
+  readonly rpId: string
+  /** The 16 bytes of the UUID, as base64url. */
+  readonly userId: string
+  readonly name: string
+  readonly displayName: string
+}
+
 /**
  * The ceremonies of passkeys. Methods that take a `response` take what `PublicKeyCredential.toJSON`
  * returns, or its JSON text, from a client.
@@ -71,13 +90,18 @@ export class PasskeyCeremonies {
     await library.done()
   }
 
+  /** Returns what password managers show for a passkey. */
+  userDetails ({ userId, email, name }: Pick<User, 'userId' | 'email' | 'name'>): PasskeyUser {
+    const shown = email ?? name ?? userId
+    return { rpId: this.relyingParty.rpId, userId: userHandleOf(userId), name: shown, displayName: name ?? shown }
+  }
+
   /** Returns the options for a new passkey, on an authenticator that has none of the user's. */
-  registrationOptions (
-    { userId, name, displayName }: { userId: string, name: string, displayName: string }, exclude: readonly Factor[]
-  ): CeremonyOptions {
+  registrationOptions (user: Pick<User, 'userId' | 'email' | 'name'>, exclude: readonly Factor[]): CeremonyOptions {
+    const { userId: id, name, displayName } = this.userDetails(user)
     return ceremony({
       rp: { id: this.relyingParty.rpId, name: this.relyingParty.name },
-      user: { id: userHandleOf(userId), name, displayName },
+      user: { id, name, displayName },
       pubKeyCredParams: ALGORITHMS.map(alg => ({ type: 'public-key', alg })),
       excludeCredentials: exclude.map(descriptorOf),
       authenticatorSelection: { residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
@@ -262,7 +286,7 @@ async function refusingFailures<T> (verify: () => Promise<T>): Promise<T> {
   try {
     return await verify()
   } catch (cause) {
-    throw new AuthError('invalid', { message: 'The passkey was not accepted; try it again.', cause })
+    throw new AuthError('invalid', { message: PASSKEY_REFUSED, cause })
   }
 }
 

@@ -297,6 +297,11 @@ export async function mailCode (
   outbox.code('enrolment', code, user)
 }
 
+/** Whether the code was mailed in this session. */
+export async function isCodeMailed (request: FastifyRequest): Promise<boolean> {
+  return await findEntry(request, MAIL_CODE) !== null
+}
+
 /**
  * Checks the code that was mailed.
  *

@@ -2,20 +2,22 @@ import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
 import type { Proof } from '../authentication.js'
 import { isUserId } from '../base/uuid.js'
-import { AuthError } from '../errors.js'
-import { CEREMONY_MS, CounterRegression, type PasskeyCeremonies, passkeyName } from '../factors/passkey-ceremonies.js'
+import { AuthError, PASSKEY_EXISTS, PASSKEY_REFUSED } from '../errors.js'
+import {
+  CEREMONY_MS, CounterRegression, type PasskeyCeremonies, UnknownPasskey, passkeyName
+} from '../factors/passkey-ceremonies.js'
 import type { Outbox } from '../mails/outbox.js'
-import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
-import { type Principal, recordIn } from '../session/record.js'
-import { CHALLENGE, MAIL_CODE, SECOND_STEP } from '../store/one-time-entries.js'
+import { attemptEntry, putEntry, takeEntry } from '../session/pending-steps.js'
+import type { Principal } from '../session/record.js'
+import { CHALLENGE, SECOND_STEP } from '../store/one-time-entries.js'
 import { type Account, type Factor, type User, isBlocked } from '../accounts/account.js'
 import {
-  type FactorChanges, addFactor, assertMailCode, assertNotRequired, changeOwn, enrollingUser, mailCode, recentOwner,
-  withoutPasskey
+  type FactorChanges, addFactor, assertMailCode, assertNotRequired, changeOwn, enrollingUser, isCodeMailed, mailCode,
+  recentOwner, withoutPasskey
 } from './enrolment.js'
 import { countAttempt } from './factor-codes.js'
 import { prove } from './reauthentication.js'
-import { confirmedRecord } from './refresh.js'
+import { confirmedRecord, presentPrincipal } from './refresh.js'
 import { MAX_ATTEMPTS, resume, takeWaiting, waitingIn, waitingSignIn } from './second-step.js'
 import { identityOfUser, signIn } from './sign-in.js'
 import type { FactorRules } from './sign-in-rules.js'
@@ -28,11 +30,9 @@ export interface PasskeyRules extends FactorChanges {
 /** What a challenge is for: a new passkey, a sign-in, or the second factor of a user. */
 export type Ceremony = 'register' | 'login' | 'factor'
 
-/** A challenge as its one-time entry has it. */
+/** A challenge as its one-time entry has it. The session that it is of is that of one user. */
 interface Challenge {
   readonly ceremony: Ceremony
-  /** The user that it was made for; null for a sign-in. */
-  readonly userId: string | null
   /** In milliseconds since the epoch. */
   readonly expiresAt: number
 }
@@ -59,12 +59,12 @@ export async function beginCeremony (
   { ceremony, outbox }: { ceremony: Ceremony, outbox: Outbox }
 ): Promise<Readonly<Record<string, unknown>>> {
   const { passkeys } = rules.factors
-  const userId = ceremony === 'login' ? null : await ownerOf(request, rules, ceremony, outbox)
-  const own = userId === null ? [] : passkeysIn(await rules.accounts.factors(userId))
-  const { challenge, options } = ceremony === 'login'
+  const user = ceremony === 'login' ? null : await ownerOf(request, rules, ceremony, outbox)
+  const own = user === null ? [] : passkeysIn(await rules.accounts.factors(user.userId))
+  const { challenge, options } = user === null
     ? passkeys.loginOptions()
-    : ceremony === 'factor' ? passkeys.factorOptions(own) : await newPasskeyOptions(rules, String(userId), own)
-  const content: Challenge = { ceremony, userId, expiresAt: Date.now() + CEREMONY_MS }
+    : ceremony === 'factor' ? passkeys.factorOptions(own) : passkeys.registrationOptions(user, own)
+  const content: Challenge = { ceremony, expiresAt: Date.now() + CEREMONY_MS }
   await putEntry(request, CHALLENGE, { ...content }, { key: challenge, most: MAX_CHALLENGES })
   return options
 }
@@ -75,24 +75,19 @@ async function ownerOf (
   rules: PasskeyRules,
   ceremony: Exclude<Ceremony, 'login'>,
   outbox: Outbox
-): Promise<string> {
+): Promise<User> {
   if (ceremony === 'register') {
     const { user, waiting } = await enrollingUser(request, rules)
     // One that was sent stays good, so that the user can begin a second time.
-    const isDue = waiting?.asksMailCode === true && await findEntry(request, MAIL_CODE) === null
+    const isDue = waiting?.asksMailCode === true && !await isCodeMailed(request)
     if (isDue) await mailCode(request, rules, user, outbox)
-    return user.userId
+    return user
   }
-  const signedIn = recordIn(request.session)?.principal.userId
-  const userId = signedIn ?? (await waitingSignIn(request))?.userId
-  if (userId === undefined) throw new AuthError('invalid_state')
-  return userId
-}
-
-async function newPasskeyOptions ({ store, factors }: PasskeyRules, userId: string, own: readonly Factor[]) {
-  const user = await store.findUser({ userId })
-  const name = user?.email ?? user?.name ?? userId
-  return factors.passkeys.registrationOptions({ userId, name, displayName: user?.name ?? name }, own)
+  const signedIn = await presentPrincipal(request, rules.store)
+  const { userId = null } = signedIn ?? await waitingSignIn(request) ?? {}
+  const user = userId === null ? null : await rules.store.findUser({ userId })
+  if (user === null) throw new AuthError('invalid_state')
+  return user
 }
 
 /**
@@ -111,10 +106,10 @@ export async function registerPasskey (
   const { response, name = null, mailCode, outbox } = form
   // First, so that a form whose options were refused is refused for the same reason.
   const enrolling = await enrollingUser(request, rules)
-  const { challenge, userId } = await takeChallenge(request, rules, response, 'register')
-  if (enrolling.user.userId !== userId) throw new AuthError('invalid_state')
-  if (enrolling.waiting?.asksMailCode === true) {
-    await countAttempt(request, rules, { userId, generation: enrolling.generation }, outbox)
+  const challenge = await takeChallenge(request, rules, response, 'register')
+  const { user: { userId }, generation, waiting } = enrolling
+  if (waiting?.asksMailCode === true) {
+    await countAttempt(request, rules, { userId, generation }, outbox)
     await assertMailCode(request, rules, { userId, mailCode })
   }
   const passkey = await rules.factors.passkeys.verifyRegistration(response, { challenge, name })
@@ -123,7 +118,7 @@ export async function registerPasskey (
     outbox,
     endsSessions: false,
     change (factors) {
-      if (factors.some(({ id }) => id === passkey.id)) throw exists()
+      if (factors.some(({ id }) => id === passkey.id)) throw new AuthError('exists', { message: PASSKEY_EXISTS })
       if (passkeysIn(factors).length >= MAX_PASSKEYS) throw new AuthError('too_many')
       return [...factors, passkey]
     }
@@ -143,7 +138,7 @@ export async function signInByPasskey (
   rules: PasskeyRules,
   { response, remember, outbox }: { response: unknown, remember: boolean, outbox: Outbox }
 ): Promise<Principal> {
-  const { challenge } = await takeChallenge(request, rules, response, 'login')
+  const challenge = await takeChallenge(request, rules, response, 'login')
   const { userId = '' } = rules.factors.passkeys.userOf(response) ?? {}
   const user = isUserId(userId) ? await rules.store.findUser({ userId }) : null
   const { user: present } = await usePasskey(request, rules, { user, response, challenge, outbox })
@@ -162,8 +157,9 @@ export async function finishByPasskey (
   { response, outbox }: { response: unknown, outbox: Outbox }
 ): Promise<{ principal: Principal, user: User }> {
   const waiting = waitingIn(await attemptEntry(request, SECOND_STEP, MAX_ATTEMPTS))
-  const { challenge, userId } = await takeChallenge(request, rules, response, 'factor')
-  if (waiting?.needs !== 'factor' || waiting.userId !== userId) throw new AuthError('invalid_state')
+  const challenge = await takeChallenge(request, rules, response, 'factor')
+  if (waiting === null) throw new AuthError('invalid_state')
+  const { userId } = waiting
   const user = await rules.store.findUser({ userId })
   if ((user?.generation ?? 0) !== waiting.generation) throw new AuthError('invalid_state')
   const used = await usePasskey(request, rules, { user, response, challenge, outbox })
@@ -182,9 +178,8 @@ export async function reauthenticateByPasskey (
   { response, outbox }: { response: unknown, outbox: Outbox }
 ): Promise<void> {
   const record = await confirmedRecord(request, rules.store)
-  const { challenge, userId } = await takeChallenge(request, rules, response, 'factor')
-  if (record.principal.userId !== userId) throw new AuthError('invalid_state')
-  const user = await rules.store.findUser({ userId })
+  const challenge = await takeChallenge(request, rules, response, 'factor')
+  const user = await rules.store.findUser({ userId: record.principal.userId })
   await usePasskey(request, rules, { user, response, challenge, outbox })
   await prove(request, record, 'passkey')
 }
@@ -206,6 +201,9 @@ async function usePasskey (
   const factor = own.find(({ id }) => id === named?.id) ?? null
   const { userId = '' } = user ?? {}
   const used = await passkeys.verifyAssertion(response, { challenge, factor, userId }).catch((error: unknown) => {
+    if (factor === null && named !== null) {
+      throw new AuthError('invalid', { message: PASSKEY_REFUSED, cause: new UnknownPasskey(named.id) })
+    }
     if (user !== null && Object(error).cause instanceof CounterRegression) {
       audit('passkey-cloned', { userId }, request)
       outbox.notice('passkey-cloned', user)
@@ -292,18 +290,18 @@ function assertNotLast ({ links, factors }: Account, id: string): void {
  *
  * @throws AuthError `invalid_state` for one of another session or ceremony, and for none
  */
-async function takeChallenge<C extends Ceremony> (
+async function takeChallenge (
   request: FastifyRequest,
   { factors: { passkeys } }: PasskeyRules,
   response: unknown,
-  ceremony: C
-): Promise<{ challenge: string, userId: C extends 'login' ? null : string }> {
+  ceremony: Ceremony
+): Promise<string> {
   const challenge = passkeys.challengeIn(response)
   const entry = challenge === null ? null : await takeEntry(request, CHALLENGE, challenge)
   // Only `beginCeremony` writes entries of this kind.
-  const { ceremony: made, userId, expiresAt = 0 } = Object(entry)
+  const { ceremony: made, expiresAt = 0 } = Object(entry)
   if (challenge === null || made !== ceremony || expiresAt < Date.now()) throw new AuthError('invalid_state')
-  return { challenge, userId }
+  return challenge
 }
 
 function passkeysIn (factors: readonly Factor[]): Factor[] {
@@ -312,10 +310,6 @@ function passkeysIn (factors: readonly Factor[]): Factor[] {
 
 function hasPasskey (factors: readonly Factor[], id: string): boolean {
   return passkeysIn(factors).some(factor => factor.id === id)
-}
-
-function exists (): AuthError {
-  return new AuthError('exists', { message: 'This passkey belongs to an account already.' })
 }
 
 function noPasskey (): AuthError {

@@ -2,6 +2,7 @@ import { deviceOf } from './device.js'
 import { action, button, currentPassword, field, form, nameField, newPassword, username } from './form.js'
 import { type Html, html } from './html.js'
 import type { Page } from './look.js'
+import { type PasskeyUser, passkeySignal } from './passkey-form.js'
 import type { OfferedProvider, Targets } from './sign-in-pages.js'
 import { type Texts, dateIn, filled } from './texts.js'
 
@@ -35,6 +36,8 @@ export interface AccountView {
   readonly sessions: readonly ShownSession[] | null
   /** The page `factors`; null where it is not mounted. */
   readonly factors: string | null
+  /** What the script tells password managers; null for a user without passkeys. */
+  readonly passkeys: { readonly user: PasskeyUser, readonly script: string } | null
   /** Where forms go after a change. */
   readonly saved: Targets
   /** Where forms go after a mail was sent. */
@@ -52,10 +55,12 @@ export type AccountAction =
 /** The page on which a user sees and changes their account. */
 export function accountPage (texts: Texts, view: AccountView): Page {
   const { common, account, factors } = texts
-  const { left, paths: { logout } } = view
+  const { passkeys, left, paths: { logout } } = view
   return {
     title: account.title,
+    script: passkeys && passkeys.script,
     content: [
+      passkeys && passkeySignal('current-user-details', { ...passkeys.user }),
       nameSection(texts, view),
       emailSection(texts, view),
       passwordSection(texts, view),

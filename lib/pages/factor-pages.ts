@@ -1,7 +1,8 @@
 import { section } from './account-page.js'
-import { action, button, checkbox, codeField, field, form, noScript } from './form.js'
+import { action, button, checkbox, codeField, field, form } from './form.js'
 import { type Html, html } from './html.js'
 import type { Page } from './look.js'
+import { type PasskeyPaths, type PasskeyUser, passkeyForm, passkeyHints, passkeySignal } from './passkey-form.js'
 import type { Targets } from './sign-in-pages.js'
 import { type Texts, dateIn, filled, timeIn } from './texts.js'
 
@@ -14,7 +15,7 @@ export interface SecondFactorView {
   /** For how many days the user can trust the browser; null where they cannot. */
   readonly trustDays: number | null
   /** Null for a user without passkeys. */
-  readonly passkey: { readonly options: string } | null
+  readonly passkey: PasskeyPaths | null
   /** Where the form goes that ends the sign-in, and the page after that. */
   readonly leave: { readonly logout: string, readonly next: string }
 }
@@ -29,17 +30,19 @@ export function secondFactorPage (texts: Texts, view: SecondFactorView): Page {
   const fields = [codeField('code', factors.code, 'text'), trust]
   return {
     title: factors.secondTitle,
+    script: passkey && passkey.script,
     content: [
       hasCode ? html`<p>${factors.codeText}</p>` : null,
       hasCode ? form({ action, hidden, fields, submit: confirm.submit }) : null,
-      passkey && form({
+      passkey && passkeyForm(texts, {
+        ceremony: 'factor',
+        options: passkey.options,
         action,
         hidden,
         fields: hasCode ? [] : [trust],
-        submit: factors.usePasskey,
-        passkey: { ceremony: 'factor', ...passkey }
+        submit: factors.usePasskey
       }),
-      passkey && noScript(factors),
+      passkey && passkeyHints(texts),
       leaving(texts, leave)
     ]
   }
@@ -49,19 +52,49 @@ export function secondFactorPage (texts: Texts, view: SecondFactorView): Page {
 export interface EnrolView extends Pick<SecondFactorView, 'action' | 'targets' | 'leave'> {
   /** Whether a sign-in waits for this. */
   readonly isRequired: boolean
+  /** Null where passkeys are not mounted. */
+  readonly passkey: EnrolPasskeyView | null
 }
 
-/** The page on which a user begins to set up an authenticator app. */
-export function enrolPage (texts: Texts, { action: path, targets, isRequired, leave }: EnrolView): Page {
+/** How the page `totp` offers a passkey in place of an authenticator app. */
+export interface EnrolPasskeyView extends PasskeyPaths {
+  readonly register: string
+  /** Whether the user has to enter a code that is sent by e-mail, too. */
+  readonly asksMailCode: boolean
+  /** Whether it was sent. */
+  readonly isMailed: boolean
+}
+
+/** The page on which a user begins to set up an authenticator app, or adds a passkey. */
+export function enrolPage (texts: Texts, { action: path, targets, isRequired, passkey, leave }: EnrolView): Page {
   const { common, factors } = texts
   return {
     title: isRequired ? factors.requiredTitle : factors.setUp,
+    script: passkey && passkey.script,
     content: [
       isRequired ? html`<p>${factors.requiredText}</p>` : null,
       action(path, targets, factors.setUp),
+      passkey && enrolPasskey(texts, targets, passkey),
       isRequired ? leaving(texts, leave) : button(leave.next, common.back)
     ]
   }
+}
+
+function enrolPasskey (texts: Texts, targets: Targets, passkey: EnrolPasskeyView): Html {
+  const { register, options, asksMailCode, isMailed } = passkey
+  const { factors } = texts
+  // The form that asks for the code begins a ceremony, which mails it, and leads back here.
+  const begin = { next: targets.error_next, error_next: targets.error_next, for: 'register' }
+  return html`${asksMailCode && !isMailed
+    ? action(options, begin, factors.addPasskey)
+    : passkeyForm(texts, {
+      ceremony: 'register',
+      options,
+      action: register,
+      hidden: targets,
+      fields: [asksMailCode ? codeField('mailCode', factors.mailCode, 'numeric', factors.mailText) : null],
+      submit: factors.addPasskey
+    })}${passkeyHints(texts)}`
 }
 
 /** What the page `totp` shows. */
@@ -114,14 +147,11 @@ export function recoveryCodesPage (
 }
 
 /** The passkeys of a user. */
-export interface PasskeysView {
-  /** The user handle, in base64url: the script tells password managers which passkeys there are. */
-  readonly userId: string
-  readonly rpId: string
+export interface PasskeysView extends PasskeyPaths {
+  readonly user: PasskeyUser
   readonly list: ReadonlyArray<{
     readonly id: string, readonly name: string, readonly createdAt: Date, readonly usedAt: Date | null
   }>
-  readonly options: string
   readonly paths: Readonly<Record<'register' | 'rename' | 'remove', string>>
 }
 
@@ -147,6 +177,7 @@ export function factorsPage (texts: Texts, view: FactorsView): Page {
   const { passkeys, account, saved } = view
   return {
     title: factors.title,
+    script: passkeys && passkeys.script,
     content: [
       view.confirm === null ? null : html`<p>${factors.confirmText}</p>${button(view.confirm, confirm.title)}`,
       appSection(texts, view),
@@ -171,13 +202,14 @@ function codesSection ({ factors }: Texts, { codesLeft, saved, paths: { newCodes
     newCodes === null ? null : html`<p>${factors.newCodesText}</p>${action(newCodes, saved, factors.newCodes)}`}`)
 }
 
-function passkeysSection (texts: Texts, { userId, rpId, list, options, paths }: PasskeysView, saved: Targets): Html {
+function passkeysSection (texts: Texts, { user, list, options, paths }: PasskeysView, saved: Targets): Html {
   const { language, account, factors } = texts
   const name = { name: 'name', label: factors.passkeyName, type: 'text', autocomplete: 'off' } as const
   const attributes = html` maxlength="64"`
-  const ids = list.map(({ id }) => id).join(' ')
+  const { rpId, userId } = user
+  const accepted = { rpId, userId, allAcceptedCredentialIds: list.map(({ id }) => id) }
   return section(factors.passkeys, html`<p>${factors.passkeysText}</p>
-<ul data-user-id="${userId}" data-rp-id="${rpId}" data-credential-ids="${ids}">
+${passkeySignal('all-accepted-credentials', accepted)}${passkeySignal('current-user-details', { ...user })}<ul>
 ${list.map(({ id, name: shown, createdAt, usedAt }) => html`<li><span>${shown} <small>${added(texts, createdAt)}${
   usedAt && html`. ${filled(account.lastUsed, { date: dateIn(language, usedAt) })}`}</small></span>${
   action(paths.remove, { ...saved, id }, account.remove, { label: filled(account.removeMethod, { provider: shown }) })}
@@ -188,13 +220,14 @@ ${list.map(({ id, name: shown, createdAt, usedAt }) => html`<li><span>${shown} <
   submit: account.nameSubmit
 })}</details></li>`)}
 </ul>
-${form({
+${passkeyForm(texts, {
+  ceremony: 'register',
+  options,
   action: paths.register,
   hidden: saved,
   fields: [field({ ...name, isOptional: true, attributes })],
-  submit: factors.addPasskey,
-  passkey: { ceremony: 'register', options }
-})}${noScript(factors)}`)
+  submit: factors.addPasskey
+})}${passkeyHints(texts)}`)
 }
 
 function added ({ language, factors }: Texts, date: Date): string {

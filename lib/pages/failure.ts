@@ -1,6 +1,11 @@
 import { NOT_THIS_ADDRESS } from '../email.js'
-import { type AuthError, ERRORS } from '../errors.js'
+import { type AuthError, ERRORS, PASSKEY_EXISTS, PASSKEY_REFUSED } from '../errors.js'
 import { type Texts, filled, timeIn } from './texts.js'
+
+/** Sentences of the plugin that are not those of a code. */
+const OWN_TEXTS: ReadonlyMap<string, keyof Texts['errors']> = new Map([
+  [NOT_THIS_ADDRESS, 'not_this_address'], [PASSKEY_REFUSED, 'passkey_refused'], [PASSKEY_EXISTS, 'passkey_exists']
+])
 
 /** Returns the sentence of an error code in a language. */
 export function sentenceOf ({ errors }: Texts, code: string): string {
@@ -15,7 +20,8 @@ export function sentenceOf ({ errors }: Texts, code: string): string {
  */
 export function failureOf (texts: Texts, error: AuthError, ownSentences: readonly string[] = []): string {
   const { code, message, retryAfter } = error
-  if (message === NOT_THIS_ADDRESS) return texts.errors.not_this_address
+  const ownText = OWN_TEXTS.get(message)
+  if (ownText !== undefined) return texts.errors[ownText]
   const isOfCode = Object.hasOwn(ERRORS, code)
   const isOwn = isOfCode && (message === ERRORS[code as keyof typeof ERRORS][1] || ownSentences.includes(message))
   if (!isOfCode || (code === 'weak_password' && !isOwn)) return message

@@ -15,13 +15,8 @@ export interface PageForm {
   label?: string
   /** Whether the button deletes something. */
   isDanger?: boolean
-  /** For a form that the script of passkeys shows, and sends with the field `response`. */
-  passkey?: {
-    /** What the script does; with `autofill` it offers passkeys in the field of the e-mail. */
-    ceremony: 'login' | 'autofill' | 'factor' | 'register'
-    /** The path at which the script asks for the options of the ceremony. */
-    options: string
-  }
+  /** Other attributes. */
+  attributes?: Html
 }
 
 /** A field that the user fills in. */
@@ -44,11 +39,10 @@ export interface PageField {
 type Username = 'username' | 'username webauthn'
 
 /** Makes a form. */
-export function form ({ action, hidden, fields, submit, label, isDanger = false, passkey }: PageForm): Html {
-  return html`<form method="post" action="${action}"${passkey === undefined
-    ? null
-    : html` data-passkey="${passkey.ceremony}" data-options="${passkey.options}" hidden`}>
-${passkey === undefined ? null : html`<input type="hidden" name="response">`}
+export function form (
+  { action, hidden, fields, submit, label, isDanger = false, attributes = html`` }: PageForm
+): Html {
+  return html`<form method="post" action="${action}"${attributes}>
 ${Object.entries(hidden).map(([name, value]) =>
   value === null ? null : html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}
@@ -132,11 +126,6 @@ export function currentPassword (label: string): Html {
 export function newPassword ({ passwordRule }: Texts['common'], label: string, minLength: number): Html {
   const hint = filled(passwordRule, { count: String(minLength) })
   return field({ name: 'password', label, type: 'password', autocomplete: 'new-password', hint })
-}
-
-/** Makes the sentence beside forms for passkeys, for browsers without scripts. */
-export function noScript (texts: Texts['factors']): Html {
-  return html`<noscript><p class="faint">${texts.noScript}</p></noscript>`
 }
 
 /** Makes a link that looks like a button. */

@@ -27,6 +27,8 @@ export interface LookOptions {
 export interface Page {
   readonly title: string
   readonly content: ReadonlyArray<Html | null>
+  /** The path of its script; absent or null for none. */
+  readonly script?: string | null
 }
 
 /** What a page says about a request before. */
@@ -40,26 +42,26 @@ export interface PageMessages {
 /** The look of pages without the option `pages`. */
 const PLAIN: LookOptions = { name: null, logo: null, stylesheet: null, languages: [english], links: [] }
 
+const HEADERS = {
+  'X-Robots-Tag': 'noindex',
+  'Cache-Control': 'no-store',
+  Vary: 'Accept-Language, Cookie'
+}
+
 /** Makes documents of pages: one layout, whose parts the application chooses. */
 export class Look {
   readonly #options: LookOptions
-  readonly #headers: Readonly<Record<string, string>>
+  readonly #policy: string
 
   /** @param targets origins that forms may lead to, besides that of the application */
   constructor (options: LookOptions = PLAIN, targets: ReadonlySet<string> = new Set()) {
     this.#options = options
     const { logo, stylesheet } = options
     const style = `'sha256-${hash('sha256', STYLE, 'base64')}'`
-    this.#headers = {
-      // A page may hold a token: it runs nothing, loads nothing from elsewhere, and is neither
-      // framed nor indexed.
-      'Content-Security-Policy': `default-src 'none'; style-src ${style}${stylesheet === null ? '' : " 'self'"}; ` +
-        `${logo === null ? '' : "img-src 'self'; "}form-action ${["'self'", ...targets].join(' ')}; ` +
-        "frame-ancestors 'none'; base-uri 'none'",
-      'X-Robots-Tag': 'noindex',
-      'Cache-Control': 'no-store',
-      Vary: 'Accept-Language, Cookie'
-    }
+    // A page may hold a token: it runs nothing, loads nothing from elsewhere, and is not framed.
+    this.#policy = `default-src 'none'; style-src ${style}${stylesheet === null ? '' : " 'self'"}; ` +
+      `${logo === null ? '' : "img-src 'self'; "}form-action ${["'self'", ...targets].join(' ')}; ` +
+      "frame-ancestors 'none'; base-uri 'none'"
   }
 
   /** Returns the same look for pages whose forms may lead to other origins. */
@@ -82,10 +84,15 @@ export class Look {
   /** Sends a page. */
   send (reply: FastifyReply, page: Page, messages: PageMessages = {}): FastifyReply {
     const { source } = this.#document(page, this.textsFor(reply.request), messages)
-    return reply.headers(this.#headers).type('text/html; charset=utf-8').send(source)
+    // The script of passkeys asks this origin for options.
+    const ofScript = page.script == null ? '' : "; script-src 'self'; connect-src 'self'"
+    const headers = { ...HEADERS, 'Content-Security-Policy': this.#policy + ofScript }
+    return reply.headers(headers).type('text/html; charset=utf-8').send(source)
   }
 
-  #document ({ title, content }: Page, { language, direction }: Texts, { failure, notice }: PageMessages): Html {
+  #document (
+    { title, content, script }: Page, { language, direction }: Texts, { failure, notice }: PageMessages
+  ): Html {
     const { name, logo, stylesheet, links } = this.#options
     return html`<!doctype html>
 <html lang="${language}" dir="${direction}">
@@ -97,6 +104,7 @@ ${logo === null ? null : html`<link rel="icon" href="${logo}">`}
 <title>${title}${name === null ? null : html` · ${name}`}</title>
 <style>${new Html(STYLE)}</style>
 ${stylesheet === null ? null : html`<link rel="stylesheet" href="${stylesheet}">`}
+${script == null ? null : html`<script type="module" src="${script}"></script>`}
 </head>
 <body>
 ${name === null && logo === null

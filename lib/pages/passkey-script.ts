@@ -10,7 +10,8 @@ import { hash } from 'node:crypto'
  * - `form[data-passkey=autofill]` is never shown. It is sent when the user picks a passkey that the
  *   browser offers in a field with `autocomplete="username webauthn"`.
  * - In a form, `[data-passkey-exists]` is shown where the authenticator has a passkey of this user
- *   already, and `[data-passkey-failed]` after any other end without a response.
+ *   already, and `[data-passkey-failed]` after any other end without a response. The checkboxes
+ *   `remember` and `trust` of another form are sent along.
  * - `[data-signal-all-accepted-credentials]`, `[data-signal-unknown-credential]` and
  *   `[data-signal-current-user-details]` hold, as JSON, what password managers are told.
  */
@@ -40,6 +41,9 @@ const run = async (form, mediation) => {
       ? await navigator.credentials.create({ signal, publicKey: Passkey.parseCreationOptionsFromJSON(options) })
       : await navigator.credentials.get({ signal, mediation, publicKey: Passkey.parseRequestOptionsFromJSON(options) })
     form.elements.response.value = JSON.stringify(credential)
+    for (const box of document.querySelectorAll('[name=remember]:checked, [name=trust]:checked')) {
+      if (!form.elements[box.name]) form.append(Object.assign(box.cloneNode(), { hidden: true }))
+    }
     form.submit()
   } catch (error) {
     if (signal.aborted || mediation) return
@@ -69,5 +73,5 @@ for (const signal of ['signalAllAcceptedCredentials', 'signalUnknownCredential',
 }
 `
 
-/** The source of the script in a Content Security Policy: `script-src 'sha256-…'`. */
-export const PASSKEY_SCRIPT_SOURCE = `'sha256-${hash('sha256', PASSKEY_SCRIPT, 'base64')}'`
+/** Changes with the script. */
+export const PASSKEY_SCRIPT_VERSION = hash('sha256', PASSKEY_SCRIPT).slice(0, 16)

@@ -1,9 +1,9 @@
 import {
-  type PageForm, action, button, checkbox, codeField, emailField, form, nameField, newPassword, noScript, password,
-  username
+  type PageForm, action, button, checkbox, codeField, emailField, form, nameField, newPassword, password, username
 } from './form.js'
 import { type Html, html } from './html.js'
 import type { Page } from './look.js'
+import { type PasskeyPaths, passkeyForm, passkeyHints, passkeySignal } from './passkey-form.js'
 import { type Texts, filled } from './texts.js'
 
 /** What each form of these pages sends besides its fields. */
@@ -33,23 +33,31 @@ export interface SignInView {
   /** Other pages; null for those that are not mounted. */
   readonly forgotPassword: string | null
   readonly register: string | null
-  /** Where the response of a passkey is sent, and where its options are; null without passkeys. */
-  readonly passkey?: { readonly action: string, readonly options: string } | null
+  /** Null without passkeys. */
+  readonly passkey: PasskeySignInView | null
+}
+
+/** How the page `sign-in` offers passkeys. */
+export interface PasskeySignInView extends PasskeyPaths {
+  /** Where the response is sent. */
+  readonly action: string
+  /** The passkey that was refused because no user has it; null for none. */
+  readonly unknown: { readonly rpId: string, readonly credentialId: string } | null
 }
 
 /** The page on which users sign in. */
-export function signInPage ({ common, signIn, factors }: Texts, view: SignInView): Page {
-  const { targets, providers, login, email, asksToRemember, forgotPassword, register, passkey = null } = view
+export function signInPage (texts: Texts, view: SignInView): Page {
+  const { common, signIn, factors } = texts
+  const { targets, providers, login, email, asksToRemember, forgotPassword, register, passkey } = view
   const remember = asksToRemember ? checkbox('remember', common.remember) : null
-  const withPasskey = (ceremony: 'login' | 'autofill', fields: PageForm['fields']): Html | null => passkey && form({
-    action: passkey.action,
-    hidden: targets,
-    fields,
-    submit: factors.usePasskey,
-    passkey: { ceremony, options: passkey.options }
+  const withPasskey = (
+    ceremony: 'login' | 'autofill', fields: PageForm['fields']
+  ): Html | null => passkey && passkeyForm(texts, {
+    ceremony, options: passkey.options, action: passkey.action, hidden: targets, fields, submit: factors.usePasskey
   })
   return {
     title: signIn.title,
+    script: passkey && passkey.script,
     content: [
       ...providers.map(({ label, href }) => button(href, filled(signIn.withProvider, { provider: label }))),
       login === null || providers.length === 0 ? null : html`<p class="or">${signIn.or}</p>`,
@@ -67,7 +75,8 @@ export function signInPage ({ common, signIn, factors }: Texts, view: SignInView
         }),
       login === null ? null : withPasskey('autofill', []),
       withPasskey('login', login === null ? [remember] : []),
-      passkey && noScript(factors),
+      passkey && passkeyHints(texts),
+      passkey?.unknown == null ? null : passkeySignal('unknown-credential', { ...passkey.unknown }),
       links([[forgotPassword, signIn.forgot], [register, signIn.register]])
     ]
   }
@@ -164,6 +173,8 @@ export interface ConfirmView {
   /** Whether a code is asked for: of an authenticator app, or a recovery code. */
   readonly asksCode: boolean
   readonly asksPassword: boolean
+  /** Null for a user without passkeys. */
+  readonly passkey: PasskeyPaths | null
   readonly providers: readonly OfferedProvider[]
   readonly logout: string
   /** The page after a sign-out. */
@@ -171,11 +182,13 @@ export interface ConfirmView {
 }
 
 /** The page on which a signed-in user authenticates again. */
-export function confirmPage ({ common, signIn, confirm, factors }: Texts, view: ConfirmView): Page {
-  const { targets: hidden, user, email, action: path, asksCode, asksPassword, providers, logout } = view
+export function confirmPage (texts: Texts, view: ConfirmView): Page {
+  const { common, signIn, confirm, factors } = texts
+  const { targets: hidden, user, email, action: path, asksCode, asksPassword, passkey, providers, logout } = view
   const submit = confirm.submit
   return {
     title: confirm.title,
+    script: passkey && passkey.script,
     content: [
       html`<p>${filled(confirm.text, { user })}</p>`,
       asksCode ? html`<p>${factors.codeText}</p>` : null,
@@ -183,6 +196,10 @@ export function confirmPage ({ common, signIn, confirm, factors }: Texts, view: 
       asksPassword
         ? form({ action: path, hidden, fields: [username(common.email, email), password(common.password)], submit })
         : null,
+      passkey && passkeyForm(texts, {
+        ceremony: 'factor', options: passkey.options, action: path, hidden, fields: [], submit: factors.usePasskey
+      }),
+      passkey && passkeyHints(texts),
       ...providers.map(({ label, href }) => button(href, filled(signIn.withProvider, { provider: label }))),
       action(logout, { next: view.signIn }, confirm.signOut, { isDanger: true })
     ]

@@ -6,6 +6,7 @@ import type { RedirectPages } from '../http/redirect-pages.js'
 import type { Site } from '../http/site.js'
 import type { ResolvedOptions } from '../options.js'
 import type { Look } from '../pages/look.js'
+import type { PasskeyPaths } from '../pages/passkey-form.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import type { FailurePages } from './failure-pages.js'
 import type { RateLimits } from './limits.js'
@@ -48,6 +49,8 @@ export interface RouteContext {
 export interface PagesContext extends RouteContext {
   /** How pages look. */
   readonly look: Look
+  /** For pages with passkeys; null without passkeys. */
+  readonly passkeyPaths: PasskeyPaths | null
   /** Sentences of the plugin besides those of its codes, which pages say in their language. */
   readonly ownSentences: readonly string[]
 }

@@ -1,6 +1,7 @@
 /** The pages of the option `pages`. They are loaded only with it. */
 import type { FastifyRequest } from 'fastify'
 import { secondFactorAt } from '../authentication.js'
+import { UnknownPasskey } from '../factors/passkey-ceremonies.js'
 import { type UserFactor, listFactors } from '../flows/factor-list.js'
 import { RECENT_SECONDS, askedFactorsOf, isRecent, methodsOf } from '../flows/methods.js'
 import { removeOwnMethod, renameOwn } from '../flows/own-account.js'
@@ -27,8 +28,9 @@ type PageName = 'sign-in' | 'register' | 'forgot-password' | 'link-sent' | 'acco
 
 /** Mounts the pages, and the two forms of the account that only they have. */
 export function mountOwnPages (context: PagesContext, local: LocalIdentityProvider | null): void {
-  const { site, prefix, rules, providers, pages, listedSessions, channel, mailer } = context
+  const { site, prefix, rules, providers, pages, listedSessions, channel, mailer, passkeyPaths } = context
   const { store } = rules
+  const passkeys = rules.factors?.passkeys ?? null
   const pathOf = (route: string): string => site.routePath(`${prefix}/${route}`)
   const asksToRemember = rules.remember !== null
   const minLength = local?.minPasswordLength ?? 0
@@ -56,7 +58,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
   const providerNames = providers.map(({ name }) => name)
 
   const PAGES: Readonly<Record<PageName, PageOf | null>> = {
-    async 'sign-in' ({ request, texts, next, typed }) {
+    async 'sign-in' ({ request, texts, next, typed, failure }) {
       const principal = await presentPrincipal(request, store)
       if (principal !== null) {
         const { claims: { name, email }, userId } = principal
@@ -75,7 +77,14 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
         email: textIn(typed.email),
         asksToRemember,
         forgotPassword: canRecover ? pathOfPage('forgot-password', next) : null,
-        register: canRegister ? pathOfPage('register', next) : null
+        register: canRegister ? pathOfPage('register', next) : null,
+        passkey: passkeys && passkeyPaths && {
+          ...passkeyPaths,
+          action: pathOf('local/passkeys/login'),
+          unknown: failure?.cause instanceof UnknownPasskey
+            ? { rpId: passkeys.relyingParty.rpId, credentialId: failure.cause.id }
+            : null
+        }
       })
     },
 
@@ -126,6 +135,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
         action: pathOf('local/reauthenticate'),
         asksCode: methods.includes('totp') || methods.includes('recovery'),
         asksPassword: !needsFactor && methods.includes('password') && local !== null,
+        passkey: methods.includes('passkey') ? passkeyPaths : null,
         providers: offered(proving, { ...targets, reauthenticate: 'true' }),
         logout: pathOf('logout'),
         signIn: signInPath(request, next)
@@ -153,6 +163,9 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
           provider, label: provider === 'local' ? null : providerLabel(provider), email
         })),
         factors: rules.factors === null ? null : pathOfPage('factors'),
+        passkeys: passkeys && passkeyPaths && user.factors?.includes('passkey') === true
+          ? { user: passkeys.userDetails(user), script: passkeyPaths.script }
+          : null,
         others: offered(providerNames.filter(name => !has(name)), { ...after({ done: 'saved' }), link: 'true' }),
         sessions,
         saved: after({ done: 'saved' }),
@@ -190,7 +203,18 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
     return factorsPage(texts, {
       appAddedAt: app?.createdAt ?? null,
       codesLeft: codes?.codesLeft ?? null,
-      passkeys: null,
+      passkeys: passkeys && passkeyPaths && {
+        ...passkeyPaths,
+        user: passkeys.userDetails(user),
+        list: list.filter(({ kind }) => kind === 'passkey').map(({ id, name, createdAt, lastUsedAt: usedAt }) => ({
+          id, name: name ?? id, createdAt, usedAt
+        })),
+        paths: {
+          register: pathOf('local/passkeys/register'),
+          rename: pathOf('local/passkeys/rename'),
+          remove: pathOf('local/passkeys/remove')
+        }
+      },
       confirm: isRecentNow ? null : pages.forStep(request, 'reauthenticate', here, needsFactor),
       account: pathOfPage('account'),
       saved: { next: next ?? withQuery(here, { done: 'saved' }), error_next: here },

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { AuthError } from '../errors.js'
 import { ANY_ORIGIN } from '../http/redirects.js'
 import { failureOf, sentenceOf } from '../pages/failure.js'
 import type { Page, PageMessages } from '../pages/look.js'
@@ -18,6 +19,8 @@ export interface View {
   readonly needsFactor: boolean
   /** What the fields of the form had that failed, so that the user need not type them again. */
   readonly typed: Readonly<Record<string, unknown>>
+  /** Why the form failed; null for a page that was asked for. */
+  readonly failure: AuthError | null
 }
 
 /** Makes a page; null once the request was answered otherwise. */
@@ -62,14 +65,14 @@ export function mountPage (
   }, async (request, reply) => {
     const query = new URL(request.url, ANY_ORIGIN).searchParams
     const [error, done] = [query.get('error'), query.get('done')]
-    return show({ request, reply, ...askedIn(query), typed: {} }, texts => ({
+    return show({ request, reply, ...askedIn(query), typed: {}, failure: null }, texts => ({
       failure: error === null ? null : sentenceOf(texts, error),
       notice: done === 'saved' || done === 'sent' ? texts.common[done] : null
     }))
   })
 
   failurePages.add(site.routePath(prefix + path), query => async (request, reply, error) => {
-    return show({ request, reply, ...askedIn(query), typed: Object(request.body) }, texts => {
+    return show({ request, reply, ...askedIn(query), typed: Object(request.body), failure: error }, texts => {
       reply.code(error.statusCode)
       return { failure: failureOf(texts, error, ownSentences) }
     })

@@ -1,14 +1,17 @@
 /** The routes that have pages. They are loaded with the options that need some. */
 import type { ResolvedOptions } from '../options.js'
 import { Look } from '../pages/look.js'
+import type { PasskeyPaths } from '../pages/passkey-form.js'
 import type { PagesContext, RouteContext } from './context.js'
+import { withQuery } from './page-route.js'
 
 /** Mounts them; those that no option asks for are not loaded. */
 export async function mountRoutesWithPages (context: RouteContext, options: ResolvedOptions): Promise<void> {
   const { local, mailPages, factors, site } = options
   const { mailer } = context
   const look = options.look ?? new Look().redirectingTo(site.trustedOrigins)
-  const ofPages: PagesContext = { ...context, look, ownSentences: local?.sentences ?? [] }
+  const passkeyPaths = factors?.passkeys == null ? null : await passkeyPathsOf(context)
+  const ofPages: PagesContext = { ...context, look, passkeyPaths, ownSentences: local?.sentences ?? [] }
   if (local !== null && mailer !== null && mailPages !== null) {
     const { mountMailRoutes } = await import('./mails.js')
     mountMailRoutes({ ...ofPages, mailer, mailPages }, local)
@@ -20,4 +23,10 @@ export async function mountRoutesWithPages (context: RouteContext, options: Reso
   if (options.look === null) return
   const { mountOwnPages } = await import('./own-pages.js')
   mountOwnPages(ofPages, local)
+}
+
+async function passkeyPathsOf ({ site, prefix }: RouteContext): Promise<PasskeyPaths> {
+  const { PASSKEY_SCRIPT_VERSION: version } = await import('../pages/passkey-script.js')
+  const pathOf = (name: string): string => site.routePath(`${prefix}/local/passkeys/${name}`)
+  return { options: pathOf('options'), script: withQuery(pathOf('script.js'), { v: version }) }
 }

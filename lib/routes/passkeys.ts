@@ -4,7 +4,7 @@ import {
   type PasskeyRules, beginCeremony, registerPasskey, removePasskey, renamePasskey, signInByPasskey
 } from '../flows/passkeys.js'
 import { userHandleOf } from '../factors/passkey-ceremonies.js'
-import { PASSKEY_SCRIPT } from '../pages/passkey-script.js'
+import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from '../pages/passkey-script.js'
 import type { PagesContext } from './context.js'
 import { DONE, mountForm, signedInAs } from './form-route.js'
 import {
@@ -134,9 +134,10 @@ export function mountPasskeys (context: PagesContext & { readonly rules: Passkey
   }, async (_request, reply) => reply.type('text/javascript; charset=utf-8').send(PASSKEY_SCRIPT))
 }
 
-/** The URL of the script has its hash. */
-async function allowCaching (_request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  if (reply.statusCode === 200 && !reply.hasHeader('Set-Cookie')) {
+/** While processes of two versions run, a page of one may ask another one for its script. */
+async function allowCaching (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const { v: version }: { v?: unknown } = Object(request.query)
+  if (reply.statusCode === 200 && version === PASSKEY_SCRIPT_VERSION && !reply.hasHeader('Set-Cookie')) {
     reply.header('Cache-Control', 'public, max-age=31536000, immutable')
   }
 }

@@ -1,22 +1,21 @@
 /** The routes of second factors. They are loaded only with the option `secondFactor`. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import {
-  type TotpChanges, beginTotp, confirmTotp, pendingTotp, removeTotp, renewRecoveryCodes
+  type TotpChanges, beginTotp, confirmTotp, isCodeMailed, pendingTotp, removeTotp, renewRecoveryCodes
 } from '../flows/enrolment.js'
 import { factorsOfUser } from '../flows/methods.js'
 import type { PasskeyRules } from '../flows/passkeys.js'
-import { type SecondFactorSignIn, finishByCode, waitingSignIn } from '../flows/second-step.js'
+import { type SecondFactorSignIn, type WaitingSignIn, finishByCode, waitingSignIn } from '../flows/second-step.js'
 import { AuthError } from '../errors.js'
 import type { User } from '../accounts/account.js'
 import { enrolPage, recoveryCodesPage, secondFactorPage, totpPage } from '../pages/factor-pages.js'
 import { Html } from '../pages/html.js'
 import type { Page } from '../pages/look.js'
 import type { Targets } from '../pages/sign-in-pages.js'
-import type { Texts } from '../pages/texts.js'
 import { furtherStep } from './answers.js'
 import type { PagesContext } from './context.js'
 import { DONE, type FormAnswer, mountForm } from './form-route.js'
-import { mountPage, redirected, withQuery } from './page-route.js'
+import { type View, mountPage, redirected, withQuery } from './page-route.js'
 import { checkbox, done, factorCode, isChecked, passkeyResponse, signedIn } from './schema-parts.js'
 
 const recoveryCodes = {
@@ -38,7 +37,7 @@ export function mountSecondFactor (
   context: PagesContext & { readonly rules: TotpChanges },
   passkeys: PasskeyStep | null
 ): void {
-  const { site, prefix, rules, pages, limits, look } = context
+  const { site, prefix, rules, pages, limits, look, passkeyPaths } = context
   const { trustedBrowsers, issuer, trustedDays } = rules.factors.secondFactor
   const pathOf = (route: string): string => site.routePath(`${prefix}/${route}`)
 
@@ -49,25 +48,33 @@ export function mountSecondFactor (
   const leave = { logout: pathOf('logout'), next: pages.application.login ?? site.publicPath('/') }
 
   /** The page on which a user begins to set up their authenticator app. */
-  const beginPage = (texts: Texts, next: string | null, isRequired: boolean): Page => enrolPage(texts, {
+  const beginPage = async (
+    { request, texts, next }: View, waiting: WaitingSignIn | null
+  ): Promise<Page> => enrolPage(texts, {
     action: pathOf('local/totp/enroll'),
     targets: targetsOf('local/totp', next),
-    isRequired,
-    leave
+    isRequired: waiting !== null,
+    passkey: passkeyPaths && {
+      ...passkeyPaths,
+      register: pathOf('local/passkeys/register'),
+      asksMailCode: waiting?.asksMailCode === true,
+      isMailed: await isCodeMailed(request)
+    },
+    leave: waiting !== null ? leave : { ...leave, next: pages.afterSuccess(request, next) }
   })
 
   mountPage(context, { path: '/local/second-factor', name: 'second-factor' }, async view => {
     const { request, reply, texts, next } = view
     const waiting = await waitingSignIn(request)
     if (waiting === null) return redirected(reply, pages.afterSuccess(request, next))
-    if (waiting.needs === 'enrolment') return beginPage(texts, next, true)
+    if (waiting.needs === 'enrolment') return beginPage(view, waiting)
     const kinds = await factorsOfUser(rules.store, rules.factors, waiting.userId)
     return secondFactorPage(texts, {
       action: pathOf('local/second-factor'),
       targets: targetsOf('local/second-factor', next),
       hasCode: kinds.some(kind => kind !== 'passkey'),
       trustDays: trustedDays,
-      passkey: kinds.includes('passkey') ? { options: pathOf('local/passkeys/options') } : null,
+      passkey: kinds.includes('passkey') ? passkeyPaths : null,
       leave
     })
   })
@@ -112,17 +119,18 @@ export function mountSecondFactor (
     })
   }
 
-  mountPage(context, { path: '/local/totp', name: 'totp' }, async ({ request, reply, texts, next }) => {
-    const isRequired = await waitingSignIn(request) !== null
+  mountPage(context, { path: '/local/totp', name: 'totp' }, async view => {
+    const { request, reply, texts, next } = view
     const here = withQuery(pathOf('local/totp'), { next })
     const enrolment = await pendingTotp(request, rules).catch(async (error: unknown) => {
       const page = await pageInstead(error, request, here)
       if (page === null) throw error
       return { page }
     })
-    if (enrolment === null) return beginPage(texts, next, isRequired)
+    if (enrolment === null) return beginPage(view, await waitingSignIn(request))
     if ('page' in enrolment) return redirected(reply, enrolment.page)
     const { waiting, uri, secret, svg } = enrolment
+    const isRequired = waiting !== null
     return totpPage(texts, {
       action: pathOf('local/totp/confirm'),
       targets: targetsOf('local/totp', next),

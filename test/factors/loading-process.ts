@@ -23,6 +23,6 @@ const before = isLoaded
 await ceremonies.preload()
 const after = isLoaded
 
-const { challenge, options } = ceremonies.registrationOptions({ userId: crypto.randomUUID(), name: 'ada', displayName: 'Ada' }, [])
+const { challenge, options } = ceremonies.registrationOptions({ userId: crypto.randomUUID(), email: null, name: 'Ada' }, [])
 await ceremonies.verifyRegistration(new SoftwareAuthenticator({ origin }).create(options), { challenge, name: null })
 process.send?.({ before, after } satisfies LibraryLoaded)

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import type { Factor } from '../../lib/accounts/account.js'
-import { AuthError } from '../../lib/errors.js'
+import { AuthError, PASSKEY_REFUSED } from '../../lib/errors.js'
 import { CounterRegression, type PasskeyCeremonies, passkeyName } from '../../lib/factors/passkey-ceremonies.js'
 import { Passkeys } from '../../lib/passkeys.js'
 import { type CredentialJson, type Lies, SoftwareAuthenticator, cbor, newKeys } from '../fakes/authenticator.js'
@@ -14,8 +14,8 @@ import type { LibraryLoaded } from './loading-process.js'
 
 const ORIGIN = 'https://accounts.app.example'
 const RELATED = 'https://app.test'
-const ADA = { userId: randomUUID(), name: 'ada@example.com', displayName: 'Ada' }
-const MALLORY = { userId: randomUUID(), name: 'mallory@example.com', displayName: 'Mallory' }
+const ADA = { userId: randomUUID(), email: 'ada@example.com', name: 'Ada' }
+const MALLORY = { userId: randomUUID(), email: 'mallory@example.com', name: 'Mallory' }
 
 const ceremonies = new Passkeys({ name: 'Shop', rpId: 'app.example', relatedOrigins: [RELATED] })
   .resolve({ baseUrl: ORIGIN, trustedOrigins: new Set([RELATED, 'https://admin.app.example']) })
@@ -43,7 +43,7 @@ async function refused (t: Test, verification: Promise<Factor>, reason: RegExp, 
   const error: unknown = await verification.catch((error: unknown) => error)
   t.ok(error instanceof AuthError && error.code === 'invalid' && error.statusCode === 401, name)
   const { cause, message }: { cause?: unknown, message?: string } = Object(error)
-  t.equal(message, 'The passkey was not accepted; try it again.', name)
+  t.equal(message, PASSKEY_REFUSED, name)
   t.match(String(cause), reason, name)
   return cause
 }

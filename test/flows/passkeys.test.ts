@@ -224,6 +224,22 @@ t.test('the mailed code takes five attempts', async t => {
   t.equal(await principalIn(browser), null)
 })
 
+t.test('the mailed code takes ten attempts of a user, in all sessions; then they are told', async t => {
+  let isRequired = false
+  const made = await startPasskeyApp(t, withSecondFactor({ required: () => isRequired }))
+  const token = await registerAt(made)
+  await made.browser.post('/auth/local/verify-email', { token })
+  isRequired = true
+  const codes = []
+  for (let attempt = 0; attempt < 11; attempt++) {
+    const browser = new Browser(made.app)
+    await browser.post('/auth/local/login', ADA)
+    codes.push((await addAt(browser, newDevice(), { mailCode: 'wrong' })).json().code)
+  }
+  t.strictSame(codes, [...Array(10).fill('invalid_code'), 'rate_limited'])
+  t.match(await made.mails.next('factor-guessing'), { to: ADA.email })
+})
+
 t.test('an application may refuse a user after their passkey: a new one is deleted with it', async t => {
   const made = await startPasskeyApp(t, {
     ...withSecondFactor({ required: () => true }), onSignIn: () => { throw new SignInRefused('not_invited') }

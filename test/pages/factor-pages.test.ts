@@ -2,11 +2,12 @@ import t from 'tap'
 import { type Texts, de, en, es, fr } from '../../lib/pages.js'
 import { type AccountView, accountPage } from '../../lib/pages/account-page.js'
 import {
-  type FactorsView, type PasskeysView, type SecondFactorView, type TotpView, factorsPage, recoveryCodesPage, secondFactorPage, totpPage
+  type EnrolView, type FactorsView, type PasskeysView, type SecondFactorView, type TotpView, enrolPage, factorsPage, recoveryCodesPage, secondFactorPage,
+  totpPage
 } from '../../lib/pages/factor-pages.js'
 import { Html, html } from '../../lib/pages/html.js'
 import type { Page } from '../../lib/pages/look.js'
-import { type SignInView, signInPage } from '../../lib/pages/sign-in-pages.js'
+import { type ConfirmView, type SignInView, confirmPage, signInPage } from '../../lib/pages/sign-in-pages.js'
 
 const LANGUAGES = [en, de, es, fr]
 const HOSTILE = '<script>alert("1")</script>'
@@ -14,9 +15,10 @@ const DAY = new Date('2026-07-06T12:00:00Z')
 const TARGETS = { next: '/cart', error_next: '/auth/local/second-factor' }
 const LEAVE = { logout: '/auth/logout', next: '/auth/pages/sign-in' }
 const OPTIONS = '/auth/local/passkeys/options'
+const PATHS = { options: OPTIONS, script: '/auth/local/passkeys/script.js?v=0123' }
 
 const SECOND: SecondFactorView = {
-  action: '/auth/local/second-factor', targets: TARGETS, hasCode: true, trustDays: 30, passkey: { options: OPTIONS }, leave: LEAVE
+  action: '/auth/local/second-factor', targets: TARGETS, hasCode: true, trustDays: 30, passkey: PATHS, leave: LEAVE
 }
 const TOTP: TotpView = {
   action: '/auth/local/totp/confirm',
@@ -30,10 +32,9 @@ const TOTP: TotpView = {
   leave: LEAVE
 }
 const PASSKEYS: PasskeysView = {
-  userId: 'dXNlcg',
-  rpId: 'shop.example',
+  ...PATHS,
+  user: { rpId: 'shop.example', userId: 'dXNlcg', name: 'ada@example.com', displayName: 'Ada' },
   list: [{ id: 'a-1', name: 'Phone', createdAt: DAY, usedAt: DAY }, { id: 'b_2', name: 'Key', createdAt: DAY, usedAt: null }],
-  options: OPTIONS,
   paths: { register: '/auth/local/passkeys/register', rename: '/auth/local/passkeys/rename', remove: '/auth/local/passkeys/remove' }
 }
 const FACTORS: FactorsView = {
@@ -49,9 +50,28 @@ const NOTHING: FactorsView = {
   ...FACTORS, appAddedAt: null, codesLeft: null, passkeys: null, confirm: null, account: null, paths: { enrol: null, removeApp: null, newCodes: null }
 }
 const SIGN_IN: SignInView = {
-  targets: TARGETS, providers: [], login: '/auth/local/login', email: null, asksToRemember: true, forgotPassword: null, register: null
+  targets: TARGETS, providers: [], login: '/auth/local/login', email: null, asksToRemember: true, forgotPassword: null, register: null, passkey: null
 }
-const WITH_PASSKEY: SignInView = { ...SIGN_IN, passkey: { action: '/auth/local/passkeys/login', options: OPTIONS } }
+const WITH_PASSKEY: SignInView = { ...SIGN_IN, passkey: { ...PATHS, action: '/auth/local/passkeys/login', unknown: null } }
+const ENROL: EnrolView = {
+  action: '/auth/local/totp/enroll',
+  targets: { ...TARGETS, error_next: '/auth/local/totp?next=%2Fcart' },
+  isRequired: true,
+  passkey: { ...PATHS, register: PASSKEYS.paths.register, asksMailCode: false, isMailed: false },
+  leave: LEAVE
+}
+const CONFIRM: ConfirmView = {
+  targets: TARGETS,
+  user: 'Ada',
+  email: null,
+  action: '/auth/local/reauthenticate',
+  asksCode: false,
+  asksPassword: false,
+  passkey: PATHS,
+  providers: [],
+  logout: '/auth/logout',
+  signIn: '/auth/pages/sign-in'
+}
 
 const sourceOf = ({ title, content }: Page): string => html`<h1>${title}</h1>${content}`.source
 const count = (text: string, part: string): number => text.split(part).length - 1
@@ -68,6 +88,11 @@ const pagesIn = (texts: Texts): Page[] => [
 /** The opening tag of a field. */
 function inputOf (page: Page, name: string): string {
   return new RegExp(`<input [^>]*name="${name}"[^>]*>`).exec(sourceOf(page))?.[0] ?? ''
+}
+
+/** What the script tells password managers. */
+function signal (name: string, details: object): string {
+  return html`<span hidden data-signal-${name}="${JSON.stringify(details)}"></span>`.source
 }
 
 /** The form that the script uses for a ceremony. */
@@ -92,7 +117,7 @@ t.test('the pages need neither scripts nor styles of their own, which their poli
 t.test('names, codes and keys stay text', async t => {
   const list = [{ id: HOSTILE, name: HOSTILE, createdAt: DAY, usedAt: null }]
   const pages = [
-    factorsPage(en, { ...FACTORS, passkeys: { ...PASSKEYS, userId: HOSTILE, list } }),
+    factorsPage(en, { ...FACTORS, passkeys: { ...PASSKEYS, user: { ...PASSKEYS.user, name: HOSTILE }, list } }),
     totpPage(en, { ...TOTP, issuer: HOSTILE, secret: HOSTILE, uri: HOSTILE }),
     recoveryCodesPage(en, { codes: [HOSTILE], next: HOSTILE })
   ]
@@ -124,7 +149,8 @@ t.test('a user with passkeys alone is not asked for a code, and a user without a
   t.notMatch(passkeyFormOf(secondFactorPage(en, SECOND), 'factor'), 'name="trust"', 'the page asks once')
 
   const codes = secondFactorPage(en, { ...SECOND, passkey: null })
-  t.notMatch(sourceOf(codes), /passkey"|noscript/)
+  t.notMatch(sourceOf(codes), /passkey|noscript/)
+  t.notOk(codes.script)
   t.match(sourceOf(codes), '<form method="post" action="/auth/logout">')
 })
 
@@ -132,13 +158,19 @@ t.test('a form for a passkey is hidden until a script shows it, and says so with
   for (const [page, ceremony, action, next] of [
     [secondFactorPage(en, SECOND), 'factor', SECOND.action, '/cart'],
     [factorsPage(en, FACTORS), 'register', PASSKEYS.paths.register, FACTORS.saved.next],
+    [enrolPage(en, ENROL), 'register', PASSKEYS.paths.register, '/cart'],
+    [confirmPage(en, CONFIRM), 'factor', CONFIRM.action, '/cart'],
     [signInPage(en, WITH_PASSKEY), 'login', '/auth/local/passkeys/login', '/cart']
   ] as const) {
     const form = passkeyFormOf(page, ceremony)
     t.ok(form.startsWith(`<form method="post" action="${action}" data-passkey="${ceremony}" data-options="${OPTIONS}" hidden>`), ceremony)
     t.match(form, '<input type="hidden" name="response">')
     t.match(form, `<input type="hidden" name="next" value="${next}">`)
+    t.match(form, `<p role="alert" data-passkey-failed hidden>${en.factors.passkeyFailed}</p>`)
+    t.equal(form.includes('data-passkey-exists hidden'), ceremony === 'register')
+    t.match(sourceOf(page), `<p class="faint" data-passkey-missing hidden>${en.factors.passkeyMissing}</p>`)
     t.match(sourceOf(page), `<noscript><p class="faint">${en.factors.noScript}</p></noscript>`)
+    t.equal(page.script, PATHS.script)
   }
 })
 
@@ -174,7 +206,9 @@ t.test('the page shows what a user has, with what they can do about it', async t
   t.match(page, 'Added on July 6, 2026')
   t.match(page, 'Codes left: 7')
   t.match(page, `href="/auth/pages/confirm">${html`${en.confirm.title}`.source}`)
-  t.match(page, '<ul data-user-id="dXNlcg" data-rp-id="shop.example" data-credential-ids="a-1 b_2">')
+  const user = { rpId: 'shop.example', userId: 'dXNlcg' }
+  t.match(page, signal('all-accepted-credentials', { ...user, allAcceptedCredentialIds: ['a-1', 'b_2'] }))
+  t.match(page, signal('current-user-details', { ...user, name: 'ada@example.com', displayName: 'Ada' }))
   t.equal(count(page, 'Last used on July 6, 2026'), 1)
   t.equal(count(page, 'action="/auth/local/passkeys/rename"'), 2)
   t.match(page, 'aria-label="Remove Phone"')
@@ -185,7 +219,7 @@ t.test('the page shows what a user has, with what they can do about it', async t
   const without = sourceOf(factorsPage(en, { ...FACTORS, appAddedAt: null, passkeys: { ...PASSKEYS, list: [] } }))
   t.match(without, '<form method="post" action="/auth/local/totp/enroll">')
   t.notMatch(without, FACTORS.paths.removeApp)
-  t.match(without, 'data-credential-ids=""', 'password managers are told of the end of the last one')
+  t.match(without, signal('all-accepted-credentials', { ...user, allAcceptedCredentialIds: [] }), 'the last one is gone')
 })
 
 t.test('the page shows nothing of what is not mounted, and no button for what is not allowed', async t => {
@@ -209,6 +243,30 @@ t.test('the sign-in page offers passkeys where the application has them, in the 
 
   t.match(inputOf(signInPage(en, SIGN_IN), 'email'), 'autocomplete="username"')
   t.notMatch(sourceOf(signInPage(en, SIGN_IN)), /passkey|noscript/)
+  t.notOk(signInPage(en, SIGN_IN).script)
+})
+
+t.test('a passkey that no user has is one that password managers are told of', async t => {
+  const unknown = { rpId: 'shop.example', credentialId: 'a-1' }
+  const passkey = { ...PATHS, action: '/auth/local/passkeys/login', unknown }
+  t.match(sourceOf(signInPage(en, { ...WITH_PASSKEY, passkey })), signal('unknown-credential', unknown))
+  t.notMatch(sourceOf(signInPage(en, WITH_PASSKEY)), 'unknown-credential')
+})
+
+t.test('a first passkey takes the code from an e-mail, which a form asks for before', async t => {
+  const withCode = (isMailed: boolean): Page => {
+    return enrolPage(en, { ...ENROL, passkey: { ...PATHS, register: PASSKEYS.paths.register, asksMailCode: true, isMailed } })
+  }
+  const before = withCode(false)
+  t.equal(passkeyFormOf(before, 'register'), '')
+  t.match(sourceOf(before), [
+    `<form method="post" action="${OPTIONS}">\n<input type="hidden" name="next" value="/auth/local/totp?next=%2Fcart">`,
+    '<input type="hidden" name="error_next" value="/auth/local/totp?next=%2Fcart">',
+    '<input type="hidden" name="for" value="register">'
+  ].join(''))
+  t.match(passkeyFormOf(withCode(true), 'register'), 'name="mailCode" autocomplete="one-time-code" required')
+  t.notMatch(passkeyFormOf(enrolPage(en, ENROL), 'register'), 'mailCode')
+  t.notMatch(sourceOf(enrolPage(en, { ...ENROL, passkey: null })), /passkey|noscript/)
 })
 
 t.test('the account page leads to the page of the factors, where it is mounted', async t => {
@@ -220,6 +278,7 @@ t.test('the account page leads to the page of the factors, where it is mounted',
     others: [],
     sessions: null,
     factors,
+    passkeys: null,
     saved: TARGETS,
     sent: TARGETS,
     left: TARGETS,

@@ -38,7 +38,7 @@ export function pageOf (answer: LightMyRequestResponse): ShownPage {
     const found = pattern.exec(html)?.[1]
     return found === undefined ? null : plain(found)
   }
-  const forms = Array.from(html.matchAll(/<form method="post" action="([^"]*)">([^]*?)<\/form>/g), ([, action = '', form = '']) => {
+  const forms = Array.from(html.matchAll(/<form method="post" action="([^"]*)"[^>]*>([^]*?)<\/form>/g), ([, action = '', form = '']) => {
     const inputs = Array.from(form.matchAll(/<(?:input|select)\b[^>]*>/g), ([input]) => ({
       type: /type="([^"]*)"/.exec(input)?.[1],
       name: /name="([^"]*)"/.exec(input)?.[1],

@@ -81,6 +81,8 @@ export const de: Texts = {
     trust: 'In diesem Browser {time} lang nicht mehr fragen',
     usePasskey: 'Weiter mit einem Passkey',
     noScript: 'Passkeys brauchen JavaScript. Schalten Sie es in Ihrem Browser ein, um sie zu benutzen.',
+    passkeyMissing: 'Dieser Browser unterstützt keine Passkeys.',
+    passkeyFailed: 'Das hat nicht geklappt. Versuchen Sie es noch einmal.',
     setUp: 'Authenticator-App einrichten',
     requiredTitle: 'Richten Sie einen zweiten Anmeldeschritt ein',
     requiredText: 'Diese Anwendung verlangt bei der Anmeldung einen zweiten Schritt.',
@@ -133,6 +135,9 @@ export const de: Texts = {
     exists: 'Es gibt schon ein Konto mit dieser E-Mail-Adresse. Melden Sie sich stattdessen an.',
     invalid_email: 'Das ist keine gültige E-Mail-Adresse.',
     not_this_address: 'An diese Adresse wurde der Link nicht geschickt.',
+    passkey_refused: 'Dieser Passkey wurde nicht angenommen. ' +
+      'Vielleicht wurde er aus dem Konto entfernt. Versuchen Sie es auf anderem Weg.',
+    passkey_exists: 'Auf diesem Gerät haben Sie schon einen Passkey.',
     weak_password: 'Dieses Passwort ist zu kurz oder zu lang. Wählen Sie ein anderes.',
     breached_password: 'Dieses Passwort wurde in einem Datenleck gefunden. Wählen Sie ein anderes.',
     invalid_request: 'In diesem Formular fehlt etwas, oder es ist etwas falsch. Prüfen Sie Ihre Angaben.',

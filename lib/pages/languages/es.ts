@@ -80,6 +80,8 @@ export const es: Texts = {
     trust: 'No volver a preguntar en este navegador durante {time}',
     usePasskey: 'Continuar con una llave de acceso',
     noScript: 'Las llaves de acceso necesitan JavaScript. Actívalo en el navegador para usarlas.',
+    passkeyMissing: 'Este navegador no admite llaves de acceso.',
+    passkeyFailed: 'No ha funcionado. Inténtalo de nuevo.',
     setUp: 'Configurar una aplicación de autenticación',
     requiredTitle: 'Configura un segundo paso para continuar',
     requiredText: 'Esta aplicación exige un segundo paso al iniciar sesión.',
@@ -130,6 +132,9 @@ export const es: Texts = {
     exists: 'Ya existe una cuenta con este correo electrónico. Inicia sesión.',
     invalid_email: 'Este correo electrónico no es válido.',
     not_this_address: 'El enlace no se envió a esta dirección de correo.',
+    passkey_refused: 'No se ha aceptado esta llave de acceso. ' +
+      'Puede que se haya eliminado de la cuenta. Prueba de otra forma.',
+    passkey_exists: 'Ya tienes una llave de acceso en este dispositivo.',
     weak_password: 'Esta contraseña es demasiado corta o demasiado larga. Elige otra.',
     breached_password: 'Esta contraseña aparece en una filtración de datos. Elige otra.',
     invalid_request: 'En este formulario falta algo o hay un error. Revísalo y vuelve a intentarlo.',

@@ -81,6 +81,8 @@ export const fr: Texts = {
     trust: 'Ne plus demander sur ce navigateur pendant {time}',
     usePasskey: 'Continuer avec une clé d’accès',
     noScript: 'Les clés d’accès nécessitent JavaScript. Activez-le dans votre navigateur pour les utiliser.',
+    passkeyMissing: 'Ce navigateur ne prend pas en charge les clés d’accès.',
+    passkeyFailed: 'Cela n’a pas fonctionné. Réessayez.',
     setUp: 'Configurer une application d’authentification',
     requiredTitle: 'Configurez une deuxième étape pour continuer',
     requiredText: 'Cette application exige une deuxième étape à la connexion.',
@@ -134,6 +136,9 @@ export const fr: Texts = {
     exists: 'Un compte existe déjà avec cette adresse e-mail. Connectez-vous à ce compte.',
     invalid_email: 'Cette adresse e-mail n’est pas valide.',
     not_this_address: 'Le lien n’a pas été envoyé à cette adresse.',
+    passkey_refused: 'Cette clé d’accès n’a pas été acceptée. ' +
+      'Elle a peut-être été supprimée du compte. Essayez autrement.',
+    passkey_exists: 'Vous avez déjà une clé d’accès sur cet appareil.',
     weak_password: 'Ce mot de passe est trop court ou trop long. Choisissez-en un autre.',
     breached_password: 'Ce mot de passe figure dans une fuite de données. Choisissez-en un autre.',
     invalid_request: 'Ce formulaire est incomplet ou contient une erreur. Vérifiez-le et réessayez.',

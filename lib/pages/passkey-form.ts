@@ -1,0 +1,60 @@
+import { type PageForm, form } from './form.js'
+import { type Html, html } from './html.js'
+import type { Texts } from './texts.js'
+
+/** Paths for a page with passkeys. */
+export interface PasskeyPaths {
+  /** Where the script asks for the options of a ceremony. */
+  readonly options: string
+  /** That of the script. */
+  readonly script: string
+}
+
+/** A user as password managers know them. */
+export interface PasskeyUser {
+  readonly rpId: string
+  /** The user handle, in base64url. */
+  readonly userId: string
+  readonly name: string
+  readonly displayName: string
+}
+
+/** A form that the script of passkeys shows, and sends with the field `response`. */
+export interface PasskeyForm extends Pick<PageForm, 'action' | 'hidden' | 'fields' | 'submit'> {
+  /** What the script does; with `autofill` it offers passkeys in the field of the e-mail. */
+  ceremony: 'login' | 'autofill' | 'factor' | 'register'
+  /** The path of the options. */
+  options: string
+}
+
+/** Makes a form for a passkey. */
+export function passkeyForm ({ factors, errors }: Texts, { ceremony, options, fields, ...others }: PasskeyForm): Html {
+  return form({
+    ...others,
+    attributes: html` data-passkey="${ceremony}" data-options="${options}" hidden`,
+    fields: [
+      html`<input type="hidden" name="response">`,
+      ...fields,
+      html`<p role="alert" data-passkey-failed hidden>${factors.passkeyFailed}</p>`,
+      ceremony === 'register' ? html`<p role="alert" data-passkey-exists hidden>${errors.passkey_exists}</p>` : null
+    ]
+  })
+}
+
+/** Makes the sentences beside forms for passkeys, for browsers that do not show them. */
+export function passkeyHints ({ factors }: Texts): Html {
+  return html`<p class="faint" data-passkey-missing hidden>${factors.passkeyMissing}</p>
+<noscript><p class="faint">${factors.noScript}</p></noscript>`
+}
+
+/**
+ * Makes what the script tells password managers.
+ *
+ * @see WebAuthn Level 3 section 5.1.10
+ */
+export function passkeySignal (
+  name: 'all-accepted-credentials' | 'unknown-credential' | 'current-user-details',
+  details: Readonly<Record<string, unknown>>
+): Html {
+  return html`<span hidden data-signal-${name}="${JSON.stringify(details)}"></span>`
+}
