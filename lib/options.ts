@@ -158,6 +158,10 @@ const ELSEWHERE: ReadonlyMap<string, string> = new Map([
 
 export const DEFAULT_PREFIX = '/auth'
 
+/** Routes at the root of the application. */
+export const CHANGE_PASSWORD = '/.well-known/change-password'
+export const RELATED_ORIGINS = '/.well-known/webauthn'
+
 const PREFIX = /^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_~.-]+)+$/
 
 /** The options after the check, with their defaults. */
@@ -244,6 +248,9 @@ export class ResolvedOptions implements SignInRules {
     this.listedSessions = isOfApplication ? null : this.session.rows.sessions
     this.signedRequests = new SignedRequests(this.session?.options.secret)
     this.factors = this.#factorRules(options)
+    if (this.factors?.passkeys?.hasRelatedOrigins === true) {
+      assertAtRoot('relatedOrigins of Passkeys', RELATED_ORIGINS, around.prefix ?? '')
+    }
     this.look = checkedPages(options.pages)?.redirectingTo(trustedOrigins) ?? null
     const ownPage = (name: string): string | null => {
       return this.look === null ? null : this.site.routePath(`${this.prefix}/pages/${name}`)
@@ -463,8 +470,14 @@ function checkedPage (name: string, page: unknown, site: Site): string | null {
 /** @param prefix of the context, in which no route can be at the root of the origin */
 function checkedChangePasswordPage (page: unknown, site: Site, prefix: string): string | null {
   const path = checkedPage('changePasswordPage', page, site)
-  if (path === null || ['', '/'].includes(prefix)) return path
-  throw new OptionsError('changePasswordPage needs the route /.well-known/change-password, which would be under the ' +
+  if (path !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, prefix)
+  return path
+}
+
+/** Refuses an option whose route must be at the root of the application. */
+function assertAtRoot (option: string, route: string, prefix: string): void {
+  if (['', '/'].includes(prefix)) return
+  throw new OptionsError(`${option} needs the route ${route}, which would be under the ` +
     `prefix ${prefix} of the context; register fastify-svc-auth outside that context`)
 }
 

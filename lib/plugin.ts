@@ -148,9 +148,11 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
       }
       mountSessionRoutes(context, local)
     })
-    if (local === null) return
+    const passkeys = options.factors?.passkeys ?? null
+    if (local === null && passkeys === null) return
     const preloadStore = (): unknown => store instanceof SqlAuthStore && store.preload()
-    afterReady(scope, () => [() => hashing.preload(), preloadStore, ...compilations])
+    const preloadHashing = (): unknown => local !== null && hashing.preload()
+    afterReady(scope, () => [preloadHashing, preloadStore, () => passkeys?.preload(), ...compilations])
   }, { prefix: given.prefix ?? DEFAULT_PREFIX })
 }
 

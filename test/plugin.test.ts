@@ -3,7 +3,9 @@ import formbody from '@fastify/formbody'
 import fastifySession from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
-import authPlugin, { MemoryAuthStore, OidcProvider, SqlAuthStore } from '../lib/index.js'
+import authPlugin, { type AuthPluginOptions, MemoryAuthStore, OidcProvider, SqlAuthStore } from '../lib/index.js'
+import { PasskeyCeremonies } from '../lib/factors/passkey-ceremonies.js'
+import { Passkeys } from '../lib/passkeys.js'
 import { SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
 import { SlowSessionStore } from './helpers/slow-session-store.js'
@@ -363,4 +365,20 @@ t.test('a store that cannot load its driver in the background does not keep the 
   while (preloads().length === 0) await new Promise(resolve => setImmediate(resolve))
 
   t.equal((await new Browser(app).post('/auth/local/register', USER)).statusCode, 201)
+})
+
+t.test('the library of passkeys is loaded in the background, with or without passwords, and only with the option', async t => {
+  const preloads = t.capture(PasskeyCeremonies.prototype, 'preload', async () => {})
+  const scheduled = t.capture(SqlAuthStore.prototype, 'preload', async () => {})
+  const options = { baseUrl: 'https://app.example' }
+  const begin = async (more: AuthPluginOptions): Promise<number> => {
+    await startApp(t, { ...options, store: new SqlAuthStore(':memory:'), ...more })
+    // The step before that of the passkeys.
+    while (scheduled().length === 0) await new Promise(resolve => setImmediate(resolve))
+    await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
+    return preloads().length
+  }
+  t.equal(await begin({ passkeys: new Passkeys({ name: 'Shop' }) }), 1)
+  t.equal(await begin({ passkeys: new Passkeys({ name: 'Shop' }), local: localProvider() }), 1)
+  t.equal(await begin({ local: localProvider() }), 0)
 })

@@ -5,7 +5,10 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Loaded } from './start-process.js'
 
-const HEAVY = ['@node-rs/argon2', 'better-sqlite3', 'drizzle-orm', 'jose', 'oauth4webapi', 'postgres', 'second factors', 'the pages']
+const HEAVY = [
+  '@node-rs/argon2', '@simplewebauthn/server', 'better-sqlite3', 'drizzle-orm', 'jose', 'oauth4webapi', 'postgres',
+  'second factors', 'the pages'
+]
 
 t.test('an application with five providers, passwords and SQLite starts quickly', async t => {
   const child = fork(fileURLToPath(new URL('start-process.ts', import.meta.url)), [join(t.testdir(), 'users.db')], { execArgv: process.execArgv })

@@ -85,6 +85,11 @@ export class PasskeyCeremonies {
     this.#expected = { expectedOrigin: [origin, ...relatedOrigins], expectedRPID: rpId, requireUserVerification: true }
   }
 
+  /** Whether pages of other domains may use the passkeys. */
+  get hasRelatedOrigins (): boolean {
+    return this.relyingParty.relatedOrigins.length > 0
+  }
+
   /** Loads the library, so that the first ceremony does not wait for it. */
   async preload (): Promise<void> {
     await library.done()

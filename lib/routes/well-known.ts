@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
+import { OptionsError } from '../errors.js'
+import { CHANGE_PASSWORD, RELATED_ORIGINS, type ResolvedOptions } from '../options.js'
 import { documentRoutes } from './openapi.js'
-import type { ResolvedOptions } from '../options.js'
 import { SECURITY, refusals, tags } from './schema-parts.js'
 import { setUpScope } from './scope.js'
 
@@ -20,23 +21,62 @@ const changePasswordSchema = {
   }
 } as const
 
+const relatedOriginsSchema = {
+  tags,
+  summary: 'List the origins whose pages may use the passkeys',
+  description: 'For browsers.',
+  operationId: 'authRelatedOrigins',
+  security: SECURITY.anyone,
+  response: {
+    200: {
+      type: 'object',
+      description: 'The origins',
+      required: ['origins'],
+      properties: { origins: { type: 'array', items: { type: 'string', format: 'uri' } } }
+    },
+    ...refusals()
+  }
+} as const
+
 /**
- * Mounts the route by which password managers find the application's page for changing the
- * password. It is at the root of the application, whatever the prefix of the other routes.
+ * Mounts the routes that password managers and browsers look for at the root of the application,
+ * whatever the prefix of the other routes: the way to the page for changing the password, and the
+ * origins of other domains whose pages may use the passkeys.
  *
+ * @throws OptionsError when the application has one of them already
  * @see https://www.w3.org/TR/change-password-url/
+ * @see WebAuthn Level 3 section 5.11 (related origin requests)
  */
 export async function mountWellKnown (
   app: FastifyInstance,
-  { changePasswordPage: page, ...context }: ResolvedOptions
+  { changePasswordPage: page, factors, ...context }: ResolvedOptions
 ): Promise<void> {
-  if (page === null) return
+  const passkeys = factors?.passkeys ?? null
+  const isRelated = passkeys?.hasRelatedOrigins === true
+  if (page === null && !isRelated) return
   await app.register(async scope => {
     await setUpScope(scope, context)
     documentRoutes(scope)
-    scope.get('/.well-known/change-password', {
-      schema: changePasswordSchema,
-      exposeHeadRoute: false
-    }, async (_request, reply) => reply.redirect(page, 302))
+    if (page !== null) {
+      assertFree(scope, CHANGE_PASSWORD, 'pages and changePasswordPage')
+      scope.get(CHANGE_PASSWORD, {
+        schema: changePasswordSchema,
+        exposeHeadRoute: false
+      }, async (_request, reply) => reply.redirect(page, 302))
+    }
+    if (passkeys !== null && isRelated) {
+      assertFree(scope, RELATED_ORIGINS, 'relatedOrigins of Passkeys')
+      const { origin, relatedOrigins } = passkeys.relyingParty
+      scope.get(RELATED_ORIGINS, {
+        schema: relatedOriginsSchema,
+        exposeHeadRoute: false
+      }, async () => ({ origins: [origin, ...relatedOrigins] }))
+    }
   })
+}
+
+function assertFree (app: FastifyInstance, url: string, options: string): void {
+  if (!app.hasRoute({ method: 'GET', url })) return
+  throw new OptionsError(`the application has the route ${url} already; ` +
+    `give ${options} to one registration of fastify-svc-auth, and mount no such route`)
 }

@@ -1,6 +1,7 @@
-import Fastify from 'fastify'
+import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
 import authPlugin from '../../lib/index.js'
+import { Passkeys } from '../../lib/passkeys.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 
 const URL = '/.well-known/change-password'
@@ -56,4 +57,47 @@ t.test('what the application compiles its own schemas with is not asked', async 
   await app.register(authPlugin, { session: { secret: SESSION_SECRET }, changePasswordPage: PAGE })
 
   t.equal((await app.inject(URL)).statusCode, 302)
+})
+
+const RELATED = '/.well-known/webauthn'
+const passkeys = new Passkeys({ name: 'Shop', relatedOrigins: ['https://app.test'] })
+const OF_PASSKEYS = { baseUrl: 'https://app.example', trustedOrigins: ['https://app.test'], passkeys }
+
+t.test('attack 107: browsers find the origins whose pages may use the passkeys, and none without the option', async t => {
+  const app = await startApp(t, OF_PASSKEYS)
+  const { statusCode, headers, body } = await app.inject(RELATED)
+  t.match([statusCode, headers], [200, { 'content-type': 'application/json; charset=utf-8', 'set-cookie': undefined }])
+  t.strictSame(JSON.parse(body), { origins: ['https://app.example', 'https://app.test'] })
+
+  const alone = { ...OF_PASSKEYS, passkeys: new Passkeys({ name: 'Shop' }) }
+  for (const options of [{}, alone]) t.equal((await (await startApp(t, options)).inject(RELATED)).statusCode, 404)
+  const both = await startApp(t, { ...OF_PASSKEYS, changePasswordPage: PAGE })
+  t.strictSame([(await both.inject(URL)).statusCode, (await both.inject(RELATED)).statusCode], [302, 200])
+})
+
+t.test('related origins need a registration at the root', async t => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await t.rejects(async () => app.register(async scope => {
+    await scope.register(authPlugin, { session: { secret: SESSION_SECRET }, ...OF_PASSKEYS })
+  }, { prefix: '/api' }).ready(), { message: /^relatedOrigins of Passkeys needs the route \/\.well-known\/webauthn/ })
+})
+
+t.test('two registrations do not claim one path', async t => {
+  const session = { secret: SESSION_SECRET }
+  for (const [options, path, option] of [
+    [{ changePasswordPage: PAGE }, URL, 'pages and changePasswordPage'],
+    [OF_PASSKEYS, RELATED, 'relatedOrigins of Passkeys']
+  ] as const) {
+    const register = (first: object): FastifyInstance => {
+      const app = Fastify()
+      t.teardown(() => app.close())
+      app.register(async scope => { await scope.register(authPlugin, { session, prefix: '/a', ...first }) })
+      app.register(async scope => { await scope.register(authPlugin, { session: { ...session, cookieName: 'b' }, prefix: '/b', ...options }) })
+      return app
+    }
+    const message = `the application has the route ${path} already; give ${option} to one registration of fastify-svc-auth, and mount no such route`
+    await t.rejects(async () => register(options).ready(), { name: 'OptionsError', message })
+    await t.resolves(async () => register({}).ready())
+  }
 })
