@@ -7,6 +7,8 @@ import { factorsOfUser } from '../flows/methods.js'
 import type { PasskeyRules } from '../flows/passkeys.js'
 import { type SecondFactorSignIn, type WaitingSignIn, finishByCode, waitingSignIn } from '../flows/second-step.js'
 import { AuthError } from '../errors.js'
+import { withError } from '../http/redirects.js'
+import { principalOf } from '../session/record.js'
 import type { User } from '../accounts/account.js'
 import { enrolPage, recoveryCodesPage, secondFactorPage, totpPage } from '../pages/factor-pages.js'
 import { Html } from '../pages/html.js'
@@ -47,26 +49,33 @@ export function mountSecondFactor (
   })
   const leave = { logout: pathOf('logout'), next: pages.application.login ?? site.publicPath('/') }
 
+  /** Where a user goes who does not set up an authenticator app. */
+  const leaveTo = ({ request, next }: View, isRequired: boolean): typeof leave => {
+    return isRequired ? leave : { ...leave, next: pages.afterSuccess(request, next) }
+  }
+
   /** The page on which a user begins to set up their authenticator app. */
-  const beginPage = async (
-    { request, texts, next }: View, waiting: WaitingSignIn | null
-  ): Promise<Page> => enrolPage(texts, {
+  const beginPage = async (view: View, waiting: WaitingSignIn | null): Promise<Page> => enrolPage(view.texts, {
     action: pathOf('local/totp/enroll'),
-    targets: targetsOf('local/totp', next),
+    targets: targetsOf('local/totp', view.next),
     isRequired: waiting !== null,
     passkey: passkeyPaths && {
       ...passkeyPaths,
       register: pathOf('local/passkeys/register'),
       asksMailCode: waiting?.asksMailCode === true,
-      isMailed: await isCodeMailed(request)
+      isMailed: await isCodeMailed(view.request)
     },
-    leave: waiting !== null ? leave : { ...leave, next: pages.afterSuccess(request, next) }
+    leave: leaveTo(view, waiting !== null)
   })
 
   mountPage(context, { path: '/local/second-factor', name: 'second-factor' }, async view => {
     const { request, reply, texts, next } = view
     const waiting = await waitingSignIn(request)
-    if (waiting === null) return redirected(reply, pages.afterSuccess(request, next))
+    if (waiting === null) {
+      // Another tab has finished the sign-in, or it has expired.
+      const login = principalOf(request) === null ? pages.loginWith(request, next) : null
+      return redirected(reply, login === null ? pages.afterSuccess(request, next) : withError(login, 'invalid_state'))
+    }
     if (waiting.needs === 'enrolment') return beginPage(view, waiting)
     const kinds = await factorsOfUser(rules.store, rules.factors, waiting.userId)
     return secondFactorPage(texts, {
@@ -141,7 +150,7 @@ export function mountSecondFactor (
       issuer,
       asksMailCode: waiting?.asksMailCode === true,
       isRequired,
-      leave: isRequired ? leave : { ...leave, next: pages.afterSuccess(request, next) }
+      leave: leaveTo(view, isRequired)
     })
   })
 

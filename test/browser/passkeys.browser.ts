@@ -1,20 +1,20 @@
 /** The script of pages with passkeys, under the policy that they have, and what real authenticators make of the options. */
-import { randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import formBody from '@fastify/formbody'
 import Fastify from 'fastify'
 import type { CDPSession, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import type { Factor } from '../../lib/accounts/account.js'
-import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_SOURCE } from '../../lib/pages/passkey-script.js'
+import { PASSKEY_SCRIPT } from '../../lib/pages/passkey-script.js'
 import { Passkeys } from '../../lib/passkeys.js'
 import { freePort } from '../helpers/loopback.js'
 import { isSoon } from '../helpers/soon.js'
 import { startChromium } from './chromium.js'
 
 const USER_ID = randomUUID()
-const USER = { userId: USER_ID, name: 'ada@example.com', displayName: 'Ada' }
+const USER = { userId: USER_ID, email: 'ada@example.com', name: 'Ada' }
 
-const POLICY = `default-src 'none'; script-src ${PASSKEY_SCRIPT_SOURCE}; connect-src 'self'; form-action 'self'; base-uri 'none'`
+const POLICY = `default-src 'none'; script-src 'sha256-${hash('sha256', PASSKEY_SCRIPT, 'base64')}'; connect-src 'self'; form-action 'self'; base-uri 'none'`
 
 const form = (kind: string, content = `<button>${kind}</button>`): string => `
 <form method="post" action="/${kind === 'autofill' ? 'login' : kind}" data-passkey="${kind}" data-options="/options" hidden>

@@ -24,7 +24,8 @@ t.test('grant.ts answers a mistake with one sentence and exit code 1', async t =
 })
 
 t.test('in production, with its secrets set, there is no development provider and no mailbox', async t => {
-  const settings = { ...await settingsFor(t), NODE_ENV: 'production', SVC_SESSION_SECRET: 's'.repeat(32), LOCAL_IDP_SECRET: 'l'.repeat(32), SVC_AUTH_DATA_SECRET: 'd'.repeat(32) }
+  const secrets = { SVC_SESSION_SECRET: 's'.repeat(32), LOCAL_IDP_SECRET: 'l'.repeat(32), SVC_AUTH_DATA_SECRET: 'd'.repeat(32) }
+  const settings = { ...await settingsFor(t), NODE_ENV: 'production', ...secrets }
   const url = `http://localhost:${settings.PORT}`
   const example = await startExample(t, settings)
 

@@ -9,7 +9,9 @@ const SIGN_IN = '/auth/pages/sign-in'
 
 t.test('with nothing configured the example starts and says which secrets it made up', async t => {
   t.match(example.output, `Ready: ${url}`)
-  for (const setting of ['SVC_SESSION_SECRET', 'LOCAL_IDP_SECRET', 'SVC_AUTH_DATA_SECRET']) t.equal(example.output.split(setting).length, 2, `${setting} is named once`)
+  for (const setting of ['SVC_SESSION_SECRET', 'LOCAL_IDP_SECRET', 'SVC_AUTH_DATA_SECRET']) {
+    t.equal(example.output.split(setting).length, 2, `${setting} is named once`)
+  }
 })
 
 t.test('pages come with a strict policy, and their style sheets and script with the right type', async t => {

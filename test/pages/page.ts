@@ -1,4 +1,6 @@
 import type { LightMyRequestResponse } from 'fastify'
+import type { Test } from 'tap'
+import type { Browser } from '../helpers/browser.js'
 
 /** A form as a page shows it. */
 export interface ShownForm {
@@ -25,6 +27,32 @@ export interface ShownPage {
   forms: ShownForm[]
   formOf: (action: string) => ShownForm | undefined
 }
+
+/** A user without scripts. */
+export interface Reader {
+  /** Opens a page. */
+  open: (path: string, headers?: Record<string, string>) => Promise<ShownPage>
+  /** Sends a form of a page with what the user typed, and follows the redirect. */
+  send: (form: ShownForm | undefined, typed?: Record<string, string>) => Promise<ShownPage>
+}
+
+/** Lets a browser read pages. */
+export function readerOf (t: Test, browser: Browser): Reader {
+  const follow = async (answer: LightMyRequestResponse): Promise<ShownPage> => {
+    const { location } = answer.headers
+    return location === undefined ? pageOf(answer) : follow(await browser.get(location, HTML))
+  }
+  return {
+    open: async (path, headers) => follow(await browser.get(path, { ...HTML, ...headers })),
+    async send (form, typed = {}) {
+      if (form === undefined) throw new Error('the page has no such form')
+      for (const name of Object.keys(typed)) t.ok(form.names.includes(name), `the form has a field ${name}`)
+      return follow(await browser.submit(form.action, { ...form.hidden, ...typed }))
+    }
+  }
+}
+
+const HTML = { accept: 'text/html' }
 
 const plain = (html: string): string => html
   .replaceAll(/<[^>]*>/g, ' ')

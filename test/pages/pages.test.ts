@@ -7,36 +7,16 @@ import { advanceClock } from '../helpers/clock.js'
 import { ADA, BASE_URL, type MailApp, NEW_PASSWORD, startMailApp } from '../helpers/mail-app.js'
 import { OwnProvider, leaveFor, signInAt } from '../helpers/own-provider.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
-import { type ShownForm, type ShownPage, pageOf } from './page.js'
+import { type Reader, type ShownPage, pageOf, readerOf } from './page.js'
 
 const SIGN_IN = '/auth/pages/sign-in'
 const HOUR_MS = 3_600_000
 
-interface PagesApp extends MailApp {
-  /** Opens a page. */
-  open: (path: string, headers?: Record<string, string>) => Promise<ShownPage>
-  /** Sends a form of a page with what a user typed, and follows the redirect. */
-  send: (form: ShownForm | undefined, typed?: Record<string, string>) => Promise<ShownPage>
-}
-
 async function start (
   t: Test, options: AuthPluginOptions = {}, local: LocalIdentityProviderOptions = {}, pages = new Pages({ name: 'Shop' })
-): Promise<PagesApp> {
+): Promise<MailApp & Reader> {
   const app = await startMailApp(t, { pages, ...options }, local)
-  const { browser } = app
-  const follow = async (answer: Awaited<ReturnType<Browser['get']>>): Promise<ShownPage> => {
-    const { location } = answer.headers
-    return location === undefined ? pageOf(answer) : follow(await browser.get(location))
-  }
-  return {
-    ...app,
-    open: async (path, headers) => follow(await browser.get(path, headers)),
-    async send (form, typed = {}) {
-      if (form === undefined) throw new Error('the page has no such form')
-      for (const name of Object.keys(typed)) t.ok(form.names.includes(name), `the form has a field ${name}`)
-      return follow(await browser.submit(form.action, { ...form.hidden, ...typed }))
-    }
-  }
+  return { ...app, ...readerOf(t, app.browser) }
 }
 
 /** The text of a mail's link. */

@@ -1,0 +1,320 @@
+/** Attacks on passkeys over the routes. What a ceremony itself refuses is in test/factors/passkey-ceremonies.test.ts. */
+import { randomBytes, randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { SecondFactor } from '../../lib/second-factor.js'
+import { type Lies, type SoftwareAuthenticator, cbor, newKeys } from '../fakes/authenticator.js'
+import { principalIn, userIdIn } from '../helpers/app.js'
+import { eventsOf } from '../helpers/audit-events.js'
+import { Browser } from '../helpers/browser.js'
+import { advanceClock } from '../helpers/clock.js'
+import { enrolAt, waitAt } from '../helpers/factor-app.js'
+import { ADA, type MailApp, registerAt } from '../helpers/mail-app.js'
+import { addAt, finishBy, newDevice, optionsAt, proveBy, signInBy, startPasskeyApp } from '../helpers/passkey-app.js'
+import { holds } from '../helpers/properties.js'
+
+const MALLORY = { email: 'mallory@example.com', password: 'correct horse' }
+const BASE = '/auth/local/passkeys'
+const MINUTE_MS = 60_000
+
+interface Users extends MailApp {
+  device: SoftwareAuthenticator
+  id: string
+  userId: string
+  /** Signed in as Mallory, with a passkey. */
+  mallory: Browser
+  theirs: SoftwareAuthenticator
+}
+
+/** An application with Ada and Mallory, who have a passkey each. */
+async function startWithUsers (t: Test, options: Parameters<typeof startPasskeyApp>[1] = {}, ...others: [object?, object?]): Promise<Users> {
+  const made = await startPasskeyApp(t, options, ...others)
+  const token = await registerAt(made)
+  await made.browser.post('/auth/local/verify-email', { token })
+  const [device, theirs, mallory] = [newDevice(), newDevice(), new Browser(made.app)]
+  const { id } = (await addAt(made.browser, device)).json()
+  await mallory.post('/auth/local/register', MALLORY)
+  await addAt(mallory, theirs)
+  return { ...made, device, id, userId: await userIdIn(made.browser) ?? '', mallory, theirs }
+}
+
+const twoFactors = () => ({ secondFactor: new SecondFactor({ issuer: 'Shop' }) })
+
+t.test('attack 86: a passkey whose authenticator has not verified the user finishes no sign-in', async t => {
+  const { app, device, browser: ada } = await startWithUsers(t, twoFactors())
+  await enrolAt(t, ada)
+  const browser = new Browser(app)
+  const unverified: Lies = { flags: { uv: false } }
+  const alone = await signInBy(browser, device, unverified)
+  t.match([alone.statusCode, alone.json().code], [401, 'invalid'])
+
+  await waitAt(t, browser)
+  const response = device.get(await optionsAt(browser, 'factor'), unverified)
+  const refused = await browser.post('/auth/local/second-factor', { response })
+  t.match([refused.statusCode, refused.json().code], [401, 'invalid'])
+  t.equal(await principalIn(browser), null)
+})
+
+t.test('attack 94: a challenge is for one ceremony', async t => {
+  const { app, browser: ada, device, mallory, theirs } = await startWithUsers(t, twoFactors())
+  await enrolAt(t, ada)
+  const visitor = new Browser(app)
+  await waitAt(t, visitor)
+  const signIn = (browser: Browser, response: unknown) => browser.post(`${BASE}/login`, { response })
+  const add = (browser: Browser, response: unknown) => browser.post(`${BASE}/register`, { response })
+  const finish = (browser: Browser, response: unknown) => browser.post('/auth/local/second-factor', { response })
+  const prove = (browser: Browser, response: unknown) => browser.post('/auth/local/reauthenticate', { response })
+
+  for (const [name, answer] of [
+    ['login at the second factor', await finish(visitor, device.get(await optionsAt(visitor, 'login')))],
+    ['factor at the sign-in', await signIn(visitor, device.get(await optionsAt(visitor, 'factor')))],
+    ['login at a new passkey', await add(mallory, newDevice().create(await optionsAt(mallory, 'login')))],
+    ['login again', await prove(mallory, theirs.get(await optionsAt(mallory, 'login')))],
+    ['register at the sign-in', await signIn(mallory, theirs.get(await optionsAt(mallory, 'register')))],
+    ['a chosen challenge', await signIn(visitor, device.get({ challenge: randomBytes(32).toString('base64url') }))]
+  ] as const) t.match([answer.statusCode, answer.json().code], [400, 'invalid_state'], name)
+  const registration = await signIn(visitor, newDevice().create({ ...await optionsAt(visitor, 'login'), user: { id: '' } }))
+  t.match([registration.statusCode, registration.json().code], [401, 'invalid'], 'a registration at the sign-in')
+  const assertion = await add(mallory, theirs.get(await optionsAt(mallory, 'register')))
+  t.match([assertion.statusCode, assertion.json().code], [401, 'invalid'], 'an assertion at a new passkey')
+  t.equal(await principalIn(visitor), null)
+  t.equal((await finishBy(visitor, device)).statusCode, 200, 'the sign-in that waits is untouched')
+})
+
+t.test('attack 94, attack 106: a challenge is for one session, once, for five minutes', async t => {
+  const { app, device, userId } = await startWithUsers(t)
+  const [one, other] = [new Browser(app), new Browser(app)]
+  const options = await optionsAt(one, 'login')
+  await optionsAt(other, 'login')
+  const send = async (browser: Browser) => {
+    const { statusCode, body } = await browser.post(`${BASE}/login`, { response: device.get(options) })
+    return [statusCode, JSON.parse(body).code ?? JSON.parse(body).userId]
+  }
+  t.strictSame(await send(other), [400, 'invalid_state'], 'of another session')
+  t.strictSame(await send(new Browser(app)), [400, 'invalid_state'], 'of none')
+  const before = new Browser(app, one.cookies)
+  t.strictSame(await send(one), [200, userId])
+  for (const browser of [one, before, other]) t.strictSame(await send(browser), [400, 'invalid_state'], 'used')
+
+  const late = await optionsAt(other, 'login')
+  advanceClock(t, 5 * MINUTE_MS + 1000)
+  const refused = await other.post(`${BASE}/login`, { response: device.get(late) })
+  t.match([refused.statusCode, refused.json().code], [400, 'invalid_state'])
+  t.equal(await principalIn(other), null)
+})
+
+t.test('attack 94: of many requests with one response, one signs in; tabs of a session do not disturb each other', async t => {
+  const { app, device } = await startWithUsers(t)
+  const browser = new Browser(app)
+  const [first, second] = [await optionsAt(browser, 'login'), await optionsAt(browser, 'login')]
+  const response = device.get(first)
+  const answers = await Promise.all(Array.from({ length: 5 }, () => new Browser(app, browser.cookies).post(`${BASE}/login`, { response })))
+  t.strictSame(answers.map(({ statusCode }) => statusCode).sort(), [200, 400, 400, 400, 400])
+  t.match((await browser.post(`${BASE}/login`, { response: device.get(second) })).json().code, 'invalid_state', 'the session was replaced')
+})
+
+t.test('attack 95: a forged assertion signs nobody in, at each route that takes one', async t => {
+  const { app, device, mallory, theirs } = await startWithUsers(t, {}, {}, {})
+  const handle = Buffer.from(String(await userIdIn(mallory)).replaceAll('-', ''), 'hex').toString('base64url')
+  const lies: Array<[string, Lies]> = [
+    ['another origin', { clientData: { origin: 'https://evil.example' } }],
+    ['a sub-domain', { clientData: { origin: 'https://blog.app.example' } }],
+    ['http', { clientData: { origin: 'http://app.example' } }],
+    ['another port', { clientData: { origin: 'https://app.example:8443' } }],
+    ['the domain above', { rpId: 'example' }],
+    ['a frame', { clientData: { crossOrigin: true, topOrigin: 'https://evil.example' } }],
+    ['nobody present', { flags: { up: false } }],
+    ['no verification', { flags: { uv: false } }],
+    ['another key', { signer: newKeys('ES256').privateKey }],
+    ['another backup eligibility', { flags: { be: true } }],
+    ['a backup that is not possible', { flags: { bs: true } }],
+    ['the id of another passkey', { id: theirs.id.toString('base64url') }],
+    ['another user', { response: { userHandle: handle } }],
+    ['nobody', { response: { userHandle: undefined } }],
+    ['a list of users', { response: { userHandle: [handle] } }],
+    ['the type of a registration', { clientData: { type: 'webauthn.create' } }]
+  ]
+  for (const [name, lie] of lies) {
+    const browser = new Browser(app)
+    const response = device.get(await optionsAt(browser, 'login'), lie)
+    const refused = await browser.post(`${BASE}/login`, { response }, { origin: 'https://app.example' })
+    t.match([refused.statusCode, refused.json().code], [401, 'invalid'], name)
+    t.equal(await principalIn(browser), null, name)
+    t.notMatch(refused.body, /origin|RP ID|verif/i, 'the reason is not for the sender')
+  }
+  t.equal((await signInBy(new Browser(app), device)).statusCode, 200)
+})
+
+t.test('attack 95: the header Origin plays no part', async t => {
+  const { app, device } = await startWithUsers(t, { trustedOrigins: ['https://admin.app.example'] })
+  const browser = new Browser(app)
+  const response = device.get(await optionsAt(browser, 'login'), { clientData: { origin: 'https://admin.app.example' } })
+  const refused = await browser.post(`${BASE}/login`, { response }, { origin: 'https://admin.app.example' })
+  t.match([refused.statusCode, refused.json().code], [401, 'invalid'])
+})
+
+t.test('attack 96: a hostile registration adds nothing', async t => {
+  const { app, browser, userId, id, mallory, ...made } = await startWithUsers(t)
+  const count = async () => (await app.auth.factors(await userIdIn(mallory) ?? '')).length
+  const before = await count()
+  const refused = async (device: SoftwareAuthenticator, lies: Lies, status: number, code: string): Promise<void> => {
+    const answer = await addAt(mallory, device, { lies })
+    t.match([answer.statusCode, answer.json().code], [status, code])
+    t.equal(await count(), before)
+  }
+  await refused(newDevice({ id: made.device.id }), {}, 409, 'exists')
+  await refused(newDevice({ id: randomBytes(1024) }), {}, 401, 'invalid')
+  await refused(newDevice({ algorithm: 'ES384' }), {}, 401, 'invalid')
+  await refused(newDevice(), { id }, 401, 'invalid')
+  await refused(newDevice(), { flags: { uv: false } }, 401, 'invalid')
+  await refused(newDevice(), { clientData: { origin: 'https://evil.example' } }, 401, 'invalid')
+  const large = await mallory.post(`${BASE}/register`, { response: 'x'.repeat(10_000_000) })
+  t.match([large.statusCode, large.json().code], [413, 'invalid_request'])
+  t.match(await app.auth.factors(userId), [{ id }], 'the passkey of the owner is as it was')
+  t.ok(browser)
+
+  const attested: Lies = { attestation: { fmt: 'packed', attStmt: [['alg', -7], ['sig', Buffer.alloc(64)], ['x5c', [Buffer.alloc(300)]]] } }
+  t.equal((await addAt(mallory, newDevice(), { lies: attested })).statusCode, 201, 'certificates are not read')
+})
+
+t.test('attack 96: the name of a passkey is text, and short', async t => {
+  const { browser } = await startWithUsers(t)
+  t.equal((await addAt(browser, newDevice(), { name: '<script>alert(1)</script>' })).json().name, '<script>alert(1)</script>')
+  t.equal((await addAt(browser, newDevice(), { name: 'x'.repeat(1000) })).json().name, 'x'.repeat(64))
+  const long = await addAt(browser, newDevice(), { name: 'x'.repeat(10_000) })
+  t.match([long.statusCode, long.json().code], [400, 'invalid_request'])
+})
+
+t.test('attack 97: a user changes only passkeys of their own', async t => {
+  const { app, id, userId, mallory } = await startWithUsers(t)
+  for (const other of [id, 'AAAA', '', randomUUID()]) {
+    const answers = [await mallory.post(`${BASE}/remove`, { id: other }), await mallory.post(`${BASE}/rename`, { id: other, name: 'x' })]
+    for (const answer of answers) t.match([answer.statusCode, answer.json().code], [404, 'not_found'])
+  }
+  t.match(await app.auth.factors(userId), [{ id, name: /^Passkey/ }])
+})
+
+t.test('attack 97: an app of a user is not removed as a passkey', async t => {
+  const { app, browser, userId } = await startWithUsers(t, twoFactors())
+  await enrolAt(t, browser)
+  const totp = (await app.auth.factors(userId)).find(({ kind }) => kind === 'totp')
+  t.equal((await browser.post(`${BASE}/remove`, { id: totp?.id })).json().code, 'not_found')
+  t.equal((await app.auth.factors(userId)).length, 3)
+})
+
+t.test('attack 97: neither the options nor a refusal tell whether a passkey or a user exists', async t => {
+  const { app, device } = await startWithUsers(t)
+  const asked = async (fields: object) => {
+    const { body } = await new Browser(app).post(`${BASE}/options`, { for: 'login', ...fields })
+    return body.replace(/"challenge":"[^"]*"/, '')
+  }
+  t.equal(await asked({ email: ADA.email, username: ADA.email }), await asked({ email: 'nobody@example.com' }))
+
+  const ofNobody = newDevice()
+  ofNobody.create({ challenge: '', user: { id: Buffer.from(randomUUID().replaceAll('-', ''), 'hex').toString('base64url') } })
+  const known = await signInBy(new Browser(app), device, { signer: newKeys('ES256').privateKey })
+  const unknown = await signInBy(new Browser(app), ofNobody)
+  const halfKnown = await signInBy(new Browser(app), device, { id: randomBytes(32).toString('base64url') })
+  for (const answer of [unknown, halfKnown]) {
+    t.equal(answer.body, known.body)
+    t.equal(answer.statusCode, 401)
+  }
+})
+
+t.test('attack 97: the options for a factor name the passkeys of the present user alone, and none after the session ended', async t => {
+  const { app, browser, userId, id, mallory, theirs } = await startWithUsers(t)
+  t.match(await optionsAt(mallory, 'factor'), { allowCredentials: [{ id: theirs.id.toString('base64url') }] })
+  t.match(await optionsAt(browser, 'factor'), { allowCredentials: [{ id }] })
+  await app.auth.signOutEverywhere(userId)
+  const refused = await browser.post(`${BASE}/options`, { for: 'factor' })
+  t.match([refused.statusCode, refused.json().code], [400, 'invalid_state'])
+  t.notMatch(refused.body, id)
+})
+
+t.test('attack 102: without the code in the mailbox no passkey is enrolled, in any session', async t => {
+  let isRequired = false
+  const made = await startPasskeyApp(t, { secondFactor: new SecondFactor({ issuer: 'Shop', required: () => isRequired }) })
+  const token = await registerAt(made)
+  await made.browser.post('/auth/local/verify-email', { token })
+  const userId = await userIdIn(made.browser) ?? ''
+  isRequired = true
+  const [thief, owner] = [new Browser(made.app), new Browser(made.app)]
+  for (const browser of [thief, owner]) await browser.post('/auth/local/login', ADA)
+  await optionsAt(owner, 'register')
+  const { code: mailCode } = await made.mails.next('enrolment')
+
+  const skipped = await thief.post(`${BASE}/register`, { response: newDevice().create({ challenge: randomBytes(32).toString('base64url'), user: { id: '' } }) })
+  t.equal(skipped.json().code, 'invalid_state')
+  t.equal((await addAt(thief, newDevice())).json().code, 'invalid_code')
+  t.equal((await addAt(thief, newDevice(), { mailCode })).json().code, 'invalid_code', 'that of another session')
+  t.equal((await thief.post('/auth/local/recovery-codes')).json().code, 'unauthenticated')
+  t.strictSame(await made.app.auth.factors(userId), [])
+  t.equal(await principalIn(thief), null)
+})
+
+t.test('attack 106: whatever is sent as a response is refused, and nothing is stored', async t => {
+  const { app, userId, mallory, theirs } = await startWithUsers(t)
+  const before = [await app.auth.factors(userId), await app.auth.factors(await userIdIn(mallory) ?? '')]
+  const garbage = fc.oneof(
+    fc.jsonValue(),
+    fc.string({ maxLength: 300 }),
+    fc.uint8Array({ maxLength: 300 }).map(bytes => ({ authenticatorData: Buffer.from(bytes).toString('base64url') })),
+    fc.uint8Array({ maxLength: 300 }).map(bytes => ({ signature: Buffer.from(bytes).toString('base64url') })),
+    fc.uint8Array({ maxLength: 300 }).map(bytes => ({ attestationObject: Buffer.from(bytes).toString('base64url') })),
+    fc.constant({ attestationObject: cbor(new Map([['fmt', 'none']])).toString('base64url') })
+  )
+  await holds(t, fc.asyncProperty(garbage, async wrong => {
+    const options = { user: { id: '' }, ...await optionsAt(mallory, 'register') }
+    const isPart = typeof wrong === 'object' && wrong !== null && !Array.isArray(wrong)
+    const [made, signed] = isPart
+      ? [newDevice().create(options, { response: { ...wrong } }), theirs.get(await optionsAt(mallory, 'login'), { response: { ...wrong } })]
+      : [wrong, wrong]
+    for (const [route, response] of [['register', made], ['login', signed]]) {
+      const visitor = route === 'login' && !isPart ? new Browser(app) : mallory
+      const { statusCode, body } = await visitor.post(`${BASE}/${String(route)}`, { response })
+      if (isPart && Object.keys(wrong).every(name => !/^(?:authenticatorData|signature|attestationObject)$/.test(name))) return
+      if (![400, 401, 201, 200].includes(statusCode)) throw new Error(`${statusCode} ${body}`)
+      if (statusCode < 300 && isPart && (route === 'login' ? !('attestationObject' in wrong) : 'attestationObject' in wrong)) throw new Error(body)
+    }
+  }), 20)
+  t.ok(before)
+})
+
+t.test('attack 106: a response of a megabyte, and one that has no form, are refused', async t => {
+  const { app } = await startWithUsers(t)
+  const browser = new Browser(app)
+  await optionsAt(browser, 'login')
+  for (const [response, status] of [
+    ['x'.repeat(900_000), 400], ['x'.repeat(2_000_000), 413], [5, 400], [[], 400], [null, 400], [true, 400], ['', 400], ['{}', 400], [{}, 400]
+  ] as const) {
+    const refused = await browser.post(`${BASE}/login`, { response })
+    t.match([refused.statusCode, refused.json().code], [status, /^(?:invalid_request|invalid_state)$/], String(response).slice(0, 10))
+  }
+})
+
+t.test('attack 107: a foreign origin is refused with related ones, and a related one accepted', async t => {
+  const { app, device } = await startWithUsers(
+    t, { trustedOrigins: ['https://app.test', 'https://admin.app.example'] }, {}, { relatedOrigins: ['https://app.test'] }
+  )
+  const from = async (origin: string) => (await signInBy(new Browser(app), device, { clientData: { origin } })).statusCode
+  t.equal(await from('https://app.test'), 200)
+  for (const origin of ['https://admin.app.example', 'https://app.test:8443', 'http://app.test', 'https://evil.test']) t.equal(await from(origin), 401)
+})
+
+t.test('nothing of a ceremony is in the log or in an audit event', async t => {
+  const lines: string[] = []
+  const events = [eventsOf(t, 'factor-added'), eventsOf(t, 'sign-in'), eventsOf(t, 'factor-removed'), eventsOf(t, 'passkey-cloned'), eventsOf(t, 'failure')]
+  const made = await startPasskeyApp(t)
+  const log = made.app.log
+  t.ok(log)
+  const { browser } = made
+  await registerAt(made)
+  const device = newDevice()
+  const { id } = (await addAt(browser, device)).json()
+  const options = await optionsAt(new Browser(made.app), 'login')
+  await signInBy(new Browser(made.app), device, { counter: 5 })
+  await signInBy(new Browser(made.app), device, { counter: 4 })
+  await proveBy(browser, device)
+  t.notMatch(lines.join(''), String(options.challenge))
+  t.notMatch(JSON.stringify(events), new RegExp(`${id}|clientDataJSON|signature`))
+})
