@@ -10,6 +10,7 @@ import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 import { freePort } from '../helpers/loopback.js'
 import { OwnProvider } from '../helpers/own-provider.js'
 import { startChromium } from './chromium.js'
+import { send, titleOf, widthsThatScroll } from './page-steps.js'
 import { Visitor, barriersOn } from './visitor.js'
 
 t.setTimeout(600_000)
@@ -50,30 +51,6 @@ async function start (t: Test, pages: Partial<ConstructorParameters<typeof Pages
   app.get('/auth.css', async (_request, reply) => reply.type('text/css').send(':root { --auth-back: rgb(1, 2, 3) }'))
   await app.listen({ host: 'localhost', port })
   return { url, mails }
-}
-
-/** Fills in the form with this button, by the names of its fields, and sends it. */
-async function send (page: Page, button: string, fields: Record<string, string> = {}): Promise<void> {
-  const form = page.locator('form', { has: page.getByRole('button', { name: button, exact: true }) }).first()
-  for (const [name, value] of Object.entries(fields)) await form.locator(`[name="${name}"]`).fill(value)
-  await form.getByRole('button', { name: button, exact: true }).click()
-}
-
-async function titleOf (page: Page): Promise<string> {
-  return page.locator('h1').innerText()
-}
-
-/** The widths at which a page is wider than the window: at 200 % a window has half as many pixels. */
-async function widthsThatScroll (page: Page): Promise<number[]> {
-  const scrolling: number[] = []
-  for (const width of [1024, 512, 390, 195]) {
-    await page.setViewportSize({ width, height: 800 })
-    const isWider: boolean = await page.evaluate(
-      'document.documentElement.scrollWidth > document.documentElement.clientWidth'
-    )
-    if (isWider) scrolling.push(width)
-  }
-  return scrolling
 }
 
 /** Opens each page, as a visitor and as a user, and those behind the links of mails. */
