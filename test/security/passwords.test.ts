@@ -238,7 +238,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
       t.equal((await browser.submit('/auth/local/login', { ...asText, ...ADA })).statusCode, 303)
       t.strictSame((await browser.get('/me')).json(), { principal })
       for (const response of [await browser.post('/auth/local/token', wishes), await browser.submit('/auth/local/token', asText)]) {
-        const names = ['auth_time', 'email', 'exp', 'iat', 'iss', 'jti', 'sub', 'svc_generation']
+        const names = ['amr', 'auth_time', 'email', 'exp', 'iat', 'iss', 'jti', 'sub', 'svc_generation']
         t.strictSame(Object.keys(decodeJwt(response.json().token)).sort(), names)
       }
       const grace = new Browser(app)
