@@ -202,7 +202,7 @@ t.test('request.authentication tells how and when the user authenticated', async
   const start = Date.now()
   await browser.post('/auth/local/register', ADA)
   const first = await authentication()
-  t.strictSame(Object.keys(first), ['at', 'methods'])
+  t.strictSame(Object.keys(first), ['at', 'methods', 'secondFactor'])
   t.ok(new Date(first.at).getTime() >= start)
   t.strictSame(first.methods, [{ method: 'password', at: first.at }])
 
@@ -309,11 +309,12 @@ t.test('requireRecent refuses wrong options in a sentence', async t => {
   const [{ auth }] = await startTwoApps(t)
   for (const required of [undefined, null, 600, {}, { within: 0 }, { within: -1 }, { within: NaN }, { within: Infinity }, { within: '600' }]) {
     t.throws(() => auth.requireRecent(required as { within: number }), {
-      name: 'OptionsError', message: 'requireRecent takes { within }, a number of seconds such as { within: 600 }'
+      name: 'OptionsError',
+      message: 'requireRecent takes { within, secondFactor }: a number of seconds such as 600, and whether a second factor is required'
     })
   }
   t.throws(() => auth.requireRecent({ within: 600, secondFactr: true } as { within: number }), {
-    name: 'OptionsError', message: 'requireRecent has no option "secondFactr"; expected one of within'
+    name: 'OptionsError', message: 'requireRecent has no option "secondFactr"; expected one of within, secondFactor'
   })
 })
 
