@@ -25,9 +25,9 @@ if (me.json().email !== payload.email) throw new Error(`/me answered ${me.body}`
 console.log('ES module:', me.body)
 
 const cookies = { [cookie?.name ?? '']: cookie?.value ?? '' }
-const enrolment = await app.inject({ method: 'POST', url: '/auth/local/totp/enroll', cookies })
-const code = totp(enrolment.json().uri)
-const confirmed = await app.inject({ method: 'POST', url: '/auth/local/totp/confirm', payload: { code }, cookies })
+const post = async (url: string, payload: object) => app.inject({ method: 'POST', url, payload, cookies })
+const enrolment = await post('/auth/local/totp/enroll', {})
+const confirmed = await post('/auth/local/totp/confirm', { code: totp(enrolment.json().uri) })
 if (confirmed.statusCode !== 200) throw new Error(confirmed.body)
 console.log('second factor:', confirmed.json().recoveryCodes.length, 'recovery codes')
 await app.close()
