@@ -139,7 +139,7 @@ const MISTAKES: Array<[options: object, message: RegExp]> = [
   ]),
   ...[null, true, 'smtp://mail.example', {}].map((sendMail): [object, RegExp] => [
     { sendMail },
-    /^sendMail must be a function \(\{ kind, to, userId, name, url, token, expiresIn, about \}\) => Promise<void>$/
+    /^sendMail must be a function \(\{ kind, to, userId, name, url, token, code, expiresIn, about \}\) => Promise<void>$/
   ]),
   [{ mails: {} }, /^mails needs sendMail, which sends the mails$/],
   [{ pages: {} }, /^pages needs sendMail, which sends the mails$/],

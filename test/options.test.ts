@@ -27,7 +27,7 @@ t.test('options that are not given have a default', async t => {
   const resolved = new ResolvedOptions({ session })
 
   t.match(resolved.site, { baseUrl: null, trustedOrigins: new Set() })
-  t.strictSame(resolved.pages.application, { login: null, reauthenticate: null })
+  t.strictSame(resolved.pages.application, { login: null, reauthenticate: null, secondFactor: null, step: null })
   t.strictSame({ ...resolved, site: null, pages: null, store: null, accounts: null, signedRequests: null, session: null, listedSessions: null }, {
     site: null,
     pages: null,
@@ -46,6 +46,7 @@ t.test('options that are not given have a default', async t => {
     onSignIn: null,
     onLink: null,
     onDelete: null,
+    factors: null,
     look: null,
     changePasswordPage: null,
     mailPages: null,

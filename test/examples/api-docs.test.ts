@@ -11,12 +11,14 @@ t.test('the sign-in routes are documented, and nothing else', async t => {
 
   t.strictSame(Object.keys(document.paths), [
     '/.well-known/change-password', '/auth/dev-provider/login', '/auth/dev-provider/callback', '/auth/local/register', '/auth/local/login',
-    '/auth/local/reauthenticate', '/auth/local/token', '/auth/local/verify-token',
+    '/auth/local/token', '/auth/local/verify-token',
     '/auth/local/forgot-password', '/auth/local/reset-password', '/auth/local/verify-email',
     '/auth/local/change-password', '/auth/local/set-password', '/auth/local/change-email',
     '/auth/local/change-email/confirm', '/auth/local/delete-account',
+    '/auth/local/second-factor', '/auth/local/totp', '/auth/local/totp/enroll', '/auth/local/totp/confirm', '/auth/local/totp/remove',
+    '/auth/local/recovery-codes', '/auth/local/reauthenticate',
     '/auth/pages/sign-in', '/auth/pages/register', '/auth/pages/forgot-password', '/auth/pages/link-sent',
-    '/auth/pages/confirm', '/auth/pages/account', '/auth/pages/name', '/auth/pages/unlink',
+    '/auth/pages/confirm', '/auth/pages/account', '/auth/pages/factors', '/auth/pages/name', '/auth/pages/unlink',
     '/auth/logout', '/auth/local/revoke', '/auth/local/sessions/end'
   ])
   t.strictSame(document.servers, [{ url }])

@@ -513,7 +513,7 @@ t.test('attack 52: claims that were granted never stand for what the issuer says
   const { auth_time: authTime } = claims
   t.type(authTime, 'number')
   t.strictSame(claims, {
-    iss: good().iss, sub: adaId, jti: claims.jti, email: ADA.email, name: 'Ada', role: 'admin', auth_time: authTime, svc_generation: 0
+    iss: good().iss, sub: adaId, jti: claims.jti, email: ADA.email, name: 'Ada', role: 'admin', auth_time: authTime, amr: ['pwd'], svc_generation: 0
   })
   t.not(claims.jti, 'x')
   await assertAccepted(t, app, token, { sub: adaId })
