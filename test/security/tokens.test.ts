@@ -548,7 +548,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
         t.equal(exp, iat + 900)
         const { auth_time: authTime } = claims
         t.type(authTime, 'number')
-        t.strictSame(claims, { iss: 'svc-auth-local', sub: adaId, email: ADA.email, name: 'Ada', auth_time: authTime, svc_generation: 0 })
+        t.strictSame(claims, { iss: 'svc-auth-local', sub: adaId, email: ADA.email, name: 'Ada', auth_time: authTime, amr: ['pwd'], svc_generation: 0 })
       }
     })
 
