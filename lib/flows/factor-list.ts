@@ -9,6 +9,7 @@ export interface UserFactor {
   kind: FactorKind
   /** The name that the user has given; null for one without a name. */
   name: string | null
+  /** When it was added. */
   createdAt: Date
   /** Null for one that was not used. */
   lastUsedAt: Date | null
