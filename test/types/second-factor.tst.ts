@@ -37,7 +37,7 @@ describe('second factors', () => {
 
   test('trusts is given what a signed ID token says', () => {
     expect<ProviderProof>().type.toBe<{ provider: string, amr: readonly string[], acr: string | null }>()
-    expect<SignedProof>().type.toBe<{ readonly amr: readonly string[], readonly acr: string | null }>()
+    expect<SignedProof>().type.toBe<{ amr: readonly string[], acr: string | null }>()
     expect<SecondFactorOptions['trusts']>().type.toBeAssignableFrom<(proof: ProviderProof) => boolean>()
     expect<SecondFactorOptions['trusts']>().type.not.toBeAssignableFrom<(proof: { provider: number }) => boolean>()
   })

@@ -196,6 +196,7 @@ describe('the store\'s words', () => {
       isNew?: true
       generation?: number
       blocked?: Block
+      factors?: readonly FactorKind[]
       createdAt?: Date
     }>()
   })
