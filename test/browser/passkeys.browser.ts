@@ -97,6 +97,8 @@ interface Visitor {
   open: (forms: string) => Promise<void>
   /** How often pages asked the browser for a passkey. */
   gets: () => number
+  /** What they asked for: a passkey in a field (`conditional`), or one now. */
+  mediations: string[]
   /** What the page complained about, such as its policy. */
   complaints: string[]
 }
@@ -112,16 +114,17 @@ async function startVisitor (t: Test, shop: Shop): Promise<Visitor> {
   const complaints: string[] = []
   page.on('console', message => { if (message.type() === 'error' && !message.text().includes('status of')) complaints.push(message.text()) })
   page.on('pageerror', error => complaints.push(String(error)))
-  let gets = 0
-  await page.exposeFunction('told', () => { gets++ })
+  const mediations: string[] = []
+  await page.exposeFunction('told', (mediation: string) => { mediations.push(mediation) })
   await page.addInitScript(`{
     const { get } = CredentialsContainer.prototype
-    CredentialsContainer.prototype.get = function (options) { const got = get.call(this, options); told(); return got }
+    CredentialsContainer.prototype.get = function (options) { const got = get.call(this, options); told(String(options.mediation)); return got }
   }`)
   return {
     page,
     devices,
-    gets: () => gets,
+    gets: () => mediations.length,
+    mediations,
     complaints,
     open: async forms => { await page.goto(`${shop.origin}/?${new URLSearchParams({ forms })}`) },
     add: async device => {
@@ -197,7 +200,7 @@ t.test('an authenticator that cannot verify its user, or keeps no passkeys, make
 
 t.test('a passkey is offered in the field of the e-mail, and options are renewed while nobody picks one', async t => {
   const shop = await startShop(t)
-  const { page, add, open, devices, gets, complaints } = await startVisitor(t, shop)
+  const { page, add, open, devices, gets, mediations, complaints } = await startVisitor(t, shop)
   const authenticatorId = await add()
   await open('register')
   await page.getByRole('button').click()
@@ -219,6 +222,7 @@ t.test('a passkey is offered in the field of the e-mail, and options are renewed
   await answered(t, page, 'login done')
   t.strictSame(shop.asked, ['register', 'login', 'login', 'login'])
   t.strictSame(shop.sent, ['register', 'login'])
+  t.ok(mediations.every(mediation => mediation === 'conditional'))
   t.strictSame(complaints, [])
 })
 
@@ -266,11 +270,13 @@ t.test('nothing ends what the button has begun but the button', async t => {
     t.ok(await isSoon(async () => gets() === before + (isOffered ? 2 : 1)))
     if (!isOffered) await answer(true)
     await page.clock.runFor(900_000)
+    await answer(true)
     t.strictSame(shop.asked, isOffered ? ['login', 'login'] : ['login'])
   }
 
   await button.click()
   t.ok(await isSoon(async () => gets() === 4))
+  t.notOk(await page.locator('[data-passkey-failed]:visible').count(), 'what was ended by the button did not fail')
   await devices.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled: true })
   await button.click()
   await answered(t, page, 'login done')
@@ -315,9 +321,9 @@ t.test('refused options are left to the route of the form, and end what a field 
   const refused = page.waitForResponse(/\/options$/)
   await open('autofill login')
   await refused
-  t.strictSame(shop.sent, [])
   await page.getByRole('button', { name: 'login' }).click()
   await answered(t, page, 'refused')
+  t.strictSame(shop.asked, ['login', 'login'], 'the field sent nothing')
   t.equal(await page.textContent('body'), '{}')
   t.strictSame(shop.sent, ['login'])
   t.equal(gets(), 0)
