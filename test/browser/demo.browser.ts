@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
+import { totp } from '../../lib/testing.js'
 import { ExampleProcess, settingsFor, startExample, withClock } from '../examples/example-process.js'
 import { startChromium } from './chromium.js'
 import { ACCOUNT, SIGN_IN, arrivalsAt, confirm, consent, register, scenesAt, signIn } from './demo-steps.js'
@@ -21,6 +22,14 @@ const EMMY = { name: 'Emmy Noether', email: 'emmy@example.com', password: 'rings
 /** Emmy at the development provider. */
 const AMALIE = { name: 'Emmy Noether', email: 'amalie@example.com' }
 const GRACE = { name: 'Grace Hopper', email: 'grace@example.com' }
+
+/** The authenticator app of Ada. */
+let adasSecret = ''
+
+/** What it shows at the time of the example, or half a minute later. */
+function codeOf (secret: string, { isNext = false } = {}): string {
+  return totp(secret, { step: example.hoursAhead * 120 + Number(isNext) })
+}
 
 /** Takes the pictures of a page: on a desk and on a phone, light and dark. */
 async function show (page: Page, name: string): Promise<void> {
@@ -147,6 +156,13 @@ scene('an administrator grants a role, and the user sees it on the next page', a
   t.equal(await new ExampleProcess(t, ['grant.ts', ADA.email, 'role=admin'], settings).end(), 0)
 
   await page.getByRole('link', { name: 'Administration' }).click()
+  t.equal(await arrival(page, '/auth/pages/factors'), '/auth/pages/factors?next=%2Fadmin', 'an administrator needs a second factor')
+  await page.getByRole('button', { name: 'Set up an authenticator app' }).click()
+  adasSecret = await page.locator('a[href^="otpauth:"]').getAttribute('href') ?? ''
+  await page.getByLabel('Code from the app').fill(codeOf(adasSecret))
+  await page.getByRole('button', { name: 'Confirm' }).click()
+  await page.getByRole('link', { name: 'Continue' }).click()
+  await arrival(page, '/admin')
   t.strictSame(await barriersOn(page), [])
   const row = page.getByRole('listitem').filter({ hasText: EMMY.email })
   await row.getByLabel(`Role of ${EMMY.email}`).selectOption('editor')
@@ -175,14 +191,14 @@ scene('a user who asks for it stays signed in after the browser was closed', asy
   const { visitor, page } = await arrive()
   const lifetimes = async () => (await visitor.cookies()).map(({ expires }) => Math.round((expires * 1000 - Date.now()) / 86_400_000))
 
-  await signIn(page, ADA)
+  await signIn(page, EMMY)
   await arrival(page, '/')
   t.ok((await lifetimes()).every(days => days < 0), 'a browser forgets such a cookie when it is closed')
 
   await page.getByRole('button', { name: 'Sign out' }).click()
   await arrival(page, SIGN_IN)
   await page.getByLabel('Keep me signed in').check()
-  await signIn(page, ADA)
+  await signIn(page, EMMY)
   await arrival(page, '/')
   t.ok((await lifetimes()).includes(30))
 })
@@ -190,6 +206,9 @@ scene('a user who asks for it stays signed in after the browser was closed', asy
 scene('a blocked user is signed out, and told so at the next sign-in, until the block is removed', async (t, arrive) => {
   const { page } = await arrive()
   await signIn(page, ADA)
+  await arrival(page, '/auth/local/second-factor')
+  await page.getByLabel('Code').fill(codeOf(adasSecret, { isNext: true }))
+  await page.getByRole('button', { name: 'Confirm' }).click()
   await arrival(page, '/')
   const { page: emmysPage } = await arrive()
   await signIn(emmysPage, EMMY)
@@ -221,7 +240,7 @@ scene('a blocked user is signed out, and told so at the next sign-in, until the 
 
 scene('after the sign-out the back button shows nothing private', async (t, arrive) => {
   const { page } = await arrive()
-  await signIn(page, ADA)
+  await signIn(page, EMMY)
   await arrival(page, '/')
   await page.getByRole('link', { name: 'Account', exact: true }).click()
   await arrival(page, ACCOUNT)
@@ -230,7 +249,7 @@ scene('after the sign-out the back button shows nothing private', async (t, arri
 
   for (let steps = 0; steps < 2; steps++) {
     await page.goBack()
-    t.notMatch(await page.content(), /ada@example\.com|Lovelace/, page.url())
+    t.notMatch(await page.content(), /emmy@example\.com|Noether/, page.url())
   }
 })
 

@@ -41,6 +41,11 @@ export class ExampleProcess {
     return this.#child.exitCode
   }
 
+  /** By how many hours the clock of the process is ahead. */
+  get hoursAhead (): number {
+    return this.#hours
+  }
+
   /** Sets the clock of the process an hour ahead, if the settings are those of {@link withClock}. */
   async advanceClock (): Promise<void> {
     this.#hours++
