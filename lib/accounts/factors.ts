@@ -1,4 +1,5 @@
 import { type Account, type Factor, type FactorKind, type User, userOf, withSessionsEnded } from './account.js'
+import { AuthError } from '../errors.js'
 import type { Rule } from './auth-store.js'
 import { isAtGeneration } from './identities.js'
 
@@ -78,10 +79,19 @@ export function withFactorChange (
   return account => {
     const factors = account !== null && isAtGeneration(account, generation) ? change(account.factors, account) : null
     if (account === null || factors === null) return { result: null }
+    // A lost row is never "no factor": only who removes all factors changes such an account.
+    if (factors.length > 0 && hasLostFactor(account)) throw new AuthError('unavailable', { cause: new Error(LOST) })
     const changed = withFactors(account, factors)
     const left = endsSessions ? withSessionsEnded(changed, now) : changed
     return { result: userOf(left), account: left }
   }
+}
+
+const LOST = 'the table of factors lacks one that the user has'
+
+/** Whether the notes of an account name a kind of factor that no row is of. */
+function hasLostFactor ({ extras, factors }: Account): boolean {
+  return extras.factors?.some(kind => !factors.some(factor => factor.kind === kind)) === true
 }
 
 /**

@@ -474,6 +474,25 @@ t.test('attack 93 and attack 116: secrets that cannot be opened are unavailable,
   t.equal(unreadable.length, 3)
 })
 
+t.test('attack 116: a recovery code does not make a user whose app was lost one without an app', async t => {
+  const store = new MemoryAuthStore()
+  const made = await startFactorApp(t, {}, { store })
+  const { userId, recoveryCodes: [code = ''] } = await enrolAda(t, made)
+  await store.change({ userId }, {}, account => ({
+    result: null,
+    ...(account !== null && { account: { ...account, factors: account.factors.filter(({ kind }) => kind !== 'totp') } })
+  }))
+  const browser = new Browser(made.app)
+  await waitAt(t, browser)
+
+  const answer = await browser.post('/auth/local/second-factor', { code })
+
+  t.match([answer.statusCode, answer.json().code], [503, 'unavailable'])
+  await waitAt(t, new Browser(made.app))
+  await made.app.auth.resetFactors(userId)
+  t.equal((await browser.post('/auth/local/login', ADA)).statusCode, 200, 'the operator helps')
+})
+
 t.test('attack 93: a secret that an old data secret sealed is sealed anew when a code is used', async t => {
   const store = new MemoryAuthStore()
   const made = await startFactorApp(t, {}, { store })
