@@ -10,7 +10,7 @@ import type { Outbox } from '../mails/outbox.js'
 import { attemptEntry, putEntry, takeEntry } from '../session/pending-steps.js'
 import type { Principal } from '../session/record.js'
 import { CHALLENGE, SECOND_STEP } from '../store/one-time-entries.js'
-import { type Account, type Factor, type User, isBlocked } from '../accounts/account.js'
+import type { Account, Factor, User } from '../accounts/account.js'
 import {
   type FactorChanges, addFactor, assertMailCode, assertNotRequired, changeOwn, enrollingUser, isCodeMailed, mailCode,
   recentOwner, withoutPasskey
@@ -211,7 +211,6 @@ async function usePasskey (
     throw error
   })
   if (user === null || factor === null) throw new AuthError('invalid')
-  if (isBlocked(user)) throw new AuthError('blocked')
   const proof = { method: 'passkey', at: Date.now() } as const
   const isNoted = used.counter === factor.counter && used.data.backedUp === factor.data.backedUp &&
     factor.usedAt !== null && proof.at - factor.usedAt < DAY_MS

@@ -35,7 +35,7 @@ export function passkeyForm ({ factors, errors }: Texts, { ceremony, options, fi
     fields: [
       html`<input type="hidden" name="response">`,
       ...fields,
-      html`<p role="alert" data-passkey-failed hidden>${factors.passkeyFailed}</p>`,
+      ceremony === 'autofill' ? null : html`<p role="alert" data-passkey-failed hidden>${factors.passkeyFailed}</p>`,
       ceremony === 'register' ? html`<p role="alert" data-passkey-exists hidden>${errors.passkey_exists}</p>` : null
     ]
   })

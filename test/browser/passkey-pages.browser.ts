@@ -1,0 +1,381 @@
+/** Passkeys on the pages of the plugin, with virtual authenticators of Chromium, under the headers of @fastify/helmet. */
+import helmet from '@fastify/helmet'
+import Fastify, { type FastifyInstance } from 'fastify'
+import type { Browser, CDPSession, Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import authPlugin, { type AuthPluginOptions } from '../../lib/index.js'
+import { Pages, en } from '../../lib/pages.js'
+import { Passkeys } from '../../lib/passkeys.js'
+import { SecondFactor } from '../../lib/second-factor.js'
+import { type Mailbox, mailbox } from '../../lib/testing.js'
+import { SESSION_SECRET, localProvider } from '../helpers/app.js'
+import { DATA_SECRET } from '../helpers/factor-app.js'
+import { freePort } from '../helpers/loopback.js'
+import { ADA } from '../helpers/mail-app.js'
+import { startChromium } from './chromium.js'
+import { Visitor, barriersOn } from './visitor.js'
+
+t.setTimeout(600_000)
+
+const HOME = '<!doctype html><link rel="icon" href="data:,"><title>Home</title><h1>Home</h1>'
+const { factors } = en
+
+const chromium: Browser = await startChromium(t)
+
+interface Server {
+  app: FastifyInstance
+  url: string
+  mails: Mailbox
+}
+
+async function start (t: Test, options: AuthPluginOptions = {}): Promise<Server> {
+  const port = await freePort()
+  const url = `http://localhost:${port}`
+  const mails = mailbox()
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(helmet)
+  await app.register(authPlugin, {
+    baseUrl: url,
+    session: { secret: SESSION_SECRET, remember: { days: 30 } },
+    local: localProvider({ sendMail: mails.sendMail }),
+    dataSecret: DATA_SECRET,
+    rateLimit: false,
+    passkeys: new Passkeys({ name: 'Shop' }),
+    pages: new Pages({ name: 'Shop' }),
+    ...options
+  })
+  app.get('/', async (_request, reply) => reply.type('text/html').send(HOME))
+  await app.listen({ host: 'localhost', port })
+  return { app, url, mails }
+}
+
+/** The authenticators of a page. */
+class Devices {
+  readonly #cdp: CDPSession
+
+  constructor (cdp: CDPSession) {
+    this.#cdp = cdp
+  }
+
+  static async of (page: Page): Promise<Devices> {
+    const cdp = await page.context().newCDPSession(page)
+    await cdp.send('WebAuthn.enable', { enableUI: false })
+    return new Devices(cdp)
+  }
+
+  async add ({ isResident = true, verifiesUser = true, transport = 'internal' as 'internal' | 'usb' } = {}): Promise<string> {
+    const { authenticatorId } = await this.#cdp.send('WebAuthn.addVirtualAuthenticator', {
+      options: {
+        protocol: 'ctap2',
+        transport,
+        hasResidentKey: isResident,
+        hasUserVerification: verifiesUser,
+        isUserVerified: verifiesUser,
+        automaticPresenceSimulation: true
+      }
+    })
+    return authenticatorId
+  }
+
+  async remove (authenticatorId: string): Promise<void> {
+    await this.#cdp.send('WebAuthn.removeVirtualAuthenticator', { authenticatorId })
+  }
+
+  /** Whether the user touches the device when it asks. */
+  async touch (authenticatorId: string, enabled: boolean): Promise<void> {
+    await this.#cdp.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled })
+  }
+
+  /** Whether the device recognizes the user. */
+  async recognize (authenticatorId: string, isUserVerified: boolean): Promise<void> {
+    await this.#cdp.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified })
+  }
+
+  async names (authenticatorId: string): Promise<string[]> {
+    const { credentials } = await this.#cdp.send('WebAuthn.getCredentials', { authenticatorId })
+    return credentials.map(({ userName = '' }) => userName)
+  }
+
+  /** Resolves once a signal of a page has changed a passkey. */
+  async signalled (event: 'WebAuthn.credentialDeleted' | 'WebAuthn.credentialUpdated'): Promise<void> {
+    await new Promise(resolve => { this.#cdp.once(event, resolve) })
+  }
+}
+
+/** Opens the page of the factors as a user who has just registered. */
+async function register ({ url }: Server, visitor: Visitor): Promise<Page> {
+  const page = await visitor.open(`${url}/auth/pages/register?next=/auth/pages/factors`)
+  await page.locator('[name=email]').fill(ADA.email)
+  await page.locator('[name=password]').fill(ADA.password)
+  await page.getByRole('button', { name: en.titles.register }).click()
+  await page.waitForURL(`${url}/auth/pages/factors`)
+  return page
+}
+
+async function addPasskey (page: Page, name = ''): Promise<void> {
+  await page.locator('[data-passkey=register] [name=name]').fill(name)
+  await page.getByRole('button', { name: factors.addPasskey }).click()
+}
+
+/** Signs the user out and waits for the page on which they sign in. */
+async function signOut (page: Page, { url }: Server): Promise<void> {
+  await page.goto(`${url}/auth/pages/account`)
+  await page.getByRole('button', { name: en.common.signOut, exact: true }).click()
+  await page.waitForURL(/\/auth\/pages\/sign-in/)
+}
+
+async function signedInAs (page: Page, { url }: Server): Promise<string> {
+  await page.goto(`${url}/auth/pages/account`)
+  return page.locator('h1').innerText()
+}
+
+t.test('a user adds a passkey, and signs in without typing anything', async t => {
+  const server = await start(t)
+  const visitor = await Visitor.with(chromium, t)
+  const page = await register(server, visitor)
+  const devices = await Devices.of(page)
+  const phone = await devices.add()
+
+  await addPasskey(page, 'Phone')
+  await page.getByRole('status').waitFor()
+  t.match(await page.locator('main li').first().innerText(), 'Phone')
+  t.strictSame(await devices.names(phone), [ADA.email])
+  t.strictSame(await barriersOn(page), [])
+
+  await devices.touch(phone, false)
+  await signOut(page, server)
+  await devices.touch(phone, true)
+  await page.goto(`${server.url}/auth/pages/sign-in?next=/auth/pages/account`)
+  await page.waitForURL(`${server.url}/auth/pages/account`)
+  t.equal(await page.locator('h1').innerText(), en.account.title)
+  t.strictSame(visitor.complaints, [], 'no violation of a policy')
+})
+
+t.test('the button signs in where the browser offers nothing by itself; the user is remembered', async t => {
+  const server = await start(t)
+  const visitor = await Visitor.with(chromium, t)
+  const page = await register(server, visitor)
+  // As Firefox.
+  await page.addInitScript('delete PublicKeyCredential.isConditionalMediationAvailable')
+  const devices = await Devices.of(page)
+  await devices.add()
+  await addPasskey(page)
+  await page.getByRole('status').waitFor()
+  await signOut(page, server)
+  t.strictSame(await barriersOn(page), [])
+
+  await page.locator('[name=remember]').first().check()
+  await page.getByRole('button', { name: factors.usePasskey }).click()
+  await page.waitForURL(`${server.url}/`)
+
+  t.equal(await signedInAs(page, server), en.account.title)
+  const [cookie] = (await visitor.cookies()).filter(({ name }) => name === 'svc_session')
+  t.ok(cookie !== undefined && cookie.expires > Date.now() / 1000 + 86_400, 'the box of the other form was sent along')
+  t.strictSame(visitor.complaints, [])
+})
+
+t.test('a sign-in that the device refuses says so, and can be repeated', async t => {
+  const server = await start(t)
+  const page = await register(server, await Visitor.with(chromium, t))
+  const devices = await Devices.of(page)
+  const phone = await devices.add()
+  await addPasskey(page)
+  await page.getByRole('status').waitFor()
+  await devices.recognize(phone, false)
+  await signOut(page, server)
+  const button = page.getByRole('button', { name: factors.usePasskey })
+
+  await button.click()
+  await page.getByText(factors.passkeyFailed).waitFor()
+  await devices.recognize(phone, true)
+  await button.click()
+  await page.waitForURL(`${server.url}/`)
+})
+
+t.test('with two devices, one is removed: its passkey leaves the password manager, and is not accepted', async t => {
+  const server = await start(t)
+  const visitor = await Visitor.with(chromium, t)
+  const page = await register(server, visitor)
+  const devices = await Devices.of(page)
+  const phone = await devices.add()
+  await addPasskey(page, 'Phone')
+  await page.getByRole('status').waitFor()
+
+  await addPasskey(page, 'Phone again')
+  await page.getByText(en.errors.passkey_exists).waitFor()
+  await devices.touch(phone, false)
+  const key = await devices.add({ transport: 'usb' })
+  await addPasskey(page, 'Key')
+  await page.getByRole('button', { name: 'Remove Key' }).waitFor()
+  t.strictSame([await devices.names(phone), await devices.names(key)], [[ADA.email], [ADA.email]])
+
+  const deleted = devices.signalled('WebAuthn.credentialDeleted')
+  await page.getByRole('button', { name: 'Remove Phone' }).click()
+  await deleted
+  t.strictSame([await devices.names(phone), await devices.names(key)], [[], [ADA.email]], 'the signal of the list')
+  t.strictSame(visitor.complaints, [])
+})
+
+t.test('a passkey that was removed elsewhere is refused in words, and leaves the password manager', async t => {
+  const server = await start(t)
+  const visitor = await Visitor.with(chromium, t)
+  const page = await register(server, visitor)
+  const devices = await Devices.of(page)
+  const phone = await devices.add()
+  await addPasskey(page)
+  await page.getByRole('status').waitFor()
+  const { userId = '' } = await server.app.auth.findUser({ email: ADA.email }) ?? {}
+  await server.app.auth.resetFactors(userId)
+
+  const deleted = devices.signalled('WebAuthn.credentialDeleted')
+  await page.goto(`${server.url}/auth/pages/sign-in`)
+
+  await page.getByText(en.errors.passkey_refused).waitFor()
+  await deleted
+  t.strictSame(await devices.names(phone), [], 'the signal of the page')
+  t.strictSame(visitor.complaints.filter(text => !text.includes('401')), [])
+})
+
+t.test('a device that keeps no passkey, or does not verify the user, is refused before anything is sent', async t => {
+  const server = await start(t)
+  const page = await register(server, await Visitor.with(chromium, t))
+  const devices = await Devices.of(page)
+  for (const lacking of [{ isResident: false }, { verifiesUser: false }]) {
+    const device = await devices.add({ ...lacking, transport: 'usb' })
+    await addPasskey(page)
+    await page.getByText(factors.passkeyFailed).waitFor()
+    await devices.remove(device)
+    await page.goto(`${server.url}/auth/pages/factors`)
+  }
+  const { userId = '' } = await server.app.auth.findUser({ email: ADA.email }) ?? {}
+  t.strictSame(await server.app.auth.factors(userId), [])
+})
+
+t.test('a new name of the account reaches the password manager', async t => {
+  const server = await start(t)
+  const page = await register(server, await Visitor.with(chromium, t))
+  const devices = await Devices.of(page)
+  const phone = await devices.add()
+  await addPasskey(page)
+  await page.getByRole('status').waitFor()
+  const { userId = '' } = await server.app.auth.findUser({ email: ADA.email }) ?? {}
+  const store = server.app.auth.store
+  await store.change({ userId }, {}, account => ({
+    result: null, ...(account !== null && { account: { ...account, email: 'countess@example.com' } })
+  }))
+  const updated = devices.signalled('WebAuthn.credentialUpdated')
+  await page.goto(`${server.url}/auth/pages/account`)
+  await updated
+  t.strictSame(await devices.names(phone), ['countess@example.com'])
+})
+
+t.test('a passkey is the second factor, and the user authenticates again by it', async t => {
+  const server = await start(t, {
+    secondFactor: new SecondFactor({ issuer: 'Shop', required: () => true, trustedBrowser: { days: 30 } })
+  })
+  const visitor = await Visitor.with(chromium, t)
+  const page = await visitor.open(`${server.url}/auth/pages/register?next=/auth/pages/factors`)
+  const devices = await Devices.of(page)
+  const phone = await devices.add()
+  await page.locator('[name=email]').fill(ADA.email)
+  await page.locator('[name=password]').fill(ADA.password)
+  await page.getByRole('button', { name: en.titles.register }).click()
+  await page.getByRole('heading', { name: factors.requiredTitle }).waitFor()
+  t.strictSame(await barriersOn(page), [])
+  await page.getByRole('button', { name: factors.addPasskey }).click()
+  await page.waitForURL(`${server.url}/auth/pages/factors`)
+
+  await devices.touch(phone, false)
+  await signOut(page, server)
+  await page.locator('[name=email]').fill(ADA.email)
+  await page.locator('[name=password]').fill(ADA.password)
+  await page.getByRole('button', { name: en.signIn.title, exact: true }).click()
+  await page.getByRole('heading', { name: factors.secondTitle }).waitFor()
+  t.strictSame(await barriersOn(page), [])
+  await devices.touch(phone, true)
+  await page.locator('[name=trust]').check()
+  await page.getByRole('button', { name: factors.usePasskey }).click()
+  await page.waitForURL(`${server.url}/`)
+  t.ok((await visitor.cookies()).some(({ name }) => name === 'svc_trusted'))
+
+  await page.goto(`${server.url}/auth/pages/confirm?next=/auth/pages/account`)
+  t.strictSame(await barriersOn(page), [])
+  await page.getByRole('button', { name: factors.usePasskey }).click()
+  await page.waitForURL(`${server.url}/auth/pages/account`)
+  t.strictSame(visitor.complaints, [])
+})
+
+t.test('a user who existed before types the code from the e-mail as well', async t => {
+  let isRequired = false
+  const server = await start(t, { secondFactor: new SecondFactor({ issuer: 'Shop', required: () => isRequired }) })
+  const visitor = await Visitor.with(chromium, t)
+  const page = await register(server, visitor)
+  await page.goto((await server.mails.next('verify-email')).url ?? '')
+  await page.getByRole('button', { name: en.links.verifySubmit }).click()
+  await signOut(page, server)
+  const devices = await Devices.of(page)
+  await devices.add()
+  isRequired = true
+  await page.locator('[name=email]').fill(ADA.email)
+  await page.locator('[name=password]').fill(ADA.password)
+  await page.getByRole('button', { name: en.signIn.title, exact: true }).click()
+
+  await page.getByRole('button', { name: factors.addPasskey }).click()
+  const { code } = await server.mails.next('enrolment')
+  await page.getByLabel(factors.mailCode).fill('000000')
+  await page.getByRole('button', { name: factors.addPasskey }).click()
+  await page.getByText(en.errors.invalid_code).waitFor()
+  await page.getByLabel(factors.mailCode).fill(code)
+  await page.getByRole('button', { name: factors.addPasskey }).click()
+  await page.waitForURL(`${server.url}/`)
+  t.equal(await signedInAs(page, server), en.account.title)
+})
+
+t.test('a browser without scripts, or without what the script needs, says so and takes the password', async t => {
+  const server = await start(t)
+  await register(server, await Visitor.with(chromium, t))
+  for (const scripts of [false, true]) {
+    const page = await (await Visitor.with(chromium, t, { scripts })).open('about:blank')
+    await page.addInitScript('delete PublicKeyCredential.parseRequestOptionsFromJSON')
+    await page.goto(`${server.url}/auth/pages/sign-in`)
+    const sentence = scripts ? factors.passkeyMissing : factors.noScript
+    t.match(await page.locator('body').innerText(), sentence)
+    t.notOk(await page.getByRole('button', { name: factors.usePasskey }).isVisible())
+    await page.locator('[name=email]').fill(ADA.email)
+    await page.locator('[name=password]').fill(ADA.password)
+    await page.getByRole('button', { name: en.signIn.title, exact: true }).click()
+    await page.waitForURL(`${server.url}/`)
+    await page.goto(`${server.url}/auth/pages/factors`)
+    t.match(await page.locator('body').innerText(), sentence)
+    t.notOk(await page.getByRole('button', { name: factors.addPasskey }).isVisible())
+  }
+})
+
+t.test('the options of an idle page are renewed, and those of a hidden one when it is shown', async t => {
+  const server = await start(t)
+  const page = await (await Visitor.with(chromium, t)).open('about:blank')
+  await (await Devices.of(page)).add()
+  let asked = 0
+  page.on('request', request => { if (request.url().endsWith('/options')) asked++ })
+  const show = (isShown: boolean) => page.evaluate(`
+    Object.defineProperty(document, 'hidden', { configurable: true, value: ${!isShown} })
+    document.dispatchEvent(new Event('visibilitychange'))
+  `)
+  await page.clock.install()
+  const first = page.waitForResponse(/options$/)
+  await page.goto(`${server.url}/auth/pages/sign-in`)
+  await first
+  const renewed = page.waitForResponse(/options$/)
+  await page.clock.runFor(241_000)
+  await renewed
+  t.equal(asked, 2)
+
+  await show(false)
+  await page.clock.runFor(241_000)
+  t.equal(asked, 2)
+  const shown = page.waitForResponse(/options$/)
+  await show(true)
+  await shown
+  t.equal(asked, 3)
+})
