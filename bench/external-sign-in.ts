@@ -1,20 +1,27 @@
+import { join } from 'node:path'
 import { Browser, Direct, type Visit, visits } from './external-sign-in/visits.js'
 import { machine } from './parts/machine.js'
 import { type Trial, latencies, throughputs } from './parts/measure.js'
 import { benchOptions } from './parts/options.js'
+import { postgresServer } from './parts/postgres-server.js'
 import { CONNECTIONS } from './parts/rivals.js'
 import { type Question, ask, startServer } from './parts/server.js'
 import { figure, ratio, table } from './parts/table.js'
+import { temporaryFolder } from './parts/temporary-folder.js'
 
 /** Shows what a sign-in at an OpenID provider takes besides the provider's own time, beside a straight script and other libraries. */
 
-const { isShort } = benchOptions()
+const { dialects, isShort } = benchOptions()
 const ONE_BY_ONE = isShort ? { rounds: 2, calls: 4 } : { rounds: 60, calls: 20 }
 const AT_ONCE = { ...isShort ? { rounds: 2, calls: 32 } : { rounds: 20, calls: 160 }, inFlight: CONNECTIONS }
 
 const login: Question = { method: 'GET', path: '/login' }
-const CONTESTANTS = [
-  { name: 'fastify-svc-auth', start: { ...login, path: '/auth/bench/login' }, asksUserinfo: false },
+const postgres = dialects.includes('postgres') ? await postgresServer() : null
+const ours = { start: { ...login, path: '/auth/bench/login' }, asksUserinfo: false }
+const CONTESTANTS: Array<{ name: string, start: Question, asksUserinfo: boolean, database?: string }> = [
+  { name: 'fastify-svc-auth', ...ours },
+  ...dialects.includes('sqlite') ? [{ name: 'fastify-svc-auth, SQLite', ...ours, database: join(temporaryFolder(), 'users.db') }] : [],
+  ...postgres !== null ? [{ name: 'fastify-svc-auth, Postgres', ...ours, database: await postgres.createDatabase() }] : [],
   { name: 'oauth4webapi', start: login, asksUserinfo: false },
   { name: '@fastify/oauth2', start: login, asksUserinfo: true },
   { name: 'better-auth', start: byItsClient({ provider: 'bench', callbackURL: '/' }), asksUserinfo: false }
@@ -22,10 +29,11 @@ const CONTESTANTS = [
 const [OURS, SCRIPT] = ['fastify-svc-auth', 'oauth4webapi']
 
 const provider = await startServer(new URL('external-sign-in/provider.ts', import.meta.url), 'provider')
-const applications = await Promise.all(CONTESTANTS.map(async ({ start, ...contestant }) => {
+const applications = await Promise.all(CONTESTANTS.map(async ({ start, database, ...contestant }) => {
   // To each application the provider is another issuer, by a segment of the path.
   const segment = contestant.name.replace(/\W+/g, '-')
-  const server = await startServer(new URL('external-sign-in/applications.ts', import.meta.url), contestant.name, `${provider.origin}/${segment}`)
+  const [maker = ''] = contestant.name.split(', ')
+  const server = await startServer(new URL('external-sign-in/applications.ts', import.meta.url), maker, `${provider.origin}/${segment}`, ...database === undefined ? [] : [database])
   return { ...contestant, segment, server, trial: visits(() => new Browser(server, start)) }
 }))
 const trials = applications.map(({ trial }) => trial)
@@ -45,7 +53,7 @@ const figures = applications.map(({ name, segment, trial, asksUserinfo }) => {
   return { name, total, own, added: total - own, atOnce: pace.get(trial) ?? NaN, discovery, jwks }
 })
 const script = figures.find(({ name }) => name === SCRIPT)
-const ours = figures.find(({ name }) => name === OURS)
+const inMemory = figures.find(({ name }) => name === OURS)
 
 console.log(machine('fastify', '@fastify/session', 'oauth4webapi', '@fastify/oauth2', 'better-auth'))
 console.log(`\nSign-ins one after the other, medians of ${ONE_BY_ONE.rounds * ONE_BY_ONE.calls}, and ${CONNECTIONS} at once\n`)
@@ -56,10 +64,11 @@ console.log(table(
     figure(1e6 / atOnce), ratio(atOnce, script?.atOnce ?? NaN), String(discovery), String(jwks)
   ])
 ))
-if (ours?.discovery !== 1 || ours.jwks !== 1) throw new Error(`expected one discovery and one JWKS fetch, got ${ours?.discovery} and ${ours?.jwks}`)
+if (inMemory?.discovery !== 1 || inMemory.jwks !== 1) throw new Error(`expected one discovery and one JWKS fetch, got ${inMemory?.discovery} and ${inMemory?.jwks}`)
 console.log(`\n${OURS} fetched discovery once and the JWKS once; its first ${CONNECTIONS} sign-ins came at once.`)
 
 for (const { end } of [provider, ...applications.map(({ server }) => server)]) await end()
+await postgres?.stop()
 
 /** The first sign-ins of a process: nothing has been fetched yet. */
 async function allAtOnce (trial: Trial<Visit>): Promise<void> {

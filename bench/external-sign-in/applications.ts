@@ -9,7 +9,7 @@ import { genericOAuth } from 'better-auth/plugins'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { decodeProtectedHeader } from 'jose'
 import * as oauth from 'oauth4webapi'
-import authPlugin, { MemoryAuthStore, OidcProvider } from '../../dist/index.js'
+import authPlugin, { MemoryAuthStore, OidcProvider, SqlAuthStore } from '../../dist/index.js'
 import { MemorySessionStore } from '../parts/memory-session-store.js'
 import { type Make, serve } from '../parts/serve.js'
 import { BASE_URL, CLIENT } from './authorization.js'
@@ -33,8 +33,9 @@ const SESSION = { secret: SECRET, cookie: { secure: false, httpOnly: true, sameS
 
 /** Each signs people in by the provider with this issuer, and says at `GET /me` who it is. Sessions are kept in the plugin's own store, which is none of live objects. */
 const makers: Record<string, Make> = {
-  async 'fastify-svc-auth' (issuer) {
+  async 'fastify-svc-auth' (issuer, database = 'memory') {
     const app = Fastify()
+    const store = database === 'memory' ? new MemoryAuthStore() : new SqlAuthStore(database)
     const provider = new OidcProvider({
       name: 'bench',
       discoveryUrl: `${issuer}/.well-known/openid-configuration`,
@@ -43,7 +44,7 @@ const makers: Record<string, Make> = {
       scopes: SCOPES,
       allowInsecureRequests: true
     })
-    await app.register(authPlugin, { baseUrl: BASE_URL, providers: [provider], store: new MemoryAuthStore(), session: { secret: SECRET }, rateLimit: false })
+    await app.register(authPlugin, { baseUrl: BASE_URL, providers: [provider], store, session: { secret: SECRET }, rateLimit: false })
     app.get('/me', async request => request.principal?.claims)
     return app
   },

@@ -4,20 +4,30 @@ import fastifyJwt from '@fastify/jwt'
 import fastifySession from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { jwtVerify } from 'jose'
-import authPlugin, { Accounts, LocalIdentityProvider, MemoryAuthStore } from '../../dist/index.js'
+import authPlugin, { Accounts, LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../../dist/index.js'
 import { type Make, serve } from '../parts/serve.js'
 import { ISSUER, SECRET, SUBJECT } from './tokens.js'
 
+declare module 'fastify' {
+  interface Session {
+    subject?: string
+  }
+}
+
 const SESSION = { secret: 'a secret for the sessions of the benches', cookie: { secure: false }, saveUninitialized: false, rolling: false }
 
-/** Each answers who the token of `GET /bearer` and of `POST /verify` speaks for. */
+/**
+ * Each answers who the token of `GET /bearer` and of `POST /auth/local/verify-token` speaks for. Where `POST /sign-in` signs a user in,
+ * `POST /auth/local/token` issues a token of theirs.
+ */
 const makers: Record<string, Make> = {
-  async 'fastify-svc-auth' () {
+  async 'fastify-svc-auth' (database = 'memory') {
     const app = Fastify()
-    const store = new MemoryAuthStore()
+    const store = database === 'memory' ? new MemoryAuthStore() : new SqlAuthStore(database)
     await new Accounts(store).createUser({ userId: SUBJECT, email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'dev', subject: randomUUID(), claims: { sub: SUBJECT } } })
     await app.register(authPlugin, { local: new LocalIdentityProvider({ secret: SECRET }), store, session: SESSION })
     app.get('/bearer', { preHandler: app.auth.requireBearer }, async request => ({ sub: request.token?.sub }))
+    app.post('/sign-in', async request => app.auth.signIn(request, SUBJECT))
     return app
   },
 
@@ -51,6 +61,16 @@ async function withFastifyJwt (app: FastifyInstance, cache: boolean): Promise<Fa
   await app.register(fastifyJwt, { secret: SECRET, verify: { algorithms: ['HS256'], allowedIss: ISSUER, cache } })
   app.get('/bearer', async request => ({ sub: (await request.jwtVerify<{ sub: string }>()).sub }))
   app.post<{ Body: { token: string } }>('/auth/local/verify-token', async request => app.jwt.verify(request.body.token))
+  if (!app.hasDecorator('createSession')) return app
+  app.post('/sign-in', async request => {
+    request.session.subject = SUBJECT
+    return { sub: SUBJECT }
+  })
+  app.post('/auth/local/token', async (request, reply) => {
+    const { subject } = request.session
+    if (subject === undefined) return reply.code(401).send()
+    return { token: app.jwt.sign({ sub: subject, auth_time: 0, jti: randomUUID() }, { iss: ISSUER, expiresIn: '15m' }) }
+  })
   return app
 }
 
