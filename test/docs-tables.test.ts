@@ -7,6 +7,7 @@ import ts from 'typescript'
 import { ERRORS } from '../lib/errors.js'
 import authPlugin, { GitHubProvider, LocalIdentityProvider } from '../lib/index.js'
 import { Pages } from '../lib/pages.js'
+import { Passkeys } from '../lib/passkeys.js'
 import { SecondFactor } from '../lib/second-factor.js'
 import { DEFAULT_ARGON2_COST } from '../lib/passwords/argon2-cost.js'
 import { MIN_LENGTH } from '../lib/passwords/password-rules.js'
@@ -226,7 +227,9 @@ t.test('the routes of the documentation are those that are mounted', async t => 
     providers: [new GitHubProvider(CLIENT)],
     local: localProvider({ secret: undefined, signingKey: ecKey(), sendMail () {}, registration: { verify: 'first' } }),
     pages: new Pages({ name: 'Shop' }),
-    secondFactor: new SecondFactor({ issuer: 'Shop' })
+    secondFactor: new SecondFactor({ issuer: 'Shop' }),
+    trustedOrigins: ['https://app.test'],
+    passkeys: new Passkeys({ name: 'Shop', relatedOrigins: ['https://app.test'] })
   })
   await app.ready()
 
