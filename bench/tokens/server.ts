@@ -61,7 +61,7 @@ async function withFastifyJwt (app: FastifyInstance, cache: boolean): Promise<Fa
   await app.register(fastifyJwt, { secret: SECRET, verify: { algorithms: ['HS256'], allowedIss: ISSUER, cache } })
   app.get('/bearer', async request => ({ sub: (await request.jwtVerify<{ sub: string }>()).sub }))
   app.post<{ Body: { token: string } }>('/auth/local/verify-token', async request => app.jwt.verify(request.body.token))
-  if (!app.hasDecorator('createSession')) return app
+  if (!app.hasRequestDecorator('session')) return app
   app.post('/sign-in', async request => {
     request.session.subject = SUBJECT
     return { sub: SUBJECT }
