@@ -9,8 +9,8 @@ interface SqliteDatabaseOptions {
   createTables: boolean
   /** Runs work on the connection, without waiting for a lock inside SQLite. */
   attempt?: <T>(work: () => T) => T
-  /** Runs work whose commit does not wait for the disk, where the connection is the store's own. */
-  unsynced?: <T>(work: () => T) => T
+  /** Sets whether commits wait for the disk, where the connection is the store's own. */
+  sync?: (isWanted: boolean) => void
 }
 
 /** An SQLite database with the tables of the store. */
@@ -18,7 +18,7 @@ export class SqliteDatabase {
   /** Builds statements. */
   readonly db: BetterSQLite3Database
   readonly #attempt: <T>(work: () => T) => T
-  readonly #unsynced: <T>(work: () => T) => T
+  readonly #sync: (isWanted: boolean) => void
   readonly #createsTables: boolean
   readonly #writeLock: WriteLock
   /** The parts of the tables that are still to be made. */
@@ -28,7 +28,7 @@ export class SqliteDatabase {
 
   constructor (
     db: BetterSQLite3Database,
-    { createTables, attempt = work => work(), unsynced = work => work() }: SqliteDatabaseOptions,
+    { createTables, attempt = work => work(), sync = () => {} }: SqliteDatabaseOptions,
     parts: TablePart[] = ['users'],
     writeLock = new WriteLock()
   ) {
@@ -37,12 +37,12 @@ export class SqliteDatabase {
     this.#writeLock = writeLock
     this.#missing = createTables ? parts : []
     this.#attempt = attempt
-    this.#unsynced = unsynced
+    this.#sync = sync
   }
 
   /** Returns the database with a further part of the tables. */
   with (part: TablePart): SqliteDatabase {
-    const options = { createTables: this.#createsTables, attempt: this.#attempt, unsynced: this.#unsynced }
+    const options = { createTables: this.#createsTables, attempt: this.#attempt, sync: this.#sync }
     return new SqliteDatabase(this.db, options, ['users', part], this.#writeLock)
   }
 
@@ -77,7 +77,7 @@ export class SqliteDatabase {
    *   they are
    */
   write<T> (work: () => T, failure?: (error: unknown) => AuthError): Promise<T> {
-    return this.#run(attempt => this.#writeLock.run(attempt), work, failure)
+    return this.#write(work, { isSynced: true, failure })
   }
 
   /**
@@ -103,7 +103,17 @@ export class SqliteDatabase {
    * this alone.
    */
   writeUnsynced<T> (work: () => T, failure?: (error: unknown) => AuthError): Promise<T> {
-    return this.write(() => this.#unsynced(work), failure)
+    return this.#write(work, { isSynced: false, failure })
+  }
+
+  #write<T> (
+    work: () => T,
+    { isSynced, failure }: { isSynced: boolean, failure: ((error: unknown) => AuthError) | undefined }
+  ): Promise<T> {
+    return this.#run(attempt => this.#writeLock.run(attempt), () => {
+      this.#sync(isSynced)
+      return work()
+    }, failure)
   }
 
   async #run<T> (

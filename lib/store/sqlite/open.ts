@@ -16,8 +16,7 @@ import { sqliteSessions } from './sessions.js'
 export async function openSqlite (target: SqliteTarget, options: { createTables: boolean }) {
   if ('file' in target) {
     const connection = await openFile(target.file)
-    const unsynced = <T>(work: () => T): T => withoutSync(connection, work)
-    const database = new SqliteDatabase(drizzle({ client: connection }), { ...options, unsynced })
+    const database = new SqliteDatabase(drizzle({ client: connection }), { ...options, sync: syncOf(connection) })
     return { ...capabilitiesOf(database), close: () => { connection.close() } }
   }
   const db = 'db' in target ? target.db : drizzle({ client: target.connection })
@@ -35,21 +34,19 @@ function capabilitiesOf (database: SqliteDatabase) {
   }
 }
 
-/** Each commit waits for the disk. */
-const SYNC = 'synchronous = FULL'
-
-function withoutSync<T> (connection: Database, work: () => T): T {
-  connection.pragma('synchronous = NORMAL')
-  try {
-    return work()
-  } finally {
-    connection.pragma(SYNC)
+/** Sets whether commits wait for the disk, if they do not already: SQLite takes a while for it. */
+function syncOf (connection: Database): (isWanted: boolean) => void {
+  let isSet = true
+  return isWanted => {
+    if (isWanted === isSet) return
+    connection.pragma(`synchronous = ${isWanted ? 'FULL' : 'NORMAL'}`)
+    isSet = isWanted
   }
 }
 
 /**
  * Opens a database file, and creates it when it is missing; `:memory:` is a separate database each
- * time. What is committed survives a crash of the machine.
+ * time. Commits wait for the disk, so that they survive a crash of the machine.
  */
 async function openFile (file: string): Promise<Database> {
   const problem = incompatibility(Sqlite.prototype)
@@ -59,7 +56,7 @@ async function openFile (file: string): Promise<Database> {
     // Waiting for a lock inside SQLite would block the whole process.
     const opened = connection = new Sqlite(file, { timeout: 0 })
     await whileLocked(() => opened.pragma('journal_mode = WAL'))
-    opened.pragma(SYNC)
+    opened.pragma('synchronous = FULL')
     opened.pragma('foreign_keys = ON')
     return opened
   } catch (error) {

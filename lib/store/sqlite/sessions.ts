@@ -83,6 +83,7 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
       createdAt: given('createdAt'),
       seenAt: given('seenAt'),
       expiresAt: given('expiresAt'),
+      endedAt: given('endedAt'),
       signedOut: given('signedOut'),
       replacedBy: given('replacedBy')
     })
@@ -94,7 +95,7 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
     .prepare())
   const replace = database.prepared(db => db.update(sessions)
     .set({
-      endedAt: sql`coalesce(${sessions.endedAt}, ${given('now')})`,
+      endedAt: sql`coalesce(${sessions.endedAt}, ${given('endedAt')})`,
       replacedBy: sql`${given('replacedBy')}`
     })
     .where(isSession)
@@ -110,7 +111,7 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
 
   return async (session, replaced) => {
     const { admits = false } = session
-    const columns = { ...columnsOf(session), replacedBy: null }
+    const columns = { ...columnsOf(session), endedAt: null, replacedBy: null }
     if (replaced === null && !admits) {
       return database.writeUnsynced(() => {
         insert().run(columns)
@@ -121,10 +122,9 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
       const before = replaced === null ? undefined : byId().get({ idHash: replaced })
       if (before?.signedOut === true) return false
       insert().run({ ...columns, replacedBy: before?.replacedBy ?? null })
-      if (replaced !== null) {
-        if (before === undefined) insert().run({ ...columnsOf(visitorRow(replaced, session)), replacedBy: null })
-        replace().run({ idHash: replaced, now: session.createdAt, replacedBy: session.idHash })
-      }
+      const end = { endedAt: session.createdAt, replacedBy: session.idHash }
+      if (before !== undefined) replace().run({ ...end, idHash: before.idHash })
+      else if (replaced !== null) insert().run({ ...columnsOf(visitorRow(replaced, session)), ...end })
       return admits && admit().run({ userId: columns.userId }).changes > 0 ? 'admitted' : true
     }, { behavior: 'immediate' })
     // A session that a crash of the machine loses signs nobody in; one that is known must end.
