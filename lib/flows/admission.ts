@@ -6,13 +6,11 @@ import { AuthError } from '../errors.js'
 import type { ProviderTokens, SignedProof } from '../providers/provider.js'
 import { chosenLifetime } from '../session/lifetime.js'
 import { enterSession } from '../session/principal.js'
-import type { Principal } from '../session/record.js'
+import type { Principal, SessionRecord } from '../session/record.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { UserOfIdentity } from './linking.js'
 import { currentPrincipal } from './refresh.js'
-import {
-  type ProviderIdentity, type SignIn, type SignInHook, type SignInRules, answerOfApplication
-} from './sign-in-rules.js'
+import { type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
 /** A user who has authenticated by a first factor. */
 export interface AuthenticatedUser extends UserOfIdentity {
@@ -30,8 +28,10 @@ export interface AuthenticatedUser extends UserOfIdentity {
 }
 
 /**
- * Completes the sign-in of a user who has authenticated by all that it needs: admits them, then
- * enters them into the session.
+ * Completes the sign-in of a user who has authenticated by all that it needs: asks the application
+ * whether they may sign in, and with which claims, and writes the session. A new user whom the hook
+ * refuses is deleted; so is one who was created for this sign-in when it fails afterwards, because
+ * the next attempt would report that the e-mail is taken.
  *
  * @param proofs how they authenticated, in order
  * @throws what the hook throws; AuthError `unauthenticated` when the hook deleted the user,
@@ -43,9 +43,33 @@ export async function completeSignIn (
   authenticated: Omit<AuthenticatedUser, 'method'>,
   proofs: readonly Proof[]
 ): Promise<Principal> {
-  const admitted = await admit(request, rules, { ...authenticated, proofs })
-  await enter(request, rules, admitted)
-  return admitted.principal
+  const { store, accounts, onSignIn } = rules
+  const { user: { userId, isNew: created = false }, isNew, identity, tokens } = authenticated
+  const orDelete = async <T>(isDeleted: boolean, step: () => T | Promise<T>): Promise<T> => {
+    try {
+      return await step()
+    } catch (error) {
+      if (isDeleted) await deleteNewUser(request, accounts, userId)
+      throw error
+    }
+  }
+
+  const asked = principalFor(authenticated)
+  if (onSignIn !== null) {
+    const signIn = { request, principal: asked, identity, tokens, created }
+    await orDelete(created, () => answerOfApplication(() => onSignIn(signIn)))
+  }
+  const principal = await orDelete(isNew === 'user', async () => {
+    // Read again, because the hook may have granted claims.
+    const admitted = onSignIn === null ? asked : await currentPrincipal(store, asked)
+    if (admitted === null) throw new AuthError('unauthenticated')
+    await enter(request, rules, authenticated, { principal: admitted, methods: proofs })
+    return admitted
+  })
+  const methods = proofs.map(({ method }) => method)
+  const by = methods.includes('application') ? 'application' : 'provider'
+  audit('sign-in', { userId, provider: identity.provider, by, methods }, request)
+  return principal
 }
 
 /** The principal of a user who signs in, before the hook has granted claims. */
@@ -54,89 +78,24 @@ export function principalFor ({ user, identity }: Pick<AuthenticatedUser, 'user'
   return { userId: user.userId, provider, claims: mergeClaims(claims, user.claims) }
 }
 
-/** A user who may sign in. */
-interface AdmittedUser {
-  principal: Principal
-  proofs: readonly Proof[]
-  remember: boolean
-  /**
-   * The user's generation as it was read with the credential. A sign-in that a change of the
-   * password overtakes therefore writes a session that has ended.
-   */
-  generation: number
-  /** Whether the user stays new until they are signed in. */
-  isNew: boolean
-  /** Whether this sign-in created the user. */
-  isCreated: boolean
-}
-
-/** Asks the application whether the user may sign in, and with which claims. */
-async function admit (
-  request: FastifyRequest,
-  { store, accounts, onSignIn }: SignInRules,
-  { proofs, ...authenticated }: Omit<AuthenticatedUser, 'method'> & Pick<AdmittedUser, 'proofs'>
-): Promise<AdmittedUser> {
-  const { user, isNew, identity, tokens, remember } = authenticated
-  const principal = principalFor(authenticated)
-  const { generation = 0, isNew: created = false } = user
-  const admitted = { principal, proofs, remember, generation, isNew: created, isCreated: isNew === 'user' }
-  if (onSignIn === null) return admitted
-  await askHook(accounts, onSignIn, { request, principal, identity, tokens, created })
-
-  return undoneOnFailure(request, accounts, admitted, async () => {
-    // Read again, because the hook may have granted claims.
-    const present = await currentPrincipal(store, principal)
-    if (present === null) throw new AuthError('unauthenticated')
-    return { ...admitted, principal: present }
-  })
-}
-
-/** Writes the session. A user who was created for this sign-in stays new until then. */
+/**
+ * Writes the session. A user who was created for this sign-in stays new until then. The generation
+ * is that of the user as they were read with the credential: a sign-in that a change of the
+ * password overtakes writes a session that has ended.
+ */
 async function enter (
   request: FastifyRequest,
   { accounts, remember }: SignInRules,
-  admitted: AdmittedUser
+  authenticated: Omit<AuthenticatedUser, 'method'>,
+  admitted: Pick<SessionRecord, 'principal' | 'methods'>
 ): Promise<void> {
-  const { principal, proofs, generation, isNew } = admitted
-  const { userId, provider } = principal
-  const record = { principal, generation, at: Date.now(), methods: proofs }
-  const lifetime = remember === null ? null : chosenLifetime(remember, admitted.remember)
+  const { userId, generation = 0, isNew: admits = false } = authenticated.user
+  const { provider } = admitted.principal
+  const lifetime = remember === null ? null : chosenLifetime(remember, authenticated.remember)
   const confirm = async (isAdmitted: boolean): Promise<void> => {
-    if (isAdmitted || (isNew && await accounts.admitUser(userId))) audit('registration', { userId, provider }, request)
+    if (isAdmitted || (admits && await accounts.admitUser(userId))) audit('registration', { userId, provider }, request)
   }
-  const entry = { lifetime, admits: isNew, confirm }
-  await undoneOnFailure(request, accounts, admitted, () => enterSession(request, record, entry))
-  const methods = proofs.map(({ method }) => method)
-  const by = methods.includes('application') ? 'application' : 'provider'
-  audit('sign-in', { userId, provider, by, methods }, request)
-}
-
-/** Asks the application. Deletes a new user that it refuses. */
-async function askHook (accounts: Accounts, onSignIn: SignInHook, signIn: SignIn): Promise<void> {
-  try {
-    await answerOfApplication(() => onSignIn(signIn))
-  } catch (error) {
-    if (signIn.created) await deleteNewUser(signIn.request, accounts, signIn.principal.userId)
-    throw error
-  }
-}
-
-/**
- * Runs a step of a sign-in and, if it fails, deletes a user who was created for the sign-in.
- * Otherwise the registration fails, and the next attempt reports that the e-mail is taken.
- */
-async function undoneOnFailure<T> (
-  request: FastifyRequest,
-  accounts: Accounts,
-  { principal, isCreated }: AdmittedUser,
-  step: () => Promise<T>
-): Promise<T> {
-  try {
-    return await step()
-  } catch (error) {
-    if (isCreated) await deleteNewUser(request, accounts, principal.userId)
-    throw error
-  }
+  await enterSession(request, { ...admitted, generation, at: Date.now() }, { lifetime, admits, confirm })
 }
 
 /**
