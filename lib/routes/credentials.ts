@@ -7,7 +7,7 @@ import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import { principalOf } from '../session/record.js'
 import type { MailContext } from './context.js'
 import { changeEmailPage } from '../pages/link-pages.js'
-import { ACCEPTED, DONE, type Form, LINK_USED, mountForm } from './form-route.js'
+import { ACCEPTED, type Form, LINK_USED, mountForm } from './form-route.js'
 import { LinkPage } from './link-page.js'
 import { NEW_PASSWORD_REFUSALS, email, methodOf, newPassword, passwordsFor } from './password-forms.js'
 import { accepted, token } from './schema-parts.js'
@@ -51,10 +51,7 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
       refuses: [...UNPROVEN, ...NEW_PASSWORD_REFUSALS],
       hashes: true,
       isAttempt: true
-    }, async form => {
-      await changePassword(form.request, rules, { ...changeIn(form), password: form.fields.password })
-      return DONE
-    })
+    }, async form => changePassword(form.request, rules, { ...changeIn(form), password: form.fields.password }))
   }
 
   if (accountRoutes.setPassword) {
@@ -72,7 +69,6 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
     }, async form => {
       const { password } = form.fields
       await setFirstPassword(form.request, rules, { ...changeIn({ ...form, fields: {} }), password })
-      return DONE
     })
   }
 
@@ -142,9 +138,6 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
       refuses: [...UNPROVEN, 'user_in_use'],
       hashes: true,
       isAttempt: true
-    }, async form => {
-      await deleteAccount(form.request, form.reply, rules, changeIn(form))
-      return DONE
-    })
+    }, async form => deleteAccount(form.request, form.reply, rules, changeIn(form)))
   }
 }

@@ -5,7 +5,7 @@ import { reauthenticate } from '../flows/reauthentication.js'
 import type { FactorRules } from '../flows/sign-in-rules.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import type { PagesContext } from './context.js'
-import { DONE, mountForm } from './form-route.js'
+import { mountForm } from './form-route.js'
 import { filledIn, password, passwordsFor } from './password-forms.js'
 import { factorCode, passkeyResponse } from './schema-parts.js'
 
@@ -53,6 +53,5 @@ export async function mountFactors (
     } else if (password !== undefined && local !== null) {
       await reauthenticate(request, rules.store, passwordMethod(password, passwordsFor(local, form)))
     } else throw new AuthError('invalid_request', { message: 'The form has nothing to authenticate the user by.' })
-    return DONE
   })
 }

@@ -11,7 +11,7 @@ import type { Limit } from './limits.js'
 import type { LinkPage } from './link-page.js'
 import { ownFields, refuseWhenBusy } from './password-forms.js'
 import {
-  FORM_OR_JSON, SECURITY, errorNext, next, operationIdOf, redirect, refusals, tags
+  FORM_OR_JSON, SECURITY, done, errorNext, next, operationIdOf, redirect, refusals, tags
 } from './schema-parts.js'
 
 /**
@@ -32,8 +32,8 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
   required?: Required
   /** Whether the application may add fields of its own, for `onSignIn`. */
   takesOthers?: boolean
-  /** The answers to JSON clients by status; browsers are redirected. */
-  answers: Readonly<Record<number, object>>
+  /** The answers to JSON clients by status; default 204. Browsers are redirected. */
+  answers?: Readonly<Record<number, object>>
   /** Its error codes, besides those that each form has and those of what it says here. */
   refuses?: readonly AuthErrorCode[]
   /** Whether it hashes passwords: it is refused before its body is read while too many wait. */
@@ -77,8 +77,6 @@ export interface FormAnswer {
   readonly show?: () => FastifyReply
 }
 
-/** A success without content. */
-export const DONE: FormAnswer = { status: 204 }
 /** A mail follows if one is due. */
 export const ACCEPTED: FormAnswer = { status: 202 }
 /** A link in a mail was used. */
@@ -101,7 +99,7 @@ type Values<Fields extends Properties, Required extends readonly string[]> = Sta
 export function mountForm<const Fields extends Properties, const Required extends readonly string[] = []> (
   context: RouteContext,
   route: FormRoute<Fields, Required>,
-  handle: (form: Form<Values<Fields, Required>>) => Promise<FormAnswer>
+  handle: (form: Form<Values<Fields, Required>>) => Promise<FormAnswer | void>
 ): void {
   const { scope, pages, mailer, failurePages } = context
   const { path, limits = [], bodyLimit, linkPage, isAttempt = false } = route
@@ -136,12 +134,13 @@ export function mountForm<const Fields extends Properties, const Required extend
   }, async (request, reply) => {
     // The schema has checked them.
     const fields = request.body as Values<Fields, Required>
-    const { status, body, isLinkUsed = false, page, query = {}, show } = await handle({
+    const answer = await handle({
       request,
       reply,
       fields,
       get outbox () { return mailer?.outbox(request, reply) ?? NO_MAILS }
     })
+    const { status, body, isLinkUsed = false, page, query = {}, show } = answer ?? DONE
     if (wantsJson(request)) return reply.code(status).send(body)
     if (show !== undefined) return show()
     const { next }: { next?: unknown } = Object(request.body)
@@ -153,8 +152,8 @@ export function mountForm<const Fields extends Properties, const Required extend
 }
 
 function schemaOf ({
-  path, operationId = operationIdOf(path), summary, description, user, fields, required, takesOthers, answers,
-  refuses = [], hashes, limits, bodyLimit
+  path, operationId = operationIdOf(path), summary, description, user, fields, required, takesOthers,
+  answers = { 204: done }, refuses = [], hashes, limits, bodyLimit
 }: FormRoute<Properties, readonly string[]>): object {
   const isLimited = hashes === true || limits !== undefined || bodyLimit !== undefined
   return {
@@ -180,6 +179,9 @@ function schemaOf ({
     }
   }
 }
+
+/** A success without content. */
+const DONE: FormAnswer = { status: 204 }
 
 /** For an application that sends no mails. */
 const NO_MAILS: Outbox = { link () {}, code () {}, tell () {}, notice () {}, none () {} }

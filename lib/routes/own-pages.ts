@@ -19,9 +19,8 @@ import {
   signedInPage
 } from '../pages/sign-in-pages.js'
 import type { PagesContext } from './context.js'
-import { DONE, mountForm } from './form-route.js'
+import { mountForm } from './form-route.js'
 import { type PageOf, type View, mountPage, redirected, withQuery } from './page-route.js'
-import { done } from './schema-parts.js'
 
 /** The name of a page below `/pages`. */
 type PageName = 'sign-in' | 'register' | 'forgot-password' | 'link-sent' | 'account' | 'confirm' | 'factors'
@@ -236,12 +235,8 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
     user: 'signed-in',
     fields: { name: { type: 'string', maxLength: 1000, description: 'An empty one removes it' } },
     required: ['name'],
-    answers: { 204: done },
     refuses: ['unauthenticated']
-  }, async ({ request, fields: { name } }) => {
-    await renameOwn(request, rules, name)
-    return DONE
-  })
+  }, async ({ request, fields: { name } }) => renameOwn(request, rules, name))
 
   mountForm(context, {
     path: '/pages/unlink',
@@ -250,11 +245,9 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
     user: 'signed-in',
     fields: { provider: { type: 'string', maxLength: 64, description: 'The name of the provider, or `local`' } },
     required: ['provider'],
-    answers: { 204: done },
     refuses: ['unauthenticated', 'reauthenticate', 'last_link', 'not_found']
   }, async ({ request, fields: { provider } }) => {
-    await removeOwnMethod(request, { store, accounts: rules.accounts, channel }, provider)
-    return DONE
+    return removeOwnMethod(request, { store, accounts: rules.accounts, channel }, provider)
   })
 }
 

@@ -6,9 +6,9 @@ import {
 import { userHandleOf } from '../factors/passkey-ceremonies.js'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from '../pages/passkey-script.js'
 import type { PagesContext } from './context.js'
-import { DONE, mountForm, signedInAs } from './form-route.js'
+import { mountForm, signedInAs } from './form-route.js'
 import {
-  SECURITY, type SchemaTypes, done, isChecked, passkeyResponse, refusals, remember, signedIn, tags
+  SECURITY, type SchemaTypes, isChecked, passkeyResponse, refusals, remember, signedIn, tags
 } from './schema-parts.js'
 
 const id = { type: 'string', maxLength: 2048, description: 'The id of the passkey' } as const
@@ -99,12 +99,8 @@ export function mountPasskeys (context: PagesContext & { readonly rules: Passkey
     user: 'signed-in',
     fields: { id, name },
     required: ['id', 'name'],
-    answers: { 204: done },
     refuses: ['reauthenticate', 'not_found']
-  }, async ({ request, fields }) => {
-    await renamePasskey(request, rules, fields)
-    return DONE
-  })
+  }, async ({ request, fields }) => renamePasskey(request, rules, fields))
 
   mountForm(context, {
     path: '/local/passkeys/remove',

@@ -5,7 +5,7 @@ import { reauthenticate } from '../flows/reauthentication.js'
 import { register } from '../flows/registration.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import type { RouteContext } from './context.js'
-import { ACCEPTED, DONE, mountForm, signedInAs } from './form-route.js'
+import { ACCEPTED, mountForm, signedInAs } from './form-route.js'
 import { NEW_PASSWORD_REFUSALS, email, filledIn, newPassword, password, passwordsFor } from './password-forms.js'
 import { checkbox, isChecked, remember, signedIn } from './schema-parts.js'
 
@@ -102,6 +102,5 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
   }, async form => {
     const method = passwordMethod(form.fields.password, passwordsFor(local, form))
     await reauthenticate(form.request, rules.store, method)
-    return DONE
   })
 }

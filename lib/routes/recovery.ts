@@ -39,7 +39,6 @@ export function mountRecoveryRoutes (context: MailContext, local: LocalIdentityP
       user: 'anyone',
       fields: { token, password: newPassword },
       required: ['token', 'password'],
-      answers: { 204: done },
       refuses: ['invalid_token', ...NEW_PASSWORD_REFUSALS],
       hashes: true,
       limits: [limits.code],

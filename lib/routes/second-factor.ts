@@ -16,9 +16,9 @@ import type { Page } from '../pages/look.js'
 import type { Targets } from '../pages/sign-in-pages.js'
 import { furtherStep } from './answers.js'
 import type { PagesContext } from './context.js'
-import { DONE, type FormAnswer, mountForm } from './form-route.js'
+import { type FormAnswer, mountForm } from './form-route.js'
 import { type View, mountPage, redirected, withQuery } from './page-route.js'
-import { checkbox, done, factorCode, isChecked, passkeyResponse, signedIn } from './schema-parts.js'
+import { checkbox, factorCode, isChecked, passkeyResponse, signedIn } from './schema-parts.js'
 
 const recoveryCodes = {
   type: 'object',
@@ -200,12 +200,8 @@ export function mountSecondFactor (
     description: 'The last second factor must be less than ten minutes old. All other sessions of the user end.',
     user: 'signed-in',
     fields: {},
-    answers: { 204: done },
     refuses: ['reauthenticate', 'invalid_state', 'forbidden', 'not_found']
-  }, async ({ request, outbox }) => {
-    await removeTotp(request, rules, outbox)
-    return DONE
-  })
+  }, async ({ request, outbox }) => removeTotp(request, rules, outbox))
 
   mountForm(context, {
     path: '/local/recovery-codes',

@@ -2,8 +2,8 @@ import { endOwnSession } from '../flows/sessions.js'
 import { signOut, signOutEverywhere } from '../flows/sign-out.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import type { RouteContext } from './context.js'
-import { DONE, mountForm } from './form-route.js'
-import { checkbox, done, isChecked } from './schema-parts.js'
+import { mountForm } from './form-route.js'
+import { checkbox, isChecked } from './schema-parts.js'
 
 /**
  * Mounts the route that signs a user out.
@@ -19,12 +19,10 @@ export function mountSessionRoutes (context: RouteContext, local: LocalIdentityP
       summary: 'Sign out',
       user: 'signed-in-or-not',
       fields: { everywhere: { ...checkbox, description: 'A checkbox: ends all sessions of the user' } },
-      answers: { 204: done },
       isTimed: true
     }, async ({ request, reply, fields: { everywhere } }) => {
       const end = isChecked(everywhere) ? signOutEverywhere : signOut
       await end(request, reply, { store, channel })
-      return DONE
     })
   }
 
@@ -40,10 +38,8 @@ export function mountSessionRoutes (context: RouteContext, local: LocalIdentityP
       id: { type: 'string', pattern: '^[A-Za-z0-9_-]{32}$', description: 'From the list of `app.auth.sessions`' }
     },
     required: ['id'],
-    answers: { 204: done },
     refuses: ['reauthenticate', 'not_found', 'unsupported']
   }, async ({ request, reply, fields: { id } }) => {
     await endOwnSession(request, reply, { store, channel, listedSessions }, id)
-    return DONE
   })
 }
