@@ -1,4 +1,4 @@
-import { hkdfSync } from 'node:crypto'
+import { hkdfSync, timingSafeEqual } from 'node:crypto'
 import { OptionsError } from './errors.js'
 
 const MIN_LENGTH = 32
@@ -55,6 +55,12 @@ export function requiredDataSecrets (
  */
 export function derivedKey (secret: string, info: string, salt = ''): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, salt, info, 32))
+}
+
+/** Compares texts in the same time for each text of a length. */
+export function isEqual (one: string, other: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)]
+  return a.length === b.length && timingSafeEqual(a, b)
 }
 
 function areLongEnough (secrets: unknown[]): secrets is [string, ...string[]] {

@@ -87,6 +87,21 @@ export function withFactorChange (
   }
 }
 
+/** Returns a {@link FactorChange} of one factor; null of `change` writes nothing. */
+export function changeOf (id: string, change: (present: Factor) => Factor | null): FactorChange['change'] {
+  return factors => {
+    const present = factors.find(factor => factor.id === id)
+    const changed = present === undefined ? null : change(present)
+    return changed && factors.map(factor => factor === present ? changed : factor)
+  }
+}
+
+/** Returns the factors that are left; recovery codes go with the last one that they stand for. */
+export function withoutFactors (factors: readonly Factor[], isRemoved: (factor: Factor) => boolean): Factor[] {
+  const left = factors.filter(factor => !isRemoved(factor))
+  return left.some(({ kind }) => kind !== 'recovery') ? left : []
+}
+
 const LOST = 'the table of factors lacks one that the user has'
 
 /** Whether the notes of an account name a kind of factor that no row is of. */

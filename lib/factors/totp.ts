@@ -1,4 +1,5 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac } from 'node:crypto'
+import { isEqual } from '../secrets.js'
 import { BASE32, bytesOf, randomText } from './base32.js'
 
 /** Seconds of a time step, which authenticator apps assume, as SHA-1 and six digits. */
@@ -8,15 +9,6 @@ const DIGITS = 6
 /** The characters of 20 bytes, the length of SHA-1 (RFC 4226 section 4). */
 const SECRET_LENGTH = 32
 
-/** What an authenticator app shows and keeps. */
-export interface TotpAccount {
-  /** The application. */
-  readonly issuer: string
-  /** The user, such as an e-mail address. */
-  readonly account: string
-  readonly secret: string
-}
-
 /** Returns a random secret of 20 bytes in base32, as users type it into an authenticator app. */
 export function newTotpSecret (): string {
   return randomText(BASE32, SECRET_LENGTH)
@@ -25,13 +17,27 @@ export function newTotpSecret (): string {
 /**
  * Returns the URI that an authenticator app reads from a QR code.
  *
+ * @param app `issuer`: the application; `account`: the user, such as an e-mail address
  * @see https://github.com/google/google-authenticator/wiki/Key-Uri-Format
  */
-export function totpUri ({ issuer, account, secret }: TotpAccount): string {
+export function totpUri (
+  { issuer, account, secret }: { issuer: string, account: string, secret: string }
+): string {
   const by = labelOf(issuer)
   // Apps show a plus that stands for a blank.
   const query = new URLSearchParams({ secret, issuer: by }).toString().replaceAll('+', '%20')
   return `otpauth://totp/${encodeURIComponent(by)}:${encodeURIComponent(labelOf(account))}?${query}`
+}
+
+/**
+ * Draws the QR code of a URI. Its margin and background are in the picture, so that cameras read it
+ * on dark pages too.
+ *
+ * @returns an SVG element; null where the optional package uqr is not installed
+ */
+export async function qrSvg (uri: string): Promise<string | null> {
+  const uqr = await import('uqr').catch(() => null)
+  return uqr?.renderSVG(uri, { border: 4, pixelSize: 1 }) ?? null
 }
 
 /** Returns the time step of a time in milliseconds. */
@@ -63,18 +69,13 @@ export function totpCode (secret: string, step: number): string {
 export function totpStep (
   secret: string, code: string, { now, tolerance }: { now: number, tolerance: number }
 ): number | null {
-  const given = Buffer.from(code)
   const newest = stepAt(now) + tolerance
   const steps = Array.from({ length: 2 * tolerance + 1 }, (_, index) => newest - index)
-  const matching = steps.filter(step => isEqual(given, Buffer.from(totpCode(secret, step))))
+  const matching = steps.filter(step => isEqual(code, totpCode(secret, step)))
   return matching[0] ?? null
 }
 
 /** Removes colons: one ends the issuer of the label, even if it is escaped. */
 function labelOf (name: string): string {
   return name.replaceAll(':', '').toWellFormed()
-}
-
-function isEqual (given: Buffer, expected: Buffer): boolean {
-  return given.length === expected.length && timingSafeEqual(given, expected)
 }

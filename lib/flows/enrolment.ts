@@ -1,24 +1,23 @@
-import { randomInt, randomUUID, timingSafeEqual } from 'node:crypto'
+import { randomInt, randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
 import { type Proof, secondFactorAt } from '../authentication.js'
 import { type AuthChannel, announceRevoke } from '../channel.js'
 import { AuthError } from '../errors.js'
-import { qrSvg } from '../factors/qr.js'
-import { newRecoveryCodes, recoveryHash } from '../factors/recovery-codes.js'
-import { newTotpSecret, totpUri } from '../factors/totp.js'
+import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
+import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
 import type { Outbox } from '../mails/outbox.js'
+import { isEqual } from '../secrets.js'
 import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
 import { renewSession } from '../session/principal.js'
 import { type SessionRecord, principalOf, withProof } from '../session/record.js'
 import { ENROLMENT, MAIL_CODE } from '../store/one-time-entries.js'
 import { type Factor, type FactorKind, type User, isBlocked } from '../accounts/account.js'
-import { countAttempt, newFactor, openSecret, readCode, stepOf } from './factor-codes.js'
+import { type FactorChange, withoutFactors } from '../accounts/factors.js'
+import { countAttempt, openSecret, readCode, stepOf } from './factor-codes.js'
 import { RECENT_SECONDS, askedFactorsOf, assertRecent, factorsOf, isRecent } from './methods.js'
 import { confirmedRecord } from './refresh.js'
-import {
-  type WaitingSignIn, resume, sealerOf, takeWaiting, waitingSignIn
-} from './second-step.js'
+import { type WaitingSignIn, resume, sealerOf, takeWaiting, waitingSignIn } from './second-step.js'
 import { type FactorRules, type SignInRules, type StepRules, answerOfApplication } from './sign-in-rules.js'
 
 /** The rules by which users change their factors, with second factors, passkeys or both. */
@@ -27,18 +26,10 @@ export interface FactorChanges extends SignInRules {
   readonly channel: AuthChannel
 }
 
-/** The same for one with second factors. */
-export type TotpChanges = FactorChanges & StepRules
-
 /** A user who sets up a factor: signed in, or in a sign-in that waits for it. */
-export interface EnrollingUser {
-  readonly user: User
-  readonly generation: number
-  /** Null in a sign-in that waits. */
-  readonly record: SessionRecord | null
-  /** Null for a signed-in user. */
-  readonly waiting: WaitingSignIn | null
-}
+export type EnrollingUser =
+  { readonly user: User, readonly record: SessionRecord, readonly waiting: null } |
+  { readonly user: User, readonly record: null, readonly waiting: WaitingSignIn }
 
 /** What an authenticator app is given. */
 export interface TotpEnrolment {
@@ -48,6 +39,14 @@ export interface TotpEnrolment {
   secret: string
   /** The URI as a QR code; null without the package uqr. */
   svg: string | null
+}
+
+/** An authenticator app before its first code. The secret is sealed for the id of the factor. */
+interface PendingTotp {
+  readonly userId: string
+  readonly generation: number
+  readonly id: string
+  readonly secret: string
 }
 
 /** How many codes one enrolment takes, and one code in a mail. */
@@ -75,7 +74,8 @@ export async function recentOwner (
 }
 
 /**
- * Returns the user who may set up a factor in the session of a request.
+ * Returns the user who may set up a factor in the session of a request, at the generation of the
+ * session or of the sign-in that waits.
  *
  * @throws AuthError `unauthenticated`, `reauthenticate`, `invalid_state` when the sessions of the
  * user were ended since the sign-in began, `blocked`, `unavailable`
@@ -86,15 +86,14 @@ export async function enrollingUser (
 ): Promise<EnrollingUser> {
   if (principalOf(request) !== null) {
     const { user, record } = await recentOwner(request, rules)
-    return { user, generation: record.generation, record, waiting: null }
+    return { user, record, waiting: null }
   }
   const waiting = await waitingSignIn(request)
   if (waiting?.needs !== 'enrolment') throw new AuthError('unauthenticated')
-  const { userId, generation } = waiting
-  const user = await rules.store.findUser({ userId })
-  if (user === null || (user.generation ?? 0) !== generation) throw new AuthError('invalid_state')
+  const user = await rules.store.findUser({ userId: waiting.userId })
+  if (user === null || (user.generation ?? 0) !== waiting.generation) throw new AuthError('invalid_state')
   if (isBlocked(user)) throw new AuthError('blocked')
-  return { user, generation, record: null, waiting }
+  return { user, record: null, waiting }
 }
 
 /**
@@ -102,15 +101,13 @@ export async function enrollingUser (
  *
  * @throws AuthError as {@link enrollingUser}
  */
-export async function beginTotp (
-  request: FastifyRequest,
-  rules: StepRules,
-  outbox: Outbox
-): Promise<TotpEnrolment> {
-  const { user, generation, waiting } = await enrollingUser(request, rules)
+export async function beginTotp (request: FastifyRequest, rules: StepRules, outbox: Outbox): Promise<TotpEnrolment> {
+  const { user, waiting } = await enrollingUser(request, rules)
+  const { userId, generation = 0 } = user
   const [id, secret] = [randomUUID(), newTotpSecret()]
   const sealed = await rules.factors.secondFactor.sealer.seal(secret, id)
-  await putEntry(request, ENROLMENT, { userId: user.userId, generation, id, secret: sealed })
+  const pending: PendingTotp = { userId, generation, id, secret: sealed }
+  await putEntry(request, ENROLMENT, pending)
   if (waiting?.asksMailCode === true) await mailCode(request, rules, user, outbox)
   return totpEnrolment(rules, user, secret)
 }
@@ -123,12 +120,12 @@ export async function beginTotp (
 export async function pendingTotp (
   request: FastifyRequest,
   rules: StepRules
-): Promise<TotpEnrolment & Pick<EnrollingUser, 'waiting'> | null> {
+): Promise<{ waiting: WaitingSignIn | null, enrolment: TotpEnrolment | null }> {
   const { user, waiting } = await enrollingUser(request, rules)
-  const entry = enrolmentIn(await findEntry(request, ENROLMENT))
-  if (entry?.userId !== user.userId) return null
-  const { text } = await openSecret(request, rules, entry)
-  return { ...await totpEnrolment(rules, user, text), waiting }
+  const pending = await findEntry<PendingTotp>(request, ENROLMENT)
+  if (pending?.userId !== user.userId) return { waiting, enrolment: null }
+  const { text } = await openSecret(request, rules, pending)
+  return { waiting, enrolment: await totpEnrolment(rules, user, text) }
 }
 
 /**
@@ -141,23 +138,24 @@ export async function pendingTotp (
  */
 export async function confirmTotp (
   request: FastifyRequest,
-  rules: TotpChanges,
+  rules: FactorChanges & StepRules,
   { code, mailCode, outbox }: { code: string, mailCode: string | undefined, outbox: Outbox }
 ): Promise<string[]> {
   const typed = readCode(code)
   const enrolling = await enrollingUser(request, rules)
-  const { user: { userId }, generation, waiting } = enrolling
-  const entry = enrolmentIn(await attemptEntry(request, ENROLMENT, MAX_ATTEMPTS))
-  if (entry?.userId !== userId || entry.generation !== generation) throw new AuthError('invalid_state')
+  const { user: { userId, generation = 0 }, waiting } = enrolling
+  const pending = await attemptEntry<PendingTotp>(request, ENROLMENT, MAX_ATTEMPTS)
+  if (pending?.userId !== userId || pending.generation !== generation) throw new AuthError('invalid_state')
   await countAttempt(request, rules, { userId, generation }, outbox)
-  if (waiting?.asksMailCode === true) await assertMailCode(request, rules, { userId, mailCode })
-  const { text } = await openSecret(request, rules, entry)
+  if (waiting?.asksMailCode === true) await assertMailCode(request, rules, userId, mailCode)
+  const { id, secret } = pending
+  const { text } = await openSecret(request, rules, pending)
   const step = typed.kind === 'totp' ? stepOf(rules, text, typed.code) : null
   if (step === null) throw new AuthError('invalid_code')
   if (await takeEntry(request, ENROLMENT) === null) throw new AuthError('invalid_state')
 
   const recoveryCodes = newRecoveryCodes()
-  const totp = newFactor('totp', { id: entry.id, secret: entry.secret, counter: step, usedAt: Date.now() })
+  const totp = newFactor('totp', { id, secret, counter: step, usedAt: Date.now() })
   await addFactor(request, rules, enrolling, {
     proof: { method: 'totp', at: Date.now() },
     outbox,
@@ -167,13 +165,10 @@ export async function confirmTotp (
   return recoveryCodes
 }
 
-/** A factor that a user adds. */
-export interface FactorAddition {
-  /** What adding it proved. */
+/** A factor that a user adds, and what adding it proved. */
+export interface FactorAddition extends FactorChange {
   proof: Proof & { method: 'totp' | 'passkey' }
   outbox: Outbox
-  endsSessions: boolean
-  change: (factors: readonly Factor[]) => readonly Factor[]
 }
 
 /**
@@ -186,7 +181,7 @@ export interface FactorAddition {
 export async function addFactor (
   request: FastifyRequest,
   rules: FactorChanges,
-  { user: { userId }, generation, record }: EnrollingUser,
+  { user: { userId, generation = 0 }, record }: EnrollingUser,
   { proof, outbox, endsSessions, change }: FactorAddition
 ): Promise<void> {
   // Before the change: only the request that completes the sign-in adds the factor.
@@ -197,7 +192,10 @@ export async function addFactor (
   outbox.notice('factor-added', user)
   if (endsSessions) announceRevoke(rules.channel, userId, request)
   if (waiting !== null) await resume(request, rules, waiting, { user, proof })
-  else if (record !== null && endsSessions) await goOn(request, record, { user, proof })
+  else if (record !== null && endsSessions) {
+    const methods = withProof(record.methods, proof)
+    await renewSession(request, { ...record, at: proof.at, methods, generation: user.generation ?? 0 })
+  }
 }
 
 /**
@@ -212,7 +210,7 @@ export async function removeTotp (request: FastifyRequest, rules: FactorChanges,
     throw new AuthError('not_found', { message: 'This account has no authenticator app.' })
   }
   if (!kinds.includes('passkey')) await assertNotRequired(rules, record)
-  await changeOwn(request, rules, { user, record }, withoutTotp)
+  await changeOwn(request, rules, record, factors => withoutFactors(factors, ({ kind }) => kind === 'totp'))
   audit('factor-removed', { userId: user.userId, method: 'totp', by: 'user' }, request)
   outbox.notice('factor-removed', user)
 }
@@ -231,7 +229,7 @@ export async function renewRecoveryCodes (
   const { user, record, kinds } = await recentOwner(request, rules)
   if (kinds.length === 0) throw new AuthError('second_factor_missing')
   const codes = newRecoveryCodes()
-  await changeOwn(request, rules, { user, record }, factors => [
+  await changeOwn(request, rules, record, factors => [
     ...factors.filter(({ kind }) => kind !== 'recovery'), recoveryFactor(codes)
   ])
   audit('recovery-codes', { userId: user.userId }, request)
@@ -249,14 +247,14 @@ export async function renewRecoveryCodes (
 export async function changeOwn (
   request: FastifyRequest,
   { accounts, channel }: FactorChanges,
-  { user: { userId }, record }: { user: User, record: SessionRecord },
-  change: Parameters<typeof accounts.changeFactors>[1]['change']
+  record: SessionRecord,
+  change: FactorChange['change']
 ): Promise<void> {
-  const { generation } = record
-  const changed = await accounts.changeFactors(userId, { generation, endsSessions: true, change })
-  if (changed === null) throw new AuthError('unauthenticated')
+  const { principal: { userId }, generation } = record
+  const user = await accounts.changeFactors(userId, { generation, endsSessions: true, change })
+  if (user === null) throw new AuthError('unauthenticated')
   announceRevoke(channel, userId, request)
-  await goOn(request, record, { user: changed })
+  await renewSession(request, { ...record, generation: user.generation ?? 0 })
 }
 
 /**
@@ -274,23 +272,9 @@ export async function assertNotRequired (
   throw new AuthError('forbidden', { message: 'This application requires a second factor; add another one first.' })
 }
 
-/** Lets the session of a request go on, with a new id, after a change of the user's factors. */
-async function goOn (
-  request: FastifyRequest,
-  record: SessionRecord,
-  { user: { generation = 0 }, proof }: { user: User, proof?: Proof }
-): Promise<void> {
-  const { at, methods } = record
-  const proven = proof === undefined ? { at, methods } : { at: proof.at, methods: withProof(methods, proof) }
-  await renewSession(request, { ...record, ...proven, generation })
-}
-
 /** Mails the user the code that setting up a first factor takes. */
 export async function mailCode (
-  request: FastifyRequest,
-  rules: FactorChanges | StepRules,
-  user: User,
-  outbox: Outbox
+  request: FastifyRequest, rules: SignInRules, user: User, outbox: Outbox
 ): Promise<void> {
   const code = String(randomInt(1_000_000)).padStart(6, '0')
   await putEntry(request, MAIL_CODE, { code: await sealerOf(rules).seal(code, user.userId) })
@@ -308,15 +292,12 @@ export async function isCodeMailed (request: FastifyRequest): Promise<boolean> {
  * @throws AuthError `invalid_code`; `invalid_state` after five attempts
  */
 export async function assertMailCode (
-  request: FastifyRequest,
-  rules: FactorChanges | StepRules,
-  { userId, mailCode }: { userId: string, mailCode: string | undefined }
+  request: FastifyRequest, rules: SignInRules, userId: string, mailCode = ''
 ): Promise<void> {
-  const { code }: { code?: string } = Object(await attemptEntry(request, MAIL_CODE, MAX_ATTEMPTS))
-  if (code === undefined) throw new AuthError('invalid_state')
-  const { text } = await sealerOf(rules).open(code, userId)
-  const [sent, typed] = [Buffer.from(text), Buffer.from(mailCode?.trim() ?? '')]
-  if (sent.length !== typed.length || !timingSafeEqual(sent, typed)) {
+  const mailed = await attemptEntry<{ code: string }>(request, MAIL_CODE, MAX_ATTEMPTS)
+  if (mailed === null) throw new AuthError('invalid_state')
+  const { text } = await sealerOf(rules).open(mailed.code, userId)
+  if (!isEqual(text, mailCode.trim())) {
     throw new AuthError('invalid_code', { message: 'The code from the e-mail is wrong; type the six digits of it.' })
   }
 }
@@ -330,28 +311,11 @@ async function totpEnrolment (
   return { uri, secret, svg: await qrSvg(uri) }
 }
 
+function newFactor (kind: FactorKind, content: Partial<Factor>): Factor {
+  const id = randomUUID()
+  return { id, kind, name: null, secret: null, data: {}, counter: 0, createdAt: Date.now(), usedAt: null, ...content }
+}
+
 function recoveryFactor (codes: readonly string[]): Factor {
   return newFactor('recovery', { data: { hashes: codes.map(recoveryHash) } })
-}
-
-/** Returns factors without an authenticator app. */
-function withoutTotp (factors: readonly Factor[]): Factor[] {
-  return withRecovery(factors.filter(({ kind }) => kind !== 'totp'))
-}
-
-/** Returns factors without a passkey. */
-export function withoutPasskey (factors: readonly Factor[], id: string): Factor[] {
-  return withRecovery(factors.filter(factor => factor.id !== id))
-}
-
-/** Recovery codes go with the last factor that they stand for. */
-function withRecovery (factors: Factor[]): Factor[] {
-  return factors.some(({ kind }) => kind !== 'recovery') ? factors : []
-}
-
-function enrolmentIn (
-  content: object | null
-): { userId: string, generation: number, id: string, secret: string } | null {
-  // Only `beginTotp` writes entries of this kind.
-  return content === null ? null : Object(content)
 }

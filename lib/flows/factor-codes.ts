@@ -1,35 +1,21 @@
-import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
 import type { Proof } from '../authentication.js'
 import { AuthError } from '../errors.js'
-import { type TypedCode, codeShape } from '../factors/code-shape.js'
-import { recoveryHash } from '../factors/recovery-codes.js'
+import { type TypedCode, codeShape, recoveryHash } from '../factors/codes.js'
 import { totpStep } from '../factors/totp.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { Factor, User } from '../accounts/account.js'
+import { changeOf } from '../accounts/factors.js'
 import { hashesIn } from './factor-list.js'
+import { prove } from './reauthentication.js'
+import { confirmedRecord } from './refresh.js'
 import type { StepRules } from './sign-in-rules.js'
 
 /** The user whose code is checked, with the generation that they must still have. */
-export interface CodeOwner {
+interface CodeOwner {
   readonly userId: string
   readonly generation: number
-}
-
-/** A code that was right, and is spent now. */
-export interface SpentCode {
-  proof: Proof
-  /** The user as they are now. */
-  user: User
-  /** After a recovery code; null after another code. */
-  recoveryCodesLeft: number | null
-}
-
-/** What changes the factors of a user, and how many recovery codes are left. */
-interface Spending {
-  change: (factors: readonly Factor[]) => readonly Factor[] | null
-  left: number | null
 }
 
 /**
@@ -44,9 +30,25 @@ export function readCode (text: string): TypedCode {
 }
 
 /**
+ * Authenticates the signed-in user again, by a code.
+ *
+ * @throws AuthError `unauthenticated`, and as {@link readCode} and {@link spendCode}
+ */
+export async function reauthenticateByCode (
+  request: FastifyRequest, rules: StepRules, text: string, outbox: Outbox
+): Promise<void> {
+  const code = readCode(text)
+  const record = await confirmedRecord(request, rules.store)
+  const { principal: { userId }, generation } = record
+  const { proof } = await spendCode(request, rules, { userId, generation }, { code, outbox })
+  await prove(request, record, proof.method)
+}
+
+/**
  * Checks a code of a user and spends it: each works once, in all processes. The attempt counts for
  * the user before the code is looked at.
  *
+ * @returns the user as they are now; after a recovery code, how many are left
  * @throws AuthError `invalid_code`, `invalid_state` when the user's sessions were ended since,
  * `rate_limited`, `unavailable`
  * @see RFC 6238 section 5.2
@@ -54,26 +56,27 @@ export function readCode (text: string): TypedCode {
 export async function spendCode (
   request: FastifyRequest,
   rules: StepRules,
-  { userId, generation }: CodeOwner,
+  owner: CodeOwner,
   { code: { kind, code }, outbox }: { code: TypedCode, outbox: Outbox }
-): Promise<SpentCode> {
-  const { user: { factors: kinds = [] }, factors } = await countAttempt(request, rules, { userId, generation }, outbox)
+): Promise<{ proof: Proof, user: User, recoveryCodesLeft: number | null }> {
+  const { userId, generation } = owner
+  const { user: { factors: kinds = [] }, factors } = await countAttempt(request, rules, owner, outbox)
   const factor = factors.find(factor => factor.kind === kind)
   if (factor === undefined) {
     if (!kinds.includes(kind)) throw new AuthError('invalid_code')
     throw new AuthError('unavailable', { cause: new Error(`the factor ${kind} of the user ${userId} is missing`) })
   }
-  const { change, left } = kind === 'totp'
-    ? await spendTotp(request, rules, { userId, factor, code })
-    : spendRecoveryCode(factor, code)
+  const spend = kind === 'totp' ? await totpSpending(request, rules, owner, { factor, code }) : recoverySpending(code)
+  const change = changeOf(factor.id, spend)
   const user = await rules.accounts.changeFactors(userId, { generation, endsSessions: false, change })
-  // Another request has spent it, or the user's sessions were ended.
+  // It is wrong, another request has spent it, or the user's sessions were ended.
   if (user === null) throw new AuthError('invalid_code')
-  if (left !== null) {
-    audit('recovery-code', { userId, left }, request)
-    outbox.notice('recovery-code-used', user)
-  }
-  return { proof: { method: kind, at: Date.now() }, user, recoveryCodesLeft: left }
+  const proof = { method: kind, at: Date.now() }
+  if (kind === 'totp') return { proof, user, recoveryCodesLeft: null }
+  const left = hashesIn(factor.data).length - 1
+  audit('recovery-code', { userId, left }, request)
+  outbox.notice('recovery-code-used', user)
+  return { proof, user, recoveryCodesLeft: left }
 }
 
 /**
@@ -90,55 +93,35 @@ export async function countAttempt (
   const attempt = await accounts.attemptFactor(userId, generation)
   if (attempt === null) throw new AuthError('invalid_state')
   if (!attempt.isRefused) return attempt
-  const { user, retryAfter, isFirst } = attempt
-  if (isFirst) {
+  if (attempt.isFirst) {
     audit('factor-guessing', { userId }, request)
-    outbox.notice('factor-guessing', user)
+    outbox.notice('factor-guessing', attempt.user)
   }
-  throw new AuthError('rate_limited', { retryAfter })
+  throw new AuthError('rate_limited', { retryAfter: attempt.retryAfter })
 }
 
-async function spendTotp (
-  request: FastifyRequest,
-  rules: StepRules,
-  { userId, factor, code }: { userId: string, factor: Factor, code: string }
+/** What becomes of a factor by a code; null where the code is not good. */
+type Spending = (present: Factor) => Factor | null
+
+async function totpSpending (
+  request: FastifyRequest, rules: StepRules, { userId }: CodeOwner, { factor, code }: { factor: Factor, code: string }
 ): Promise<Spending> {
-  const { sealer } = rules.factors.secondFactor
-  const { text, isOld } = await openSecret(request, rules, { userId, id: factor.id, secret: factor.secret })
+  const { text, isOld } = await openSecret(request, rules, { ...factor, userId })
   const step = stepOf(rules, text, code)
   if (step === null) throw new AuthError('invalid_code')
-  const secret = isOld ? await sealer.seal(text, factor.id) : factor.secret
-  const spent = { secret, counter: step, usedAt: Date.now() }
-  return {
-    left: null,
-    // A code of a step is good once, and after it no code of an earlier step.
-    change: factors => factors.some(({ id, counter }) => id === factor.id && counter < step)
-      ? factors.map(present => present.id === factor.id ? { ...present, ...spent } : present)
-      : null
-  }
+  const secret = isOld ? await rules.factors.secondFactor.sealer.seal(text, factor.id) : factor.secret
+  // A code of a step is good once, and after it no code of an earlier step.
+  return present => present.counter < step ? { ...present, secret, counter: step, usedAt: Date.now() } : null
 }
 
-function spendRecoveryCode (factor: Factor, code: string): Spending {
+function recoverySpending (code: string): Spending {
   const hash = recoveryHash(code)
-  const left = hashesIn(factor.data).filter(other => other !== hash)
-  if (left.length === hashesIn(factor.data).length) throw new AuthError('invalid_code')
-  return {
-    left: left.length,
-    change: factors => factors.some(present => present.id === factor.id && hashesIn(present.data).includes(hash))
-      ? factors.map(present => present.id === factor.id ? withoutHash(present, hash) : present)
-      : null
+  return present => {
+    const hashes = hashesIn(present.data)
+    if (!hashes.includes(hash)) return null
+    const data = { ...present.data, hashes: hashes.filter(other => other !== hash) }
+    return { ...present, data, usedAt: Date.now() }
   }
-}
-
-function withoutHash (factor: Factor, hash: string): Factor {
-  const hashes = hashesIn(factor.data).filter(other => other !== hash)
-  return { ...factor, data: { ...factor.data, hashes }, usedAt: Date.now() }
-}
-
-/** Makes a factor that has not been used. */
-export function newFactor (kind: Factor['kind'], content: Partial<Factor>): Factor {
-  const id = randomUUID()
-  return { id, kind, name: null, secret: null, data: {}, counter: 0, createdAt: Date.now(), usedAt: null, ...content }
 }
 
 /** Returns the time step of a code; null for a code of no step within the tolerance. */

@@ -7,18 +7,19 @@ import {
   CEREMONY_MS, CounterRegression, type PasskeyCeremonies, UnknownPasskey, passkeyName
 } from '../factors/passkey-ceremonies.js'
 import type { Outbox } from '../mails/outbox.js'
-import { attemptEntry, putEntry, takeEntry } from '../session/pending-steps.js'
+import { putEntry, takeEntry } from '../session/pending-steps.js'
 import type { Principal } from '../session/record.js'
-import { CHALLENGE, SECOND_STEP } from '../store/one-time-entries.js'
-import type { Account, Factor, User } from '../accounts/account.js'
+import { CHALLENGE } from '../store/one-time-entries.js'
+import type { Factor, User } from '../accounts/account.js'
+import { changeOf, withoutFactors } from '../accounts/factors.js'
 import {
   type FactorChanges, addFactor, assertMailCode, assertNotRequired, changeOwn, enrollingUser, isCodeMailed, mailCode,
-  recentOwner, withoutPasskey
+  recentOwner
 } from './enrolment.js'
 import { countAttempt } from './factor-codes.js'
 import { prove } from './reauthentication.js'
 import { confirmedRecord, presentPrincipal } from './refresh.js'
-import { MAX_ATTEMPTS, resume, takeWaiting, waitingIn, waitingSignIn } from './second-step.js'
+import { type SecondFactorSignIn, attemptSignIn, resume, takeWaiting, waitingSignIn } from './second-step.js'
 import { identityOfUser, signIn } from './sign-in.js'
 import type { FactorRules } from './sign-in-rules.js'
 
@@ -30,7 +31,7 @@ export interface PasskeyRules extends FactorChanges {
 /** What a challenge is for: a new passkey, a sign-in, or the second factor of a user. */
 export type Ceremony = 'register' | 'login' | 'factor'
 
-/** A challenge as its one-time entry has it. The session that it is of is that of one user. */
+/** A challenge in its one-time entry. The session that it is of is that of one user. */
 interface Challenge {
   readonly ceremony: Ceremony
   /** In milliseconds since the epoch. */
@@ -56,7 +57,8 @@ const DAY_MS = 24 * 60 * 60 * 1000
 export async function beginCeremony (
   request: FastifyRequest,
   rules: PasskeyRules,
-  { ceremony, outbox }: { ceremony: Ceremony, outbox: Outbox }
+  ceremony: Ceremony,
+  outbox: Outbox
 ): Promise<Readonly<Record<string, unknown>>> {
   const { passkeys } = rules.factors
   const user = ceremony === 'login' ? null : await ownerOf(request, rules, ceremony, outbox)
@@ -65,7 +67,7 @@ export async function beginCeremony (
     ? passkeys.loginOptions()
     : ceremony === 'factor' ? passkeys.factorOptions(own) : passkeys.registrationOptions(user, own)
   const content: Challenge = { ceremony, expiresAt: Date.now() + CEREMONY_MS }
-  await putEntry(request, CHALLENGE, { ...content }, { key: challenge, most: MAX_CHALLENGES })
+  await putEntry(request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES })
   return options
 }
 
@@ -107,10 +109,10 @@ export async function registerPasskey (
   // First, so that a form whose options were refused is refused for the same reason.
   const enrolling = await enrollingUser(request, rules)
   const challenge = await takeChallenge(request, rules, response, 'register')
-  const { user: { userId }, generation, waiting } = enrolling
+  const { user: { userId, generation = 0 }, waiting } = enrolling
   if (waiting?.asksMailCode === true) {
     await countAttempt(request, rules, { userId, generation }, outbox)
-    await assertMailCode(request, rules, { userId, mailCode })
+    await assertMailCode(request, rules, userId, mailCode)
   }
   const passkey = await rules.factors.passkeys.verifyRegistration(response, { challenge, name })
   await addFactor(request, rules, enrolling, {
@@ -154,9 +156,10 @@ export async function signInByPasskey (
 export async function finishByPasskey (
   request: FastifyRequest,
   rules: PasskeyRules,
-  { response, outbox }: { response: unknown, outbox: Outbox }
-): Promise<{ principal: Principal, user: User }> {
-  const waiting = waitingIn(await attemptEntry(request, SECOND_STEP, MAX_ATTEMPTS))
+  response: unknown,
+  outbox: Outbox
+): Promise<SecondFactorSignIn> {
+  const waiting = await attemptSignIn(request)
   const challenge = await takeChallenge(request, rules, response, 'factor')
   if (waiting === null) throw new AuthError('invalid_state')
   const { userId } = waiting
@@ -164,7 +167,7 @@ export async function finishByPasskey (
   if ((user?.generation ?? 0) !== waiting.generation) throw new AuthError('invalid_state')
   const used = await usePasskey(request, rules, { user, response, challenge, outbox })
   const principal = await resume(request, rules, await takeWaiting(request, userId), used)
-  return { principal, user: used.user }
+  return { principal, user: used.user, recoveryCodesLeft: null }
 }
 
 /**
@@ -175,7 +178,8 @@ export async function finishByPasskey (
 export async function reauthenticateByPasskey (
   request: FastifyRequest,
   rules: PasskeyRules,
-  { response, outbox }: { response: unknown, outbox: Outbox }
+  response: unknown,
+  outbox: Outbox
 ): Promise<void> {
   const record = await confirmedRecord(request, rules.store)
   const challenge = await takeChallenge(request, rules, response, 'factor')
@@ -221,9 +225,7 @@ async function usePasskey (
     generation,
     endsSessions: false,
     // Of two uses with one counter at a time, one is that of a copy.
-    change: factors => factors.some(({ id, counter }) => id === used.id && counter === factor.counter)
-      ? factors.map(present => present.id === used.id ? used : present)
-      : null
+    change: changeOf(used.id, present => present.counter === factor.counter ? used : null)
   })
   if (changed === null) throw new AuthError('invalid_state')
   return { user: changed, proof }
@@ -244,9 +246,7 @@ export async function renamePasskey (
   const renamed = await rules.accounts.changeFactors(userId, {
     generation,
     endsSessions: false,
-    change: factors => hasPasskey(factors, id)
-      ? factors.map(factor => factor.id === id ? { ...factor, name: shown } : factor)
-      : null
+    change: changeOf(id, present => present.kind === 'passkey' ? { ...present, name: shown } : null)
   })
   if (renamed === null) throw noPasskey()
 }
@@ -261,27 +261,24 @@ export async function renamePasskey (
 export async function removePasskey (
   request: FastifyRequest,
   rules: PasskeyRules,
-  { id, outbox }: { id: string, outbox: Outbox }
+  id: string,
+  outbox: Outbox
 ): Promise<{ userId: string, accepted: string[] }> {
   const { user, record, kinds } = await recentOwner(request, rules)
   const { userId } = user
   const others = passkeysIn(await rules.accounts.factors(userId)).filter(factor => factor.id !== id)
   if (others.length === 0 && !kinds.includes('totp')) await assertNotRequired(rules, record)
-  await changeOwn(request, rules, { user, record }, (factors, account) => {
-    if (!hasPasskey(factors, id)) throw noPasskey()
-    assertNotLast(account, id)
-    return withoutPasskey(factors, id)
+  await changeOwn(request, rules, record, (factors, { links }) => {
+    const passkeys = passkeysIn(factors)
+    if (!passkeys.some(factor => factor.id === id)) throw noPasskey()
+    // A user whom the application alone can sign in would be left without a sign-in method.
+    const hasOther = passkeys.length > 1 || links.some(({ provider }) => provider !== 'application')
+    if (!hasOther) throw new AuthError('last_link')
+    return withoutFactors(factors, factor => factor.id === id)
   })
   audit('factor-removed', { userId, method: 'passkey', by: 'user' }, request)
   outbox.notice('factor-removed', user)
   return { userId, accepted: others.map(({ id }) => id) }
-}
-
-/** A user whom the application alone can sign in would be left without a sign-in method. */
-function assertNotLast ({ links, factors }: Account, id: string): void {
-  const hasOther = links.some(({ provider }) => provider !== 'application') ||
-    passkeysIn(factors).some(factor => factor.id !== id)
-  if (!hasOther) throw new AuthError('last_link')
 }
 
 /**
@@ -296,19 +293,15 @@ async function takeChallenge (
   ceremony: Ceremony
 ): Promise<string> {
   const challenge = passkeys.challengeIn(response)
-  const entry = challenge === null ? null : await takeEntry(request, CHALLENGE, challenge)
-  // Only `beginCeremony` writes entries of this kind.
-  const { ceremony: made, expiresAt = 0 } = Object(entry)
-  if (challenge === null || made !== ceremony || expiresAt < Date.now()) throw new AuthError('invalid_state')
+  const made = challenge === null ? null : await takeEntry<Challenge>(request, CHALLENGE, challenge)
+  if (challenge === null || made?.ceremony !== ceremony || made.expiresAt < Date.now()) {
+    throw new AuthError('invalid_state')
+  }
   return challenge
 }
 
 function passkeysIn (factors: readonly Factor[]): Factor[] {
   return factors.filter(({ kind }) => kind === 'passkey')
-}
-
-function hasPasskey (factors: readonly Factor[], id: string): boolean {
-  return passkeysIn(factors).some(factor => factor.id === id)
 }
 
 function noPasskey (): AuthError {

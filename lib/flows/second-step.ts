@@ -7,7 +7,7 @@ import type { Principal } from '../session/record.js'
 import { PENDING_MS, SECOND_STEP } from '../store/one-time-entries.js'
 import { type User, isBlocked } from '../accounts/account.js'
 import { type AuthenticatedUser, completeSignIn, principalFor } from './admission.js'
-import { type SpentCode, readCode, spendCode } from './factor-codes.js'
+import { readCode, spendCode } from './factor-codes.js'
 import type { Sealer } from '../sealed.js'
 import { factorsOf } from './methods.js'
 import { type SignInRules, type StepRules, answerOfApplication } from './sign-in-rules.js'
@@ -30,8 +30,8 @@ export interface WaitingSignIn extends Pick<AuthenticatedUser, 'identity' | 'isN
   readonly asksMailCode: boolean
 }
 
-/** How many codes one sign-in takes. */
-export const MAX_ATTEMPTS = 5
+/** How many codes and passkeys one sign-in takes. */
+const MAX_ATTEMPTS = 5
 
 /**
  * Returns the proof of a first factor that suffices. Otherwise the sign-in waits in a new session,
@@ -88,26 +88,26 @@ async function wait (
     tokens: tokens === null || onSignIn === null ? null : await sealer.seal(JSON.stringify(tokens), userId),
     asksMailCode: needs === 'enrolment' && hasMailbox && user.isNew !== true && proof.method === 'password'
   }
-  await waitInNewSession(request, SECOND_STEP, { ...waiting })
+  await waitInNewSession(request, SECOND_STEP, waiting)
 }
 
 /** Returns the sign-in that waits in the session of a request; null without one. */
 export async function waitingSignIn (request: FastifyRequest): Promise<WaitingSignIn | null> {
-  return waitingIn(await findEntry(request, SECOND_STEP))
+  return findEntry(request, SECOND_STEP)
 }
 
-/** What finishes a sign-in that waits. */
-export interface SecondStep {
-  /** As the user typed it. */
-  code: string
-  outbox: Outbox
+/** Counts an attempt at the sign-in that waits; null without one, and after five. */
+export async function attemptSignIn (request: FastifyRequest): Promise<WaitingSignIn | null> {
+  return attemptEntry(request, SECOND_STEP, MAX_ATTEMPTS)
 }
 
 /** A sign-in that a second factor has completed. */
-export interface SecondFactorSignIn extends Pick<SpentCode, 'recoveryCodesLeft'> {
+export interface SecondFactorSignIn {
   principal: Principal
   /** The user as they are now. */
   user: User
+  /** After a recovery code; null after another factor. */
+  recoveryCodesLeft: number | null
 }
 
 /**
@@ -119,17 +119,14 @@ export interface SecondFactorSignIn extends Pick<SpentCode, 'recoveryCodesLeft'>
  * `blocked`, `unavailable`
  */
 export async function finishByCode (
-  request: FastifyRequest,
-  rules: StepRules,
-  { code, outbox }: SecondStep
+  request: FastifyRequest, rules: StepRules, text: string, outbox: Outbox
 ): Promise<SecondFactorSignIn> {
-  const typed = readCode(code)
-  const waiting = waitingIn(await attemptEntry(request, SECOND_STEP, MAX_ATTEMPTS))
+  const code = readCode(text)
+  const waiting = await attemptSignIn(request)
   if (waiting?.needs !== 'factor') throw new AuthError('invalid_state')
-  const { proof, user, recoveryCodesLeft } = await spendCode(request, rules, waiting, { code: typed, outbox })
-  const taken = await takeWaiting(request, user.userId)
-  const principal = await resume(request, rules, taken, { user, proof })
-  return { principal, user, recoveryCodesLeft }
+  const { recoveryCodesLeft, ...spent } = await spendCode(request, rules, waiting, { code, outbox })
+  const principal = await resume(request, rules, await takeWaiting(request, waiting.userId), spent)
+  return { principal, user: spent.user, recoveryCodesLeft }
 }
 
 /**
@@ -138,7 +135,7 @@ export async function finishByCode (
  * @throws AuthError `invalid_state`, `unavailable`
  */
 export async function takeWaiting (request: FastifyRequest, userId: string): Promise<WaitingSignIn> {
-  const waiting = waitingIn(await takeEntry(request, SECOND_STEP))
+  const waiting = await takeEntry<WaitingSignIn>(request, SECOND_STEP)
   if (waiting?.userId !== userId) throw new AuthError('invalid_state')
   return waiting
 }
@@ -152,12 +149,12 @@ export async function takeWaiting (request: FastifyRequest, userId: string): Pro
 export async function resume (
   request: FastifyRequest,
   rules: SignInRules,
-  { identity, isNew, remember, tokens, proof: first }: WaitingSignIn,
+  { tokens, proof: first, ...waiting }: WaitingSignIn,
   { user, proof }: { user: User, proof: Proof }
 ): Promise<Principal> {
   if (isBlocked(user)) throw new AuthError('blocked')
   const opened = tokens === null ? null : JSON.parse((await sealerOf(rules).open(tokens, user.userId)).text)
-  return completeSignIn(request, rules, { user, isNew, identity, remember, tokens: opened }, [first, proof])
+  return completeSignIn(request, rules, { ...waiting, user, tokens: opened }, [first, proof])
 }
 
 /**
@@ -168,10 +165,4 @@ export async function resume (
 export function sealerOf ({ factors }: Pick<SignInRules, 'factors'>): Sealer {
   if (factors?.secondFactor != null) return factors.secondFactor.sealer
   throw new AuthError('unavailable', { cause: new Error('another process has the option secondFactor') })
-}
-
-/** Returns the sign-in in the content of a one-time entry of its kind. */
-export function waitingIn (content: object | null): WaitingSignIn | null {
-  // Only `wait` writes entries of this kind.
-  return content === null ? null : Object(content)
 }

@@ -19,7 +19,7 @@ export async function mountFactors (
   const { secondFactor, passkeys } = factors
   const ofCodes = secondFactor === null
     ? null
-    : { ...rules, channel, factors: { ...factors, secondFactor }, ...await import('../flows/step-up.js') }
+    : { ...rules, channel, factors: { ...factors, secondFactor }, ...await import('../flows/factor-codes.js') }
   const ofPasskeys = passkeys === null
     ? null
     : { ...rules, channel, factors: { ...factors, passkeys }, ...await import('../flows/passkeys.js') }
@@ -47,9 +47,9 @@ export async function mountFactors (
   }, async form => {
     const { request, fields: { response }, outbox } = form
     const [code, password] = [filledIn(form.fields.code), filledIn(form.fields.password)]
-    if (code !== undefined && ofCodes !== null) await ofCodes.reauthenticateByCode(request, ofCodes, { code, outbox })
+    if (code !== undefined && ofCodes !== null) await ofCodes.reauthenticateByCode(request, ofCodes, code, outbox)
     else if (response !== undefined && response !== '' && ofPasskeys !== null) {
-      await ofPasskeys.reauthenticateByPasskey(request, ofPasskeys, { response, outbox })
+      await ofPasskeys.reauthenticateByPasskey(request, ofPasskeys, response, outbox)
     } else if (password !== undefined && local !== null) {
       await reauthenticate(request, rules.store, passwordMethod(password, passwordsFor(local, form)))
     } else throw new AuthError('invalid_request', { message: 'The form has nothing to authenticate the user by.' })

@@ -49,7 +49,7 @@ export function mountPasskeys (context: PagesContext & { readonly rules: Passkey
     refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
     limits: [limits.start]
   }, async ({ request, fields: { for: ceremony }, outbox }) => ({
-    status: 200, body: await beginCeremony(request, rules, { ceremony, outbox })
+    status: 200, body: await beginCeremony(request, rules, ceremony, outbox)
   }))
 
   mountForm(context, {
@@ -113,7 +113,7 @@ export function mountPasskeys (context: PagesContext & { readonly rules: Passkey
     answers: { 200: left },
     refuses: ['reauthenticate', 'invalid_state', 'forbidden', 'not_found', 'last_link']
   }, async ({ request, fields: { id }, outbox }) => {
-    const { userId, accepted } = await removePasskey(request, rules, { id, outbox })
+    const { userId, accepted } = await removePasskey(request, rules, id, outbox)
     return { status: 200, body: { userId: userHandleOf(userId), accepted } }
   })
 

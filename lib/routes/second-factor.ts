@@ -1,11 +1,12 @@
 /** The routes of second factors. They are loaded only with the option `secondFactor`. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import {
-  type TotpChanges, beginTotp, confirmTotp, isCodeMailed, pendingTotp, removeTotp, renewRecoveryCodes
+  type FactorChanges, beginTotp, confirmTotp, isCodeMailed, pendingTotp, removeTotp, renewRecoveryCodes
 } from '../flows/enrolment.js'
 import { factorsOfUser } from '../flows/methods.js'
 import type { PasskeyRules } from '../flows/passkeys.js'
-import { type SecondFactorSignIn, type WaitingSignIn, finishByCode, waitingSignIn } from '../flows/second-step.js'
+import { type WaitingSignIn, finishByCode, waitingSignIn } from '../flows/second-step.js'
+import type { StepRules } from '../flows/sign-in-rules.js'
 import { AuthError } from '../errors.js'
 import { withError } from '../http/redirects.js'
 import { principalOf } from '../session/record.js'
@@ -36,7 +37,7 @@ type PasskeyStep = PasskeyRules & Pick<typeof import('../flows/passkeys.js'), 'f
  * @param passkeys null without the option for passkeys
  */
 export function mountSecondFactor (
-  context: PagesContext & { readonly rules: TotpChanges },
+  context: PagesContext & { readonly rules: FactorChanges & StepRules },
   passkeys: PasskeyStep | null
 ): void {
   const { site, prefix, rules, pages, limits, look, passkeyPaths } = context
@@ -103,10 +104,10 @@ export function mountSecondFactor (
     limits: [limits.code],
     isAttempt: true
   }, async ({ request, reply, fields: { code, response, trust }, outbox }) => {
-    const finish = async (): Promise<SecondFactorSignIn> => {
-      if (code !== undefined) return finishByCode(request, rules, { code, outbox })
+    const finish = async () => {
+      if (code !== undefined) return finishByCode(request, rules, code, outbox)
       if (response === undefined || passkeys === null) throw new AuthError('invalid_request')
-      return { ...await passkeys.finishByPasskey(request, passkeys, { response, outbox }), recoveryCodesLeft: null }
+      return passkeys.finishByPasskey(request, passkeys, response, outbox)
     }
     const { principal, user, recoveryCodesLeft: left } = await finish()
     if (isChecked(trust)) await trustBrowser(request, reply, user)
@@ -131,14 +132,15 @@ export function mountSecondFactor (
   mountPage(context, { path: '/local/totp', name: 'totp' }, async view => {
     const { request, reply, texts, next } = view
     const here = withQuery(pathOf('local/totp'), { next })
-    const enrolment = await pendingTotp(request, rules).catch(async (error: unknown) => {
+    const pending = await pendingTotp(request, rules).catch(async (error: unknown) => {
       const page = await pageInstead(error, request, here)
       if (page === null) throw error
       return { page }
     })
-    if (enrolment === null) return beginPage(view, await waitingSignIn(request))
-    if ('page' in enrolment) return redirected(reply, enrolment.page)
-    const { waiting, uri, secret, svg } = enrolment
+    if ('page' in pending) return redirected(reply, pending.page)
+    const { waiting, enrolment } = pending
+    if (enrolment === null) return beginPage(view, waiting)
+    const { uri, secret, svg } = enrolment
     const isRequired = waiting !== null
     return totpPage(texts, {
       action: pathOf('local/totp/confirm'),

@@ -13,7 +13,7 @@ import { shortenLifetime } from './visitor.js'
  * @throws AuthError `invalid_state` when the user of the session signed out meanwhile,
  *   `unavailable`
  */
-export async function waitInNewSession (request: FastifyRequest, kind: string, content: EntryContent): Promise<void> {
+export async function waitInNewSession (request: FastifyRequest, kind: string, content: object): Promise<void> {
   const confirm = async (): Promise<void> => entriesOf(request).put(stepOf(request, kind, content), 1)
   await replaceSession(request, null, { kept: [], admits: false, confirm })
 }
@@ -29,18 +29,21 @@ export async function waitInNewSession (request: FastifyRequest, kind: string, c
 export async function putEntry (
   request: FastifyRequest,
   kind: string,
-  content: EntryContent,
+  content: object,
   { key, most = 1 }: { key?: string, most?: number } = {}
 ): Promise<void> {
   await putOwned(request, stepOf(request, kind, content, key), most)
 }
 
 /**
- * Returns the content of an entry that the session has written in the last ten minutes.
+ * Returns the content of an entry that the session has written in the last ten minutes. Only one
+ * flow writes entries of a kind, so the caller knows its form.
  *
  * @throws AuthError `unavailable`
  */
-export async function findEntry (request: FastifyRequest, kind: string, key?: string): Promise<EntryContent | null> {
+export async function findEntry<Content> (
+  request: FastifyRequest, kind: string, key?: string
+): Promise<Content | null> {
   return contentOf(await entriesOf(request).find(keyOf(request, kind, key)))
 }
 
@@ -50,12 +53,9 @@ export async function findEntry (request: FastifyRequest, kind: string, key?: st
  * @returns null once `most` attempts were counted
  * @throws AuthError `unavailable`
  */
-export async function attemptEntry (
-  request: FastifyRequest,
-  kind: string,
-  most: number,
-  key?: string
-): Promise<EntryContent | null> {
+export async function attemptEntry<Content> (
+  request: FastifyRequest, kind: string, most: number, key?: string
+): Promise<Content | null> {
   return contentOf(await entriesOf(request).attempt(keyOf(request, kind, key), most))
 }
 
@@ -64,7 +64,9 @@ export async function attemptEntry (
  *
  * @throws AuthError `unavailable`
  */
-export async function takeEntry (request: FastifyRequest, kind: string, key?: string): Promise<EntryContent | null> {
+export async function takeEntry<Content> (
+  request: FastifyRequest, kind: string, key?: string
+): Promise<Content | null> {
   const { hash, owner } = keyOf(request, kind, key)
   return contentOf(await entriesOf(request).take(hash, kind, [owner]))
 }
@@ -78,12 +80,12 @@ function keyOf ({ session: { sessionId } }: FastifyRequest, kind: string, key = 
   return { hash: digestOf(`${kind} ${sessionId} ${key}`), kind, owner: digestOf(sessionId) }
 }
 
-function stepOf (request: FastifyRequest, kind: string, content: EntryContent, key?: string): OneTimeEntry {
+function stepOf (request: FastifyRequest, kind: string, content: object, key?: string): OneTimeEntry {
   const startedAt = Date.now()
   return { ...keyOf(request, kind, key), content: { content, startedAt }, startedAt }
 }
 
-function contentOf (found: EntryContent | null): EntryContent | null {
+function contentOf<Content> (found: EntryContent | null): Content | null {
   const { content, startedAt } = Object(found)
   return startedAt > Date.now() - PENDING_MS ? content : null
 }

@@ -1,6 +1,6 @@
-import { timingSafeEqual } from 'node:crypto'
 import { Signer } from '@fastify/cookie'
 import { BoundedMap } from '../base/bounded-map.js'
+import { isEqual } from '../secrets.js'
 
 /**
  * The maximum number of remembered cookies. For a session that is not remembered the signature is
@@ -36,10 +36,4 @@ export class RotatingSigner {
     if (unsigned.valid && (unsigned.renew || verified === undefined)) this.#cookieById.set(id, cookie)
     return unsigned
   }
-}
-
-/** Compares in constant time. */
-function isEqual (one: string, other: string): boolean {
-  const [a, b] = [Buffer.from(one), Buffer.from(other)]
-  return a.length === b.length && timingSafeEqual(a, b)
 }

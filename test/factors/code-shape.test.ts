@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { codeShape } from '../../lib/factors/code-shape.js'
-import { newRecoveryCodes } from '../../lib/factors/recovery-codes.js'
+import { codeShape, newRecoveryCodes } from '../../lib/factors/codes.js'
 import { holds } from '../helpers/properties.js'
 
 const RECOVERY = 'ABCDEFGHJKMNPQRSTVWXYZ01'

@@ -1,11 +1,17 @@
+import { hash } from 'node:crypto'
+import { randomText } from './base32.js'
+
+/** Crockford's base32, without letters that pass for others. */
+const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+
+/** More than any code has, with a blank or dash behind each character. */
+const MAX_LENGTH = 64
+
 /** What a user typed as a code: six digits of an app, or a recovery code without its dashes. */
 export interface TypedCode {
   readonly kind: 'totp' | 'recovery'
   readonly code: string
 }
-
-/** More than any code has, with a blank or dash behind each character. */
-const MAX_LENGTH = 64
 
 /**
  * Tells by its shape what kind of code a text is, before anything is counted or compared. Blanks
@@ -20,4 +26,17 @@ export function codeShape (text: unknown): TypedCode | null {
   const recovery = code.replace(/\p{Dash_Punctuation}/gu, '')
   if (!/^[0-9A-TV-Z]{24}$/i.test(recovery)) return null
   return { kind: 'recovery', code: recovery.toUpperCase().replaceAll('O', '0').replace(/[IL]/g, '1') }
+}
+
+/** Returns ten random codes of 120 bits as users see them: `ABCD-EFGH-…`. */
+export function newRecoveryCodes (): string[] {
+  return Array.from({ length: 10 }, () => randomText(ALPHABET, 24).replace(/.{4}(?!$)/g, '$&-'))
+}
+
+/**
+ * Returns what a code is compared by. A plain hash is enough, because nobody can try 120 random
+ * bits.
+ */
+export function recoveryHash (code: string): string {
+  return hash('sha256', code.replaceAll('-', ''), 'base64url')
 }
