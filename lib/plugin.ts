@@ -9,7 +9,6 @@ import { hashing } from './passwords/hashing.js'
 import type { LocalIdentityProvider } from './local-identity-provider.js'
 import type { TokenClaims } from './tokens/token-claims.js'
 import { type AuthPluginOptions, DEFAULT_PREFIX, type GivenOptions, ResolvedOptions } from './options.js'
-import { FailurePages } from './routes/failure-pages.js'
 import type { OwnSession } from './session/session-options.js'
 import { mountExternalRoutes } from './routes/external.js'
 import { type Counter, setUpCounter } from './routes/counters.js'
@@ -127,6 +126,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
         scope,
         site,
         prefix: options.prefix,
+        pathOf: (route: string) => site.routePath(`${options.prefix}/${route}`),
         rules: options,
         providers,
         signedRequests: options.signedRequests,
@@ -136,7 +136,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
         channel: auth.channel,
         listedSessions: options.listedSessions,
         mailer,
-        failurePages: new FailurePages()
+        failurePages: new Map()
       }
       auth.noticesFrom(mailer)
       for (const provider of providers) mountExternalRoutes(context, provider)

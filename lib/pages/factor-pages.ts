@@ -48,40 +48,34 @@ export function secondFactorPage (texts: Texts, view: SecondFactorView): Page {
   }
 }
 
-/** What the page `totp` offers before an authenticator app is set up. */
-export interface EnrolView extends Pick<SecondFactorView, 'action' | 'targets' | 'leave'> {
+/** A page on which a user sets up their authenticator app. */
+interface SetUpView extends Pick<SecondFactorView, 'action' | 'targets' | 'leave'> {
   /** Whether a sign-in waits for this. */
   readonly isRequired: boolean
-  /** Null where passkeys are not mounted. */
-  readonly passkey: EnrolPasskeyView | null
-}
-
-/** How the page `totp` offers a passkey in place of an authenticator app. */
-export interface EnrolPasskeyView extends PasskeyPaths {
-  readonly register: string
   /** Whether the user has to enter a code that is sent by e-mail, too. */
   readonly asksMailCode: boolean
-  /** Whether it was sent. */
+}
+
+/** What the page `totp` offers before an authenticator app is set up. */
+export interface EnrolView extends SetUpView {
+  /** Null where passkeys are not mounted. */
+  readonly passkey: PasskeyPaths & { readonly register: string } | null
+  /** Whether the code was sent by e-mail. */
   readonly isMailed: boolean
 }
 
 /** The page on which a user begins to set up an authenticator app, or adds a passkey. */
-export function enrolPage (texts: Texts, { action: path, targets, isRequired, passkey, leave }: EnrolView): Page {
-  const { common, factors } = texts
+export function enrolPage (texts: Texts, view: EnrolView): Page {
+  const { action: path, targets, passkey } = view
   return {
-    title: isRequired ? factors.requiredTitle : factors.setUp,
     script: passkey && passkey.script,
-    content: [
-      isRequired ? html`<p>${factors.requiredText}</p>` : null,
-      action(path, targets, factors.setUp),
-      passkey && enrolPasskey(texts, targets, passkey),
-      isRequired ? leaving(texts, leave) : button(leave.next, common.back)
-    ]
+    ...setUpPage(texts, view, [action(path, targets, texts.factors.setUp), enrolPasskey(texts, view)])
   }
 }
 
-function enrolPasskey (texts: Texts, targets: Targets, passkey: EnrolPasskeyView): Html {
-  const { register, options, asksMailCode, isMailed } = passkey
+function enrolPasskey (texts: Texts, { targets, passkey, asksMailCode, isMailed }: EnrolView): Html | null {
+  if (passkey === null) return null
+  const { register, options } = passkey
   const { factors } = texts
   // The form that asks for the code begins a ceremony, which mails it, and leads back here.
   const begin = { next: targets.error_next, error_next: targets.error_next, for: 'register' }
@@ -92,44 +86,48 @@ function enrolPasskey (texts: Texts, targets: Targets, passkey: EnrolPasskeyView
       options,
       action: register,
       hidden: targets,
-      fields: [asksMailCode ? codeField('mailCode', factors.mailCode, 'numeric', factors.mailText) : null],
+      fields: [asksMailCode ? mailCodeField(texts) : null],
       submit: factors.addPasskey
     })}${passkeyHints(texts)}`
 }
 
+function mailCodeField ({ factors }: Texts): Html {
+  return codeField('mailCode', factors.mailCode, 'numeric', factors.mailText)
+}
+
+function setUpPage (texts: Texts, { isRequired, leave }: SetUpView, content: Page['content']): Page {
+  const { common, factors } = texts
+  return {
+    title: isRequired ? factors.requiredTitle : factors.setUp,
+    content: [
+      isRequired ? html`<p>${factors.requiredText}</p>` : null,
+      ...content,
+      isRequired ? leaving(texts, leave) : button(leave.next, common.back)
+    ]
+  }
+}
+
 /** What the page `totp` shows. */
-export interface TotpView extends Pick<SecondFactorView, 'action' | 'targets' | 'leave'> {
+export interface TotpView extends SetUpView {
   /** The QR code of the URI; null where none can be drawn. */
   readonly svg: Html | null
   readonly uri: string
   /** In groups of four. */
   readonly secret: string
   readonly issuer: string
-  /** Whether the user has to enter a code that was sent by e-mail, too. */
-  readonly asksMailCode: boolean
-  /** Whether a sign-in waits for this. */
-  readonly isRequired: boolean
 }
 
 /** The page on which a user sets up an authenticator app. */
 export function totpPage (texts: Texts, view: TotpView): Page {
-  const { common, factors, confirm } = texts
-  const { action, targets: hidden, svg, uri, secret, issuer, asksMailCode, isRequired, leave } = view
-  const fields = [
-    codeField('code', factors.appCode, 'numeric'),
-    asksMailCode ? codeField('mailCode', factors.mailCode, 'numeric', factors.mailText) : null
-  ]
-  return {
-    title: isRequired ? factors.requiredTitle : factors.setUp,
-    content: [
-      isRequired ? html`<p>${factors.requiredText}</p>` : null,
-      html`<p>${filled(factors.appText, { issuer })}</p>`,
-      svg && html`<div class="qr" role="img" aria-label="${factors.qrCode}">${svg}</div>`,
-      html`<p><a href="${uri}">${factors.openApp}</a></p><p>${factors.key}<br><code dir="ltr">${secret}</code></p>`,
-      form({ action, hidden, fields, submit: confirm.submit }),
-      isRequired ? leaving(texts, leave) : button(leave.next, common.back)
-    ]
-  }
+  const { factors, confirm } = texts
+  const { action, targets: hidden, svg, uri, secret, issuer, asksMailCode } = view
+  const fields = [codeField('code', factors.appCode, 'numeric'), asksMailCode ? mailCodeField(texts) : null]
+  return setUpPage(texts, view, [
+    html`<p>${filled(factors.appText, { issuer })}</p>`,
+    svg && html`<div class="qr" role="img" aria-label="${factors.qrCode}">${svg}</div>`,
+    html`<p><a href="${uri}">${factors.openApp}</a></p><p>${factors.key}<br><code dir="ltr">${secret}</code></p>`,
+    form({ action, hidden, fields, submit: confirm.submit })
+  ])
 }
 
 /** The page that shows the recovery codes of a user, once. */
@@ -146,21 +144,26 @@ export function recoveryCodesPage (
   }
 }
 
-/** The passkeys of a user. */
+/** How the page `factors` offers passkeys. */
 export interface PasskeysView extends PasskeyPaths {
   readonly user: PasskeyUser
-  readonly list: ReadonlyArray<{
-    readonly id: string, readonly name: string, readonly createdAt: Date, readonly usedAt: Date | null
-  }>
   readonly paths: Readonly<Record<'register' | 'rename' | 'remove', string>>
+}
+
+/** A factor of the user. */
+interface ShownFactor {
+  readonly id: string
+  readonly kind: string
+  readonly name: string | null
+  readonly createdAt: Date
+  readonly lastUsedAt: Date | null
+  readonly codesLeft: number | null
 }
 
 /** What the page `factors` shows. Paths are null for what is not mounted or not allowed. */
 export interface FactorsView {
-  /** When the user added their authenticator app; null for a user without one. */
-  readonly appAddedAt: Date | null
-  /** How many recovery codes are left; null for a user who cannot have any. */
-  readonly codesLeft: number | null
+  /** Those of the user. */
+  readonly factors: readonly ShownFactor[]
   /** Null where passkeys are not mounted. */
   readonly passkeys: PasskeysView | null
   /** Where the user signs in again; null while the last sign-in is recent. */
@@ -174,7 +177,7 @@ export interface FactorsView {
 /** The page on which a user sees and changes their second factors and passkeys. */
 export function factorsPage (texts: Texts, view: FactorsView): Page {
   const { common, factors, confirm } = texts
-  const { passkeys, account, saved } = view
+  const { passkeys, account } = view
   return {
     title: factors.title,
     script: passkeys && passkeys.script,
@@ -182,36 +185,43 @@ export function factorsPage (texts: Texts, view: FactorsView): Page {
       view.confirm === null ? null : html`<p>${factors.confirmText}</p>${button(view.confirm, confirm.title)}`,
       appSection(texts, view),
       codesSection(texts, view),
-      passkeys && passkeysSection(texts, passkeys, saved),
+      passkeys && passkeysSection(texts, view, passkeys),
       account === null ? null : html`<section>${button(account, common.back)}</section>`
     ]
   }
 }
 
-function appSection (texts: Texts, { appAddedAt, saved, paths: { enrol, removeApp } }: FactorsView): Html | null {
+function appSection (texts: Texts, { factors: own, saved, paths: { enrol, removeApp } }: FactorsView): Html | null {
   const { account, factors } = texts
-  if (appAddedAt === null) return enrol === null ? null : section(factors.app, action(enrol, saved, factors.setUp))
+  const app = own.find(({ kind }) => kind === 'totp')
+  if (app === undefined) return enrol === null ? null : section(factors.app, action(enrol, saved, factors.setUp))
   const label = filled(account.removeMethod, { provider: factors.app })
-  return section(factors.app, html`<ul><li><span>${added(texts, appAddedAt)}</span>${
+  return section(factors.app, html`<ul><li><span>${added(texts, app.createdAt)}</span>${
     removeApp === null ? null : action(removeApp, saved, account.remove, { label })}</li></ul>`)
 }
 
-function codesSection ({ factors }: Texts, { codesLeft, saved, paths: { newCodes } }: FactorsView): Html | null {
-  if (codesLeft === null) return null
-  return section(factors.recoveryTitle, html`<p>${filled(factors.codesLeft, { count: String(codesLeft) })}</p>${
+function codesSection ({ factors }: Texts, { factors: own, saved, paths: { newCodes } }: FactorsView): Html | null {
+  const codes = own.find(({ kind }) => kind === 'recovery')
+  if (codes === undefined) return null
+  return section(factors.recoveryTitle, html`<p>${filled(factors.codesLeft, { count: String(codes.codesLeft) })}</p>${
     newCodes === null ? null : html`<p>${factors.newCodesText}</p>${action(newCodes, saved, factors.newCodes)}`}`)
 }
 
-function passkeysSection (texts: Texts, { user, list, options, paths }: PasskeysView, saved: Targets): Html {
+function passkeysSection (
+  texts: Texts, { factors: own, saved }: FactorsView, { user, options, paths }: PasskeysView
+): Html {
   const { language, account, factors } = texts
   const name = { name: 'name', label: factors.passkeyName, type: 'text', autocomplete: 'off' } as const
   const attributes = html` maxlength="64"`
   const { rpId, userId } = user
+  const list = own.filter(({ kind }) => kind === 'passkey').map(({ name, ...factor }) => ({
+    ...factor, name: name ?? factor.id
+  }))
   const accepted = { rpId, userId, allAcceptedCredentialIds: list.map(({ id }) => id) }
   return section(factors.passkeys, html`<p>${factors.passkeysText}</p>
 ${passkeySignal('all-accepted-credentials', accepted)}${passkeySignal('current-user-details', { ...user })}<ul>
-${list.map(({ id, name: shown, createdAt, usedAt }) => html`<li><span>${shown} <small>${added(texts, createdAt)}${
-  usedAt && html`. ${filled(account.lastUsed, { date: dateIn(language, usedAt) })}`}</small></span>${
+${list.map(({ id, name: shown, createdAt, lastUsedAt }) => html`<li><span>${shown} <small>${added(texts, createdAt)}${
+  lastUsedAt && html`. ${filled(account.lastUsed, { date: dateIn(language, lastUsedAt) })}`}</small></span>${
   action(paths.remove, { ...saved, id }, account.remove, { label: filled(account.removeMethod, { provider: shown }) })}
 <details><summary aria-label="${factors.rename}: ${shown}">${factors.rename}</summary>${form({
   action: paths.rename,

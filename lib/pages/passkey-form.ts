@@ -10,14 +10,8 @@ export interface PasskeyPaths {
   readonly script: string
 }
 
-/** A user as password managers know them. */
-export interface PasskeyUser {
-  readonly rpId: string
-  /** The user handle, in base64url. */
-  readonly userId: string
-  readonly name: string
-  readonly displayName: string
-}
+/** A user as password managers know them; `userId` is the user handle, in base64url. */
+export type PasskeyUser = Readonly<Record<'rpId' | 'userId' | 'name' | 'displayName', string>>
 
 /** A form that the script of passkeys shows, and sends with the field `response`. */
 export interface PasskeyForm extends Pick<PageForm, 'action' | 'hidden' | 'fields' | 'submit'> {

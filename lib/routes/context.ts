@@ -1,5 +1,6 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthChannel } from '../channel.js'
+import type { AuthError } from '../errors.js'
 import type { SignInRules } from '../flows/sign-in-rules.js'
 import type { SignedRequests } from '../flows/signed-requests.js'
 import type { RedirectPages } from '../http/redirect-pages.js'
@@ -8,9 +9,13 @@ import type { ResolvedOptions } from '../options.js'
 import type { Look } from '../pages/look.js'
 import type { PasskeyPaths } from '../pages/passkey-form.js'
 import type { ExternalProvider } from '../providers/provider.js'
-import type { FailurePages } from './failure-pages.js'
 import type { RateLimits } from './limits.js'
 import type { Mailer } from './mailer.js'
+
+/** Answers a form of a page, which failed, with that page as it is with this query. */
+export type FailurePage = (
+  request: FastifyRequest, reply: FastifyReply, error: AuthError, query: URLSearchParams
+) => Promise<FastifyReply>
 
 /**
  * What the routes share: the scope that they are mounted in, and what their handlers need of the
@@ -23,6 +28,8 @@ export interface RouteContext {
   readonly site: Site
   /** The path in front of all routes. */
   readonly prefix: string
+  /** Returns the path of a route below the prefix, such as `logout`, as browsers see it. */
+  readonly pathOf: (route: string) => string
   /** The application's rules for sign-ins, with the store. */
   readonly rules: SignInRules
   /** The external providers. */
@@ -41,8 +48,8 @@ export interface RouteContext {
   readonly listedSessions: ResolvedOptions['listedSessions']
   /** Sends mails; null without the option `sendMail`. */
   readonly mailer: Mailer | null
-  /** The pages of the plugin, as they show failures of their forms. */
-  readonly failurePages: FailurePages
+  /** The pages of the plugin that show the failures of their forms, by their paths. */
+  readonly failurePages: Map<string, FailurePage>
 }
 
 /** What the pages share. */

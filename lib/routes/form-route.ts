@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import type { AuthErrorCode } from '../errors.js'
 import { wantsJson } from '../http/accept.js'
-import { withParameter } from '../http/redirects.js'
+import { ANY_ORIGIN, isOwnPath, withParameter } from '../http/redirects.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { Principal } from '../session/record.js'
 import { answerFailure, furtherStep, noteFailure } from './answers.js'
@@ -116,16 +116,17 @@ export function mountForm<const Fields extends Properties, const Required extend
       if (linkPage !== undefined && isOfLink) return linkPage.fail(error, request, reply)
       const signInAt = isAttempt ? 'local' : undefined
       const page = pages.forError(request, fields.error_next)
-      const ownPage = page === null || wantsJson(request) ? null : failurePages.find(page)
+      const own = page === null || !isOwnPath(page) ? null : new URL(page, ANY_ORIGIN)
+      const ownPage = own === null || wantsJson(request) ? null : failurePages.get(own.pathname)
       const asked = pages.asked(request, fields.error_next)
       const step = await furtherStep(error, request, context, {
         next: pages.asked(request, fields.next),
         needing: pages.ofStart(request, fields.error_next)
       })
       // A page of the application that the form names shows that it lacks a recent sign-in.
-      const isShown = step !== null && error.code === 'reauthenticate' && ownPage === null && asked !== null
-      if (ownPage !== null && step?.page == null) {
-        return ownPage(request, reply, noteFailure(request, reply, error, signInAt))
+      const isShown = step !== null && error.code === 'reauthenticate' && ownPage == null && asked !== null
+      if (own !== null && ownPage != null && step?.page == null) {
+        return ownPage(request, reply, noteFailure(request, reply, error, signInAt), own.searchParams)
       }
       return answerFailure(request, reply, error, {
         page, step: isShown ? { ...step, page: null } : step, ...(signInAt !== undefined && { signInAt })

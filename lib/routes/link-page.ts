@@ -54,7 +54,7 @@ export class LinkPage<Claims> {
   constructor (context: MailContext, options: LinkPageOptions<Claims>) {
     const path = `/${LINK_PATHS[options.kind]}`
     this.#context = context
-    this.#action = context.site.routePath(`${context.prefix}${path}`)
+    this.#action = context.pathOf(LINK_PATHS[options.kind])
     this.#options = options
     const { summary, operationId, user } = options
     context.scope.withTypeProvider<SchemaTypes>().get(path, {

@@ -2,13 +2,12 @@
 import type { FastifyRequest } from 'fastify'
 import { secondFactorAt } from '../authentication.js'
 import { UnknownPasskey } from '../factors/passkey-ceremonies.js'
-import { type UserFactor, listFactors } from '../flows/factor-list.js'
+import { listFactors } from '../flows/factor-list.js'
 import { RECENT_SECONDS, askedFactorsOf, isRecent, methodsOf } from '../flows/methods.js'
 import { removeOwnMethod, renameOwn } from '../flows/own-account.js'
 import { presentPrincipal } from '../flows/refresh.js'
 import { sessionsOfUser } from '../flows/sessions.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
-import type { FactorKind } from '../accounts/account.js'
 import { recordIn } from '../session/record.js'
 import { accountPage } from '../pages/account-page.js'
 import { factorsPage } from '../pages/factor-pages.js'
@@ -27,10 +26,9 @@ type PageName = 'sign-in' | 'register' | 'forgot-password' | 'link-sent' | 'acco
 
 /** Mounts the pages, and the two forms of the account that only they have. */
 export function mountOwnPages (context: PagesContext, local: LocalIdentityProvider | null): void {
-  const { site, prefix, rules, providers, pages, listedSessions, channel, mailer, passkeyPaths } = context
+  const { pathOf, rules, providers, pages, listedSessions, channel, mailer, passkeyPaths } = context
   const { store } = rules
   const passkeys = rules.factors?.passkeys ?? null
-  const pathOf = (route: string): string => site.routePath(`${prefix}/${route}`)
   const asksToRemember = rules.remember !== null
   const minLength = local?.minPasswordLength ?? 0
   const canRegister = local !== null && local.registration !== null
@@ -193,21 +191,14 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
     const record = await presentPrincipal(request, store) === null ? null : recordIn(request.session)
     const user = record === null ? null : await store.findUser({ userId: record.principal.userId })
     if (record === null || user === null || rules.factors === null) return redirected(reply, signInPath(request, here))
-    const list = await listFactors(rules.accounts, user.userId)
-    const ofKind = (kind: FactorKind): UserFactor | undefined => list.find(factor => factor.kind === kind)
-    const [app, codes] = [ofKind('totp'), ofKind('recovery')]
     const needsFactor = askedFactorsOf(user, rules.factors).length > 0
     const isRecentNow = isRecent(needsFactor ? secondFactorAt(record.methods) ?? 0 : record.at, RECENT_SECONDS)
     const routes = rules.factors.secondFactor === null ? null : pathOf
     return factorsPage(texts, {
-      appAddedAt: app?.createdAt ?? null,
-      codesLeft: codes?.codesLeft ?? null,
+      factors: await listFactors(rules.accounts, user.userId),
       passkeys: passkeys && passkeyPaths && {
         ...passkeyPaths,
         user: passkeys.userDetails(user),
-        list: list.filter(({ kind }) => kind === 'passkey').map(({ id, name, createdAt, lastUsedAt: usedAt }) => ({
-          id, name: name ?? id, createdAt, usedAt
-        })),
         paths: {
           register: pathOf('local/passkeys/register'),
           rename: pathOf('local/passkeys/rename'),
@@ -226,7 +217,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
   }
 
   for (const [name, pageOf] of Object.entries(PAGES)) {
-    if (pageOf !== null) mountPage(context, { path: `/pages/${name}`, name }, pageOf)
+    if (pageOf !== null) mountPage(context, { path: `pages/${name}`, name }, pageOf)
   }
 
   mountForm(context, {

@@ -29,22 +29,25 @@ export type PageOf = (view: View) => Promise<Page | null>
 /**
  * Mounts a page of the plugin. It shows the failures of its forms.
  *
- * @param route `path`: below the prefix; `name`: in the document
+ * @param route `path`: below the prefix, without a slash; `name`: in the document
  */
 export function mountPage (
-  { scope, site, prefix, look, failurePages, ownSentences }: PagesContext,
+  { scope, pathOf, look, failurePages, ownSentences }: PagesContext,
   { path, name }: { path: string, name: string },
   pageOf: PageOf
 ): void {
   const show = async (
-    asked: Omit<View, 'texts'>, messagesIn: (texts: Texts) => PageMessages
+    asked: Pick<View, 'request' | 'reply' | 'typed' | 'failure'>,
+    query: URLSearchParams,
+    messagesIn: (texts: Texts) => PageMessages
   ): Promise<FastifyReply> => {
     const texts = look.textsFor(asked.request)
-    const page = await pageOf({ ...asked, texts })
+    const [next, needsFactor] = [query.get('next'), query.get('second_factor') === 'true']
+    const page = await pageOf({ ...asked, texts, next, needsFactor })
     return page === null ? asked.reply : look.send(asked.reply, page, messagesIn(texts))
   }
 
-  scope.withTypeProvider<SchemaTypes>().get(path, {
+  scope.withTypeProvider<SchemaTypes>().get(`/${path}`, {
     schema: {
       tags,
       summary: `The page ${name}`,
@@ -65,22 +68,18 @@ export function mountPage (
   }, async (request, reply) => {
     const query = new URL(request.url, ANY_ORIGIN).searchParams
     const [error, done] = [query.get('error'), query.get('done')]
-    return show({ request, reply, ...askedIn(query), typed: {}, failure: null }, texts => ({
+    return show({ request, reply, typed: {}, failure: null }, query, texts => ({
       failure: error === null ? null : sentenceOf(texts, error),
       notice: done === 'saved' || done === 'sent' ? texts.common[done] : null
     }))
   })
 
-  failurePages.add(site.routePath(prefix + path), query => async (request, reply, error) => {
-    return show({ request, reply, ...askedIn(query), typed: Object(request.body), failure: error }, texts => {
-      reply.code(error.statusCode)
-      return { failure: failureOf(texts, error, ownSentences) }
+  failurePages.set(pathOf(path), async (request, reply, failure, query) => {
+    return show({ request, reply, typed: Object(request.body), failure }, query, texts => {
+      reply.code(failure.statusCode)
+      return { failure: failureOf(texts, failure, ownSentences) }
     })
   })
-}
-
-function askedIn (query: URLSearchParams): Pick<View, 'next' | 'needsFactor'> {
-  return { next: query.get('next'), needsFactor: query.get('second_factor') === 'true' }
 }
 
 /** Returns a path with a query; members that are null are left out. */

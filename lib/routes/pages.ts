@@ -1,7 +1,6 @@
 /** The routes that have pages. They are loaded with the options that need some. */
 import type { ResolvedOptions } from '../options.js'
 import { Look } from '../pages/look.js'
-import type { PasskeyPaths } from '../pages/passkey-form.js'
 import type { PagesContext, RouteContext } from './context.js'
 import { withQuery } from './page-route.js'
 
@@ -25,8 +24,7 @@ export async function mountRoutesWithPages (context: RouteContext, options: Reso
   mountOwnPages(ofPages, local)
 }
 
-async function passkeyPathsOf ({ site, prefix }: RouteContext): Promise<PasskeyPaths> {
-  const { PASSKEY_SCRIPT_VERSION: version } = await import('../pages/passkey-script.js')
-  const pathOf = (name: string): string => site.routePath(`${prefix}/local/passkeys/${name}`)
-  return { options: pathOf('options'), script: withQuery(pathOf('script.js'), { v: version }) }
+async function passkeyPathsOf ({ pathOf }: RouteContext): Promise<PagesContext['passkeyPaths']> {
+  const { PASSKEY_SCRIPT_VERSION: v } = await import('../pages/passkey-script.js')
+  return { options: pathOf('local/passkeys/options'), script: withQuery(pathOf('local/passkeys/script.js'), { v }) }
 }

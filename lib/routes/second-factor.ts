@@ -40,9 +40,8 @@ export function mountSecondFactor (
   context: PagesContext & { readonly rules: FactorChanges & StepRules },
   passkeys: PasskeyStep | null
 ): void {
-  const { site, prefix, rules, pages, limits, look, passkeyPaths } = context
+  const { site, pathOf, rules, pages, limits, look, passkeyPaths } = context
   const { trustedBrowsers, issuer, trustedDays } = rules.factors.secondFactor
-  const pathOf = (route: string): string => site.routePath(`${prefix}/${route}`)
 
   /** Where the forms of a page lead: after a success to `next`, after a failure to the page. */
   const targetsOf = (page: string, next: string | null): Targets => ({
@@ -50,26 +49,23 @@ export function mountSecondFactor (
   })
   const leave = { logout: pathOf('logout'), next: pages.application.login ?? site.publicPath('/') }
 
-  /** Where a user goes who does not set up an authenticator app. */
-  const leaveTo = ({ request, next }: View, isRequired: boolean): typeof leave => {
-    return isRequired ? leave : { ...leave, next: pages.afterSuccess(request, next) }
-  }
+  /** What the pages share on which a user sets up their authenticator app. */
+  const setUp = ({ request, next }: View, waiting: WaitingSignIn | null) => ({
+    targets: targetsOf('local/totp', next),
+    isRequired: waiting !== null,
+    asksMailCode: waiting?.asksMailCode === true,
+    leave: waiting !== null ? leave : { ...leave, next: pages.afterSuccess(request, next) }
+  })
 
   /** The page on which a user begins to set up their authenticator app. */
   const beginPage = async (view: View, waiting: WaitingSignIn | null): Promise<Page> => enrolPage(view.texts, {
+    ...setUp(view, waiting),
     action: pathOf('local/totp/enroll'),
-    targets: targetsOf('local/totp', view.next),
-    isRequired: waiting !== null,
-    passkey: passkeyPaths && {
-      ...passkeyPaths,
-      register: pathOf('local/passkeys/register'),
-      asksMailCode: waiting?.asksMailCode === true,
-      isMailed: await isCodeMailed(view.request)
-    },
-    leave: leaveTo(view, waiting !== null)
+    passkey: passkeyPaths && { ...passkeyPaths, register: pathOf('local/passkeys/register') },
+    isMailed: passkeyPaths !== null && await isCodeMailed(view.request)
   })
 
-  mountPage(context, { path: '/local/second-factor', name: 'second-factor' }, async view => {
+  mountPage(context, { path: 'local/second-factor', name: 'second-factor' }, async view => {
     const { request, reply, texts, next } = view
     const waiting = await waitingSignIn(request)
     if (waiting === null) {
@@ -129,11 +125,13 @@ export function mountSecondFactor (
     })
   }
 
-  mountPage(context, { path: '/local/totp', name: 'totp' }, async view => {
+  mountPage(context, { path: 'local/totp', name: 'totp' }, async view => {
     const { request, reply, texts, next } = view
     const here = withQuery(pathOf('local/totp'), { next })
     const pending = await pendingTotp(request, rules).catch(async (error: unknown) => {
-      const page = await pageInstead(error, request, here)
+      const { code }: Partial<AuthError> = Object(error)
+      const step = await furtherStep(error, request, context, { next: here, needing: here })
+      const page = code === 'unauthenticated' ? pages.loginWith(request, here) : step?.page ?? null
       if (page === null) throw error
       return { page }
     })
@@ -141,27 +139,16 @@ export function mountSecondFactor (
     const { waiting, enrolment } = pending
     if (enrolment === null) return beginPage(view, waiting)
     const { uri, secret, svg } = enrolment
-    const isRequired = waiting !== null
     return totpPage(texts, {
+      ...setUp(view, waiting),
       action: pathOf('local/totp/confirm'),
-      targets: targetsOf('local/totp', next),
       // Made by uqr of what we have made.
       svg: svg === null ? null : new Html(svg),
       uri,
       secret: secret.replace(/.{4}(?!$)/g, '$& '),
-      issuer,
-      asksMailCode: waiting?.asksMailCode === true,
-      isRequired,
-      leave: leaveTo(view, isRequired)
+      issuer
     })
   })
-
-  /** Where the user authenticates first, if that is what a page lacks. */
-  async function pageInstead (error: unknown, request: FastifyRequest, here: string): Promise<string | null> {
-    const { code }: Partial<AuthError> = Object(error)
-    if (code === 'unauthenticated') return pages.loginWith(request, here)
-    return (await furtherStep(error, request, context, { next: here, needing: here }))?.page ?? null
-  }
 
   mountForm(context, {
     path: '/local/totp/enroll',

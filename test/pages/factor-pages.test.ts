@@ -34,12 +34,15 @@ const TOTP: TotpView = {
 const PASSKEYS: PasskeysView = {
   ...PATHS,
   user: { rpId: 'shop.example', userId: 'dXNlcg', name: 'ada@example.com', displayName: 'Ada' },
-  list: [{ id: 'a-1', name: 'Phone', createdAt: DAY, usedAt: DAY }, { id: 'b_2', name: 'Key', createdAt: DAY, usedAt: null }],
   paths: { register: '/auth/local/passkeys/register', rename: '/auth/local/passkeys/rename', remove: '/auth/local/passkeys/remove' }
 }
 const FACTORS: FactorsView = {
-  appAddedAt: DAY,
-  codesLeft: 7,
+  factors: [
+    { id: 'app', kind: 'totp', name: null, createdAt: DAY, lastUsedAt: null, codesLeft: null },
+    { id: 'codes', kind: 'recovery', name: null, createdAt: DAY, lastUsedAt: null, codesLeft: 7 },
+    { id: 'a-1', kind: 'passkey', name: 'Phone', createdAt: DAY, lastUsedAt: DAY, codesLeft: null },
+    { id: 'b_2', kind: 'passkey', name: 'Key', createdAt: DAY, lastUsedAt: null, codesLeft: null }
+  ],
   passkeys: PASSKEYS,
   confirm: '/auth/pages/confirm',
   account: '/auth/pages/account',
@@ -47,7 +50,7 @@ const FACTORS: FactorsView = {
   paths: { enrol: '/auth/local/totp/enroll', removeApp: '/auth/local/totp/remove', newCodes: '/auth/local/recovery-codes' }
 }
 const NOTHING: FactorsView = {
-  ...FACTORS, appAddedAt: null, codesLeft: null, passkeys: null, confirm: null, account: null, paths: { enrol: null, removeApp: null, newCodes: null }
+  ...FACTORS, factors: [], passkeys: null, confirm: null, account: null, paths: { enrol: null, removeApp: null, newCodes: null }
 }
 const SIGN_IN: SignInView = {
   targets: TARGETS, providers: [], login: '/auth/local/login', email: null, asksToRemember: true, forgotPassword: null, register: null, passkey: null
@@ -57,7 +60,9 @@ const ENROL: EnrolView = {
   action: '/auth/local/totp/enroll',
   targets: { ...TARGETS, error_next: '/auth/local/totp?next=%2Fcart' },
   isRequired: true,
-  passkey: { ...PATHS, register: PASSKEYS.paths.register, asksMailCode: false, isMailed: false },
+  passkey: { ...PATHS, register: PASSKEYS.paths.register },
+  asksMailCode: false,
+  isMailed: false,
   leave: LEAVE
 }
 const CONFIRM: ConfirmView = {
@@ -82,7 +87,7 @@ const piecesOf = (text: string): string[] => text.split(/\{\w+\}/).map(piece => 
 const pagesIn = (texts: Texts): Page[] => [
   secondFactorPage(texts, SECOND), totpPage(texts, TOTP), totpPage(texts, { ...TOTP, isRequired: false }),
   recoveryCodesPage(texts, { codes: ['0123-4567-89AB-CDEF-GHJK-MNPQ'], next: '/' }), factorsPage(texts, FACTORS),
-  factorsPage(texts, { ...FACTORS, appAddedAt: null }), signInPage(texts, WITH_PASSKEY)
+  factorsPage(texts, { ...FACTORS, factors: FACTORS.factors.slice(1) }), signInPage(texts, WITH_PASSKEY)
 ]
 
 /** The opening tag of a field. */
@@ -115,9 +120,9 @@ t.test('the pages need neither scripts nor styles of their own, which their poli
 })
 
 t.test('names, codes and keys stay text', async t => {
-  const list = [{ id: HOSTILE, name: HOSTILE, createdAt: DAY, usedAt: null }]
+  const factors = [{ id: HOSTILE, kind: 'passkey', name: HOSTILE, createdAt: DAY, lastUsedAt: null, codesLeft: null }]
   const pages = [
-    factorsPage(en, { ...FACTORS, passkeys: { ...PASSKEYS, user: { ...PASSKEYS.user, name: HOSTILE }, list } }),
+    factorsPage(en, { ...FACTORS, factors, passkeys: { ...PASSKEYS, user: { ...PASSKEYS.user, name: HOSTILE } } }),
     totpPage(en, { ...TOTP, issuer: HOSTILE, secret: HOSTILE, uri: HOSTILE }),
     recoveryCodesPage(en, { codes: [HOSTILE], next: HOSTILE })
   ]
@@ -216,7 +221,7 @@ t.test('the page shows what a user has, with what they can do about it', async t
   t.match(page, 'name="name" autocomplete="off" value="Phone" required maxlength="64"')
   t.notMatch(page, FACTORS.paths.enrol)
 
-  const without = sourceOf(factorsPage(en, { ...FACTORS, appAddedAt: null, passkeys: { ...PASSKEYS, list: [] } }))
+  const without = sourceOf(factorsPage(en, { ...FACTORS, factors: [] }))
   t.match(without, '<form method="post" action="/auth/local/totp/enroll">')
   t.notMatch(without, FACTORS.paths.removeApp)
   t.match(without, signal('all-accepted-credentials', { ...user, allAcceptedCredentialIds: [] }), 'the last one is gone')
@@ -224,9 +229,9 @@ t.test('the page shows what a user has, with what they can do about it', async t
 
 t.test('the page shows nothing of what is not mounted, and no button for what is not allowed', async t => {
   t.equal(sourceOf(factorsPage(en, NOTHING)), `<h1>${en.factors.title}</h1>`)
-  const kept = sourceOf(factorsPage(en, { ...NOTHING, appAddedAt: DAY, codesLeft: 2 }))
+  const kept = sourceOf(factorsPage(en, { ...NOTHING, factors: FACTORS.factors.slice(0, 2) }))
   t.match(kept, 'Added on July 6, 2026')
-  t.match(kept, 'Codes left: 2')
+  t.match(kept, 'Codes left: 7')
   t.notMatch(kept, '<form')
 })
 
@@ -255,7 +260,7 @@ t.test('a passkey that no user has is one that password managers are told of', a
 
 t.test('a first passkey takes the code from an e-mail, which a form asks for before', async t => {
   const withCode = (isMailed: boolean): Page => {
-    return enrolPage(en, { ...ENROL, passkey: { ...PATHS, register: PASSKEYS.paths.register, asksMailCode: true, isMailed } })
+    return enrolPage(en, { ...ENROL, asksMailCode: true, isMailed })
   }
   const before = withCode(false)
   t.equal(passkeyFormOf(before, 'register'), '')
