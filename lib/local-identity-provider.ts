@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import type { Complete } from './base/defaults.js'
 import { isPlainObject } from './claims.js'
 import { OptionsError, assertKnownOptions } from './errors.js'
-import { requiredDataSecrets, secretsOf } from './secrets.js'
+import { type Secrets, requiredDataSecrets, secretsOf } from './secrets.js'
 import { type Argon2Options, argon2Cost } from './passwords/argon2-cost.js'
 import type { Caller } from './passwords/fair-queue.js'
 import { type MailChoices, type MailOptions, type MailPages, type SendMail, checkedMailOptions } from './mails/mail.js'
@@ -135,7 +135,7 @@ export class LocalIdentityProvider {
    */
   readonly mail: MailOptions | null
   /** The secrets of tokens; null with a signing key. */
-  readonly #secrets: readonly [string, ...string[]] | null
+  readonly #secrets: Secrets | null
   readonly #passwords: PasswordHasher
   readonly #tokens: TokenIssuer
   readonly #accepted: ReturnType<typeof passwordRules>
@@ -272,7 +272,7 @@ export class LocalIdentityProvider {
    * @throws OptionsError when they are missing
    * @hidden
    */
-  mailTokens (dataSecrets: readonly [string, ...string[]] | null): MailTokens {
+  mailTokens (dataSecrets: Secrets | null): MailTokens {
     const need = 'with sendMail and signingKey of the LocalIdentityProvider, because it signs the links in mails'
     return new MailTokens(this.issuer, this.#secrets ?? requiredDataSecrets(dataSecrets, need))
   }
@@ -298,7 +298,7 @@ export class LocalIdentityProvider {
   }
 }
 
-function tokenSecrets ({ secret, signingKey }: LocalIdentityProviderOptions): [string, ...string[]] | null {
+function tokenSecrets ({ secret, signingKey }: LocalIdentityProviderOptions): Secrets | null {
   if (signingKey === undefined) return secretsOf(secret, 'secret', 'LOCAL_IDP_SECRET')
   if (secret !== undefined) throw new OptionsError('signingKey replaces secret: set only one of them')
   return null

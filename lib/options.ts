@@ -19,7 +19,7 @@ import type { ExternalProvider } from './providers/provider.js'
 import { type RateLimitOptions, type ResolvedRateLimits, checkedRateLimit } from './rate-limits.js'
 import { Accounts } from './accounts/accounts.js'
 import type { AuthStore } from './accounts/auth-store.js'
-import { dataSecretsOf, requiredDataSecrets } from './secrets.js'
+import { type Secrets, dataSecretsOf, requiredDataSecrets } from './secrets.js'
 import { type OwnSession, type SessionOptions, checkedRemember, checkedSession } from './session/session-options.js'
 import { MemoryAuthStore } from './store/memory.js'
 import { assertMembers, membersOf } from './store/members.js'
@@ -181,7 +181,7 @@ export class ResolvedOptions implements SignInRules {
   readonly providers: readonly ExternalProvider[]
   readonly local: LocalIdentityProvider | null
   /** The secrets of `dataSecret` or its setting, the newest first; null without any. */
-  readonly dataSecrets: readonly [string, ...string[]] | null
+  readonly dataSecrets: Secrets | null
   /** Issues and verifies the tokens in the links of mails; null without mails. */
   readonly mailTokens: MailTokens | null
   readonly store: AuthStore
@@ -278,9 +278,12 @@ export class ResolvedOptions implements SignInRules {
 
   #factorRules ({ secondFactor, passkeys }: AuthPluginOptions): FactorRules | null {
     if (secondFactor === undefined && passkeys === undefined) return null
+    if (passkeys !== undefined && !hasMethods<Passkeys>(passkeys, ['resolve'])) {
+      throw new OptionsError("passkeys must be new Passkeys({ name: 'Shop' }) of fastify-svc-auth/passkeys")
+    }
     return Object.freeze({
       secondFactor: secondFactor === undefined ? null : this.#secondFactorRules(secondFactor),
-      passkeys: passkeys === undefined ? null : checkedPasskeys(passkeys).resolve(this.site),
+      passkeys: passkeys?.resolve(this.site) ?? null,
       sendsMails: this.local?.mail != null
     })
   }
@@ -295,11 +298,6 @@ export class ResolvedOptions implements SignInRules {
     // svc_session and svc_trusted; the prefix __Host- stays.
     return secondFactor.rulesWith(secrets, `${cookieName.replace(/_?session$/, '')}_trusted`)
   }
-}
-
-function checkedPasskeys (passkeys: unknown): Passkeys {
-  if (hasMethods<Passkeys>(passkeys, ['resolve'])) return passkeys
-  throw new OptionsError("passkeys must be new Passkeys({ name: 'Shop' }) of fastify-svc-auth/passkeys")
 }
 
 function hintFor (name: string): string {

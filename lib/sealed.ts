@@ -1,21 +1,6 @@
 import { hash } from 'node:crypto'
-import { Once } from './base/once.js'
 import { AuthError } from './errors.js'
-import { derivedKey } from './secrets.js'
-
-/** Loaded with the first value, because most applications seal nothing. */
-const jwe = new Once(async () => {
-  const [{ CompactEncrypt }, { compactDecrypt }] = await Promise.all([
-    import('jose/jwe/compact/encrypt'), import('jose/jwe/compact/decrypt')
-  ])
-  return { CompactEncrypt, compactDecrypt }
-})
-
-interface SealingKey {
-  /** The beginning of the key's hash, which each value names. */
-  readonly kid: string
-  readonly key: Buffer
-}
+import { type Secrets, derivedKey } from './secrets.js'
 
 const UNREADABLE = 'Encrypted data cannot be read at the moment; ask the operator of this application.'
 
@@ -26,16 +11,17 @@ const ALGORITHMS = { alg: 'dir', enc: 'A256GCM' } as const
  * a sealed value is opened for the row that it was sealed for, and for no other use of the secrets.
  */
 export class Sealer {
-  readonly #newest: SealingKey
-  readonly #keys: readonly SealingKey[]
+  readonly #newest: Buffer
+  readonly #keys: readonly Buffer[]
 
   /**
    * @param secrets the first one seals, all open
    * @param use what is sealed; each use has keys of its own
    */
-  constructor (secrets: readonly [string, ...string[]], use: string) {
-    this.#newest = sealingKey(secrets[0], use)
-    this.#keys = secrets.map(secret => sealingKey(secret, use))
+  constructor ([newest, ...older]: Secrets, use: string) {
+    const keyOf = (secret: string): Buffer => derivedKey(secret, `svc-auth sealed ${use}`)
+    this.#newest = keyOf(newest)
+    this.#keys = [this.#newest, ...older.map(keyOf)]
   }
 
   /**
@@ -45,9 +31,10 @@ export class Sealer {
    * @returns a JWE in the compact serialization (RFC 7516 section 7.1)
    */
   async seal (text: string, bind: string): Promise<string> {
-    const { CompactEncrypt } = await jwe.done()
-    const { kid, key } = this.#newest
-    return new CompactEncrypt(Buffer.from(text)).setProtectedHeader({ ...ALGORITHMS, kid, bind }).encrypt(key)
+    // Loaded with the first value, because most applications seal nothing.
+    const { CompactEncrypt } = await import('jose/jwe/compact/encrypt')
+    const header = { ...ALGORITHMS, kid: idOf(this.#newest), bind }
+    return new CompactEncrypt(Buffer.from(text)).setProtectedHeader(header).encrypt(this.#newest)
   }
 
   /**
@@ -60,26 +47,26 @@ export class Sealer {
    */
   async open (sealed: string, bind: string): Promise<{ text: string, isOld: boolean }> {
     try {
-      const { compactDecrypt } = await jwe.done()
+      const { compactDecrypt } = await import('jose/jwe/compact/decrypt')
       const { plaintext, protectedHeader } = await compactDecrypt(sealed, ({ kid }) => this.#keyOf(kid), {
         keyManagementAlgorithms: [ALGORITHMS.alg],
         contentEncryptionAlgorithms: [ALGORITHMS.enc]
       })
       if (protectedHeader.bind !== bind) throw new Error('the sealed value belongs to another row')
-      return { text: Buffer.from(plaintext).toString(), isOld: protectedHeader.kid !== this.#newest.kid }
+      return { text: Buffer.from(plaintext).toString(), isOld: protectedHeader.kid !== idOf(this.#newest) }
     } catch (cause) {
       throw new AuthError('unavailable', { message: UNREADABLE, cause })
     }
   }
 
   #keyOf (kid: string | undefined): Buffer {
-    const found = this.#keys.find(key => key.kid === kid)
-    if (found === undefined) throw new Error('no secret of dataSecret or SVC_AUTH_DATA_SECRET has sealed the value')
-    return found.key
+    const found = this.#keys.find(key => idOf(key) === kid)
+    if (found !== undefined) return found
+    throw new Error('no secret of dataSecret or SVC_AUTH_DATA_SECRET has sealed the value')
   }
 }
 
-function sealingKey (secret: string, use: string): SealingKey {
-  const key = derivedKey(secret, `svc-auth sealed ${use}`)
-  return { kid: hash('sha256', key, 'base64url').slice(0, 8), key }
+/** The beginning of the key's hash, which each value names. */
+function idOf (key: Buffer): string {
+  return hash('sha256', key, 'base64url').slice(0, 8)
 }

@@ -1,6 +1,9 @@
 import { hkdfSync, timingSafeEqual } from 'node:crypto'
 import { OptionsError } from './errors.js'
 
+/** The newest secret first. */
+export type Secrets = readonly [string, ...string[]]
+
 const MIN_LENGTH = 32
 
 /**
@@ -28,7 +31,7 @@ export function secretsOf (given: unknown, option: string, setting: string): [st
  * @returns null where neither is given
  * @throws OptionsError that names both, never a secret
  */
-export function dataSecretsOf (given: unknown): [string, ...string[]] | null {
+export function dataSecretsOf (given: unknown): Secrets | null {
   const setting = process.env.SVC_AUTH_DATA_SECRET?.match(/\S+/g) ?? undefined
   const secrets = given ?? setting
   return secrets === undefined ? null : secretsOf(secrets, 'dataSecret', 'SVC_AUTH_DATA_SECRET')
@@ -40,9 +43,7 @@ export function dataSecretsOf (given: unknown): [string, ...string[]] | null {
  * @param need what needs them, as the error says it: `with …, because …`
  * @throws OptionsError where neither the option nor the setting is given
  */
-export function requiredDataSecrets (
-  secrets: readonly [string, ...string[]] | null, need: string
-): readonly [string, ...string[]] {
+export function requiredDataSecrets (secrets: Secrets | null, need: string): Secrets {
   if (secrets !== null) return secrets
   throw new OptionsError(`dataSecret is required ${need}; set it, or SVC_AUTH_DATA_SECRET, ` +
     'for example to the output of: openssl rand -hex 32')
@@ -55,6 +56,12 @@ export function requiredDataSecrets (
  */
 export function derivedKey (secret: string, info: string, salt = ''): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, salt, info, 32))
+}
+
+/** Derives a secret from each of several, in the same way. */
+export function derivedSecrets ([newest, ...older]: Secrets, info: string, salt?: string): Secrets {
+  const derived = (secret: string): string => derivedKey(secret, info, salt).toString('base64url')
+  return [derived(newest), ...older.map(derived)]
 }
 
 /** Compares texts in the same time for each text of a length. */

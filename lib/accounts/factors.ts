@@ -52,22 +52,17 @@ export function attempted (generation: number, now: number): Rule<FactorAttempt 
     const { at, told } = noted?.generation === generation ? noted : { at: [], told: undefined }
     const counted = at.filter(isRecent)
     const wasTold = told !== undefined && isRecent(told)
-    const withAttempts = (at: number[], told: number | undefined): Account => {
-      const attempts = { generation, at, ...(told !== undefined && { told }) }
-      return { ...account, extras: { ...account.extras, factor_attempts: attempts } }
+    const isRefused = counted.length >= MAX_ATTEMPTS
+    const attempts = {
+      generation,
+      at: isRefused ? counted : [...counted, now],
+      ...(wasTold ? { told } : isRefused && { told: now })
     }
-    if (counted.length < MAX_ATTEMPTS) {
-      const { factors } = account
-      return {
-        result: { isRefused: false, user, factors },
-        account: withAttempts([...counted, now], wasTold ? told : undefined)
-      }
-    }
+    const changed = { ...account, extras: { ...account.extras, factor_attempts: attempts } }
+    if (!isRefused) return { result: { isRefused, user, factors: account.factors }, account: changed }
     const retryAfter = Math.max(1, Math.ceil((Math.min(...counted) + WINDOW_MS - now) / 1000))
-    return {
-      result: { isRefused: true, user, retryAfter, isFirst: !wasTold },
-      ...(!wasTold && { account: withAttempts(counted, now) })
-    }
+    const result = { isRefused, user, retryAfter, isFirst: !wasTold }
+    return wasTold ? { result } : { result, account: changed }
   }
 }
 

@@ -5,3 +5,13 @@ export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export function isUserId (value: unknown): value is string {
   return typeof value === 'string' && UUID.test(value)
 }
+
+/** The 16 bytes of a user id as base64url. */
+export function shortened (userId: string): string {
+  return Buffer.from(userId.replaceAll('-', ''), 'hex').toString('base64url')
+}
+
+/** The user id of 16 bytes as base64url. */
+export function lengthened (id: string): string {
+  return Buffer.from(id, 'base64url').toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+}

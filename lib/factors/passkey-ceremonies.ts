@@ -3,6 +3,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import type { Factor, User } from '../accounts/account.js'
 import { notLoaded } from '../base/not-loaded.js'
 import { Once } from '../base/once.js'
+import { lengthened, shortened } from '../base/uuid.js'
 import { checkedName } from '../claims.js'
 import { AuthError, PASSKEY_REFUSED } from '../errors.js'
 
@@ -16,7 +17,7 @@ export interface RelyingParty {
 }
 
 /** What a browser needs to begin a ceremony. */
-export interface CeremonyOptions {
+interface CeremonyOptions {
   readonly challenge: string
   /** As JSON, as `parseCreationOptionsFromJSON` and `parseRequestOptionsFromJSON` read it. */
   readonly options: Readonly<Record<string, unknown>>
@@ -98,7 +99,7 @@ export class PasskeyCeremonies {
   /** Returns what password managers show for a passkey. */
   userDetails ({ userId, email, name }: Pick<User, 'userId' | 'email' | 'name'>): PasskeyUser {
     const shown = email ?? name ?? userId
-    return { rpId: this.relyingParty.rpId, userId: userHandleOf(userId), name: shown, displayName: name ?? shown }
+    return { rpId: this.relyingParty.rpId, userId: shortened(userId), name: shown, displayName: name ?? shown }
   }
 
   /** Returns the options for a new passkey, on an authenticator that has none of the user's. */
@@ -134,9 +135,8 @@ export class PasskeyCeremonies {
   /** Returns the passkey and the user that an assertion names; null for one that names none. */
   userOf (response: unknown): { userId: string, id: string } | null {
     const read = readResponse(response)
-    const handle = bytesOf(String(read?.fields.userHandle ?? ''))
-    if (read === null || handle.length !== 16) return null
-    return { id: read.id, userId: handle.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-') }
+    const handle = String(read?.fields.userHandle ?? '')
+    return read === null || bytesOf(handle).length !== 16 ? null : { id: read.id, userId: lengthened(handle) }
   }
 
   /**
@@ -159,33 +159,21 @@ export class PasskeyCeremonies {
       const authData = decodeAttestationObject(bytesOf(base64urlIn(fields, 'attestationObject'))).get('authData')
       const attestationObject = base64url(Buffer.concat([UNATTESTED, isoCBOR.encode(authData)]))
       const { verified, registrationInfo } = await verifyRegistrationResponse({
-        response: {
-          id, rawId: id, type: 'public-key', clientExtensionResults: {}, response: { clientDataJSON, attestationObject }
-        },
+        response: { ...credentialOf(id), response: { clientDataJSON, attestationObject } },
         ...this.#expected,
         expectedChallenge: challenge,
         supportedAlgorithmIDs: ALGORITHMS
       })
       assert(verified, 'the attestation object is not valid')
-      const { credential, credentialDeviceType, credentialBackedUp } = registrationInfo
+      const { credential, credentialDeviceType, credentialBackedUp: backedUp } = registrationInfo
       assert(credential.id === id, 'the id is not that of the credential in the authenticator data')
       // WebAuthn Level 3 section 7.1
       assert(bytesOf(id).length <= 1023, 'the credential id has more than 1023 bytes')
-      return {
-        id,
-        kind: 'passkey',
-        name: shownName,
-        secret: null,
-        data: {
-          publicKey: base64url(credential.publicKey),
-          transports: transportsOf(fields),
-          backupEligible: credentialDeviceType === 'multiDevice',
-          backedUp: credentialBackedUp
-        },
-        counter: credential.counter,
-        createdAt: now,
-        usedAt: null
-      }
+      const backupEligible = credentialDeviceType === 'multiDevice'
+      const publicKey = base64url(credential.publicKey)
+      const data = { publicKey, transports: transportsOf(fields), backupEligible, backedUp }
+      const { counter } = credential
+      return { id, kind: 'passkey', name: shownName, secret: null, data, counter, createdAt: now, usedAt: null }
     })
   }
 
@@ -209,9 +197,7 @@ export class PasskeyCeremonies {
         userHandle: base64urlIn(fields, 'userHandle')
       }
       const { verified, authenticationInfo } = await verifyAuthenticationResponse({
-        response: {
-          id, rawId: id, type: 'public-key', clientExtensionResults: {}, response: { clientDataJSON, ...signed }
-        },
+        response: { ...credentialOf(id), response: { clientDataJSON, ...signed } },
         ...this.#expected,
         expectedChallenge: challenge,
         // The library compares counters before it verifies the signature. With 0 it leaves them to
@@ -220,19 +206,15 @@ export class PasskeyCeremonies {
       })
       assert(verified, 'the signature is not that of the passkey')
       assert(factor !== null && id === factor.id, 'the id is not that of the passkey')
-      assert(signed.userHandle === userHandleOf(userId), 'the user handle is not that of the user')
+      assert(signed.userHandle === shortened(userId), 'the user handle is not that of the user')
       const { newCounter, credentialDeviceType, credentialBackedUp } = authenticationInfo
       const isEligible = credentialDeviceType === 'multiDevice'
       assert(isEligible === factor.data.backupEligible, 'the backup eligibility has changed')
       if ((newCounter > 0 || factor.counter > 0) && newCounter <= factor.counter) {
         throw new CounterRegression(`the signature counter went from ${factor.counter} to ${newCounter}`)
       }
-      return {
-        ...factor,
-        data: { ...factor.data, backedUp: credentialBackedUp },
-        counter: newCounter,
-        usedAt: Date.now()
-      }
+      const data = { ...factor.data, backedUp: credentialBackedUp }
+      return { ...factor, data, counter: newCounter, usedAt: Date.now() }
     })
   }
 }
@@ -250,6 +232,10 @@ export function passkeyName (name: string | null, now: number = Date.now()): str
 function ceremony (options: Readonly<Record<string, unknown>>): CeremonyOptions {
   const challenge = base64url(randomBytes(32))
   return { challenge, options: { challenge, timeout: CEREMONY_MS, ...options } }
+}
+
+function credentialOf (id: string) {
+  return { id, rawId: id, type: 'public-key', clientExtensionResults: {} } as const
 }
 
 function descriptorOf ({ id, data: { transports } }: Factor): object {
@@ -299,11 +285,6 @@ async function refusingFailures<T> (verify: () => Promise<T>): Promise<T> {
 function transportsOf ({ transports }: PasskeyResponse['fields']): string[] {
   if (!Array.isArray(transports)) return []
   return transports.filter(transport => typeof transport === 'string' && /^[a-z-]{1,20}$/.test(transport)).slice(0, 8)
-}
-
-/** The user id as authenticators keep it: the 16 bytes of the UUID. */
-export function userHandleOf (userId: string): string {
-  return base64url(Buffer.from(userId.replaceAll('-', ''), 'hex'))
 }
 
 function base64urlIn (fields: PasskeyResponse['fields'], name: string): string {

@@ -2,6 +2,7 @@ import type { AuthenticationMethod, Principal } from '../authentication.js'
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError, assertKnownOptions } from '../errors.js'
 import { Sealer } from '../sealed.js'
+import type { Secrets } from '../secrets.js'
 import { TrustedBrowsers } from './trusted-browsers.js'
 
 /** A sign-in by a first factor, which {@link SecondFactorOptions.required} is asked about. */
@@ -102,7 +103,7 @@ export class SecondFactor {
    *
    * @hidden
    */
-  rulesWith (secrets: readonly [string, ...string[]], cookieName: string): SecondFactorRules {
+  rulesWith (secrets: Secrets, cookieName: string): SecondFactorRules {
     const { trustedDays } = this.#settings
     return Object.freeze({
       ...this.#settings,

@@ -1,21 +1,15 @@
-import { Once } from '../base/once.js'
-import { derivedKey } from '../secrets.js'
+import type { User } from '../accounts/account.js'
+import { type Secrets, derivedSecrets } from '../secrets.js'
 import { type TokenKeys, keysOfSecrets } from '../tokens/token-keys.js'
 
-/** A user whom a browser is trusted for. */
-export interface TrustedUser {
-  readonly userId: string
-  /** {@link User.generation}: what ends all sessions of the user ends this too. */
-  readonly generation?: number
-}
+/** A user whom a browser is trusted for: what ends all their sessions ends this too. */
+type TrustedUser = Pick<User, 'userId' | 'generation'>
 
 /** What the cookie of a browser says of one user; the last one is in milliseconds. */
 type Entry = readonly [userId: string, generation: number, expiresAt: number]
 
 /** How many users one browser is trusted for; the oldest goes. */
 const MAX_USERS = 3
-
-const jws = new Once(() => import('../tokens/jwt.js'))
 
 /**
  * Signs and verifies the cookie of browsers that are not asked for a second factor at each sign-in.
@@ -30,10 +24,8 @@ export class TrustedBrowsers {
   readonly #keys: TokenKeys
 
   /** @param secrets the first one signs, all verify */
-  constructor (secrets: readonly [string, ...string[]], cookieName: string, days: number | null) {
-    const [newest, ...older] = secrets
-    const secretOf = (secret: string): string => derivedKey(secret, 'svc-auth trusted browser').toString('base64url')
-    this.#keys = keysOfSecrets([secretOf(newest), ...older.map(secretOf)])
+  constructor (secrets: Secrets, cookieName: string, days: number | null) {
+    this.#keys = keysOfSecrets(derivedSecrets(secrets, 'svc-auth trusted browser'))
     this.cookieName = cookieName
     this.maxAge = days === null ? null : days * 24 * 60 * 60
   }
@@ -49,12 +41,12 @@ export class TrustedBrowsers {
   async trust (cookie: string | undefined, { userId, generation = 0 }: TrustedUser): Promise<string> {
     const others = (await this.#entriesOf(cookie)).filter(entry => entry[0] !== userId)
     const entry: Entry = [userId, generation, Date.now() + (this.maxAge ?? 0) * 1000]
-    const { signedText } = await jws.done()
+    const { signedText } = await import('../tokens/jwt.js')
     return signedText(JSON.stringify([entry, ...others].slice(0, MAX_USERS)), this.#keys.signing.key)
   }
 
   async #entriesOf (cookie: string | undefined): Promise<readonly Entry[]> {
-    const { verifiedText } = await jws.done()
+    const { verifiedText } = await import('../tokens/jwt.js')
     const text = cookie === undefined ? null : await verifiedText(cookie, this.#keys.verifying)
     // Only this class signs with these keys.
     return text === null ? [] : JSON.parse(text)

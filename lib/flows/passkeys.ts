@@ -9,7 +9,7 @@ import {
 import type { Outbox } from '../mails/outbox.js'
 import { putEntry, takeEntry } from '../session/pending-steps.js'
 import type { Principal } from '../session/record.js'
-import { CHALLENGE } from '../store/one-time-entries.js'
+import { CHALLENGE, DAY_MS } from '../store/one-time-entries.js'
 import type { Factor, User } from '../accounts/account.js'
 import { changeOf, withoutFactors } from '../accounts/factors.js'
 import {
@@ -43,9 +43,6 @@ const MAX_CHALLENGES = 4
 
 /** How many passkeys a user may have. */
 const MAX_PASSKEYS = 20
-
-/** So often the store notes at least when a passkey was used that has no counter. */
-const DAY_MS = 24 * 60 * 60 * 1000
 
 /**
  * Begins a ceremony: makes a challenge for this session and this purpose.
@@ -142,10 +139,10 @@ export async function signInByPasskey (
 ): Promise<Principal> {
   const challenge = await takeChallenge(request, rules, response, 'login')
   const { userId = '' } = rules.factors.passkeys.userOf(response) ?? {}
-  const user = isUserId(userId) ? await rules.store.findUser({ userId }) : null
-  const { user: present } = await usePasskey(request, rules, { user, response, challenge, outbox })
-  const identity = identityOfUser(present, await rules.store.links(present.userId))
-  return signIn(request, rules, { user: present, isNew: false, identity, method: 'passkey', tokens: null, remember })
+  const found = isUserId(userId) ? await rules.store.findUser({ userId }) : null
+  const { user } = await usePasskey(request, rules, found, { response, challenge, outbox })
+  const identity = identityOfUser(user, await rules.store.links(userId))
+  return signIn(request, rules, { user, isNew: false, identity, method: 'passkey', tokens: null, remember })
 }
 
 /**
@@ -165,7 +162,7 @@ export async function finishByPasskey (
   const { userId } = waiting
   const user = await rules.store.findUser({ userId })
   if ((user?.generation ?? 0) !== waiting.generation) throw new AuthError('invalid_state')
-  const used = await usePasskey(request, rules, { user, response, challenge, outbox })
+  const used = await usePasskey(request, rules, user, { response, challenge, outbox })
   const principal = await resume(request, rules, await takeWaiting(request, userId), used)
   return { principal, user: used.user, recoveryCodesLeft: null }
 }
@@ -184,7 +181,7 @@ export async function reauthenticateByPasskey (
   const record = await confirmedRecord(request, rules.store)
   const challenge = await takeChallenge(request, rules, response, 'factor')
   const user = await rules.store.findUser({ userId: record.principal.userId })
-  await usePasskey(request, rules, { user, response, challenge, outbox })
+  await usePasskey(request, rules, user, { response, challenge, outbox })
   await prove(request, record, 'passkey')
 }
 
@@ -198,12 +195,13 @@ export async function reauthenticateByPasskey (
 async function usePasskey (
   request: FastifyRequest,
   { factors: { passkeys }, accounts }: PasskeyRules,
-  { user, response, challenge, outbox }: { user: User | null, response: unknown, challenge: string, outbox: Outbox }
+  user: User | null,
+  { response, challenge, outbox }: { response: unknown, challenge: string, outbox: Outbox }
 ): Promise<{ user: User, proof: Proof }> {
   const named = passkeys.userOf(response)
   const own = user === null ? [] : passkeysIn(await accounts.factors(user.userId))
   const factor = own.find(({ id }) => id === named?.id) ?? null
-  const { userId = '' } = user ?? {}
+  const { userId = '', generation = 0 } = user ?? {}
   const used = await passkeys.verifyAssertion(response, { challenge, factor, userId }).catch((error: unknown) => {
     if (factor === null && named !== null) {
       throw new AuthError('invalid', { message: PASSKEY_REFUSED, cause: new UnknownPasskey(named.id) })
@@ -218,9 +216,8 @@ async function usePasskey (
   const proof = { method: 'passkey', at: Date.now() } as const
   const isNoted = used.counter === factor.counter && used.data.backedUp === factor.data.backedUp &&
     factor.usedAt !== null && proof.at - factor.usedAt < DAY_MS
-  // Most passkeys have no counter: then there is nothing to write.
+  // Most passkeys have no counter: then there is nothing to write, but for the day of their use.
   if (isNoted) return { user, proof }
-  const { generation = 0 } = user
   const changed = await accounts.changeFactors(userId, {
     generation,
     endsSessions: false,

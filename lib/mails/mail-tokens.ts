@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
-import { Once } from '../base/once.js'
+import { lengthened, shortened } from '../base/uuid.js'
 import { AuthError } from '../errors.js'
-import { derivedKey } from '../secrets.js'
+import { type Secrets, derivedSecrets } from '../secrets.js'
 import { MAX_TOKEN_LENGTH } from '../tokens/token-claims.js'
 import { type TokenKeys, keysOfSecrets } from '../tokens/token-keys.js'
 import { LINK_LIFETIMES, type LinkMailKind } from './mail.js'
@@ -29,9 +29,6 @@ export interface MailToken extends Omit<MailLink, 'email'> {
 /** Seconds by which the clocks of the processes that send and open a link may differ. */
 const CLOCK_DIFFERENCE = 60
 
-/** Loaded with the first token, because an application that starts sends no mails. */
-const jws = new Once(() => import('../tokens/jwt.js'))
-
 /**
  * Issues and verifies the tokens in mails: signed, with as little in them as possible, so that a
  * link fits in one line of a text mail. The keys are derived from the secrets, one for each kind,
@@ -42,12 +39,10 @@ export class MailTokens {
   readonly #keys: Readonly<Record<LinkMailKind, TokenKeys>>
 
   /** @param secrets the first one signs, all verify */
-  constructor (issuer: string, secrets: readonly [string, ...string[]]) {
-    const keysOf = (kind: LinkMailKind): TokenKeys => {
-      const [newest, ...older] = secrets
-      const secretOf = (secret: string): string => mailSecret(secret, { issuer, kind })
-      return keysOfSecrets([secretOf(newest), ...older.map(secretOf)])
-    }
+  constructor (issuer: string, secrets: Secrets) {
+    const keysOf = (kind: LinkMailKind): TokenKeys => keysOfSecrets(
+      derivedSecrets(secrets, `svc-auth mail ${kind}`, issuer)
+    )
     this.#keys = {
       register: keysOf('register'),
       'verify-email': keysOf('verify-email'),
@@ -63,7 +58,8 @@ export class MailTokens {
   async issue (kind: LinkMailKind, { userId, generation, email, to }: MailLink): Promise<string> {
     const expiresAt = Math.floor(Date.now() / 1000) + LINK_LIFETIMES[kind]
     const claims = [shortened(userId), generation, expiresAt, emailDigest(email), ...to === null ? [] : [to]]
-    const { signedText } = await jws.done()
+    // Loaded with the first token, because an application that starts sends no mails.
+    const { signedText } = await import('../tokens/jwt.js')
     return signedText(JSON.stringify(claims), this.#keys[kind].signing.key)
   }
 
@@ -90,7 +86,7 @@ export class MailTokens {
 
   async #open (kind: LinkMailKind, token: string): Promise<MailToken | null> {
     if (token.length > MAX_TOKEN_LENGTH) return null
-    const { verifiedText } = await jws.done()
+    const { verifiedText } = await import('../tokens/jwt.js')
     const text = await verifiedText(token, this.#keys[kind].verifying)
     if (text === null) return null
     // Only this class signs with these keys, so the text is one of `issue`.
@@ -106,18 +102,4 @@ export function emailDigest (email: string): string {
 
 function isExpired ({ expiresAt }: MailToken): boolean {
   return Date.now() >= expiresAt.getTime() + CLOCK_DIFFERENCE * 1000
-}
-
-/** The 16 bytes of a UUID as base64url. */
-function shortened (userId: string): string {
-  return Buffer.from(userId.replaceAll('-', ''), 'hex').toString('base64url')
-}
-
-function lengthened (id: string): string {
-  return Buffer.from(id, 'base64url').toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
-}
-
-/** Derives the secret of the tokens of one kind. */
-function mailSecret (secret: string, { issuer, kind }: { issuer: string, kind: LinkMailKind }): string {
-  return derivedKey(secret, `svc-auth mail ${kind}`, issuer).toString('base64url')
 }

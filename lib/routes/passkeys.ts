@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import {
   type PasskeyRules, beginCeremony, registerPasskey, removePasskey, renamePasskey, signInByPasskey
 } from '../flows/passkeys.js'
-import { userHandleOf } from '../factors/passkey-ceremonies.js'
+import { shortened } from '../base/uuid.js'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from '../pages/passkey-script.js'
 import type { PagesContext } from './context.js'
 import { mountForm, signedInAs } from './form-route.js'
@@ -114,7 +114,7 @@ export function mountPasskeys (context: PagesContext & { readonly rules: Passkey
     refuses: ['reauthenticate', 'invalid_state', 'forbidden', 'not_found', 'last_link']
   }, async ({ request, fields: { id }, outbox }) => {
     const { userId, accepted } = await removePasskey(request, rules, id, outbox)
-    return { status: 200, body: { userId: userHandleOf(userId), accepted } }
+    return { status: 200, body: { userId: shortened(userId), accepted } }
   })
 
   scope.withTypeProvider<SchemaTypes>().get('/local/passkeys/script.js', {

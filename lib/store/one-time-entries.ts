@@ -61,20 +61,15 @@ export const DAY_MS = 24 * 60 * 60 * 1000
 
 /** The kind of a sign-in that was started at a provider. */
 export const SIGN_IN = 'sign-in'
-
-/** The kind of a sign-in that waits for the second factor. */
+/** That of a sign-in that waits for the second factor. */
 export const SECOND_STEP = 'second-step'
-
-/** The kind of a secret of TOTP that waits for the first code. */
+/** That of a secret of TOTP that waits for the first code. */
 export const ENROLMENT = 'enrolment'
-
-/** The kind of a code that was mailed to the user, for setting up their first factor. */
+/** That of a code that was mailed to the user, for setting up their first factor. */
 export const MAIL_CODE = 'mail-code'
-
-/** The kind of a challenge for a passkey. */
+/** That of a challenge for a passkey. */
 export const CHALLENGE = 'passkey-challenge'
-
-/** The kind of a link to register that was used, which lives for a day. */
+/** That of a link to register that was used, which lives for a day. */
 export const USED_REGISTRATION = 'used-registration'
 
 /** The kinds of entries that live for a day. */

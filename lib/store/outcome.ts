@@ -66,6 +66,11 @@ function changesOf<T> (before: readonly T[], after: readonly T[], keyOf: (part: 
   }
 }
 
+/** A text that each text with a prefix is less than, compared by code points. */
+export function endOfPrefix (prefix: string): string {
+  return `${prefix}\u{10ffff}`
+}
+
 /** Whether there are factors of a user to load. */
 export function hasFactors ({ extras }: { extras: UserExtras }): boolean {
   return extras.factors !== undefined

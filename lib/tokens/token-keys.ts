@@ -1,6 +1,7 @@
 import { type JsonWebKey, type webcrypto, createPrivateKey, createPublicKey, createSecretKey, hash } from 'node:crypto'
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
+import type { Secrets } from '../secrets.js'
 
 /**
  * A JSON Web Key (RFC 7517) for ES256 (`kty` EC, `crv` P-256) or EdDSA (`kty` OKP, `crv` Ed25519),
@@ -71,7 +72,7 @@ const EXPECTED = 'for ES256 (kty EC, crv P-256) or EdDSA (kty OKP, crv Ed25519);
   'its kid, if it has one, must be a non-empty string and its use "sig"'
 
 /** Imports secrets for HS256: the first one signs, all verify. */
-export function keysOfSecrets ([secret, ...olderSecrets]: readonly [string, ...string[]]): TokenKeys {
+export function keysOfSecrets ([secret, ...olderSecrets]: Secrets): TokenKeys {
   const key = keyOfSecret(secret)
   return {
     algorithms: ['HS256'],

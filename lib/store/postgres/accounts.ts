@@ -8,9 +8,9 @@ import {
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import {
-  type AccountChange, type StoredAccounts, factorChanges, factorExists, hasFactors, linkChanges, outcomeOf, valuesOf
+  type AccountChange, type StoredAccounts, endOfPrefix, factorChanges, factorExists, hasFactors, linkChanges, outcomeOf,
+  valuesOf
 } from '../outcome.js'
-import { endOfPrefix } from '../prefix.js'
 import type { PostgresDatabase } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
 import { causeOf, isFactorViolation, isForeignKeyViolation, isUniqueViolation } from './failures.js'

@@ -1,6 +1,6 @@
 import { and, desc, eq, gt, inArray, lt, not, oneTimeEntries, sql } from '../../drizzle/postgres.js'
 import { REPLACED_ENTRY } from '../session-rows.js'
-import type { OneTimeEntries } from '../one-time-entries.js'
+import type { EntryContent, OneTimeEntries } from '../one-time-entries.js'
 import type { PostgresDatabase } from './database.js'
 import { UNNAMED, given, json } from './statements.js'
 
@@ -43,26 +43,17 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
     { hash },
     'reads'
   )
+  const contentOf = async (ask: () => Promise<Array<{ content: EntryContent }>>): Promise<EntryContent | null> => {
+    return (await database.run(ask))[0]?.content ?? null
+  }
 
   return {
     async put (entry, most) {
       await database.run(() => insert.execute({ ...entry, others: most - 1 }))
     },
-    async find (entry) {
-      const [found] = await database.run(() => byKey.execute({ ...entry }))
-      return found?.content ?? null
-    },
-    async take (hash, kind, owners) {
-      const [taken] = await database.run(() => remove.execute({ hash, kind, owners }))
-      return taken?.content ?? null
-    },
-    async attempt (entry, most) {
-      const [found] = await database.run(() => count.execute({ ...entry, most }))
-      return found?.content ?? null
-    },
-    async has (owner, kind, since) {
-      const found = await database.run(() => one({ owner, kind, since }))
-      return found.length > 0
-    }
+    find: async entry => contentOf(() => byKey.execute({ ...entry })),
+    take: async (hash, kind, owners) => contentOf(() => remove.execute({ hash, kind, owners })),
+    attempt: async (entry, most) => contentOf(() => count.execute({ ...entry, most })),
+    has: async (owner, kind, since) => (await database.run(() => one({ owner, kind, since }))).length > 0
   }
 }

@@ -5,12 +5,11 @@ import {
 } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import {
-  type AccountChange, type StoredAccounts, factorChanges, factorExists, hasFactors, linkChanges, outcomeOf, valuesOf
+  type AccountChange, type StoredAccounts, endOfPrefix, factorChanges, factorExists, hasFactors, linkChanges, outcomeOf,
+  valuesOf
 } from '../outcome.js'
-import { endOfPrefix } from '../prefix.js'
-import type { SqliteDatabase } from './database.js'
+import { type SqliteDatabase, given } from './database.js'
 import { isFactorViolation, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
-import { given } from './statements.js'
 
 const isUser = eq(users.userId, given('userId'))
 const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))

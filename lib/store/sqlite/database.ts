@@ -1,9 +1,13 @@
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
+import { sql } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import { storeFailure } from './failures.js'
 import { WriteLock, whileLocked } from './lock.js'
 import type { TablePart } from '../table-parts.js'
 import { createSqliteTables } from './tables.js'
+
+/** A value that a statement is given when it runs, by name. */
+export const given = sql.placeholder
 
 interface SqliteDatabaseOptions {
   createTables: boolean

@@ -1,8 +1,7 @@
 import { and, desc, eq, gt, inArray, lt, not, oneTimeEntries, sql } from '../../drizzle/sqlite.js'
 import { REPLACED_ENTRY } from '../session-rows.js'
 import type { OneTimeEntries } from '../one-time-entries.js'
-import type { SqliteDatabase } from './database.js'
-import { given } from './statements.js'
+import { type SqliteDatabase, given } from './database.js'
 
 const { hash, kind, owner, content, attempts, startedAt } = oneTimeEntries
 

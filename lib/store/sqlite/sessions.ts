@@ -8,10 +8,9 @@ import { type SessionRows, inPages, withSweeps } from '../members.js'
 import { changedColumns, columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
 import { PENDING_MS } from '../one-time-entries.js'
 import { ENDED_MS, MAX_LISTED, type StoredSessions, visitorRow } from '../sessions.js'
-import type { SqliteDatabase } from './database.js'
+import { type SqliteDatabase, given } from './database.js'
 import { sqliteEntries } from './entries.js'
 import { isForeignKeyViolation, storeFailure } from './failures.js'
-import { given } from './statements.js'
 
 /** The number of sessions that a sweep looks at: it holds up the process meanwhile. */
 const SWEPT = 1000

@@ -1,4 +1,0 @@
-/** A text that each text with a prefix is less than, compared by code points. */
-export function endOfPrefix (prefix: string): string {
-  return `${prefix}\u{10ffff}`
-}
