@@ -13,7 +13,7 @@ import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import { type TokenClaims, type TokenUse, assertUse } from '../tokens/token-claims.js'
 import type { RedirectPages } from '../http/redirect-pages.js'
 import type { ExternalProvider } from '../providers/provider.js'
-import { type Principal, type SessionRecord, recordIn, showVerifiedEmail } from '../session/record.js'
+import { type Principal, recordIn, showVerifiedEmail } from '../session/record.js'
 import type { AccountStatus } from '../accounts/account.js'
 import { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
@@ -137,7 +137,8 @@ function recentGuard ({ within, secondFactor }: Required<RecentProof>, settings:
     }
     const principal = await presentPrincipal(request, settings.store)
     if (principal === null) return askToSignIn(request, reply, settings)
-    const { at, methods } = recordIn(request.session) ?? NOTHING
+    // The session may have ended meanwhile.
+    const { at = 0, methods = [] } = recordIn(request.session) ?? {}
     const provenAt = secondFactor ? secondFactorAt(methods) : at
     if (provenAt !== null && isWithin(provenAt, within)) return
     return askToReauthenticate(request, reply, principal, { ...settings, needsFactor: secondFactor })
@@ -147,9 +148,6 @@ function recentGuard ({ within, secondFactor }: Required<RecentProof>, settings:
 function isWithin (at: number, within: number): boolean {
   return within === Infinity || isRecent(at, within)
 }
-
-/** Stands for the record of a session that has ended meanwhile. */
-const NOTHING: Pick<SessionRecord, 'at' | 'methods'> = { at: 0, methods: [] }
 
 /** See {@link Auth.requireBearer}. */
 export function requireBearer ({ local, store }: GuardSettings): Guard {

@@ -1,6 +1,6 @@
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError, assertKnownOptions } from '../errors.js'
-import { PasskeyCeremonies } from './passkey-ceremonies.js'
+import { PasskeyCeremonies, type RelyingParty } from './passkey-ceremonies.js'
 
 /** Options of {@link Passkeys}. */
 export interface PasskeysOptions {
@@ -35,9 +35,7 @@ export interface PasskeysOptions {
  * ```
  */
 export class Passkeys {
-  readonly #name: string
-  readonly #rpId: string | null
-  readonly #relatedOrigins: readonly string[]
+  readonly #options: Pick<RelyingParty, 'name' | 'relatedOrigins'> & { readonly rpId: string | null }
 
   /** @throws OptionsError naming the option */
   constructor (options: PasskeysOptions) {
@@ -50,9 +48,7 @@ export class Passkeys {
     if (!Array.isArray(relatedOrigins) || !relatedOrigins.every(isText)) {
       throw new OptionsError("relatedOrigins of Passkeys must be a list of origins, such as ['https://app.test']")
     }
-    this.#name = name
-    this.#rpId = rpId
-    this.#relatedOrigins = [...relatedOrigins]
+    this.#options = { name, rpId, relatedOrigins: [...relatedOrigins] }
   }
 
   /**
@@ -74,17 +70,18 @@ export class Passkeys {
       throw new OptionsError('baseUrl must be an https: URL with a host name, or on this machine http://localhost, ' +
         'with passkeys: browsers have none for http: and for IP addresses')
     }
-    const rpId = this.#rpId ?? hostname
+    const { name, relatedOrigins } = this.#options
+    const rpId = this.#options.rpId ?? hostname
     // Browsers know all domains that are of no single owner, such as co.uk, and refuse them.
     if (rpId !== hostname && !(hostname.endsWith(`.${rpId}`) && rpId.includes('.'))) {
       throw new OptionsError(`rpId of Passkeys must be the host of baseUrl, ${hostname}, ` +
         'or a domain that this host is in, such as app.example for accounts.app.example')
     }
-    const unknown = this.#relatedOrigins.find(related => !trustedOrigins.has(related))
+    const unknown = relatedOrigins.find(related => !trustedOrigins.has(related))
     if (unknown !== undefined) {
       throw new OptionsError(`relatedOrigins of Passkeys has ${unknown}, which must be in trustedOrigins as well: ` +
         'its pages may sign users in')
     }
-    return new PasskeyCeremonies({ name: this.#name, rpId, origin, relatedOrigins: this.#relatedOrigins })
+    return new PasskeyCeremonies({ name, rpId, origin, relatedOrigins })
   }
 }

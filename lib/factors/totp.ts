@@ -20,9 +20,7 @@ export function newTotpSecret (): string {
  * @param app `issuer`: the application; `account`: the user, such as an e-mail address
  * @see https://github.com/google/google-authenticator/wiki/Key-Uri-Format
  */
-export function totpUri (
-  { issuer, account, secret }: { issuer: string, account: string, secret: string }
-): string {
+export function totpUri ({ issuer, account, secret }: { issuer: string, account: string, secret: string }): string {
   const by = labelOf(issuer)
   // Apps show a plus that stands for a blank.
   const query = new URLSearchParams({ secret, issuer: by }).toString().replaceAll('+', '%20')

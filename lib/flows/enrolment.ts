@@ -1,7 +1,7 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
-import { type Proof, secondFactorAt } from '../authentication.js'
+import type { Proof } from '../authentication.js'
 import { type AuthChannel, announceRevoke } from '../channel.js'
 import { AuthError } from '../errors.js'
 import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
@@ -15,7 +15,7 @@ import { ENROLMENT, MAIL_CODE } from '../store/one-time-entries.js'
 import { type Factor, type FactorKind, type User, isBlocked } from '../accounts/account.js'
 import { type FactorChange, withoutFactors } from '../accounts/factors.js'
 import { countAttempt, openSecret, readCode, stepOf } from './factor-codes.js'
-import { RECENT_SECONDS, askedFactorsOf, assertRecent, factorsOf, isRecent } from './methods.js'
+import { factorsOf, lackedProof } from './methods.js'
 import { confirmedRecord } from './refresh.js'
 import { type WaitingSignIn, resume, sealerOf, takeWaiting, waitingSignIn } from './second-step.js'
 import { type FactorRules, type SignInRules, type StepRules, answerOfApplication } from './sign-in-rules.js'
@@ -59,16 +59,14 @@ const MAX_ATTEMPTS = 5
  * @throws AuthError `unauthenticated`, `reauthenticate`, `unavailable`
  */
 export async function recentOwner (
-  request: FastifyRequest,
-  { store, factors }: Pick<FactorChanges, 'store' | 'factors'>
+  request: FastifyRequest, { store, factors }: Pick<FactorChanges, 'store' | 'factors'>
 ): Promise<{ user: User, record: SessionRecord, kinds: FactorKind[] }> {
   const record = await confirmedRecord(request, store)
   const user = await store.findUser({ userId: record.principal.userId })
   if (user === null || (user.generation ?? 0) !== record.generation) throw new AuthError('unauthenticated')
-  const asked = askedFactorsOf(user, factors)
-  if (asked.length === 0) assertRecent(record)
-  else if (!isRecent(secondFactorAt(record.methods) ?? 0, RECENT_SECONDS)) {
-    throw new AuthError('reauthenticate', { details: { methods: asked } })
+  const lacked = lackedProof(user, record, factors)
+  if (lacked !== null) {
+    throw new AuthError('reauthenticate', { details: lacked.length > 0 ? { methods: lacked } : {} })
   }
   return { user, record, kinds: factorsOf(user, factors) }
 }
@@ -81,8 +79,7 @@ export async function recentOwner (
  * user were ended since the sign-in began, `blocked`, `unavailable`
  */
 export async function enrollingUser (
-  request: FastifyRequest,
-  rules: Pick<FactorChanges, 'store' | 'factors'>
+  request: FastifyRequest, rules: Pick<FactorChanges, 'store' | 'factors'>
 ): Promise<EnrollingUser> {
   if (principalOf(request) !== null) {
     const { user, record } = await recentOwner(request, rules)
@@ -118,8 +115,7 @@ export async function beginTotp (request: FastifyRequest, rules: StepRules, outb
  * @throws AuthError as {@link enrollingUser}
  */
 export async function pendingTotp (
-  request: FastifyRequest,
-  rules: StepRules
+  request: FastifyRequest, rules: StepRules
 ): Promise<{ waiting: WaitingSignIn | null, enrolment: TotpEnrolment | null }> {
   const { user, waiting } = await enrollingUser(request, rules)
   const pending = await findEntry<PendingTotp>(request, ENROLMENT)
@@ -222,9 +218,7 @@ export async function removeTotp (request: FastifyRequest, rules: FactorChanges,
  * @throws AuthError `second_factor_missing`, and as {@link recentOwner}
  */
 export async function renewRecoveryCodes (
-  request: FastifyRequest,
-  rules: FactorChanges,
-  outbox: Outbox
+  request: FastifyRequest, rules: FactorChanges, outbox: Outbox
 ): Promise<string[]> {
   const { user, record, kinds } = await recentOwner(request, rules)
   if (kinds.length === 0) throw new AuthError('second_factor_missing')
@@ -245,10 +239,7 @@ export async function renewRecoveryCodes (
  * the change throws
  */
 export async function changeOwn (
-  request: FastifyRequest,
-  { accounts, channel }: FactorChanges,
-  record: SessionRecord,
-  change: FactorChange['change']
+  request: FastifyRequest, { accounts, channel }: FactorChanges, record: SessionRecord, change: FactorChange['change']
 ): Promise<void> {
   const { principal: { userId }, generation } = record
   const user = await accounts.changeFactors(userId, { generation, endsSessions: true, change })
@@ -263,8 +254,7 @@ export async function changeOwn (
  * @throws AuthError `forbidden`
  */
 export async function assertNotRequired (
-  { factors: { secondFactor } }: FactorChanges,
-  { principal, methods: [first] }: SessionRecord
+  { factors: { secondFactor } }: FactorChanges, { principal, methods: [first] }: SessionRecord
 ): Promise<void> {
   const method = first?.method ?? 'application'
   const isRequired = await answerOfApplication(() => secondFactor?.required({ principal, method }))
@@ -303,9 +293,7 @@ export async function assertMailCode (
 }
 
 async function totpEnrolment (
-  { factors: { secondFactor: { issuer } } }: StepRules,
-  { email, name, userId }: User,
-  secret: string
+  { factors: { secondFactor: { issuer } } }: StepRules, { email, name, userId }: User, secret: string
 ): Promise<TotpEnrolment> {
   const uri = totpUri({ issuer, account: email ?? name ?? userId, secret })
   return { uri, secret, svg: await qrSvg(uri) }

@@ -85,10 +85,7 @@ export async function spendCode (
  * @throws AuthError `invalid_state`, `rate_limited` with a notice to the user
  */
 export async function countAttempt (
-  request: FastifyRequest,
-  { accounts }: Pick<StepRules, 'accounts'>,
-  { userId, generation }: CodeOwner,
-  outbox: Outbox
+  request: FastifyRequest, { accounts }: Pick<StepRules, 'accounts'>, { userId, generation }: CodeOwner, outbox: Outbox
 ): Promise<{ user: User, factors: readonly Factor[] }> {
   const attempt = await accounts.attemptFactor(userId, generation)
   if (attempt === null) throw new AuthError('invalid_state')

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Credential, FactorKind, User } from '../accounts/account.js'
 import { type AuthStore, answerOfStore } from '../accounts/auth-store.js'
-import type { AuthenticationMethod } from '../authentication.js'
+import { type AuthenticationMethod, secondFactorAt } from '../authentication.js'
 import { AuthError } from '../errors.js'
 import type { Passwords } from '../local-identity-provider.js'
 import type { ExternalProvider } from '../providers/provider.js'
@@ -77,12 +77,18 @@ export function factorsOf (
 }
 
 /**
- * The kinds of factors of which a user must have used one recently to change their factors.
- * Passkeys alone are not asked for: a user who has lost theirs removes it after another sign-in.
+ * What a user lacks to change their factors: a recent authentication, by one of these kinds of
+ * factors if there are any. Passkeys alone are not asked for: a user who has lost theirs removes it
+ * after another sign-in.
+ *
+ * @returns null for a user who lacks nothing
  */
-export function askedFactorsOf (user: Pick<User, 'factors'>, factors: FactorRules): FactorKind[] {
+export function lackedProof (
+  user: Pick<User, 'factors'>, { at, methods }: Pick<SessionRecord, 'at' | 'methods'>, factors: FactorRules
+): FactorKind[] | null {
   const kinds = factorsOf(user, factors)
-  return kinds.includes('totp') ? kinds : []
+  const asked = kinds.includes('totp') ? kinds : []
+  return isRecent(asked.length > 0 ? secondFactorAt(methods) ?? 0 : at, RECENT_SECONDS) ? null : asked
 }
 
 /** A signed-in user who has authenticated, and their password; null for a user without one. */

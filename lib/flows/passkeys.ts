@@ -38,10 +38,9 @@ interface Challenge {
   readonly expiresAt: number
 }
 
-/** How many challenges a session may have. */
+/** For each session. */
 const MAX_CHALLENGES = 4
-
-/** How many passkeys a user may have. */
+/** For each user. */
 const MAX_PASSKEYS = 20
 
 /**
@@ -52,10 +51,7 @@ const MAX_PASSKEYS = 20
  * `unauthenticated`, `reauthenticate` for a new passkey; `unavailable`
  */
 export async function beginCeremony (
-  request: FastifyRequest,
-  rules: PasskeyRules,
-  ceremony: Ceremony,
-  outbox: Outbox
+  request: FastifyRequest, rules: PasskeyRules, ceremony: Ceremony, outbox: Outbox
 ): Promise<Readonly<Record<string, unknown>>> {
   const { passkeys } = rules.factors
   const user = ceremony === 'login' ? null : await ownerOf(request, rules, ceremony, outbox)
@@ -70,10 +66,7 @@ export async function beginCeremony (
 
 /** Returns the user that a ceremony is for: signed in, or in a sign-in that waits. */
 async function ownerOf (
-  request: FastifyRequest,
-  rules: PasskeyRules,
-  ceremony: Exclude<Ceremony, 'login'>,
-  outbox: Outbox
+  request: FastifyRequest, rules: PasskeyRules, ceremony: Exclude<Ceremony, 'login'>, outbox: Outbox
 ): Promise<User> {
   if (ceremony === 'register') {
     const { user, waiting } = await enrollingUser(request, rules)
@@ -151,10 +144,7 @@ export async function signInByPasskey (
  * @throws what the hook throws; AuthError `invalid`, `invalid_state`, `blocked`, `unavailable`
  */
 export async function finishByPasskey (
-  request: FastifyRequest,
-  rules: PasskeyRules,
-  response: unknown,
-  outbox: Outbox
+  request: FastifyRequest, rules: PasskeyRules, response: unknown, outbox: Outbox
 ): Promise<SecondFactorSignIn> {
   const waiting = await attemptSignIn(request)
   const challenge = await takeChallenge(request, rules, response, 'factor')
@@ -173,10 +163,7 @@ export async function finishByPasskey (
  * @throws AuthError `unauthenticated`, `invalid`, `invalid_state`, `unavailable`
  */
 export async function reauthenticateByPasskey (
-  request: FastifyRequest,
-  rules: PasskeyRules,
-  response: unknown,
-  outbox: Outbox
+  request: FastifyRequest, rules: PasskeyRules, response: unknown, outbox: Outbox
 ): Promise<void> {
   const record = await confirmedRecord(request, rules.store)
   const challenge = await takeChallenge(request, rules, response, 'factor')
@@ -234,9 +221,7 @@ async function usePasskey (
  * @throws AuthError `not_found`, and as {@link recentOwner}
  */
 export async function renamePasskey (
-  request: FastifyRequest,
-  rules: PasskeyRules,
-  { id, name }: { id: string, name: string }
+  request: FastifyRequest, rules: PasskeyRules, { id, name }: { id: string, name: string }
 ): Promise<void> {
   const { user: { userId }, record: { generation } } = await recentOwner(request, rules)
   const shown = passkeyName(name)
@@ -256,10 +241,7 @@ export async function renamePasskey (
  * where the application requires a second factor, and as {@link recentOwner}
  */
 export async function removePasskey (
-  request: FastifyRequest,
-  rules: PasskeyRules,
-  id: string,
-  outbox: Outbox
+  request: FastifyRequest, rules: PasskeyRules, id: string, outbox: Outbox
 ): Promise<{ userId: string, accepted: string[] }> {
   const { user, record, kinds } = await recentOwner(request, rules)
   const { userId } = user
@@ -284,10 +266,7 @@ export async function removePasskey (
  * @throws AuthError `invalid_state` for one of another session or ceremony, and for none
  */
 async function takeChallenge (
-  request: FastifyRequest,
-  { factors: { passkeys } }: PasskeyRules,
-  response: unknown,
-  ceremony: Ceremony
+  request: FastifyRequest, { factors: { passkeys } }: PasskeyRules, response: unknown, ceremony: Ceremony
 ): Promise<string> {
   const challenge = passkeys.challengeIn(response)
   const made = challenge === null ? null : await takeEntry<Challenge>(request, CHALLENGE, challenge)

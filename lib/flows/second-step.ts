@@ -40,10 +40,7 @@ const MAX_ATTEMPTS = 5
  * @throws AuthError `second_factor_required`, `unavailable`; what the application's rules throw
  */
 export async function proofOrWait (
-  request: FastifyRequest,
-  rules: StepRules,
-  authenticated: AuthenticatedUser,
-  proof: Proof
+  request: FastifyRequest, rules: StepRules, authenticated: AuthenticatedUser, proof: Proof
 ): Promise<Proof> {
   const { factors } = rules
   const { user, identity, signed, skipsFactor = false } = authenticated

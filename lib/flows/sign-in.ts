@@ -16,9 +16,7 @@ import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
  * meanwhile, `unavailable`
  */
 export async function signIn (
-  request: FastifyRequest,
-  rules: SignInRules,
-  authenticated: AuthenticatedUser
+  request: FastifyRequest, rules: SignInRules, authenticated: AuthenticatedUser
 ): Promise<Principal> {
   const { user, isNew, identity: { provider }, method } = authenticated
   if (isNew === 'link') audit('link', { userId: user.userId, provider, by: 'email' }, request)
@@ -27,29 +25,20 @@ export async function signIn (
   const proof = { method, at: Date.now() }
   const { factors } = rules
   const secondFactor = factors?.secondFactor ?? null
-  if (factors === null || secondFactor === null) {
-    assertNeedsNoFactor(user)
-    return completeSignIn(request, rules, authenticated, [proof])
+  if (factors !== null && secondFactor !== null) {
+    const { proofOrWait } = await import('./second-step.js')
+    const stepRules = { ...rules, factors: { ...factors, secondFactor } }
+    const sufficient = await proofOrWait(request, stepRules, authenticated, proof)
+    return completeSignIn(request, rules, authenticated, [sufficient])
   }
-  const { proofOrWait } = await import('./second-step.js')
-  const sufficient = await proofOrWait(
-    request, { ...rules, factors: { ...factors, secondFactor } }, authenticated, proof
-  )
-  return completeSignIn(request, rules, authenticated, [sufficient])
-}
-
-/**
- * Refuses a user with a second factor where nothing could ask for it: another process of the
- * application has the option.
- *
- * @throws AuthError `unavailable`
- */
-function assertNeedsNoFactor ({ userId, factors = [] }: User): void {
-  if (!factors.includes('totp')) return
-  throw new AuthError('unavailable', {
-    cause: new Error(`the user ${userId} has a second factor, and this process cannot ask for it: set the option ` +
-      'secondFactor in all processes before users set up factors')
-  })
+  // Another process of the application has the option.
+  if (user.factors?.includes('totp') === true) {
+    throw new AuthError('unavailable', {
+      cause: new Error(`the user ${user.userId} has a second factor, and this process cannot ask for it: ` +
+        'set the option secondFactor in all processes before users set up factors')
+    })
+  }
+  return completeSignIn(request, rules, authenticated, [proof])
 }
 
 /**

@@ -5,7 +5,7 @@ import { recentRecord } from '../flows/methods.js'
 import { confirmedPrincipal } from '../flows/refresh.js'
 import { refuseForeignResource } from '../http/site.js'
 import type { ExternalProvider, SignInParameters } from '../providers/provider.js'
-import type { PendingSignIn } from '../session/pending-sign-in.js'
+import type { PendingSignIn } from '../session/pending-sign-ins.js'
 import { answerFailure, furtherStep } from './answers.js'
 import type { RouteContext } from './context.js'
 import {

@@ -11,18 +11,12 @@ import { factorCode, passkeyResponse } from './schema-parts.js'
 
 /** Mounts the routes of the factors that the application has options for. */
 export async function mountFactors (
-  context: PagesContext,
-  factors: FactorRules,
-  local: LocalIdentityProvider | null
+  context: PagesContext, factors: FactorRules, local: LocalIdentityProvider | null
 ): Promise<void> {
   const { rules, channel, limits } = context
   const { secondFactor, passkeys } = factors
-  const ofCodes = secondFactor === null
-    ? null
-    : { ...rules, channel, factors: { ...factors, secondFactor }, ...await import('../flows/factor-codes.js') }
-  const ofPasskeys = passkeys === null
-    ? null
-    : { ...rules, channel, factors: { ...factors, passkeys }, ...await import('../flows/passkeys.js') }
+  const ofCodes = secondFactor && { ...rules, channel, factors: { ...factors, secondFactor } }
+  const ofPasskeys = passkeys && { ...rules, channel, factors: { ...factors, passkeys } }
 
   if (ofCodes !== null) {
     const { mountSecondFactor } = await import('./second-factor.js')
@@ -47,9 +41,12 @@ export async function mountFactors (
   }, async form => {
     const { request, fields: { response }, outbox } = form
     const [code, password] = [filledIn(form.fields.code), filledIn(form.fields.password)]
-    if (code !== undefined && ofCodes !== null) await ofCodes.reauthenticateByCode(request, ofCodes, code, outbox)
-    else if (response !== undefined && response !== '' && ofPasskeys !== null) {
-      await ofPasskeys.reauthenticateByPasskey(request, ofPasskeys, response, outbox)
+    if (code !== undefined && ofCodes !== null) {
+      const { reauthenticateByCode } = await import('../flows/factor-codes.js')
+      await reauthenticateByCode(request, ofCodes, code, outbox)
+    } else if (response !== undefined && response !== '' && ofPasskeys !== null) {
+      const { reauthenticateByPasskey } = await import('../flows/passkeys.js')
+      await reauthenticateByPasskey(request, ofPasskeys, response, outbox)
     } else if (password !== undefined && local !== null) {
       await reauthenticate(request, rules.store, passwordMethod(password, passwordsFor(local, form)))
     } else throw new AuthError('invalid_request', { message: 'The form has nothing to authenticate the user by.' })

@@ -1,9 +1,8 @@
 /** The pages of the option `pages`. They are loaded only with it. */
 import type { FastifyRequest } from 'fastify'
-import { secondFactorAt } from '../authentication.js'
 import { UnknownPasskey } from '../factors/passkey-ceremonies.js'
 import { listFactors } from '../flows/factor-list.js'
-import { RECENT_SECONDS, askedFactorsOf, isRecent, methodsOf } from '../flows/methods.js'
+import { lackedProof, methodsOf } from '../flows/methods.js'
 import { removeOwnMethod, renameOwn } from '../flows/own-account.js'
 import { presentPrincipal } from '../flows/refresh.js'
 import { sessionsOfUser } from '../flows/sessions.js'
@@ -191,8 +190,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
     const record = await presentPrincipal(request, store) === null ? null : recordIn(request.session)
     const user = record === null ? null : await store.findUser({ userId: record.principal.userId })
     if (record === null || user === null || rules.factors === null) return redirected(reply, signInPath(request, here))
-    const needsFactor = askedFactorsOf(user, rules.factors).length > 0
-    const isRecentNow = isRecent(needsFactor ? secondFactorAt(record.methods) ?? 0 : record.at, RECENT_SECONDS)
+    const lacked = lackedProof(user, record, rules.factors)
     const routes = rules.factors.secondFactor === null ? null : pathOf
     return factorsPage(texts, {
       factors: await listFactors(rules.accounts, user.userId),
@@ -205,7 +203,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
           remove: pathOf('local/passkeys/remove')
         }
       },
-      confirm: isRecentNow ? null : pages.forStep(request, 'reauthenticate', here, needsFactor),
+      confirm: lacked && pages.forStep(request, 'reauthenticate', here, lacked.length > 0),
       account: pathOfPage('account'),
       saved: { next: next ?? withQuery(here, { done: 'saved' }), error_next: here },
       paths: {

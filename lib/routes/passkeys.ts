@@ -8,7 +8,7 @@ import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from '../pages/passkey-script.
 import type { PagesContext } from './context.js'
 import { mountForm, signedInAs } from './form-route.js'
 import {
-  SECURITY, type SchemaTypes, isChecked, passkeyResponse, refusals, remember, signedIn, tags
+  SECURITY, type SchemaTypes, isChecked, mailCode, passkeyResponse, refusals, remember, signedIn, tags
 } from './schema-parts.js'
 
 const id = { type: 'string', maxLength: 2048, description: 'The id of the passkey' } as const
@@ -58,11 +58,7 @@ export function mountPasskeys (context: PagesContext & { readonly rules: Passkey
     summary: 'Add a passkey',
     description: 'The last authentication must be less than ten minutes old. A sign-in that waits for it is finished.',
     user: 'signed-in-or-not',
-    fields: {
-      response: passkeyResponse,
-      name,
-      mailCode: { type: 'string', maxLength: 100, description: 'The code from the e-mail, if one was sent' }
-    },
+    fields: { response: passkeyResponse, name, mailCode },
     required: ['response'],
     answers: { 201: added },
     refuses: [

@@ -55,6 +55,11 @@ export const factorCode = {
   type: 'string', maxLength: 1000, description: 'Six digits of an authenticator app, or a recovery code'
 } as const
 
+/** The code that setting up a first factor may take. */
+export const mailCode = {
+  type: 'string', maxLength: 100, description: 'The code from the e-mail, if one was sent'
+} as const
+
 /** What an authenticator answers: forms send it as a text. */
 export const passkeyResponse = {
   anyOf: [{ type: 'object', additionalProperties: true }, { type: 'string', maxLength: 16_384 }],

@@ -19,7 +19,7 @@ import { furtherStep } from './answers.js'
 import type { PagesContext } from './context.js'
 import { type FormAnswer, mountForm } from './form-route.js'
 import { type View, mountPage, redirected, withQuery } from './page-route.js'
-import { checkbox, factorCode, isChecked, passkeyResponse, signedIn } from './schema-parts.js'
+import { checkbox, factorCode, isChecked, mailCode, passkeyResponse, signedIn } from './schema-parts.js'
 
 const recoveryCodes = {
   type: 'object',
@@ -28,17 +28,13 @@ const recoveryCodes = {
   properties: { recoveryCodes: { type: 'array', items: { type: 'string' } } }
 } as const
 
-/** The rules of passkeys with the flow that finishes a sign-in by one. */
-type PasskeyStep = PasskeyRules & Pick<typeof import('../flows/passkeys.js'), 'finishByPasskey'>
-
 /**
  * Mounts the routes that finish a sign-in by a second factor, and that set up authenticator apps.
  *
  * @param passkeys null without the option for passkeys
  */
 export function mountSecondFactor (
-  context: PagesContext & { readonly rules: FactorChanges & StepRules },
-  passkeys: PasskeyStep | null
+  context: PagesContext & { readonly rules: FactorChanges & StepRules }, passkeys: PasskeyRules | null
 ): void {
   const { site, pathOf, rules, pages, limits, look, passkeyPaths } = context
   const { trustedBrowsers, issuer, trustedDays } = rules.factors.secondFactor
@@ -103,7 +99,8 @@ export function mountSecondFactor (
     const finish = async () => {
       if (code !== undefined) return finishByCode(request, rules, code, outbox)
       if (response === undefined || passkeys === null) throw new AuthError('invalid_request')
-      return passkeys.finishByPasskey(request, passkeys, response, outbox)
+      const { finishByPasskey } = await import('../flows/passkeys.js')
+      return finishByPasskey(request, passkeys, response, outbox)
     }
     const { principal, user, recoveryCodesLeft: left } = await finish()
     if (isChecked(trust)) await trustBrowser(request, reply, user)
@@ -169,10 +166,7 @@ export function mountSecondFactor (
     summary: 'Confirm an authenticator app by its first code',
     description: 'All other sessions of the user end. A sign-in that waits for it is finished.',
     user: 'signed-in-or-not',
-    fields: {
-      code: factorCode,
-      mailCode: { type: 'string', maxLength: 100, description: 'The code from the e-mail, if one was sent' }
-    },
+    fields: { code: factorCode, mailCode },
     required: ['code'],
     answers: { 200: recoveryCodes },
     refuses: ['unauthenticated', 'reauthenticate', 'invalid_code', 'invalid_state', 'blocked'],

@@ -1,16 +1,45 @@
 import type { FastifyRequest } from 'fastify'
-import type { PendingSignIn } from './pending-sign-in.js'
+import type { SignInParameters } from '../providers/provider.js'
 import { putOwned } from './pending-steps.js'
 import { recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
 import { digestOf } from './session-store.js'
 import { MAX_PENDING, PENDING_MS, SIGN_IN } from '../store/one-time-entries.js'
 
+/** A sign-in that was started at a provider and is not finished. */
+export interface PendingSignIn {
+  /** The name of the provider. */
+  provider: string
+  state: string
+  nonce: string
+  codeVerifier: string
+  /** The page after the sign-in: a path of this origin. */
+  next: string
+  /**
+   * The page for errors: the one that `error_next` names, or the one on which the sign-in was
+   * started. A path of this origin.
+   */
+  startedOn: string | null
+  /**
+   * The id of the user who was signed in at the start; null without one, and for a linking or a
+   * reauthentication once another session has replaced theirs.
+   */
+  startedBy: string | null
+  /**
+   * `link`: the user who started it links the identity to their account; `reauthentication`: they
+   * reauthenticate.
+   */
+  purpose: 'sign-in' | 'link' | 'reauthentication'
+  /** Whether the user asked to be remembered. */
+  remember: boolean
+  /** The parameters of this authorization request. */
+  asked: SignInParameters
+  /** Milliseconds since the epoch. */
+  startedAt: number
+}
+
 /** Adds a pending sign-in to a session; of more than eight, the oldest are removed. */
-export async function addPendingSignIn (
-  request: FastifyRequest,
-  { state, ...content }: PendingSignIn
-): Promise<void> {
+export async function addPendingSignIn (request: FastifyRequest, { state, ...content }: PendingSignIn): Promise<void> {
   const owner = digestOf(request.session.sessionId)
   const { startedAt } = content
   await putOwned(request, { hash: digestOf(state), kind: SIGN_IN, owner, content, startedAt }, MAX_PENDING)
@@ -26,9 +55,7 @@ export async function addPendingSignIn (
  * ten minutes
  */
 export async function takePendingSignIn (
-  request: FastifyRequest,
-  provider: string,
-  state: string
+  request: FastifyRequest, provider: string, state: string
 ): Promise<PendingSignIn | null> {
   const { session } = request
   const { entries } = sessionsOf(request).backend

@@ -2,7 +2,6 @@ import type { FastifyRequest } from 'fastify'
 import { type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from '../store/one-time-entries.js'
 import { replaceSession } from './principal.js'
 import { type RequestSessions, sessionsOf } from './request-sessions.js'
-import type { OwnedEntries } from './session-backend.js'
 import { digestOf, sessionsUnavailable } from './session-store.js'
 import { shortenLifetime } from './visitor.js'
 
@@ -14,7 +13,7 @@ import { shortenLifetime } from './visitor.js'
  *   `unavailable`
  */
 export async function waitInNewSession (request: FastifyRequest, kind: string, content: object): Promise<void> {
-  const confirm = async (): Promise<void> => entriesOf(request).put(stepOf(request, kind, content), 1)
+  const confirm = async (): Promise<void> => sessionsOf(request).backend.entries.put(stepOf(request, kind, content), 1)
   await replaceSession(request, null, { kept: [], admits: false, confirm })
 }
 
@@ -27,10 +26,7 @@ export async function waitInNewSession (request: FastifyRequest, kind: string, c
  * @throws AuthError `unavailable`
  */
 export async function putEntry (
-  request: FastifyRequest,
-  kind: string,
-  content: object,
-  { key, most = 1 }: { key?: string, most?: number } = {}
+  request: FastifyRequest, kind: string, content: object, { key, most = 1 }: { key?: string, most?: number } = {}
 ): Promise<void> {
   await putOwned(request, stepOf(request, kind, content, key), most)
 }
@@ -39,40 +35,31 @@ export async function putEntry (
  * Returns the content of an entry that the session has written in the last ten minutes. Only one
  * flow writes entries of a kind, so the caller knows its form.
  *
- * @throws AuthError `unavailable`
+ * @throws AuthError `unavailable`, as the functions below
  */
 export async function findEntry<Content> (
   request: FastifyRequest, kind: string, key?: string
 ): Promise<Content | null> {
-  return contentOf(await entriesOf(request).find(keyOf(request, kind, key)))
+  return contentOf(await sessionsOf(request).backend.entries.find(keyOf(request, kind, key)))
 }
 
 /**
  * Counts an attempt at an entry of the session, as {@link findEntry} does.
  *
  * @returns null once `most` attempts were counted
- * @throws AuthError `unavailable`
  */
 export async function attemptEntry<Content> (
   request: FastifyRequest, kind: string, most: number, key?: string
 ): Promise<Content | null> {
-  return contentOf(await entriesOf(request).attempt(keyOf(request, kind, key), most))
+  return contentOf(await sessionsOf(request).backend.entries.attempt(keyOf(request, kind, key), most))
 }
 
-/**
- * Takes an entry of the session, as {@link findEntry} does: of several requests, one gets it.
- *
- * @throws AuthError `unavailable`
- */
+/** Takes an entry of the session, as {@link findEntry} does: of several requests, one gets it. */
 export async function takeEntry<Content> (
   request: FastifyRequest, kind: string, key?: string
 ): Promise<Content | null> {
   const { hash, owner } = keyOf(request, kind, key)
-  return contentOf(await entriesOf(request).take(hash, kind, [owner]))
-}
-
-function entriesOf (request: FastifyRequest): OwnedEntries {
-  return sessionsOf(request).backend.entries
+  return contentOf(await sessionsOf(request).backend.entries.take(hash, kind, [owner]))
 }
 
 /** An entry is known by its session, so that another session cannot name it. */

@@ -1,4 +1,4 @@
-import { type Account, type Factor, linksOf, statusOf, userOf } from '../../accounts/account.js'
+import { type Account, linksOf, statusOf, userOf } from '../../accounts/account.js'
 import type { AccountQuery, Wanted } from '../../accounts/auth-store.js'
 import {
   and, credentials, eq, factors, getTableColumns, gte, lt, or, providerLinks, sql, users
@@ -227,19 +227,16 @@ function writes (database: SqliteDatabase) {
     })
     .prepare())
 
-  const setFactors = (userId: string, { removed, written }: { removed: string[], written: Factor[] }): void => {
-    if (written.length > 0) database.make('factors')
-    for (const id of [...removed, ...written.map(({ id }) => id)]) removeFactor().run({ userId, id })
-    for (const factor of written) addFactor().run({ ...factor, userId })
-  }
-
   /** Writes the links, the factors and the password of a user. */
   const setBelongings = (before: Account, after: Account): void => {
     const { userId, passwordHash } = after
     const { removed, written } = linkChanges(before, after)
     for (const provider of removed) removeLink().run({ userId, provider })
     for (const link of written) putLink().run({ ...link, userId })
-    setFactors(userId, factorChanges(before, after))
+    const { removed: gone, written: made } = factorChanges(before, after)
+    if (made.length > 0) database.make('factors')
+    for (const id of [...gone, ...made.map(({ id }) => id)]) removeFactor().run({ userId, id })
+    for (const factor of made) addFactor().run({ ...factor, userId })
     if (passwordHash === before.passwordHash) return
     if (passwordHash === null) removePassword().run({ userId })
     else putPassword().run({ userId, passwordHash })
