@@ -67,10 +67,7 @@ export function attempted (generation: number, now: number): Rule<FactorAttempt 
 }
 
 /** Changes the factors of a user: see {@link Accounts.changeFactors}. */
-export function withFactorChange (
-  { generation, endsSessions, change }: FactorChange,
-  now: number
-): Rule<User | null> {
+export function withFactorChange ({ generation, endsSessions, change }: FactorChange, now: number): Rule<User | null> {
   return account => {
     const factors = account !== null && isAtGeneration(account, generation) ? change(account.factors, account) : null
     if (account === null || factors === null) return { result: null }

@@ -206,8 +206,7 @@ function isRefusal (error: unknown): boolean {
 }
 
 function bearerGuard (
-  local: LocalIdentityProvider | null,
-  verify: (local: LocalIdentityProvider, token: string) => Promise<TokenClaims>
+  local: LocalIdentityProvider | null, verify: (local: LocalIdentityProvider, token: string) => Promise<TokenClaims>
 ): Guard {
   return async (request: FastifyRequest, reply: FastifyReply) => {
     try {
@@ -270,9 +269,7 @@ async function askToReauthenticate (
  * @throws AuthError `unauthenticated` for other requests
  */
 async function askToSignIn (
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { pages }: Pick<GuardSettings, 'pages'>
+  request: FastifyRequest, reply: FastifyReply, { pages }: Pick<GuardSettings, 'pages'>
 ): Promise<never> {
   const isAnswered = reply.sent || undecided.has(request)
   if (isAnswered || !pages.redirect(request, reply, 'login')) throw new AuthError('unauthenticated')

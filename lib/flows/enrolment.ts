@@ -189,8 +189,7 @@ export async function addFactor (
   if (endsSessions) announceRevoke(rules.channel, userId, request)
   if (waiting !== null) await resume(request, rules, waiting, { user, proof })
   else if (record !== null && endsSessions) {
-    const methods = withProof(record.methods, proof)
-    await renewSession(request, { ...record, at: proof.at, methods, generation: user.generation ?? 0 })
+    await goOn(request, { ...record, at: proof.at, methods: withProof(record.methods, proof) }, user)
   }
 }
 
@@ -245,7 +244,12 @@ export async function changeOwn (
   const user = await accounts.changeFactors(userId, { generation, endsSessions: true, change })
   if (user === null) throw new AuthError('unauthenticated')
   announceRevoke(channel, userId, request)
-  await renewSession(request, { ...record, generation: user.generation ?? 0 })
+  await goOn(request, record, user)
+}
+
+/** Lets the session of a request go on, with a new id, after a change that ended the others. */
+async function goOn (request: FastifyRequest, record: SessionRecord, { generation = 0 }: User): Promise<void> {
+  await renewSession(request, { ...record, generation })
 }
 
 /**

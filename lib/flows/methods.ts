@@ -30,9 +30,7 @@ export interface Method {
  * @param count counts the attempt at the account with an e-mail, before the password is compared
  */
 export function passwordMethod (
-  password: string,
-  passwords: Passwords,
-  count: (email: string) => Promise<void> = async () => {}
+  password: string, passwords: Passwords, count: (email: string) => Promise<void> = async () => {}
 ): Method {
   return {
     name: 'password',
@@ -51,9 +49,7 @@ export function passwordMethod (
  * providers.
  */
 export async function methodsOf (
-  { store, factors }: Pick<SignInRules, 'store' | 'factors'>,
-  userId: string,
-  providers: readonly ExternalProvider[]
+  { store, factors }: Pick<SignInRules, 'store' | 'factors'>, userId: string, providers: readonly ExternalProvider[]
 ): Promise<string[]> {
   const links = await answerOfStore(() => store.links(userId))
   const kinds = factors === null ? [] : await factorsOfUser(store, factors, userId)
@@ -70,8 +66,7 @@ export async function factorsOfUser (store: AuthStore, factors: FactorRules, use
 
 /** As {@link factorsOfUser}, for a user who was read already. */
 export function factorsOf (
-  { factors: kinds = [] }: Pick<User, 'factors'>,
-  { secondFactor, passkeys }: FactorRules
+  { factors: kinds = [] }: Pick<User, 'factors'>, { secondFactor, passkeys }: FactorRules
 ): FactorKind[] {
   return kinds.filter(kind => (kind === 'passkey' ? passkeys : secondFactor) !== null)
 }
@@ -127,9 +122,7 @@ export async function recentUser (
  * method throws
  */
 export async function assertIsUser (
-  request: FastifyRequest,
-  store: AuthStore,
-  { userId, method }: { userId: string, method: Method | null }
+  request: FastifyRequest, store: AuthStore, { userId, method }: { userId: string, method: Method | null }
 ): Promise<void> {
   if ((await presentPrincipal(request, store))?.userId === userId) return
   if (method === null) throw new AuthError('unauthenticated')

@@ -13,9 +13,7 @@ import { endOtherSessions } from './sign-out.js'
  * @throws AuthError `unauthenticated`, `invalid_request`, `unavailable`
  */
 export async function renameOwn (
-  request: FastifyRequest,
-  { store, accounts }: Pick<CredentialRules, 'store' | 'accounts'>,
-  name: string
+  request: FastifyRequest, { store, accounts }: Pick<CredentialRules, 'store' | 'accounts'>, name: string
 ): Promise<void> {
   const { userId } = await confirmedPrincipal(request, store)
   await accounts.changeUser(userId, { name: checkedName(name) })

@@ -31,9 +31,7 @@ export async function reauthenticate (request: FastifyRequest, store: AuthStore,
  * meanwhile, `unauthenticated`, `unavailable`
  */
 export async function reauthenticateAs (
-  request: FastifyRequest,
-  store: AuthStore,
-  { provider, subject }: ProviderIdentity
+  request: FastifyRequest, store: AuthStore, { provider, subject }: ProviderIdentity
 ): Promise<void> {
   const record = await confirmedRecord(request, store)
   const owner = await store.findUser({ provider, subject })
@@ -46,9 +44,7 @@ export async function reauthenticateAs (
  * user's sessions were ended meanwhile, this one has ended too.
  */
 export async function prove (
-  request: FastifyRequest,
-  record: SessionRecord,
-  method: AuthenticationMethod
+  request: FastifyRequest, record: SessionRecord, method: AuthenticationMethod
 ): Promise<void> {
   const at = Date.now()
   await renewSession(request, { ...record, at, methods: withProof(record.methods, { method, at }) })
