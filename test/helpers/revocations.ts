@@ -1,7 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
 import type { Test } from 'tap'
-import { type Revocations, type RevocationListener, SqlAuthStore, type SqlEngine } from '../../lib/index.js'
-import { postgresDatabase } from '../store/database.js'
+import {
+  Accounts, type MailTokenClaims, type RevocationListener, type Revocations, SqlAuthStore, type SqlEngine
+} from '../../lib/index.js'
+import { query } from './postgres.js'
+import { isSoon } from './soon.js'
 
 /** Opens a store that is closed at the end of the test. */
 export function openStore (t: Test, target: string | SqlEngine): SqlAuthStore {
@@ -55,12 +59,38 @@ export class Ear implements RevocationListener {
   }
 }
 
+/** A user with a password and a link at `dev`; the address is not confirmed. */
+export async function createUser (store: SqlAuthStore): Promise<MailTokenClaims> {
+  const userId = randomUUID()
+  const email = `${userId}@example.com`
+  const link = { provider: 'local', subject: email, claims: { sub: userId, email } }
+  await new Accounts(store).createUser({ userId, email, emailVerified: false, name: null, claims: {}, link, passwordHash: 'a hash' })
+  await new Accounts(store).addLink(userId, { provider: 'dev', subject: userId, claims: { sub: userId }, verifiedEmail: null })
+  return { userId, email, generation: 0 }
+}
+
+/** The store on each database that {@link settled} records with. */
+const bystanders = new Map<string, SqlAuthStore>()
+
+/** Resolves when all that was recorded before has been told. */
+export async function settled (t: Test, url: string, ...ears: Ear[]): Promise<void> {
+  const last = randomUUID()
+  const store = bystanders.get(url) ?? openStore(t, url)
+  if (!bystanders.has(url)) {
+    bystanders.set(url, store)
+    t.teardown(() => bystanders.delete(url))
+  }
+  await endingsIn(store).record(last)
+  await Promise.all(ears.map(ear => ear.hears(last)))
+  for (const { heard } of ears) t.equal(heard.pop(), last)
+}
+
 /** What connections that listen have asked last: to listen, or whether the server is there. */
 const LISTENS = "(query ilike 'listen%svc_auth_revocations%' or query = 'select 1')"
 
 /** Ends the connections that listen in a database. Resolves to their number. */
 export async function endListening (url: string): Promise<number> {
-  const ended = await postgresDatabase(url).query(`
+  const ended = await query(url, `
     select pg_terminate_backend(pid, 5000) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and ${LISTENS}`)
   return ended.length
@@ -68,12 +98,12 @@ export async function endListening (url: string): Promise<number> {
 
 /** Resolves when so many connections listen in a database. */
 export async function whenListening (url: string, count: number): Promise<void> {
-  while (await connectionsListening(url) < count);
+  if (!await isSoon(async () => await connectionsListening(url) >= count)) throw new Error('too few connections listen')
 }
 
 /** The number of connections that listen in a database. */
 export async function connectionsListening (url: string): Promise<number> {
-  const rows = await postgresDatabase(url).query(`
+  const rows = await query(url, `
     select from pg_stat_activity
     where datname = current_database() and ${LISTENS} and state = 'idle'`)
   return rows.length

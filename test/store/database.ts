@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
-import postgres from 'postgres'
 import type { Test } from 'tap'
+import { query } from '../helpers/postgres.js'
 
 /** A database to open stores on, and to look into without them. */
 export interface TestDatabase {
@@ -32,17 +32,7 @@ export function sqliteDatabase (t: Test): TestDatabase {
 
 /** A database on a Postgres server. */
 export function postgresDatabase (target: string): TestDatabase {
-  return {
-    target,
-    async query (statement) {
-      const client = postgres(target, { max: 1, onnotice: () => {} })
-      try {
-        return (await client.unsafe(statement)).map(row => ({ ...row }))
-      } finally {
-        await client.end()
-      }
-    }
-  }
+  return { target, query: async statement => query(target, statement) }
 }
 
 /** Finds what no single write leaves behind: parts of a user without the others. On every database, and in one look. */
