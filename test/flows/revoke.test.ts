@@ -8,9 +8,8 @@ import { SESSION_SECRET, localProvider, startApp, userIdIn } from '../helpers/ap
 import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import { Ear, connectionsListening, openStore } from '../helpers/revocations.js'
-import { emptyDatabase } from '../helpers/postgres.js'
+import { emptyDatabase, query } from '../helpers/postgres.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
-import { postgresDatabase } from '../store/database.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 
@@ -43,9 +42,9 @@ function listenTo ({ auth }: FastifyInstance): Ear {
   return ear
 }
 
-async function register (app: FastifyInstance): Promise<{ browser: Browser, userId: string }> {
+async function register (app: FastifyInstance, email = ADA.email): Promise<{ browser: Browser, userId: string }> {
   const browser = new Browser(app)
-  return { browser, userId: (await browser.post('/auth/local/register', ADA)).json().userId }
+  return { browser, userId: (await browser.post('/auth/local/register', { ...ADA, email })).json().userId }
 }
 
 /** Asserts that each channel announces a user, and until the next one nothing else. Resolves to that next user, whom `app` signs out. */
@@ -68,19 +67,22 @@ const ENDINGS: Record<string, (app: FastifyInstance, browser: Browser, userId: s
 }
 
 for (const [place, sessions] of Object.entries(SESSIONS)) {
-  for (const [name, end] of Object.entries(ENDINGS)) {
-    t.test(`with sessions ${place}, ${name} is announced once in each process, and audited once`, async t => {
-      const { one, other } = await startApps(t, await emptyDatabase(t), sessions())
-      const ears = [one, other].map(listenTo)
-      const audited = eventsOf(t, 'revoke')
-      const { browser, userId } = await register(one)
+  t.test(`with sessions ${place}`, async t => {
+    const { one, other } = await startApps(t, await emptyDatabase(t), sessions())
 
-      await end(one, browser, userId)
-      const last = await assertAnnouncedOnce(t, { app: other, ears }, userId)
+    for (const [index, [name, end]] of Object.entries(ENDINGS).entries()) {
+      t.test(`${name} is announced once in each process, and audited once`, async t => {
+        const ears = [one, other].map(listenTo)
+        const audited = eventsOf(t, 'revoke')
+        const { browser, userId } = await register(one, `user-${index}@example.com`)
 
-      t.strictSame(audited.map(({ userId }) => userId), [userId, last])
-    })
-  }
+        await end(one, browser, userId)
+        const last = await assertAnnouncedOnce(t, { app: other, ears }, userId)
+
+        t.strictSame(audited.map(({ userId }) => userId), [userId, last])
+      })
+    }
+  })
 }
 
 t.test('a sign-out from sessions that replaced the same one is announced once', async t => {
@@ -182,7 +184,7 @@ t.test('a sign-out that the others cannot be told of is refused where it is one 
   const ear = listenTo(one)
   const { browser, userId } = await register(one)
   await one.auth.signOutEverywhere((await one.auth.createUser({})).userId)
-  await postgresDatabase(url).query('drop table svc_auth_revocations')
+  await query(url, 'drop table svc_auth_revocations')
 
   t.equal((await browser.post('/auth/logout')).statusCode, 503)
 
@@ -196,7 +198,7 @@ t.test('a sign-out from a session in another store that the others cannot be tol
   const ear = listenTo(one)
   const { browser, userId } = await register(one)
   await one.auth.signOutEverywhere((await one.auth.createUser({})).userId)
-  await postgresDatabase(url).query('drop table svc_auth_revocations')
+  await query(url, 'drop table svc_auth_revocations')
 
   t.equal((await browser.post('/auth/logout')).statusCode, 204)
 
