@@ -63,6 +63,19 @@ export function changed (url: string, parts: { username?: string, password?: str
   return Object.assign(new URL(url), parts).href
 }
 
+/** What {@link tables} finds where tables were made by the migrations of an application. */
+export const THE_THREE_TABLES = [
+  { table: 'svc_auth_credentials', columns: 'user_id uuid, pw_hash text' },
+  { table: 'svc_auth_provider_links', columns: 'provider text, subject text, user_id uuid, claims jsonb' },
+  { table: 'svc_auth_users', columns: 'user_id uuid, email text, name text, claims jsonb, extras jsonb' }
+]
+/** What it finds where a store made them. */
+export const THE_TABLES = [
+  ...THE_THREE_TABLES.slice(0, 1),
+  { table: 'svc_auth_migrations', columns: 'hash text, created_at bigint' },
+  ...THE_THREE_TABLES.slice(1)
+]
+
 /** Every table that is not the server's own, with its columns. */
 export async function tables (run: Run, schema = '%'): Promise<Array<Record<string, unknown>>> {
   return run(`

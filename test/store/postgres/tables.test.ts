@@ -8,27 +8,10 @@ import { SqlAuthStore } from '../../../lib/store/sql.js'
 import { TABLE_PARTS } from '../../../lib/store/table-parts.js'
 import { clientOf, emptyDatabase, poolOf } from '../../helpers/postgres.js'
 import { isSoon } from '../../helpers/soon.js'
-import { isThorough } from '../../helpers/thorough.js'
-import { startProcess } from '../start-process.js'
 import { identity, newUser } from '../users.js'
-import { UNAVAILABLE, database, hold, open, roleOf, tables, waiting } from './database.js'
-
-const PROCESSES = isThorough ? 20 : 2
-/** What a process with a store needs only when it is called: loaded before, many processes get to the tables at the same moment. */
-const LOADED_BEFORE = ['--import', new URL('../../../lib/store/postgres/open.ts', import.meta.url).href]
+import { THE_TABLES, THE_THREE_TABLES, UNAVAILABLE, database, open, roleOf, tables } from './database.js'
 
 const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../../drizzle/postgres', import.meta.url))
-
-const THE_THREE_TABLES = [
-  { table: 'svc_auth_credentials', columns: 'user_id uuid, pw_hash text' },
-  { table: 'svc_auth_provider_links', columns: 'provider text, subject text, user_id uuid, claims jsonb' },
-  { table: 'svc_auth_users', columns: 'user_id uuid, email text, name text, claims jsonb, extras jsonb' }
-]
-const THE_TABLES = [
-  ...THE_THREE_TABLES.slice(0, 1),
-  { table: 'svc_auth_migrations', columns: 'hash text, created_at bigint' },
-  ...THE_THREE_TABLES.slice(1)
-]
 
 t.setTimeout(300_000)
 
@@ -104,37 +87,6 @@ t.test('the tables', async t => {
     await t.rejects(new Accounts(open(t, role.url)).deleteUser(ada.userId), UNAVAILABLE)
 
     t.hasStrict(await open(t, role.url).findUser({ email: 'ada@example.com' }), { userId: ada.userId })
-  })
-
-  t.test('the tables are made by one of many processes that start at the same moment, and all go on', async t => {
-    const { url, run } = await database(t)
-    const processes = await Promise.all(Array.from({ length: PROCESSES }, () => startProcess(t, url, LOADED_BEFORE)))
-    t.strictSame(await tables(run), [])
-    const users = processes.map((_, index) => newUser({ email: `user-${index}@example.com` }))
-
-    const answers = await Promise.all(processes.map(async (call, index) => call(['createUser', users[index] ?? newUser()])))
-
-    t.hasStrict(answers, users.map(({ link, ...user }) => ({ result: user })))
-    t.strictSame(await tables(run), THE_TABLES)
-    t.strictSame(await run('select count(*)::int from svc_auth_users'), [{ count: PROCESSES }])
-    t.strictSame(await run('select count(*)::int from svc_auth_migrations'), [{ count: TABLE_PARTS.users.migrations.length }])
-  })
-
-  t.test('the tables are made by one of ten stores that are about to make them, and all go on', async t => {
-    const { url, client, run } = await database(t)
-    const stores = Array.from({ length: 10 }, () => open(t, url))
-
-    const release = await hold(
-      client,
-      ['migrations', 'users', 'credentials', 'provider_links'].map(name => `create table svc_auth_${name} ()`).join('; ')
-    )
-    const created = Promise.allSettled(stores.map(store => new Accounts(store).createUser(newUser())))
-    t.ok(await isSoon(async () => await waiting(run) === stores.length), 'all wait')
-    await release()
-
-    t.strictSame((await created).filter(({ status }) => status === 'rejected'), [])
-    t.strictSame(await tables(run), THE_TABLES)
-    t.strictSame(await run('select count(*)::int from svc_auth_users'), [{ count: 10 }])
   })
 
   t.test('the tables are not made with createTables: false, and without them every query says what to do', async t => {

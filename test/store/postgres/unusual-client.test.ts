@@ -4,9 +4,6 @@ import { Accounts } from '../../../lib/accounts/accounts.js'
 import { clientOf } from '../../helpers/postgres.js'
 import { newUser } from '../users.js'
 import { database, open, unusualClientOf } from './database.js'
-import { onServer, testEngine } from './engine.js'
-
-testEngine('a client of the package postgres with types and transformations of its own', onServer(unusualClientOf))
 
 for (const [what, client] of Object.entries({
   'a client of the package postgres': clientOf,
