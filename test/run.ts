@@ -6,15 +6,15 @@
  *     npm run test:all                      everything, with the long tests (*.long.ts) and those in a browser (*.browser.ts), and the coverage of lib/
  *     npm run test:all -- --shard 1/3       the first of three parts of everything, without the coverage
  *
- * The everyday tests of a folder share processes, because each process loads Fastify and Drizzle again:
- * a quarter of the CPU time. `test:all` has a process for each file, so that no file relies on another.
+ * Everyday tests share processes, because each process loads Fastify and Drizzle again: a third of the
+ * CPU time. `test:all` has a process for each file, so that no file relies on another.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
-import { dirname, join, relative } from 'node:path'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from './helpers/embedded-postgres.js'
@@ -95,17 +95,15 @@ async function runTests (env: Record<string, string>): Promise<number> {
   return typeof code === 'number' ? code : 1
 }
 
-/** Writes a module for each group of files of one folder, and returns what is to be run in a process each. */
+/** Writes a module for each group of files, and returns what is to be run in a process each. */
 function inGroups (files: readonly string[]): readonly string[] {
   const alone = files.filter(file => ALONE.test(readFileSync(file, 'utf8')))
-  const together = Map.groupBy(files.filter(file => !alone.includes(file)), dirname)
-  const modules = Array.from(together).flatMap(([folder, files]) => {
-    return Array.from({ length: Math.ceil(files.length / TOGETHER) }, (_, index) => {
-      const module = join(CACHE, `${folder.replaceAll('/', '-')}-${index + 1}.mjs`)
-      const imports = files.slice(index * TOGETHER, (index + 1) * TOGETHER).map(file => `import '${relative(CACHE, file)}'\n`)
-      writeFileSync(module, imports.join(''))
-      return module
-    })
+  const others = files.filter(file => !alone.includes(file))
+  const modules = Array.from({ length: Math.ceil(others.length / TOGETHER) }, (_, index) => {
+    const group = others.slice(index * TOGETHER, (index + 1) * TOGETHER)
+    const module = join(CACHE, `group-${index + 1}.mjs`)
+    writeFileSync(module, group.map(file => `import '${relative(CACHE, file)}'\n`).join(''))
+    return module
   })
   return [...alone, ...modules]
 }

@@ -9,7 +9,7 @@ import { advanceClock } from '../helpers/clock.js'
 import { holdAnswers } from '../helpers/holding-store.js'
 import { startOpenIdProvider } from '../helpers/openid-provider.js'
 import { FROM_OWN_PAGE, leaveFor, signInAt } from '../helpers/own-provider.js'
-import { SHARED_SESSIONS } from '../helpers/session-stores.js'
+import { SOME_SHARED_SESSIONS } from '../helpers/session-stores.js'
 import { ADA, GRACE, type Shared, editRecord, sessionIdOf, startTwoApps } from '../helpers/shared-apps.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
@@ -34,7 +34,7 @@ async function assertNotRecent (t: Test, browser: Browser, what: string): Promis
   t.equal((await browser.get('/private')).statusCode, 200, `${what}: the user stays signed in`)
 }
 
-for (const [kind, keep] of SHARED_SESSIONS) {
+for (const [kind, keep] of SOME_SHARED_SESSIONS) {
   t.test(`the rules hold with ${kind}`, async t => {
     t.test('attack 83: neither requests, nor a refresh, nor a failed reauthentication make an old session recent', async t => {
       const browser = await anHourLater(t, await keep(t))
