@@ -6,8 +6,8 @@
  *     npm run test:all                      everything, with the long tests (*.long.ts) and those in a browser (*.browser.ts), and the coverage of lib/
  *     npm run test:all -- --shard 1/3       the first of three parts of everything, without the coverage
  *
- * Everyday tests share processes, because each process loads Fastify and Drizzle again: a third of the
- * CPU time. `test:all` has a process for each file, so that no file relies on another.
+ * Everyday tests share processes, because each process loads Fastify and Drizzle again, which takes much
+ * of the CPU time. `test:all` has a process for each file, so that no file relies on another.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
