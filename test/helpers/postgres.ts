@@ -42,6 +42,8 @@ export function clientOf (t: Test, url: string, options: postgres.Options<{}> = 
 /** A pool of the package pg that ends with the test. */
 export function poolOf (t: Test, url: string): pg.Pool {
   const pool = new pg.Pool({ connectionString: url })
+  // It has ended before its connections are closed: the end of the database may close them first.
+  pool.on('error', () => {})
   t.teardown(() => pool.end())
   return pool
 }

@@ -1,12 +1,11 @@
 import { join } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
 import { drizzle } from 'drizzle-orm/node-postgres'
-import pg from 'pg'
 import t, { type Test } from 'tap'
 import { Accounts } from '../../lib/accounts/accounts.js'
 import { SqlAuthStore } from '../../lib/store/sql.js'
 import type { UsersQuery } from '../../lib/accounts/auth-store.js'
-import { emptyDatabase } from '../helpers/postgres.js'
+import { emptyDatabase, poolOf } from '../helpers/postgres.js'
 import { newFactor, toFactors } from './users.js'
 
 /** A store with many users, and how the database goes about the statements that the store runs. */
@@ -110,8 +109,7 @@ for (const [database, observe] of Object.entries({ Postgres: observePostgres, SQ
 }
 
 async function observePostgres (t: Test): Promise<Observed> {
-  const pool = new pg.Pool({ connectionString: await emptyDatabase(t) })
-  t.teardown(() => pool.end())
+  const pool = poolOf(t, await emptyDatabase(t))
   let statements: Array<{ statement: string, params: unknown[] }> = []
   const store = new SqlAuthStore(drizzle(pool, { logger: { logQuery: (statement, params) => { statements.push({ statement, params }) } } }))
   await store.links(ADA.userId)

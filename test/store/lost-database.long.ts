@@ -6,14 +6,13 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import SqliteDatabase from 'better-sqlite3'
 import { drizzle } from 'drizzle-orm/node-postgres'
-import pg from 'pg'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import { Accounts, AuthError, type NewUser, SqlAuthStore, type SqlAuthStoreOptions } from '../../lib/index.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { selfSigned } from '../helpers/certificate.js'
-import { clientOf, emptyDatabase, startPostgres } from '../helpers/postgres.js'
+import { clientOf, emptyDatabase, startPostgres, poolOf } from '../helpers/postgres.js'
 import { startProxy } from '../helpers/tcp-proxy.js'
 import { type AppProcess, startAppProcess } from './app-process.js'
 import { startProcess } from './start-process.js'
@@ -119,8 +118,8 @@ t.test('an application survives a Postgres that does not answer', { buffered: tr
   const { token } = (await browser.post('/auth/local/token')).json()
 
   const client = postgres(url, { onnotice: () => {} })
-  const pool = new pg.Pool({ connectionString: url })
-  t.teardown(() => Promise.all([client.end(), pool.end()]))
+  const pool = poolOf(t, url)
+  t.teardown(() => client.end())
   const engines = [new SqlAuthStore(client), new SqlAuthStore(drizzle(pool))]
   const closingStore = new SqlAuthStore(url)
   const closingApp = (await startLogged(t, url)).app
@@ -228,8 +227,7 @@ for (const fate of ['is silent', 'falls silent when ready'] as const) {
 
 t.test("a new connection of an application's engine that is silent makes a call unavailable, and the next one works", { buffered: true }, async t => {
   const proxy = await startProxy(t, await emptyDatabase(t))
-  const pool = new pg.Pool({ connectionString: proxy.url })
-  t.teardown(() => pool.end())
+  const pool = poolOf(t, proxy.url)
   const store = new SqlAuthStore(drizzle(pool))
   proxy.fate = 'is silent'
   await t.rejects(store.findUser(ADA), UNAVAILABLE)

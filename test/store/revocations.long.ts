@@ -2,11 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import { drizzle as drizzleNodePostgres } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
-import pg from 'pg'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import { Accounts, type SqlAuthStore, type SqlEngine } from '../../lib/index.js'
-import { clientOf, emptyDatabase, query } from '../helpers/postgres.js'
+import { clientOf, emptyDatabase, poolOf, query } from '../helpers/postgres.js'
 import {
   Ear, connectionsListening, createUser, endListening, endingsIn, openStore, settled, whenListening
 } from '../helpers/revocations.js'
@@ -82,8 +81,7 @@ t.test('a store that could not reach Postgres at first hears endings when it can
 t.test('stores that look for endings every ten seconds', { jobs: 2 }, async t => {
   t.test('one on another engine says so, and hears them', async t => {
     const url = await emptyDatabase(t)
-    const pool = new pg.Pool({ connectionString: url })
-    t.teardown(() => pool.end())
+    const pool = poolOf(t, url)
     const ear = await Ear.of(openStore(t, drizzleNodePostgres(pool)))
 
     await settled(t, url, ear)
