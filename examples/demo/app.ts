@@ -5,6 +5,7 @@ import authPlugin, {
   AuthError, type ExternalProvider, LocalIdentityProvider, type RegistrationPolicy, SqlAuthStore
 } from 'fastify-svc-auth'
 import { Pages } from 'fastify-svc-auth/pages'
+import { Passkeys } from 'fastify-svc-auth/passkeys'
 import { SecondFactor } from 'fastify-svc-auth/second-factor'
 import { mountAdmin } from './admin.js'
 import { mountApiDocs } from './api-docs.js'
@@ -66,6 +67,7 @@ export async function mountApp (
       required: ({ principal }) => principal.claims.role === 'admin',
       trustedBrowser: { days: 30 }
     }),
+    passkeys: new Passkeys({ name: 'fastify-svc-auth' }),
     pages: new Pages({
       name: 'fastify-svc-auth',
       logo: '/icon.svg',
@@ -105,7 +107,7 @@ function sendProblem (reply: FastifyReply, error?: AuthError): FastifyReply {
     <p>${error?.message ?? 'Something went wrong. Check what you entered, and try again.'}</p>
     ${error?.code === 'forbidden' && html`
       <p>This page is for users whose claim <code>role</code> is <code>admin</code>. To become one, run this and reload;
-      then set up an authenticator app:</p>
+      then set up a second factor:</p>
       <pre>npx tsx examples/grant.ts ${principal?.claims.email ?? 'your@e-mail.example'} role=admin</pre>`}
     <p><a class="button quiet" href="/">Home</a></p>`)
 }

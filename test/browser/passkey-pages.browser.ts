@@ -145,6 +145,8 @@ t.test('a user adds a passkey, and signs in without typing anything', async t =>
 
   await devices.touch(phone, false)
   await signOut(page, server)
+  // The page that the sign-out led to would sign in, too.
+  await page.goto(server.url)
   await devices.touch(phone, true)
   await page.goto(`${server.url}/auth/pages/sign-in?next=/auth/pages/account`)
   await page.waitForURL(`${server.url}/auth/pages/account`)

@@ -16,7 +16,9 @@ t.test('the sign-in routes are documented, and nothing else', async t => {
     '/auth/local/change-password', '/auth/local/set-password', '/auth/local/change-email',
     '/auth/local/change-email/confirm', '/auth/local/delete-account',
     '/auth/local/second-factor', '/auth/local/totp', '/auth/local/totp/enroll', '/auth/local/totp/confirm', '/auth/local/totp/remove',
-    '/auth/local/recovery-codes', '/auth/local/reauthenticate',
+    '/auth/local/recovery-codes', '/auth/local/passkeys/options', '/auth/local/passkeys/register',
+    '/auth/local/passkeys/login', '/auth/local/passkeys/rename', '/auth/local/passkeys/remove',
+    '/auth/local/passkeys/script.js', '/auth/local/reauthenticate',
     '/auth/pages/sign-in', '/auth/pages/register', '/auth/pages/forgot-password', '/auth/pages/link-sent',
     '/auth/pages/confirm', '/auth/pages/account', '/auth/pages/factors', '/auth/pages/name', '/auth/pages/unlink',
     '/auth/logout', '/auth/local/revoke', '/auth/local/sessions/end'
