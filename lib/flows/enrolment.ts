@@ -162,7 +162,7 @@ export async function confirmTotp (
 }
 
 /** A factor that a user adds, and what adding it proved. */
-export interface FactorAddition extends FactorChange {
+export interface FactorAddition extends Omit<FactorChange, 'generation'> {
   proof: Proof & { method: 'totp' | 'passkey' }
   outbox: Outbox
 }

@@ -77,11 +77,15 @@ export class SqliteDatabase {
    * Runs one statement that writes, when it is its turn.
    *
    * @param failure turns an error into the one for the caller
+   * @param isSynced whether the commit waits for the disk: see {@link writeUnsynced}
    * @throws AuthError `unavailable` with the failure as its cause, and AuthErrors of the work as
    *   they are
    */
-  write<T> (work: () => T, failure?: (error: unknown) => AuthError): Promise<T> {
-    return this.#write(work, { isSynced: true, failure })
+  write<T> (work: () => T, failure?: (error: unknown) => AuthError, isSynced = true): Promise<T> {
+    return this.#run(attempt => this.#writeLock.run(attempt), () => {
+      this.#sync(isSynced)
+      return work()
+    }, failure)
   }
 
   /**
@@ -107,17 +111,7 @@ export class SqliteDatabase {
    * this alone.
    */
   writeUnsynced<T> (work: () => T, failure?: (error: unknown) => AuthError): Promise<T> {
-    return this.#write(work, { isSynced: false, failure })
-  }
-
-  #write<T> (
-    work: () => T,
-    { isSynced, failure }: { isSynced: boolean, failure: ((error: unknown) => AuthError) | undefined }
-  ): Promise<T> {
-    return this.#run(attempt => this.#writeLock.run(attempt), () => {
-      this.#sync(isSynced)
-      return work()
-    }, failure)
+    return this.write(work, failure, false)
   }
 
   async #run<T> (
