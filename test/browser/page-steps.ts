@@ -1,5 +1,55 @@
-/** What users do on the pages of the plugin. */
+/** What users do on the pages of the plugin, and an application with them. */
+import helmet from '@fastify/helmet'
+import Fastify, { type FastifyInstance } from 'fastify'
 import type { Page } from 'playwright-core'
+import type { Test } from 'tap'
+import authPlugin, { type AuthPluginOptions, type LocalIdentityProviderOptions } from '../../lib/index.js'
+import { Pages } from '../../lib/pages.js'
+import { type Mailbox, mailbox } from '../../lib/testing.js'
+import { SESSION_SECRET, localProvider } from '../helpers/app.js'
+import { freePort } from '../helpers/loopback.js'
+
+export const HOME = '<!doctype html><link rel="icon" href="data:,"><title>Home</title><h1>Home</h1>'
+
+/** A session that a user may ask to stay in. */
+export const REMEMBERED = { secret: SESSION_SECRET, remember: { days: 30 } }
+
+/** An application that runs. */
+export interface Shop {
+  app: FastifyInstance
+  url: string
+  mails: Mailbox
+}
+
+/**
+ * Starts an application with the headers of @fastify/helmet and the pages of the plugin.
+ *
+ * @param mount adds routes
+ */
+export async function startShop (
+  t: Test,
+  { local, ...options }: Omit<AuthPluginOptions, 'local'> & { local?: LocalIdentityProviderOptions } = {},
+  mount: (app: FastifyInstance) => void = () => {}
+): Promise<Shop> {
+  const port = await freePort()
+  const url = `http://localhost:${port}`
+  const mails = mailbox()
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(helmet)
+  await app.register(authPlugin, {
+    baseUrl: url,
+    session: { secret: SESSION_SECRET },
+    local: localProvider({ sendMail: mails.sendMail, ...local }),
+    rateLimit: false,
+    pages: new Pages({ name: 'Shop' }),
+    ...options
+  })
+  app.get('/', async (_request, reply) => reply.type('text/html').send(HOME))
+  mount(app)
+  await app.listen({ host: 'localhost', port })
+  return { app, url, mails }
+}
 
 /** Fills in the form with this button, by the names of its fields, and sends it. */
 export async function send (page: Page, button: string, fields: Record<string, string> = {}): Promise<void> {

@@ -1,17 +1,11 @@
 /** The pages of the plugin in Chromium, in an application with the headers of @fastify/helmet. */
-import helmet from '@fastify/helmet'
-import Fastify from 'fastify'
 import type { Browser, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import authPlugin from '../../lib/index.js'
 import { Pages, type Texts, de, en, es, fr } from '../../lib/pages.js'
-import { type Mailbox, mailbox } from '../../lib/testing.js'
-import { SESSION_SECRET, localProvider } from '../helpers/app.js'
-import { freePort } from '../helpers/loopback.js'
 import { OwnProvider } from '../helpers/own-provider.js'
 import { some } from '../helpers/thorough.js'
 import { startChromium } from './chromium.js'
-import { send, titleOf, widthsThatScroll } from './page-steps.js'
+import { REMEMBERED, type Shop, send, startShop, titleOf, widthsThatScroll } from './page-steps.js'
 import { Visitor, barriersOn } from './visitor.js'
 
 t.setTimeout(600_000)
@@ -21,42 +15,25 @@ const NEW_PASSWORD = 'battery staple'
 const NEW_EMAIL = 'countess@example.com'
 const ARABIC: Texts = { ...en, language: 'ar', direction: 'rtl' }
 const PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M0 0h9v9H0z"/></svg>'
-const HOME = '<!doctype html><link rel="icon" href="data:,"><title>Home</title><h1>Home</h1>'
 const PUBLIC = ['sign-in', 'sign-in?error=access_denied', 'register', 'forgot-password', 'link-sent']
 const PRIVATE = ['account', 'account?done=saved', 'confirm', 'sign-in']
 
 const chromium: Browser = await startChromium(t)
 
-interface PagesServer {
-  url: string
-  mails: Mailbox
-}
-
-async function start (t: Test, pages: Partial<ConstructorParameters<typeof Pages>[0]> = {}): Promise<PagesServer> {
-  const port = await freePort()
-  const url = `http://localhost:${port}`
-  const mails = mailbox()
-  const app = Fastify()
-  t.teardown(() => app.close())
-  await app.register(helmet)
-  await app.register(authPlugin, {
-    baseUrl: url,
-    session: { secret: SESSION_SECRET, remember: { days: 30 } },
+async function start (t: Test, pages: Partial<ConstructorParameters<typeof Pages>[0]> = {}): Promise<Shop> {
+  return startShop(t, {
+    session: REMEMBERED,
     providers: [new OwnProvider('github'), new OwnProvider('a-company-with-a-long-name')],
-    local: localProvider({ sendMail: mails.sendMail }),
-    rateLimit: false,
     pages: new Pages({ name: 'Shop', links: [{ label: 'Privacy', href: '/privacy' }], ...pages })
+  }, app => {
+    app.get('/logo.svg', async (_request, reply) => reply.type('image/svg+xml').send(PICTURE))
+    app.get('/auth.css', async (_request, reply) => reply.type('text/css').send(':root { --auth-back: rgb(1, 2, 3) }'))
   })
-  app.get('/', async (_request, reply) => reply.type('text/html').send(HOME))
-  app.get('/logo.svg', async (_request, reply) => reply.type('image/svg+xml').send(PICTURE))
-  app.get('/auth.css', async (_request, reply) => reply.type('text/css').send(':root { --auth-back: rgb(1, 2, 3) }'))
-  await app.listen({ host: 'localhost', port })
-  return { url, mails }
 }
 
 /** Opens each page, as a visitor and as a user, and those behind the links of mails. */
 async function eachPage (
-  { url, mails }: PagesServer,
+  { url, mails }: Shop,
   texts: Texts,
   visitor: Visitor,
   act: (page: Page, name: string) => Promise<void>

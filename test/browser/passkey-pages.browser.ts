@@ -1,53 +1,26 @@
 /** Passkeys on the pages of the plugin, with virtual authenticators of Chromium, under the headers of @fastify/helmet. */
-import helmet from '@fastify/helmet'
-import Fastify, { type FastifyInstance } from 'fastify'
 import type { Browser, CDPSession, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import authPlugin, { type AuthPluginOptions } from '../../lib/index.js'
-import { Pages, en } from '../../lib/pages.js'
+import type { AuthPluginOptions } from '../../lib/index.js'
+import { en } from '../../lib/pages.js'
 import { Passkeys } from '../../lib/passkeys.js'
 import { SecondFactor } from '../../lib/second-factor.js'
-import { type Mailbox, mailbox } from '../../lib/testing.js'
-import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 import { DATA_SECRET } from '../helpers/factor-app.js'
-import { freePort } from '../helpers/loopback.js'
 import { ADA } from '../helpers/mail-app.js'
 import { startChromium } from './chromium.js'
+import { REMEMBERED, type Shop, send, startShop, titleOf } from './page-steps.js'
 import { Visitor, barriersOn } from './visitor.js'
 
 t.setTimeout(600_000)
 
-const HOME = '<!doctype html><link rel="icon" href="data:,"><title>Home</title><h1>Home</h1>'
 const { factors } = en
 
 const chromium: Browser = await startChromium(t)
 
-interface Server {
-  app: FastifyInstance
-  url: string
-  mails: Mailbox
-}
-
-async function start (t: Test, options: AuthPluginOptions = {}): Promise<Server> {
-  const port = await freePort()
-  const url = `http://localhost:${port}`
-  const mails = mailbox()
-  const app = Fastify()
-  t.teardown(() => app.close())
-  await app.register(helmet)
-  await app.register(authPlugin, {
-    baseUrl: url,
-    session: { secret: SESSION_SECRET, remember: { days: 30 } },
-    local: localProvider({ sendMail: mails.sendMail }),
-    dataSecret: DATA_SECRET,
-    rateLimit: false,
-    passkeys: new Passkeys({ name: 'Shop' }),
-    pages: new Pages({ name: 'Shop' }),
-    ...options
+async function start (t: Test, options: Omit<AuthPluginOptions, 'local'> = {}): Promise<Shop> {
+  return startShop(t, {
+    session: REMEMBERED, dataSecret: DATA_SECRET, passkeys: new Passkeys({ name: 'Shop' }), ...options
   })
-  app.get('/', async (_request, reply) => reply.type('text/html').send(HOME))
-  await app.listen({ host: 'localhost', port })
-  return { app, url, mails }
 }
 
 /** The authenticators of a page. */
@@ -104,13 +77,23 @@ class Devices {
 }
 
 /** Opens the page of the factors as a user who has just registered. */
-async function register ({ url }: Server, visitor: Visitor): Promise<Page> {
+async function register ({ url }: Shop, visitor: Visitor): Promise<Page> {
   const page = await visitor.open(`${url}/auth/pages/register?next=/auth/pages/factors`)
-  await page.locator('[name=email]').fill(ADA.email)
-  await page.locator('[name=password]').fill(ADA.password)
-  await page.getByRole('button', { name: en.titles.register }).click()
+  await send(page, en.titles.register, ADA)
   await page.waitForURL(`${url}/auth/pages/factors`)
   return page
+}
+
+/** Opens that page as a user with a passkey on their phone. */
+async function withPasskey (t: Test, name?: string) {
+  const server = await start(t)
+  const visitor = await Visitor.with(chromium, t)
+  const page = await register(server, visitor)
+  const devices = await Devices.of(page)
+  const phone = await devices.add()
+  await addPasskey(page, name)
+  await page.getByRole('status').waitFor()
+  return { server, visitor, page, devices, phone }
 }
 
 async function addPasskey (page: Page, name = ''): Promise<void> {
@@ -119,26 +102,19 @@ async function addPasskey (page: Page, name = ''): Promise<void> {
 }
 
 /** Signs the user out and waits for the page on which they sign in. */
-async function signOut (page: Page, { url }: Server): Promise<void> {
+async function signOut (page: Page, { url }: Shop): Promise<void> {
   await page.goto(`${url}/auth/pages/account`)
-  await page.getByRole('button', { name: en.common.signOut, exact: true }).click()
+  await send(page, en.common.signOut)
   await page.waitForURL(/\/auth\/pages\/sign-in/)
 }
 
-async function signedInAs (page: Page, { url }: Server): Promise<string> {
+async function signedInAs (page: Page, { url }: Shop): Promise<string> {
   await page.goto(`${url}/auth/pages/account`)
-  return page.locator('h1').innerText()
+  return titleOf(page)
 }
 
 t.test('a user adds a passkey, and signs in without typing anything', async t => {
-  const server = await start(t)
-  const visitor = await Visitor.with(chromium, t)
-  const page = await register(server, visitor)
-  const devices = await Devices.of(page)
-  const phone = await devices.add()
-
-  await addPasskey(page, 'Phone')
-  await page.getByRole('status').waitFor()
+  const { server, visitor, page, devices, phone } = await withPasskey(t, 'Phone')
   t.match(await page.locator('main li').first().innerText(), 'Phone')
   t.strictSame(await devices.names(phone), [ADA.email])
   t.strictSame(await barriersOn(page), [])
@@ -150,20 +126,14 @@ t.test('a user adds a passkey, and signs in without typing anything', async t =>
   await devices.touch(phone, true)
   await page.goto(`${server.url}/auth/pages/sign-in?next=/auth/pages/account`)
   await page.waitForURL(`${server.url}/auth/pages/account`)
-  t.equal(await page.locator('h1').innerText(), en.account.title)
+  t.equal(await titleOf(page), en.account.title)
   t.strictSame(visitor.complaints, [], 'no violation of a policy')
 })
 
 t.test('the button signs in where the browser offers nothing by itself; the user is remembered', async t => {
-  const server = await start(t)
-  const visitor = await Visitor.with(chromium, t)
-  const page = await register(server, visitor)
+  const { server, visitor, page } = await withPasskey(t)
   // As Firefox.
   await page.addInitScript('delete PublicKeyCredential.isConditionalMediationAvailable')
-  const devices = await Devices.of(page)
-  await devices.add()
-  await addPasskey(page)
-  await page.getByRole('status').waitFor()
   await signOut(page, server)
   t.strictSame(await barriersOn(page), [])
 
@@ -178,14 +148,9 @@ t.test('the button signs in where the browser offers nothing by itself; the user
 })
 
 t.test('a sign-in that the device refuses says so, and can be repeated', async t => {
-  const server = await start(t)
-  const page = await register(server, await Visitor.with(chromium, t))
+  const { server, page, devices, phone } = await withPasskey(t)
   // Otherwise the field of the e-mail signs in by itself as soon as the device recognizes the user.
   await page.addInitScript('delete PublicKeyCredential.isConditionalMediationAvailable')
-  const devices = await Devices.of(page)
-  const phone = await devices.add()
-  await addPasskey(page)
-  await page.getByRole('status').waitFor()
   await devices.recognize(phone, false)
   await signOut(page, server)
   const button = page.getByRole('button', { name: factors.usePasskey })
@@ -198,13 +163,7 @@ t.test('a sign-in that the device refuses says so, and can be repeated', async t
 })
 
 t.test('with two devices, one is removed: its passkey leaves the password manager, and is not accepted', async t => {
-  const server = await start(t)
-  const visitor = await Visitor.with(chromium, t)
-  const page = await register(server, visitor)
-  const devices = await Devices.of(page)
-  const phone = await devices.add()
-  await addPasskey(page, 'Phone')
-  await page.getByRole('status').waitFor()
+  const { visitor, page, devices, phone } = await withPasskey(t, 'Phone')
 
   await addPasskey(page, 'Phone again')
   await page.getByText(en.errors.passkey_exists).waitFor()
@@ -222,13 +181,7 @@ t.test('with two devices, one is removed: its passkey leaves the password manage
 })
 
 t.test('a passkey that was removed elsewhere is refused in words, and leaves the password manager', async t => {
-  const server = await start(t)
-  const visitor = await Visitor.with(chromium, t)
-  const page = await register(server, visitor)
-  const devices = await Devices.of(page)
-  const phone = await devices.add()
-  await addPasskey(page)
-  await page.getByRole('status').waitFor()
+  const { server, visitor, page, devices, phone } = await withPasskey(t)
   const { userId = '' } = await server.app.auth.findUser({ email: ADA.email }) ?? {}
   await server.app.auth.resetFactors(userId)
 
@@ -257,12 +210,7 @@ t.test('a device that keeps no passkey, or does not verify the user, is refused 
 })
 
 t.test('a new name of the account reaches the password manager', async t => {
-  const server = await start(t)
-  const page = await register(server, await Visitor.with(chromium, t))
-  const devices = await Devices.of(page)
-  const phone = await devices.add()
-  await addPasskey(page)
-  await page.getByRole('status').waitFor()
+  const { server, page, devices, phone } = await withPasskey(t)
   const { userId = '' } = await server.app.auth.findUser({ email: ADA.email }) ?? {}
   const store = server.app.auth.store
   await store.change({ userId }, {}, account => ({
@@ -282,9 +230,7 @@ t.test('a passkey is the second factor, and the user authenticates again by it',
   const page = await visitor.open(`${server.url}/auth/pages/register?next=/auth/pages/factors`)
   const devices = await Devices.of(page)
   const phone = await devices.add()
-  await page.locator('[name=email]').fill(ADA.email)
-  await page.locator('[name=password]').fill(ADA.password)
-  await page.getByRole('button', { name: en.titles.register }).click()
+  await send(page, en.titles.register, ADA)
   await page.getByRole('heading', { name: factors.requiredTitle }).waitFor()
   t.strictSame(await barriersOn(page), [])
   await page.getByRole('button', { name: factors.addPasskey }).click()
@@ -292,9 +238,7 @@ t.test('a passkey is the second factor, and the user authenticates again by it',
 
   await devices.touch(phone, false)
   await signOut(page, server)
-  await page.locator('[name=email]').fill(ADA.email)
-  await page.locator('[name=password]').fill(ADA.password)
-  await page.getByRole('button', { name: en.signIn.title, exact: true }).click()
+  await send(page, en.signIn.title, ADA)
   await page.getByRole('heading', { name: factors.secondTitle }).waitFor()
   t.strictSame(await barriersOn(page), [])
   await devices.touch(phone, true)
@@ -321,9 +265,7 @@ t.test('a user who existed before types the code from the e-mail as well', async
   const devices = await Devices.of(page)
   await devices.add()
   isRequired = true
-  await page.locator('[name=email]').fill(ADA.email)
-  await page.locator('[name=password]').fill(ADA.password)
-  await page.getByRole('button', { name: en.signIn.title, exact: true }).click()
+  await send(page, en.signIn.title, ADA)
 
   await page.getByRole('button', { name: factors.addPasskey }).click()
   const { code } = await server.mails.next('enrolment')
@@ -346,9 +288,7 @@ t.test('a browser without scripts, or without what the script needs, says so and
     const sentence = scripts ? factors.passkeyMissing : factors.noScript
     t.match(await page.locator('body').innerText(), sentence)
     t.notOk(await page.getByRole('button', { name: factors.usePasskey }).isVisible())
-    await page.locator('[name=email]').fill(ADA.email)
-    await page.locator('[name=password]').fill(ADA.password)
-    await page.getByRole('button', { name: en.signIn.title, exact: true }).click()
+    await send(page, en.signIn.title, ADA)
     await page.waitForURL(`${server.url}/`)
     await page.goto(`${server.url}/auth/pages/factors`)
     t.match(await page.locator('body').innerText(), sentence)

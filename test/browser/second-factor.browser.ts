@@ -1,64 +1,45 @@
 /** Second factors in Chromium, with the codes of the authenticator program oathtool, in an application with the headers of @fastify/helmet. */
 import { execFileSync } from 'node:child_process'
-import helmet from '@fastify/helmet'
-import Fastify, { type FastifyInstance } from 'fastify'
 import type { Browser, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import authPlugin from '../../lib/index.js'
 import { Pages, type Texts, de, en, es, fr } from '../../lib/pages.js'
 import { SecondFactor } from '../../lib/second-factor.js'
-import { type Mailbox, mailbox, startProvider } from '../../lib/testing.js'
-import { SESSION_SECRET, localProvider } from '../helpers/app.js'
+import { startProvider } from '../../lib/testing.js'
 import { advanceClock } from '../helpers/clock.js'
 import { DATA_SECRET } from '../helpers/factor-app.js'
-import { freePort } from '../helpers/loopback.js'
 import { some } from '../helpers/thorough.js'
 import { startChromium } from './chromium.js'
-import { send, titleOf, widthsThatScroll } from './page-steps.js'
+import { HOME, type Shop, send, startShop, titleOf, widthsThatScroll } from './page-steps.js'
 import { Visitor, barriersOn } from './visitor.js'
 
 t.setTimeout(600_000)
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const ARABIC: Texts = { ...en, language: 'ar', direction: 'rtl' }
-const HOME = '<!doctype html><link rel="icon" href="data:,"><title>Home</title><h1>Home</h1>'
 const MINUTE_MS = 60_000
 
 const chromium: Browser = await startChromium(t)
 
-interface FactorServer {
-  app: FastifyInstance
-  url: string
-  mails: Mailbox
+interface FactorServer extends Shop {
   /** Whether each user needs a second factor from now on; at first only those who have one do. */
   requireFactor: (isRequired: boolean) => void
 }
 
 async function start (t: Test, languages: readonly [Texts, ...Texts[]] = [en]): Promise<FactorServer> {
-  const port = await freePort()
-  const url = `http://localhost:${port}`
-  const mails = mailbox()
   const provider = await startProvider({ user: { sub: '1', ...ADA, email_verified: true } })
   t.teardown(() => provider.close())
   let isRequired = false
-  const app = Fastify()
-  t.teardown(() => app.close())
-  await app.register(helmet)
-  await app.register(authPlugin, {
-    baseUrl: url,
-    session: { secret: SESSION_SECRET },
+  const shop = await startShop(t, {
     providers: [provider.provider()],
-    local: localProvider({ sendMail: mails.sendMail, mails: { limits: false } }),
-    rateLimit: false,
+    local: { mails: { limits: false } },
     dataSecret: DATA_SECRET,
     secondFactor: new SecondFactor({ issuer: 'Shop', required: () => isRequired, trustedBrowser: { days: 30 } }),
     pages: new Pages({ name: 'Shop', languages: [...languages] })
+  }, app => {
+    const recent = app.auth.requireRecent({ within: 60, secondFactor: true })
+    app.get('/vault', { preHandler: recent }, async (_request, reply) => reply.type('text/html').send(HOME.replaceAll('Home', 'Vault')))
   })
-  app.get('/', async (_request, reply) => reply.type('text/html').send(HOME))
-  const recent = app.auth.requireRecent({ within: 60, secondFactor: true })
-  app.get('/vault', { preHandler: recent }, async (_request, reply) => reply.type('text/html').send(HOME.replaceAll('Home', 'Vault')))
-  await app.listen({ host: 'localhost', port })
-  return { app, url, mails, requireFactor (now) { isRequired = now } }
+  return { ...shop, requireFactor (now) { isRequired = now } }
 }
 
 /** The code that an authenticator program shows, at the time that this process has. */
