@@ -24,3 +24,12 @@ export class Once<T> {
     return this.#attempt
   }
 }
+
+/** Does work that needs no waiting at the first call, and keeps the result. */
+export function lazily<T> (work: () => T): () => T {
+  let result: { value: T } | undefined
+  return () => {
+    result ??= { value: work() }
+    return result.value
+  }
+}

@@ -72,16 +72,17 @@ export function withSweeps ({ sessions, entries }: SessionRows, sweep: (now: num
   return {
     sessions: {
       ...sessions,
-      insert (session, replaced) {
+      async insert (session, replaced) {
+        const inserted = await sessions.insert(session, replaced)
         sweeper.start(session.createdAt)
-        return sessions.insert(session, replaced)
+        return inserted
       }
     },
     entries: {
       ...entries,
-      put (entry, most) {
+      async put (entry, most) {
+        await entries.put(entry, most)
         sweeper.start(entry.startedAt)
-        return entries.put(entry, most)
       }
     }
   }

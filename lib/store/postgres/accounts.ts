@@ -2,6 +2,7 @@ import { type Account, type AccountLink, type Factor, endsSessions, statusOf, us
 import type { AccountQuery, Wanted } from '../../accounts/auth-store.js'
 import { TIMEOUT_MS } from '../../base/with-timeout.js'
 import { KeyedMutex } from '../../base/keyed-mutex.js'
+import { lazily } from '../../base/once.js'
 import {
   type SQL, type WithSubquery, alias, and, credentials, eq, factors, getTableColumns, gt, inArray, not, or,
   providerLinks, sql, users
@@ -11,9 +12,11 @@ import {
   type AccountChange, type StoredAccounts, endOfPrefix, factorChanges, factorExists, hasFactors, linkChanges, outcomeOf,
   valuesOf
 } from '../outcome.js'
+import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
 import { causeOf, isFactorViolation, isForeignKeyViolation, isUniqueViolation } from './failures.js'
+import { type Prepared, TEXT, type Values } from './prepared.js'
 import { UNNAMED, USER_ID, byCodePoints, given, isBlocked, isUser, json } from './statements.js'
 
 /** The versions of an account's rows: another one means that they were written since. */
@@ -42,7 +45,7 @@ const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLin
 /**
  * Keeps accounts on Postgres. What is read takes one statement, and so does a new account; a change
  * takes one that loads and one that writes if the rows are as they were loaded. Each is atomic on
- * every driver. They are built once: Drizzle takes longer to build one than the server to run it.
+ * every driver.
  *
  * What writes locks the user's row first: concurrent changes wait for each other instead of
  * deadlocking. Every change writes the user's row, so that its version tells of links, password and
@@ -65,30 +68,27 @@ export function postgresAccounts (database: PostgresDatabase, revocations: Postg
 }
 
 function findUser (database: PostgresDatabase): StoredAccounts['findUser'] {
-  const { db } = database
-  const byId = db.select().from(users).where(isUser).prepare(UNNAMED)
-  const byEmail = db.select().from(users).where(eq(users.email, given('email'))).prepare(UNNAMED)
-  const byLink = db.select(getTableColumns(users)).from(providerLinks)
+  const byId = database.prepared(db => db.select().from(users).where(isUser))
+  const byEmail = database.prepared(db => db.select().from(users).where(eq(users.email, given('email'))))
+  const byLink = database.prepared(db => db.select(getTableColumns(users)).from(providerLinks)
     .innerJoin(users, eq(users.userId, providerLinks.userId))
-    .where(isLink)
-    .prepare(UNNAMED)
+    .where(isLink))
 
   return async query => {
     const [row] = await database.run(() => {
-      if ('userId' in query) return byId.execute(query)
-      return 'email' in query ? byEmail.execute(query) : byLink.execute({ ...query })
+      if ('userId' in query) return byId(query)
+      return 'email' in query ? byEmail(query) : byLink({ ...query })
     })
     return row === undefined ? null : userOf(row)
   }
 }
 
 function links (database: PostgresDatabase): StoredAccounts['links'] {
-  const linksOfUser = database.db.select().from(providerLinks)
+  const linksOfUser = database.prepared(db => db.select().from(providerLinks)
     .where(eq(providerLinks.userId, USER_ID))
-    .orderBy(byCodePoints(providerLinks.provider))
-    .prepare(UNNAMED)
+    .orderBy(byCodePoints(providerLinks.provider)))
 
-  return userId => database.run(() => linksOfUser.execute({ userId }))
+  return userId => database.run(() => linksOfUser({ userId }))
 }
 
 function findCredential (database: PostgresDatabase): StoredAccounts['findCredential'] {
@@ -96,7 +96,7 @@ function findCredential (database: PostgresDatabase): StoredAccounts['findCreden
     user: getTableColumns(users), link: getTableColumns(providerLinks), passwordHash: credentials.pwHash
   }
   const credential = database.prepared(
-    database.db.select(columns)
+    db => db.select(columns)
       .from(providerLinks)
       .innerJoin(users, eq(users.userId, providerLinks.userId))
       .innerJoin(credentials, eq(credentials.userId, providerLinks.userId))
@@ -115,7 +115,7 @@ function findCredential (database: PostgresDatabase): StoredAccounts['findCreden
 function status (database: PostgresDatabase): StoredAccounts['status'] {
   const { email, extras } = users
   const columns = { email, extras }
-  const ofUser = database.prepared(database.db.select(columns).from(users).where(isUser), columns, 'reads')
+  const ofUser = database.prepared(db => db.select(columns).from(users).where(isUser), columns, 'reads')
 
   return async userId => {
     const [user] = await database.run(() => ofUser({ userId }))
@@ -179,14 +179,58 @@ function change (
 
 /** Loads the account that is asked about, and the owners of what is wanted. */
 function loading (database: PostgresDatabase, withFactors: PostgresDatabase) {
-  const { db } = database
+  // With nulls for what is not asked, the server would plan one statement for all anew each time.
+  const accounts = (ofFactors: SQL) => {
+    const statements = new Map<string, Prepared<LoadedRow>>()
+    return (values: Values): Promise<LoadedRow[]> => {
+      const asked = ASKED.filter(name => values[name] !== null)
+      const key = asked.join()
+      const statement = statements.get(key) ??
+        database.prepared(db => accountsBy(db, asked, ofFactors), LOADED_COLUMNS, 'reads')
+      statements.set(key, statement)
+      return statement(values)
+    }
+  }
+  const plain = accounts(sql`'[]'`)
+  const whole = accounts(FACTORS_OF_USER)
+
+  return async (find: AccountQuery, wanted: Wanted, deadline: number): Promise<LoadedAccount[]> => {
+    const values = valuesOf(find, wanted)
+    let rows = await database.run(() => plain(values), deadline)
+    if (rows.some(hasFactors)) rows = await withFactors.run(() => whole(values), deadline)
+    return rows.map(({ ofUser, ofLinks, ...account }) => ({ account, ofUser, ofLinks }))
+  }
+}
+
+/** What accounts are loaded by. */
+const ASKED = ['userId', 'email', 'provider', 'otherProvider'] as const
+
+const LOADED_COLUMNS = {
+  ...getTableColumns(users),
+  links: { mapFromDriverValue: listIn<AccountLink> },
+  factors: { mapFromDriverValue: listIn<Factor> },
+  passwordHash: credentials.pwHash,
+  ofUser: TEXT,
+  ofLinks: TEXT
+}
+
+type LoadedRow = Account & Version
+
+/** Builds the statement that loads accounts by what is asked, with the links and the password. */
+function accountsBy (db: PostgresDrizzle, asked: ReadonlyArray<typeof ASKED[number]>, ofFactors: SQL) {
   const own = alias(providerLinks, 'own_links')
   const ofUser = sql`from ${providerLinks} own_links where ${own.userId} = ${users.userId}`
   const link = sql`jsonb_build_object('provider', ${own.provider}, 'subject', ${own.subject}, 'claims', ${own.claims})`
   const inOrder = sql`order by ${byCodePoints(own.provider)}`
   const owner = (provider: string, subject: string) => db.select({ userId: providerLinks.userId }).from(providerLinks)
     .where(and(eq(providerLinks.provider, given(provider)), eq(providerLinks.subject, given(subject))))
-  const accounts = (ofFactors: SQL) => db
+  const conditions = {
+    userId: isUser,
+    email: eq(users.email, given('email')),
+    provider: eq(users.userId, owner('provider', 'subject')),
+    otherProvider: eq(users.userId, owner('otherProvider', 'otherSubject'))
+  }
+  return db
     .select({
       ...getTableColumns(users),
       links: sql`(select coalesce(jsonb_agg(${link} ${inOrder}), '[]') ${ofUser})`.mapWith(listIn<AccountLink>),
@@ -197,47 +241,35 @@ function loading (database: PostgresDatabase, withFactors: PostgresDatabase) {
     })
     .from(users)
     .leftJoin(credentials, eq(credentials.userId, users.userId))
-    .where(or(
-      isUser,
-      eq(users.email, given('email')),
-      eq(users.userId, owner('provider', 'subject')),
-      eq(users.userId, owner('otherProvider', 'otherSubject'))
-    ))
-    .prepare(UNNAMED)
-
-  const plain = accounts(sql`'[]'`)
-  const whole = lazily(() => accounts(sql`(
-    select coalesce(jsonb_agg(jsonb_build_object(
-      'id', ${factors.factorId}, 'kind', ${factors.kind}, 'name', ${factors.name}, 'secret', ${factors.secret},
-      'data', ${factors.data}, 'counter', ${factors.counter}, 'createdAt', ${factors.createdAt},
-      'usedAt', ${factors.usedAt}
-    ) order by ${factors.createdAt}, ${byCodePoints(factors.factorId)}), '[]')
-    from ${factors} where ${factors.userId} = ${users.userId})`))
-
-  return async (find: AccountQuery, wanted: Wanted, deadline: number): Promise<LoadedAccount[]> => {
-    const values = valuesOf(find, wanted)
-    let rows = await database.run(() => plain.execute(values), deadline)
-    if (rows.some(hasFactors)) rows = await withFactors.run(() => whole().execute(values), deadline)
-    return rows.map(({ ofUser, ofLinks, ...account }) => ({ account, ofUser, ofLinks }))
-  }
+    .where(or(...asked.map(name => conditions[name])))
 }
+
+const FACTORS_OF_USER = sql`(
+  select coalesce(jsonb_agg(jsonb_build_object(
+    'id', ${factors.factorId}, 'kind', ${factors.kind}, 'name', ${factors.name}, 'secret', ${factors.secret},
+    'data', ${factors.data}, 'counter', ${factors.counter}, 'createdAt', ${factors.createdAt},
+    'usedAt', ${factors.usedAt}
+  ) order by ${factors.createdAt}, ${byCodePoints(factors.factorId)}), '[]')
+  from ${factors} where ${factors.userId} = ${users.userId})`
 
 /** Writes a new account. */
 function addition (database: PostgresDatabase, withFactors: PostgresDatabase) {
-  const { db } = database
-  const user = db.$with('new_user').as(db.insert(users)
-    .values({ userId: given('userId'), ...USER_COLUMNS })
-    .returning({ userId: users.userId }))
-  const links = db.$with('new_links').as(db.insert(providerLinks).select(linksFor(sql`${user}`)))
-  const password = db.$with('new_password').as(db.insert(credentials).select(passwordFor(sql`${user}`)))
-  const plain = db.with(user, links, password).select().from(user).prepare(UNNAMED)
-  const whole = lazily(() => db.with(user, links, password, writtenFactors(db, sql`${user}`)).select().from(user)
-    .prepare(UNNAMED))
+  const added = (db: PostgresDrizzle, { hasFactors }: { hasFactors: boolean }) => {
+    const user = db.$with('new_user').as(db.insert(users)
+      .values({ userId: given('userId'), ...USER_COLUMNS })
+      .returning({ userId: users.userId }))
+    const links = db.$with('new_links').as(db.insert(providerLinks).select(linksFor(sql`${user}`)))
+    const password = db.$with('new_password').as(db.insert(credentials).select(passwordFor(sql`${user}`)))
+    const more = hasFactors ? [writtenFactors(db, sql`${user}`)] : []
+    return db.with(user, links, password, ...more).select().from(user)
+  }
+  const plain = database.prepared(db => added(db, { hasFactors: false }))
+  const whole = database.prepared(db => added(db, { hasFactors: true }))
 
   return <T>(account: Account | null, outcome: (statement: Promise<unknown[]>) => Promise<T>, deadline?: number) => {
     const hasFactors = Number(account?.factors.length) > 0
     return (hasFactors ? withFactors : database)
-      .run(() => outcome((hasFactors ? whole() : plain).execute({ ...account })), deadline)
+      .run(() => outcome((hasFactors ? whole : plain)({ ...account })), deadline)
   }
 }
 
@@ -245,8 +277,52 @@ type Written = 'done' | 'serialization-failure' | 'collided'
 
 /** Writes a change if the rows of the account are as they were loaded. */
 function writing (database: PostgresDatabase, withFactors: PostgresDatabase, revocations: PostgresRevocations) {
-  const { db } = database
   const add = addition(database, withFactors)
+  const statements = lazily(() => changeStatements(database.db))
+
+  return async ({ before, after }: AccountChange, version: Version | undefined, deadline: number): Promise<Written> => {
+    const outcome = async (statement: Promise<unknown[]>): Promise<Written> => {
+      try {
+        return (await statement).length > 0 ? 'done' : 'serialization-failure'
+      } catch (error) {
+        if (isUniqueViolation(error)) return 'collided'
+        if (isFactorViolation(error)) throw factorExists()
+        if (after === null && isForeignKeyViolation(error)) {
+          throw new AuthError('user_in_use', { cause: causeOf(error) })
+        }
+        throw error
+      }
+    }
+    // Then it is a new account: what is neither there before nor afterwards is no change.
+    if (before === null || version === undefined) return add(after, outcome, deadline)
+    const { ofUser, ofLinks } = version
+    const { removed, written } = linkChanges(before, after ?? before)
+    const ofFactors = factorChanges(before, after ?? before)
+    const values = {
+      ...(after ?? before),
+      links: written,
+      removed,
+      factors: ofFactors.written,
+      removedFactors: ofFactors.removed,
+      ofUser,
+      ofLinks
+    }
+    const changesFactors = ofFactors.written.length + ofFactors.removed.length > 0
+    // Makes the table if it is missing.
+    if (changesFactors) await withFactors.run(async () => {}, deadline)
+    const { plain, whole, saveUser, remove } = statements()
+    const { save, end } = changesFactors ? whole() : plain
+    if (!endsSessions(before, after)) {
+      const isOfUserAlone = removed.length + written.length === 0 && values.passwordHash === before.passwordHash
+      const statement = isOfUserAlone && !changesFactors ? saveUser : save
+      return database.run(() => outcome(statement.execute(values)), deadline)
+    }
+    const statement = after === null ? remove : end
+    return revocations.run(revocation => outcome(statement.execute({ ...values, ...revocation })), deadline)
+  }
+}
+
+function changeStatements (db: PostgresDrizzle) {
   const owner = db.$with('owner').as(db.select({ userId: users.userId }).from(users)
     .where(and(isUser, sql`${versionOf(sql`${users}`)} = ${given('ofUser')}`))
     .for('no key update'))
@@ -307,59 +383,12 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
   const remove = db.with(owner, held, due, deleted, recordedRevocation(db, sql`${deleted}`)).select().from(deleted)
     .prepare(UNNAMED)
 
-  return async ({ before, after }: AccountChange, version: Version | undefined, deadline: number): Promise<Written> => {
-    const outcome = async (statement: Promise<unknown[]>): Promise<Written> => {
-      try {
-        return (await statement).length > 0 ? 'done' : 'serialization-failure'
-      } catch (error) {
-        if (isUniqueViolation(error)) return 'collided'
-        if (isFactorViolation(error)) throw factorExists()
-        if (after === null && isForeignKeyViolation(error)) {
-          throw new AuthError('user_in_use', { cause: causeOf(error) })
-        }
-        throw error
-      }
-    }
-    // Then it is a new account: what is neither there before nor afterwards is no change.
-    if (before === null || version === undefined) return add(after, outcome, deadline)
-    const { ofUser, ofLinks } = version
-    const { removed, written } = linkChanges(before, after ?? before)
-    const ofFactors = factorChanges(before, after ?? before)
-    const values = {
-      ...(after ?? before),
-      links: written,
-      removed,
-      factors: ofFactors.written,
-      removedFactors: ofFactors.removed,
-      ofUser,
-      ofLinks
-    }
-    const changesFactors = ofFactors.written.length + ofFactors.removed.length > 0
-    // Makes the table if it is missing.
-    if (changesFactors) await withFactors.run(async () => {}, deadline)
-    const { save, end } = changesFactors ? whole() : plain
-    if (!endsSessions(before, after)) {
-      const isOfUserAlone = removed.length + written.length === 0 && values.passwordHash === before.passwordHash
-      const statement = isOfUserAlone && !changesFactors ? saveUser : save
-      return database.run(() => outcome(statement.execute(values)), deadline)
-    }
-    const statement = after === null ? remove : end
-    return revocations.run(revocation => outcome(statement.execute({ ...values, ...revocation })), deadline)
-  }
+  return { plain, whole, saveUser, remove }
 }
 
 /** Lists are read as text by some drivers, and by others as what it says. */
 function listIn<T> (value: unknown): T[] {
   return Object(typeof value === 'string' ? JSON.parse(value) : value)
-}
-
-/** Builds a statement when it is first needed. */
-function lazily<T> (build: () => T): () => T {
-  let built: T | undefined
-  return () => {
-    built ??= build()
-    return built
-  }
 }
 
 const PASSWORD_HASH = sql`${given('passwordHash')}::text`
@@ -376,7 +405,7 @@ function passwordFor (user: SQL): SQL {
 }
 
 /** Writes the given factors of a user in another part of the statement. */
-function writtenFactors (db: PostgresDatabase['db'], user: SQL) {
+function writtenFactors (db: PostgresDrizzle, user: SQL) {
   const { factorId, userId } = factors
   return db.$with('written_factors').as(db.insert(factors)
     .select(sql`select factor ->> 'id', user_id, factor ->> 'kind', factor ->> 'name', factor ->> 'secret',

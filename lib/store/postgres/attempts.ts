@@ -4,8 +4,8 @@ import { attempts, inArray, lte, sql } from '../../drizzle/postgres.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { Attempt, AttemptCounter } from '../attempts.js'
 import type { PostgresDatabase } from './database.js'
-import { NUMBER } from './prepared.js'
-import { STATEMENT_START, UNNAMED, given } from './statements.js'
+import { NUMBER, type Prepared } from './prepared.js'
+import { STATEMENT_START, given } from './statements.js'
 
 const MINUTE_MS = 60_000
 
@@ -15,14 +15,21 @@ const SWEPT_AT_ONCE = 2000
 /** By it, the processes agree on one sweep a minute. */
 const SWEEP: Attempt = { key: 'svc-auth-sweep', max: 1, timeWindow: MINUTE_MS }
 
+/** A count after an attempt, and the milliseconds until it starts again. */
+interface Counted {
+  count: number
+  wait: number
+}
+
 /** Counts attempts on Postgres: those of one call are one statement, which is atomic. */
 export function postgresAttempts (database: PostgresDatabase): AttemptCounter {
-  const statements = new Map<number, ReturnType<typeof counting>>()
-  const sweep = sweeping(database.db)
+  const statements = new Map<number, Prepared<Counted>>()
+  const sweep = database.prepared(expiredRemoved)
 
   const count: AttemptCounter['count'] = async counted => {
     const { length } = counted
-    const statement = statements.get(length) ?? counting(database, length)
+    const statement = statements.get(length) ??
+      database.prepared(db => counting(db, length), { count: NUMBER, wait: NUMBER }, 'sign-ins')
     statements.set(length, statement)
     const rows = await database.run(() => statement(Object.fromEntries(counted.flatMap(valuesOf))))
     // The last count that was added to: only that one can be beyond its limit.
@@ -34,7 +41,7 @@ export function postgresAttempts (database: PostgresDatabase): AttemptCounter {
   const sweeper = new Sweeper(async () => {
     if (await count([SWEEP]) !== null) return
     let swept
-    do swept = (await database.run(() => sweep.execute()))[0]?.count
+    do swept = (await database.run(() => sweep()))[0]?.count
     while (swept === SWEPT_AT_ONCE)
   }, Date.now())
 
@@ -50,8 +57,7 @@ export function postgresAttempts (database: PostgresDatabase): AttemptCounter {
  * Adds one to each of several counts, as long as the one before is within its limit. The rows are
  * the counts that were added to, in their order.
  */
-function counting (database: PostgresDatabase, length: number) {
-  const { db } = database
+function counting (db: PostgresDrizzle, length: number) {
   const names = Array.from({ length }, (_, index) => sql.identifier(`attempt_${index}`))
   const steps = names.map(({ value: name }, index) => db.$with(name, {}).as(sql`
     insert into ${attempts} (key_hash, count, resets_at)
@@ -63,11 +69,10 @@ function counting (database: PostgresDatabase, length: number) {
         else excluded.resets_at end
     returning count, resets_at - ${STATEMENT_START} as wait`))
   const rows = names.map((name, index) => sql`select ${sql.raw(String(index))} as step, count, wait from ${name}`)
-  const statement = db.with(...steps)
+  return db.with(...steps)
     .select({ count: sql`count`.mapWith(Number), wait: sql`wait`.mapWith(Number) })
     .from(sql`(${sql.join(rows, sql` union all `)}) as attempts`)
     .orderBy(sql`step`)
-  return database.prepared(statement, { count: NUMBER, wait: NUMBER }, 'sign-ins')
 }
 
 /**
@@ -79,7 +84,7 @@ function valuesOf ({ key, max, timeWindow }: Attempt, index: number): Array<[str
 }
 
 /** Deletes some of the counts that have expired, and returns how many. */
-function sweeping (db: PostgresDrizzle) {
+function expiredRemoved (db: PostgresDrizzle) {
   const expired = db.select({ keyHash: attempts.keyHash }).from(attempts)
     .where(lte(attempts.resetsAt, STATEMENT_START))
     .limit(SWEPT_AT_ONCE)
@@ -87,5 +92,5 @@ function sweeping (db: PostgresDrizzle) {
   const swept = db.$with('swept').as(db.delete(attempts)
     .where(inArray(attempts.keyHash, expired))
     .returning({ keyHash: attempts.keyHash }))
-  return db.with(swept).select({ count: sql`count(*)`.mapWith(Number) }).from(swept).prepare(UNNAMED)
+  return db.with(swept).select({ count: sql`count(*)`.mapWith(Number) }).from(swept)
 }

@@ -1,6 +1,6 @@
 import { TIMEOUT_MS, withTimeout } from '../../base/with-timeout.js'
-import { Once } from '../../base/once.js'
-import { sql } from '../../drizzle/postgres.js'
+import { Once, lazily } from '../../base/once.js'
+import { type SQL, sql } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { TablePart } from '../table-parts.js'
@@ -20,6 +20,8 @@ interface PostgresDatabaseOptions {
   asks?: PostgresAsks | undefined
   /** Runs a migration without the time limits of requests, where there is a way. */
   migrate?: ((migration: string) => Promise<unknown>) | undefined
+  /** Whether each statement is a transaction: in one of the application there may be others. */
+  isOwn?: boolean | undefined
 }
 
 /** A Postgres database with tables of the store. */
@@ -33,6 +35,15 @@ export class PostgresDatabase {
     this.db = db
     this.#options = options
     this.#tables = tables ?? this.#tablesOf('users')
+  }
+
+  /**
+   * A condition that is true. The commit of a statement with it does not wait for the disk, where
+   * the connection is the store's own: a crash of the server may undo it. What is committed after
+   * it reaches the disk after it: no crash undoes this alone.
+   */
+  get unsynced (): SQL {
+    return this.#options.isOwn ? sql`(select set_config('synchronous_commit', 'off', true)) is not null` : sql`true`
   }
 
   /** Returns the database with a further part of the tables. */
@@ -55,13 +66,17 @@ export class PostgresDatabase {
     })
   }
 
-  /** Prepares a statement, which {@link run} runs: see {@link prepared}. */
+  /**
+   * Prepares a statement, which {@link run} runs: see {@link prepared}. It is built on its first
+   * use and kept: building takes longer than the server takes to run it.
+   */
   prepared<Row> (
-    statement: BuiltStatement<Row>,
-    columns: Columns,
+    build: (db: PostgresDrizzle) => BuiltStatement<Row>,
+    columns: Columns | null = null,
     how: keyof PostgresAsks = 'alone'
   ): Prepared<Row> {
-    return prepared(statement, columns, this.#options.asks?.[how] ?? null)
+    const statement = lazily(() => prepared(build(this.db), columns, this.#options.asks?.[how] ?? null))
+    return values => statement()(values)
   }
 
   /**

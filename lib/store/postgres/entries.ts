@@ -2,7 +2,7 @@ import { and, desc, eq, gt, inArray, lt, not, oneTimeEntries, sql } from '../../
 import { REPLACED_ENTRY } from '../session-rows.js'
 import type { EntryContent, OneTimeEntries } from '../one-time-entries.js'
 import type { PostgresDatabase } from './database.js'
-import { UNNAMED, given, json } from './statements.js'
+import { given, json } from './statements.js'
 
 const { hash, kind, owner, content, attempts, startedAt } = oneTimeEntries
 
@@ -11,35 +11,33 @@ const isOfOwner = and(eq(owner, given('owner')), eq(kind, given('kind')))
 
 /** Keeps one-time entries on Postgres: each operation is one statement. */
 export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
-  const { db } = database
-  // The new one is not among those that the statement sees.
-  const oldest = db.$with('oldest').as(db.delete(oneTimeEntries)
-    .where(inArray(hash, db.select({ hash }).from(oneTimeEntries)
-      .where(and(isOfOwner, not(eq(hash, given('hash')))))
-      .orderBy(desc(startedAt))
-      .offset(given('others')))))
-  const insert = db.with(oldest).insert(oneTimeEntries)
-    .values({
-      hash: given('hash'),
-      kind: given('kind'),
-      owner: given('owner'),
-      content: json('content'),
-      attempts: 0,
-      startedAt: given('startedAt')
-    })
-    .onConflictDoUpdate({ target: hash, set: REPLACED_ENTRY })
-    .prepare(UNNAMED)
-  const byKey = db.select({ content }).from(oneTimeEntries).where(and(isEntry, isOfOwner)).prepare(UNNAMED)
+  const insert = database.prepared(db => {
+    // The new one is not among those that the statement sees.
+    const oldest = db.$with('oldest').as(db.delete(oneTimeEntries)
+      .where(inArray(hash, db.select({ hash }).from(oneTimeEntries)
+        .where(and(isOfOwner, not(eq(hash, given('hash')))))
+        .orderBy(desc(startedAt))
+        .offset(given('others')))))
+    return db.with(oldest).insert(oneTimeEntries)
+      .select(sql`select ${given('hash')}, ${given('kind')}, ${given('owner')}, ${json('content')}, 0,
+        ${given('startedAt')}::bigint where ${database.unsynced}`)
+      .onConflictDoUpdate({ target: hash, set: REPLACED_ENTRY })
+      .returning({ hash })
+  }, { hash }, 'entries')
+  const byKey = database.prepared(db => db.select({ content }).from(oneTimeEntries).where(and(isEntry, isOfOwner)))
   const owners = sql`(select jsonb_array_elements_text(${json('owners')}))`
-  const remove = db.delete(oneTimeEntries).where(and(isEntry, inArray(owner, owners)))
-    .returning({ content })
-    .prepare(UNNAMED)
-  const count = db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
+  const remove = database.prepared(
+    db => db.delete(oneTimeEntries)
+      .where(and(isEntry, inArray(owner, owners), database.unsynced))
+      .returning({ content }),
+    { content },
+    'entries'
+  )
+  const count = database.prepared(db => db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
     .where(and(isEntry, isOfOwner, lt(attempts, given('most'))))
-    .returning({ content })
-    .prepare(UNNAMED)
+    .returning({ content }))
   const one = database.prepared(
-    db.select({ hash }).from(oneTimeEntries).where(and(isOfOwner, gt(startedAt, given('since')))).limit(1),
+    db => db.select({ hash }).from(oneTimeEntries).where(and(isOfOwner, gt(startedAt, given('since')))).limit(1),
     { hash },
     'reads'
   )
@@ -48,12 +46,14 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
   }
 
   return {
+    // After a crash of the machine a sign-in starts again, and the session that an entry was taken
+    // for is written after it.
     async put (entry, most) {
-      await database.run(() => insert.execute({ ...entry, others: most - 1 }))
+      await database.run(() => insert({ ...entry, others: most - 1 }))
     },
-    find: async entry => contentOf(() => byKey.execute({ ...entry })),
-    take: async (hash, kind, owners) => contentOf(() => remove.execute({ hash, kind, owners })),
-    attempt: async (entry, most) => contentOf(() => count.execute({ ...entry, most })),
+    find: async entry => contentOf(() => byKey({ ...entry })),
+    take: async (hash, kind, owners) => contentOf(() => remove({ hash, kind, owners })),
+    attempt: async (entry, most) => contentOf(() => count({ ...entry, most })),
     has: async (owner, kind, since) => (await database.run(() => one({ owner, kind, since }))).length > 0
   }
 }

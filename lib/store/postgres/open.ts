@@ -10,7 +10,7 @@ import { type PostgresAsks, PostgresDatabase } from './database.js'
 import { Hosts } from './hosts.js'
 import { PostgresRevocations } from './revocations.js'
 import { type OpenNotifications, notificationsAt, notificationsOf } from './notifications.js'
-import { Pool } from './pool.js'
+import { type Batch, Pool } from './pool.js'
 import type { AskServer } from './prepared.js'
 import { postgresSessions } from './sessions.js'
 
@@ -22,8 +22,8 @@ const UNKNOWN = 705
  * application closes.
  */
 export async function openPostgres (target: PostgresTarget, options: { createTables: boolean }) {
-  const { db, asks, migrate, notifications, close } = await connected(target)
-  const database = new PostgresDatabase(db, { ...options, asks, migrate })
+  const { db, asks, migrate, isOwn, notifications, close } = await connected(target)
+  const database = new PostgresDatabase(db, { ...options, asks, migrate, isOwn })
   const withSessions = database.with('sessions')
   const revocations = new PostgresRevocations(withSessions, notifications)
   return {
@@ -44,6 +44,8 @@ interface Connected {
   asks?: PostgresAsks
   /** On an application's engine, its own limits hold. */
   migrate?: (migration: string) => Promise<void>
+  /** Whether the connections are the store's own. */
+  isOwn: boolean
   /** Null where the engine does not pass them on. */
   notifications: OpenNotifications | null
   close: () => Promise<void>
@@ -56,6 +58,7 @@ async function connected (target: PostgresTarget): Promise<Connected> {
     const client = '$client' in target.db ? target.db.$client : null
     return {
       db: target.db,
+      isOwn: false,
       notifications: isPostgresClient(client) ? notificationsOf(client) : null,
       close: leaveOpen
     }
@@ -64,7 +67,8 @@ async function connected (target: PostgresTarget): Promise<Connected> {
     const ask = askOn(statement => statement(target.client))
     return {
       db: drizzleOn(ask),
-      asks: { alone: ask, reads: ask, 'sign-ins': ask },
+      asks: { alone: ask, reads: ask, 'sign-ins': ask, entries: ask },
+      isOwn: false,
       notifications: notificationsOf(target.client),
       close: leaveOpen
     }
@@ -75,13 +79,10 @@ async function connected (target: PostgresTarget): Promise<Connected> {
   const pool = new Pool(hosts)
   const migrations = new Set<Connection>()
   const ask = askOn(statement => pool.run(statement))
+  const together = (batch: Batch): AskServer => askOn(statement => pool.together(batch, statement))
   return {
     db: drizzleOn(ask),
-    asks: {
-      alone: ask,
-      reads: askOn(statement => pool.together('reads', statement)),
-      'sign-ins': askOn(statement => pool.together('sign-ins', statement))
-    },
+    asks: { alone: ask, reads: together('reads'), 'sign-ins': together('sign-ins'), entries: together('entries') },
     async migrate (migration) {
       const connection = new Connection(hosts, { hasTimeLimit: false })
       migrations.add(connection)
@@ -93,6 +94,7 @@ async function connected (target: PostgresTarget): Promise<Connected> {
         connection.drop()
       }
     },
+    isOwn: true,
     notifications: notificationsAt(hosts),
     async close () {
       for (const connection of migrations) connection.drop()

@@ -13,10 +13,10 @@ const ANSWER_MS = 4500
 type Statement<T> = (client: postgres.Sql) => Promise<T>
 
 /**
- * What is sent together: statements that wait for no lock, and those of sign-ins by password, which
- * wait for each other's counts alone.
+ * What is sent together: statements that wait for no lock, those of sign-ins by password, which
+ * wait for each other's counts alone, and those of one-time entries, which wait for the same entry.
  */
-export type Batch = 'reads' | 'sign-ins'
+export type Batch = 'reads' | 'sign-ins' | 'entries'
 
 /** A statement of {@link Pool.together}. */
 interface BatchedStatement {
@@ -35,7 +35,7 @@ export class Pool {
   readonly #connections = new Set<Connection>()
   #idle: Connection[] = []
   readonly #waiting: Array<() => void> = []
-  readonly #batches: Record<Batch, BatchedStatement[]> = { reads: [], 'sign-ins': [] }
+  readonly #batches: Record<Batch, BatchedStatement[]> = { reads: [], 'sign-ins': [], entries: [] }
   #used = 0
   /** Whether connections ask for `statement_timeout`: a pooler may refuse it. */
   #hasTimeLimit = true
@@ -118,7 +118,7 @@ export class Pool {
 
   #connection (): Connection {
     if (this.#isClosed) throw new Error('the store is closed')
-    const connection = this.#idle.shift() ?? this.#open()
+    const connection = this.#idle.pop() ?? this.#open()
     this.#connections.add(connection)
     return connection
   }

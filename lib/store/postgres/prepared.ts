@@ -13,7 +13,7 @@ export type AskServer = (text: string, values: readonly unknown[]) => Promise<Ar
 /** A statement that Drizzle builds. */
 export interface BuiltStatement<Row> {
   toSQL (): { sql: string, params: unknown[] }
-  prepare (name: string): { execute (values: Values): Promise<Row[]> }
+  prepare (name: string): { execute (values?: Values): Promise<Row[]> }
 }
 
 /** What the columns of a statement are read by, in the order of the columns. */
@@ -36,27 +36,27 @@ export const NUMBER: Decoder = { mapFromDriverValue: Number }
 export const BOOLEAN: Decoder = { mapFromDriverValue: text => text === '1' }
 
 /** Runs a statement. */
-export type Prepared<Row> = (values: Values) => Promise<Row[]>
+export type Prepared<Row> = (values?: Values) => Promise<Row[]>
 
 /**
- * Prepares a statement that many requests run. Drizzle has built its text from the tables; what
- * Drizzle does each time it runs one takes a third of its CPU time, so that it is sent without.
+ * Prepares a statement. Drizzle has built its text from the tables; what Drizzle does each time it
+ * runs one takes a third of its CPU time, so that what many requests run is sent without.
  *
- * @param columns those that the statement returns
- * @param ask null for a driver of the application, which Drizzle runs the statement on
+ * @param columns those that the statement returns; null for one that Drizzle runs
+ * @param ask null for a driver of the application, on which Drizzle runs all statements
  */
 export function prepared<Row> (
   statement: BuiltStatement<Row>,
-  columns: Columns,
+  columns: Columns | null,
   ask: AskServer | null
 ): Prepared<Row> {
-  if (ask === null) {
+  if (ask === null || columns === null) {
     const ofDrizzle = statement.prepare(UNNAMED)
     return values => ofDrizzle.execute(values)
   }
   const { sql, params } = statement.toSQL()
   const readers = readersOf(columns)
-  return async values => {
+  return async (values = {}) => {
     const rows = await ask(sql, fillPlaceholders(params, values))
     return rows.map(row => rowOf(readers, row.values()) as Row)
   }

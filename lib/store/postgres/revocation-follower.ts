@@ -5,7 +5,7 @@ import type { RevocationListener } from '../revocations.js'
 import type { PostgresDatabase } from './database.js'
 import { isAnswer } from './failures.js'
 import type { Notifications, OpenNotifications } from './notifications.js'
-import { NOW, UNNAMED, given, json } from './statements.js'
+import { NOW, given, json } from './statements.js'
 
 const ROUND_MS = 10_000
 const RETRY_MS = 1000
@@ -59,21 +59,19 @@ export class RevocationFollower {
       notified: id => { this.#notice(id) },
       changed: () => { this.#again.resolve() }
     }) ?? null
-    const { db } = database
     const revocation = { id: revocations.id, userId: revocations.userId }
     const since = sql`coalesce(${given('since')}::bigint, clock.present - ${given('age')}::bigint)`
-    this.#recent = db
+    this.#recent = database.prepared(db => db
       .select({
         revocation: { ...revocation, revokedAt: revocations.revokedAt },
         present: sql`clock.present`.mapWith(Number)
       })
       .from(sql`(select ${NOW} as present) clock`)
-      .leftJoin(revocations, gt(revocations.revokedAt, since))
-      .prepare(UNNAMED)
+      .leftJoin(revocations, gt(revocations.revokedAt, since)))
     const ids = sql`(select value::uuid from jsonb_array_elements_text(${json('ids')}))`
     const isUntold = gt(revocations.revokedAt, sql`coalesce(${given('since')}::bigint, 0)`)
-    this.#notified = db.select(revocation).from(revocations).where(and(inArray(revocations.id, ids), isUntold))
-      .prepare(UNNAMED)
+    this.#notified = database.prepared(db => db.select(revocation).from(revocations)
+      .where(and(inArray(revocations.id, ids), isUntold)))
   }
 
   /** Passes over a revocation, because this process announces it. */
@@ -136,7 +134,7 @@ export class RevocationFollower {
   async #read (): Promise<boolean> {
     const readAt = performance.now()
     const age = Math.ceil(readAt - this.#startedAt) + TIMEOUT_MS
-    const rows = await this.#database.run(() => this.#recent.execute({ since: this.#since, age }))
+    const rows = await this.#database.run(() => this.#recent({ since: this.#since, age }))
     const present = Number(rows[0]?.present)
     const untold = rows.flatMap(({ revocation }) =>
       revocation === null || this.#heard.has(revocation.id) ? [] : [revocation])
@@ -158,7 +156,7 @@ export class RevocationFollower {
     try {
       while (this.#ids.size > 0) {
         const ids = [...this.#ids]
-        this.#tell(await this.#database.run(() => this.#notified.execute({ ids, since: this.#since })))
+        this.#tell(await this.#database.run(() => this.#notified({ ids, since: this.#since })))
         for (const id of ids) this.#ids.delete(id)
       }
     } catch {

@@ -6,7 +6,7 @@ import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase } from './database.js'
 import { RevocationFollower } from './revocation-follower.js'
 import { CHANNEL, type OpenNotifications } from './notifications.js'
-import { NOW, UNNAMED, given } from './statements.js'
+import { NOW, given } from './statements.js'
 
 /** A process that was away for longer misses revocations. */
 const KEPT_MS = 3_600_000
@@ -29,6 +29,14 @@ function insertion (db: PostgresDrizzle, ended: SQL) {
     .returning({ notified: sql`pg_notify('${sql.raw(CHANNEL)}', ${revocations.id}::text)`.as('notified') })
 }
 
+function oldRemoved (db: PostgresDrizzle) {
+  const old = db.select({ id: revocations.id }).from(revocations)
+    .where(lt(revocations.revokedAt, sql`${NOW} - ${KEPT_MS}`))
+    .limit(BATCH)
+    .for('update', { skipLocked: true })
+  return db.delete(revocations).where(inArray(revocations.id, old)).returning({ id: revocations.id })
+}
+
 /** Keeps revocations on Postgres: each is one row, written by the statement that ends sessions. */
 export class PostgresRevocations implements Revocations {
   readonly #database: PostgresDatabase
@@ -39,16 +47,11 @@ export class PostgresRevocations implements Revocations {
   constructor (database: PostgresDatabase, notifications: OpenNotifications | null) {
     this.#database = database
     this.#follower = new RevocationFollower(database, notifications)
-    const { db } = database
-    this.#record = insertion(db, sql`(select ${given('userId')}::uuid as user_id) signed_out`).prepare(UNNAMED)
-    const old = db.select({ id: revocations.id }).from(revocations)
-      .where(lt(revocations.revokedAt, sql`${NOW} - ${KEPT_MS}`))
-      .limit(BATCH)
-      .for('update', { skipLocked: true })
-    const removal = db.delete(revocations).where(inArray(revocations.id, old)).returning({ id: revocations.id })
-      .prepare(UNNAMED)
+    this.#record = database.prepared(db =>
+      insertion(db, sql`(select ${given('userId')}::uuid as user_id) signed_out`))
+    const removal = database.prepared(oldRemoved)
     const sweep = async (): Promise<void> => {
-      const removed = await this.#database.run(() => removal.execute())
+      const removed = await this.#database.run(() => removal())
       if (removed.length === BATCH) await sweep()
     }
     this.#sweeper = new Sweeper(sweep, Date.now())
@@ -71,7 +74,7 @@ export class PostgresRevocations implements Revocations {
 
   async record (userId: string): Promise<void> {
     const revocationId = randomUUID()
-    await this.#run(revocationId, () => this.#record.execute({ revocationId, userId }))
+    await this.#run(revocationId, () => this.#record({ revocationId, userId }))
   }
 
   /** Runs a statement whose revocation is not followed here. */

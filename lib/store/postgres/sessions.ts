@@ -11,8 +11,8 @@ import type { PostgresDatabase } from './database.js'
 import { postgresEntries } from './entries.js'
 import { causeOf, isForeignKeyViolation } from './failures.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
-import { BOOLEAN, TEXT } from './prepared.js'
-import { UNNAMED, USER_ID, given, isTrue, isUser, jsonOrNull } from './statements.js'
+import { BOOLEAN, type BuiltStatement, TEXT } from './prepared.js'
+import { USER_ID, given, isTrue, isUser, jsonOrNull } from './statements.js'
 
 /** The number of sessions that a sweep looks at. */
 const SWEPT = 5000
@@ -33,7 +33,6 @@ export function postgresSessions (database: PostgresDatabase, revocations: Postg
 }
 
 function find (database: PostgresDatabase): StoredSessions['find'] {
-  const { db } = database
   const columns = { ...readColumns(sessions), email: users.email, extras: users.extras }
   const ofUser = {
     userClaims: sql<string>`${users.claims}::text`,
@@ -43,7 +42,7 @@ function find (database: PostgresDatabase): StoredSessions['find'] {
     and ${oneTimeEntries.startedAt} > ${given('since')}::bigint)`
   const asked = sql`(select ${given('idHash')}::text as id_hash) asked`
   const session = database.prepared(
-    db.select({ ...columns, ...ofUser, isVisitor: isTrue(sql`${sessions.idHash} is null and ${isVisitor}`) })
+    db => db.select({ ...columns, ...ofUser, isVisitor: isTrue(sql`${sessions.idHash} is null and ${isVisitor}`) })
       .from(asked)
       .leftJoin(sessions, eq(sessions.idHash, sql`asked.id_hash`))
       .leftJoin(users, eq(users.userId, sessions.userId))
@@ -62,7 +61,31 @@ function find (database: PostgresDatabase): StoredSessions['find'] {
 }
 
 function insertSession (database: PostgresDatabase): StoredSessions['insert'] {
-  const { db } = database
+  // A statement for each case: the server would plan the parts that have nothing to do too.
+  const insertion = (given: Insertion) => database.prepared(db => insertionOf(db, given), { isAdmitted: BOOLEAN })
+  const insertions = {
+    alone: insertion({ replaces: false, admits: false }),
+    admitting: insertion({ replaces: false, admits: true }),
+    replacing: insertion({ replaces: true, admits: false }),
+    both: insertion({ replaces: true, admits: true })
+  }
+
+  return async (session, replaced) => {
+    const { admits = false } = session
+    const cases = replaced === null ? ['alone', 'admitting'] as const : ['replacing', 'both'] as const
+    const insert = insertions[cases[admits ? 1 : 0]]
+    const [row] = await database.run(() => ofKnownUser(insert({ ...columnsOf(session), replaced })))
+    return row?.isAdmitted === true ? 'admitted' : replaced === null || row !== undefined
+  }
+}
+
+interface Insertion {
+  replaces: boolean
+  admits: boolean
+}
+
+/** Builds the statement that writes a session, and with it what the session changes. */
+function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): BuiltStatement<{ isAdmitted: boolean }> {
   // A locked row is read as it is after the wait: a sign-in sees the sign-out that it waited for.
   const before = db.$with('before').as(db
     .select({ idHash: sessions.idHash, signedOut: sessions.signedOut, replacedBy: sessions.replacedBy })
@@ -83,47 +106,29 @@ function insertSession (database: PostgresDatabase): StoredSessions['insert'] {
       ${given('createdAt')}::bigint, false, ${given('idHash')}
       where not exists (select from ${before})`))
   const isSignedOut = sql`exists (select from ${before} where signed_out)`
-
-  /** A statement for each case: the server would plan the parts that have nothing to do too. */
-  const insertion = ({ replaces, admits }: { replaces: boolean, admits: boolean }) => {
-    const parts = replaces ? [before, replaced, unwritten] : []
-    const replacedBy = replaces ? sql`(select replaced_by from ${before}) where not ${isSignedOut}` : sql`null`
-    const insert = (db: Pick<PostgresDrizzle, 'insert'>) => db.insert(sessions)
-      .select(sql`select ${given('idHash')}, ${given('userId')}::uuid, ${given('provider')}, ${jsonOrNull('claims')},
-        ${given('generation')}::int, ${jsonOrNull('proofs')}, ${jsonOrNull('data')}, ${given('userAgent')},
-        ${given('createdAt')}::bigint, ${given('createdAt')}::bigint, ${given('expiresAt')}::bigint, null::bigint,
-        false, ${replacedBy}`)
-      .onConflictDoUpdate({
-        target: sessions.idHash,
-        set: { data: sql`excluded.data`, expiresAt: sql`excluded.expires_at` },
-        setWhere: isNull(sessions.endedAt)
-      })
-      .returning({ isAdmitted: isTrue(sql`false`).as('is_admitted') })
-    const columns = { isAdmitted: BOOLEAN }
-    if (!admits) return database.prepared(insert(db.with(...parts)), columns)
-    const inserted = db.$with('inserted').as(insert(db))
-    // As the rule `admitted` of accounts does.
-    const admitted = db.$with('admitted').as(db.update(users)
-      .set({ extras: sql`${users.extras} - 'is_new'` })
-      .where(and(isUser, sql`${users.extras} -> 'is_new' is not null and exists (select from ${inserted})`))
-      .returning({ userId: users.userId }))
-    const isAdmitted = isTrue(sql`exists (select from ${admitted})`)
-    return database.prepared(db.with(...parts, inserted, admitted).select({ isAdmitted }).from(inserted), columns)
-  }
-  const insertions = {
-    alone: insertion({ replaces: false, admits: false }),
-    admitting: insertion({ replaces: false, admits: true }),
-    replacing: insertion({ replaces: true, admits: false }),
-    both: insertion({ replaces: true, admits: true })
-  }
-
-  return async (session, replaced) => {
-    const { admits = false } = session
-    const cases = replaced === null ? ['alone', 'admitting'] as const : ['replacing', 'both'] as const
-    const insert = insertions[cases[admits ? 1 : 0]]
-    const [row] = await database.run(() => ofKnownUser(insert({ ...columnsOf(session), replaced })))
-    return row?.isAdmitted === true ? 'admitted' : replaced === null || row !== undefined
-  }
+  const parts = replaces ? [before, replaced, unwritten] : []
+  const replacedBy = replaces ? sql`(select replaced_by from ${before}) where not ${isSignedOut}` : sql`null`
+  const insert = (db: Pick<PostgresDrizzle, 'insert'>) => db.insert(sessions)
+    .select(sql`select ${given('idHash')}, ${given('userId')}::uuid, ${given('provider')}, ${jsonOrNull('claims')},
+      ${given('generation')}::int, ${jsonOrNull('proofs')}, ${jsonOrNull('data')}, ${given('userAgent')},
+      ${given('createdAt')}::bigint, ${given('createdAt')}::bigint, ${given('expiresAt')}::bigint, null::bigint,
+      false, ${replacedBy}`)
+    .onConflictDoUpdate({
+      target: sessions.idHash,
+      set: { data: sql`excluded.data`, expiresAt: sql`excluded.expires_at` },
+      setWhere: isNull(sessions.endedAt)
+    })
+    .returning({ isAdmitted: isTrue(sql`false`).as('is_admitted') })
+  if (!admits) return insert(db.with(...parts))
+  const inserted = db.$with('inserted').as(insert(db))
+  // As the rule `admitted` of accounts does.
+  const admitted = db.$with('admitted').as(db.update(users)
+    .set({ extras: sql`${users.extras} - 'is_new'` })
+    .where(and(isUser, sql`${users.extras} -> 'is_new' is not null and exists (select from ${inserted})`))
+    .returning({ userId: users.userId }))
+  return db.with(...parts, inserted, admitted)
+    .select({ isAdmitted: isTrue(sql`exists (select from ${admitted})`) })
+    .from(inserted)
 }
 
 /** @throws AuthError `unauthenticated` for a user who was deleted meanwhile */
@@ -143,50 +148,54 @@ function update (database: PostgresDatabase): StoredSessions['update'] {
 }
 
 function end (database: PostgresDatabase, revocations: PostgresRevocations): StoredSessions['end'] {
-  const { db } = database
-  const { idHash, userId, replacedBy } = sessions
-  const isSignOut = sql`${given('isSignOut')}::boolean`
-  const before = db.$with('before').as(db
-    .select({ idHash, userId, replacedBy, wasOpen: isTrue(sql`${isOpen}`).as('was_open') })
-    .from(sessions)
-    .where(isSession)
-    .for('no key update'))
-  const ended = db.$with('ended').as(db.update(sessions)
-    .set({
-      endedAt: sql`coalesce(${sessions.endedAt}, ${given('now')}::bigint)`,
-      signedOut: sql`${sessions.signedOut} or ${isSignOut}`
-    })
-    .from(before)
-    .where(eq(sessions.idHash, before.idHash)))
-  const pending = db.$with('pending').as(db.delete(oneTimeEntries)
-    .where(and(eq(oneTimeEntries.owner, given('idHash')), isSignOut)))
-  const isTold = sql`not ${before.wasOpen}::boolean or ${before.userId} is null or ${given('isRecorded')}::boolean`
-  const revocation = recordedRevocation(db, sql`${before} where not (${isTold})`)
-  const found = { userId: before.userId, wasOpen: before.wasOpen, replacedBy: before.replacedBy }
-  const endSession = db.with(before, ended, pending).select(found).from(before).prepare(UNNAMED)
-  const signOut = db.with(before, ended, pending, revocation).select(found).from(before).prepare(UNNAMED)
+  const endSession = database.prepared(db => endingOf(db, { isSignOut: false }))
+  const signOut = database.prepared(db => endingOf(db, { isSignOut: true }))
 
   return async (idHash, { now, isSignOut, isRecorded = false }) => {
     const values = { idHash, now, isSignOut }
     const [row] = isSignOut
-      ? await revocations.run(revocation => signOut.execute({ ...values, isRecorded, ...revocation }))
-      : await database.run(() => endSession.execute(values))
+      ? await revocations.run(revocation => signOut({ ...values, isRecorded, ...revocation }))
+      : await database.run(() => endSession(values))
     if (row === undefined) return null
     return isSignOut ? { ...row, isRecorded: true } : row
   }
 }
 
+/** Builds the statement that ends a session, and records a sign-out. */
+function endingOf (db: PostgresDrizzle, { isSignOut }: { isSignOut: boolean }) {
+  const { idHash, userId, replacedBy } = sessions
+  const before = db.$with('before').as(db
+    .select({ idHash, userId, replacedBy, wasOpen: isTrue(sql`${isOpen}`).as('was_open') })
+    .from(sessions)
+    .where(isSession)
+    .for('no key update'))
+  const signsOut = sql`${given('isSignOut')}::boolean`
+  const ended = db.$with('ended').as(db.update(sessions)
+    .set({
+      endedAt: sql`coalesce(${sessions.endedAt}, ${given('now')}::bigint)`,
+      signedOut: sql`${sessions.signedOut} or ${signsOut}`
+    })
+    .from(before)
+    .where(eq(sessions.idHash, before.idHash)))
+  const pending = db.$with('pending').as(db.delete(oneTimeEntries)
+    .where(and(eq(oneTimeEntries.owner, given('idHash')), signsOut)))
+  const isTold = sql`not ${before.wasOpen}::boolean or ${before.userId} is null or ${given('isRecorded')}::boolean`
+  const revocation = isSignOut ? [recordedRevocation(db, sql`${before} where not (${isTold})`)] : []
+  return db.with(before, ended, pending, ...revocation)
+    .select({ userId: before.userId, wasOpen: before.wasOpen, replacedBy: before.replacedBy })
+    .from(before)
+}
+
 function ofUser (database: PostgresDatabase): StoredSessions['ofUser'] {
   const { idHash, userAgent, createdAt, seenAt, expiresAt } = sessions
   const proofs = sql`${sessions.proofs}`.mapWith(sessions.proofs)
-  const listed = database.db.select({ idHash, proofs, userAgent, createdAt, seenAt, expiresAt })
+  const listed = database.prepared(db => db.select({ idHash, proofs, userAgent, createdAt, seenAt, expiresAt })
     .from(sessions)
     .where(and(eq(sessions.userId, USER_ID), eq(sessions.generation, given('generation')), isOpen))
     .orderBy(desc(seenAt))
-    .limit(MAX_LISTED)
-    .prepare(UNNAMED)
+    .limit(MAX_LISTED))
 
-  return (userId, generation, now) => database.run(() => listed.execute({ userId, generation, now }))
+  return (userId, generation, now) => database.run(() => listed({ userId, generation, now }))
 }
 
 /** Removes what is over, a part of the sessions at a time. */

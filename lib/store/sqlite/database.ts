@@ -1,4 +1,5 @@
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
+import { lazily } from '../../base/once.js'
 import { sql } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import { storeFailure } from './failures.js'
@@ -57,11 +58,7 @@ export class SqliteDatabase {
    * @returns a function that returns the statement
    */
   prepared<T> (build: (db: BetterSQLite3Database) => T): () => T {
-    let statement: T | undefined
-    return () => {
-      statement ??= build(this.db)
-      return statement
-    }
+    return lazily(() => build(this.db))
   }
 
   /**
