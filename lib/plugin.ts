@@ -1,4 +1,4 @@
-import { setImmediate } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import fp from 'fastify-plugin'
 import type {
   FastifyBaseLogger, FastifyInstance, FastifyPluginAsync, FastifyTypeProvider, RawServerBase
@@ -91,6 +91,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   const { providers, local, store, session, site, pages } = options
   const { baseUrl } = site
   if (baseUrl !== null) warnOfPlainBaseUrl(app, baseUrl)
+  if (store instanceof SqlAuthStore) store.connect()
 
   if (session !== null) {
     warnOfMemory(app, session)
@@ -152,9 +153,15 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     if (local === null && passkeys === null) return
     const preloadStore = (): unknown => store instanceof SqlAuthStore && store.preload()
     const preloadHashing = (): unknown => local !== null && hashing.preload()
-    afterReady(scope, () => [preloadHashing, preloadStore, () => passkeys?.preload(), ...compilations])
+    const preloads = [preloadStore, preloadHashing, () => passkeys?.preload()]
+    afterReady(scope, () => [...preloads, () => setTimeout(LULL_MS, null, { ref: false }), ...compilations])
   }, { prefix: given.prefix ?? DEFAULT_PREFIX })
 }
+
+/**
+ * Until then a first login is served without waiting for the compilation of other routes' schemas.
+ */
+const LULL_MS = 1000
 
 /** Returns what sends the mails; null without the option `sendMail`. */
 function mailerOf ({ local, mailTokens, site, prefix }: ResolvedOptions, counter: Counter): Mailer | null {

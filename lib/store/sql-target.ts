@@ -17,10 +17,12 @@ export type SqliteTarget =
   | { dialect: 'sqlite', connection: Database }
   | { dialect: 'sqlite', db: SqliteDrizzle }
 
-export type PostgresTarget =
-  | { dialect: 'postgres', url: string }
+/** A Postgres database of the application. */
+export type PostgresEngine =
   | { dialect: 'postgres', client: Sql }
   | { dialect: 'postgres', db: PostgresDrizzle }
+
+export type PostgresTarget = { dialect: 'postgres', url: string } | PostgresEngine
 
 export type SqlTarget = SqliteTarget | PostgresTarget
 

@@ -9,11 +9,12 @@ import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import type { AttemptCounter } from './attempts.js'
 import type { SessionRows, StoreMembers } from './members.js'
 import type { OneTimeEntries } from './one-time-entries.js'
+import type { Pool } from './postgres/pool.js'
 import type { StoredAccounts } from './outcome.js'
 import type { Revocations } from './revocations.js'
 import type { StoredSessions } from './sessions.js'
 import type { SqlEngine } from './sql-engine.js'
-import { type SqlTarget, sqlTarget } from './sql-target.js'
+import { type PostgresEngine, type SqliteTarget, sqlTarget } from './sql-target.js'
 
 /** What {@link SqlAuthStore} takes besides the database. */
 export interface SqlAuthStoreOptions {
@@ -22,6 +23,12 @@ export interface SqlAuthStoreOptions {
    * application's own migrations make them.
    */
   createTables?: boolean | undefined
+}
+
+/** Connections to a URL, which are made when they are first needed. */
+interface PostgresPool {
+  dialect: 'postgres'
+  pool: Once<Pool>
 }
 
 /** An open database: what it does for the store, by capability. */
@@ -65,7 +72,7 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
   readonly attempts: AttemptCounter | null
   /** The revocations, which processes share on Postgres; null on SQLite. */
   readonly revocations: Revocations | null
-  readonly #target: SqlTarget
+  readonly #target: SqliteTarget | PostgresEngine | PostgresPool
   readonly #createTables: boolean
   readonly #opened = new Once(() => this.#open())
   #isClosed = false
@@ -85,7 +92,8 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
     assertKnownOptions('SqlAuthStore', options, ['createTables'])
     const { createTables = true } = options
     if (typeof createTables !== 'boolean') throw new OptionsError('createTables must be true or false')
-    this.#target = sqlTarget(target)
+    const named = sqlTarget(target)
+    this.#target = 'url' in named ? { dialect: named.dialect, pool: new Once(() => openPool(named.url)) } : named
     this.#createTables = createTables
     const isShared = this.#target.dialect === 'postgres'
     this.attempts = isShared
@@ -127,10 +135,17 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
     return (await this.#database()).accounts.change(find, wanted, rule)
   }
 
+  /**
+   * Connects to a Postgres URL in the background. Until a query uses the connection, and tells if
+   * it failed, it does not keep the process alive.
+   */
+  connect (): void {
+    if (!this.#isClosed && 'pool' in this.#target) this.#target.pool.done().catch(() => {})
+  }
+
   /** Loads the driver and Drizzle; the first query opens the database. */
   async preload (): Promise<void> {
-    if (this.#target.dialect === 'postgres') await Promise.all([loadPostgres(), import('postgres')])
-    else await loadSqlite()
+    await (this.#target.dialect === 'postgres' ? loadPostgres() : loadSqlite())
   }
 
   /** Closes the database if the store opened it; an engine that was passed in stays open. */
@@ -139,7 +154,8 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
     this.#isClosed = true
     // A database that could not be opened need not be closed; the query that opened it has reported
     // the failure.
-    await this.#opened.attempt?.then(database => database.close(), () => {})
+    const pool = 'pool' in this.#target ? this.#target.pool.attempt : undefined
+    for (const attempt of [this.#opened.attempt, pool]) await attempt?.then(opened => opened.close(), () => {})
   }
 
   async #database (): Promise<OpenDatabase> {
@@ -148,16 +164,19 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
   }
 
   async #open (): Promise<OpenDatabase> {
-    const options = { createTables: this.#createTables }
-    if (this.#target.dialect === 'postgres') {
+    const [target, options] = [this.#target, { createTables: this.#createTables }]
+    if (target.dialect === 'postgres') {
+      // It connects while Drizzle is loaded.
+      const engine = 'pool' in target ? await target.pool.done() : target
       const { openPostgres } = await loadPostgres()
-      return openPostgres(this.#target, options)
+      return openPostgres(engine, options)
     }
     const { openSqlite } = await loadSqlite().catch(notLoaded('better-sqlite3', 'The store'))
-    return openSqlite(this.#target, options)
+    return openSqlite(target, options)
   }
 }
 
+const openPool = async (url: string) => (await import('./postgres/pool.js')).openPool(url)
 const loadPostgres = async () => inTurns(() => import('../drizzle/postgres.js'), () => import('./postgres/open.js'))
 const loadSqlite = async () => inTurns(() => import('../drizzle/sqlite.js'), () => import('./sqlite/open.js'))
 

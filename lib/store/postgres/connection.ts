@@ -32,6 +32,11 @@ export class Connection {
     return this.#found.run(statement)
   }
 
+  /** Lets the process end until the next statement. */
+  unref (): void {
+    this.#found?.unref()
+  }
+
   /** Closes the connection when its statement is done; within five seconds. */
   async close (): Promise<void> {
     this.#isOver = true

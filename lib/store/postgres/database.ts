@@ -7,7 +7,7 @@ import type { TablePart } from '../table-parts.js'
 import { isDisturbance, storeFailure } from './failures.js'
 import type { Batch } from './pool.js'
 import { type AskServer, type BuiltStatement, type Columns, type Prepared, prepared } from './prepared.js'
-import { lacksTables, migration } from './tables.js'
+import { appliedMigrations, lacksTables, migration } from './tables.js'
 
 const MAX_ATTEMPTS = 5
 
@@ -29,12 +29,25 @@ export class PostgresDatabase {
   /** Builds statements. */
   readonly db: PostgresDrizzle
   readonly #options: PostgresDatabaseOptions
+  /** The migrations that were applied, read once for all parts of the tables. */
+  readonly #applied: Once<string[]>
   readonly #tables: Once<void>
 
-  constructor (db: PostgresDrizzle, options: PostgresDatabaseOptions, tables?: Once<void>) {
+  /** @param former the database whose tables are made before a further part */
+  constructor (
+    db: PostgresDrizzle,
+    options: PostgresDatabaseOptions,
+    { former = null, part = 'users' }: { former?: PostgresDatabase | null, part?: TablePart } = {}
+  ) {
     this.db = db
     this.#options = options
-    this.#tables = tables ?? this.#tablesOf('users')
+    this.#applied = former === null
+      ? new Once(() => withTimeout(TIMEOUT_MS, withRetry(() => appliedMigrations(db)), 'Postgres'))
+      : former.#applied
+    this.#tables = new Once(async () => {
+      if (former !== null) await former.#tables.done()
+      await this.#make(part)
+    })
   }
 
   /**
@@ -48,22 +61,16 @@ export class PostgresDatabase {
 
   /** Returns the database with a further part of the tables. */
   with (part: TablePart): PostgresDatabase {
-    const ofPart = this.#tablesOf(part)
-    const tables = new Once(() => this.#tables.done().then(() => ofPart.done()))
-    return new PostgresDatabase(this.db, this.#options, tables)
+    return new PostgresDatabase(this.db, this.#options, { former: this, part })
   }
 
   /**
    * Creates a part of the tables, or brings it up to date. That may take minutes, such as an index
    * of millions of rows: meanwhile calls are `unavailable`.
    */
-  #tablesOf (part: TablePart): Once<void> {
-    return new Once(async () => {
-      const { createTables, migrate = (migration: string) => this.db.execute(sql.raw(migration)) } = this.#options
-      if (!createTables) return
-      const isDue = await withTimeout(TIMEOUT_MS, withRetry(() => lacksTables(this.db, part)), 'Postgres')
-      if (isDue) await withRetry(async () => migrate(migration(part)))
-    })
+  async #make (part: TablePart): Promise<void> {
+    const { createTables, migrate = (migration: string) => this.db.execute(sql.raw(migration)) } = this.#options
+    if (createTables && lacksTables(part, await this.#applied.done())) await withRetry(() => migrate(migration(part)))
   }
 
   /**

@@ -75,9 +75,15 @@ export class HostConnection {
   }
 
   async run<T> (statement: (client: postgres.Sql) => Promise<T>): Promise<T> {
+    this.#socket?.ref()
     const result = await statement(this.#client)
     this.#hasWorked = true
     return result
+  }
+
+  /** Lets the process end until the next statement. */
+  unref (): void {
+    this.#socket?.unref()
   }
 
   /** Closes the connection when its statement is done; within five seconds. */

@@ -1,13 +1,11 @@
 import type { Sql } from 'postgres'
-import { notLoaded } from '../../base/not-loaded.js'
 import { drizzle } from '../../drizzle/postgres.js'
 import { ODD_NAME, assertEscapes } from '../drizzle.js'
-import { type PostgresDrizzle, type PostgresTarget, isPostgresClient } from '../sql-target.js'
+import { type PostgresDrizzle, type PostgresEngine, isPostgresClient } from '../sql-target.js'
 import { postgresAccounts } from './accounts.js'
 import { postgresAttempts } from './attempts.js'
 import { Connection } from './connection.js'
 import { type PostgresAsks, PostgresDatabase } from './database.js'
-import { Hosts } from './hosts.js'
 import { PostgresRevocations } from './revocations.js'
 import { type OpenNotifications, notificationsAt, notificationsOf } from './notifications.js'
 import { type Batch, Pool } from './pool.js'
@@ -18,11 +16,11 @@ import { postgresSessions } from './sessions.js'
 const UNKNOWN = 705
 
 /**
- * Opens the store on a pool of connections to a URL, or on an application's engine, which the
- * application closes.
+ * Opens the store on a pool of its own, or on an application's engine, which the application
+ * closes.
  */
-export async function openPostgres (target: PostgresTarget, options: { createTables: boolean }) {
-  const { db, asks, migrate, isOwn, notifications, close } = await connected(target)
+export function openPostgres (target: Pool | PostgresEngine, options: { createTables: boolean }) {
+  const { db, asks, migrate, isOwn, notifications, close } = connected(target)
   const database = new PostgresDatabase(db, { ...options, asks, migrate, isOwn })
   const withSessions = database.with('sessions')
   const revocations = new PostgresRevocations(withSessions, notifications)
@@ -51,7 +49,8 @@ interface Connected {
   close: () => Promise<void>
 }
 
-async function connected (target: PostgresTarget): Promise<Connected> {
+function connected (target: Pool | PostgresEngine): Connected {
+  if (target instanceof Pool) return connectedTo(target)
   const leaveOpen = async (): Promise<void> => {}
   if ('db' in target) {
     assertEscapes(target.db.select().from(ODD_NAME).toSQL().sql)
@@ -63,20 +62,18 @@ async function connected (target: PostgresTarget): Promise<Connected> {
       close: leaveOpen
     }
   }
-  if ('client' in target) {
-    const ask = askOn(statement => statement(target.client))
-    return {
-      db: drizzleOn(ask),
-      asks: { alone: ask, reads: ask, 'sign-ins': ask, entries: ask },
-      isOwn: false,
-      notifications: notificationsOf(target.client),
-      close: leaveOpen
-    }
+  const ask = askOn(statement => statement(target.client))
+  return {
+    db: drizzleOn(ask),
+    asks: { alone: ask, reads: ask, 'sign-ins': ask, entries: ask },
+    isOwn: false,
+    notifications: notificationsOf(target.client),
+    close: leaveOpen
   }
+}
 
-  const { default: driver } = await import('postgres').catch(notLoaded('postgres', 'The store'))
-  const hosts = new Hosts(driver, target.url)
-  const pool = new Pool(hosts)
+function connectedTo (pool: Pool): Connected {
+  const { hosts } = pool
   const migrations = new Set<Connection>()
   const ask = askOn(statement => pool.run(statement))
   const together = (batch: Batch): AskServer => askOn(statement => pool.together(batch, statement))

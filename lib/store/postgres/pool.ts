@@ -1,8 +1,9 @@
 import type postgres from 'postgres'
+import { notLoaded } from '../../base/not-loaded.js'
 import { TIMEOUT_MS, TimeoutError, withTimeout } from '../../base/with-timeout.js'
 import { Connection } from './connection.js'
 import { isAnswer, refusesTimeLimit } from './failures.js'
-import type { Hosts } from './hosts.js'
+import { Hosts } from './hosts.js'
 
 /**
  * How long the server may take to answer: less than a call, so that the next one finds a repaired
@@ -25,11 +26,20 @@ interface BatchedStatement {
   reject: (error: unknown) => void
 }
 
+/** Loads the driver, and connects to a URL in the background. */
+export async function openPool (url: string): Promise<Pool> {
+  const { default: driver } = await import('postgres').catch(notLoaded('postgres', 'The store'))
+  const pool = new Pool(new Hosts(driver, url))
+  pool.connect()
+  return pool
+}
+
 /**
  * Keeps connections to a URL, each for one statement at a time: no statement waits behind another's
  * lock, but for those of a {@link Batch}, which share a connection.
  */
 export class Pool {
+  readonly hosts: Hosts
   readonly #size: number
   readonly #open: () => Connection
   readonly #connections = new Set<Connection>()
@@ -37,6 +47,7 @@ export class Pool {
   readonly #waiting: Array<() => void> = []
   readonly #batches: Record<Batch, BatchedStatement[]> = { reads: [], 'sign-ins': [], entries: [] }
   #used = 0
+  #connecting: Promise<void> | undefined
   /** Whether connections ask for `statement_timeout`: a pooler may refuse it. */
   #hasTimeLimit = true
   #isClosed = false
@@ -46,13 +57,27 @@ export class Pool {
    * says.
    */
   constructor (hosts: Hosts) {
+    this.hosts = hosts
     this.#size = hosts.max
     this.#open = () => new Connection(hosts, { hasTimeLimit: this.#hasTimeLimit })
+  }
+
+  /**
+   * Connects before the first statement, which waits for this connection, and tells if it fails.
+   * Until then the connection does not keep the process alive.
+   */
+  connect (): void {
+    const connecting = this.#runOn(this.#connection(), client => client.unsafe('select 1'))
+      .then(() => { for (const connection of this.#idle) connection.unref() })
+      .finally(() => { this.#connecting = undefined })
+    connecting.catch(() => {})
+    this.#connecting = connecting
   }
 
   /** Runs a statement when a connection is free. */
   async run<T> (statement: Statement<T>): Promise<T> {
     const deadline = Date.now() + TIMEOUT_MS
+    await this.#connecting
     if (this.#used === this.#size) await new Promise<void>(resolve => { this.#waiting.push(resolve) })
     else this.#used++
     try {

@@ -8,13 +8,18 @@ type Migration = typeof MIGRATIONS[number]
 /** A number that other software is unlikely to lock. */
 const LOCK = 7_320_118_454
 
-/** Whether a part of the tables is not up to date, as far as the journal of this package says. */
-export async function lacksTables (db: PostgresDrizzle, part: TablePart): Promise<boolean> {
+/** Reads the hashes of the migrations that were applied from the journal of this package. */
+export async function appliedMigrations (db: PostgresDrizzle): Promise<string[]> {
   const journal = await db.select({ one: sql`1` }).from(sql`pg_class`)
     .where(sql`oid = to_regclass('svc_auth_migrations') and relnamespace = current_schema()::regnamespace`)
-  if (journal.length === 0) return true
+  if (journal.length === 0) return []
   const applied = await db.select({ hash: sql<string>`hash` }).from(sql`svc_auth_migrations`)
-  return migrationsOf(part).some(({ hash }) => !applied.some(migration => migration.hash === hash))
+  return applied.map(({ hash }) => hash)
+}
+
+/** Whether a part of the tables is not up to date, by the migrations that were applied. */
+export function lacksTables (part: TablePart, applied: readonly string[]): boolean {
+  return migrationsOf(part).some(({ hash }) => !applied.includes(hash))
 }
 
 function migrationsOf (part: TablePart): readonly Migration[] {
