@@ -1,13 +1,19 @@
+import { fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { type LookupFunction, connect } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import SqliteDatabase from 'better-sqlite3'
 import { drizzle as drizzleSqlite } from 'drizzle-orm/better-sqlite3'
 import { drizzle as drizzlePgProxy } from 'drizzle-orm/pg-proxy'
+import fastify from 'fastify'
 import postgres from 'postgres'
 import t from 'tap'
 import { Accounts } from '../../../lib/accounts/accounts.js'
+import authPlugin from '../../../lib/index.js'
 import type { SqlAuthStoreOptions } from '../../../lib/store/sql.js'
+import { SESSION_SECRET } from '../../helpers/app.js'
 import { freePort } from '../../helpers/loopback.js'
 import { isSoon } from '../../helpers/soon.js'
 import { startProcess } from '../start-process.js'
@@ -47,6 +53,60 @@ t.test('the connections of a URL', async t => {
       t.ok(await isSoon(async () => (await connections(run)).length === 0))
     })
   }
+})
+
+t.test('a store connects while the application starts', async t => {
+  t.test('the first statement of an application runs on the connection that was made while it started', async t => {
+    const { url, run } = await database(t)
+    const app = fastify()
+    t.teardown(() => app.close())
+    const store = open(t, url)
+
+    await app.register(authPlugin, { store, session: { secret: SESSION_SECRET } })
+    await app.ready()
+    t.ok(await isSoon(async () => (await connections(run)).length === 1), 'before a statement')
+    t.strictSame(await run("select tablename from pg_tables where schemaname = 'public'"), [], 'and makes no tables')
+
+    await store.findUser({ email: 'ada@example.com' })
+    t.equal((await connections(run)).length, 1)
+    await app.close()
+    t.ok(await isSoon(async () => (await connections(run)).length === 0), 'which closes with the application')
+  })
+
+  t.test('statements wait for that connection, and fail with its failure', async t => {
+    const { url, run } = await database(t)
+    const store = open(t, url)
+    store.connect()
+    await Promise.all([store.findUser({ email: 'ada@example.com' }), store.findUser({ email: 'eve@example.com' })])
+    t.ok((await connections(run)).length <= 2)
+
+    const role = await roleOf(t, url)
+    const refused = open(t, changed(role.url, { password: `${PASSWORD}3` }))
+    refused.connect()
+    await t.rejects(refused.findUser({ email: 'ada@example.com' }), { ...UNAVAILABLE, cause: { message: /correct user and password$/ } })
+  })
+
+  t.test('a store that could not connect connects with the next statement', async t => {
+    const { url, run } = await database(t)
+    const role = await roleOf(t, url)
+    await run(`alter role ${role.name} nologin; grant create on schema public to ${role.name}`)
+    const store = open(t, role.url)
+    store.connect()
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), UNAVAILABLE)
+
+    await run(`alter role ${role.name} login`)
+    t.equal(await store.findUser({ email: 'ada@example.com' }), null)
+  })
+
+  t.test('a connection that no statement has used lets the process end', async t => {
+    const { url } = await database(t)
+    const child = fork(fileURLToPath(new URL('connecting-process.ts', import.meta.url)), [url], { execArgv: process.execArgv })
+
+    const [messages, [code]] = await Promise.all([once(child, 'message'), once(child, 'exit')])
+
+    t.strictSame(messages[0], 'connected')
+    t.equal(code, 0)
+  })
 })
 
 t.test('the cause of a failure says what to do, and prints no password', async t => {
