@@ -13,10 +13,11 @@ t.test('attack 128: with two hosts, the first of which is frozen, the second ser
   const [frozen, working] = [await startProxy(t, url), await startProxy(t, url)]
   const hosts = [frozen, working].map(({ url }) => new URL(url).host)
   const store = new SqlAuthStore(url.replace(new URL(url).host, hosts.join()))
+  // The application connects while it starts.
+  frozen.fate = 'is silent'
   const browser = new Browser(await startApp(t, { local: localProvider(), store }))
 
   await t.test('from the start', async t => {
-    frozen.fate = 'is silent'
     const start = performance.now()
     const { statusCode } = await browser.post('/auth/local/register', ADA)
     t.equal(statusCode, 201)

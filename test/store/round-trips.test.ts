@@ -19,18 +19,18 @@ const NOBODY = {
 
 /** What is asked for each of the requests; limits count the attempts of each request in one step. */
 const ASKS: Record<string, readonly string[]> = {
-  'by the start of a sign-in at a provider': ['tries', 'the pending sign-in'],
+  'by the start of a sign-in at a provider': ['attempts', 'the pending sign-in'],
   'by a sign-in at a provider': [
-    'tries', 'the pending sign-in',
-    'the session of a visitor', 'tries', 'the pending sign-in is taken', 'the user', 'the session'
+    'attempts', 'the pending sign-in',
+    'the session of a visitor', 'attempts', 'the pending sign-in is taken', 'the user', 'the session'
   ],
   'by the first sign-in of a user at a provider': [
-    'tries', 'the pending sign-in',
-    'the session of a visitor', 'tries', 'the pending sign-in is taken', 'no user', 'the user', 'the session admits them'
+    'attempts', 'the pending sign-in',
+    'the session of a visitor', 'attempts', 'the pending sign-in is taken', 'no user', 'the user', 'the session admits them'
   ],
-  'by a registration': ['tries', 'the user', 'the session admits them'],
-  'by a sign-in with a password': ['tries and the credential', 'the session'],
-  'by a sign-in with a password in the session of a user': ['the session', 'tries and the credential', 'the new session'],
+  'by a registration': ['attempts', 'the user', 'the session admits them'],
+  'by a sign-in with a password': ['attempts and the credential', 'the session'],
+  'by a sign-in with a password in the session of a user': ['the session', 'attempts and the credential', 'the new session'],
   'by a guard': ['the session and its user'],
   'by the issue of a token': ['the session, its user and the claims'],
   'by a page that writes into the session': ['the session', 'the data'],
