@@ -140,7 +140,7 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
    * it failed, it does not keep the process alive.
    */
   connect (): void {
-    if (!this.#isClosed && 'pool' in this.#target) this.#target.pool.done().catch(() => {})
+    if (!this.#isClosed && 'pool' in this.#target) Promise.allSettled([this.#target.pool.done()])
   }
 
   /** Loads the driver and Drizzle; the first query opens the database. */

@@ -41,7 +41,7 @@ export function postgresAttempts (database: PostgresDatabase): AttemptCounter {
   const sweeper = new Sweeper(async () => {
     if (await count([SWEEP]) !== null) return
     let swept
-    do swept = (await database.run(() => sweep()))[0]?.count
+    do swept = (await database.run(() => sweep({})))[0]?.count
     while (swept === SWEPT_AT_ONCE)
   }, Date.now())
 

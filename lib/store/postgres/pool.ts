@@ -70,8 +70,8 @@ export class Pool {
     const connecting = this.#runOn(this.#connection(), client => client.unsafe('select 1'))
       .then(() => { for (const connection of this.#idle) connection.unref() })
       .finally(() => { this.#connecting = undefined })
-    connecting.catch(() => {})
     this.#connecting = connecting
+    Promise.allSettled([connecting])
   }
 
   /** Runs a statement when a connection is free. */

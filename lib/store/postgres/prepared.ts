@@ -13,7 +13,7 @@ export type AskServer = (text: string, values: readonly unknown[]) => Promise<Ar
 /** A statement that Drizzle builds. */
 export interface BuiltStatement<Row> {
   toSQL (): { sql: string, params: unknown[] }
-  prepare (name: string): { execute (values?: Values): Promise<Row[]> }
+  prepare (name: string): { execute (values: Values): Promise<Row[]> }
 }
 
 /** What the columns of a statement are read by, in the order of the columns. */
@@ -36,7 +36,7 @@ export const NUMBER: Decoder = { mapFromDriverValue: Number }
 export const BOOLEAN: Decoder = { mapFromDriverValue: text => text === '1' }
 
 /** Runs a statement. */
-export type Prepared<Row> = (values?: Values) => Promise<Row[]>
+export type Prepared<Row> = (values: Values) => Promise<Row[]>
 
 /**
  * Prepares a statement. Drizzle has built its text from the tables; what Drizzle does each time it
@@ -56,7 +56,7 @@ export function prepared<Row> (
   }
   const { sql, params } = statement.toSQL()
   const readers = readersOf(columns)
-  return async (values = {}) => {
+  return async values => {
     const rows = await ask(sql, fillPlaceholders(params, values))
     return rows.map(row => rowOf(readers, row.values()) as Row)
   }

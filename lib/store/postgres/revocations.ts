@@ -51,7 +51,7 @@ export class PostgresRevocations implements Revocations {
       insertion(db, sql`(select ${given('userId')}::uuid as user_id) signed_out`))
     const removal = database.prepared(oldRemoved)
     const sweep = async (): Promise<void> => {
-      const removed = await this.#database.run(() => removal())
+      const removed = await this.#database.run(() => removal({}))
       if (removed.length === BATCH) await sweep()
     }
     this.#sweeper = new Sweeper(sweep, Date.now())
