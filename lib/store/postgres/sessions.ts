@@ -152,7 +152,7 @@ function end (database: PostgresDatabase, revocations: PostgresRevocations): Sto
   const signOut = database.prepared(db => endingOf(db, { isSignOut: true }))
 
   return async (idHash, { now, isSignOut, isRecorded = false }) => {
-    const values = { idHash, now, isSignOut }
+    const values = { idHash, now }
     const [row] = isSignOut
       ? await revocations.run(revocation => signOut({ ...values, isRecorded, ...revocation }))
       : await database.run(() => endSession(values))
@@ -169,19 +169,17 @@ function endingOf (db: PostgresDrizzle, { isSignOut }: { isSignOut: boolean }) {
     .from(sessions)
     .where(isSession)
     .for('no key update'))
-  const signsOut = sql`${given('isSignOut')}::boolean`
   const ended = db.$with('ended').as(db.update(sessions)
     .set({
       endedAt: sql`coalesce(${sessions.endedAt}, ${given('now')}::bigint)`,
-      signedOut: sql`${sessions.signedOut} or ${signsOut}`
+      ...(isSignOut && { signedOut: true })
     })
     .from(before)
     .where(eq(sessions.idHash, before.idHash)))
-  const pending = db.$with('pending').as(db.delete(oneTimeEntries)
-    .where(and(eq(oneTimeEntries.owner, given('idHash')), signsOut)))
+  const pending = db.$with('pending').as(db.delete(oneTimeEntries).where(eq(oneTimeEntries.owner, given('idHash'))))
   const isTold = sql`not ${before.wasOpen}::boolean or ${before.userId} is null or ${given('isRecorded')}::boolean`
-  const revocation = isSignOut ? [recordedRevocation(db, sql`${before} where not (${isTold})`)] : []
-  return db.with(before, ended, pending, ...revocation)
+  const ofSignOut = isSignOut ? [pending, recordedRevocation(db, sql`${before} where not (${isTold})`)] : []
+  return db.with(before, ended, ...ofSignOut)
     .select({ userId: before.userId, wasOpen: before.wasOpen, replacedBy: before.replacedBy })
     .from(before)
 }
