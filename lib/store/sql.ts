@@ -136,8 +136,9 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
   }
 
   /**
-   * Connects to a Postgres URL in the background. Until a query uses the connection, and tells if
-   * it failed, it does not keep the process alive.
+   * Connects to a Postgres URL in the background. Until a query uses the connection, it does not
+   * keep the process alive. A query that waits for it tells if it fails, a later one connects
+   * anew.
    */
   connect (): void {
     if (!this.#isClosed && 'pool' in this.#target) Promise.allSettled([this.#target.pool.done()])

@@ -63,8 +63,9 @@ export class Pool {
   }
 
   /**
-   * Connects before the first statement, which waits for this connection, and tells if it fails.
-   * Until then the connection does not keep the process alive.
+   * Connects before the first statement. One that comes meanwhile waits for this connection, and
+   * tells if it fails; a later one connects anew. Until one uses it, it does not keep the process
+   * alive.
    */
   connect (): void {
     const connecting = this.#runOn(this.#connection(), client => client.unsafe('select 1'))
