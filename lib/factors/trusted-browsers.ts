@@ -37,12 +37,20 @@ export class TrustedBrowsers {
     return entries.some(entry => entry[0] === userId && entry[1] === generation && entry[2] > Date.now())
   }
 
-  /** Returns the cookie that a browser has from now on. */
-  async trust (cookie: string | undefined, { userId, generation = 0 }: TrustedUser): Promise<string> {
+  /**
+   * Returns the cookie that a browser has from now on, and the seconds that it lives; null where no
+   * browser is trusted.
+   */
+  async trust (
+    cookie: string | undefined, { userId, generation = 0 }: TrustedUser
+  ): Promise<{ value: string, maxAge: number } | null> {
+    const { maxAge } = this
+    if (maxAge === null) return null
     const others = (await this.#entriesOf(cookie)).filter(entry => entry[0] !== userId)
-    const entry: Entry = [userId, generation, Date.now() + (this.maxAge ?? 0) * 1000]
+    const entry: Entry = [userId, generation, Date.now() + maxAge * 1000]
     const { signedText } = await import('../tokens/jwt.js')
-    return signedText(JSON.stringify([entry, ...others].slice(0, MAX_USERS)), this.#keys.signing.key)
+    const value = await signedText(JSON.stringify([entry, ...others].slice(0, MAX_USERS)), this.#keys.signing.key)
+    return { value, maxAge }
   }
 
   async #entriesOf (cookie: string | undefined): Promise<readonly Entry[]> {

@@ -260,8 +260,9 @@ async function goOn (request: FastifyRequest, record: SessionRecord, { generatio
 export async function assertNotRequired (
   { factors: { secondFactor } }: FactorChanges, { principal, methods: [first] }: SessionRecord
 ): Promise<void> {
-  const method = first?.method ?? 'application'
-  const isRequired = await answerOfApplication(() => secondFactor?.required({ principal, method }))
+  // Where it is not known how they signed in, the factor stays.
+  const isRequired = first === undefined ||
+    await answerOfApplication(() => secondFactor?.required({ principal, method: first.method }))
   if (isRequired !== true) return
   throw new AuthError('forbidden', { message: 'This application requires a second factor; add another one first.' })
 }

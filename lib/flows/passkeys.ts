@@ -189,17 +189,18 @@ async function usePasskey (
   const own = user === null ? [] : passkeysIn(await accounts.factors(user.userId))
   const factor = own.find(({ id }) => id === named?.id) ?? null
   const { userId = '', generation = 0 } = user ?? {}
+  const unknown = factor === null && named !== null ? new UnknownPasskey(named.id) : null
   const used = await passkeys.verifyAssertion(response, { challenge, factor, userId }).catch((error: unknown) => {
-    if (factor === null && named !== null) {
-      throw new AuthError('invalid', { message: PASSKEY_REFUSED, cause: new UnknownPasskey(named.id) })
-    }
+    if (unknown !== null) return null
     if (user !== null && Object(error).cause instanceof CounterRegression) {
       audit('passkey-cloned', { userId }, request)
       outbox.notice('passkey-cloned', user)
     }
     throw error
   })
-  if (user === null || factor === null) throw new AuthError('invalid')
+  if (used === null || user === null || factor === null) {
+    throw new AuthError('invalid', { message: PASSKEY_REFUSED, cause: unknown })
+  }
   const proof = { method: 'passkey', at: Date.now() } as const
   const isNoted = used.counter === factor.counter && used.data.backedUp === factor.data.backedUp &&
     factor.usedAt !== null && proof.at - factor.usedAt < DAY_MS

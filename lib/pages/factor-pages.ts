@@ -1,6 +1,6 @@
 import { section } from './account-page.js'
 import { action, button, checkbox, codeField, field, form } from './form.js'
-import { type Html, html } from './html.js'
+import { Html, html } from './html.js'
 import type { Page } from './look.js'
 import { type PasskeyPaths, type PasskeyUser, passkeyForm, passkeyHints, passkeySignal } from './passkey-form.js'
 import type { Targets } from './sign-in-pages.js'
@@ -110,7 +110,7 @@ function setUpPage (texts: Texts, { isRequired, leave }: SetUpView, content: Pag
 /** What the page `totp` shows. */
 export interface TotpView extends SetUpView {
   /** The QR code of the URI; null where none can be drawn. */
-  readonly svg: Html | null
+  readonly svg: string | null
   readonly uri: string
   /** In groups of four. */
   readonly secret: string
@@ -124,7 +124,8 @@ export function totpPage (texts: Texts, view: TotpView): Page {
   const fields = [codeField('code', factors.appCode, 'numeric'), asksMailCode ? mailCodeField(texts) : null]
   return setUpPage(texts, view, [
     html`<p>${filled(factors.appText, { issuer })}</p>`,
-    svg && html`<div class="qr" role="img" aria-label="${factors.qrCode}">${svg}</div>`,
+    // Made by uqr of what we have made.
+    svg === null ? null : html`<div class="qr" role="img" aria-label="${factors.qrCode}">${new Html(svg)}</div>`,
     html`<p><a href="${uri}">${factors.openApp}</a></p><p>${factors.key}<br><code dir="ltr">${secret}</code></p>`,
     form({ action, hidden, fields, submit: confirm.submit })
   ])

@@ -30,7 +30,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
   const passkeys = rules.factors?.passkeys ?? null
   const asksToRemember = rules.remember !== null
   const minLength = local?.minPasswordLength ?? 0
-  const canRegister = local !== null && local.registration !== null
+  const registration = local?.registration ?? null
   const canRecover = local !== null && mailer !== null && local.accountRoutes.forgotPassword
 
   /** The path of a page, with the page after a success. */
@@ -73,7 +73,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
         email: textIn(typed.email),
         asksToRemember,
         forgotPassword: canRecover ? pathOfPage('forgot-password', next) : null,
-        register: canRegister ? pathOfPage('register', next) : null,
+        register: registration === null ? null : pathOfPage('register', next),
         passkey: passkeys && passkeyPaths && {
           ...passkeyPaths,
           action: pathOf('local/passkeys/login'),
@@ -84,9 +84,9 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
       })
     },
 
-    register: canRegister
+    register: registration !== null
       ? async ({ request, texts, next, typed }) => {
-        const { verify } = local.registration ?? {}
+        const { verify } = registration
         // A page after the registration that says the same for each address.
         const after = verify === 'later' ? next : pathOfPage('link-sent', next)
         return registerPage(texts, {

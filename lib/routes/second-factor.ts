@@ -12,7 +12,6 @@ import { withError } from '../http/redirects.js'
 import { principalOf } from '../session/record.js'
 import type { User } from '../accounts/account.js'
 import { enrolPage, recoveryCodesPage, secondFactorPage, totpPage } from '../pages/factor-pages.js'
-import { Html } from '../pages/html.js'
 import type { Page } from '../pages/look.js'
 import type { Targets } from '../pages/sign-in-pages.js'
 import { furtherStep } from './answers.js'
@@ -113,12 +112,12 @@ export function mountSecondFactor (
 
   /** Sets the cookie by which the browser is not asked again, beside that of the session. */
   async function trustBrowser (request: FastifyRequest, reply: FastifyReply, user: User): Promise<void> {
-    const { cookieName, maxAge } = trustedBrowsers
-    if (maxAge === null) return
-    const value = await trustedBrowsers.trust(request.cookies[cookieName], user)
+    const { cookieName } = trustedBrowsers
+    const trusted = await trustedBrowsers.trust(request.cookies[cookieName], user)
+    if (trusted === null) return
     const { path = '/', domain, secure } = request.session.cookie
-    reply.setCookie(cookieName, value, {
-      path, httpOnly: true, sameSite: 'lax', secure: secure === true, maxAge, ...(domain && { domain })
+    reply.setCookie(cookieName, trusted.value, {
+      path, httpOnly: true, sameSite: 'lax', secure: secure === true, maxAge: trusted.maxAge, ...(domain && { domain })
     })
   }
 
@@ -139,8 +138,7 @@ export function mountSecondFactor (
     return totpPage(texts, {
       ...setUp(view, waiting),
       action: pathOf('local/totp/confirm'),
-      // Made by uqr of what we have made.
-      svg: svg === null ? null : new Html(svg),
+      svg,
       uri,
       secret: secret.replace(/.{4}(?!$)/g, '$& '),
       issuer

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { MemoryAuthStore, SignInRefused } from '../../lib/index.js'
+import { MemoryAuthStore, SignInRefused, SqlAuthStore } from '../../lib/index.js'
 import { Passkeys } from '../../lib/passkeys.js'
 import { SecondFactor } from '../../lib/second-factor.js'
 import { principalIn, startApp, userIdIn } from '../helpers/app.js'
@@ -169,6 +169,7 @@ t.test('where a second factor is required, a user with a passkey is asked for it
   const browser = new Browser(made.app)
   const waiting = await browser.post('/auth/local/login', ADA)
   t.match([waiting.statusCode, waiting.json().methods], [401, ['passkey']])
+  t.equal((await browser.post('/auth/local/second-factor', { code: '123456' })).json().code, 'invalid_code', 'there is no app')
   t.equal((await finishBy(browser, device)).statusCode, 200)
   t.equal((await signInBy(new Browser(made.app), device)).statusCode, 200)
 })
@@ -206,6 +207,25 @@ t.test('a user who existed before also types the code that is mailed to their co
   t.equal((await principalIn(browser))?.claims.email, ADA.email)
   await made.app.close()
   t.equal(made.mails.all.filter(({ kind }) => kind === 'enrolment').length, 1, 'one code for all ceremonies of the sign-in')
+})
+
+t.test('a process without second factors completes no sign-in that waits for a mailed code', async t => {
+  const store = new SqlAuthStore(':memory:')
+  t.teardown(() => store.close())
+  let isRequired = false
+  const made = await startPasskeyApp(t, { store, ...withSecondFactor({ required: () => isRequired }) })
+  const token = await registerAt(made)
+  await made.browser.post('/auth/local/verify-email', { token })
+  isRequired = true
+  const browser = new Browser(made.app)
+  await browser.post('/auth/local/login', ADA)
+  await optionsAt(browser, 'register')
+  const { code: mailCode } = await made.mails.next('enrolment')
+  const { app } = await startPasskeyApp(t, { store })
+
+  const refused = await addAt(new Browser(app, browser.cookies), newDevice(), { mailCode })
+  t.match([refused.statusCode, refused.json().code], [503, 'unavailable'])
+  t.equal((await addAt(browser, newDevice(), { mailCode })).statusCode, 201)
 })
 
 t.test('the mailed code takes five attempts', async t => {

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { Accounts, type Factor, MemoryAuthStore, SignInRefused } from '../../lib/index.js'
 import { SecondFactor } from '../../lib/second-factor.js'
 import { totp } from '../../lib/testing.js'
-import { localProvider, principalIn, startApp, userIdIn } from '../helpers/app.js'
+import { SESSION_SECRET, localProvider, principalIn, startApp, userIdIn } from '../helpers/app.js'
 import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
@@ -223,6 +223,110 @@ t.test('attack 89: only six digits are a code of an app, and anything else costs
   t.equal(await send(` ${code.slice(0, 3)} ${code.slice(3)} `), undefined)
 })
 
+t.test('what is not a code of an app confirms none', async t => {
+  const made = await startFactorApp(t)
+  await registerAt(made)
+  const { secret } = (await made.browser.post('/auth/local/totp/enroll')).json<{ secret: string }>()
+  const refused = await made.browser.post('/auth/local/totp/confirm', { code: '0123-4567-89AB-CDEF-GHJK-MNPQ' })
+  t.match([refused.statusCode, refused.json().code], [401, 'invalid_code'])
+  t.equal((await made.browser.post('/auth/local/totp/confirm', { code: totp(secret) })).statusCode, 200)
+})
+
+t.test('of two requests of one session that confirm an app at once, one does', async t => {
+  const made = await startFactorApp(t)
+  await registerAt(made)
+  const { secret } = (await made.browser.post('/auth/local/totp/enroll')).json<{ secret: string }>()
+  const code = totp(secret)
+  const tabs = [new Browser(made.app, made.browser.cookies), new Browser(made.app, made.browser.cookies)]
+  const answers = await Promise.all(tabs.map(async tab => tab.post('/auth/local/totp/confirm', { code })))
+  t.strictSame(answers.map(answer => answer.json().code ?? 'confirmed').sort(), ['confirmed', 'invalid_state'])
+})
+
+t.test('of two requests that finish one sign-in at once by different codes, one does', async t => {
+  const made = await startFactorApp(t)
+  const { secret, recoveryCodes: [recovery] } = await enrolAda(t, made)
+  const browser = new Browser(made.app)
+  await waitAt(t, browser)
+  const codes = [nextCode(t, secret), recovery]
+  const answers = await Promise.all(codes.map(async code =>
+    new Browser(made.app, browser.cookies).post('/auth/local/second-factor', { code })))
+  t.strictSame(answers.map(answer => answer.json().code ?? 'signed in').sort(), ['invalid_state', 'signed in'])
+})
+
+t.test('an app is named after the e-mail of the user, else after their name, else after their id', async t => {
+  const { app, browser } = await startFactorApp(t)
+  await signInAt(browser, 'a', { subject: 'ada-1' })
+  const userId = await userIdIn(browser) ?? ''
+  const named = async () => (await browser.post('/auth/local/totp/enroll')).json().uri
+  t.match(await named(), `otpauth://totp/Shop:${userId}?`)
+  await app.auth.updateUser(userId, { name: 'Ada' })
+  t.match(await named(), 'otpauth://totp/Shop:Ada?')
+})
+
+t.test('a user without a second factor has no recovery codes to renew', async t => {
+  const made = await startFactorApp(t)
+  await registerAt(made)
+  const refused = await made.browser.post('/auth/local/recovery-codes')
+  t.match([refused.statusCode, refused.json().code], [403, 'second_factor_missing'])
+})
+
+t.test('an end of all sessions that overtakes a change of factors refuses it', async t => {
+  const store = new MemoryAuthStore()
+  const made = await startFactorApp(t, {}, { store })
+  const { userId } = await enrolAda(t, made)
+  const endSessions = async () => new Accounts(store).changeUser(userId, { endSessions: true })
+
+  const change = store.change.bind(store)
+  store.change = async (...asked) => {
+    store.change = change
+    await endSessions()
+    return change(...asked)
+  }
+  const overtaken = await made.browser.post('/auth/local/recovery-codes')
+  t.match([overtaken.statusCode, overtaken.json().code], [401, 'unauthenticated'], 'before the change')
+
+  const other = new Browser(made.app)
+  await other.post('/auth/local/register', { email: 'grace@example.com', password: ADA.password })
+  const graceId = await userIdIn(other) ?? ''
+  const links = store.links.bind(store)
+  store.links = async id => {
+    store.links = links
+    const found = await links(id)
+    await new Accounts(store).changeUser(graceId, { endSessions: true })
+    return found
+  }
+  const refused = await other.post('/auth/local/totp/enroll')
+  t.match([refused.statusCode, refused.json().code], [401, 'unauthenticated'], 'before the account is read')
+})
+
+t.test('a user who is blocked without an end of their sessions finishes no sign-in that waits', async t => {
+  const store = new MemoryAuthStore()
+  let isRequired = false
+  const made = await startFactorApp(t, { required: () => isRequired }, { store })
+  const { userId, secret } = await enrolAda(t, made)
+  await new Browser(made.app).post('/auth/local/register', { email: 'grace@example.com', password: ADA.password })
+  const grace = await made.app.auth.findUser({ email: 'grace@example.com' })
+  isRequired = true
+  const [finishing, enrolling] = [new Browser(made.app), new Browser(made.app)]
+  await waitAt(t, finishing)
+  t.match((await enrolling.post('/auth/local/login', { email: 'grace@example.com', password: ADA.password })).json(), { enrolment: true })
+  for (const id of [userId, grace?.userId ?? '']) await new Accounts(store).changeUser(id, { blocked: { at: new Date() } })
+
+  const answers = [
+    await finishing.post('/auth/local/second-factor', { code: nextCode(t, secret) }), await enrolling.post('/auth/local/totp/enroll')
+  ]
+  for (const answer of answers) t.match([answer.statusCode, answer.json().code], [403, 'blocked'])
+})
+
+t.test('a form without anything to authenticate by is refused', async t => {
+  const made = await startFactorApp(t)
+  await registerAt(made)
+  for (const fields of [{}, { code: '', password: '' }]) {
+    const refused = await made.browser.post('/auth/local/reauthenticate', fields)
+    t.match([refused.statusCode, refused.json()], [400, { code: 'invalid_request', message: 'The form has nothing to authenticate the user by.' }])
+  }
+})
+
 t.test('attack 91: a recovery code works once, in any spelling; the answer says how many are left', async t => {
   const made = await startFactorApp(t)
   const used = eventsOf(t, 'recovery-code')
@@ -425,6 +529,16 @@ t.test('attack 103: a trusted browser is not asked again for some days, until th
   advanceClock(t, -31 * 86_400_000)
   await app.auth.signOutEverywhere(userId)
   await waitAt(t, browser)
+})
+
+t.test('the cookie of a trusted browser has the domain and the path of the session cookie', async t => {
+  const session = { secret: SESSION_SECRET, cookie: { domain: 'app.example', path: '/auth' } }
+  const made = await startFactorApp(t, { trustedBrowser: { days: 30 } }, { session })
+  const { secret } = await enrolAda(t, made)
+  const browser = new Browser(made.app)
+  await waitAt(t, browser)
+  const { cookies } = await browser.post('/auth/local/second-factor', { code: nextCode(t, secret), trust: true })
+  t.match(cookies.find(({ name }) => name === 'svc_trusted'), { domain: 'app.example', path: '/auth', secure: true })
 })
 
 t.test('without the option no browser is trusted', async t => {

@@ -5,7 +5,7 @@ import {
   type EnrolView, type FactorsView, type PasskeysView, type SecondFactorView, type TotpView, enrolPage, factorsPage, recoveryCodesPage, secondFactorPage,
   totpPage
 } from '../../lib/pages/factor-pages.js'
-import { Html, html } from '../../lib/pages/html.js'
+import { html } from '../../lib/pages/html.js'
 import type { Page } from '../../lib/pages/look.js'
 import { type ConfirmView, type SignInView, confirmPage, signInPage } from '../../lib/pages/sign-in-pages.js'
 
@@ -23,7 +23,7 @@ const SECOND: SecondFactorView = {
 const TOTP: TotpView = {
   action: '/auth/local/totp/confirm',
   targets: TARGETS,
-  svg: new Html('<svg viewBox="0 0 9 9"><path d="M0,0h9"/></svg>'),
+  svg: '<svg viewBox="0 0 9 9"><path d="M0,0h9"/></svg>',
   uri: 'otpauth://totp/Shop:ada%40example.com?secret=ABCDEFGH&issuer=Shop',
   secret: 'ABCD EFGH',
   issuer: 'Shop',
@@ -185,6 +185,23 @@ t.test('an authenticator app is added by its picture, by a link or by its key', 
   t.match(page, '<a href="otpauth://totp/Shop:ada%40example.com?secret=ABCDEFGH&#38;issuer=Shop">')
   t.match(page, '<code dir="ltr">ABCD EFGH</code>')
   t.notMatch(sourceOf(totpPage(en, { ...TOTP, svg: null })), /class="qr"/)
+})
+
+t.test('without a picture the link and the key are there', async t => {
+  const source = sourceOf(totpPage(en, { ...TOTP, svg: null }))
+  t.notMatch(source, /<svg|class="qr"/)
+  t.match(source, 'ABCD EFGH')
+})
+
+t.test('a passkey without a name is shown by its id', async t => {
+  const passkey = { id: 'a-1', kind: 'passkey' as const, name: null, createdAt: DAY, lastUsedAt: null, codesLeft: null }
+  t.match(sourceOf(factorsPage(en, { ...FACTORS, factors: [passkey] })), '<span>a-1 ')
+})
+
+t.test('a user without an e-mail confirms by the password alone', async t => {
+  const page = confirmPage(en, { ...CONFIRM, asksPassword: true })
+  t.notMatch(sourceOf(page), 'autocomplete="username"')
+  t.match(sourceOf(page), 'autocomplete="current-password"')
 })
 
 t.test('a user who has to set up a second step is told so, and can leave', async t => {

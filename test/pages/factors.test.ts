@@ -1,6 +1,6 @@
 /** The pages of second factors, as a browser without scripts reads them. */
 import t, { type Test } from 'tap'
-import type { AuthPluginOptions } from '../../lib/index.js'
+import { Accounts, type AuthPluginOptions, MemoryAuthStore } from '../../lib/index.js'
 import { Pages, de, en } from '../../lib/pages.js'
 import { SecondFactor, type SecondFactorOptions } from '../../lib/second-factor.js'
 import { mailbox, totp } from '../../lib/testing.js'
@@ -232,6 +232,18 @@ t.test('a sign-in that has expired or ended leads to the sign-in page, which say
     url: `${SIGN_IN}?next=%2Fcart&error=invalid_state`
   })
   t.equal((await open(SIGN_IN)).title, en.signIn.title)
+})
+
+t.test('a user who was blocked meanwhile is told so on the page of the app', async t => {
+  const store = new MemoryAuthStore()
+  let isRequired = false
+  const made = await start(t, { required: () => isRequired }, { store })
+  const { userId = '' } = await made.app.auth.createUser({ email: ADA.email, password: ADA.password }) ?? {}
+  isRequired = true
+  await made.browser.post('/auth/local/login', ADA)
+  t.equal((await made.open(TOTP)).status, 200)
+  await new Accounts(store).changeUser(userId, { blocked: { at: new Date() } })
+  t.match(await made.open(TOTP), { status: 403, text: en.errors.blocked })
 })
 
 t.test('after too many codes the page says so, with the status and the time', async t => {

@@ -316,6 +316,21 @@ t.test('a limit says how long to wait', async t => {
   t.match(limited, { status: 429, alert: /^Too many attempts\. Try again in 15 minutes\.$/ })
 })
 
+t.test('a user without a password is asked for none, and may set one once their address is confirmed', async t => {
+  const { open, send, browser, app } = await start(t)
+  await signInAt(browser, 'a', { subject: 'ada-1', email: ADA.email })
+  const account = await open('/auth/pages/account')
+  const paths = ['set-password', 'change-email', 'delete-account'].map(name => `/auth/local/${name}`)
+  for (const path of paths) t.notOk(account.formOf(path)?.names.includes('current') ?? true, path)
+
+  const set = await send(account.formOf('/auth/local/set-password'), { password: NEW_PASSWORD })
+  t.equal(set.notice, en.common.saved)
+  t.equal((await new Browser(app).post('/auth/local/login', { email: ADA.email, password: NEW_PASSWORD })).statusCode, 200)
+
+  await signInAt(browser, 'b', { subject: 'grace-1', email: 'grace@example.com', emailVerified: false })
+  t.equal((await open('/auth/pages/account')).formOf('/auth/local/set-password'), undefined)
+})
+
 t.test('an application with providers alone has pages without passwords, and shows what there is of a user', async t => {
   const session = { secret: SESSION_SECRET, store: new SlowSessionStore() }
   const app = await startApp(t, {

@@ -197,12 +197,14 @@ t.test('attack 97: a user changes only passkeys of their own', async t => {
   t.match(await app.auth.factors(userId), [{ id, name: /^Passkey/ }])
 })
 
-t.test('attack 97: an app of a user is not removed as a passkey', async t => {
+t.test('attack 97: an app of a user is neither removed nor renamed as a passkey', async t => {
   const { app, browser, userId } = await startWithUsers(t, twoFactors())
   await enrolAt(t, browser)
   const totp = (await app.auth.factors(userId)).find(({ kind }) => kind === 'totp')
   t.equal((await browser.post(`${BASE}/remove`, { id: totp?.id })).json().code, 'not_found')
-  t.equal((await app.auth.factors(userId)).length, 3)
+  t.equal((await browser.post(`${BASE}/rename`, { id: totp?.id, name: 'x' })).json().code, 'not_found')
+  const kept = await app.auth.factors(userId)
+  t.match([kept.length, kept.find(({ kind }) => kind === 'totp')], [3, { name: null }])
 })
 
 t.test('attack 97: neither the options nor a refusal tell whether a passkey or a user exists', async t => {

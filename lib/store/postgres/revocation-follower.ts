@@ -41,6 +41,8 @@ export class RevocationFollower {
   readonly #recent
   readonly #notified
   readonly #listeners: RevocationListener[] = []
+  /** Those whose log does not say yet that notifications do not arrive. */
+  readonly #unwarned: RevocationListener[] = []
   /** The revocations that need not be told any more, and when that was known. */
   readonly #heard = new Map<string, number>()
   /** The ids of notifications whose rows are looked up. */
@@ -50,7 +52,6 @@ export class RevocationFollower {
   #startedAt = 0
   #again = Promise.withResolvers<void>()
   #hasFailed = false
-  #polls = false
   #isClosed = false
 
   constructor (database: PostgresDatabase, openNotifications: OpenNotifications | null) {
@@ -86,6 +87,7 @@ export class RevocationFollower {
   }
 
   follow (listener: RevocationListener): void {
+    this.#unwarned.push(listener)
     if (this.#listeners.push(listener) > 1) return
     this.#startedAt = performance.now()
     if (this.#notifications === null) this.#sayThatItPolls()
@@ -182,8 +184,6 @@ export class RevocationFollower {
   }
 
   #sayThatItPolls (error?: unknown): void {
-    if (this.#polls) return
-    this.#polls = true
-    for (const { log } of this.#listeners) log.info({ ...(error !== undefined && { err: error }) }, POLLS)
+    for (const { log } of this.#unwarned.splice(0)) log.info({ ...(error !== undefined && { err: error }) }, POLLS)
   }
 }

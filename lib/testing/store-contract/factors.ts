@@ -146,7 +146,9 @@ function changesContract (managed: AccountsRule): void {
 
   managed('a factor is used or removed, not both', async (store, twin) => {
     for (let round = 0; round < AT_ONCE; round++) {
-      const { userId } = await store.createUser(newUser()) ?? ADA
+      const user = await store.createUser(newUser())
+      assert.ok(user !== null)
+      const { userId } = user
       const [one, kept] = [factor({ createdAt: 1 }), factor({ createdAt: 2 })]
       const unlessTouched = (factors: Factor[]): FactorChange => ({
         endsSessions: round % 3 === 0,
@@ -315,7 +317,8 @@ function attemptsContract (rule: Rule): void {
 
     for (const [index, attempt] of refused.entries()) {
       assertHas(attempt, { isRefused: true, user, isFirst: index === 0 })
-      const retryAfter = attempt?.isRefused === true ? attempt.retryAfter : 0
+      assert.ok(attempt !== null && attempt.isRefused)
+      const { retryAfter } = attempt
       assert.ok(Number.isInteger(retryAfter) && retryAfter > 600 && retryAfter <= 900, `${retryAfter} seconds`)
     }
     assert.deepEqual(await store.factors(ADA.userId), [totp])
