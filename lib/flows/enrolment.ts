@@ -260,9 +260,10 @@ async function goOn (request: FastifyRequest, record: SessionRecord, { generatio
 export async function assertNotRequired (
   { factors: { secondFactor } }: FactorChanges, { principal, methods: [first] }: SessionRecord
 ): Promise<void> {
+  if (secondFactor === null) return
   // Where it is not known how they signed in, the factor stays.
   const isRequired = first === undefined ||
-    await answerOfApplication(() => secondFactor?.required({ principal, method: first.method }))
+    await answerOfApplication(() => secondFactor.required({ principal, method: first.method }))
   if (isRequired !== true) return
   throw new AuthError('forbidden', { message: 'This application requires a second factor; add another one first.' })
 }
