@@ -135,8 +135,9 @@ export class PasskeyCeremonies {
   /** Returns the passkey and the user that an assertion names; null for one that names none. */
   userOf (response: unknown): { userId: string, id: string } | null {
     const read = readResponse(response)
-    const handle = String(read?.fields.userHandle ?? '')
-    return read === null || bytesOf(handle).length !== 16 ? null : { id: read.id, userId: lengthened(handle) }
+    const handle = read?.fields.userHandle
+    if (read === null || !isBase64url(handle) || bytesOf(handle).length !== 16) return null
+    return { id: read.id, userId: lengthened(handle) }
   }
 
   /**

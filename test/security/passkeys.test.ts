@@ -278,6 +278,18 @@ t.test('attack 106: garbage in a response is refused, and nothing is stored', as
   t.strictSame(await stored(), before)
 })
 
+t.test('attack 106: an object in place of a text is refused, also one that has no text', async t => {
+  const { app, theirs } = await startWithUsers(t)
+  for (const wrong of [{ toString: '' }, { toString: null, valueOf: null }, { toJSON: '' }, ['AA'], 5, true]) {
+    for (const part of ['authenticatorData', 'signature', 'userHandle', 'clientDataJSON']) {
+      const visitor = new Browser(app)
+      const response = theirs.get(await optionsAt(visitor, 'login'), { response: { [part]: wrong } })
+      const refused = await visitor.post(`${BASE}/login`, { response })
+      t.match([refused.statusCode, refused.json().code], [/^40[01]$/, /^invalid(?:_state|_request)?$/], `${part}: ${JSON.stringify(wrong)}`)
+    }
+  }
+})
+
 t.test('attack 106: a response of a megabyte, and one that has no form, are refused', async t => {
   const { app } = await startWithUsers(t)
   const browser = new Browser(app)
