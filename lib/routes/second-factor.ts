@@ -115,9 +115,10 @@ export function mountSecondFactor (
     const { cookieName } = trustedBrowsers
     const trusted = await trustedBrowsers.trust(request.cookies[cookieName], user)
     if (trusted === null) return
+    const { value, maxAge } = trusted
     const { path = '/', domain, secure } = request.session.cookie
-    reply.setCookie(cookieName, trusted.value, {
-      path, httpOnly: true, sameSite: 'lax', secure: secure === true, maxAge: trusted.maxAge, ...(domain && { domain })
+    reply.setCookie(cookieName, value, {
+      path, httpOnly: true, sameSite: 'lax', secure: secure === true, maxAge, ...(domain && { domain })
     })
   }
 

@@ -1,8 +1,7 @@
 import t from 'tap'
-import { AuthError, ERRORS } from '../../lib/errors.js'
+import { ERRORS } from '../../lib/errors.js'
 import { Pages, type Texts, de, en, es, fr } from '../../lib/pages.js'
-import { deviceOf } from '../../lib/pages/device.js'
-import { failureOf, sentenceOf } from '../../lib/pages/failure.js'
+import { sentenceOf } from '../../lib/pages/failure.js'
 import { filled } from '../../lib/pages/texts.js'
 
 /** The texts of a language by their paths. */
@@ -58,22 +57,6 @@ t.test('a language without a text, and other wrong options, are refused with a s
   t.throws(() => new Pages('Shop' as never), { message: /^Pages takes an object of options/ })
 })
 
-t.test('a wait is in seconds below a minute, and in whole minutes above', async t => {
-  const waitOf = (texts: Texts, retryAfter: number): string =>
-    failureOf(texts, new AuthError('rate_limited', { retryAfter })).replace(`${texts.errors.rate_limited} `, '')
-  t.equal(waitOf(en, 59), filled(en.common.wait, { time: '59 seconds' }))
-  t.equal(waitOf(en, 61), filled(en.common.wait, { time: '2 minutes' }))
-  t.equal(waitOf(de, 30), filled(de.common.wait, { time: '30 Sekunden' }))
-})
-
 t.test('a name in braces without a value stays as it is', async t => {
   t.equal(filled('{one} and {two}', { one: '1' }), '1 and {two}')
-})
-
-t.test('a device is named by browser and system, by one of them, or not at all', async t => {
-  const firefox = 'Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:152.0) Gecko/20100101 Firefox/152.0'
-  t.equal(deviceOf(firefox), 'Firefox · Windows')
-  t.equal(deviceOf('Firefox/152.0'), 'Firefox')
-  t.equal(deviceOf('Shop/1.0 (Android 17)'), 'Android')
-  for (const unknown of ['curl/8', '', null]) t.equal(deviceOf(unknown), null)
 })
