@@ -21,7 +21,19 @@ const SECOND_FACTORS: readonly AuthenticationMethod[] = ['totp', 'recovery', 'pa
 
 /** Returns when the user last authenticated by a second factor, in milliseconds; null for never. */
 export function secondFactorAt (methods: readonly Proof[]): number | null {
-  const proofs = methods.filter(({ method, multiFactor }) => multiFactor === true || SECOND_FACTORS.includes(method))
+  return lastOf(methods, ({ method, multiFactor }) => multiFactor === true || SECOND_FACTORS.includes(method))
+}
+
+/**
+ * Returns when the user last authenticated by a factor of their account, in milliseconds; null for
+ * never. The second factor of a provider is not one.
+ */
+export function ownFactorAt (methods: readonly Proof[]): number | null {
+  return lastOf(methods, ({ method }) => SECOND_FACTORS.includes(method))
+}
+
+function lastOf (methods: readonly Proof[], counts: (proof: Proof) => boolean): number | null {
+  const proofs = methods.filter(counts)
   return proofs.length === 0 ? null : Math.max(...proofs.map(({ at }) => at))
 }
 

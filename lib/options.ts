@@ -19,6 +19,7 @@ import type { ExternalProvider } from './providers/provider.js'
 import { type RateLimitOptions, type ResolvedRateLimits, checkedRateLimit } from './rate-limits.js'
 import { Accounts } from './accounts/accounts.js'
 import type { AuthStore } from './accounts/auth-store.js'
+import { Sealer } from './sealed.js'
 import { type Secrets, dataSecretsOf, requiredDataSecrets } from './secrets.js'
 import { type OwnSession, type SessionOptions, checkedRemember, checkedSession } from './session/session-options.js'
 import { MemoryAuthStore } from './store/memory.js'
@@ -284,7 +285,8 @@ export class ResolvedOptions implements SignInRules {
     return Object.freeze({
       secondFactor: secondFactor === undefined ? null : this.#secondFactorRules(secondFactor),
       passkeys: passkeys?.resolve(this.site) ?? null,
-      sendsMails: this.local?.mail != null
+      sendsMails: this.local?.mail != null,
+      sealer: this.dataSecrets && new Sealer(this.dataSecrets, 'second factor')
     })
   }
 

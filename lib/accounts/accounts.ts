@@ -12,7 +12,8 @@ import {
 import { assertCanonical } from './emails.js'
 import { type FactorAttempt, type FactorChange, attempted, withFactorChange } from './factors.js'
 import {
-  type EnteredIdentity, type LinkedIdentity, type NewUser, entered, linked, newAccount, refreshed, unlinked
+  type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, entered, linked,
+  newAccount, refreshed, signedIn, unlinked
 } from './identities.js'
 
 /**
@@ -104,15 +105,35 @@ export class Accounts {
    *
    * @param email the canonical e-mail that the provider reports, verified or not
    * @param newUser the user to create, with this identity as their first link
+   * @param holds whether nothing is written of a user who has the link, because a second factor may
+   *   be due: {@link signIn} writes it then; default never. Like a {@link Rule} it has no effects.
    * @returns the user with the link; or the one who has the e-mail, then nothing was written
    */
   async enterIdentity (
     identity: LinkedIdentity,
     email: string | null,
-    newUser: NewUser
+    newUser: NewUser,
+    holds: (user: User) => boolean = () => false
   ): Promise<EnteredIdentity> {
     const { provider, subject } = identity
-    return this.#change({ provider, subject }, entered(identity, newAccount(newUser, Date.now())), { email })
+    const rule = entered(identity, newAccount(newUser, Date.now()), holds)
+    return this.#change({ provider, subject }, rule, { email })
+  }
+
+  /**
+   * Notes a sign-in as {@link refreshIdentity} does, or adds the link of one who signs in by their
+   * e-mail, once no second factor is due.
+   *
+   * @param found the user as the first proof has found them
+   * @param how `joins`: whether the user has no such link yet, but the same e-mail
+   * @returns null when what was found has changed, or when another user has the link; then nothing
+   *   was written
+   * @throws AuthError `blocked`; then nothing was written
+   */
+  async signIn (found: FoundUser, identity: LinkedIdentity, how: { joins: boolean }): Promise<NotedSignIn | null> {
+    const { provider, subject, verifiedEmail } = identity
+    const rule = signedIn(identity, found, { ...how, now: Date.now() })
+    return this.#change({ userId: found.userId }, rule, { email: verifiedEmail, link: { provider, subject } })
   }
 
   /**
@@ -133,9 +154,14 @@ export class Accounts {
     return this.#change({ userId }, linked(identity, generation), wanted)
   }
 
-  /** Removes a link; it vouches for the e-mail no longer: see {@link Authorization.unlink}. */
-  async removeLink (userId: string, provider: string): Promise<Link[]> {
-    return this.#change({ userId }, unlinked(provider, Date.now()))
+  /**
+   * Removes a link; it vouches for the e-mail no longer: see {@link Authorization.unlink}.
+   *
+   * @param generation as for {@link addLink}
+   * @throws AuthError `unauthenticated` when the user has another generation
+   */
+  async removeLink (userId: string, provider: string, generation?: number): Promise<Link[]> {
+    return this.#change({ userId }, unlinked(provider, generation, Date.now()))
   }
 
   /**
@@ -222,9 +248,9 @@ export class Accounts {
 
   /**
    * Replaces the password of a user, or sets the first one. Notes that the user has confirmed the
-   * address, as {@link verifyEmail} does, and ends all their sessions. When the address was not
-   * verified before, all other links and all factors are removed: another person may have made
-   * them.
+   * address, as {@link verifyEmail} does, and ends all their sessions. When they had never owned an
+   * address of the account, all other links and all factors are removed: another person may have
+   * made them.
    *
    * @param passwordHash Argon2id PHC string
    * @returns null when the token is not good any more, or the user is blocked: then nothing was
@@ -250,11 +276,11 @@ export class Accounts {
   }
 
   /**
-   * Takes an address that is not verified from a user who is not its owner: the link at `local` is
+   * Takes an address from a user who has never owned one of the account: the link at `local` is
    * removed, with the password and all factors, and the user has no e-mail; all their sessions end.
    * A user with no other link is deleted.
    *
-   * @returns null when the token is not good any more or the address is verified
+   * @returns null when the token is not good any more, or the user has owned an address
    * @throws AuthError `user_in_use`
    */
   async releaseEmail (token: MailTokenClaims): Promise<'deleted' | 'freed' | null> {

@@ -38,8 +38,8 @@ export interface MailTokenClaims {
 export interface PasswordReset {
   /** The user as they are now. */
   user: User
-  /** Whether the address was verified before. */
-  wasVerified: boolean
+  /** Whether the user had owned an address of the account before. */
+  wasProven: boolean
   /** The providers of the links that were removed, in order. */
   removed: string[]
 }
@@ -79,12 +79,13 @@ export function verified (token: MailTokenClaims): Rule<'verified' | 'unchanged'
 export function reset (token: MailTokenClaims, passwordHash: string, now: number): Rule<PasswordReset | null> {
   return account => {
     if (account === null || !isGood(token, account) || isBlocked(userOf(account), now)) return { result: null }
-    const wasVerified = userOf(account).emailVerified
-    const links = account.links.filter(({ provider }) => wasVerified || provider === 'local')
+    // Not whether it is verified now: a provider that no longer vouches for it proves nothing.
+    const wasProven = account.extras.email_proven === true
+    const links = account.links.filter(({ provider }) => wasProven || provider === 'local')
     const removed = account.links.filter(link => !links.includes(link)).map(({ provider }) => provider)
-    const own = wasVerified ? account : withFactors({ ...account, links }, [])
+    const own = wasProven ? account : withFactors({ ...account, links }, [])
     const changed = withSessionsEnded(withConfirmedEmail(withPassword(own, token.email, passwordHash)), now)
-    return { result: { user: userOf(changed), wasVerified, removed }, account: changed }
+    return { result: { user: userOf(changed), wasProven, removed }, account: changed }
   }
 }
 
@@ -101,7 +102,7 @@ export function withNewEmail (token: MailTokenClaims, to: string, now: number): 
 /** Takes an address from a user who is not its owner: see {@link Accounts.releaseEmail}. */
 export function released (token: MailTokenClaims, now: number): Rule<'deleted' | 'freed' | null> {
   return account => {
-    if (account === null || !isGood(token, account) || userOf(account).emailVerified) return { result: null }
+    if (account === null || !isGood(token, account) || account.extras.email_proven) return { result: null }
     const freed = withFactors(withoutEmail(account), [])
     if (freed.links.length === 0) return { result: 'deleted', account: null }
     return { result: 'freed', account: withSessionsEnded(freed, now) }

@@ -74,6 +74,7 @@ export function withConfirmedEmail (account: Account): Account {
 }
 
 function withVouchers (account: Account, vouchers: string[]): Account {
-  const extras = { ...account.extras, email_verified: vouchers.length > 0, email_verified_by: vouchers }
-  return { ...account, extras }
+  const isVerified = vouchers.length > 0
+  const notes = { email_verified: isVerified, email_verified_by: vouchers }
+  return { ...account, extras: { ...account.extras, ...notes, ...(isVerified && { email_proven: true }) } }
 }

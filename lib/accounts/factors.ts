@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type Account, type Factor, type FactorKind, type User, userOf, withSessionsEnded } from './account.js'
 import { AuthError } from '../errors.js'
 import type { Rule } from './auth-store.js'
@@ -32,6 +33,8 @@ export interface FactorChange {
    * The {@link User.generation} that the user must still have, 0 where it was absent; default any.
    */
   generation?: number
+  /** The kinds of factors that the user must still have; default any. */
+  kinds?: readonly FactorKind[] | undefined
   /** Whether it ends all sessions of the user. */
   endsSessions: boolean
   /**
@@ -67,10 +70,14 @@ export function attempted (generation: number, now: number): Rule<FactorAttempt 
 }
 
 /** Changes the factors of a user: see {@link Accounts.changeFactors}. */
-export function withFactorChange ({ generation, endsSessions, change }: FactorChange, now: number): Rule<User | null> {
+export function withFactorChange (
+  { generation, kinds, endsSessions, change }: FactorChange, now: number
+): Rule<User | null> {
   return account => {
-    const factors = account !== null && isAtGeneration(account, generation) ? change(account.factors, account) : null
-    if (account === null || factors === null) return { result: null }
+    if (account === null || !isAtGeneration(account, generation)) return { result: null }
+    if (kinds !== undefined && !isDeepStrictEqual(account.extras.factors ?? [], kinds)) return { result: null }
+    const factors = change(account.factors, account)
+    if (factors === null) return { result: null }
     // A lost row is never "no factor": only who removes all factors changes such an account.
     if (factors.length > 0 && hasLostFactor(account)) throw new AuthError('unavailable', { cause: new Error(LOST) })
     const changed = withFactors(account, factors)

@@ -1,7 +1,7 @@
 import type { IdentityClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import {
-  type Account, type AccountLink, type Link, type Subject, type User, linkAt, linksOf, userOf, withLink,
+  type Account, type AccountLink, type Link, type Subject, type User, isBlocked, linkAt, linksOf, userOf, withLink,
   withSessionsEnded
 } from './account.js'
 import type { Rule } from './auth-store.js'
@@ -53,24 +53,68 @@ export function refreshed (identity: LinkedIdentity): Rule<User | null> {
   }
 }
 
-/** What {@link Accounts.enterIdentity} found or did. */
-export interface EnteredIdentity {
-  /** The user who signs in, or who has the e-mail. */
+/** What a sign-in noted. */
+export interface NotedSignIn {
+  /** The user as they are now. */
   user: User
-  /** Whether the user has the link, was created with it, or has the e-mail without the link. */
-  as: 'known' | 'new' | 'owner-of-email'
+  /** The user as they were before the provider moved their e-mail; null where it did not. */
+  movedFrom: User | null
+}
+
+/** What {@link Accounts.enterIdentity} found or did. */
+export interface EnteredIdentity extends NotedSignIn {
+  /**
+   * Whether the user has the link, was created with it, or has the e-mail without the link; `held`:
+   * the user has the link, and nothing was written.
+   */
+  as: 'known' | 'held' | 'new' | 'owner-of-email'
 }
 
 /** Notes a sign-in or creates a user: see {@link Accounts.enterIdentity}. */
-export function entered (identity: LinkedIdentity, newAccount: Account): Rule<EnteredIdentity> {
+export function entered (
+  identity: LinkedIdentity, newAccount: Account, holds: (user: User) => boolean
+): Rule<EnteredIdentity> {
   const refresh = refreshed(identity)
   return (account, owners) => {
+    if (account !== null && holds(userOf(account))) return { result: { ...unmoved(account), as: 'held' } }
     const { result: user, ...change } = refresh(account, owners)
-    if (user !== null) return { result: { user, as: 'known' }, ...change }
+    if (account !== null && user !== null) return { result: { ...movedTo(account, user), as: 'known' }, ...change }
     const { ofEmail } = owners
-    if (ofEmail !== null) return { result: { user: userOf(ofEmail), as: 'owner-of-email' } }
-    return { result: { user: userOf(newAccount), as: 'new' }, account: newAccount }
+    if (ofEmail !== null) return { result: { ...unmoved(ofEmail), as: 'owner-of-email' } }
+    return { result: { ...unmoved(newAccount), as: 'new' }, account: newAccount }
   }
+}
+
+/** What a sign-in has found of a user. It must still be so when the sign-in is written. */
+export type FoundUser = Pick<User, 'userId' | 'generation' | 'email' | 'emailVerified'>
+
+/** Notes a sign-in that was held: see {@link Accounts.signIn}. */
+export function signedIn (
+  identity: LinkedIdentity, found: FoundUser, { joins, now }: { joins: boolean, now: number }
+): Rule<NotedSignIn | null> {
+  return (account, { ofEmail, ofLink }) => {
+    if (account === null || !isAsFound(account, found)) return { result: null }
+    if (isBlocked(userOf(account), now)) throw new AuthError('blocked')
+    const present = linkAt(account, identity.provider)
+    const isDue = joins ? present === undefined && ofLink === null : present?.subject === identity.subject
+    if (!isDue) return { result: null }
+    const hasChanged = present !== undefined && present.claims.email !== identity.claims.email
+    const noted = withIdentity(account, identity, { hasChanged, owner: ofEmail })
+    return { result: movedTo(account, userOf(noted)), account: noted }
+  }
+}
+
+function isAsFound (account: Account, { generation = 0, email, emailVerified }: FoundUser): boolean {
+  const user = userOf(account)
+  return isAtGeneration(account, generation) && user.email === email && user.emailVerified === emailVerified
+}
+
+function unmoved (account: Account): NotedSignIn {
+  return { user: userOf(account), movedFrom: null }
+}
+
+function movedTo (account: Account, user: User): NotedSignIn {
+  return { user, movedFrom: account.email === null || account.email === user.email ? null : userOf(account) }
 }
 
 /** Adds a link: see {@link Accounts.addLink}. */
@@ -85,9 +129,10 @@ export function linked (identity: LinkedIdentity, generation: number | undefined
 }
 
 /** Removes a link: see {@link Accounts.removeLink}. */
-export function unlinked (provider: string, now: number): Rule<Link[]> {
+export function unlinked (provider: string, generation: number | undefined, now: number): Rule<Link[]> {
   return found => {
     const account = known(found)
+    if (!isAtGeneration(account, generation)) throw new AuthError('unauthenticated')
     const links = account.links.filter(link => link.provider !== provider)
     if (links.length === 0) throw new AuthError('last_link')
     if (links.length === account.links.length) return { result: linksOf(account) }

@@ -9,7 +9,7 @@ import { deleteUser } from '../flows/credentials.js'
 import type { Link, User } from '../accounts/account.js'
 import type { UserQuery } from '../accounts/auth-store.js'
 import { isUserId } from '../base/uuid.js'
-import { type KeptSession, Users, checkedUserId, invalid } from './users.js'
+import { type KeptSession, Users, checkedUserId, generationIn, invalid } from './users.js'
 
 /**
  * Users, links and authorization claims of a store, without a server; for scripts. `app.auth`
@@ -96,13 +96,14 @@ export class Authorization extends Users {
    * @param kept `except`: a request whose session goes on, with a new id
    * @returns the remaining links
    * @throws AuthError `invalid_request` when `provider` is not a string, `unknown_user`,
-   * `last_link` for the only link of the user, `unavailable`
+   * `last_link` for the only link of the user, `unauthenticated` when the session of `except` has
+   * ended, `unavailable`
    */
   async unlink (userId: string, provider: string, kept: KeptSession = {}): Promise<Link[]> {
     if (!isText(provider)) throw invalid('provider must be the name of a provider, or "local".')
     const before = await this.links(userId)
     if (!before.some(link => link.provider === provider)) return before
-    const left = await this.accounts.removeLink(userId, provider)
+    const left = await this.accounts.removeLink(userId, provider, generationIn(userId, kept))
     audit('unlink', { userId, provider }, this.source)
     await this.sessionsEnded(userId, kept)
     return left

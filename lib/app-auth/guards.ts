@@ -248,7 +248,7 @@ async function askToReauthenticate (
   settings: GuardSettings & { needsFactor: boolean }
 ): Promise<never> {
   const { store, factors, providers, pages, needsFactor } = settings
-  const kinds = needsFactor ? factors === null ? [] : await factorsOfUser(store, factors, userId) : null
+  const kinds = needsFactor ? await factorsOfUser(store, factors, userId) : null
   const isMissing = kinds?.length === 0
   const refusal = new AuthError(isMissing ? 'second_factor_missing' : 'reauthenticate')
   if (reply.sent || undecided.has(request)) throw refusal

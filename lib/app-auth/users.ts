@@ -8,6 +8,7 @@ import { assertText, credentialOf } from '../flows/methods.js'
 import type { Caller } from '../passwords/fair-queue.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import type { User } from '../accounts/account.js'
+import { recordIn } from '../session/record.js'
 import { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import type { AnyRequest } from './guards.js'
@@ -157,7 +158,7 @@ export class Users {
    * @param kept `except`: a request whose session goes on, with a new id
    * @returns the user
    * @throws AuthError `unknown_user`, `weak_password`, `invalid_request` for a user without an
-   *   e-mail, `busy`, `unavailable`;
+   *   e-mail, `unauthenticated` when the session of `except` has ended, `busy`, `unavailable`;
    *   OptionsError without a local identity provider
    */
   async setPassword (userId: string, password: string, kept: KeptSession = {}): Promise<User> {
@@ -165,8 +166,11 @@ export class Users {
     if (user === null) throw new AuthError('unknown_user')
     if (user.email === null) throw invalid(NO_EMAIL)
     const passwordHash = await this.#hash('setPassword', password, user.email)
-    const changed = await this.accounts.setPassword(userId, { passwordHash })
-    if (changed === null) throw invalid(NO_EMAIL)
+    const generation = generationIn(userId, kept)
+    const changed = await this.accounts.setPassword(userId, {
+      passwordHash, ...(generation !== undefined && { generation })
+    })
+    if (changed === null) throw generation === undefined ? invalid(NO_EMAIL) : new AuthError('unauthenticated')
     audit('password', { userId }, this.source)
     await this.sessionsEnded(userId, kept)
     return changed
@@ -286,6 +290,15 @@ export class Users {
     assertPassword(password)
     return local.hashPassword(password, { email })
   }
+}
+
+/**
+ * Returns the generation of the session that goes on when all others of a user end: one that has
+ * ended meanwhile must change nothing. Undefined without such a session of the user.
+ */
+export function generationIn (userId: string, { except }: KeptSession): number | undefined {
+  const record = recordIn(except?.session)
+  return record?.principal.userId === userId ? record.generation : undefined
 }
 
 /**

@@ -30,13 +30,15 @@ export interface SecondFactorOptions {
   /** How many time steps of thirty seconds a code may be off: 0, 1 or 2; default 1. */
   tolerance?: number | undefined
   /**
-   * Whether a user needs a second factor; default: those who have set one up. One who has none sets
-   * it up before the sign-in is complete.
+   * Whether a user needs a second factor; default: those who have an authenticator app. One who has
+   * none sets it up before the sign-in is complete. A change of an account asks about each method.
+   * Any truthy answer is a yes.
    */
   required?: ((signIn: FirstFactor) => boolean | Promise<boolean>) | undefined
   /**
-   * Whether the second factor of a provider stands for that of this application; default never.
-   * Only signed ID tokens are asked about. Trust only providers whose `amr` and `acr` you know.
+   * Whether the second factor of a provider stands for that of this application at a sign-in;
+   * default never. It is asked about each sign-in with a signed ID token, and stands in for no
+   * factor where the account is changed. Trust only providers whose `amr` and `acr` you know.
    */
   trusts?: ((proof: ProviderProof) => boolean | Promise<boolean>) | undefined
   /**
@@ -53,7 +55,8 @@ export interface SecondFactorOptions {
 export interface SecondFactorRules {
   readonly issuer: string
   readonly tolerance: number
-  readonly required: (signIn: FirstFactor) => boolean | Promise<boolean>
+  /** Null where nobody needs a second factor. */
+  readonly required: ((signIn: FirstFactor) => boolean | Promise<boolean>) | null
   readonly trusts: (proof: ProviderProof) => boolean | Promise<boolean>
   /** Null where no browser is trusted. */
   readonly trustedDays: number | null
@@ -86,14 +89,15 @@ export class SecondFactor {
       throw new OptionsError("SecondFactor takes an object of options, such as { issuer: 'Shop' }")
     }
     assertKnownOptions('SecondFactor', options, KNOWN_OPTIONS)
-    const { issuer, tolerance = 1, required = () => false, trusts = () => false, trustedBrowser } = options
+    const { issuer, tolerance = 1, required = null, trusts = () => false, trustedBrowser } = options
     if (!isText(issuer) || issuer.includes(':')) {
       throw new OptionsError('issuer of SecondFactor must be the name of the application without a colon, ' +
         "such as 'Shop'")
     }
     if (![0, 1, 2].includes(tolerance)) throw new OptionsError('tolerance of SecondFactor must be 0, 1 or 2')
-    for (const [name, rule] of Object.entries({ required, trusts })) {
-      if (typeof rule !== 'function') throw new OptionsError(`${name} of SecondFactor must be a function`)
+    for (const name of ['required', 'trusts'] as const) {
+      if (options[name] === undefined || typeof options[name] === 'function') continue
+      throw new OptionsError(`${name} of SecondFactor must be a function`)
     }
     this.#settings = { issuer, tolerance, required, trusts, trustedDays: checkedDays(trustedBrowser) }
   }

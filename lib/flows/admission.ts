@@ -3,12 +3,13 @@ import { audit } from '../audit.js'
 import type { AuthenticationMethod, Proof } from '../authentication.js'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
+import type { Outbox } from '../mails/outbox.js'
 import type { ProviderTokens, SignedProof } from '../providers/provider.js'
 import { chosenLifetime } from '../session/lifetime.js'
 import { enterSession } from '../session/principal.js'
 import type { Principal, SessionRecord } from '../session/record.js'
 import type { Accounts } from '../accounts/accounts.js'
-import type { UserOfIdentity } from './linking.js'
+import { type UserOfIdentity, writeHeld } from './linking.js'
 import { currentPrincipal } from './refresh.js'
 import { type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
@@ -23,27 +24,30 @@ export interface AuthenticatedUser extends UserOfIdentity {
   signed?: SignedProof | undefined
   /** Whether they asked to be remembered. */
   remember: boolean
+  /** Where notices of what the sign-in writes go; null for none. */
+  outbox: Outbox | null
   /** Whether the application spares them the second factor. */
   skipsFactor?: boolean
 }
 
 /**
- * Completes the sign-in of a user who has authenticated by all that it needs: asks the application
- * whether they may sign in, and with which claims, and writes the session. A new user whom the hook
- * refuses is deleted; so is one who was created for this sign-in when it fails afterwards, because
- * the next attempt would report that the e-mail is taken.
+ * Completes the sign-in of a user who has authenticated by all that it needs: writes what was held
+ * until then, asks the application whether they may sign in, and with which claims, and writes the
+ * session. A new user whom the hook refuses is deleted; so is one who was created for this sign-in
+ * when it fails afterwards, because the next attempt would report that the e-mail is taken.
  *
  * @param proofs how they authenticated, in order
  * @throws what the hook throws; AuthError `unauthenticated` when the hook deleted the user,
- * `invalid_state` when the user signed out meanwhile, `unavailable`
+ * `invalid_state` when the user has changed or signed out meanwhile, `blocked`, `unavailable`
  */
 export async function completeSignIn (
   request: FastifyRequest,
   rules: SignInRules,
-  authenticated: Omit<AuthenticatedUser, 'method'>,
+  given: Omit<AuthenticatedUser, 'method'>,
   proofs: readonly Proof[]
 ): Promise<Principal> {
   const { store, accounts, onSignIn } = rules
+  const authenticated = { ...given, user: await writeHeld(request, rules, given) }
   const { user: { userId, isNew: created = false }, isNew, identity, tokens } = authenticated
   const orDelete = async <T>(isDeleted: boolean, step: () => T | Promise<T>): Promise<T> => {
     try {

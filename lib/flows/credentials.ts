@@ -9,17 +9,15 @@ import type { Outbox } from '../mails/outbox.js'
 import { signOutSession } from '../session/principal.js'
 import { principalOf } from '../session/record.js'
 import type { Accounts } from '../accounts/accounts.js'
-import type { AuthStore } from '../accounts/auth-store.js'
 import type { NewPassword } from '../accounts/credentials.js'
 import { claimsOf, hasMailbox, linkFor, userOfLink } from './mail-links.js'
-import { type Method, assertIsUser, assertText, credentialOf, recentUser } from './methods.js'
+import { type Method, type UserRules, assertIsUser, assertText, credentialOf, recentUser } from './methods.js'
 import { refreshPrincipal } from './refresh.js'
 import { type DeleteHook, answerOfApplication } from './sign-in-rules.js'
 import { endOtherSessions } from './sign-out.js'
 
 /** What the changes of a user's credentials use. */
-export interface CredentialRules {
-  readonly store: AuthStore
+export interface CredentialRules extends UserRules {
   readonly accounts: Accounts
   readonly channel: AuthChannel
   readonly onDelete: DeleteHook | null
@@ -58,11 +56,11 @@ export async function changePassword (
   change: PasswordChange
 ): Promise<void> {
   assertText(change.password)
-  const { record: { generation }, credential } = await recentUser(request, rules.store, change)
+  const { user, record: { generation }, credential } = await recentUser(request, rules, change)
   if (credential === null) {
     throw new AuthError('invalid_request', { message: 'This account has no password yet; set the first one instead.' })
   }
-  const { user, link, passwordHash } = credential
+  const { link, passwordHash } = credential
   const next = await change.passwords.hashPassword(change.password, { email: link.subject })
   const changed = { passwordHash: next, current: passwordHash, generation }
   const isChanged = await replacePassword(request, rules, user.userId, changed)
@@ -85,10 +83,10 @@ export async function setFirstPassword (
   change: PasswordChange
 ): Promise<void> {
   assertText(change.password)
-  const { record: { principal: { userId }, generation }, credential } = await recentUser(request, rules.store, change)
+  const { user, record: { generation }, credential } = await recentUser(request, rules, change)
+  const { userId } = user
   if (credential !== null) throw hasPassword()
-  const user = await rules.store.findUser({ userId })
-  if (user?.email == null || !user.emailVerified) {
+  if (user.email === null || !user.emailVerified) {
     throw new AuthError('unverified', { message: 'A password needs a confirmed e-mail address; confirm one first.' })
   }
   const passwordHash = await change.passwords.hashPassword(change.password, { email: user.email })
@@ -111,10 +109,9 @@ export async function requestNewEmail (
   rules: CredentialRules,
   { email, countLink, ...change }: Change & { email: string, countLink: () => Promise<void> }
 ): Promise<void> {
-  const { record: { principal: { userId }, generation } } = await recentUser(request, rules.store, change)
+  const { user, record: { generation } } = await recentUser(request, rules, change)
   const to = checkedEmail(email)
-  const user = await rules.store.findUser({ userId })
-  if (user === null || !hasMailbox(user)) {
+  if (!hasMailbox(user)) {
     throw new AuthError('invalid_request', { message: 'This account has no e-mail address that could be changed.' })
   }
   await countLink()
@@ -162,8 +159,7 @@ export async function deleteAccount (
   rules: CredentialRules,
   change: Omit<Change, 'outbox'>
 ): Promise<void> {
-  const { record } = await recentUser(request, rules.store, change)
-  const { principal: { userId }, generation } = record
+  const { record: { principal: { userId }, generation } } = await recentUser(request, rules, change)
   await answerOfApplication(() => rules.onDelete?.({ request, userId }))
   const isDeleted = await deleteUser(rules.accounts, { userId, generation }, request)
   if (!isDeleted) throw new AuthError('unauthenticated')

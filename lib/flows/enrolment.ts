@@ -9,27 +9,40 @@ import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
 import type { Outbox } from '../mails/outbox.js'
 import { isEqual } from '../secrets.js'
 import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
-import { renewSession } from '../session/principal.js'
+import { renewSession, updateRecord } from '../session/principal.js'
 import { type SessionRecord, principalOf, withProof } from '../session/record.js'
 import { ENROLMENT, MAIL_CODE } from '../store/one-time-entries.js'
 import { type Factor, type FactorKind, type User, isBlocked } from '../accounts/account.js'
 import { type FactorChange, withoutFactors } from '../accounts/factors.js'
 import { countAttempt, openSecret, readCode, stepOf } from './factor-codes.js'
-import { factorsOf, lackedProof } from './methods.js'
+import {
+  RECENT_SECONDS, assertCanAsk, assertInSession, isFactorRequiredOf, isRecent, missingAuthentication, reauthenticationBy
+} from './methods.js'
 import { confirmedRecord } from './refresh.js'
 import { type WaitingSignIn, resume, sealerOf, takeWaiting, waitingSignIn } from './second-step.js'
-import { type FactorRules, type SignInRules, type StepRules, answerOfApplication } from './sign-in-rules.js'
+import type { FactorRules, FactorSignInRules, StepRules } from './sign-in-rules.js'
 
 /** The rules by which users change their factors, with second factors, passkeys or both. */
-export interface FactorChanges extends SignInRules {
-  readonly factors: FactorRules
+export interface FactorChanges extends FactorSignInRules {
   readonly channel: AuthChannel
 }
 
+/** A signed-in user who changes their factors. */
+export interface FactorOwner {
+  readonly user: User
+  readonly record: SessionRecord
+  /** Whether a code that is mailed stands in for passkeys that the user has lost. */
+  readonly asksMailCode: boolean
+}
+
 /** A user who sets up a factor: signed in, or in a sign-in that waits for it. */
-export type EnrollingUser =
-  { readonly user: User, readonly record: SessionRecord, readonly waiting: null } |
-  { readonly user: User, readonly record: null, readonly waiting: WaitingSignIn }
+export type EnrollingUser = FactorOwner & { readonly waiting: null } | {
+  readonly user: User
+  readonly record: null
+  readonly waiting: WaitingSignIn
+  /** Whether the user had the address before, so that a code is mailed to it. */
+  readonly asksMailCode: boolean
+}
 
 /** What an authenticator app is given. */
 export interface TotpEnrolment {
@@ -53,44 +66,61 @@ interface PendingTotp {
 const MAX_ATTEMPTS = 5
 
 /**
- * Returns the signed-in user if they have authenticated recently, by a second factor if they have
- * one.
+ * Returns the signed-in user if they have authenticated recently, by one of their factors if they
+ * have any.
  *
+ * @param isLost whether the user says that they have lost all their passkeys
  * @throws AuthError `unauthenticated`, `reauthenticate`, `unavailable`
  */
-export async function recentOwner (
-  request: FastifyRequest, { store, factors }: Pick<FactorChanges, 'store' | 'factors'>
-): Promise<{ user: User, record: SessionRecord, kinds: FactorKind[] }> {
+export async function requireRecentFactor (
+  request: FastifyRequest, { store, factors }: Pick<FactorSignInRules, 'store' | 'factors'>, isLost = false
+): Promise<FactorOwner> {
   const record = await confirmedRecord(request, store)
   const user = await store.findUser({ userId: record.principal.userId })
-  if (user === null || (user.generation ?? 0) !== record.generation) throw new AuthError('unauthenticated')
-  const lacked = lackedProof(user, record, factors)
-  if (lacked !== null) {
-    throw new AuthError('reauthenticate', { details: lacked.length > 0 ? { methods: lacked } : {} })
-  }
-  return { user, record, kinds: factorsOf(user, factors) }
+  assertInSession(user, record)
+  assertCanAsk(user, factors)
+  const missing = missingAuthentication(user, record, factors)
+  if (missing === null) return { user, record, asksMailCode: false }
+  if (isLost && await maySendMailCode(user, record, factors)) return { user, record, asksMailCode: true }
+  throw reauthenticationBy(missing)
+}
+
+/**
+ * Whether a code that is mailed stands in for the passkeys of a user, who signed in by password or
+ * at a provider: never where the application requires a second factor, because who reads the
+ * mailbox has that code.
+ */
+export async function maySendMailCode (
+  { factors: kinds = [], email, emailVerified }: User, { principal, methods }: SessionRecord, factors: FactorRules
+): Promise<boolean> {
+  const isFirst = ({ method, at }: Proof): boolean =>
+    ['password', 'provider'].includes(method) && isRecent(at, RECENT_SECONDS)
+  return factors.sendsMails && factors.sealer !== null && email !== null && emailVerified &&
+    kinds.length > 0 && kinds.every(kind => kind === 'passkey') && methods.some(isFirst) &&
+    !await isFactorRequiredOf(principal, factors)
 }
 
 /**
  * Returns the user who may set up a factor in the session of a request, at the generation of the
  * session or of the sign-in that waits.
  *
- * @throws AuthError `unauthenticated`, `reauthenticate`, `invalid_state` when the sessions of the
- * user were ended since the sign-in began, `blocked`, `unavailable`
+ * @param isLost as for {@link requireRecentFactor}
+ * @throws AuthError `unauthenticated`, `reauthenticate`, `blocked`, `unavailable`; `invalid_state`
+ * when since the sign-in began the sessions of the user were ended, or the user has set up a factor
  */
 export async function enrollingUser (
-  request: FastifyRequest, rules: Pick<FactorChanges, 'store' | 'factors'>
+  request: FastifyRequest, rules: FactorSignInRules, isLost = false
 ): Promise<EnrollingUser> {
   if (principalOf(request) !== null) {
-    const { user, record } = await recentOwner(request, rules)
-    return { user, record, waiting: null }
+    return { ...await requireRecentFactor(request, rules, isLost), waiting: null }
   }
-  const waiting = await waitingSignIn(request)
+  const waiting = await waitingSignIn(request, rules)
   if (waiting?.needs !== 'enrolment') throw new AuthError('unauthenticated')
   const user = await rules.store.findUser({ userId: waiting.userId })
   if (user === null || (user.generation ?? 0) !== waiting.generation) throw new AuthError('invalid_state')
+  if (user.factors !== undefined) throw new AuthError('invalid_state')
   if (isBlocked(user)) throw new AuthError('blocked')
-  return { user, record: null, waiting }
+  return { user, record: null, waiting, asksMailCode: waiting.asksMailCode }
 }
 
 /**
@@ -98,14 +128,16 @@ export async function enrollingUser (
  *
  * @throws AuthError as {@link enrollingUser}
  */
-export async function beginTotp (request: FastifyRequest, rules: StepRules, outbox: Outbox): Promise<TotpEnrolment> {
-  const { user, waiting } = await enrollingUser(request, rules)
+export async function beginTotp (
+  request: FastifyRequest, rules: StepRules, { isLost, outbox }: { isLost: boolean, outbox: Outbox }
+): Promise<TotpEnrolment> {
+  const { user, asksMailCode } = await enrollingUser(request, rules, isLost)
   const { userId, generation = 0 } = user
   const [id, secret] = [randomUUID(), newTotpSecret()]
   const sealed = await rules.factors.secondFactor.sealer.seal(secret, id)
   const pending: PendingTotp = { userId, generation, id, secret: sealed }
   await putEntry(request, ENROLMENT, pending)
-  if (waiting?.asksMailCode === true) await mailCode(request, rules, user, outbox)
+  if (asksMailCode) await mailCode(request, rules, user, outbox)
   return totpEnrolment(rules, user, secret)
 }
 
@@ -115,13 +147,14 @@ export async function beginTotp (request: FastifyRequest, rules: StepRules, outb
  * @throws AuthError as {@link enrollingUser}
  */
 export async function pendingTotp (
-  request: FastifyRequest, rules: StepRules
-): Promise<{ waiting: WaitingSignIn | null, enrolment: TotpEnrolment | null }> {
-  const { user, waiting } = await enrollingUser(request, rules)
+  request: FastifyRequest, rules: StepRules, isLost: boolean
+): Promise<{ enrolling: EnrollingUser, enrolment: TotpEnrolment | null }> {
+  const enrolling = await enrollingUser(request, rules, isLost)
+  const { user } = enrolling
   const pending = await findEntry<PendingTotp>(request, ENROLMENT)
-  if (pending?.userId !== user.userId) return { waiting, enrolment: null }
+  if (pending?.userId !== user.userId) return { enrolling, enrolment: null }
   const { text } = await openSecret(request, rules, pending)
-  return { waiting, enrolment: await totpEnrolment(rules, user, text) }
+  return { enrolling, enrolment: await totpEnrolment(rules, user, text) }
 }
 
 /**
@@ -135,15 +168,15 @@ export async function pendingTotp (
 export async function confirmTotp (
   request: FastifyRequest,
   rules: FactorChanges & StepRules,
-  { code, mailCode, outbox }: { code: string, mailCode: string | undefined, outbox: Outbox }
+  { code, isLost, mailCode, outbox }: { code: string, isLost: boolean, mailCode: string | undefined, outbox: Outbox }
 ): Promise<string[]> {
   const typed = readCode(code)
-  const enrolling = await enrollingUser(request, rules)
-  const { user: { userId, generation = 0 }, waiting } = enrolling
+  const enrolling = await enrollingUser(request, rules, isLost)
+  const { user: { userId, generation = 0 }, asksMailCode } = enrolling
   const pending = await attemptEntry<PendingTotp>(request, ENROLMENT, MAX_ATTEMPTS)
   if (pending?.userId !== userId || pending.generation !== generation) throw new AuthError('invalid_state')
   await countAttempt(request, rules, { userId, generation }, outbox)
-  if (waiting?.asksMailCode === true) await assertMailCode(request, rules, userId, mailCode)
+  if (asksMailCode) await assertMailCode(request, rules, userId, mailCode)
   const { id, secret } = pending
   const { text } = await openSecret(request, rules, pending)
   const step = typed.kind === 'totp' ? stepOf(rules, text, typed.code) : null
@@ -177,30 +210,32 @@ export interface FactorAddition extends Omit<FactorChange, 'generation'> {
 export async function addFactor (
   request: FastifyRequest,
   rules: FactorChanges,
-  { user: { userId, generation = 0 }, record }: EnrollingUser,
+  { user: { userId, generation = 0, factors: kinds = [] }, record }: EnrollingUser,
   { proof, outbox, endsSessions, change }: FactorAddition
 ): Promise<void> {
   // Before the change: only the request that completes the sign-in adds the factor.
-  const waiting = record === null ? await takeWaiting(request, userId) : null
-  const user = await rules.accounts.changeFactors(userId, { generation, endsSessions, change })
+  const waiting = record === null ? await takeWaiting(request, rules, userId) : null
+  const user = await rules.accounts.changeFactors(userId, { generation, kinds, endsSessions, change })
   if (user === null) throw new AuthError('invalid_state')
   audit('factor-added', { userId, method: proof.method }, request)
   outbox.notice('factor-added', user)
   if (endsSessions) announceRevoke(rules.channel, userId, request)
-  if (waiting !== null) await resume(request, rules, waiting, { user, proof })
-  else if (record !== null && endsSessions) {
-    await goOn(request, { ...record, at: proof.at, methods: withProof(record.methods, proof) }, user)
-  }
+  if (waiting !== null) await resume(request, rules, waiting, { user, proof, outbox })
+  if (record === null) return
+  const proven = { ...record, at: proof.at, methods: withProof(record.methods, proof) }
+  if (endsSessions) await goOn(request, proven, user)
+  else await updateRecord(request, proven)
 }
 
 /**
  * Removes the authenticator app of the signed-in user, and the recovery codes with the last factor.
  *
  * @throws AuthError `not_found` without one, `forbidden` where the application requires a second
- * factor, and as {@link recentOwner}
+ * factor, and as {@link requireRecentFactor}
  */
 export async function removeTotp (request: FastifyRequest, rules: FactorChanges, outbox: Outbox): Promise<void> {
-  const { user, record, kinds } = await recentOwner(request, rules)
+  const { user, record } = await requireRecentFactor(request, rules)
+  const { factors: kinds = [] } = user
   if (!kinds.includes('totp')) {
     throw new AuthError('not_found', { message: 'This account has no authenticator app.' })
   }
@@ -214,13 +249,13 @@ export async function removeTotp (request: FastifyRequest, rules: FactorChanges,
  * Replaces the recovery codes of the signed-in user.
  *
  * @returns the new ones, which no answer contains again
- * @throws AuthError `second_factor_missing`, and as {@link recentOwner}
+ * @throws AuthError `second_factor_missing`, and as {@link requireRecentFactor}
  */
 export async function renewRecoveryCodes (
   request: FastifyRequest, rules: FactorChanges, outbox: Outbox
 ): Promise<string[]> {
-  const { user, record, kinds } = await recentOwner(request, rules)
-  if (kinds.length === 0) throw new AuthError('second_factor_missing')
+  const { user, record } = await requireRecentFactor(request, rules)
+  if (user.factors === undefined) throw new AuthError('second_factor_missing')
   const codes = newRecoveryCodes()
   await changeOwn(request, rules, record, factors => [
     ...factors.filter(({ kind }) => kind !== 'recovery'), recoveryFactor(codes)
@@ -257,23 +292,17 @@ async function goOn (request: FastifyRequest, record: SessionRecord, { generatio
  *
  * @throws AuthError `forbidden`
  */
-export async function assertNotRequired (
-  { factors: { secondFactor } }: FactorChanges, { principal, methods: [first] }: SessionRecord
-): Promise<void> {
-  if (secondFactor === null) return
-  // Where it is not known how they signed in, the factor stays.
-  const isRequired = first === undefined ||
-    await answerOfApplication(() => secondFactor.required({ principal, method: first.method }))
-  if (isRequired !== true) return
+export async function assertNotRequired ({ factors }: FactorChanges, { principal }: SessionRecord): Promise<void> {
+  if (!await isFactorRequiredOf(principal, factors)) return
   throw new AuthError('forbidden', { message: 'This application requires a second factor; add another one first.' })
 }
 
-/** Mails the user the code that setting up a first factor takes. */
+/** Mails the code that setting up a first factor takes, or that stands in for lost passkeys. */
 export async function mailCode (
-  request: FastifyRequest, rules: SignInRules, user: User, outbox: Outbox
+  request: FastifyRequest, { factors }: FactorSignInRules, user: User, outbox: Outbox
 ): Promise<void> {
   const code = String(randomInt(1_000_000)).padStart(6, '0')
-  await putEntry(request, MAIL_CODE, { code: await sealerOf(rules).seal(code, user.userId) })
+  await putEntry(request, MAIL_CODE, { code: await sealerOf(factors).seal(code, user.userId) })
   outbox.code('enrolment', code, user)
 }
 
@@ -288,11 +317,11 @@ export async function isCodeMailed (request: FastifyRequest): Promise<boolean> {
  * @throws AuthError `invalid_code`; `invalid_state` after five attempts
  */
 export async function assertMailCode (
-  request: FastifyRequest, rules: SignInRules, userId: string, mailCode = ''
+  request: FastifyRequest, { factors }: FactorSignInRules, userId: string, mailCode = ''
 ): Promise<void> {
   const mailed = await attemptEntry<{ code: string }>(request, MAIL_CODE, MAX_ATTEMPTS)
   if (mailed === null) throw new AuthError('invalid_state')
-  const { text } = await sealerOf(rules).open(mailed.code, userId)
+  const { text } = await sealerOf(factors).open(mailed.code, userId)
   if (!isEqual(text, mailCode.trim())) {
     throw new AuthError('invalid_code', { message: 'The code from the e-mail is wrong; type the six digits of it.' })
   }

@@ -27,7 +27,7 @@ export interface Callback {
   /** The parameters of the authorization response. */
   parameters: URLSearchParams
   pending: PendingSignIn
-  /** Where the notice of a linking goes; null for an application that sends no mails. */
+  /** Where notices to the user go; null for an application that sends no mails. */
   outbox: Outbox | null
 }
 
@@ -82,9 +82,9 @@ export async function finishSignIn (request: FastifyRequest, rules: SignInRules,
   if (purpose === 'reauthentication') return finishReauthentication(request, rules, callback)
   const { identity, tokens, signed } = await authenticate(callback)
   await assertSameUser(request, rules.store, callback.pending, identity)
-  const { remember } = callback.pending
-  const user = await userOfIdentity(rules, identity)
-  await signIn(request, rules, { ...user, identity, method: 'provider', tokens, signed, remember })
+  const { pending: { remember }, outbox } = callback
+  const user = await userOfIdentity(rules, identity, outbox)
+  await signIn(request, rules, { ...user, identity, method: 'provider', tokens, signed, remember, outbox })
 }
 
 /**
@@ -116,14 +116,15 @@ async function assertSameUser (
  */
 async function finishLinking (
   request: FastifyRequest,
-  { store, accounts, onLink }: SignInRules,
+  rules: SignInRules,
   callback: Callback
 ): Promise<void> {
+  const { store, accounts, onLink } = rules
   assertStarter(request, callback.pending)
   const { identity, tokens } = await authenticate(callback)
   await assertSessionGoesOn(request)
   // The user may have been deleted meanwhile, or the link of the session removed.
-  const { principal: { userId }, generation } = await recentRecord(request, store)
+  const { principal: { userId }, generation } = await recentRecord(request, rules)
   if (onLink !== null) {
     await assertLinkable(store, userId, identity)
     await answerOfApplication(() => onLink({ request, userId, identity, tokens }))
@@ -131,7 +132,7 @@ async function finishLinking (
   }
   // Not if the sessions of the user were ended since: a squatter would keep a link to the account
   // that its owner recovers meanwhile.
-  const linked = await linkIdentity(accounts, { userId, generation }, identity)
+  const linked = await linkIdentity(accounts, { userId, generation }, identity, callback.outbox)
   if (linked === null) return
   audit('link', { userId, provider: identity.provider, by: 'request' }, request)
   callback.outbox?.notice('identity-linked', linked)

@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import { audit } from '../audit.js'
 import type { IdentityClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import type { User } from '../accounts/account.js'
+import type { Outbox } from '../mails/outbox.js'
+import { type User, isBlocked } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
-import type { LinkedIdentity, NewUser } from '../accounts/identities.js'
+import type { LinkedIdentity, NewUser, NotedSignIn } from '../accounts/identities.js'
+import { mayNeedFactor } from './methods.js'
 import { type LinkingPolicy, type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
 
 /** The user of an identity. */
@@ -13,6 +17,11 @@ export interface UserOfIdentity {
   user: User
   /** Whether this sign-in created the user, or the link alone. */
   isNew: 'user' | 'link' | false
+  /**
+   * What a second factor may be due for before it is written: the sign-in by a link of the user, or
+   * the link of an identity that joins them by its e-mail. Null once it is written.
+   */
+  held: 'sign-in' | 'link' | null
 }
 
 /** The number of attempts when other sign-ins of the same user interfere. */
@@ -20,7 +29,8 @@ const MAX_ATTEMPTS = 10
 
 /**
  * Finds the user of an identity, links the identity to the user with its e-mail if the policy
- * allows it, or creates a user.
+ * allows it, or creates a user. Nothing is written of a user who is blocked, or of whom a second
+ * factor may be due: {@link writeHeld} does that when the sign-in is complete.
  *
  * The store refuses a write that another request was ahead of, and the next attempt reads again.
  * Simultaneous first sign-ins of one identity, or of two identities with one verified e-mail,
@@ -30,26 +40,77 @@ const MAX_ATTEMPTS = 10
  * `unavailable`
  */
 export async function userOfIdentity (
-  { accounts, linking }: Pick<SignInRules, 'accounts' | 'linking'>,
-  identity: ProviderIdentity
+  { accounts, linking, factors = null }: Pick<SignInRules, 'accounts' | 'linking'> & Partial<SignInRules>,
+  identity: ProviderIdentity,
+  outbox: Outbox | null = null
 ): Promise<UserOfIdentity> {
   const email = emailOf(identity.claims)
   const link = linkOf(identity, email)
+  const holds = (user: User): boolean => isBlocked(user) || mayNeedFactor(user, factors)
 
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const { user: existing, as } = await accounts.enterIdentity(link, email, newUser(link))
-    if (as !== 'owner-of-email') return { user: existing, isNew: as === 'new' && 'user' }
+    const { as, ...entered } = await accounts.enterIdentity(link, email, newUser(link), holds)
+    const { user: existing } = entered
+    if (as === 'held') return { user: existing, isNew: false, held: 'sign-in' }
+    if (as !== 'owner-of-email') {
+      tellOwner(entered, outbox)
+      return { user: existing, isNew: as === 'new' && 'user', held: null }
+    }
 
     if (await mayJoin(linking, existing, identity)) {
-      const linked = await accounts.addLink(existing.userId, link, existing.generation ?? 0)
-      if (linked !== null) return { user: linked, isNew: 'link' }
+      const isHeld = holds(existing)
+      const joining = { user: existing, identity, joins: true }
+      const joined = isHeld ? null : await writeSignIn(accounts, joining, outbox)
+      if (joined !== null) return { user: joined, isNew: 'link', held: null }
       if (await hasOtherSubject(accounts, existing, link)) throw new AuthError('account_exists')
+      if (isHeld) return { user: existing, isNew: false, held: 'link' }
     } else if (await accounts.findUser({ userId: existing.userId }) !== null) {
       throw new AuthError('account_exists')
     }
   }
   const cause = new Error(`the account was changed by ${MAX_ATTEMPTS} other sign-ins meanwhile`)
   throw new AuthError('unavailable', { cause })
+}
+
+/**
+ * Writes what a first factor has found, now that no further one is due.
+ *
+ * @returns the user as they are now
+ * @throws AuthError `blocked`; `invalid_state` when what was found has changed; then nothing was
+ * written
+ */
+export async function writeHeld (
+  request: FastifyRequest,
+  { accounts }: Pick<SignInRules, 'accounts'>,
+  { user, identity, held, outbox }: UserOfIdentity & { identity: ProviderIdentity, outbox: Outbox | null }
+): Promise<User> {
+  if (held === null) return user
+  const written = await writeSignIn(accounts, { user, identity, joins: held === 'link' }, outbox)
+  if (written === null) throw new AuthError('invalid_state')
+  if (held === 'link') auditJoin(request, user, identity)
+  return written
+}
+
+/** Notes that an identity was linked to the user who has its e-mail. */
+export function auditJoin (request: FastifyRequest, { userId }: User, { provider }: ProviderIdentity): void {
+  audit('link', { userId, provider, by: 'email' }, request)
+}
+
+async function writeSignIn (
+  accounts: Accounts,
+  { user, identity, joins }: { user: User, identity: ProviderIdentity, joins: boolean },
+  outbox: Outbox | null
+): Promise<User | null> {
+  const noted = await accounts.signIn(user, linkOf(identity, emailOf(identity.claims)), { joins })
+  if (noted === null) return null
+  if (joins) outbox?.notice('identity-linked', user)
+  tellOwner(noted, outbox)
+  return noted.user
+}
+
+/** Tells the owner of an address that a provider has moved the account to another one. */
+function tellOwner ({ movedFrom }: NotedSignIn, outbox: Outbox | null): void {
+  if (movedFrom !== null) outbox?.notice('email-changed', movedFrom)
 }
 
 /**
@@ -64,14 +125,15 @@ export async function userOfIdentity (
 export async function linkIdentity (
   accounts: Accounts,
   { userId, generation }: { userId: string, generation: number },
-  identity: ProviderIdentity
+  identity: ProviderIdentity,
+  outbox: Outbox | null = null
 ): Promise<User | null> {
   const link = linkOf(identity, emailOf(identity.claims))
   const linked = await accounts.addLink(userId, link, generation)
   if (linked !== null) return linked
 
-  const [status, links] = await Promise.all([accounts.status(userId), accounts.links(userId)])
-  if (status?.generation !== generation) throw new AuthError('unauthenticated')
+  const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
+  if (user === null || (user.generation ?? 0) !== generation) throw new AuthError('unauthenticated')
   const present = links.find(({ provider }) => provider === identity.provider)
   if (present === undefined) throw new AuthError('already_linked')
   if (present.subject !== identity.subject) {
@@ -79,7 +141,8 @@ export async function linkIdentity (
       message: 'Your account has another identity at this provider; unlink that one first.'
     })
   }
-  await accounts.refreshIdentity(link)
+  const written = await writeSignIn(accounts, { user, identity, joins: false }, outbox)
+  if (written === null) throw new AuthError('unauthenticated')
   return null
 }
 

@@ -13,7 +13,7 @@ import { isUserId } from '../base/uuid.js'
 import type { Confirmation } from './mail-links.js'
 import { passwordMethod } from './methods.js'
 import { presentRecord } from './refresh.js'
-import { signIn } from './sign-in.js'
+import { signIn, written } from './sign-in.js'
 import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
 
 /** The fields of the login form. */
@@ -56,7 +56,7 @@ export async function login (
     throw new AuthError('unverified')
   }
   const identity = localIdentity(user, link)
-  return signIn(request, rules, { user, isNew: false, identity, method: 'password', tokens: null, remember })
+  return signIn(request, rules, { ...written(user), identity, method: 'password', remember })
 }
 
 /**

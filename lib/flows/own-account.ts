@@ -29,15 +29,16 @@ export async function renameOwn (
  */
 export async function removeOwnMethod (
   request: FastifyRequest,
-  { store, accounts, channel }: Pick<CredentialRules, 'store' | 'accounts' | 'channel'>,
+  rules: Pick<CredentialRules, 'store' | 'factors' | 'accounts' | 'channel'>,
   provider: string
 ): Promise<void> {
-  const { principal: { userId } } = await recentRecord(request, store)
+  const { store, accounts, channel } = rules
+  const { principal: { userId }, generation } = await recentRecord(request, rules)
   const links = await store.links(userId)
   if (!links.some(link => link.provider === provider)) {
     throw new AuthError('not_found', { message: 'The user has no such sign-in method.' })
   }
-  await accounts.removeLink(userId, provider)
+  await accounts.removeLink(userId, provider, generation)
   audit('unlink', { userId, provider }, request)
   await endOtherSessions(request, channel, userId)
 }

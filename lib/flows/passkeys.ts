@@ -14,13 +14,14 @@ import type { Factor, User } from '../accounts/account.js'
 import { changeOf, withoutFactors } from '../accounts/factors.js'
 import {
   type FactorChanges, addFactor, assertMailCode, assertNotRequired, changeOwn, enrollingUser, isCodeMailed, mailCode,
-  recentOwner
+  requireRecentFactor
 } from './enrolment.js'
 import { countAttempt } from './factor-codes.js'
+import { recentRecord } from './methods.js'
 import { prove } from './reauthentication.js'
 import { confirmedRecord, presentPrincipal } from './refresh.js'
 import { type SecondFactorSignIn, attemptSignIn, resume, takeWaiting, waitingSignIn } from './second-step.js'
-import { identityOfUser, signIn } from './sign-in.js'
+import { identityOfUser, signIn, written } from './sign-in.js'
 import type { FactorRules } from './sign-in-rules.js'
 
 /** What the flows of passkeys work with. */
@@ -51,10 +52,14 @@ const MAX_PASSKEYS = 20
  * `unauthenticated`, `reauthenticate` for a new passkey; `unavailable`
  */
 export async function beginCeremony (
-  request: FastifyRequest, rules: PasskeyRules, ceremony: Ceremony, outbox: Outbox
+  request: FastifyRequest,
+  rules: PasskeyRules,
+  { ceremony, isLost, outbox }: { ceremony: Ceremony, isLost: boolean, outbox: Outbox }
 ): Promise<Readonly<Record<string, unknown>>> {
   const { passkeys } = rules.factors
-  const user = ceremony === 'login' ? null : await ownerOf(request, rules, ceremony, outbox)
+  const user = ceremony === 'login'
+    ? null
+    : ceremony === 'factor' ? await provingUser(request, rules) : await addingUser(request, rules, isLost, outbox)
   const own = user === null ? [] : passkeysIn(await rules.accounts.factors(user.userId))
   const { challenge, options } = user === null
     ? passkeys.loginOptions()
@@ -64,19 +69,20 @@ export async function beginCeremony (
   return options
 }
 
-/** Returns the user that a ceremony is for: signed in, or in a sign-in that waits. */
-async function ownerOf (
-  request: FastifyRequest, rules: PasskeyRules, ceremony: Exclude<Ceremony, 'login'>, outbox: Outbox
+/** Returns the user who adds a passkey: signed in, or in a sign-in that waits. */
+async function addingUser (
+  request: FastifyRequest, rules: PasskeyRules, isLost: boolean, outbox: Outbox
 ): Promise<User> {
-  if (ceremony === 'register') {
-    const { user, waiting } = await enrollingUser(request, rules)
-    // One that was sent stays good, so that the user can begin a second time.
-    const isDue = waiting?.asksMailCode === true && !await isCodeMailed(request)
-    if (isDue) await mailCode(request, rules, user, outbox)
-    return user
-  }
+  const { user, asksMailCode } = await enrollingUser(request, rules, isLost)
+  // One that was sent stays good, so that the user can begin a second time.
+  if (asksMailCode && !await isCodeMailed(request)) await mailCode(request, rules, user, outbox)
+  return user
+}
+
+/** Returns the user who authenticates by a passkey: signed in, or in a sign-in that waits. */
+async function provingUser (request: FastifyRequest, rules: PasskeyRules): Promise<User> {
   const signedIn = await presentPrincipal(request, rules.store)
-  const { userId = null } = signedIn ?? await waitingSignIn(request) ?? {}
+  const { userId = null } = signedIn ?? await waitingSignIn(request, rules) ?? {}
   const user = userId === null ? null : await rules.store.findUser({ userId })
   if (user === null) throw new AuthError('invalid_state')
   return user
@@ -93,22 +99,25 @@ async function ownerOf (
 export async function registerPasskey (
   request: FastifyRequest,
   rules: PasskeyRules,
-  form: { response: unknown, name: string | undefined, mailCode: string | undefined, outbox: Outbox }
+  form: { response: unknown, name: string | undefined, outbox: Outbox } & LostPasskeys
 ): Promise<Factor> {
-  const { response, name = null, mailCode, outbox } = form
+  const { response, name = null, isLost, mailCode, outbox } = form
   // First, so that a form whose options were refused is refused for the same reason.
-  const enrolling = await enrollingUser(request, rules)
-  const challenge = await takeChallenge(request, rules, response, 'register')
-  const { user: { userId, generation = 0 }, waiting } = enrolling
-  if (waiting?.asksMailCode === true) {
-    await countAttempt(request, rules, { userId, generation }, outbox)
-    await assertMailCode(request, rules, userId, mailCode)
+  const enrolling = await enrollingUser(request, rules, isLost)
+  const { user, waiting, asksMailCode } = enrolling
+  if (waiting !== null && rules.factors.secondFactor === null) {
+    throw new AuthError('unavailable', {
+      cause: new Error('another process requires a second factor: set the option secondFactor in all processes')
+    })
   }
+  const challenge = await takeChallenge(request, rules, response, 'register')
+  if (asksMailCode) await spendMailAttempt(request, rules, user, { mailCode, outbox })
   const passkey = await rules.factors.passkeys.verifyRegistration(response, { challenge, name })
   await addFactor(request, rules, enrolling, {
     proof: { method: 'passkey', at: Date.now() },
     outbox,
-    endsSessions: false,
+    // In place of passkeys that were lost: sessions of who has found them end.
+    endsSessions: asksMailCode && waiting === null,
     change (factors) {
       if (factors.some(({ id }) => id === passkey.id)) throw new AuthError('exists', { message: PASSKEY_EXISTS })
       if (passkeysIn(factors).length >= MAX_PASSKEYS) throw new AuthError('too_many')
@@ -135,7 +144,7 @@ export async function signInByPasskey (
   const found = isUserId(userId) ? await rules.store.findUser({ userId }) : null
   const { user } = await usePasskey(request, rules, found, { response, challenge, outbox })
   const identity = identityOfUser(user, await rules.store.links(userId))
-  return signIn(request, rules, { user, isNew: false, identity, method: 'passkey', tokens: null, remember })
+  return signIn(request, rules, { ...written(user), identity, method: 'passkey', remember })
 }
 
 /**
@@ -146,14 +155,14 @@ export async function signInByPasskey (
 export async function finishByPasskey (
   request: FastifyRequest, rules: PasskeyRules, response: unknown, outbox: Outbox
 ): Promise<SecondFactorSignIn> {
-  const waiting = await attemptSignIn(request)
+  const waiting = await attemptSignIn(request, rules)
   const challenge = await takeChallenge(request, rules, response, 'factor')
   if (waiting === null) throw new AuthError('invalid_state')
   const { userId } = waiting
   const user = await rules.store.findUser({ userId })
   if ((user?.generation ?? 0) !== waiting.generation) throw new AuthError('invalid_state')
   const used = await usePasskey(request, rules, user, { response, challenge, outbox })
-  const principal = await resume(request, rules, await takeWaiting(request, userId), used)
+  const principal = await resume(request, rules, await takeWaiting(request, rules, userId), { ...used, outbox })
   return { principal, user: used.user, recoveryCodesLeft: null }
 }
 
@@ -202,6 +211,8 @@ async function usePasskey (
     throw new AuthError('invalid', { message: PASSKEY_REFUSED, cause: unknown })
   }
   const proof = { method: 'passkey', at: Date.now() } as const
+  const { counter, usedAt, data } = used
+  const use = { counter, usedAt, data }
   const isNoted = used.counter === factor.counter && used.data.backedUp === factor.data.backedUp &&
     factor.usedAt !== null && proof.at - factor.usedAt < DAY_MS
   // Most passkeys have no counter: then there is nothing to write, but for the day of their use.
@@ -210,7 +221,7 @@ async function usePasskey (
     generation,
     endsSessions: false,
     // Of two uses with one counter at a time, one is that of a copy.
-    change: changeOf(used.id, present => present.counter === factor.counter ? used : null)
+    change: changeOf(used.id, present => present.counter === factor.counter ? { ...present, ...use } : null)
   })
   if (changed === null) throw new AuthError('invalid_state')
   return { user: changed, proof }
@@ -219,12 +230,12 @@ async function usePasskey (
 /**
  * Renames a passkey of the signed-in user.
  *
- * @throws AuthError `not_found`, and as {@link recentOwner}
+ * @throws AuthError `not_found`, and as {@link recentRecord}
  */
 export async function renamePasskey (
   request: FastifyRequest, rules: PasskeyRules, { id, name }: { id: string, name: string }
 ): Promise<void> {
-  const { user: { userId }, record: { generation } } = await recentOwner(request, rules)
+  const { principal: { userId }, generation } = await recentRecord(request, rules)
   const shown = passkeyName(name)
   const renamed = await rules.accounts.changeFactors(userId, {
     generation,
@@ -237,15 +248,23 @@ export async function renamePasskey (
 /**
  * Removes a passkey of the signed-in user. All other sessions of the user end.
  *
- * @returns the ids of the passkeys that are left
+ * @returns the ids of the passkeys that are left; null when the code was mailed that stands in for
+ * lost passkeys
  * @throws AuthError `not_found`, `last_link` for the only sign-in method of the user, `forbidden`
- * where the application requires a second factor, and as {@link recentOwner}
+ * where the application requires a second factor, `invalid_code`, and as
+ * {@link requireRecentFactor}
  */
 export async function removePasskey (
-  request: FastifyRequest, rules: PasskeyRules, id: string, outbox: Outbox
-): Promise<{ userId: string, accepted: string[] }> {
-  const { user, record, kinds } = await recentOwner(request, rules)
-  const { userId } = user
+  request: FastifyRequest, rules: PasskeyRules, form: { id: string, outbox: Outbox } & LostPasskeys
+): Promise<{ userId: string, accepted: string[] } | null> {
+  const { id, isLost, mailCode: typed, outbox } = form
+  const { user, record, asksMailCode } = await requireRecentFactor(request, rules, isLost)
+  const { userId, factors: kinds = [] } = user
+  if (asksMailCode && typed === undefined) {
+    await mailCode(request, rules, user, outbox)
+    return null
+  }
+  if (asksMailCode) await spendMailAttempt(request, rules, user, { mailCode: typed, outbox })
   const others = passkeysIn(await rules.accounts.factors(userId)).filter(factor => factor.id !== id)
   if (others.length === 0 && !kinds.includes('totp')) await assertNotRequired(rules, record)
   await changeOwn(request, rules, record, (factors, { links }) => {
@@ -259,6 +278,24 @@ export async function removePasskey (
   audit('factor-removed', { userId, method: 'passkey', by: 'user' }, request)
   outbox.notice('factor-removed', user)
   return { userId, accepted: others.map(({ id }) => id) }
+}
+
+/** What a form has of a user who has lost all their passkeys. */
+interface LostPasskeys {
+  isLost: boolean
+  /** The code that was mailed. */
+  mailCode: string | undefined
+}
+
+/** Checks the code that was mailed, and counts the attempt for the user. */
+async function spendMailAttempt (
+  request: FastifyRequest,
+  rules: PasskeyRules,
+  { userId, generation = 0 }: User,
+  { mailCode, outbox }: { mailCode: string | undefined, outbox: Outbox }
+): Promise<void> {
+  await countAttempt(request, rules, { userId, generation }, outbox)
+  await assertMailCode(request, rules, userId, mailCode)
 }
 
 /**

@@ -48,8 +48,8 @@ export async function forgotPassword (
 
 /**
  * Sets the password of the user that a link is about, and ends all their sessions. They sign in
- * afterwards, like every user. When the address was not verified before, another person may have
- * made the account: all other links are removed.
+ * afterwards, like every user. When they had never owned an address of the account, another person
+ * may have made it: all other links and factors are removed.
  *
  * @throws AuthError `invalid_token`; `weak_password` and `busy`, after which the link still works;
  * `unavailable`
@@ -68,7 +68,7 @@ export async function resetPassword (
   const reset = await accounts.resetPassword(claimsOf(user), passwordHash)
   if (reset === null) throw new AuthError('invalid_token')
   audit('password', { userId }, request)
-  if (!reset.wasVerified) audit('recovery', { userId, removed: reset.removed, claims: reset.user.claims }, request)
+  if (!reset.wasProven) audit('recovery', { userId, removed: reset.removed, claims: reset.user.claims }, request)
   announceRevoke(channel, userId, request)
   outbox.notice('password-changed', reset.user)
 }
@@ -111,8 +111,8 @@ export async function verifyEmail (
  * it when the user has other sign-in methods. The address must be typed again, because programs
  * that examine mails send forms too.
  *
- * @throws AuthError `invalid_email` for another address; `invalid_token`, also when the address was
- * verified; `user_in_use`, `unavailable`
+ * @throws AuthError `invalid_email` for another address; `invalid_token`, also when the user has
+ * owned an address of the account; `user_in_use`, `unavailable`
  */
 export async function releaseEmail (
   request: FastifyRequest,

@@ -16,7 +16,7 @@ import { localIdentity } from './local.js'
 import { type Confirmation, assertUnused } from './mail-links.js'
 import { assertText } from './methods.js'
 import type { AuthenticatedUser } from './admission.js'
-import { signIn } from './sign-in.js'
+import { signIn, written } from './sign-in.js'
 import type { SignInRules } from './sign-in-rules.js'
 
 /** The fields of the registration form, without empty ones. */
@@ -151,7 +151,7 @@ async function createAccount (
   })
   if (user === null) throw new AuthError('exists')
   const { remember } = registration
-  return { user, isNew: 'user', identity: localIdentity(user, link), method: 'password', tokens: null, remember }
+  return { ...written(user), isNew: 'user', identity: localIdentity(user, link), method: 'password', remember }
 }
 
 /**

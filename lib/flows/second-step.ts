@@ -9,25 +9,40 @@ import { type User, isBlocked } from '../accounts/account.js'
 import { type AuthenticatedUser, completeSignIn, principalFor } from './admission.js'
 import { readCode, spendCode } from './factor-codes.js'
 import type { Sealer } from '../sealed.js'
-import { factorsOf } from './methods.js'
-import { type SignInRules, type StepRules, answerOfApplication } from './sign-in-rules.js'
+import { factorsOf, isFactorRequired } from './methods.js'
+import {
+  type FactorRules, type FactorSignInRules, type SignInRules, type StepRules, answerOfApplication
+} from './sign-in-rules.js'
 
-/** A sign-in that waits for a second factor, as its one-time entry has it. No user is signed in. */
-export interface WaitingSignIn extends Pick<AuthenticatedUser, 'identity' | 'isNew' | 'remember'> {
+/**
+ * A sign-in that waits for a second factor: what the first one has found, which is written after
+ * the second. No user is signed in.
+ */
+export interface WaitingSignIn extends Pick<AuthenticatedUser, 'identity' | 'isNew' | 'held' | 'remember' | 'tokens'> {
   readonly userId: string
   /** As it was read with the first factor: another one ends the sign-in. */
   readonly generation: number
+  /** As they were read with the first factor; others end the sign-in. */
+  readonly email: string | null
+  readonly emailVerified: boolean
   /** The first factor. */
   readonly proof: Proof
   /** What the user does next: authenticate by a factor that they have, or set up the first one. */
   readonly needs: 'factor' | 'enrolment'
-  /** The tokens of the provider for the hook, sealed. */
-  readonly tokens: string | null
   /**
    * Whether setting up a factor takes a code that is mailed: otherwise someone who has stolen the
    * password could set up their own.
    */
   readonly asksMailCode: boolean
+}
+
+/**
+ * Its one-time entry. It is sealed for the user, because a session store of the application is
+ * trusted with nothing.
+ */
+interface SealedSignIn {
+  readonly userId: string
+  readonly sealed: string
 }
 
 /** How many codes and passkeys one sign-in takes. */
@@ -40,25 +55,26 @@ const MAX_ATTEMPTS = 5
  * @throws AuthError `second_factor_required`, `unavailable`; what the application's rules throw
  */
 export async function proofOrWait (
-  request: FastifyRequest, rules: StepRules, authenticated: AuthenticatedUser, proof: Proof
+  request: FastifyRequest, rules: FactorSignInRules, authenticated: AuthenticatedUser, proof: Proof
 ): Promise<Proof> {
   const { factors } = rules
-  const { user, identity, signed, skipsFactor = false } = authenticated
+  const { user, identity: { provider }, signed, skipsFactor = false } = authenticated
   // A passkey is both factors: its authenticator has verified the user.
   if (skipsFactor || proof.method === 'passkey') return proof
-  const { required, trusts, trustedBrowsers } = factors.secondFactor
-  const kinds = factorsOf(user, factors)
+  const { trusts, trustedBrowsers } = factors.secondFactor ?? {}
+  const isTrusted = signed !== undefined && trusts !== undefined &&
+    await answerOfApplication(() => trusts({ provider, ...signed })) === true
+  if (isTrusted) return { ...proof, multiFactor: true }
   const principal = principalFor(authenticated)
-  const isDue = kinds.includes('totp') ||
-    await answerOfApplication(() => required({ principal, method: proof.method })) === true
+  const isDue = user.factors?.includes('totp') === true ||
+    await isFactorRequired(factors, { principal, method: proof.method })
   if (!isDue) return proof
 
-  const isTrusted = signed !== undefined &&
-    await answerOfApplication(() => trusts({ provider: identity.provider, ...signed })) === true
-  if (isTrusted) return { ...proof, multiFactor: true }
+  // The factors of the user decide, and not what this process can ask for: see assertCanAsk.
+  const kinds = factorsOf(user, factors)
   const needs = kinds.length > 0 ? 'factor' : 'enrolment'
-  const cookie = request.cookies[trustedBrowsers.cookieName]
-  if (needs === 'factor' && await trustedBrowsers.trusts(cookie, user)) return proof
+  const cookie = trustedBrowsers && request.cookies[trustedBrowsers.cookieName]
+  if (needs === 'factor' && await trustedBrowsers?.trusts(cookie, user)) return proof
 
   await wait(request, rules, authenticated, { proof, needs })
   throw new AuthError('second_factor_required', {
@@ -68,34 +84,50 @@ export async function proofOrWait (
 
 async function wait (
   request: FastifyRequest,
-  { factors: { secondFactor: { sealer }, sendsMails }, onSignIn }: StepRules,
-  { user, identity, isNew, remember, tokens }: AuthenticatedUser,
+  { factors, onSignIn }: FactorSignInRules,
+  { user, identity, isNew, held, remember, tokens }: AuthenticatedUser,
   { proof, needs }: Pick<WaitingSignIn, 'proof' | 'needs'>
 ): Promise<void> {
   const { userId, generation = 0, email, emailVerified } = user
-  const hasMailbox = sendsMails && email !== null && emailVerified
+  const hasMailbox = factors.sendsMails && email !== null && emailVerified
   const waiting: WaitingSignIn = {
     userId,
     generation,
+    email,
+    emailVerified,
     identity,
     isNew,
+    held,
     remember,
     proof,
     needs,
-    tokens: tokens === null || onSignIn === null ? null : await sealer.seal(JSON.stringify(tokens), userId),
-    asksMailCode: needs === 'enrolment' && hasMailbox && user.isNew !== true && proof.method === 'password'
+    tokens: onSignIn === null ? null : tokens,
+    asksMailCode: needs === 'enrolment' && hasMailbox && isNew !== 'user' && proof.method === 'password'
   }
-  await waitInNewSession(request, SECOND_STEP, waiting)
+  const entry: SealedSignIn = { userId, sealed: await sealerOf(factors).seal(JSON.stringify(waiting), userId) }
+  await waitInNewSession(request, SECOND_STEP, entry)
 }
 
-/** Returns the sign-in that waits in the session of a request; null without one. */
-export async function waitingSignIn (request: FastifyRequest): Promise<WaitingSignIn | null> {
-  return findEntry(request, SECOND_STEP)
+async function opened ({ factors }: FactorSignInRules, entry: SealedSignIn | null): Promise<WaitingSignIn | null> {
+  return entry && JSON.parse((await sealerOf(factors).open(entry.sealed, entry.userId)).text)
+}
+
+/**
+ * Returns the sign-in that waits in the session of a request; null without one.
+ *
+ * @throws AuthError `unavailable`, as the functions below
+ */
+export async function waitingSignIn (
+  request: FastifyRequest, rules: FactorSignInRules
+): Promise<WaitingSignIn | null> {
+  return opened(rules, await findEntry<SealedSignIn>(request, SECOND_STEP))
 }
 
 /** Counts an attempt at the sign-in that waits; null without one, and after five. */
-export async function attemptSignIn (request: FastifyRequest): Promise<WaitingSignIn | null> {
-  return attemptEntry(request, SECOND_STEP, MAX_ATTEMPTS)
+export async function attemptSignIn (
+  request: FastifyRequest, rules: FactorSignInRules
+): Promise<WaitingSignIn | null> {
+  return opened(rules, await attemptEntry<SealedSignIn>(request, SECOND_STEP, MAX_ATTEMPTS))
 }
 
 /** A sign-in that a second factor has completed. */
@@ -119,10 +151,11 @@ export async function finishByCode (
   request: FastifyRequest, rules: StepRules, text: string, outbox: Outbox
 ): Promise<SecondFactorSignIn> {
   const code = readCode(text)
-  const waiting = await attemptSignIn(request)
+  const waiting = await attemptSignIn(request, rules)
   if (waiting?.needs !== 'factor') throw new AuthError('invalid_state')
   const { recoveryCodesLeft, ...spent } = await spendCode(request, rules, waiting, { code, outbox })
-  const principal = await resume(request, rules, await takeWaiting(request, waiting.userId), spent)
+  const taken = await takeWaiting(request, rules, waiting.userId)
+  const principal = await resume(request, rules, taken, { ...spent, outbox })
   return { principal, user: spent.user, recoveryCodesLeft }
 }
 
@@ -131,35 +164,41 @@ export async function finishByCode (
  *
  * @throws AuthError `invalid_state`, `unavailable`
  */
-export async function takeWaiting (request: FastifyRequest, userId: string): Promise<WaitingSignIn> {
-  const waiting = await takeEntry<WaitingSignIn>(request, SECOND_STEP)
+export async function takeWaiting (
+  request: FastifyRequest, rules: FactorSignInRules, userId: string
+): Promise<WaitingSignIn> {
+  const waiting = await opened(rules, await takeEntry<SealedSignIn>(request, SECOND_STEP))
   if (waiting?.userId !== userId) throw new AuthError('invalid_state')
   return waiting
 }
 
 /**
- * Completes a sign-in that has waited.
+ * Completes a sign-in that has waited. The generation was compared with the second factor.
  *
  * @param second the user as they were read with the second factor, and its proof
- * @throws what the hook throws; AuthError `blocked`, `unavailable`
+ * @throws what the hook throws; AuthError `blocked`; `invalid_state` when what the first factor has
+ * found has changed; `unavailable`
  */
 export async function resume (
   request: FastifyRequest,
   rules: SignInRules,
-  { tokens, proof: first, ...waiting }: WaitingSignIn,
-  { user, proof }: { user: User, proof: Proof }
+  { proof: first, ...waiting }: WaitingSignIn,
+  { user, proof, outbox }: { user: User, proof: Proof, outbox: Outbox }
 ): Promise<Principal> {
   if (isBlocked(user)) throw new AuthError('blocked')
-  const opened = tokens === null ? null : JSON.parse((await sealerOf(rules).open(tokens, user.userId)).text)
-  return completeSignIn(request, rules, { ...waiting, user, tokens: opened }, [first, proof])
+  const isAsFound = user.email === waiting.email && user.emailVerified === waiting.emailVerified
+  if (!isAsFound) throw new AuthError('invalid_state')
+  return completeSignIn(request, rules, { ...waiting, user, outbox }, [first, proof])
 }
 
 /**
- * Returns what seals for second factors. A sign-in waits only with them.
+ * Returns what seals for second factors. A sign-in waits only with it.
  *
  * @throws AuthError `unavailable`
  */
-export function sealerOf ({ factors }: Pick<SignInRules, 'factors'>): Sealer {
-  if (factors?.secondFactor != null) return factors.secondFactor.sealer
-  throw new AuthError('unavailable', { cause: new Error('another process has the option secondFactor') })
+export function sealerOf ({ sealer }: FactorRules): Sealer {
+  if (sealer !== null) return sealer
+  throw new AuthError('unavailable', {
+    cause: new Error('what waits for a second factor is sealed: set dataSecret or SVC_AUTH_DATA_SECRET everywhere')
+  })
 }

@@ -3,6 +3,7 @@ import { AuthError } from '../errors.js'
 import type { PasskeyCeremonies } from '../factors/passkey-ceremonies.js'
 import type { SecondFactorRules } from '../factors/second-factor.js'
 import type { Identity, ProviderTokens } from '../providers/provider.js'
+import type { Sealer } from '../sealed.js'
 import type { Principal } from '../session/record.js'
 import type { User } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
@@ -102,6 +103,8 @@ export interface FactorRules {
   readonly passkeys: PasskeyCeremonies | null
   /** Whether the application sends mails. */
   readonly sendsMails: boolean
+  /** Seals what waits for a factor; null without a data secret, which passkeys do not need. */
+  readonly sealer: Sealer | null
 }
 
 /** The store and the application's rules for sign-ins. */
@@ -120,6 +123,9 @@ export interface SignInRules {
    */
   readonly remember: number | null
 }
+
+/** The rules of an application with second factors or passkeys. */
+export type FactorSignInRules = SignInRules & { readonly factors: FactorRules }
 
 /** The rules of an application with second factors. */
 export type StepRules = SignInRules & {

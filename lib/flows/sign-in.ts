@@ -1,10 +1,10 @@
 import type { FastifyRequest } from 'fastify'
-import { audit } from '../audit.js'
 import { AuthError } from '../errors.js'
 import type { Principal } from '../session/record.js'
 import { type Link, type User, isBlocked } from '../accounts/account.js'
 import { type AuthenticatedUser, completeSignIn } from './admission.js'
-import { emailOf } from './linking.js'
+import { auditJoin, emailOf } from './linking.js'
+import { assertCanAsk } from './methods.js'
 import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
 
 /**
@@ -18,27 +18,17 @@ import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
 export async function signIn (
   request: FastifyRequest, rules: SignInRules, authenticated: AuthenticatedUser
 ): Promise<Principal> {
-  const { user, isNew, identity: { provider }, method } = authenticated
-  if (isNew === 'link') audit('link', { userId: user.userId, provider, by: 'email' }, request)
+  const { user, isNew, identity, method, skipsFactor = false } = authenticated
+  if (isNew === 'link') auditJoin(request, user, identity)
   if (isBlocked(user)) throw new AuthError('blocked')
 
   const proof = { method, at: Date.now() }
   const { factors } = rules
-  const secondFactor = factors?.secondFactor ?? null
-  if (factors !== null && secondFactor !== null) {
-    const { proofOrWait } = await import('./second-step.js')
-    const stepRules = { ...rules, factors: { ...factors, secondFactor } }
-    const sufficient = await proofOrWait(request, stepRules, authenticated, proof)
-    return completeSignIn(request, rules, authenticated, [sufficient])
-  }
-  // Another process of the application has the option.
-  if (user.factors?.includes('totp') === true) {
-    throw new AuthError('unavailable', {
-      cause: new Error(`the user ${user.userId} has a second factor, and this process cannot ask for it: ` +
-        'set the option secondFactor in all processes before users set up factors')
-    })
-  }
-  return completeSignIn(request, rules, authenticated, [proof])
+  if (!skipsFactor) assertCanAsk(user, factors)
+  if (factors === null) return completeSignIn(request, rules, authenticated, [proof])
+  const { proofOrWait } = await import('./second-step.js')
+  const sufficient = await proofOrWait(request, { ...rules, factors }, authenticated, proof)
+  return completeSignIn(request, rules, authenticated, [sufficient])
 }
 
 /**
@@ -58,8 +48,13 @@ export async function signInUser (
   if (user === null) throw new AuthError('unknown_user')
   const identity = identityOfUser(user, links)
   return signIn(request, rules, {
-    user, isNew: false, identity, method: 'application', tokens: null, remember, skipsFactor
+    ...written(user), identity, method: 'application', remember, skipsFactor
   })
+}
+
+/** A user whose sign-in without a provider writes nothing but the session. */
+export function written (user: User): Pick<AuthenticatedUser, 'user' | 'isNew' | 'held' | 'tokens' | 'outbox'> {
+  return { user, isNew: false, held: null, tokens: null, outbox: null }
 }
 
 /**

@@ -57,7 +57,9 @@ interface SetUpView extends Pick<SecondFactorView, 'action' | 'targets' | 'leave
 }
 
 /** What the page `totp` offers before an authenticator app is set up. */
-export interface EnrolView extends SetUpView {
+export interface EnrolView extends Omit<SetUpView, 'action'> {
+  /** Null where authenticator apps are not mounted. */
+  readonly action: string | null
   /** Null where passkeys are not mounted. */
   readonly passkey: PasskeyPaths & { readonly register: string } | null
   /** Whether the code was sent by e-mail. */
@@ -69,7 +71,9 @@ export function enrolPage (texts: Texts, view: EnrolView): Page {
   const { action: path, targets, passkey } = view
   return {
     script: passkey && passkey.script,
-    ...setUpPage(texts, view, [action(path, targets, texts.factors.setUp), enrolPasskey(texts, view)])
+    ...setUpPage(texts, view, [
+      path === null ? null : action(path, targets, texts.factors.setUp), enrolPasskey(texts, view)
+    ])
   }
 }
 
@@ -78,7 +82,7 @@ function enrolPasskey (texts: Texts, { targets, passkey, asksMailCode, isMailed 
   const { register, options } = passkey
   const { factors } = texts
   // The form that asks for the code begins a ceremony, which mails it, and leads back here.
-  const begin = { next: targets.error_next, error_next: targets.error_next, for: 'register' }
+  const begin = { ...targets, next: targets.error_next, for: 'register' }
   return html`${asksMailCode && !isMailed
     ? action(options, begin, factors.addPasskey)
     : passkeyForm(texts, {
@@ -95,7 +99,9 @@ function mailCodeField ({ factors }: Texts): Html {
   return codeField('mailCode', factors.mailCode, 'numeric', factors.mailText)
 }
 
-function setUpPage (texts: Texts, { isRequired, leave }: SetUpView, content: Page['content']): Page {
+function setUpPage (
+  texts: Texts, { isRequired, leave }: Pick<SetUpView, 'isRequired' | 'leave'>, content: Page['content']
+): Page {
   const { common, factors } = texts
   return {
     title: isRequired ? factors.requiredTitle : factors.setUp,
@@ -169,6 +175,8 @@ export interface FactorsView {
   readonly passkeys: PasskeysView | null
   /** Where the user signs in again; null while the last sign-in is recent. */
   readonly confirm: string | null
+  /** Where a user goes on who has lost all their passkeys; null where no mailed code stands in. */
+  readonly lost: string | null
   readonly account: string | null
   /** Where forms go after a change. */
   readonly saved: Targets
@@ -184,6 +192,7 @@ export function factorsPage (texts: Texts, view: FactorsView): Page {
     script: passkeys && passkeys.script,
     content: [
       view.confirm === null ? null : html`<p>${factors.confirmText}</p>${button(view.confirm, confirm.title)}`,
+      view.lost === null ? null : html`<p><a href="${view.lost}">${factors.lost}</a></p>`,
       appSection(texts, view),
       codesSection(texts, view),
       passkeys && passkeysSection(texts, view, passkeys),

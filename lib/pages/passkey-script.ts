@@ -32,7 +32,7 @@ const run = async (form, mediation) => {
   try {
     const answer = await fetch(url, {
       method: 'POST', signal, headers: { accept: 'application/json', 'content-type': 'application/json' },
-      body: JSON.stringify({ for: ceremony === 'autofill' ? 'login' : ceremony })
+      body: JSON.stringify({ for: ceremony === 'autofill' ? 'login' : ceremony, lost: form.elements.lost?.value })
     })
     if (!answer.ok && mediation) return
     const options = answer.ok ? await answer.json() : null

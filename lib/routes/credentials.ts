@@ -24,9 +24,9 @@ const changed = { type: 'null', description: 'Done: the session has a new id, an
 
 /** Mounts the routes by which a signed-in user changes their password and e-mail, or leaves. */
 export function mountCredentialRoutes (context: MailContext, local: LocalIdentityProvider): void {
-  const { rules: { store, accounts }, limits, channel, mailer, mailPages, onDelete } = context
+  const { rules: { store, accounts, factors }, limits, channel, mailer, mailPages, onDelete } = context
   const { accountRoutes } = local
-  const rules: CredentialRules = { store, accounts, channel, onDelete }
+  const rules: CredentialRules = { store, accounts, factors, channel, onDelete }
 
   /** Authenticates the signed-in user by their present password, or by a recent sign-in. */
   const changeIn = (form: Form<{ current?: string }>): Omit<PasswordChange, 'password'> => {

@@ -138,7 +138,7 @@ export function mountExternalRoutes (context: RouteContext, provider: ExternalPr
     const parameters = new URLSearchParams(request.url.replace(/^[^?]*/, ''))
     const pending = await pendingSignIn(request, provider, parameters)
     try {
-      const outbox = pending.purpose === 'link' && mailer !== null ? mailer.outbox(request, reply) : null
+      const outbox = mailer?.outbox(request, reply) ?? null
       await finishSignIn(request, rules, { provider, redirectUri, parameters, pending, outbox })
     } catch (error) {
       return fail(error, request, reply, pending.startedOn, pending.next)
@@ -175,8 +175,7 @@ async function purposeOf (
   const purpose = reauthenticate === 'true' ? 'reauthentication' : 'link'
   if (link !== 'true' && reauthenticate !== 'true') return 'sign-in'
   context.site.refuseForeignNavigation(request)
-  const { store } = context.rules
-  if (purpose === 'link') await recentRecord(request, store)
-  else await confirmedPrincipal(request, store)
+  if (purpose === 'link') await recentRecord(request, context.rules)
+  else await confirmedPrincipal(request, context.rules.store)
   return purpose
 }

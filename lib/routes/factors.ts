@@ -14,13 +14,14 @@ export async function mountFactors (
   context: PagesContext, factors: FactorRules, local: LocalIdentityProvider | null
 ): Promise<void> {
   const { rules, channel, limits } = context
-  const { secondFactor, passkeys } = factors
+  const { secondFactor, passkeys, sealer } = factors
   const ofCodes = secondFactor && { ...rules, channel, factors: { ...factors, secondFactor } }
   const ofPasskeys = passkeys && { ...rules, channel, factors: { ...factors, passkeys } }
 
-  if (ofCodes !== null) {
-    const { mountSecondFactor } = await import('./second-factor.js')
-    mountSecondFactor({ ...context, rules: ofCodes }, ofPasskeys)
+  // A sign-in that waits is sealed.
+  if (sealer !== null) {
+    const { mountSecondStep } = await import('./second-factor.js')
+    mountSecondStep(context, { ofCodes, ofPasskeys, rules: { ...rules, factors } })
   }
   if (ofPasskeys !== null) {
     const { mountPasskeys } = await import('./passkeys.js')

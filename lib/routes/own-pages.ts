@@ -2,14 +2,15 @@
 import type { FastifyRequest } from 'fastify'
 import { UnknownPasskey } from '../factors/passkey-ceremonies.js'
 import { listFactors } from '../flows/factor-list.js'
-import { lackedProof, methodsOf } from '../flows/methods.js'
+import { isCodeMailed, maySendMailCode } from '../flows/enrolment.js'
+import { methodsOf, missingAuthentication } from '../flows/methods.js'
 import { removeOwnMethod, renameOwn } from '../flows/own-account.js'
 import { presentPrincipal } from '../flows/refresh.js'
 import { sessionsOfUser } from '../flows/sessions.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import { recordIn } from '../session/record.js'
 import { accountPage } from '../pages/account-page.js'
-import { factorsPage } from '../pages/factor-pages.js'
+import { enrolPage, factorsPage } from '../pages/factor-pages.js'
 import type { Page } from '../pages/look.js'
 import { providerLabel } from '../pages/provider-label.js'
 import {
@@ -185,13 +186,26 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
   }
 
   /** What the signed-in user sees of their factors. */
-  async function factorsView ({ request, reply, texts, next }: View): Promise<Page | null> {
+  async function factorsView ({ request, reply, texts, next, isLost }: View): Promise<Page | null> {
     const here = pathOfPage('factors', next)
+    const ofLost = withQuery(pathOf('pages/factors'), { next, lost: 'true' })
     const record = await presentPrincipal(request, store) === null ? null : recordIn(request.session)
     const user = record === null ? null : await store.findUser({ userId: record.principal.userId })
     if (record === null || user === null || rules.factors === null) return redirected(reply, signInPath(request, here))
-    const lacked = lackedProof(user, record, rules.factors)
+    const missing = missingAuthentication(user, record, rules.factors)
+    const mayLose = missing !== null && await maySendMailCode(user, record, rules.factors)
     const routes = rules.factors.secondFactor === null ? null : pathOf
+    if (isLost && mayLose) {
+      return enrolPage(texts, {
+        action: routes?.('local/totp/enroll') ?? null,
+        targets: { next: here, error_next: ofLost, lost: 'true' },
+        isRequired: false,
+        asksMailCode: true,
+        isMailed: await isCodeMailed(request),
+        passkey: passkeyPaths && { ...passkeyPaths, register: pathOf('local/passkeys/register') },
+        leave: { logout: pathOf('logout'), next: here }
+      })
+    }
     return factorsPage(texts, {
       factors: await listFactors(rules.accounts, user.userId),
       passkeys: passkeys && passkeyPaths && {
@@ -203,7 +217,8 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
           remove: pathOf('local/passkeys/remove')
         }
       },
-      confirm: lacked && pages.forStep(request, 'reauthenticate', here, lacked.length > 0),
+      confirm: missing && pages.forStep(request, 'reauthenticate', here, missing.length > 0),
+      lost: mayLose ? ofLost : null,
       account: pathOfPage('account'),
       saved: { next: next ?? withQuery(here, { done: 'saved' }), error_next: here },
       paths: {
@@ -236,7 +251,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
     required: ['provider'],
     refuses: ['unauthenticated', 'reauthenticate', 'last_link', 'not_found']
   }, async ({ request, fields: { provider } }) => {
-    return removeOwnMethod(request, { store, accounts: rules.accounts, channel }, provider)
+    return removeOwnMethod(request, { ...rules, channel }, provider)
   })
 }
 

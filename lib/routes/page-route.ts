@@ -17,6 +17,8 @@ export interface View {
   readonly next: string | null
   /** Whether only a second factor suffices, where the user authenticates again. */
   readonly needsFactor: boolean
+  /** Whether the user says that they have lost all their passkeys. */
+  readonly isLost: boolean
   /** What the fields of the form had that failed, so that the user need not type them again. */
   readonly typed: Readonly<Record<string, unknown>>
   /** Why the form failed; null for a page that was asked for. */
@@ -42,8 +44,10 @@ export function mountPage (
     messagesIn: (texts: Texts) => PageMessages
   ): Promise<FastifyReply> => {
     const texts = look.textsFor(asked.request)
-    const [next, needsFactor] = [query.get('next'), query.get('second_factor') === 'true']
-    const page = await pageOf({ ...asked, texts, next, needsFactor })
+    const is = (name: string): boolean => query.get(name) === 'true'
+    const page = await pageOf({
+      ...asked, texts, next: query.get('next'), needsFactor: is('second_factor'), isLost: is('lost')
+    })
     return page === null ? asked.reply : look.send(asked.reply, page, messagesIn(texts))
   }
 

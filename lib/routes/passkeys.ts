@@ -6,9 +6,10 @@ import {
 import { shortened } from '../base/uuid.js'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from '../pages/passkey-script.js'
 import type { PagesContext } from './context.js'
-import { mountForm, signedInAs } from './form-route.js'
+import { ACCEPTED, mountForm, signedInAs } from './form-route.js'
 import {
-  SECURITY, type SchemaTypes, isChecked, mailCode, passkeyResponse, refusals, remember, signedIn, tags
+  SECURITY, type SchemaTypes, accepted, isChecked, lost, lostPasskeysIn, mailCode, passkeyResponse, refusals, remember,
+  signedIn, tags
 } from './schema-parts.js'
 
 const id = { type: 'string', maxLength: 2048, description: 'The id of the passkey' } as const
@@ -41,24 +42,27 @@ export function mountPasskeys (context: PagesContext & { readonly rules: Passkey
     summary: 'Begin a ceremony of passkeys',
     description: 'The challenge works once, in this session, for five minutes.',
     user: 'signed-in-or-not',
-    fields: { for: { type: 'string', enum: ['register', 'login', 'factor'], description: 'What the passkey is for' } },
+    fields: {
+      for: { type: 'string', enum: ['register', 'login', 'factor'], description: 'What the passkey is for' }, lost
+    },
     required: ['for'],
     answers: {
       200: { type: 'object', description: 'Options for `navigator.credentials`, as JSON', additionalProperties: true }
     },
     refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
     limits: [limits.start]
-  }, async ({ request, fields: { for: ceremony }, outbox }) => ({
-    status: 200, body: await beginCeremony(request, rules, ceremony, outbox)
+  }, async ({ request, fields: { for: ceremony, lost }, outbox }) => ({
+    status: 200, body: await beginCeremony(request, rules, { ceremony, isLost: isChecked(lost), outbox })
   }))
 
   mountForm(context, {
     path: '/local/passkeys/register',
     operationId: 'authLocalPasskeyRegister',
     summary: 'Add a passkey',
-    description: 'The last authentication must be less than ten minutes old. A sign-in that waits for it is finished.',
+    description: 'The last authentication must be less than ten minutes old, by a factor of the user if they have ' +
+      'one. A sign-in that waits for it is finished.',
     user: 'signed-in-or-not',
-    fields: { response: passkeyResponse, name, mailCode },
+    fields: { response: passkeyResponse, name, lost, mailCode },
     required: ['response'],
     answers: { 201: added },
     refuses: [
@@ -66,8 +70,8 @@ export function mountPasskeys (context: PagesContext & { readonly rules: Passkey
     ],
     limits: [limits.code],
     isAttempt: true
-  }, async ({ request, fields: { response, name, mailCode }, outbox }) => {
-    const passkey = await registerPasskey(request, rules, { response, name, mailCode, outbox })
+  }, async ({ request, fields: { response, name, ...ofLost }, outbox }) => {
+    const passkey = await registerPasskey(request, rules, { response, name, ...lostPasskeysIn(ofLost), outbox })
     return { status: 201, body: { id: passkey.id, name: passkey.name } }
   })
 
@@ -102,14 +106,17 @@ export function mountPasskeys (context: PagesContext & { readonly rules: Passkey
     path: '/local/passkeys/remove',
     operationId: 'authLocalPasskeyRemove',
     summary: 'Remove a passkey of the signed-in user',
-    description: 'The last authentication must be less than ten minutes old. All other sessions of the user end.',
+    description: 'The last authentication must be less than ten minutes old, by a factor of the user. ' +
+      'All other sessions of the user end. With `lost` alone: sends the code that stands in for lost passkeys.',
     user: 'signed-in',
-    fields: { id },
+    fields: { id, lost, mailCode },
     required: ['id'],
-    answers: { 200: left },
-    refuses: ['reauthenticate', 'invalid_state', 'forbidden', 'not_found', 'last_link']
-  }, async ({ request, fields: { id }, outbox }) => {
-    const { userId, accepted } = await removePasskey(request, rules, id, outbox)
+    answers: { 200: left, 202: accepted },
+    refuses: ['reauthenticate', 'invalid_code', 'invalid_state', 'forbidden', 'not_found', 'last_link']
+  }, async ({ request, fields: { id, ...ofLost }, outbox }) => {
+    const removed = await removePasskey(request, rules, { id, ...lostPasskeysIn(ofLost), outbox })
+    if (removed === null) return ACCEPTED
+    const { userId, accepted } = removed
     return { status: 200, body: { userId: shortened(userId), accepted } }
   })
 

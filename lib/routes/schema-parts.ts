@@ -60,6 +60,20 @@ export const mailCode = {
   type: 'string', maxLength: 100, description: 'The code from the e-mail, if one was sent'
 } as const
 
+/** What a user says whose factors are passkeys that are lost. */
+export const lost = {
+  anyOf: [{ type: 'boolean' }, { type: 'string', maxLength: 1000 }],
+  description: 'A checkbox: the user has lost all their passkeys; a code that is mailed stands in for them'
+} as const
+
+/** Returns what the form of a user who has lost their passkeys has: the code says it too. */
+export function lostPasskeysIn ({ lost, mailCode }: { lost?: boolean | string, mailCode?: string }): {
+  isLost: boolean, mailCode: string | undefined
+} {
+  const code = mailCode === '' ? undefined : mailCode
+  return { isLost: isChecked(lost) || code !== undefined, mailCode: code }
+}
+
 /** What an authenticator answers: forms send it as a text. */
 export const passkeyResponse = {
   anyOf: [{ type: 'object', additionalProperties: true }, { type: 'string', maxLength: 16_384 }],

@@ -1,12 +1,13 @@
-/** The routes of second factors. They are loaded only with the option `secondFactor`. */
+/** The routes of second factors. They are loaded only with the options for factors. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import {
-  type FactorChanges, beginTotp, confirmTotp, isCodeMailed, pendingTotp, removeTotp, renewRecoveryCodes
+  type EnrollingUser, type FactorChanges, beginTotp, confirmTotp, isCodeMailed, pendingTotp, removeTotp,
+  renewRecoveryCodes
 } from '../flows/enrolment.js'
 import { factorsOfUser } from '../flows/methods.js'
 import type { PasskeyRules } from '../flows/passkeys.js'
 import { type WaitingSignIn, finishByCode, waitingSignIn } from '../flows/second-step.js'
-import type { StepRules } from '../flows/sign-in-rules.js'
+import type { FactorSignInRules, StepRules } from '../flows/sign-in-rules.js'
 import { AuthError } from '../errors.js'
 import { withError } from '../http/redirects.js'
 import { principalOf } from '../session/record.js'
@@ -18,7 +19,9 @@ import { furtherStep } from './answers.js'
 import type { PagesContext } from './context.js'
 import { type FormAnswer, mountForm } from './form-route.js'
 import { type View, mountPage, redirected, withQuery } from './page-route.js'
-import { checkbox, factorCode, isChecked, mailCode, passkeyResponse, signedIn } from './schema-parts.js'
+import {
+  checkbox, factorCode, isChecked, lost, lostPasskeysIn, mailCode, passkeyResponse, signedIn
+} from './schema-parts.js'
 
 const recoveryCodes = {
   type: 'object',
@@ -27,34 +30,38 @@ const recoveryCodes = {
   properties: { recoveryCodes: { type: 'array', items: { type: 'string' } } }
 } as const
 
-/**
- * Mounts the routes that finish a sign-in by a second factor, and that set up authenticator apps.
- *
- * @param passkeys null without the option for passkeys
- */
-export function mountSecondFactor (
-  context: PagesContext & { readonly rules: FactorChanges & StepRules }, passkeys: PasskeyRules | null
-): void {
-  const { site, pathOf, rules, pages, limits, look, passkeyPaths } = context
-  const { trustedBrowsers, issuer, trustedDays } = rules.factors.secondFactor
+/** What the routes work with: null without the option. */
+interface OfFactors {
+  readonly rules: FactorSignInRules
+  readonly ofCodes: FactorChanges & StepRules | null
+  readonly ofPasskeys: PasskeyRules | null
+}
+
+/** Mounts what finishes a sign-in by a second factor, and what sets up authenticator apps. */
+export function mountSecondStep (context: PagesContext, { rules, ofCodes, ofPasskeys: passkeys }: OfFactors): void {
+  const { site, pathOf, pages, limits, look, passkeyPaths } = context
+  const { trustedBrowsers, trustedDays = null } = rules.factors.secondFactor ?? {}
 
   /** Where the forms of a page lead: after a success to `next`, after a failure to the page. */
-  const targetsOf = (page: string, next: string | null): Targets => ({
-    next, error_next: withQuery(pathOf(page), { next })
+  const targetsOf = (page: string, next: string | null, lost: string | null = null): Targets => ({
+    next, error_next: withQuery(pathOf(page), { next, lost })
   })
   const leave = { logout: pathOf('logout'), next: pages.application.login ?? site.publicPath('/') }
 
   /** What the pages share on which a user sets up their authenticator app. */
-  const setUp = ({ request, next }: View, waiting: WaitingSignIn | null) => ({
-    targets: targetsOf('local/totp', next),
-    isRequired: waiting !== null,
-    asksMailCode: waiting?.asksMailCode === true,
-    leave: waiting !== null ? leave : { ...leave, next: pages.afterSuccess(request, next) }
-  })
+  const setUp = ({ request, next }: View, { waiting, asksMailCode }: SettingUp) => {
+    const lost = asksMailCode && waiting === null ? 'true' : null
+    return {
+      targets: { ...targetsOf('local/totp', next, lost), lost },
+      isRequired: waiting !== null,
+      asksMailCode,
+      leave: waiting !== null ? leave : { ...leave, next: pages.afterSuccess(request, next) }
+    }
+  }
 
   /** The page on which a user begins to set up their authenticator app. */
-  const beginPage = async (view: View, waiting: WaitingSignIn | null): Promise<Page> => enrolPage(view.texts, {
-    ...setUp(view, waiting),
+  const beginPage = async (view: View, enrolling: SettingUp): Promise<Page> => enrolPage(view.texts, {
+    ...setUp(view, enrolling),
     action: pathOf('local/totp/enroll'),
     passkey: passkeyPaths && { ...passkeyPaths, register: pathOf('local/passkeys/register') },
     isMailed: passkeyPaths !== null && await isCodeMailed(view.request)
@@ -62,13 +69,13 @@ export function mountSecondFactor (
 
   mountPage(context, { path: 'local/second-factor', name: 'second-factor' }, async view => {
     const { request, reply, texts, next } = view
-    const waiting = await waitingSignIn(request)
+    const waiting = await waitingSignIn(request, rules)
     if (waiting === null) {
       // Another tab has finished the sign-in, or it has expired.
       const login = principalOf(request) === null ? pages.loginWith(request, next) : null
       return redirected(reply, login === null ? pages.afterSuccess(request, next) : withError(login, 'invalid_state'))
     }
-    if (waiting.needs === 'enrolment') return beginPage(view, waiting)
+    if (waiting.needs === 'enrolment') return beginPage(view, { waiting, asksMailCode: waiting.asksMailCode })
     const kinds = await factorsOfUser(rules.store, rules.factors, waiting.userId)
     return secondFactorPage(texts, {
       action: pathOf('local/second-factor'),
@@ -96,7 +103,7 @@ export function mountSecondFactor (
     isAttempt: true
   }, async ({ request, reply, fields: { code, response, trust }, outbox }) => {
     const finish = async () => {
-      if (code !== undefined) return finishByCode(request, rules, code, outbox)
+      if (code !== undefined && ofCodes !== null) return finishByCode(request, ofCodes, code, outbox)
       if (response === undefined || passkeys === null) throw new AuthError('invalid_request')
       const { finishByPasskey } = await import('../flows/passkeys.js')
       return finishByPasskey(request, passkeys, response, outbox)
@@ -112,6 +119,7 @@ export function mountSecondFactor (
 
   /** Sets the cookie by which the browser is not asked again, beside that of the session. */
   async function trustBrowser (request: FastifyRequest, reply: FastifyReply, user: User): Promise<void> {
+    if (trustedBrowsers === undefined) return
     const { cookieName } = trustedBrowsers
     const trusted = await trustedBrowsers.trust(request.cookies[cookieName], user)
     if (trusted === null) return
@@ -122,10 +130,13 @@ export function mountSecondFactor (
     })
   }
 
+  if (ofCodes === null) return
+  const { issuer } = ofCodes.factors.secondFactor
+
   mountPage(context, { path: 'local/totp', name: 'totp' }, async view => {
-    const { request, reply, texts, next } = view
+    const { request, reply, texts, next, isLost } = view
     const here = withQuery(pathOf('local/totp'), { next })
-    const pending = await pendingTotp(request, rules).catch(async (error: unknown) => {
+    const pending = await pendingTotp(request, ofCodes, isLost).catch(async (error: unknown) => {
       const { code }: Partial<AuthError> = Object(error)
       const step = await furtherStep(error, request, context, { next: here, needing: here })
       const page = code === 'unauthenticated' ? pages.loginWith(request, here) : step?.page ?? null
@@ -133,11 +144,11 @@ export function mountSecondFactor (
       return { page }
     })
     if ('page' in pending) return redirected(reply, pending.page)
-    const { waiting, enrolment } = pending
-    if (enrolment === null) return beginPage(view, waiting)
+    const { enrolling, enrolment } = pending
+    if (enrolment === null) return beginPage(view, enrolling)
     const { uri, secret, svg } = enrolment
     return totpPage(texts, {
-      ...setUp(view, waiting),
+      ...setUp(view, enrolling),
       action: pathOf('local/totp/confirm'),
       svg,
       uri,
@@ -149,31 +160,33 @@ export function mountSecondFactor (
   mountForm(context, {
     path: '/local/totp/enroll',
     summary: 'Begin to set up an authenticator app',
-    description: 'The last authentication must be less than ten minutes old, by a second factor if the user has one. ' +
-      'Nothing changes until a code confirms it.',
+    description: 'The last authentication must be less than ten minutes old, by a factor of the user if they have ' +
+      'one. Nothing changes until a code confirms it.',
     user: 'signed-in-or-not',
-    fields: {},
+    fields: { lost },
     answers: { 200: enrolmentBody },
     refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
     limits: [limits.code]
-  }, async ({ request, fields: { next = null }, outbox }) => ({
-    status: 200, body: await beginTotp(request, rules, outbox), page: withQuery(pathOf('local/totp'), { next })
-  }))
+  }, async ({ request, fields: { next = null, lost }, outbox }) => {
+    const isLost = isChecked(lost)
+    const page = withQuery(pathOf('local/totp'), { next, lost: isLost ? 'true' : null })
+    return { status: 200, body: await beginTotp(request, ofCodes, { isLost, outbox }), page }
+  })
 
   mountForm(context, {
     path: '/local/totp/confirm',
     summary: 'Confirm an authenticator app by its first code',
     description: 'All other sessions of the user end. A sign-in that waits for it is finished.',
     user: 'signed-in-or-not',
-    fields: { code: factorCode, mailCode },
+    fields: { code: factorCode, lost, mailCode },
     required: ['code'],
     answers: { 200: recoveryCodes },
     refuses: ['unauthenticated', 'reauthenticate', 'invalid_code', 'invalid_state', 'blocked'],
     limits: [limits.code],
     isAttempt: true
   }, async form => {
-    const { request, fields: { code, mailCode }, outbox } = form
-    return shown(form, await confirmTotp(request, rules, { code, mailCode, outbox }))
+    const { request, fields: { code, ...ofLost }, outbox } = form
+    return shown(form, await confirmTotp(request, ofCodes, { code, ...lostPasskeysIn(ofLost), outbox }))
   })
 
   mountForm(context, {
@@ -183,7 +196,7 @@ export function mountSecondFactor (
     user: 'signed-in',
     fields: {},
     refuses: ['reauthenticate', 'invalid_state', 'forbidden', 'not_found']
-  }, async ({ request, outbox }) => removeTotp(request, rules, outbox))
+  }, async ({ request, outbox }) => removeTotp(request, ofCodes, outbox))
 
   mountForm(context, {
     path: '/local/recovery-codes',
@@ -193,7 +206,7 @@ export function mountSecondFactor (
     fields: {},
     answers: { 200: recoveryCodes },
     refuses: ['reauthenticate', 'invalid_state', 'second_factor_missing']
-  }, async form => shown(form, await renewRecoveryCodes(form.request, rules, form.outbox)))
+  }, async form => shown(form, await renewRecoveryCodes(form.request, ofCodes, form.outbox)))
 
   /** Answers with recovery codes: browsers get a page that shows them. */
   function shown (
@@ -209,6 +222,9 @@ export function mountSecondFactor (
     }
   }
 }
+
+/** Who sets up a factor, as far as pages are concerned. */
+type SettingUp = Pick<EnrollingUser, 'asksMailCode'> & { readonly waiting: WaitingSignIn | null }
 
 /** With so many recovery codes left, browsers are told how many. */
 const FEW_CODES = 2

@@ -10,6 +10,11 @@ export interface UserExtras {
    * Version 0.1.0 did not note them.
    */
   email_verified_by?: string[]
+  /**
+   * The user has owned an address of the account: a provider has vouched for one, or the user has
+   * confirmed one. Nothing removes it, so that who reads their mailbox later removes no factor.
+   */
+  email_proven?: true
   /** The application has not admitted the user yet. */
   is_new?: true
   /** When the user was created, in milliseconds since the epoch. Version 0.1.0 did not note it. */

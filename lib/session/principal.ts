@@ -123,7 +123,12 @@ export async function assertSessionGoesOn (request: FastifyRequest): Promise<voi
 /** Replaces the principal in the session. The id and the other content of the session stay. */
 export async function updatePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
   const record = recordIn(request.session)
-  if (record !== null) await sessionsOf(request).saveRecord(request, { ...record, principal })
+  if (record !== null) await updateRecord(request, { ...record, principal })
+}
+
+/** Replaces the record of the session. The id and the other content of the session stay. */
+export async function updateRecord (request: FastifyRequest, record: SessionRecord): Promise<void> {
+  await sessionsOf(request).saveRecord(request, record)
 }
 
 /**

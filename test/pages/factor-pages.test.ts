@@ -45,12 +45,13 @@ const FACTORS: FactorsView = {
   ],
   passkeys: PASSKEYS,
   confirm: '/auth/pages/confirm',
+  lost: '/auth/pages/factors?lost=true',
   account: '/auth/pages/account',
   saved: { next: '/auth/pages/factors?done=saved', error_next: '/auth/pages/factors' },
   paths: { enrol: '/auth/local/totp/enroll', removeApp: '/auth/local/totp/remove', newCodes: '/auth/local/recovery-codes' }
 }
 const NOTHING: FactorsView = {
-  ...FACTORS, factors: [], passkeys: null, confirm: null, account: null, paths: { enrol: null, removeApp: null, newCodes: null }
+  ...FACTORS, factors: [], passkeys: null, confirm: null, lost: null, account: null, paths: { enrol: null, removeApp: null, newCodes: null }
 }
 const SIGN_IN: SignInView = {
   targets: TARGETS, providers: [], login: '/auth/local/login', email: null, asksToRemember: true, forgotPassword: null, register: null, passkey: null

@@ -98,6 +98,7 @@ export const de: Texts = {
     recoveryText: 'Wenn Sie Ihre Authenticator-App nicht benutzen können, ersetzt jeder dieser Codes sie einmal. ' +
       'Bewahren Sie sie sicher auf: Sie werden nur jetzt angezeigt.',
     confirmText: 'Melden Sie sich noch einmal an, bevor Sie hier etwas ändern.',
+    lost: 'Ich habe alle meine Passkeys verloren',
     app: 'Authenticator-App',
     added: 'Hinzugefügt am {date}',
     codesLeft: 'Noch übrige Codes: {count}',

@@ -95,6 +95,7 @@ export const english = {
     recoveryText: 'If you can’t use your authenticator app, each of these codes replaces it once. ' +
       'Save them in a safe place now: you won’t see them again.',
     confirmText: 'To change anything here, sign in again first.',
+    lost: 'I have lost all my passkeys',
     app: 'Authenticator app',
     added: 'Added on {date}',
     codesLeft: 'Codes left: {count}',

@@ -98,6 +98,7 @@ export const fr: Texts = {
     recoveryText: 'Si vous ne pouvez pas utiliser votre application d’authentification, chacun de ces codes la ' +
       'remplace une fois. Gardez-les en lieu sûr dès maintenant : ils ne seront plus affichés.',
     confirmText: 'Pour modifier ces réglages, connectez-vous à nouveau.',
+    lost: 'J’ai perdu toutes mes clés d’accès',
     app: 'Application d’authentification',
     added: 'Ajoutée le {date}',
     codesLeft: 'Codes restants : {count}',

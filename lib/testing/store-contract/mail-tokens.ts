@@ -167,7 +167,7 @@ function resetContract (linked: AccountsRule): void {
     const reset = await store.resetPassword(linkFor(BOB), 'the new hash')
 
     const after = await allOf(twin, BOB)
-    assert.deepEqual(reset, { user: after.user, wasVerified: false, removed: [] })
+    assert.deepEqual(reset, { user: after.user, wasProven: false, removed: [] })
     assertHas(after.user, { emailVerified: true, generation: 1, claims: { role: 'member' } })
     assert.ok(Number(after.status?.signedOutAt) > 0)
     const claims = { ...BOB.link.claims, email_verified: true }
@@ -184,7 +184,7 @@ function resetContract (linked: AccountsRule): void {
 
     const reset = await store.resetPassword(linkFor(BOB), 'the new hash')
 
-    assert.deepEqual([reset?.wasVerified, reset?.removed], [false, ['Zed', 'dev', 'github']])
+    assert.deepEqual([reset?.wasProven, reset?.removed], [false, ['Zed', 'dev', 'github']])
     assert.deepEqual(await providersOf(twin, BOB), ['local'])
     for (const provider of ['github', 'dev']) {
       assert.equal(await twin.findUser({ provider, subject: BOB.userId }), null)
@@ -200,7 +200,7 @@ function resetContract (linked: AccountsRule): void {
 
     for (const user of [ADA, carol]) {
       const reset = await store.resetPassword(linkFor(user), 'the new hash')
-      assertHas(reset, { user: { userId: user.userId, emailVerified: true }, wasVerified: true, removed: [] })
+      assertHas(reset, { user: { userId: user.userId, emailVerified: true }, wasProven: true, removed: [] })
       assert.deepEqual(await providersOf(twin, user), ['dev', 'local'])
     }
     assert.deepEqual((await twin.findCredential('ada@example.com'))?.link.claims, {
