@@ -278,6 +278,41 @@ t.test('a user who existed before types the code from the e-mail as well', async
   t.equal(await signedInAs(page, server), en.account.title)
 })
 
+t.test('a user who has lost all their passkeys adds one by the code from the e-mail', async t => {
+  for (const options of [{}, { secondFactor: new SecondFactor({ issuer: 'Shop' }) }]) {
+    const server = await start(t, options)
+    const visitor = await Visitor.with(chromium, t)
+    const page = await register(server, visitor)
+    await page.goto((await server.mails.next('verify-email')).url ?? '')
+    await page.getByRole('button', { name: en.links.verifySubmit }).click()
+    const devices = await Devices.of(page)
+    const lost = await devices.add()
+    await page.goto(`${server.url}/auth/pages/factors`)
+    await addPasskey(page, 'Phone')
+    await page.getByRole('status').waitFor()
+    await devices.remove(lost)
+    await signOut(page, server)
+    await send(page, en.signIn.title, ADA)
+    await page.waitForURL(`${server.url}/`)
+    await devices.add()
+
+    await page.goto(`${server.url}/auth/pages/factors`)
+    await page.getByRole('link', { name: factors.lost }).click()
+    t.strictSame(await barriersOn(page), [])
+    t.equal(await page.getByRole('button', { name: factors.setUp }).count(), 'secondFactor' in options ? 1 : 0)
+    await page.getByRole('button', { name: factors.addPasskey }).click()
+    const { code } = await server.mails.next('enrolment')
+    await page.getByLabel(factors.mailCode).fill('000000')
+    await page.getByRole('button', { name: factors.addPasskey }).click()
+    await page.getByText(en.errors.invalid_code).waitFor()
+    await page.getByLabel(factors.mailCode).fill(code)
+    await page.getByRole('button', { name: factors.addPasskey }).click()
+    await page.waitForURL(`${server.url}/auth/pages/factors`)
+    t.equal(await page.locator('form[action$="passkeys/remove"]').count(), 2)
+    t.strictSame(visitor.complaints.filter(complaint => !complaint.includes('401')), [])
+  }
+})
+
 t.test('a browser without scripts, or without what the script needs, says so and takes the password', async t => {
   const server = await start(t)
   await register(server, await Visitor.with(chromium, t))
