@@ -19,7 +19,6 @@ import type { ExternalProvider } from './providers/provider.js'
 import { type RateLimitOptions, type ResolvedRateLimits, checkedRateLimit } from './rate-limits.js'
 import { Accounts } from './accounts/accounts.js'
 import type { AuthStore } from './accounts/auth-store.js'
-import { Sealer } from './sealed.js'
 import { type Secrets, dataSecretsOf, requiredDataSecrets } from './secrets.js'
 import { type OwnSession, type SessionOptions, checkedRemember, checkedSession } from './session/session-options.js'
 import { MemoryAuthStore } from './store/memory.js'
@@ -282,11 +281,12 @@ export class ResolvedOptions implements SignInRules {
     if (passkeys !== undefined && !hasMethods<Passkeys>(passkeys, ['resolve'])) {
       throw new OptionsError("passkeys must be new Passkeys({ name: 'Shop' }) of fastify-svc-auth/passkeys")
     }
+    const rules = secondFactor === undefined ? null : this.#secondFactorRules(secondFactor)
     return Object.freeze({
-      secondFactor: secondFactor === undefined ? null : this.#secondFactorRules(secondFactor),
+      secondFactor: rules,
       passkeys: passkeys?.resolve(this.site) ?? null,
       sendsMails: this.local?.mail != null,
-      sealer: this.dataSecrets && new Sealer(this.dataSecrets, 'second factor')
+      sealer: rules?.sealer ?? (this.dataSecrets && passkeys?.sealerOf(this.dataSecrets)) ?? null
     })
   }
 

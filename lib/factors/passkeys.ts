@@ -1,5 +1,7 @@
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError, assertKnownOptions } from '../errors.js'
+import { FACTORS, Sealer } from '../sealed.js'
+import type { Secrets } from '../secrets.js'
 import { PasskeyCeremonies, type RelyingParty } from './passkey-ceremonies.js'
 
 /** Options of {@link Passkeys}. */
@@ -49,6 +51,15 @@ export class Passkeys {
       throw new OptionsError("relatedOrigins of Passkeys must be a list of origins, such as ['https://app.test']")
     }
     this.#options = { name, rpId, relatedOrigins: [...relatedOrigins] }
+  }
+
+  /**
+   * Returns what seals a sign-in that waits for a passkey. For the plugin.
+   *
+   * @hidden
+   */
+  sealerOf (secrets: Secrets): Sealer {
+    return new Sealer(secrets, FACTORS)
   }
 
   /**

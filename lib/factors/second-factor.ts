@@ -1,7 +1,7 @@
 import type { AuthenticationMethod, Principal } from '../authentication.js'
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError, assertKnownOptions } from '../errors.js'
-import { Sealer } from '../sealed.js'
+import { FACTORS, Sealer } from '../sealed.js'
 import type { Secrets } from '../secrets.js'
 import { TrustedBrowsers } from './trusted-browsers.js'
 
@@ -111,7 +111,7 @@ export class SecondFactor {
     const { trustedDays } = this.#settings
     return Object.freeze({
       ...this.#settings,
-      sealer: new Sealer(secrets, 'second factor'),
+      sealer: new Sealer(secrets, FACTORS),
       trustedBrowsers: new TrustedBrowsers(secrets, cookieName, trustedDays)
     })
   }

@@ -207,7 +207,7 @@ const step = fc.record({
 for (const [kind, createStore] of Object.entries(SOME_STORES)) {
   for (const hasApp of [true, false]) {
     const owner = hasApp ? 'a user with an app' : 'a user with a required passkey'
-    t.test(`attacks 129 to 131: whoever has no factor of ${owner} gets no session and changes neither factors nor e-mail nor links, on ${kind}`, async t => {
+    t.test(`attacks 129 to 131: an attacker without a factor of ${owner} gets no session and changes no factor, e-mail or link, on ${kind}`, async t => {
       const run = async (isOfProvider: boolean, powers: readonly Power[], steps: readonly Step[]): Promise<void> => {
         let failure: string | undefined
         await t.test('an attack', async t => {

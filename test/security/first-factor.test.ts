@@ -306,7 +306,8 @@ t.test('attack 131: a user with an app changes their account by a factor, and no
     const answer = await browser.post(`/auth/local/${path}`, body)
     t.match([answer.statusCode, answer.json()], [403, { code: 'reauthenticate', methods: ['recovery', 'totp'] }], path)
   }
-  t.strictSame(answerOf(await browser.get('/auth/b/login?link=true', { 'sec-fetch-site': 'same-origin', accept: 'application/json' })), [403, 'reauthenticate'])
+  const linking = await browser.get('/auth/b/login?link=true', { 'sec-fetch-site': 'same-origin', accept: 'application/json' })
+  t.strictSame(answerOf(linking), [403, 'reauthenticate'])
   t.strictSame(await accountOf(made, userId), before)
 
   t.equal((await browser.post('/auth/local/reauthenticate', { code: nextCode(t, secret) })).statusCode, 204)

@@ -159,20 +159,6 @@ for (const [name, { migrations, hash, create }] of Object.entries(DATABASES)) {
       t.hasStrict(await store.findUser({ userId: IDS.erin }), { email: 'erin@example.com', emailVerified: true })
     })
 
-    t.test('a reset removes the other links of a user whose e-mail was not verified', async t => {
-      const { store } = await upgraded(t)
-      const proof = { generation: 0 }
-
-      const ada = await new Accounts(store).resetPassword({ ...proof, userId: IDS.ada, email: 'ada@example.com' }, 'new')
-      const erin = await new Accounts(store).resetPassword({ ...proof, userId: IDS.erin, email: 'erin@example.com' }, 'new')
-
-      t.match(ada, { wasVerified: false, removed: ['github'], user: { emailVerified: true, generation: 1 } })
-      t.match(erin, { wasVerified: true, removed: [], user: { emailVerified: true, generation: 1 } })
-      t.hasStrict(await store.findCredential('ada@example.com'), { passwordHash: 'new' })
-      t.equal(await store.findUser({ provider: 'github', subject: 'ada-1' }), null)
-      t.hasStrict(await store.findUser({ provider: 'dev', subject: 'erin-1' }), { userId: IDS.erin })
-    })
-
     t.test('the table of factors is made when the first one is written, and read by a process that never wrote one', async t => {
       const { store, database } = await upgraded(t)
       const accounts = new Accounts(store)

@@ -36,7 +36,7 @@ test('accounts are those of any store', () => {
   expect<Accounts['createUser']>().type.toBe<(user: NewUser) => Promise<User | null>>()
   expect<Accounts['resetPassword']>().type.toBe<(token: MailTokenClaims, passwordHash: string) => Promise<PasswordReset | null>>()
   expect<MailTokenClaims>().type.toBe<{ userId: string, email: string, generation: number }>()
-  expect<PasswordReset>().type.toBe<{ user: User, wasVerified: boolean, removed: string[] }>()
+  expect<PasswordReset>().type.toBe<{ user: User, wasProven: boolean, removed: string[] }>()
   expect<AccountStatus>().type.toBe<{ generation: number, signedOutAt: number, verifiedEmail: string | null }>()
   expect<NewPassword>().type.toBe<{ passwordHash: string, current?: string | null, generation?: number }>()
 })

@@ -89,7 +89,7 @@ t.test('a link that an unverified user gets before a use that waits is seen by i
     releaseEmail: proof => new Accounts(store).releaseEmail(proof)
   }
   const expected: Record<string, unknown> = {
-    resetPassword: { outcome: { wasVerified: false, removed: ['other'] }, left: ['local'] },
+    resetPassword: { outcome: { wasProven: false, removed: ['other'] }, left: ['local'] },
     releaseEmail: { outcome: 'freed', left: ['other'] }
   }
 

@@ -36,7 +36,7 @@ t.test('an e-mail that version 0.1.0 noted as verified stays so until a link is 
   t.strictSame(await Promise.all([used, other, removed].map(({ userId }) => isVerified(userId))), [true, false, false])
   t.strictSame(
     [...await client`select extras from svc_auth_users where user_id = ${used.userId}`],
-    [{ extras: { email_verified: true, email_verified_by: ['dev'], note: 1 } }]
+    [{ extras: { email_verified: true, email_verified_by: ['dev'], email_proven: true, note: 1 } }]
   )
   await new Accounts(store).refreshIdentity({ ...other.link, verifiedEmail: other.email })
   t.equal(await isVerified(other.userId), true, 'the link that vouches says so at its next sign-in')
