@@ -109,7 +109,9 @@ async function wait (
 }
 
 async function opened ({ factors }: FactorSignInRules, entry: SealedSignIn | null): Promise<WaitingSignIn | null> {
-  return entry && JSON.parse((await sealerOf(factors).open(entry.sealed, entry.userId)).text)
+  if (entry === null) return null
+  const waiting: WaitingSignIn = JSON.parse((await sealerOf(factors).open(entry.sealed, entry.userId)).text)
+  return waiting.proof.at > Date.now() - PENDING_MS ? waiting : null
 }
 
 /**
