@@ -23,7 +23,7 @@ export const TEXTS: Readonly<Record<Mail['kind'], readonly [subject: string, tex
   'identity-linked': ['A sign-in method was added',
     'Your account has one more sign-in method. If it was not you, remove it and change your password.'],
   enrolment: ['Your code for setting up a second factor',
-    'A sign-in sets up a second factor, and asks for this code. If it is not you, change your password:'],
+    'It sets up a second factor, or replaces passkeys that you have lost. If it is not you, change your password:'],
   'factor-added': ['A second factor was added',
     'Your account has a new second factor or passkey. If it was not you, remove it and change your password.'],
   'factor-removed': ['A second factor was removed',

@@ -1,4 +1,7 @@
-/** Attacks 129 to 131 as a property: what someone without a factor does in any order leaves factors, e-mail and links. */
+/**
+ * As a property of attack 129, attack 130 and attack 131: what someone without a factor does in any order leaves factors,
+ * e-mail and links.
+ */
 import fc from 'fast-check'
 import type { LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
