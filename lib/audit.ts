@@ -57,8 +57,8 @@ export interface AuditEvents {
   /** The password of a user was set: by the application, by the user, or by a link in a mail. */
   password: AuditedUser
   /**
-   * A user whose address was not verified set their password by a link in a mail. Another person
-   * may have made the account: check what they left in it.
+   * A user whose address was never proven set their password by a link in a mail, which removed all
+   * factors. Another person may have made the account: check what they left in it.
    */
   recovery: AuditedUser & {
     /** The providers of the links that were removed. */
@@ -95,8 +95,8 @@ export interface AuditEvents {
     left: number
   }
   /**
-   * Too many wrong codes were sent for a user: another person knows their password, or has an
-   * identity of theirs.
+   * Too many codes were sent for a user: another person knows their password, or has an identity of
+   * theirs.
    */
   'factor-guessing': AuditedUser
   /** The signature counter of a passkey did not grow: there may be a copy of it. */

@@ -27,7 +27,7 @@ export type {
 export type { UserChange } from './accounts/changes.js'
 export type { MailTokenClaims, NewPassword, PasswordReset } from './accounts/credentials.js'
 export type { FactorAttempt, FactorChange } from './accounts/factors.js'
-export type { EnteredIdentity, LinkedIdentity, NewUser } from './accounts/identities.js'
+export type { EnteredIdentity, FoundUser, LinkedIdentity, NewUser, NotedSignIn } from './accounts/identities.js'
 export { Authorization } from './app-auth/authorization.js'
 export type { BlockOptions, KeptSession, UserList, UserPage, UserToCreate, Users } from './app-auth/users.js'
 export type { AuthChannel, AuthEvents } from './channel.js'

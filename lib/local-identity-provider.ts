@@ -57,8 +57,8 @@ export interface LocalIdentityProviderOptions {
   /** The claims that the registration form may set; `false` mounts no register route. */
   registration?: false | RegistrationPolicy | undefined
   /**
-   * Sends the mails of the plugin: links that confirm an address or choose a new password, and
-   * notices. Without it, the routes that need mails are not mounted. The plugin then needs
+   * Sends the mails of the plugin: links that confirm an address or choose a new password, codes,
+   * and notices. Without it, the routes that need mails are not mounted. The plugin then needs
    * `baseUrl`.
    */
   sendMail?: SendMail | undefined

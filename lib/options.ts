@@ -46,9 +46,9 @@ export interface AuthPluginOptions {
    */
   session?: SessionOptions | undefined
   /**
-   * A secret of at least 32 characters that signs the links in mails where the local provider has a
-   * `signingKey`; default the environment variable SVC_AUTH_DATA_SECRET, which may hold several,
-   * separated by blanks. Of several, the first one signs and all verify.
+   * Encrypts second factors and what waits for them, signs the cookies of trusted browsers, and the
+   * links in mails with a `signingKey`: 32 characters or more, default SVC_AUTH_DATA_SECRET, which
+   * may hold several, separated by blanks. The first encrypts and signs, all decrypt and verify.
    */
   dataSecret?: string | readonly string[] | undefined
   /** The path in front of all routes; default `/auth`. */
@@ -80,8 +80,8 @@ export interface AuthPluginOptions {
   loginPage?: string | undefined
   /**
    * The application's page on which a signed-in user reauthenticates, such as
-   * `/confirm`. The guard `requireRecent` redirects browsers to it, with `next`, and so does a
-   * linking without a recent authentication.
+   * `/confirm`. The guard `requireRecent` redirects browsers to it, with `next`, and so do routes
+   * of the plugin without a recent authentication, or without a recent second factor.
    */
   reauthenticatePage?: string | undefined
   /**
@@ -91,7 +91,7 @@ export interface AuthPluginOptions {
   secondFactor?: SecondFactor | undefined
   /**
    * Passkeys: `new Passkeys({ name })` of `fastify-svc-auth/passkeys`. They need `baseUrl` and the
-   * package `@simplewebauthn/server`.
+   * package `@simplewebauthn/server`; the code for lost ones also a `dataSecret` and `sendMail`.
    */
   passkeys?: Passkeys | undefined
   /**

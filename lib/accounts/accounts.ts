@@ -310,7 +310,7 @@ export class Accounts {
    * Changes the factors of a user.
    *
    * @returns the user as they are now; null when `change` returned null, or the user has another
-   *   generation, or is gone: then nothing was written
+   *   generation or other `kinds`, or is gone: then nothing was written
    * @throws AuthError `exists` when another user has the id of a new factor, and what `change`
    *   throws; then nothing was written
    */

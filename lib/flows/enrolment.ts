@@ -201,11 +201,11 @@ export interface FactorAddition extends Omit<FactorChange, 'generation'> {
 }
 
 /**
- * Adds a factor that was verified to the account of a user. The session of a signed-in user goes on
- * with a new id; the sign-in of another one is completed.
+ * Adds a factor that was verified to the account of a user. The session of a signed-in user goes
+ * on, with a new id if the others end; the sign-in of another one is completed.
  *
  * @throws what the hook throws; AuthError `invalid_state` when the user's sessions were ended
- * since, `exists`, `blocked`, `unavailable`
+ * since, or they have another factor by now; `exists`, `blocked`, `unavailable`
  */
 export async function addFactor (
   request: FastifyRequest,

@@ -52,7 +52,7 @@ export interface LinkMail extends AnyMail {
 
 /** A mail with a code that its reader types. */
 export interface CodeMail extends AnyMail {
-  /** `enrolment`: sets up the first second factor of an account, in a sign-in that waits for it. */
+  /** `enrolment`: for a first factor, in a sign-in that waits for it; in place of lost passkeys. */
   kind: CodeMailKind
   /** There is no link. */
   url: null
@@ -68,9 +68,9 @@ export interface CodeMail extends AnyMail {
 export interface NoticeMail extends AnyMail {
   /**
    * `exists`: a registration with the address of an account. `unknown-address`: a forgotten
-   * password with an address that no account has. The others are notices about an account, to an
-   * address that the user has confirmed: `email-changed` and `email-change-requested` to the old
-   * one, `factor-guessing` when another person has got as far as the second factor.
+   * password with an address that no account has. The others are notices about an account, to its
+   * confirmed address: `email-changed`, by the user or a provider, and `email-change-requested` to
+   * the old one, `factor-guessing` when another person has got as far as the second factor.
    */
   kind: NoticeMailKind
   /** There is no link. */
@@ -113,7 +113,7 @@ export type NoticeMailKind = AccountNotice | 'exists' | 'unknown-address'
 
 /**
  * Sends a mail, and rejects when it could not. Called after the request was answered, so it never
- * delays or fails an answer. The text of the mail is the application's.
+ * delays or fails that answer. The text of the mail is the application's.
  */
 export type SendMail = (mail: Mail) => void | Promise<void>
 

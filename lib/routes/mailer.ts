@@ -53,7 +53,7 @@ type Unsent = NoMail | 'limit' | 'unconfirmed' | 'closing'
 
 /**
  * Sends mails after requests were answered, a few at a time. An answer therefore takes the same
- * time whether or not a mail follows, and no failure of a mail server fails a request.
+ * time whether or not a mail follows, and a failure of the mail server does not fail it.
  */
 export class Mailer implements Notices {
   /** Issues and verifies the tokens in the links. */
