@@ -264,14 +264,16 @@ export class ResolvedOptions implements SignInRules {
       checkedPage('reauthenticatePage', options.reauthenticatePage, this.site) ?? ownPage('confirm')
     const signInPaths = this.providers.map(({ name }) => `${this.prefix}/${name}/`)
     const factorPage = checkedPage('secondFactorPage', options.secondFactorPage, this.site)
-    const routePath = (path: string): string | null => {
-      return this.factors === null ? null : this.site.routePath(`${this.prefix}/${path}`)
+    const routePath = (option: unknown, path: string): string | null => {
+      return option == null ? null : this.site.routePath(`${this.prefix}/${path}`)
     }
     this.pages = new RedirectPages(this.site, {
       login,
       reauthenticate,
-      secondFactor: factorPage ?? (this.look === null ? routePath('local/totp') : routePath('pages/factors')),
-      step: factorPage ?? routePath('local/second-factor')
+      secondFactor: factorPage ?? (this.look === null
+        ? routePath(this.factors?.secondFactor, 'local/totp')
+        : routePath(this.factors, 'pages/factors')),
+      step: factorPage ?? routePath(this.factors?.sealer, 'local/second-factor')
     }, signInPaths)
     Object.freeze(this)
   }

@@ -547,3 +547,15 @@ t.test('the operator resets passkeys too', async t => {
   await made.app.auth.resetFactors(userId)
   t.equal((await signInBy(new Browser(made.app), device)).json().code, 'invalid')
 })
+
+t.test('a guard for second factors leads a user without a passkey to no page that is not there', async t => {
+  const app = await startApp(t, { baseUrl: BASE_URL, passkeys: new Passkeys({ name: 'Shop' }) }, {}, app => {
+    app.get('/secure', { preHandler: app.auth.requireSecondFactor }, async () => 'passed')
+    app.post<{ Body: { userId: string } }>('/vouch', async request => app.auth.signIn(request, request.body.userId))
+  })
+  const { userId } = await app.auth.createUser({ email: ADA.email })
+  const browser = new Browser(app)
+  await browser.post('/vouch', { userId })
+  const refused = await browser.get('/secure', { accept: 'text/html' })
+  t.match([refused.statusCode, refused.json().code], [403, 'second_factor_missing'])
+})
