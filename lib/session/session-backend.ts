@@ -89,9 +89,9 @@ export interface SessionBackend {
   signOut (session: LeavingSession, how: SignOut): Promise<SignedOut | null>
 
   /**
-   * Ends the session of a sign-in that has replaced one before the sign-out could read it. A
-   * sign-out that came after the sign-in ends nothing: knowing an old cookie gives no power over
-   * the session that replaced it.
+   * Ends the session of a sign-in that has replaced one before the sign-out could read it, or that
+   * replaces one which was never written. A sign-out that came after the sign-in ends nothing:
+   * knowing an old cookie gives no power over the session that replaced it.
    *
    * @param id the id of the replaced session
    * @param arrivedAt when the request to sign out came, as `preciseTime` has it

@@ -101,9 +101,11 @@ export class SqlSessions implements SessionBackend {
     return signOutRow(this.#rows, digestOf(id), how)
   }
 
-  async signOutReplaced (): Promise<null> {
-    // The sign-in is over with the one step in which it has replaced the session.
-    return null
+  async signOutReplaced (id: string): Promise<SignedOut | null> {
+    // A sign-in is over with the one step in which it has replaced the session. One that is under
+    // way in the session of a visitor has taken the entry by which it was known.
+    const isUnknown = await this.#rows.find(digestOf(id), Date.now()) === null
+    return isUnknown ? signOutRow(this.#rows, digestOf(id)) : null
   }
 
   #dataOf ({ cookie, svcAuth, ...members }: Session): SessionData | null {

@@ -44,9 +44,9 @@ export interface FoundSession extends Omit<NewSession, 'idHash' | 'userAgent' | 
   presentClaims?: () => Claims | null
 }
 
-/** Returns what is written for the session of a visitor, which another one replaces. */
-export function visitorRow (idHash: string, { createdAt }: NewSession): NewSession {
-  return { idHash, user: null, data: null, userAgent: null, createdAt, expiresAt: createdAt }
+/** Returns what is written for a session that was never written, when it ends. */
+export function unwrittenRow (idHash: string, endedAt: number): NewSession {
+  return { idHash, user: null, data: null, userAgent: null, createdAt: endedAt, expiresAt: endedAt }
 }
 
 /** What a save changes about a session; what is absent stays as it is. */
@@ -107,10 +107,11 @@ export interface StoredSessions {
 
   /**
    * Ends a session. By a sign-out, the {@link OneTimeEntries} that it owns are removed, and no
-   * sign-in that is under way replaces it. A store that shares `Revocations` records the sign-out
-   * of a user in the same step, unless it is recorded already.
+   * sign-in that is under way replaces it, also when it was never written: a sign-in that finishes
+   * in a visitor's session has taken its entries. A store that shares `Revocations` records the
+   * sign-out of a user in the same step, unless it is recorded already.
    *
-   * @returns null for an unknown session
+   * @returns null for a session that was never written
    */
   end (
     idHash: string,

@@ -29,7 +29,7 @@ export class SessionProcess extends EventEmitter<{ told: [] }> {
   readonly revoked: string[] = []
   /** The codes that were redeemed at the provider. */
   readonly redeemed: string[] = []
-  /** How many requests of `/held` have arrived. */
+  /** How many requests were held: those of `/held`, and callbacks of the subject `held`. */
   held = 0
   readonly #child: ChildProcess
   readonly #exited: Promise<unknown[]>
@@ -63,7 +63,7 @@ export class SessionProcess extends EventEmitter<{ told: [] }> {
     while (!holds()) await once(this, 'told')
   }
 
-  /** Lets all requests of `/held` go on. */
+  /** Lets all requests that are held go on. */
   letGo (): void {
     this.#child.send('go on')
   }
@@ -84,11 +84,17 @@ export class SessionProcess extends EventEmitter<{ told: [] }> {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { target, secrets = [SESSION_SECRET] }: SessionProcessOptions = JSON.parse(process.argv[2] ?? '')
   const tell = (message: Message): void => { process.send?.(message) }
+  const hold = async (): Promise<void> => {
+    tell('held')
+    await once(process, 'message')
+  }
 
   class TellingProvider extends OwnProvider {
     override async authenticate (response: AuthorizationResponse) {
       tell({ redeemed: response.parameters.get('state') ?? '' })
-      return super.authenticate(response)
+      const authenticated = await super.authenticate(response)
+      if (authenticated.identity.subject === 'held') await hold()
+      return authenticated
     }
   }
 
@@ -110,8 +116,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     return {}
   })
   app.get('/held', async ({ session }) => {
-    tell('held')
-    await once(process, 'message')
+    await hold()
     return { cart: Object.assign(session, { cart: 'late' }).cart }
   })
   app.auth.channel.on('revoke', revoked => { tell({ revoked }) })

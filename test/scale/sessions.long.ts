@@ -1,4 +1,4 @@
-/** Attacks 3, 4 and 35: processes of an application that share nothing but a database. */
+/** Attacks 3, 4, 35 and 133: processes of an application that share nothing but a database. */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { emptyDatabase } from '../helpers/postgres.js'
@@ -141,6 +141,30 @@ for (const [name, database] of Object.entries(DATABASES)) {
         if (signingIn.cookie === cookie || round % 2 === 0) t.equal(await passesAt(signingIn.cookie), 0, `round ${round}: ${signIn.status}`)
       }
       t.ok(signOuts > ROUNDS / 2, `${signOuts} of ${ROUNDS} sign-outs found the session`)
+    })
+
+    t.test('attack 133: a sign-out beside the callback of a visitor at another process leaves the browser signed out', async t => {
+      for (let round = 0; round < ROUNDS; round++) {
+        const visitor = at(third)
+        const callback = await visitor.leaveFor('mine', { subject: 'held' })
+        const { cookie } = visitor
+        const back = at(other, cookie)
+        const before = other.held
+        const landing = back.get(callback)
+        await other.tells(() => other.held > before)
+
+        // The sign-in is under way: it ends before the sign-out, beside it, or after it.
+        const signOut = at(one, cookie).post('/auth/logout', {})
+        if (round % 2 === 0) await signOut
+        other.letGo()
+        const [{ status }, { status: landed, body }] = await Promise.all([signOut, landing])
+
+        t.equal(status, 204)
+        t.equal(await passesAt(cookie), 0, `round ${round}: the old cookie`)
+        if (round % 2 === 0) t.equal(body.code, 'invalid_state', `round ${round}`)
+        else t.ok([302, 400].includes(landed), `round ${round}: ${landed}`)
+        if (landed === 400) t.equal(await passesAt(back.cookie), 0)
+      }
     })
 
     t.test('attack 35: of sign-outs at two processes at once, one is announced', async t => {

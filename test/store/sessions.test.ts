@@ -68,10 +68,11 @@ for (const [name, open] of Object.entries(STORES)) {
       await sessions.insert(session('ended', { expiresAt: NOW + 10 * HOUR }), null)
       await sessions.insert(session('open', { expiresAt: NOW + 10 * HOUR }), null)
       await entries.put({ hash: 's', kind: 'sign-in', owner: 'x', content: {}, startedAt: NOW }, 8)
-      await sessions.end('ended', signOut)
+      for (const signedOut of ['ended', 'never written']) await sessions.end(signedOut, signOut)
 
-      const isGone = async () => await sessions.end('expired', end) === null && await sessions.end('ended', end) === null &&
-        !await entries.has('x', 'sign-in', 0)
+      const areGone = async (...ended: string[]) =>
+        (await Promise.all(ended.map(async idHash => sessions.end(idHash, end)))).every(session => session === null)
+      const isGone = async () => await areGone('expired', 'ended', 'never written') && !await entries.has('x', 'sign-in', 0)
       const later = session('later', { createdAt: NOW + HOUR, expiresAt: NOW + 2 * HOUR })
       const entry = { hash: 'later', kind: 'sign-in', owner: 'y', content: {}, startedAt: NOW + HOUR }
       do {

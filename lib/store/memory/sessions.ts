@@ -1,7 +1,7 @@
 import { Sweeper } from '../../base/sweeper.js'
 import {
   ENDED_MS, MAX_LISTED, type EndedSession, type FoundSession, type ListedSession, type NewSession,
-  type SessionChange, type SessionUser, type StoredSessions, visitorRow
+  type SessionChange, type SessionUser, type StoredSessions, unwrittenRow
 } from '../sessions.js'
 import { PENDING_MS } from '../one-time-entries.js'
 import { type MemoryEntries, limit } from './entries.js'
@@ -57,7 +57,7 @@ export class MemorySessions implements StoredSessions {
       this.#write(session)
       return true
     }
-    const before = this.#rows.get(replaced) ?? this.#write(visitorRow(replaced, session))
+    const before = this.#rows.get(replaced) ?? this.#write(unwrittenRow(replaced, createdAt))
     if (before.isSignedOut) return false
     this.#write(session, before.replacedBy)
     before.endedAt ??= createdAt
@@ -97,8 +97,8 @@ export class MemorySessions implements StoredSessions {
     { now, isSignOut }: { now: number, isSignOut: boolean }
   ): Promise<EndedSession | null> {
     if (isSignOut) this.#entries.removeOf(idHash)
-    const row = this.#rows.get(idHash)
-    if (row === undefined) return null
+    const row = this.#rows.get(idHash) ?? (isSignOut ? this.#write(unwrittenRow(idHash, now)) : null)
+    if (row === null) return null
     const { userId, replacedBy } = row
     const wasOpen = isOpen(row, now)
     row.endedAt ??= now

@@ -1,5 +1,5 @@
 import {
-  and, desc, eq, gt, isNull, lte, not, oneTimeEntries, providerLinks, sessions, sql, users
+  type SQL, and, desc, eq, gt, isNull, lte, not, oneTimeEntries, providerLinks, sessions, sql, users
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import { type SessionRows, inPages, withSweeps } from '../members.js'
@@ -99,12 +99,7 @@ function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): Bui
     })
     .from(before)
     .where(and(eq(sessions.idHash, before.idHash), not(before.signedOut))))
-  // Of two that write this row at once, the second is run again and finds it.
-  const unwritten = db.$with('unwritten').as(db.insert(sessions)
-    .select(sql`select ${given('replaced')}, null::uuid, null, null::jsonb, 0, null::jsonb, null::jsonb, null,
-      ${given('createdAt')}::bigint, ${given('createdAt')}::bigint, ${given('createdAt')}::bigint,
-      ${given('createdAt')}::bigint, false, ${given('idHash')}
-      where not exists (select from ${before})`))
+  const unwritten = unwrittenOf(db, 'replaced', 'createdAt', sql`false, ${given('idHash')}`)
   const isSignedOut = sql`exists (select from ${before} where signed_out)`
   const parts = replaces ? [before, replaced, unwritten] : []
   const replacedBy = replaces ? sql`(select replaced_by from ${before}) where not ${isSignedOut}` : sql`null`
@@ -129,6 +124,19 @@ function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): Bui
   return db.with(...parts, inserted, admitted)
     .select({ isAdmitted: isTrue(sql`exists (select from ${admitted})`) })
     .from(inserted)
+}
+
+/**
+ * Builds the part of a statement that writes a session as one that has ended, if the part `before`
+ * has not found it. Of two that write it at once, the second is run again and finds it.
+ *
+ * @param outcome the columns `signed_out` and `replaced_by`
+ */
+function unwrittenOf (db: PostgresDrizzle, idHash: string, endedAt: string, outcome: SQL) {
+  const time = sql`${given(endedAt)}::bigint`
+  return db.$with('unwritten').as(db.insert(sessions)
+    .select(sql`select ${given(idHash)}, null::uuid, null, null::jsonb, 0, null::jsonb, null::jsonb, null,
+      ${time}, ${time}, ${time}, ${time}, ${outcome} where not exists (select from before)`))
 }
 
 /** @throws AuthError `unauthenticated` for a user who was deleted meanwhile */
@@ -178,7 +186,8 @@ function endingOf (db: PostgresDrizzle, { isSignOut }: { isSignOut: boolean }) {
     .where(eq(sessions.idHash, before.idHash)))
   const pending = db.$with('pending').as(db.delete(oneTimeEntries).where(eq(oneTimeEntries.owner, given('idHash'))))
   const isTold = sql`not ${before.wasOpen}::boolean or ${before.userId} is null or ${given('isRecorded')}::boolean`
-  const ofSignOut = isSignOut ? [pending, recordedRevocation(db, sql`${before} where not (${isTold})`)] : []
+  const unwritten = unwrittenOf(db, 'idHash', 'now', sql`true, null`)
+  const ofSignOut = isSignOut ? [pending, unwritten, recordedRevocation(db, sql`${before} where not (${isTold})`)] : []
   return db.with(before, ended, ...ofSignOut)
     .select({ userId: before.userId, wasOpen: before.wasOpen, replacedBy: before.replacedBy })
     .from(before)

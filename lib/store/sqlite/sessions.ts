@@ -7,7 +7,7 @@ import type { UserExtras } from '../../schema/extras.js'
 import { type SessionRows, inPages, withSweeps } from '../members.js'
 import { changedColumns, columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
 import { PENDING_MS } from '../one-time-entries.js'
-import { ENDED_MS, MAX_LISTED, type StoredSessions, visitorRow } from '../sessions.js'
+import { ENDED_MS, MAX_LISTED, type StoredSessions, unwrittenRow } from '../sessions.js'
 import { type SqliteDatabase, given } from './database.js'
 import { sqliteEntries } from './entries.js'
 import { isForeignKeyViolation, storeFailure } from './failures.js'
@@ -123,7 +123,7 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
       insert().run({ ...columns, replacedBy: before?.replacedBy ?? null })
       const end = { endedAt: session.createdAt, replacedBy: session.idHash }
       if (before !== undefined) replace().run({ ...end, idHash: before.idHash })
-      else if (replaced !== null) insert().run({ ...columnsOf(visitorRow(replaced, session)), ...end })
+      else if (replaced !== null) insert().run({ ...columnsOf(unwrittenRow(replaced, session.createdAt)), ...end })
       return admits && admit().run({ userId: columns.userId }).changes > 0 ? 'admitted' : true
     }, { behavior: 'immediate' })
     // A session that a crash of the machine loses signs nobody in; one that is known must end.
@@ -161,7 +161,11 @@ function end (database: SqliteDatabase): StoredSessions['end'] {
   return (idHash, { now, isSignOut }) => database.transaction(() => {
     if (isSignOut) deletePending().run({ idHash })
     const session = byId().get({ idHash })
-    if (session === undefined) return null
+    if (session === undefined) {
+      const ended = { ...columnsOf(unwrittenRow(idHash, now)), endedAt: now, signedOut: true }
+      if (isSignOut) database.db.insert(sessions).values(ended).run()
+      return null
+    }
     setEnd().run({ idHash, now, isSignOut: Number(isSignOut) })
     const { userId, endedAt, expiresAt, replacedBy } = session
     return { userId, wasOpen: endedAt === null && expiresAt > now, replacedBy }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import type { Accounts } from '../../accounts/accounts.js'
 import { membersOf } from '../../store/members.js'
 import type { OneTimeEntries } from '../../store/one-time-entries.js'
@@ -154,17 +155,33 @@ export function sessionsContract (rule: Rule): void {
     assert.deepEqual(await sessions.end('visitor', END), { userId: null, wasOpen: false, replacedBy: 'b' })
   })
 
+  kept('a session that was never written is signed out too', async (sessions, twin, _store, entries) => {
+    const owner = randomUUID()
+    const entry = { hash: 'one', kind: 'sign-in', owner, content: {}, startedAt: NOW }
+    await entries.put(entry, 8)
+    await entries.take('one', 'sign-in', [owner])
+
+    await sessions.end(owner, END)
+    assert.equal(await twin.find(owner, NOW), null)
+    for (const store of [sessions, twin]) await store.end(owner, SIGN_OUT)
+
+    assert.equal(await twin.insert(session('a'), owner), false)
+    assert.equal(await sessions.find('a', NOW), null)
+    await entries.put(entry, 8)
+    assert.equal(await twin.find(owner, NOW), 'ended', 'also when an entry is written late')
+  })
+
   kept('of a replacement and a sign-out at once, one sees the other', async (sessions, twin) => {
-    for (let round = 0; round < 20; round++) {
-      const [before, after] = [`before ${round}`, `after ${round}`]
-      await sessions.insert(session(before), null)
+    await Promise.all(Array.from({ length: 40 }, async (_, round) => {
+      const [before, after] = [randomUUID(), randomUUID()]
+      if (round % 2 === 0) await sessions.insert(session(before), null)
 
       const [isReplaced, ended] = await Promise.all([
         sessions.insert(session(after), before), twin.end(before, SIGN_OUT)
       ])
 
       assert.equal(ended?.replacedBy ?? null, isReplaced ? after : null, `round ${round}`)
-    }
+    }))
   })
 
   kept('a session is ended by one of ten calls at once, and replaced by each of ten', async (sessions, twin) => {
