@@ -14,8 +14,11 @@ import { SMTPServer, type SMTPServerDataStream } from 'smtp-server'
 import t from 'tap'
 import { Accounts } from '../lib/accounts/accounts.js'
 import authPlugin, { type AuthPluginOptions, LocalIdentityProvider, MemoryAuthStore, type NewUser, SqlAuthStore } from '../lib/index.js'
+import { SecondFactor } from '../lib/second-factor.js'
+import { totp } from '../lib/testing.js'
 import { CHEAP_ARGON2, LOCAL_SECRET, SESSION_SECRET, localProvider, userIdIn } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
+import { DATA_SECRET } from './helpers/factor-app.js'
 import { listening } from './helpers/loopback.js'
 import { Documentation } from './helpers/markdown.js'
 import { OwnProvider, signInAt } from './helpers/own-provider.js'
@@ -122,6 +125,38 @@ t.test('an invitation admits a user of a provider, and others stay out', async t
   t.match(await app.auth.findUser({ userId: userId ?? '' }), { claims: { role: 'member' } })
   t.match(refused.headers.location ?? refused.body, 'not_invited')
   t.equal(await app.auth.findUser({ provider: 'google', subject: '2' }), null)
+})
+
+t.test('an invited administrator sets up the second factor that the application requires, and stays', async t => {
+  const { setUpInvitations } = await load('invitations.ts')
+  const local = localProvider()
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await setUpInvitations(app, {
+    local,
+    baseUrl: BASE_URL,
+    session: { secret: SESSION_SECRET },
+    dataSecret: DATA_SECRET,
+    secondFactor: new SecondFactor({ issuer: 'Shop', required: () => true })
+  })
+  app.get('/me', async request => ({ principal: request.principal }))
+  const invitation = await local.issueIdToken('first-invitation', { role: 'admin' }, 60, { purpose: 'invitation' })
+  const register = async (browser: Browser, email: string) => {
+    const begun = await browser.post('/auth/local/register', { email, password: PASSWORD })
+    t.equal(begun.json().code, 'second_factor_required')
+    const { secret } = (await browser.post('/auth/local/totp/enroll')).json()
+    return browser.post('/auth/local/totp/confirm', { code: totp(secret) })
+  }
+  const [invited, stranger] = [new Browser(app), new Browser(app)]
+
+  await invited.get(`/invitation?token=${invitation}`, { accept: 'text/html' })
+  const registered = await register(invited, 'ada@example.com')
+  const refused = await register(stranger, 'eve@example.com')
+
+  t.equal(registered.statusCode, 200)
+  t.match(await app.auth.findUser({ userId: await userIdIn(invited) ?? '' }), { email: 'ada@example.com', claims: { role: 'admin' } })
+  t.equal(refused.json().code, 'not_invited')
+  t.equal(await app.auth.findUser({ email: 'eve@example.com' }), null)
 })
 
 t.test('the first invitation comes from a script, and makes an administrator', async t => {

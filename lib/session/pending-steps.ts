@@ -3,18 +3,20 @@ import { type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from 
 import { replaceSession } from './principal.js'
 import { type RequestSessions, sessionsOf } from './request-sessions.js'
 import { digestOf, sessionsUnavailable } from './session-store.js'
-import { shortenLifetime } from './visitor.js'
+import { membersIn, shortenLifetime } from './visitor.js'
 
 /**
  * Ends the session of a request and goes on with a new one, in which no user is signed in and which
- * owns an entry.
+ * owns an entry. What the application has written for a visitor is kept, as the hook `onSignIn`
+ * reads it once the entry is used; what it has written for a user is not.
  *
  * @throws AuthError `invalid_state` when the user of the session signed out meanwhile,
  *   `unavailable`
  */
 export async function waitInNewSession (request: FastifyRequest, kind: string, content: object): Promise<void> {
   const confirm = async (): Promise<void> => sessionsOf(request).backend.entries.put(stepOf(request, kind, content), 1)
-  await replaceSession(request, null, { kept: [], admits: false, confirm })
+  const kept = request.session.svcAuth?.principal === undefined ? membersIn(request.session) : []
+  await replaceSession(request, null, { kept, admits: false, confirm })
 }
 
 /**
@@ -91,7 +93,7 @@ export async function putOwned (request: FastifyRequest, entry: OneTimeEntry, mo
 async function keepSession (request: FastifyRequest, sessions: RequestSessions, entry: OneTimeEntry): Promise<void> {
   const { session } = request
   if (!sessions.isStored(session)) {
-    shortenLifetime(session, entry.hash)
+    shortenLifetime(session, { firstEntry: entry.hash })
     return session.save()
   }
   // The session may have changed since this request read it.

@@ -9,7 +9,7 @@ import { type Principal, type SessionRecord, principalIn, principalOf, recordIn 
 import { sessionsOf } from './request-sessions.js'
 import { digestOf } from './session-store.js'
 import { PENDING_MS } from '../store/one-time-entries.js'
-import { restoreLifetime, shortenLifetime } from './visitor.js'
+import { membersIn, restoreLifetime, shortenLifetime } from './visitor.js'
 
 /** What a sign-in or a reauthentication writes into a session. */
 type NewRecord = Omit<SessionRecord, 'formerly'>
@@ -44,7 +44,7 @@ export async function enterSession (
  * @throws AuthError `invalid_state` when the user signed out meanwhile, `unavailable`
  */
 export async function renewSession (request: FastifyRequest, record: NewRecord): Promise<void> {
-  const kept = Object.keys(request.session).filter(name => name !== 'cookie' && name !== 'svcAuth')
+  const kept = membersIn(request.session)
   const hasEnd = record.until !== undefined
   const { expires = null } = request.session.cookie
   const none: Admission = { admits: false, confirm: async () => {} }
@@ -85,7 +85,7 @@ export async function replaceSession (
   const { session } = request
   restoreLifetime(session, before)
   if (cookieEnd !== undefined) endCookie(session, cookieEnd)
-  if (record === null && !isReplaced) shortenLifetime(session)
+  if (record === null) shortenLifetime(session, { kept })
   try {
     // Saved now and not when the response is sent: a failure of the store must fail the sign-in.
     const replaced = { id: before.sessionId, isOfUser: principalIn(before) !== null }

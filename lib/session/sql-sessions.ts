@@ -58,7 +58,7 @@ export class SqlSessions implements SessionBackend {
   }
 
   async create (id: string, session: Session, { replaced, admits = false }: Entrance = {}): Promise<boolean> {
-    if (isVisitor(session)) return false
+    if (isVisitor(session) && replaced === undefined) return false
     const now = Date.now()
     const record = recordIn(session)
     const written = await this.#rows.insert({
@@ -108,7 +108,9 @@ export class SqlSessions implements SessionBackend {
     return isUnknown ? signOutRow(this.#rows, digestOf(id)) : null
   }
 
-  #dataOf ({ cookie, svcAuth, ...members }: Session): SessionData | null {
+  #dataOf ({ cookie, svcAuth, ...ofApplication }: Session): SessionData | null {
+    // The plugin's part of a session without a user is a note, for which there are no columns.
+    const members = svcAuth === undefined || svcAuth.principal ? ofApplication : { ...ofApplication, svcAuth }
     const changed = changesOf(cookie, this.#cookie)
     const [hasMembers, isChanged] = [Object.keys(members).length > 0, Object.keys(changed).length > 0]
     if (!hasMembers && !isChanged) return null

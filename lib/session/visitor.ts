@@ -5,32 +5,37 @@ import { endCookie } from './lifetime.js'
 
 type CookieOptions = NonNullable<FastifySessionOptions['cookie']>
 
-/** What is noted in the session of a visitor that was saved for an entry. */
+/** What is noted in a session without a user that lives as long as an entry. */
 interface VisitorNote {
   /** Of a session that holds more than entries: milliseconds, a date; null for no limit. */
   fullLifetime: { maxAge: number | null, expires: string | Date | null }
-  /** The hash of that entry. */
+  /** The hash of the entry that it was saved for. */
   firstEntry?: string
+  /** The names of the members of the application that it has from the session which it replaced. */
+  kept?: readonly string[]
 }
 
-/** The names of the members of a session that are not the application's. */
-const OWN: readonly string[] = ['cookie', 'svcAuth']
+/** The names of the application's members of a session. */
+export function membersIn (session: Session): string[] {
+  return Object.keys(session).filter(name => name !== 'cookie' && name !== 'svcAuth')
+}
 
 /**
  * Makes a new session end with the entry that it is saved for, and notes how long it would live
  * otherwise: anyone can start a sign-in, and most of them are never finished.
  */
-export function shortenLifetime (session: Session, firstEntry?: string): void {
+export function shortenLifetime (session: Session, what: Pick<VisitorNote, 'firstEntry' | 'kept'>): void {
   const { cookie } = session
-  const note: VisitorNote = { fullLifetime: { maxAge: cookie.originalMaxAge, expires: cookie.expires ?? null } }
-  Object.assign(session, { svcAuth: firstEntry === undefined ? note : { ...note, firstEntry } })
+  const fullLifetime = { maxAge: cookie.originalMaxAge, expires: cookie.expires ?? null }
+  Object.assign(session, { svcAuth: { fullLifetime, ...what } satisfies VisitorNote })
   cookie.maxAge = PENDING_MS
 }
 
-/** Gives a session its full lifetime once it holds more than entries. */
+/** Gives a session that is {@link isOutgrown}, or that replaces another, its full lifetime. */
 export function restoreLifetime (session: Session, from = session): void {
   const { fullLifetime } = noteIn(from)
   if (fullLifetime === undefined) return
+  delete session.svcAuth
   const { maxAge, expires } = fullLifetime
   if (maxAge !== null) session.cookie.maxAge = maxAge
   else endCookie(session, expires === null ? null : new Date(expires))
@@ -45,12 +50,13 @@ export function visitorSession ({ maxAge, expires }: CookieOptions): Session {
 
 /** Whether a session holds nothing but entries. */
 export function isVisitor (session: Session): boolean {
-  return noteIn(session).fullLifetime !== undefined && !isOutgrown(session)
+  return noteIn(session).fullLifetime !== undefined && membersIn(session).length === 0
 }
 
-/** Whether a session was shortened and holds something of the application now. */
+/** Whether a session was shortened, and the application has written something into it since. */
 export function isOutgrown (session: Session): boolean {
-  return noteIn(session).fullLifetime !== undefined && Object.keys(session).some(name => !OWN.includes(name))
+  const { fullLifetime, kept = [] } = noteIn(session)
+  return fullLifetime !== undefined && membersIn(session).some(name => !kept.includes(name))
 }
 
 /** The hash of the entry that a visitor's session was saved for; null for other sessions. */

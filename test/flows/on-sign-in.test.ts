@@ -7,11 +7,14 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { Accounts } from '../../lib/accounts/accounts.js'
 import authPlugin, { type AuthPluginOptions, AuthError, type AuthStore, MemoryAuthStore, type SignIn, SignInRefused, SqlAuthStore } from '../../lib/index.js'
+import { SecondFactor } from '../../lib/second-factor.js'
 import { startFakeOpenIdProvider } from '../fakes/openid-provider.js'
-import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
+import { SESSION_SECRET, localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { deferred } from '../helpers/deferred.js'
+import { DATA_SECRET, enrolAt, nextCode } from '../helpers/factor-app.js'
 import { OwnProvider, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
+import { ALL_SESSIONS } from '../helpers/session-stores.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
@@ -134,6 +137,72 @@ t.test('what the hook wrote into the session stays with the visitor when it refu
     t.ok((await browser.get('/me')).json().principal)
   }
 })
+
+for (const [kind, keep] of ALL_SESSIONS) {
+  t.test(`the hook sees what the application wrote for the visitor, also after a second factor, with ${kind}`, async t => {
+    const { store, sessions } = await keep(t)
+    const seen: unknown[] = []
+    let isRequired = false
+    const app = await startApp(t, {
+      baseUrl: 'http://app.example',
+      providers: [new OwnProvider('a')],
+      local: localProvider(),
+      dataSecret: DATA_SECRET,
+      secondFactor: new SecondFactor({ issuer: 'Shop', required: () => isRequired }),
+      store,
+      rateLimit: false,
+      session: { secret: SESSION_SECRET, store: sessions },
+      onSignIn: ({ request }) => { seen.push(Object(request.session).note ?? null) }
+    }, {}, app => {
+      app.get('/note', async ({ session }) => ({ note: Object(session).note ?? null }))
+      app.post('/note', async ({ session }) => Object.assign(session, { note: 'an invitation' }).note)
+    })
+    const visitor = async (): Promise<Browser> => {
+      const browser = new Browser(app)
+      await browser.post('/note')
+      seen.length = 0
+      return browser
+    }
+    const owner = await visitor()
+    await owner.post('/auth/local/register', ADA)
+    t.strictSame(seen, ['an invitation'])
+    const { secret, userId } = await enrolAt(t, owner)
+    await linkAt(owner, 'a', { subject: 'ada-a' })
+    const ways: Record<string, (browser: Browser) => Promise<unknown>> = {
+      'by password': async browser => browser.post('/auth/local/login', ADA),
+      'by a provider': async browser => signInAt(browser, 'a', { subject: 'ada-a' }),
+      'by password, asked for again': async browser => {
+        await browser.post('/auth/local/login', ADA)
+        await browser.post('/auth/local/login', ADA)
+      }
+    }
+
+    for (const [how, signIn] of Object.entries(ways)) {
+      const browser = await visitor()
+      await signIn(browser)
+      t.strictSame((await browser.get('/note')).json(), { note: 'an invitation' }, `${how}: while the sign-in waits`)
+      await browser.post('/auth/local/second-factor', { code: nextCode(t, secret) })
+
+      t.strictSame(seen, ['an invitation'], how)
+      t.equal(await userIdIn(browser), userId)
+      t.strictSame((await browser.get('/note')).json(), { note: null }, how)
+    }
+
+    isRequired = true
+    const enrolling = await visitor()
+    await enrolling.post('/auth/local/register', { email: 'grace@example.com', password: ADA.password })
+    await enrolAt(t, enrolling)
+    t.strictSame(seen, ['an invitation'])
+    t.strictSame((await enrolling.get('/note')).json(), { note: null })
+
+    const other = await visitor()
+    await owner.post('/note')
+    await owner.post('/auth/local/login', ADA)
+    await owner.post('/auth/local/second-factor', { code: nextCode(t, secret) })
+    t.strictSame(seen, [null], 'what was written for a user goes when their session ends')
+    t.strictSame((await other.get('/note')).json(), { note: 'an invitation' })
+  })
+}
 
 t.test('attack 33: while the hook thinks, no other request gets the new user in', async t => {
   const asked = deferred()

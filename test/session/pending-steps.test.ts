@@ -53,6 +53,13 @@ async function start (t: Test, { store, sessions, isOwn = false }: Place): Promi
   app.get('/me', async request => ({ principal: request.principal }))
   app.get('/cart', async ({ session }) => ({ cart: Reflect.get(session, 'cart') ?? null }))
   app.post('/cart', async ({ session }) => Object.assign(session, { cart: 'apples' }).cart)
+  app.post('/more', async ({ session }) => Object.assign(session, { cart: 'pears' }).cart)
+  app.post('/wish', async ({ session }) => Object.assign(session, { wish: new Date().toISOString() }).wish)
+  app.post('/cart-and-wait', async request => {
+    Object.assign(request.session, { cart: 'apples' })
+    await waitInNewSession(request, SECOND_STEP, {})
+    return {}
+  })
   step('/wait', async (request, { kind, content = {} }) => waitInNewSession(request, kind, content))
   step('/put', async (request, { kind, content = {}, ...options }) => putEntry(request, kind, content, options))
   step('/find', async (request, { kind, key }) => findEntry(request, kind, key))
@@ -181,10 +188,12 @@ for (const [name, keep] of PLACES) {
         const answer = await browser.post('/wait', { kind: SECOND_STEP, content: { is: 'new' } })
 
         t.match(answer, { statusCode: 200, cookies: { length: 1 } }, `${what}: one cookie is set`)
+        t.ok(Number(answer.cookies[0]?.expires) - Date.now() <= TEN_MINUTES_MS, what)
         t.equal(answer.json().principal, null)
         t.not(sessionIdOf(browser), sessionIdOf(old))
         t.strictSame(await ask(browser, '/find', { kind: SECOND_STEP }), { is: 'new' }, what)
-        t.equal((await browser.get('/cart')).json().cart, null, 'nothing of the old session is kept')
+        const cart = what === 'an anonymous session' ? 'apples' : null
+        t.equal((await browser.get('/cart')).json().cart, cart, 'of a visitor the application\'s part is kept, of a user nothing')
         for (const one of [browser, old]) t.equal(await userIdIn(one), null, what)
         t.equal(await ask(old, '/find', { kind: SECOND_STEP }), null)
         if (old.cookies.size > 0 && place.sessions !== undefined) t.equal(await stored(place, sessionIdOf(old)), null)
@@ -192,6 +201,7 @@ for (const [name, keep] of PLACES) {
         const waiting = new Browser(app, browser.cookies)
         t.equal((await browser.post('/auth/local/login', ADA)).statusCode, 200, 'the sign-in goes on from there')
         t.ok(await userIdIn(browser))
+        t.equal((await browser.get('/cart')).json().cart, null)
         for (const one of [waiting, old]) t.equal(await userIdIn(one), null, what)
         t.equal(await ask(waiting, '/find', { kind: SECOND_STEP }), null)
       }
@@ -207,6 +217,42 @@ for (const [name, keep] of PLACES) {
 
       advanceClock(t, TEN_MINUTES_MS + 1000)
       t.equal((await browser.get('/cart')).json().cart, 'apples')
+    })
+
+    t.test('what a visitor\'s session passes on lives as long as the step waits, unless the application writes something else', async t => {
+      const prepare: Record<string, (browser: Browser) => Promise<unknown>> = {
+        'from an earlier request': async browser => {
+          await browser.post('/cart')
+          return browser.post('/wait', { kind: SECOND_STEP })
+        },
+        'from this request': async browser => browser.post('/cart-and-wait', {}),
+        'from another wait': async browser => {
+          await browser.post('/cart-and-wait', {})
+          return browser.post('/wait', { kind: SECOND_STEP })
+        }
+      }
+      const later = async (how: string, ...written: string[]): Promise<Browser> => {
+        const browser = new Browser(app)
+        t.match(await prepare[how]?.(browser), { statusCode: 200 })
+        for (const url of written) await browser.post(url)
+        t.equal((await browser.get('/cart')).json().cart, written.includes('/more') ? 'pears' : 'apples', how)
+        advanceClock(t, TEN_MINUTES_MS + 1000)
+        return browser
+      }
+
+      for (const how of Object.keys(prepare)) {
+        for (const written of [[], ['/more']]) t.equal((await (await later(how, ...written)).get('/cart')).json().cart, null, `${how} ${written}`)
+        const longer = await later(how, '/wish')
+        for (let day = 1; day < 6; day++) {
+          advanceClock(t, 24 * 60 * 60_000)
+          await longer.post('/wish')
+          t.equal((await longer.get('/cart')).json().cart, 'apples', how)
+        }
+        // Its session is rolling.
+        if (place.isOwn === true) continue
+        advanceClock(t, 2 * 24 * 60 * 60_000)
+        t.equal((await longer.get('/cart')).json().cart, null, 'no longer than others')
+      }
     })
 
     t.test('a user who signs out meanwhile does not wait', async t => {
