@@ -7,7 +7,7 @@ import { digestOf } from '../session/session-store.js'
 import type { User } from '../accounts/account.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { membersOf } from '../store/members.js'
-import { DAY_MS, USED_REGISTRATION } from '../store/one-time-entries.js'
+import { USED_REGISTRATION } from '../store/one-time-entries.js'
 
 /** A user with an e-mail. */
 export type MailboxOwner = User & { email: string }
@@ -50,7 +50,7 @@ export function claimsOf ({ userId, email, generation = 0 }: MailboxOwner): Mail
  * @throws AuthError `invalid_token`
  */
 export async function assertUnused (store: AuthStore, { userId }: MailToken): Promise<void> {
-  const isUsed = await membersOf(store).entries?.has(digestOf(userId), USED_REGISTRATION, Date.now() - DAY_MS)
+  const isUsed = await membersOf(store).entries?.has(digestOf(userId), USED_REGISTRATION, 0)
   if (isUsed === true) throw new AuthError('invalid_token')
 }
 

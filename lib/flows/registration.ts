@@ -106,12 +106,23 @@ export async function registerConfirmed (
   { link, ...registration }: Omit<Registration, 'email' | 'emailVerified'> & { link: RegistrationLink }
 ): Promise<Principal> {
   const account = { ...registration, email: link.email, emailVerified: false, isConfirmed: true }
-  const authenticated = await createAccount(local, rules.accounts, account)
-  const used = digestOf(link.userId)
-  // After the sign-in: a user that `onSignIn` refuses is deleted, and may use the link again.
-  return afterwards(signIn(request, rules, authenticated), () => membersOf(rules.store).entries?.put(
-    { hash: used, kind: USED_REGISTRATION, owner: used, content: {}, startedAt: Date.now() }, 1
-  ))
+  const { entries } = membersOf(rules.store)
+  const owner = digestOf(link.userId)
+  const use = { hash: digestOf(randomUUID()), kind: USED_REGISTRATION, owner, content: {}, startedAt: Date.now() }
+  const authenticated = await createAccount(local, rules.accounts, account, async () => {
+    // Another request has used the link while this one hashed its password.
+    if (await entries?.has(owner, USED_REGISTRATION, 0) === true) throw new AuthError('exists')
+    // Before there is an account: whatever crashes from now on, the link makes no second one.
+    await entries?.put(use, 1)
+  })
+  try {
+    return await signIn(request, rules, authenticated)
+  } catch (error) {
+    // A user that `onSignIn` refuses is deleted, and may use the link again.
+    const { userId } = authenticated.user
+    if (await rules.store.findUser({ userId }) === null) await entries?.take(use.hash, use.kind, [owner])
+    throw error
+  }
 }
 
 /**
@@ -122,7 +133,8 @@ export async function registerConfirmed (
 async function createAccount (
   local: LocalIdentityProvider,
   accounts: Accounts,
-  { isConfirmed, ...registration }: Registration & { isConfirmed: boolean }
+  { isConfirmed, ...registration }: Registration & { isConfirmed: boolean },
+  before: () => Promise<void> = async () => {}
 ): Promise<AuthenticatedUser> {
   assertText(registration.password)
   const claims = initialClaims(local, registration)
@@ -138,6 +150,7 @@ async function createAccount (
     ...(name !== null && { name })
   }
   const link = { provider: 'local', subject: email, claims: identity }
+  await before()
   const user = await accounts.createUser({
     userId,
     email,

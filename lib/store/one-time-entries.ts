@@ -22,13 +22,14 @@ export type EntryKey = Pick<OneTimeEntry, 'hash' | 'kind' | 'owner'>
 /**
  * The optional member `entries` of an {@link AuthStore}, beside `sessions`. Each method is atomic,
  * also between processes. Every method rejects with AuthError `unavailable` when the store cannot
- * be reached. Entries are removed in the background: after ten minutes, those of some kinds after a
- * day.
+ * be reached. Entries are removed in the background: after ten minutes, those of the kind
+ * `used-registration` after 25 hours.
  */
 export interface OneTimeEntries {
   /**
    * Writes an entry; it replaces one with the same hash, and the attempts at that one. Of more than
-   * `most` of its owner and kind, the oldest are removed.
+   * `most` of its owner and kind, the oldest are removed. An entry of the kind `used-registration`
+   * is durable when this resolves; another one may be lost when the machine crashes.
    */
   put (entry: OneTimeEntry, most: number): Promise<void>
 
@@ -56,8 +57,11 @@ export interface OneTimeEntries {
 /** The lifetime of an entry whose kind has no longer one. */
 export const PENDING_MS = 10 * 60 * 1000
 
-/** The lifetime of an entry of one of {@link KINDS_OF_A_DAY}. */
+/** A day, in milliseconds. */
 export const DAY_MS = 24 * 60 * 60 * 1000
+
+/** The lifetime of a record of a use: that of the link, and more than clocks may differ. */
+export const RECORD_MS = DAY_MS + 60 * 60 * 1000
 
 /** The kind of a sign-in that was started at a provider. */
 export const SIGN_IN = 'sign-in'
@@ -69,15 +73,18 @@ export const ENROLMENT = 'enrolment'
 export const MAIL_CODE = 'mail-code'
 /** That of a challenge for a passkey. */
 export const CHALLENGE = 'passkey-challenge'
-/** That of a link to register that was used, which lives for a day. */
+/** That of the record that a link to register was used. */
 export const USED_REGISTRATION = 'used-registration'
 
-/** The kinds of entries that live for a day. */
-export const KINDS_OF_A_DAY: readonly string[] = [USED_REGISTRATION]
+/**
+ * The kinds of entries that record a use of what can be used for a day. A crash that lost one would
+ * allow a second use, so their commits wait for the disk.
+ */
+export const RECORDS_OF_USE: readonly string[] = [USED_REGISTRATION]
 
 /** Returns the lifetime of entries of a kind in milliseconds. */
 export function lifetimeOf (kind: string): number {
-  return KINDS_OF_A_DAY.includes(kind) ? DAY_MS : PENDING_MS
+  return RECORDS_OF_USE.includes(kind) ? RECORD_MS : PENDING_MS
 }
 
 /** The number of sign-ins that may be pending in a session. */

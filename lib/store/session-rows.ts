@@ -3,7 +3,7 @@ import type { UserExtras } from '../schema/extras.js'
 import type { sessions } from '../schema/sqlite.js'
 import { statusOf } from '../accounts/account.js'
 import { type Claims, mergeClaims } from '../claims.js'
-import { DAY_MS, KINDS_OF_A_DAY, PENDING_MS } from './one-time-entries.js'
+import { PENDING_MS, RECORDS_OF_USE, RECORD_MS } from './one-time-entries.js'
 import type { FoundSession, NewSession, SessionChange, SessionUser } from './sessions.js'
 
 /** What the columns of `svc_auth_sessions` hold; the same on every database. */
@@ -79,6 +79,6 @@ export const REPLACED_ENTRY = {
 
 /** The condition of one-time entries whose lifetime is over. */
 export function isOutdated ({ kind, startedAt }: { kind: Column, startedAt: Column }, now: number): SQL | undefined {
-  const isOfMinutes = notInArray(kind, [...KINDS_OF_A_DAY])
-  return or(lte(startedAt, now - DAY_MS), and(lte(startedAt, now - PENDING_MS), isOfMinutes))
+  const isOfMinutes = notInArray(kind, [...RECORDS_OF_USE])
+  return or(lte(startedAt, now - RECORD_MS), and(lte(startedAt, now - PENDING_MS), isOfMinutes))
 }

@@ -1,12 +1,18 @@
 import t, { type Test } from 'tap'
-import { type AuthPluginOptions, type LocalIdentityProviderOptions, SignInRefused } from '../../lib/index.js'
+import { AuthError, type AuthPluginOptions, type LocalIdentityProviderOptions, SignInRefused } from '../../lib/index.js'
+import { SecondFactor } from '../../lib/second-factor.js'
+import { membersOf } from '../../lib/store/members.js'
 import { userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
+import { advanceClock } from '../helpers/clock.js'
+import { deferred } from '../helpers/deferred.js'
+import { DATA_SECRET } from '../helpers/factor-app.js'
 import { ADA, type MailApp, formsOn, mailsInTheEnd, startMailApp } from '../helpers/mail-app.js'
 import { signInAt } from '../helpers/own-provider.js'
 import { STORES } from '../helpers/stores.js'
 
 const REGISTER = '/auth/local/register'
+const DAY_MS = 86_400_000
 
 /** Starts an application in which a registration confirms the address first. */
 async function startConfirming (
@@ -15,6 +21,20 @@ async function startConfirming (
   { registration = {}, ...local }: LocalIdentityProviderOptions = {}
 ): Promise<MailApp> {
   return startMailApp(t, options, { registration: { ...registration, verify: 'first' }, ...local })
+}
+
+/** Holds the first call of a method: before it, or before its answer. */
+function holdFirst (of: object, name: string, { after = false } = {}): { isHeld: Promise<void>, goOn: () => void } {
+  const [held, goOn] = [deferred(), deferred()]
+  const method: (...given: unknown[]) => Promise<unknown> = Reflect.get(of, name).bind(of)
+  Reflect.set(of, name, async (...given: unknown[]) => {
+    Reflect.set(of, name, method)
+    const early = after ? await method(...given) : undefined
+    held.resolve()
+    await goOn.promise
+    return after ? early : method(...given)
+  })
+  return { isHeld: held.promise, goOn: goOn.resolve }
 }
 
 async function tokenFor ({ app, mails }: MailApp, email = ADA.email): Promise<string> {
@@ -85,6 +105,116 @@ for (const kind of ['memory', 'SQLite'] as const) {
       t.strictSame([second.statusCode, second.json().code, page.statusCode], [401, 'invalid_token', 401])
       t.equal(await start.app.auth.findUser({ email: ADA.email }), null)
       t.equal((await start.browser.post(REGISTER, { token: another, password: ADA.password })).statusCode, 201)
+    })
+
+    t.test('attack 146: a used link stays used as long as its token is accepted, after it has expired too', async t => {
+      const store = await STORES[kind](t)
+      const start = await startConfirming(t, { store })
+      const [token, unused] = [await tokenFor(start), await tokenFor(start, 'grace@example.com')]
+      const { userId } = (await start.browser.post(REGISTER, { token, password: ADA.password })).json()
+      await start.app.auth.deleteUser(userId)
+      advanceClock(t, DAY_MS + 30_000)
+
+      const second = await start.browser.post(REGISTER, { token, password: ADA.password })
+
+      t.strictSame([second.statusCode, second.json().code], [401, 'invalid_token'])
+      t.equal(await start.app.auth.findUser({ email: ADA.email }), null)
+      t.equal((await start.browser.post(REGISTER, { token: unused, password: ADA.password })).statusCode, 201, 'clocks may differ')
+    })
+
+    t.test('attack 146: of many uses at once one makes an account, and the others none after its deletion', async t => {
+      const start = await startConfirming(t, { store: await STORES[kind](t) })
+      const token = await tokenFor(start)
+      const use = async () => new Browser(start.app).post(REGISTER, { token, password: ADA.password })
+
+      const answers = await Promise.all(Array.from({ length: 5 }, use))
+      const made = answers.filter(({ statusCode }) => statusCode === 201)
+      t.strictSame(answers.map(({ statusCode }) => statusCode).sort(), [201, 409, 409, 409, 409])
+      await start.app.auth.deleteUser(made[0]?.json().userId)
+
+      t.equal((await use()).json().code, 'invalid_token')
+    })
+
+    t.test('attack 146: a slow use makes no account once another one was made by the link and deleted', async t => {
+      const store = await STORES[kind](t)
+      const start = await startConfirming(t, { store })
+      const token = await tokenFor(start)
+      const use = async () => new Browser(start.app).post(REGISTER, { token, password: ADA.password })
+      const { entries } = membersOf(store)
+      if (entries === null) throw new Error('this store keeps no entries')
+      const { isHeld, goOn } = holdFirst(entries, 'has', { after: true })
+
+      const slow = use()
+      await isHeld
+      const { userId } = (await use()).json()
+      await start.app.auth.deleteUser(userId)
+      goOn()
+
+      t.equal((await slow).json().code, 'exists')
+      t.equal((await use()).json().code, 'invalid_token')
+      t.equal(await start.app.auth.findUser({ email: ADA.email }), null)
+    })
+
+    t.test('attack 146: a link is used before there is an account: also when the answer of the store is lost', async t => {
+      const store = await STORES[kind](t)
+      const start = await startConfirming(t, { store })
+      const token = await tokenFor(start)
+      const use = async () => (await new Browser(start.app).post(REGISTER, { token, password: ADA.password })).json().code
+      const insert = store.insert.bind(store)
+      store.insert = async account => {
+        store.insert = insert
+        await insert(account)
+        throw new AuthError('unavailable')
+      }
+
+      t.equal(await use(), 'unavailable')
+      await start.app.auth.deleteUser((await start.app.auth.findUser({ email: ADA.email }))?.userId ?? '')
+
+      t.equal(await use(), 'invalid_token')
+    })
+
+    t.test('attack 146: a use that is refused does not take back the use of another request', async t => {
+      const store = await STORES[kind](t)
+      let admits = false
+      const onSignIn = (): void => { if (!admits) throw new SignInRefused('not_yet') }
+      const start = await startConfirming(t, { store, onSignIn })
+      const token = await tokenFor(start)
+      const use = async () => (await new Browser(start.app).post(REGISTER, { token, password: ADA.password })).json()
+      const { entries } = membersOf(store)
+      if (entries === null) throw new Error('this store keeps no entries')
+      const [admittedUses, deleted] = [holdFirst(entries, 'put'), holdFirst(store, 'findUser')]
+
+      const admitted = use()
+      await admittedUses.isHeld
+      const refused = use()
+      await deleted.isHeld
+      admits = true
+      admittedUses.goOn()
+      const { userId } = await admitted
+      deleted.goOn()
+      t.equal((await refused).code, 'not_yet')
+      await start.app.auth.deleteUser(userId)
+
+      t.equal((await use()).code, 'invalid_token')
+    })
+
+    t.test('attack 146: a registration whose sign-in fails keeps the link used, unless its user is deleted', async t => {
+      let isDown = false
+      const required = (): boolean => { if (isDown) throw new Error('down'); return false }
+      const start = await startConfirming(t, {
+        store: await STORES[kind](t), dataSecret: DATA_SECRET, secondFactor: new SecondFactor({ issuer: 'Shop', required })
+      })
+      const token = await tokenFor(start)
+      const use = async () => (await new Browser(start.app).post(REGISTER, { token, password: ADA.password })).json()
+
+      isDown = true
+      t.equal((await use()).code, 'unavailable')
+      const user = await start.app.auth.findUser({ email: ADA.email })
+      t.ok(user)
+      isDown = false
+      t.equal((await use()).code, 'invalid_token')
+      await start.app.auth.deleteUser(user?.userId ?? '')
+      t.equal((await use()).code, 'invalid_token')
     })
 
     t.test('a link whose user `onSignIn` refused can be tried again', async t => {

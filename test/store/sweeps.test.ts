@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { SqlAuthStore } from '../../lib/index.js'
 import { membersOf } from '../../lib/store/members.js'
-import { DAY_MS, PENDING_MS, SIGN_IN, USED_REGISTRATION } from '../../lib/store/one-time-entries.js'
+import { DAY_MS, PENDING_MS, RECORD_MS, SIGN_IN, USED_REGISTRATION } from '../../lib/store/one-time-entries.js'
 import { isSoon } from '../helpers/soon.js'
 import { STORES } from '../helpers/stores.js'
 import { sqliteDatabase } from './database.js'
@@ -39,7 +39,7 @@ t.test('processes that sweep a part of the sessions each come to the last ones t
 for (const [kind, makeStore] of Object.entries(STORES)) {
   t.test(`one-time entries with ${kind} are kept for the lifetime of their kind`, async t => {
     const { entries } = membersOf(await makeStore(t))
-    const isThere = async (kind: string): Promise<boolean | undefined> => entries?.has('owner', kind, NOW - 1)
+    const isThere = async (kind: string): Promise<boolean | undefined> => entries?.has('owner', kind, 0)
     const isSweptFrom = async (kind: string, time: number): Promise<boolean> => isSoon(async () => {
       // Sweeps are a minute apart, and none starts while another one runs.
       const startedAt = time += 60_000
@@ -48,10 +48,12 @@ for (const [kind, makeStore] of Object.entries(STORES)) {
     })
     const entry = { owner: 'owner', content: {}, startedAt: NOW }
     await entries?.put({ ...entry, hash: 'minutes', kind: SIGN_IN }, 8)
-    await entries?.put({ ...entry, hash: 'day', kind: USED_REGISTRATION }, 8)
+    await entries?.put({ ...entry, hash: 'record', kind: USED_REGISTRATION }, 8)
 
     t.ok(await isSweptFrom(SIGN_IN, NOW + PENDING_MS))
-    t.ok(await isThere(USED_REGISTRATION), 'a link to register lives for a day')
-    t.ok(await isSweptFrom(USED_REGISTRATION, NOW + DAY_MS))
+    await entries?.put({ ...entry, hash: 'minutes', kind: SIGN_IN, startedAt: NOW + DAY_MS }, 8)
+    t.ok(await isSweptFrom(SIGN_IN, NOW + DAY_MS + PENDING_MS))
+    t.ok(await isThere(USED_REGISTRATION), 'the record of a use outlives the link, which lives for a day')
+    t.ok(await isSweptFrom(USED_REGISTRATION, NOW + RECORD_MS))
   })
 }

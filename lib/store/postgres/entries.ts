@@ -1,6 +1,6 @@
-import { and, desc, eq, gt, inArray, lt, not, oneTimeEntries, sql } from '../../drizzle/postgres.js'
+import { type SQL, and, desc, eq, gt, inArray, lt, not, oneTimeEntries, sql } from '../../drizzle/postgres.js'
 import { REPLACED_ENTRY } from '../session-rows.js'
-import type { EntryContent, OneTimeEntries } from '../one-time-entries.js'
+import { type EntryContent, type OneTimeEntries, RECORDS_OF_USE } from '../one-time-entries.js'
 import type { PostgresDatabase } from './database.js'
 import { given, json } from './statements.js'
 
@@ -11,7 +11,7 @@ const isOfOwner = and(eq(owner, given('owner')), eq(kind, given('kind')))
 
 /** Keeps one-time entries on Postgres: each operation is one statement. */
 export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
-  const insert = database.prepared(db => {
+  const insertion = (condition: SQL, how: 'alone' | 'entries') => database.prepared(db => {
     // The new one is not among those that the statement sees.
     const oldest = db.$with('oldest').as(db.delete(oneTimeEntries)
       .where(inArray(hash, db.select({ hash }).from(oneTimeEntries)
@@ -20,10 +20,12 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
         .offset(given('others')))))
     return db.with(oldest).insert(oneTimeEntries)
       .select(sql`select ${given('hash')}, ${given('kind')}, ${given('owner')}, ${json('content')}, 0,
-        ${given('startedAt')}::bigint where ${database.unsynced}`)
+        ${given('startedAt')}::bigint where ${condition}`)
       .onConflictDoUpdate({ target: hash, set: REPLACED_ENTRY })
       .returning({ hash })
-  }, { hash }, 'entries')
+  }, { hash }, how)
+  const insert = insertion(database.unsynced, 'entries')
+  const insertRecord = insertion(sql`true`, 'alone')
   const byKey = database.prepared(db => db.select({ content }).from(oneTimeEntries).where(and(isEntry, isOfOwner)))
   const owners = sql`(select jsonb_array_elements_text(${json('owners')}))`
   const remove = database.prepared(
@@ -49,7 +51,8 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
     // After a crash of the machine a sign-in starts again, and the session that an entry was taken
     // for is written after it.
     async put (entry, most) {
-      await database.run(() => insert({ ...entry, others: most - 1 }))
+      const statement = RECORDS_OF_USE.includes(entry.kind) ? insertRecord : insert
+      await database.run(() => statement({ ...entry, others: most - 1 }))
     },
     find: async entry => contentOf(() => byKey({ ...entry })),
     take: async (hash, kind, owners) => contentOf(() => remove({ hash, kind, owners })),

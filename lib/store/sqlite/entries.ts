@@ -1,6 +1,6 @@
 import { and, desc, eq, gt, inArray, lt, not, oneTimeEntries, sql } from '../../drizzle/sqlite.js'
 import { REPLACED_ENTRY } from '../session-rows.js'
-import type { OneTimeEntries } from '../one-time-entries.js'
+import { type OneTimeEntries, RECORDS_OF_USE } from '../one-time-entries.js'
 import { type SqliteDatabase, given } from './database.js'
 
 const { hash, kind, owner, content, attempts, startedAt } = oneTimeEntries
@@ -47,10 +47,10 @@ export function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
   return {
     // After a crash of the machine a sign-in starts again, and the session that an entry was taken
     // for is written after it.
-    put: (entry, most) => database.writeUnsynced(() => database.db.transaction(() => {
+    put: (entry, most) => database.write(() => database.db.transaction(() => {
       insert().run({ ...entry })
       removeOldest().run({ ...entry, others: most - 1 })
-    }, { behavior: 'immediate' })),
+    }, { behavior: 'immediate' }), undefined, RECORDS_OF_USE.includes(entry.kind)),
     find: entry => database.read(() => found().get({ ...entry })?.content ?? null),
     take: (hash, kind, owners) => database.writeUnsynced(() =>
       remove().get({ hash, kind, owners: JSON.stringify(owners) })?.content ?? null

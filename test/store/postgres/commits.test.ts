@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { USED_REGISTRATION } from '../../../lib/store/one-time-entries.js'
 import type { SqlAuthStore } from '../../../lib/store/sql.js'
 import { clientOf } from '../../helpers/postgres.js'
 import { type Database, type Run, database, open } from './database.js'
 
-t.test('commits wait for the disk, but for those of one-time entries', async t => {
+t.test('commits wait for the disk, but for those of one-time entries that record no use', async t => {
   const { url, run } = await waitingDatabase(t)
   const store = open(t, url)
   await use(store)
@@ -12,6 +13,7 @@ t.test('commits wait for the disk, but for those of one-time entries', async t =
 
   await use(store)
   t.strictSame(await commits(), [
+    { relation: 'svc_auth_pending', operation: 'INSERT', commit: 'on' },
     { relation: 'svc_auth_pending', operation: 'INSERT', commit: 'off' },
     { relation: 'svc_auth_pending', operation: 'UPDATE', commit: 'on' },
     { relation: 'svc_auth_pending', operation: 'DELETE', commit: 'off' },
@@ -26,7 +28,7 @@ t.test('on a client of the application all commits are as the application has se
   const commits = await noteCommits(run)
 
   await use(store)
-  t.strictSame((await commits()).map(({ commit }) => commit), ['on', 'on', 'on', 'on'])
+  t.strictSame((await commits()).map(({ commit }) => commit), Array(5).fill('on'))
 })
 
 /** A database whose commits wait for the disk, which is the default of Postgres. */
@@ -36,10 +38,11 @@ async function waitingDatabase (t: Test): Promise<Database> {
   return ofTest
 }
 
-/** Writes a session, and puts, tries and takes an entry. */
+/** Records a use, writes a session, and puts, tries and takes an entry. */
 async function use ({ entries, sessions }: SqlAuthStore): Promise<void> {
   const [owner, now] = [randomUUID(), Date.now()]
   const entry = { hash: randomUUID(), kind: 'sign-in', owner, content: {}, startedAt: now }
+  await entries.put({ ...entry, hash: randomUUID(), kind: USED_REGISTRATION }, 1)
   await entries.put(entry, 8)
   await entries.attempt(entry, 5)
   await entries.take(entry.hash, entry.kind, [owner])
