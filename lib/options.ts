@@ -400,7 +400,9 @@ function checkedPages (pages: unknown): Look | null {
 }
 
 function checkedStore (store: unknown): AuthStore {
-  const methods = ['findUser', 'links', 'findCredential', 'status', 'users', 'insert', 'change', 'close'] as const
+  const methods = [
+    'findUser', 'links', 'factors', 'findCredential', 'status', 'users', 'insert', 'change', 'close'
+  ] as const
   if (!hasMethods<AuthStore>(store, methods)) {
     throw new OptionsError('store must be an AuthStore, such as new SqlAuthStore(); ' +
       'the store of sessions is session.store')

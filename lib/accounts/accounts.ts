@@ -287,11 +287,11 @@ export class Accounts {
     return this.#change({ userId: token.userId }, released(token, Date.now()))
   }
 
-  /** Returns the factors of a user, ordered by `createdAt`; empty for an unknown user. */
-  async factors (userId: string): Promise<readonly Factor[]> {
+  /** Returns the factors of a user: see {@link AuthStore.factors}. */
+  async factors (userId: string): Promise<Factor[]> {
+    // The table is made when the first factor of any user is written.
     const user = await this.findUser({ userId })
-    if (user?.factors === undefined) return []
-    return this.#change({ userId }, account => ({ result: account?.factors ?? [] }))
+    return user?.factors === undefined ? [] : answerOfStore(() => this.#store.factors(userId))
   }
 
   /**

@@ -1,5 +1,5 @@
 import { AuthError } from '../errors.js'
-import type { Account, AccountStatus, Credential, Link, Subject, User } from './account.js'
+import type { Account, AccountStatus, Credential, Factor, Link, Subject, User } from './account.js'
 
 /** How a user is looked up: by id, by e-mail, or by a link. */
 export type UserQuery = {
@@ -83,6 +83,12 @@ export interface AuthStore {
    * Returns a user's links, ordered by provider: at most one at each. Empty for an unknown user.
    */
   links (userId: string): Promise<Link[]>
+
+  /**
+   * Returns the factors of a user, ordered by `createdAt`, then by `id`: without waiting for
+   * changes under way. Empty for an unknown user.
+   */
+  factors (userId: string): Promise<Factor[]>
 
   /**
    * Looks up the local account with an e-mail in its canonical form: user, link and password hash

@@ -1,5 +1,6 @@
 import {
-  type Account, type AccountStatus, type Credential, type Link, type User, isBlocked, linkAt, linksOf, statusOf, userOf
+  type Account, type AccountStatus, type Credential, type Factor, type Link, type User, isBlocked, linkAt, linksOf,
+  statusOf, userOf
 } from '../accounts/account.js'
 import type { AccountQuery, AuthStore, Rule, UserQuery, UsersQuery, Wanted } from '../accounts/auth-store.js'
 import { MemoryEntries } from './memory/entries.js'
@@ -40,6 +41,10 @@ export class MemoryAuthStore implements AuthStore {
   async links (userId: string): Promise<Link[]> {
     const account = this.#find({ userId })
     return account === null ? [] : copyOf(linksOf(account))
+  }
+
+  async factors (userId: string): Promise<Factor[]> {
+    return copyOf([...this.#find({ userId })?.factors ?? []])
   }
 
   async findCredential (email: string): Promise<Credential | null> {

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Account, AccountStatus, Credential, Link, User } from '../accounts/account.js'
+import type { Account, AccountStatus, Credential, Factor, Link, User } from '../accounts/account.js'
 import {
   type AccountQuery, type AuthStore, type Rule, type UserQuery, type UsersQuery, type Wanted, answerOfStore
 } from '../accounts/auth-store.js'
@@ -113,6 +113,10 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
 
   async links (userId: string): Promise<Link[]> {
     return (await this.#database()).accounts.links(userId)
+  }
+
+  async factors (userId: string): Promise<Factor[]> {
+    return (await this.#database()).accounts.factors(userId)
   }
 
   async findCredential (email: string): Promise<Credential | null> {

@@ -596,12 +596,18 @@ t.test('while another process holds the lock', async t => {
   t.test('reading goes on', async t => {
     const file = join(t.testdir(), 'users.db')
     const store = open(t, file)
-    await new Accounts(store).createUser(newUser({ email: 'ada@example.com' }))
+    const [ada, factor] = [newUser({ email: 'ada@example.com' }), newFactor()]
+    await new Accounts(store).createUser(ada)
+    await new Accounts(store).changeFactors(ada.userId, toFactors(factor))
     const other = connect(t, file)
 
     other.exec('begin immediate')
 
-    t.ok(await store.findUser({ email: 'ada@example.com' }))
+    for (const store of [open(t, file), open(t, connect(t, file))]) {
+      t.ok(await store.findUser({ email: 'ada@example.com' }))
+      t.strictSame(await new Accounts(store).factors(ada.userId), [factor])
+      t.strictSame(await store.factors(ada.userId), [factor])
+    }
   })
 
   t.test('the tables are made when the lock is gone', async t => {
@@ -819,6 +825,7 @@ t.test('a closed store', async t => {
     const attempts: Record<Exclude<keyof SqlAuthStore, 'close' | 'connect' | 'preload' | keyof StoreMembers>, () => Promise<unknown>> = {
       findUser: () => store.findUser({ userId: ada.userId }),
       links: () => store.links(ada.userId),
+      factors: () => store.factors(ada.userId),
       findCredential: () => store.findCredential('ada@example.com'),
       status: () => store.status(ada.userId),
       users: () => store.users({ after: null, limit: 1, email: null, blocked: null }),

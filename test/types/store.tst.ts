@@ -153,6 +153,7 @@ describe('a store of one\'s own', () => {
 
       async findUser (query: UserQuery): Promise<User | null> { return this.#store.findUser(query) }
       async links (userId: string): Promise<Link[]> { return this.#store.links(userId) }
+      async factors (userId: string): Promise<Factor[]> { return this.#store.factors(userId) }
       async findCredential (email: string): Promise<Credential | null> { return this.#store.findCredential(email) }
       async status (userId: string): Promise<AccountStatus | null> { return this.#store.status(userId) }
       async users (query: UsersQuery): Promise<User[]> { return this.#store.users(query) }
@@ -178,6 +179,8 @@ describe('a store of one\'s own', () => {
 
   test('has every method, with what each is given and resolves to', () => {
     expect<AuthStore>().type.not.toBeAssignableFrom<Omit<AuthStore, 'close'>>()
+    expect<AuthStore>().type.not.toBeAssignableFrom<Omit<AuthStore, 'factors'>>()
+    expect<AuthStore['factors']>().type.toBe<(userId: string) => Promise<Factor[]>>()
     expect<AuthStore>().type.not.toBeAssignableFrom<Omit<AuthStore, 'findUser'> & { findUser: () => User | null }>()
     expect<AuthStore>().type.not.toBeAssignableFrom<Omit<AuthStore, 'insert'> & { insert: () => Promise<void> }>()
     expect<AuthStore>().type.not.toBeAssignableFrom<Omit<AuthStore, 'change'> & { change: () => Promise<void> }>()

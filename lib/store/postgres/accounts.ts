@@ -59,6 +59,7 @@ export function postgresAccounts (database: PostgresDatabase, revocations: Postg
   return {
     findUser: findUser(database),
     links: links(database),
+    factors: listFactors(withFactors),
     findCredential: findCredential(database),
     status: status(database),
     users: listUsers(database),
@@ -89,6 +90,16 @@ function links (database: PostgresDatabase): StoredAccounts['links'] {
     .orderBy(byCodePoints(providerLinks.provider)))
 
   return userId => database.run(() => linksOfUser({ userId }))
+}
+
+function listFactors (database: PostgresDatabase): StoredAccounts['factors'] {
+  const { factorId: id, userId, ...others } = getTableColumns(factors)
+  const columns = { id, ...others }
+  const factorsOfUser = database.prepared(db => db.select(columns).from(factors)
+    .where(eq(userId, USER_ID))
+    .orderBy(factors.createdAt, byCodePoints(id)), columns, 'reads')
+
+  return userId => database.run(() => factorsOfUser({ userId }))
 }
 
 function findCredential (database: PostgresDatabase): StoredAccounts['findCredential'] {

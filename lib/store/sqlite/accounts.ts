@@ -27,6 +27,7 @@ export function sqliteAccounts (database: SqliteDatabase): StoredAccounts {
   return {
     findUser: findUser(database),
     links: links(database),
+    factors: listFactors(database.with('factors')),
     findCredential: findCredential(database),
     status: status(database),
     users: listUsers(database),
@@ -61,6 +62,20 @@ function linksOfUser (database: SqliteDatabase) {
   return database.prepared(db => db.select({ provider, subject, claims }).from(providerLinks)
     .where(isLinkOfUser)
     .orderBy(provider)
+    .prepare())
+}
+
+function listFactors (database: SqliteDatabase): StoredAccounts['factors'] {
+  const factors = factorsOfUser(database)
+
+  return userId => database.read(() => factors().all({ userId }))
+}
+
+function factorsOfUser (database: SqliteDatabase) {
+  const { factorId: id, userId: _, ...columns } = getTableColumns(factors)
+  return database.prepared(db => db.select({ id, ...columns }).from(factors)
+    .where(isFactorOfUser)
+    .orderBy(factors.createdAt, id)
     .prepare())
 }
 
@@ -163,12 +178,7 @@ function loading (database: SqliteDatabase) {
   const credential = database.prepared(db => db.select().from(credentials)
     .where(eq(credentials.userId, given('userId')))
     .prepare())
-
-  const { factorId: id, userId: _, ...columns } = getTableColumns(factors)
-  const factorsOf = database.prepared(db => db.select({ id, ...columns }).from(factors)
-    .where(isFactorOfUser)
-    .orderBy(factors.createdAt, id)
-    .prepare())
+  const factorsOf = factorsOfUser(database)
 
   return (find: AccountQuery, wanted: Wanted): Account[] => rows().all(valuesOf(find, wanted)).map(user => ({
     ...user,

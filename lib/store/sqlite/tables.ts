@@ -13,22 +13,29 @@ const JOURNAL = sql.identifier('svc_auth_migrations')
  * @returns whether there was something to do
  */
 export function createSqliteTables (db: BetterSQLite3Database, part: TablePart): boolean {
-  const { table, migrations } = TABLE_PARTS[part]
+  // Tables that are there take no write lock: reads do not wait for it.
+  if (missingMigrations(db, part).length === 0) return false
   return db.transaction(tx => {
-    if (tableExists(tx, 'svc_auth_users') && !tableExists(tx, 'svc_auth_migrations')) {
-      if (tableExists(tx, table)) return false
-      throw new Error(missingPart(table))
-    }
+    const missing = missingMigrations(tx, part)
+    if (missing.length === 0) return false
     tx.run(sql`create table if not exists ${JOURNAL} (hash text primary key, created_at integer not null)`)
-    const isMissing = ({ hash }: { hash: string }): boolean =>
-      tx.get(sql`select 1 from ${JOURNAL} where hash = ${hash}`) === undefined
-    const missing = MIGRATIONS.filter(({ name }) => migrations.includes(name)).filter(isMissing)
     for (const migration of missing) {
       for (const statement of migration.sql) tx.run(sql.raw(statement))
       tx.run(sql`insert into ${JOURNAL} values (${migration.hash}, ${migration.folderMillis})`)
     }
-    return missing.length > 0
+    return true
   }, { behavior: 'immediate' })
+}
+
+function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TablePart) {
+  const { table, migrations } = TABLE_PARTS[part]
+  const all = MIGRATIONS.filter(({ name }) => migrations.includes(name))
+  if (tableExists(db, 'svc_auth_migrations')) {
+    return all.filter(({ hash }) => db.get(sql`select 1 from ${JOURNAL} where hash = ${hash}`) === undefined)
+  }
+  if (!tableExists(db, 'svc_auth_users')) return all
+  if (!tableExists(db, table)) throw new Error(missingPart(table))
+  return []
 }
 
 function tableExists (db: Pick<BetterSQLite3Database, 'get'>, name: string): boolean {

@@ -18,10 +18,29 @@ const EXISTS = { name: 'AuthError', code: 'exists', statusCode: 409 }
 /** Factors of users, and the attempts at their codes. */
 export function factorsContract (rule: Rule): void {
   const managed = onAccounts(rule)
+  readsContract(rule)
   changesContract(managed)
   ownersContract(rule)
   removalContract(managed)
   attemptsContract(rule)
+}
+
+function readsContract (rule: Rule): void {
+  rule('the factors of one user are read, and copied; a user without any has none, nor has one who is unknown', async (
+    open
+  ) => {
+    const { store, stores: { store: engine, twin } } = await open()
+    const [bob, ofAda] = [newUser(), [factor({ createdAt: 1 }), factor({ createdAt: 2 })]]
+    for (const user of [ADA, bob]) await store.createUser(user)
+    assert.deepEqual(await twin.factors(ADA.userId), [])
+    await store.changeFactors(ADA.userId, to(ofAda))
+    await store.changeFactors(bob.userId, to([factor()]))
+
+    vandalize(await twin.factors(ADA.userId))
+
+    for (const read of [engine, twin]) assert.deepEqual(await read.factors(ADA.userId), ofAda)
+    for (const id of [randomUUID(), ...NO_USER_IDS]) assert.deepEqual(await twin.factors(id), [], JSON.stringify(id))
+  })
 }
 
 function changesContract (managed: AccountsRule): void {
