@@ -432,13 +432,13 @@ function checkedPrefix (prefix: unknown, ofContext: string): string {
 function checkedTrustedOrigins (origins: unknown): ReadonlySet<string> {
   if (!Array.isArray(origins) || !origins.every(isOrigin)) {
     throw new OptionsError('trustedOrigins must be a list of origins such as https://admin.app.example: ' +
-      'https: (http: for this machine alone), host and port, no path and no trailing slash')
+      'https: (http: for this machine alone), host and port, without wildcard, path or trailing slash')
   }
   return new Set<string>(origins)
 }
 
 function isOrigin (value: unknown): boolean {
-  if (typeof value !== 'string' || !URL.canParse(value)) return false
+  if (typeof value !== 'string' || value.includes('*') || !URL.canParse(value)) return false
   const { origin, protocol, hostname } = new URL(value)
   return origin === value && (protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname)))
 }
