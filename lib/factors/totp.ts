@@ -31,11 +31,11 @@ export function totpUri ({ issuer, account, secret }: { issuer: string, account:
  * Draws the QR code of a URI. Its margin and background are in the picture, so that cameras read it
  * on dark pages too.
  *
- * @returns an SVG element; null where the optional package uqr is not installed
+ * @returns an SVG element; null where the optional package uqr is not installed, and for a URI that
+ *   is too long for a QR code
  */
 export async function qrSvg (uri: string): Promise<string | null> {
-  const uqr = await import('uqr').catch(() => null)
-  return uqr?.renderSVG(uri, { border: 4, pixelSize: 1 }) ?? null
+  return import('uqr').then(({ renderSVG }) => renderSVG(uri, { border: 4, pixelSize: 1 })).catch(() => null)
 }
 
 /** Returns the time step of a time in milliseconds. */

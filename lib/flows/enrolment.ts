@@ -50,7 +50,7 @@ export interface TotpEnrolment {
   uri: string
   /** The secret in it, in base32. */
   secret: string
-  /** The URI as a QR code; null without the package uqr. */
+  /** The URI as a QR code; null without the package uqr, and for a URI that is too long. */
   svg: string | null
 }
 

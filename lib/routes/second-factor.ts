@@ -244,6 +244,6 @@ const enrolmentBody = {
   properties: {
     uri: { type: 'string', description: 'An otpauth: URI' },
     secret: { type: 'string', description: 'Base32' },
-    svg: { type: ['string', 'null'], description: 'The URI as a QR code; null without the package uqr' }
+    svg: { type: ['string', 'null'], description: 'The URI as a QR code; null without the package uqr, or if too long' }
   }
 } as const

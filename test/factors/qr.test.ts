@@ -24,6 +24,10 @@ t.test('the longest e-mail and a long name fit into the QR code', async t => {
   t.match(await qrSvg(totpUri({ issuer: '漢'.repeat(60), account, secret: 'A'.repeat(32) })), /^<svg /)
 })
 
+t.test('a URI that is too long for a QR code has none', async t => {
+  t.equal(await qrSvg(totpUri({ issuer: 'Shop', account: '漢'.repeat(400), secret: 'A'.repeat(32) })), null)
+})
+
 t.test('without the package uqr there is no QR code', async t => {
   const hidden = `data:text/javascript,${encodeURIComponent(`
     export async function resolve (specifier, context, next) {
