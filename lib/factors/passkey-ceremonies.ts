@@ -6,6 +6,7 @@ import { Once } from '../base/once.js'
 import { lengthened, shortened } from '../base/uuid.js'
 import { checkedName } from '../claims.js'
 import { AuthError, PASSKEY_REFUSED } from '../errors.js'
+import { ALGORITHMS, isKeyOfAlgorithm } from './cose-key.js'
 
 /** The application as authenticators know it. */
 export interface RelyingParty {
@@ -31,14 +32,11 @@ const MAX_RESPONSE = 16_384
 /** The most characters of the name of a passkey. */
 const MAX_NAME = 64
 
-/**
- * EdDSA, ES256 and RS256. By default the library would also take ML-DSA, of which Node.js warns as
- * experimental.
- */
-const ALGORITHMS = [-8, -7, -257]
-
 /** An attestation object of the format `none`, up to the authenticator data (CBOR). */
 const UNATTESTED = Buffer.from('a363666d74646e6f6e656761747453746d74a0686175746844617461', 'hex')
+
+/** Has the form of a signature by each algorithm. */
+const NO_SIGNATURE = Buffer.from('3006020101020101', 'hex')
 
 /** Loaded when the application is ready, or with the first ceremony: it takes half a second. */
 const library = new Once(async () => {
@@ -152,7 +150,7 @@ export class PasskeyCeremonies {
   async verifyRegistration (
     response: unknown, { challenge, name }: { challenge: string, name: string | null }
   ): Promise<Factor> {
-    const { verifyRegistrationResponse, decodeAttestationObject, isoCBOR } = await library.done()
+    const { verifyRegistrationResponse, verifySignature, decodeAttestationObject, isoCBOR } = await library.done()
     const now = Date.now()
     const shownName = passkeyName(name, now)
     return refusingFailures(async () => {
@@ -170,10 +168,13 @@ export class PasskeyCeremonies {
       assert(credential.id === id, 'the id is not that of the credential in the authenticator data')
       // WebAuthn Level 3 section 7.1
       assert(bytesOf(id).length <= 1023, 'the credential id has more than 1023 bytes')
+      const { counter, publicKey: key } = credential
+      assert(isKeyOfAlgorithm(isoCBOR.decodeFirst(key)), 'the public key is not one of its algorithm')
+      // Throws for a key that a sign-in could not import, such as a point that is not on the curve.
+      await verifySignature({ credentialPublicKey: key, data: key, signature: NO_SIGNATURE })
       const backupEligible = credentialDeviceType === 'multiDevice'
-      const publicKey = base64url(credential.publicKey)
+      const publicKey = base64url(key)
       const data = { publicKey, transports: transportsOf(fields), backupEligible, backedUp }
-      const { counter } = credential
       return { id, kind: 'passkey', name: shownName, secret: null, data, counter, createdAt: now, usedAt: null }
     })
   }

@@ -1,5 +1,5 @@
 import { fork } from 'node:child_process'
-import { randomBytes, randomUUID, webcrypto } from 'node:crypto'
+import { generateKeyPairSync, randomBytes, randomUUID, webcrypto } from 'node:crypto'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
@@ -224,6 +224,64 @@ t.test('attack 96: a hostile registration is refused', async t => {
   })).data
   t.strictSame(transports, ['usb', 'internal', ...Array.from({ length: 6 }, () => 'ble')])
   t.strictSame((await added(authenticator(), { response: { transports: 'usb' } })).data.transports, [])
+})
+
+/** What an authenticator says of the public key, and why it is refused. */
+const FALSE_KEYS: Record<string, Iterable<[number, unknown]>> = (() => {
+  const bytes = (text = ''): Buffer => Buffer.from(text, 'base64url')
+  const ec = (namedCurve: string) => generateKeyPairSync('ec', { namedCurve }).publicKey.export({ format: 'jwk' })
+  const rsa = (modulusLength: number) => bytes(generateKeyPairSync('rsa', { modulusLength }).publicKey.export({ format: 'jwk' }).n)
+  const [p256, p384, secp256k1] = [ec('P-256'), ec('P-384'), ec('secp256k1')]
+  const ed25519 = bytes(generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' }).x)
+  const [x, y, n, e] = [bytes(p256.x), bytes(p256.y), rsa(2048), Buffer.from([1, 0, 1])]
+  const es256 = (crv: unknown, x: unknown, y: unknown, kty = 2): Array<[number, unknown]> => [[1, kty], [3, -7], [-1, crv], [-2, x], [-3, y]]
+  const eddsa = (crv: unknown, x: unknown, kty = 1): Array<[number, unknown]> => [[1, kty], [3, -8], [-1, crv], [-2, x]]
+  const rs256 = (n: unknown, e: unknown, kty = 3): Array<[number, unknown]> => [[1, kty], [3, -257], [-1, n], [-2, e]]
+  return {
+    'P-384 as ES256': es256(2, bytes(p384.x), bytes(p384.y)),
+    'P-384 as P-256': es256(1, bytes(p384.x), bytes(p384.y)),
+    'secp256k1 as ES256': es256(8, bytes(secp256k1.x), bytes(secp256k1.y)),
+    'a curve as text': es256('P-256', x, y),
+    'a point of another curve': es256(1, bytes(secp256k1.x), bytes(secp256k1.y)),
+    'a point that is not on the curve': es256(1, x, Buffer.alloc(32, 1)),
+    'half a point': es256(1, x, Buffer.alloc(0)),
+    'a compressed point': es256(1, x, true),
+    'a coordinate as text': es256(1, p256.x, p256.y),
+    'a coordinate that is too short': es256(1, x.subarray(1), y),
+    'a coordinate that is too long': es256(1, Buffer.concat([Buffer.alloc(1), x]), y),
+    'another coordinate that is too long': es256(1, x, Buffer.concat([Buffer.alloc(1), y])),
+    'another type with the members of ES256': es256(1, x, y, 1),
+    'another type with the members of EdDSA': eddsa(6, ed25519, 2),
+    'another type with the members of RS256': rs256(n, e, 2),
+    'a key for EdDSA as ES256': es256(6, ed25519, undefined, 1).slice(0, 4),
+    'a key for RS256 as ES256': es256(n, e, y, 3),
+    'X25519 as EdDSA': eddsa(4, ed25519),
+    'Ed448 as EdDSA': eddsa(7, Buffer.alloc(57, 1)),
+    'Ed25519, too short': eddsa(6, ed25519.subarray(1)),
+    'Ed25519, a point that is not on the curve': eddsa(6, Buffer.from('02'.padEnd(64, '0'), 'hex')),
+    'a key for ES256 as EdDSA': eddsa(1, x, 2),
+    '512 bits as RS256': rs256(rsa(512), e),
+    '1024 bits as RS256': rs256(rsa(1024), e),
+    '2047 bits as RS256': rs256(Buffer.concat([Buffer.from([0x7f]), n.subarray(1)]), e),
+    '512 bits and zeros as RS256': rs256(Buffer.concat([Buffer.alloc(192), rsa(512)]), e),
+    'more than 16384 bits as RS256': rs256(Buffer.concat([...Array.from({ length: 8 }, () => n), e]), e),
+    'an even modulus': rs256(Buffer.concat([n.subarray(0, 255), Buffer.from([2])]), e),
+    'no modulus': rs256(Buffer.alloc(0), e),
+    ...Object.fromEntries([[], [0], [1], [2], [1, 0, 0], [1, 0, 0, 0, 1]].map(e => [`the exponent ${e.join('.')}`, rs256(n, Buffer.from(e))])),
+    'the point of ES256 as RS256': rs256(1, x, 2),
+    'a key without members': [[1, 2], [3, -7]]
+  }
+})()
+
+t.test('attack 143: a weak or false public key is refused, and so is one by which no signature can be verified', async t => {
+  for (const [name, publicKey] of Object.entries(FALSE_KEYS)) {
+    await refused(t, added(authenticator(), { publicKey }), /public key is not one of its algorithm|Invalid keyData/, name)
+  }
+  const n = Buffer.from(String(newKeys('RS256').publicKey.export({ format: 'jwk' }).n), 'base64url')
+  await t.resolves(added(authenticator(), { publicKey: [[1, 3], [3, -257], [-1, n], [-2, Buffer.from([3])]] }))
+  for (const algorithm of ['ES256', 'EdDSA'] as const) {
+    for (let i = 0; i < 20; i++) await t.resolves(added(authenticator({ algorithm })), 'keys that are random')
+  }
 })
 
 t.test('the name of a passkey is text, and cut', async t => {

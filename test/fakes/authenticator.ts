@@ -14,6 +14,8 @@ export interface Lies {
   id?: string
   /** Signs in place of the key of the passkey. */
   signer?: KeyObject
+  /** The members of the public key (RFC 9053), in place of those of the passkey. */
+  publicKey?: Iterable<[number, unknown]>
   /** The statement about the authenticator. */
   attestation?: { fmt: string, attStmt: Array<[string, unknown]> }
 }
@@ -60,7 +62,7 @@ export class SoftwareAuthenticator {
     this.#userHandle = user.id
     const length = Buffer.alloc(2)
     length.writeUInt16BE(this.id.length)
-    const attested = Buffer.concat([Buffer.alloc(16), length, this.id, this.#coseKey()])
+    const attested = Buffer.concat([Buffer.alloc(16), length, this.id, this.#coseKey(lies)])
     const { fmt, attStmt } = lies.attestation ?? { fmt: 'none', attStmt: [] }
     const attestationObject = cbor(new Map<string, unknown>([
       ['fmt', fmt], ['attStmt', new Map(attStmt)], ['authData', Buffer.concat([this.#data(0x40, lies), attested])]
@@ -103,7 +105,8 @@ export class SoftwareAuthenticator {
     return Buffer.concat([createHash('sha256').update(rpId).digest(), bytes])
   }
 
-  #coseKey (): Buffer {
+  #coseKey ({ publicKey }: Lies): Buffer {
+    if (publicKey !== undefined) return cbor(new Map(publicKey))
     const { x = '', y = '', n = '', e = '' } = this.#publicKey.export({ format: 'jwk' })
     const bytes = (text: string): Buffer => Buffer.from(text, 'base64url')
     const parts: Record<Algorithm, Array<[number, unknown]>> = {
@@ -125,6 +128,7 @@ export function newKeys (algorithm: Algorithm): { publicKey: KeyObject, privateK
 
 /** Encodes what attestation objects and keys hold (RFC 8949). */
 export function cbor (value: unknown): Buffer {
+  if (typeof value === 'boolean') return Buffer.from([value ? 0xf5 : 0xf4])
   if (typeof value === 'number') return value < 0 ? head(1, -1 - value) : head(0, value)
   if (typeof value === 'string') return Buffer.concat([head(3, Buffer.byteLength(value)), Buffer.from(value)])
   if (Buffer.isBuffer(value)) return Buffer.concat([head(2, value.length), value])
