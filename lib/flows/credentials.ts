@@ -109,6 +109,7 @@ export async function requestNewEmail (
   rules: CredentialRules,
   { email, countLink, ...change }: Change & { email: string, countLink: () => Promise<void> }
 ): Promise<void> {
+  change.outbox.refuseWhenFull()
   const { user, record: { generation } } = await recentUser(request, rules, change)
   const to = checkedEmail(email)
   if (!hasMailbox(user)) {

@@ -301,6 +301,7 @@ export async function assertNotRequired ({ factors }: FactorChanges, { principal
 export async function mailCode (
   request: FastifyRequest, { factors }: FactorSignInRules, user: User, outbox: Outbox
 ): Promise<void> {
+  outbox.refuseWhenFull()
   const code = String(randomInt(1_000_000)).padStart(6, '0')
   await putEntry(request, MAIL_CODE, { code: await sealerOf(factors).seal(code, user.userId) })
   outbox.code('enrolment', code, user)

@@ -28,12 +28,14 @@ export interface Recovery {
  *
  * @param email in canonical form
  * @param answersUnknown whether an address that no user has gets a mail too
+ * @throws AuthError `busy`, `unavailable`
  */
 export async function forgotPassword (
   store: AuthStore,
   outbox: Outbox,
   { email, answersUnknown }: { email: string, answersUnknown: boolean }
 ): Promise<void> {
+  outbox.refuseWhenFull()
   const user = await store.findUser({ email })
   if (user === null || !hasMailbox(user)) {
     if (answersUnknown) outbox.tell('unknown-address', email, null)
@@ -76,9 +78,10 @@ export async function resetPassword (
 /**
  * Sends the link that confirms the address of the signed-in user.
  *
- * @throws AuthError `unauthenticated`, `unavailable`
+ * @throws AuthError `unauthenticated`, `busy`, `unavailable`
  */
 export async function askToVerify (request: FastifyRequest, store: AuthStore, outbox: Outbox): Promise<void> {
+  outbox.refuseWhenFull()
   const principal = await presentPrincipal(request, store)
   const user = principal === null ? null : await store.findUser({ userId: principal.userId })
   if (user === null) throw new AuthError('unauthenticated')

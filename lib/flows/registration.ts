@@ -69,6 +69,7 @@ async function afterwards (signIn: Promise<Principal>, follow: () => void | Prom
  * the answer nor its time tells whether an account has it.
  */
 export async function askToRegister (store: AuthStore, outbox: Outbox, email: string): Promise<void> {
+  outbox.refuseWhenFull()
   const user = await store.findUser({ email })
   if (user === null) outbox.link('register', { userId: randomUUID(), generation: 0, email, to: email }, null)
   else outbox.tell('exists', email, user)

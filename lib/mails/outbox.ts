@@ -19,6 +19,13 @@ export type NoMail = 'unknown' | 'blocked' | 'no-address'
  */
 export interface Outbox {
   /**
+   * Called before what is of no use without its mail. It looks at no address, so that it tells
+   * nothing.
+   *
+   * @throws AuthError `busy` when too many mails wait
+   */
+  refuseWhenFull (): void
+  /**
    * Sends a link: to the address that it brings, or else to that of the user.
    *
    * @param user null where the link makes the user
@@ -30,7 +37,7 @@ export interface Outbox {
   tell (kind: Exclude<NoticeMailKind, AccountNotice>, to: string, user: Addressee | null): void
   /**
    * Tells a user about a change of their account, at the address that they have confirmed: another
-   * one may be that of a stranger. Not sent if the option says so.
+   * one may be that of a stranger. Not sent if the option says so, and when too many mails wait.
    */
   notice (kind: AccountNotice, user: Addressee): void
   /** Sends nothing where a link was asked for, and notes why. */

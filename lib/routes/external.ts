@@ -66,7 +66,7 @@ const callbackSchema = (provider: string) => ({
     302: redirect,
     ...refusals(
       'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'access_denied',
-      'blocked', 'account_exists', 'already_linked', 'rate_limited', 'provider_error', 'provider_unavailable', 'busy',
+      'blocked', 'account_exists', 'already_linked', 'rate_limited', 'provider_error', 'provider_unavailable',
       'unavailable'
     )
   }

@@ -185,4 +185,4 @@ function schemaOf ({
 const DONE: FormAnswer = { status: 204 }
 
 /** For an application that sends no mails. */
-const NO_MAILS: Outbox = { link () {}, code () {}, tell () {}, notice () {}, none () {} }
+const NO_MAILS: Outbox = { refuseWhenFull () {}, link () {}, code () {}, tell () {}, notice () {}, none () {} }

@@ -78,16 +78,9 @@ export class Mailer implements Notices {
     return this.#mail.choices.unknownAddress
   }
 
-  /**
-   * Returns the outbox of a request.
-   *
-   * @throws AuthError `busy` when too many mails wait: for every address, so that it tells nothing
-   */
+  /** Returns the outbox of a request. */
   outbox (request: FastifyRequest, reply: FastifyReply): Outbox {
     const address = addressOf(request)
-    const refusal = this.#queue.refusalFor(address)
-    if (refusal !== null) throw refusal
-
     const about = originOf(request)
     const post = (kind: Mail['kind'], deliver: () => Promise<Unsent | null>): void => {
       this.#post({ kind, requestId: request.id, log: request.log }, answered(reply).then(deliver))
@@ -101,6 +94,10 @@ export class Mailer implements Notices {
     }
     const none = (kind: Mail['kind'], reason: Unsent): void => { post(kind, async () => reason) }
     return {
+      refuseWhenFull: () => {
+        const refusal = this.#queue.refusalFor(address)
+        if (refusal !== null) throw refusal
+      },
       link: (kind, link, user) => {
         const { userId, email, to } = link
         const recipient = recipientOf(to ?? email, user)

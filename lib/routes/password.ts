@@ -47,8 +47,8 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
       isAttempt: true
     }, async form => {
       const { email, password, name, role, email_verified: emailVerified, remember } = form.fields
-      // Before the user is created: it refuses while too many mails wait.
       const { outbox } = form
+      outbox.refuseWhenFull()
       const principal = await register(form.request, local, rules, {
         email,
         password,
@@ -82,7 +82,7 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
       remember: isChecked(remember),
       passwords: passwordsFor(local, form),
       count: lookUp => limits.login(form.request, lookUp),
-      confirmation: { isRequired, send: user => { sendVerification(user, form.outbox) } }
+      confirmation: { isRequired, send: user => { form.outbox.refuseWhenFull(); sendVerification(user, form.outbox) } }
     }))
   })
 
