@@ -41,6 +41,13 @@ export interface RateLimitOptions {
   mail?: number | undefined
   /** Tokens from mails that one address sends; default 60. */
   code?: number | undefined
+  /** Codes and passkeys from one address, and apps that are set up; default 600. */
+  factor?: number | undefined
+  /**
+   * Challenges for passkeys that one address asks for; default 3000. The sign-in page asks for one
+   * when it is opened, and then every four minutes.
+   */
+  challenge?: number | undefined
   /**
    * Where attempts are counted: in the `memory` of each process, or by a store class as
    * @fastify/rate-limit takes it. Default: a `SqlAuthStore` on Postgres counts for all processes;
@@ -64,7 +71,16 @@ export interface RateLimitStore {
 
 /** The limits by name, with the attempts that each allows within `timeWindow` by default. */
 const LIMITS = {
-  login: 300, account: 20, start: 300, register: 60, callback: 300, reauthenticate: 10, mail: 30, code: 60
+  login: 300,
+  account: 20,
+  start: 300,
+  register: 60,
+  callback: 300,
+  reauthenticate: 10,
+  mail: 30,
+  code: 60,
+  factor: 600,
+  challenge: 3000
 } as const
 
 const DEFAULTS = {

@@ -16,7 +16,7 @@ const provider = (name: string) => new OidcProvider({
   clientSecret: 'b'
 })
 
-const LIMITS = { network: 10, account: 20, start: 300, register: 60, callback: 300, reauthenticate: 10, mail: 30, code: 60 }
+const LIMITS = { network: 10, account: 20, start: 300, register: 60, callback: 300, reauthenticate: 10, mail: 30, code: 60, factor: 600, challenge: 3000 }
 
 t.beforeEach(() => {
   delete process.env.SVC_SESSION_SECRET

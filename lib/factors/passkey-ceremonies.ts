@@ -252,13 +252,17 @@ interface PasskeyResponse {
   readonly fields: Readonly<Record<string, unknown>>
 }
 
-function readResponse (response: unknown): PasskeyResponse | null {
+/** Reads a response; null for what is too long, or does not have the form of one. */
+export function readResponse (response: unknown): PasskeyResponse | null {
   try {
     const text = typeof response === 'string' ? response : JSON.stringify(response)
     if (text.length > MAX_RESPONSE) return null
     const { id, rawId, type, response: fields } = Object(JSON.parse(text))
     const { clientDataJSON } = Object(fields)
     if (!isBase64url(id) || rawId !== id || type !== 'public-key' || !isBase64url(clientDataJSON)) return null
+    const isWhole = [['attestationObject'], ['authenticatorData', 'signature']]
+      .some(names => names.every(name => isBase64url(fields[name])))
+    if (!isWhole) return null
     return { id, clientDataJSON, clientData: Object(JSON.parse(bytesOf(clientDataJSON).toString())), fields }
   } catch {
     return null

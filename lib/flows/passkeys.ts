@@ -4,7 +4,7 @@ import type { Proof } from '../authentication.js'
 import { isUserId } from '../base/uuid.js'
 import { AuthError, PASSKEY_EXISTS, PASSKEY_REFUSED } from '../errors.js'
 import {
-  CEREMONY_MS, CounterRegression, type PasskeyCeremonies, UnknownPasskey, passkeyName
+  CEREMONY_MS, CounterRegression, type PasskeyCeremonies, UnknownPasskey, passkeyName, readResponse
 } from '../factors/passkey-ceremonies.js'
 import type { Outbox } from '../mails/outbox.js'
 import { putEntry, takeEntry } from '../session/pending-steps.js'
@@ -155,8 +155,8 @@ export async function signInByPasskey (
 export async function finishByPasskey (
   request: FastifyRequest, rules: PasskeyRules, response: unknown, outbox: Outbox
 ): Promise<SecondFactorSignIn> {
-  const waiting = await attemptSignIn(request, rules)
   const challenge = await takeChallenge(request, rules, response, 'factor')
+  const waiting = await attemptSignIn(request, rules)
   if (waiting === null) throw new AuthError('invalid_state')
   const { userId } = waiting
   const user = await rules.store.findUser({ userId })
@@ -190,12 +190,13 @@ export async function reauthenticateByPasskey (
  */
 async function usePasskey (
   request: FastifyRequest,
-  { factors: { passkeys }, accounts }: PasskeyRules,
+  { factors: { passkeys }, accounts, store }: PasskeyRules,
   user: User | null,
   { response, challenge, outbox }: { response: unknown, challenge: string, outbox: Outbox }
 ): Promise<{ user: User, proof: Proof }> {
   const named = passkeys.userOf(response)
-  const own = user === null ? [] : passkeysIn(await accounts.factors(user.userId))
+  // For a user without passkeys too, and for none: the answer must not come sooner.
+  const own = passkeysIn(await store.factors(user?.userId ?? ''))
   const factor = own.find(({ id }) => id === named?.id) ?? null
   const { userId = '', generation = 0 } = user ?? {}
   const unknown = factor === null && named !== null ? new UnknownPasskey(named.id) : null
@@ -301,11 +302,13 @@ async function spendMailAttempt (
 /**
  * Takes the challenge that a response names, before anything of it is verified: it works once.
  *
- * @throws AuthError `invalid_state` for one of another session or ceremony, and for none
+ * @throws AuthError `invalid_request` for what does not have the form of a response;
+ * `invalid_state` for a challenge of another session or ceremony, and for none
  */
 async function takeChallenge (
   request: FastifyRequest, { factors: { passkeys } }: PasskeyRules, response: unknown, ceremony: Ceremony
 ): Promise<string> {
+  if (readResponse(response) === null) throw new AuthError('invalid_request')
   const challenge = passkeys.challengeIn(response)
   const made = challenge === null ? null : await takeEntry<Challenge>(request, CHALLENGE, challenge)
   if (challenge === null || made?.ceremony !== ceremony || made.expiresAt < Date.now()) {

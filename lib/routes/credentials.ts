@@ -82,8 +82,8 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
       required: ['email'],
       answers: { 202: accepted },
       refuses: [...UNPROVEN, 'invalid_email'],
-      hashes: true,
-      limits: [limits.mail],
+      hashes: 'current',
+      bodyLimit: limits.mail,
       isAttempt: true
     }, async form => {
       const countLink = async (): Promise<void> => limits.newEmail(form.request)
@@ -102,8 +102,8 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
       required: ['token'],
       answers: { 204: changed },
       refuses: ['invalid_state', 'invalid', 'invalid_token', 'unauthenticated', 'exists'],
-      hashes: true,
-      limits: [limits.code],
+      hashes: 'password',
+      bodyLimit: limits.code,
       linkPage: new LinkPage(context, {
         kind: 'change-email',
         summary: 'The page that confirms a new e-mail address',
@@ -136,7 +136,7 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
       fields: { current },
       answers: { 204: { type: 'null', description: 'Deleted, and signed out' } },
       refuses: [...UNPROVEN, 'user_in_use'],
-      hashes: true,
+      hashes: 'current',
       isAttempt: true
     }, async form => deleteAccount(form.request, form.reply, rules, changeIn(form)))
   }

@@ -9,7 +9,7 @@ import { answerFailure, furtherStep, noteFailure } from './answers.js'
 import type { RouteContext } from './context.js'
 import type { Limit } from './limits.js'
 import type { LinkPage } from './link-page.js'
-import { ownFields, refuseWhenBusy } from './password-forms.js'
+import { filledIn, ownFields, refusePasswordWhenBusy, refuseWhenBusy } from './password-forms.js'
 import {
   FORM_OR_JSON, SECURITY, done, errorNext, next, operationIdOf, redirect, refusals, tags
 } from './schema-parts.js'
@@ -36,8 +36,11 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
   answers?: Readonly<Record<number, object>>
   /** Its error codes, besides those that each form has and those of what it says here. */
   refuses?: readonly AuthErrorCode[]
-  /** Whether it hashes passwords: it is refused before its body is read while too many wait. */
-  hashes?: boolean
+  /**
+   * Whether it hashes passwords: it is refused before its body is read while too many wait. Or the
+   * field with a password that the form may do without: only with one it is refused.
+   */
+  hashes?: true | 'current' | 'password'
   /** Whether a failure is reported as that of a sign-in by password. */
   isAttempt?: boolean
   /** Limits that count the request before its body is read. */
@@ -102,13 +105,17 @@ export function mountForm<const Fields extends Properties, const Required extend
   handle: (form: Form<Values<Fields, Required>>) => Promise<FormAnswer | void>
 ): void {
   const { scope, pages, mailer, failurePages } = context
-  const { path, limits = [], bodyLimit, linkPage, isAttempt = false } = route
+  const { path, hashes, limits = [], bodyLimit, linkPage, isAttempt = false } = route
   const needsToken = route.required?.includes('token') === true
 
   scope.post(path, {
     schema: schemaOf(route),
-    onRequest: route.hashes === true ? [refuseWhenBusy, ...limits] : [...limits],
-    ...(bodyLimit !== undefined && { preHandler: bodyLimit }),
+    onRequest: hashes === true ? [refuseWhenBusy, ...limits] : [...limits],
+    async preHandler (request) {
+      const isHashed = typeof hashes === 'string' && filledIn(Object(request.body)[hashes]) !== undefined
+      if (isHashed) refusePasswordWhenBusy(request)
+      await bodyLimit?.(request)
+    },
     ...(route.isTimed === true && { onResponse: async () => {} }),
     async errorHandler (error, request, reply) {
       const fields: { token?: unknown, next?: unknown, error_next?: unknown } = Object(request.body)
@@ -156,7 +163,7 @@ function schemaOf ({
   path, operationId = operationIdOf(path), summary, description, user, fields, required, takesOthers,
   answers = { 204: done }, refuses = [], hashes, limits, bodyLimit
 }: FormRoute<Properties, readonly string[]>): object {
-  const isLimited = hashes === true || limits !== undefined || bodyLimit !== undefined
+  const isLimited = hashes !== undefined || limits !== undefined || bodyLimit !== undefined
   return {
     tags,
     summary,

@@ -56,6 +56,8 @@ const UNLIMITED: RateLimits = {
   reauthenticate: unlimited,
   mail: unlimited,
   code: unlimited,
+  factor: unlimited,
+  challenge: unlimited,
   mailOrCode: unlimited,
   newEmail: unlimited
 }
@@ -119,6 +121,8 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     start: limitedRequest(byAddress('start')),
     register: limitedRequest(byAddress('register')),
     callback: limitedRequest(byAddress('callback')),
+    factor: limitedRequest(byAddress('factor')),
+    challenge: limitedRequest(byAddress('challenge')),
     reauthenticate: limitedRequest([
       { max: options.reauthenticate, timeWindow, keyOf: attempt => `svc-auth-reauthenticate:${userIn(attempt)}` }
     ]),

@@ -7,6 +7,7 @@ import { shortened } from '../base/uuid.js'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from '../pages/passkey-script.js'
 import type { PagesContext } from './context.js'
 import { ACCEPTED, mountForm, signedInAs } from './form-route.js'
+import type { Limit } from './limits.js'
 import {
   SECURITY, type SchemaTypes, accepted, isChecked, lost, lostPasskeysIn, mailCode, passkeyResponse, refusals, remember,
   signedIn, tags
@@ -33,8 +34,10 @@ const left = {
 } as const
 
 /** Mounts the ceremonies of passkeys, and what a user does with those that they have. */
-export function mountPasskeys (context: PagesContext & { readonly rules: PasskeyRules }): void {
-  const { scope, rules, limits } = context
+export function mountPasskeys (
+  context: PagesContext & { readonly rules: PasskeyRules, readonly countResponse: Limit }
+): void {
+  const { scope, rules, limits, countResponse } = context
 
   mountForm(context, {
     path: '/local/passkeys/options',
@@ -50,7 +53,7 @@ export function mountPasskeys (context: PagesContext & { readonly rules: Passkey
       200: { type: 'object', description: 'Options for `navigator.credentials`, as JSON', additionalProperties: true }
     },
     refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
-    limits: [limits.start]
+    limits: [limits.challenge]
   }, async ({ request, fields: { for: ceremony, lost }, outbox }) => ({
     status: 200, body: await beginCeremony(request, rules, { ceremony, isLost: isChecked(lost), outbox })
   }))
@@ -68,7 +71,7 @@ export function mountPasskeys (context: PagesContext & { readonly rules: Passkey
     refuses: [
       'invalid', 'invalid_code', 'invalid_state', 'unauthenticated', 'reauthenticate', 'exists', 'too_many', 'blocked'
     ],
-    limits: [limits.code],
+    bodyLimit: countResponse,
     isAttempt: true
   }, async ({ request, fields: { response, name, ...ofLost }, outbox }) => {
     const passkey = await registerPasskey(request, rules, { response, name, ...lostPasskeysIn(ofLost), outbox })
@@ -85,7 +88,7 @@ export function mountPasskeys (context: PagesContext & { readonly rules: Passkey
     takesOthers: true,
     answers: { 200: signedIn },
     refuses: ['invalid', 'invalid_state', 'unauthenticated', 'blocked'],
-    limits: [limits.code],
+    bodyLimit: countResponse,
     isAttempt: true
   }, async ({ request, fields: { response, remember }, outbox }) => {
     return signedInAs(await signInByPasskey(request, rules, { response, remember: isChecked(remember), outbox }))

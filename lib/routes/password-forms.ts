@@ -67,6 +67,12 @@ export async function refuseWhenBusy (request: FastifyRequest): Promise<void> {
 
 let paused = 0
 
+/** Refuses a password when too many wait, without a pause: the body of the request is in memory. */
+export function refusePasswordWhenBusy (request: FastifyRequest): void {
+  const refusal = hashing.refusalFor(addressOf(request))
+  if (refusal !== null) throw refusal
+}
+
 /**
  * Returns the operations on passwords for the client of a request: the queue drops them when the
  * connection closes. Fastify's `request.signal` aborts as soon as the body was read.

@@ -56,9 +56,11 @@ export function mountConfirmedRegistration (context: MailContext, local: LocalId
       'invalid_email', ...NEW_PASSWORD_REFUSALS, 'invalid_state', 'invalid_token', 'unauthenticated',
       'claim_not_allowed', 'exists'
     ],
-    hashes: true,
-    limits: [limits.register],
-    bodyLimit: limits.mailOrCode,
+    hashes: 'password',
+    async bodyLimit (request) {
+      await limits.register(request)
+      await limits.mailOrCode(request)
+    },
     isAttempt: true,
     linkPage
   }, async form => {

@@ -18,6 +18,7 @@ import type { Targets } from '../pages/sign-in-pages.js'
 import { furtherStep } from './answers.js'
 import type { PagesContext } from './context.js'
 import { type FormAnswer, mountForm } from './form-route.js'
+import type { Limit } from './limits.js'
 import { type View, mountPage, redirected, withQuery } from './page-route.js'
 import {
   checkbox, factorCode, isChecked, lost, lostPasskeysIn, mailCode, passkeyResponse, signedIn
@@ -35,10 +36,14 @@ interface OfFactors {
   readonly rules: FactorSignInRules
   readonly ofCodes: FactorChanges & StepRules | null
   readonly ofPasskeys: PasskeyRules | null
+  /** Counts what has the form of a response. */
+  readonly countResponse: Limit
 }
 
 /** Mounts what finishes a sign-in by a second factor, and what sets up authenticator apps. */
-export function mountSecondStep (context: PagesContext, { rules, ofCodes, ofPasskeys: passkeys }: OfFactors): void {
+export function mountSecondStep (
+  context: PagesContext, { rules, ofCodes, ofPasskeys: passkeys, countResponse }: OfFactors
+): void {
   const { site, pathOf, pages, limits, look, passkeyPaths } = context
   const { trustedBrowsers, trustedDays = null } = rules.factors.secondFactor ?? {}
 
@@ -99,7 +104,7 @@ export function mountSecondStep (context: PagesContext, { rules, ofCodes, ofPass
     },
     answers: { 200: withCodesLeft },
     refuses: ['invalid_code', 'invalid', 'invalid_state', 'blocked', 'unauthenticated'],
-    limits: [limits.code],
+    bodyLimit: async request => (Object(request.body).code === undefined ? countResponse : limits.factor)(request),
     isAttempt: true
   }, async ({ request, reply, fields: { code, response, trust }, outbox }) => {
     const finish = async () => {
@@ -166,7 +171,7 @@ export function mountSecondStep (context: PagesContext, { rules, ofCodes, ofPass
     fields: { lost },
     answers: { 200: enrolmentBody },
     refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
-    limits: [limits.code]
+    limits: [limits.factor]
   }, async ({ request, fields: { next = null, lost }, outbox }) => {
     const isLost = isChecked(lost)
     const page = withQuery(pathOf('local/totp'), { next, lost: isLost ? 'true' : null })
@@ -182,7 +187,7 @@ export function mountSecondStep (context: PagesContext, { rules, ofCodes, ofPass
     required: ['code'],
     answers: { 200: recoveryCodes },
     refuses: ['unauthenticated', 'reauthenticate', 'invalid_code', 'invalid_state', 'blocked'],
-    limits: [limits.code],
+    limits: [limits.factor],
     isAttempt: true
   }, async form => {
     const { request, fields: { code, ...ofLost }, outbox } = form

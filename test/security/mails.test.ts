@@ -579,20 +579,16 @@ t.test('attack 78: a password that is refused leaves the links of a reset and a 
   }
 })
 
-t.test('attack 42: while too many passwords wait, the routes that take one are refused before their body is read', async t => {
-  const apps = { later: (await startMailApp(t)).app, first: (await startMailApp(t, {}, FIRST)).app }
+t.test('attack 42: while too many passwords wait, the routes that always take one are refused before their body is read', async t => {
+  const { app } = await startMailApp(t)
   t.intercept(hashing, 'refusalFor', { value: () => new AuthError('busy', { retryAfter: 3 }) })
-  const refused = async (verify: keyof typeof apps, url: string): Promise<void> => {
+  const refused = async (url: string): Promise<void> => {
     const headers = { accept: 'application/json', 'content-type': 'application/json' }
-    const { statusCode, json } = await apps[verify].inject({ method: 'POST', url, headers, payload: 'not JSON' })
+    const { statusCode, json } = await app.inject({ method: 'POST', url, headers, payload: 'not JSON' })
     t.strictSame([statusCode, json().code], [503, 'busy'], url)
   }
 
-  await Promise.all([
-    refused('first', REGISTER),
-    ...[RESET, CHANGE, CONFIRM, ...['change', 'set'].map(verb => `/auth/local/${verb}-password`), '/auth/local/delete-account']
-      .map(async url => refused('later', url))
-  ])
+  await Promise.all([REGISTER, RESET, ...['change', 'set'].map(verb => `/auth/local/${verb}-password`)].map(refused))
 })
 
 t.test('a mail is sent once its answer was sent', async t => {

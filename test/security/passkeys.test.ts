@@ -1,18 +1,18 @@
 /** Attacks on passkeys over the routes; passkey-ceremonies.test.ts has what a ceremony itself refuses. */
-import { randomBytes, randomUUID } from 'node:crypto'
+import { type KeyObject, generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import type { AuthPluginOptions } from '../../lib/index.js'
+import { type AuthPluginOptions, MemoryAuthStore } from '../../lib/index.js'
 import { Passkeys, type PasskeysOptions } from '../../lib/passkeys.js'
 import { SecondFactor } from '../../lib/second-factor.js'
-import { type Lies, type SoftwareAuthenticator, cbor, newKeys } from '../fakes/authenticator.js'
+import { type CredentialJson, type Lies, type SoftwareAuthenticator, cbor, newKeys } from '../fakes/authenticator.js'
 import { principalIn, userIdIn } from '../helpers/app.js'
 import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { enrolAt, waitAt } from '../helpers/factor-app.js'
 import { ADA, type MailApp, registerAt, startMailApp } from '../helpers/mail-app.js'
-import { addAt, finishBy, newDevice, optionsAt, proveBy, signInBy, startPasskeyApp } from '../helpers/passkey-app.js'
+import { type Ceremony, addAt, finishBy, newDevice, optionsAt, proveBy, signInBy, startPasskeyApp } from '../helpers/passkey-app.js'
 import { holds } from '../helpers/properties.js'
 
 const MALLORY = { email: 'mallory@example.com', password: 'correct horse' }
@@ -226,6 +226,38 @@ t.test('attack 97: neither the options nor a refusal tell whether a passkey or a
   }
 })
 
+t.test('attack 97: of the store as much is asked about a user with passkeys as about one without and an unknown one', async t => {
+  const store = new MemoryAuthStore()
+  const made = await startPasskeyApp(t, { store })
+  await registerAt(made)
+  const device = newDevice()
+  await addAt(made.browser, device)
+  const without = new Browser(made.app)
+  await without.post('/auth/local/register', MALLORY)
+  const asked: string[] = []
+  for (const method of ['findUser', 'links', 'factors', 'findCredential', 'status', 'change'] as const) {
+    const { [method]: ask } = store
+    Object.assign(store, { [method]: (...given: Parameters<typeof ask>) => { asked.push(method); return Reflect.apply(ask, store, given) } })
+  }
+  const askedFor = async (userId: string, lies: Lies): Promise<string[]> => {
+    const [browser, handle] = [new Browser(made.app), Buffer.from(userId.replaceAll('-', ''), 'hex').toString('base64url')]
+    const response = device.get(await optionsAt(browser, 'login'), { ...lies, response: { userHandle: handle } })
+    asked.length = 0
+    const refused = await browser.post(`${BASE}/login`, { response })
+    t.match([refused.statusCode, refused.json().code], [401, 'invalid'])
+    return [...asked]
+  }
+  const [id, another] = [await userIdIn(made.browser) ?? '', await userIdIn(without) ?? '']
+  const ofOther: Lies = { id: randomBytes(32).toString('base64url') }
+
+  const known = await askedFor(id, { signer: newKeys('ES256').privateKey })
+
+  t.strictSame(known, ['findUser', 'factors'])
+  for (const [userId, lies] of [[id, ofOther], [another, {}], [another, ofOther], [randomUUID(), {}], [randomUUID(), ofOther]] as const) {
+    t.strictSame(await askedFor(userId, lies), known)
+  }
+})
+
 t.test('attack 97: the options for a factor name the passkeys of the present user alone, and none after the session ended', async t => {
   const { app, browser, userId, id, mallory, theirs } = await startWithUsers(t)
   t.match(await optionsAt(mallory, 'factor'), { allowCredentials: [{ id: theirs.id.toString('base64url') }] })
@@ -300,6 +332,65 @@ t.test('attack 106: a response of a megabyte, and one that has no form, are refu
     const refused = await browser.post(`${BASE}/login`, { response })
     t.match([refused.statusCode, refused.json().code], [status, /^(?:invalid_request|invalid_state)$/], String(response).slice(0, 10))
   }
+})
+
+t.test('attack 143: a passkey with a weak or false public key is refused, and nothing is stored', async t => {
+  const { browser, app, userId, id } = await startWithUsers(t)
+  const jwk = (key: KeyObject): Record<string, Buffer> =>
+    Object.fromEntries(Object.entries(key.export({ format: 'jwk' })).map(([name, text]) => [name, Buffer.from(String(text), 'base64url')]))
+  const [weak, p384, p256] = [
+    jwk(generateKeyPairSync('rsa', { modulusLength: 512 }).publicKey), jwk(newKeys('ES384').publicKey), jwk(newKeys('ES256').publicKey)
+  ]
+  const keys: Record<string, Iterable<[number, unknown]>> = {
+    '512 bits as RS256': [[1, 3], [3, -257], [-1, weak.n], [-2, weak.e]],
+    'P-384 as ES256': [[1, 2], [3, -7], [-1, 2], [-2, p384.x], [-3, p384.y]],
+    'ES256 as RS256': [[1, 2], [3, -257], [-1, 1], [-2, p256.x], [-3, p256.y]],
+    'a point that is not on the curve': [[1, 2], [3, -7], [-1, 1], [-2, p256.x], [-3, p256.x]]
+  }
+  for (const [name, publicKey] of Object.entries(keys)) {
+    const refused = await addAt(browser, newDevice(), { lies: { publicKey } })
+    t.match([refused.statusCode, refused.json().code], [401, 'invalid'], name)
+  }
+  t.match(await app.auth.factors(userId), { length: 1, 0: { id } })
+})
+
+/** What a form or JSON has as response that is none, with the challenge of a right one. */
+function malformed (right: CredentialJson): unknown[] {
+  const { clientDataJSON, ...members } = right.response
+  return [
+    '', '{}', '{', 'null', '[]', 'not JSON', {}, { ...right, response: {} }, { ...right, response: { clientDataJSON } }, { ...right, response: members },
+    { ...right, id: undefined }, { ...right, rawId: undefined }, { ...right, type: 'password' }, { ...right, more: 'x'.repeat(16_384) },
+    JSON.stringify({ ...right, more: 'x'.repeat(16_384) }), JSON.stringify({ ...right, response: { ...right.response, clientDataJSON: 'e30=' } })
+  ]
+}
+
+t.test('attack 144: what does not have the form of a response counts for nothing and takes nothing, at each route', async t => {
+  const { app, browser, device } = await startWithUsers(t, { ...twoFactors(), rateLimit: { factor: 8, reauthenticate: 1 } })
+  await enrolAt(t, browser)
+  const waiting = new Browser(app)
+  await waitAt(t, waiting)
+  const routes: Array<[path: string, browser: Browser, ceremony: Ceremony, status: number]> = [
+    ['/auth/local/second-factor', waiting, 'factor', 200],
+    ['/auth/local/reauthenticate', browser, 'factor', 204],
+    [`${BASE}/register`, browser, 'register', 201],
+    [`${BASE}/login`, new Browser(app), 'login', 200]
+  ]
+
+  for (const [path, browser, ceremony, status] of routes) {
+    const options = await optionsAt(browser, ceremony)
+    const right = ceremony === 'register' ? newDevice().create(options) : device.get(options)
+    for (const response of malformed(right)) {
+      const refused = await browser.post(path, { response })
+      t.match([refused.statusCode, refused.json().code], [400, 'invalid_request'], `${path} ${JSON.stringify(response).slice(0, 30)}`)
+      const text = typeof response === 'string' ? response : JSON.stringify(response)
+      const { statusCode, headers: { location } } = await browser.submit(path, { response: text, error_next: '/failed' })
+      t.match([statusCode, location], [303, '/failed?error=invalid_request'], `${path} as a form`)
+    }
+    const accepted = await browser.post(path, { response: right })
+    t.equal(accepted.statusCode, status, `${path} ${accepted.body}`)
+  }
+  const last = await waiting.post('/auth/local/reauthenticate', { response: device.get(await optionsAt(waiting, 'factor')) })
+  t.match(last.json().code, 'rate_limited', 'two passkeys, two steps of an app, and four responses have counted')
 })
 
 t.test('attack 107: a foreign origin is refused with related ones, and a related one accepted', async t => {

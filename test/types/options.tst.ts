@@ -36,7 +36,7 @@ describe('register', () => {
       secondFactorPage: '/second-factor',
       changePasswordPage: '/account/password',
       trustedOrigins: ['https://admin.app.example'],
-      rateLimit: { timeWindow: 60_000, login: 100, account: 10, register: 10, callback: 100, reauthenticate: 5 }
+      rateLimit: { timeWindow: 60_000, login: 100, account: 10, register: 10, callback: 100, reauthenticate: 5, factor: 100, challenge: 100 }
     })
   })
 
