@@ -85,8 +85,8 @@ export async function settled (t: Test, url: string, ...ears: Ear[]): Promise<vo
   for (const { heard } of ears) t.equal(heard.pop(), last)
 }
 
-/** What connections that listen have asked last: to listen, or whether the server is there. */
-const LISTENS = "(query ilike 'listen%svc_auth_revocations%' or query = 'select 1')"
+/** What connections that listen have asked last, and no others: to listen, with a URL or with a client, or whether the server is there. */
+const LISTENS = "query ~ '^(listen|select) .?svc_auth_revocations.?$'"
 
 /** Ends the connections that listen in a database. Resolves to their number. */
 export async function endListening (url: string): Promise<number> {

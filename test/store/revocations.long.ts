@@ -28,9 +28,11 @@ for (const [engine, targetOf] of Object.entries(LISTENING)) {
 
     for (let batch = 0; batch < 3; batch++) {
       await whenListening(url, 1)
-      const ended = endListening(url)
-      await Promise.all(userIds.slice(20 * batch, 20 * batch + 20).map(userId => endingsIn(store).record(userId)))
-      t.equal(await ended, 1)
+      const [ended] = await Promise.all([
+        endListening(url),
+        ...userIds.slice(20 * batch, 20 * batch + 20).map(userId => endingsIn(store).record(userId))
+      ])
+      t.equal(ended, 1)
     }
 
     await Promise.all(userIds.map(userId => ear.hears(userId)))

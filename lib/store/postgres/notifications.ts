@@ -48,8 +48,9 @@ export function notificationsAt (hosts: Hosts): OpenNotifications {
         const listening = connection ??= new Connection(hosts, { hasTimeLimit: false, notified, lost })
         try {
           // Each connection of a pooler that is asked to listen goes on to, so one is asked, once.
-          // A connection that a router has forgotten does not answer.
-          const statement = isNew ? `listen ${CHANNEL}` : 'select 1'
+          // A connection that a router has forgotten does not answer. The channel shows in
+          // pg_stat_activity what the connection is for.
+          const statement = isNew ? `listen ${CHANNEL}` : `select '${CHANNEL}'`
           await withTimeout(TIMEOUT_MS, listening.run(client => client.unsafe(statement)), 'Postgres')
           return !isNew
         } catch (error) {
