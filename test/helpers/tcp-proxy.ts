@@ -17,6 +17,15 @@ const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49])
 const REFUSAL = Buffer.concat([Buffer.from('E\0\0\0\0'), Buffer.from('SFATAL\0VFATAL\0C08P01\0Munsupported startup parameter: statement_timeout\0\0')])
 REFUSAL.writeInt32BE(REFUSAL.length - 1, 1)
 
+/** A connection of a client. */
+interface Line {
+  readonly client: Socket
+  readonly server: Socket
+  /** Whether nothing comes through any more. */
+  isSilent: boolean
+  isAnswered: boolean
+}
+
 /** A network in front of a Postgres server, which can fail. */
 export interface TcpProxy {
   /** The URL of the server, through this network. */
@@ -29,29 +38,31 @@ export interface TcpProxy {
   fate: Fate
   /** How often a client has sent something and had an answer before it sent more. */
   roundTrips: number
-  /** Hears what clients send. */
-  hear: (data: Buffer) => void
+  /** Hears what clients send, and on which connection. */
+  hear: (data: Buffer, line: Line) => void
   /** From now on nothing comes through on the connections that there are, not even that they are closed. */
   silence (): void
   /** Resets the connections that there are. */
   reset (): void
+  /** Ends the connections that there are, as a server does that says nothing. */
+  end (): void
 }
 
 /** Starts one in front of the server of a URL; it ends with the test `t`. With a certificate, it speaks TLS with the client. */
 export async function startProxy (t: Test, target: string, certificate?: { key: string, cert: string }): Promise<TcpProxy> {
   const { hostname, port } = new URL(target)
-  const lines = new Set<{ client: Socket, server: Socket, isSilent: boolean, isAnswered: boolean }>()
+  const lines = new Set<Line>()
 
   const listener = createServer({ allowHalfOpen: true }, async socket => {
     proxy.connections++
     const { fate } = proxy
     const client = certificate === undefined ? socket : await secured(socket)
     const server = connect(Number(port), hostname)
-    const line = { client, server, isSilent: fate === 'is silent', isAnswered: true }
+    const line: Line = { client, server, isSilent: fate === 'is silent', isAnswered: true }
     lines.add(line)
     client.on('error', () => {})
       .on('data', data => {
-        proxy.hear(data)
+        proxy.hear(data, line)
         if (line.isAnswered) proxy.roundTrips++
         line.isAnswered = false
         if (fate === 'takes no time limit' && data.includes('statement_timeout\0')) return client.end(REFUSAL)
@@ -91,7 +102,8 @@ export async function startProxy (t: Test, target: string, certificate?: { key: 
     roundTrips: 0,
     hear () {},
     silence () { for (const line of lines) line.isSilent = true },
-    reset () { for (const { client } of lines) client.resetAndDestroy() }
+    reset () { for (const { client } of lines) client.resetAndDestroy() },
+    end () { for (const { client } of lines) client.end() }
   }
   return proxy
 }

@@ -7,6 +7,7 @@ import { advanceClock } from '../helpers/clock.js'
 import { clientOf, emptyDatabase, query } from '../helpers/postgres.js'
 import { Ear, createUser, endListening, endingsIn, openStore, settled, whenListening } from '../helpers/revocations.js'
 import { isSoon } from '../helpers/soon.js'
+import { startProxy } from '../helpers/tcp-proxy.js'
 
 /** What ends all sessions of a user, or tells of one that the store does not keep. */
 const ENDINGS: Record<string, (store: SqlAuthStore, proof: MailTokenClaims) => Promise<unknown>> = {
@@ -85,6 +86,35 @@ t.test('a method that fails has told of no ending', async t => {
 
   await settled(t, url, ear)
   t.strictSame(ear.heard, [])
+})
+
+t.test('an ending of a method whose answer was lost is heard at once while notifications arrive', async t => {
+  const url = await emptyDatabase(t)
+  const proxy = await startProxy(t, url)
+  const store = openStore(t, proxy.url)
+  const ear = await Ear.of(store)
+  const { userId } = await createUser(store)
+  await settled(t, url, ear)
+  const isRecorded = async (): Promise<boolean> =>
+    (await query(url, `select from svc_auth_revocations where user_id = '${userId}'`)).length > 0
+  let named = 0
+  let lose = (): void => {}
+  proxy.hear = (data, line) => {
+    // One statement loads the account, the next one writes it.
+    if (!data.includes(userId) || ++named < 2) return
+    setImmediate(() => { line.isSilent = true })
+    lose = () => { line.client.resetAndDestroy() }
+  }
+
+  const isRefused = t.rejects(new Accounts(store).changeUser(userId, { endSessions: true }), { code: 'unavailable' })
+  t.ok(await isSoon(isRecorded))
+  proxy.hear = () => {}
+  lose()
+  await isRefused
+
+  await settled(t, url, ear)
+  t.strictSame(ear.heard, [userId])
+  t.strictSame(ear.notes, [])
 })
 
 t.test('an ending whose row could not be read when it was notified is heard in the next round', async t => {

@@ -84,6 +84,8 @@ export class RevocationFollower {
   /** Tells of a revocation that was passed over, if it is recorded. */
   expect (id: string): void {
     this.#heard.delete(id)
+    // Its notification was passed over too.
+    if (this.#listeners.length > 0) this.#notice(id)
   }
 
   follow (listener: RevocationListener): void {
