@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { drizzle } from 'drizzle-orm/node-postgres'
+import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
 import Fastify from 'fastify'
 import pg from 'pg'
 import postgres from 'postgres'
@@ -10,21 +11,28 @@ import authPlugin, { SqlAuthStore, type SqlEngine } from '../../lib/index.js'
 import { SESSION_SECRET } from '../helpers/app.js'
 
 /** What the store of a process is opened on. */
-export type Engine = 'url' | 'client' | 'drizzle'
+export type Engine = 'url' | 'client' | 'drizzle' | 'drizzle-postgres-js'
 
 type Message = { revoked: string } | { tried: string }
 
 const ENGINES: Record<Engine, (url: string) => { target: string | SqlEngine, close: () => Promise<void> }> = {
   url: target => ({ target, close: async () => {} }),
   client: url => {
-    const client = postgres(url, { onnotice: () => {} })
+    const client = clientOf(url)
     return { target: client, close: () => client.end({ timeout: 0 }) }
+  },
+  'drizzle-postgres-js': url => {
+    const client = clientOf(url)
+    return { target: drizzlePostgresJs(client), close: () => client.end({ timeout: 0 }) }
   },
   drizzle: url => {
     const pool = new pg.Pool({ connectionString: url }).on('error', () => {})
     return { target: drizzle(pool), close: () => pool.end() }
   }
 }
+
+/** When a connection ends while the package fetches array types, nobody handles its rejection: its issue 1192. */
+const clientOf = (url: string) => postgres(url, { onnotice: () => {}, fetch_types: false })
 
 /** A process of an application, and whom its channel has announced. */
 export class RevokeProcess extends EventEmitter<{ revoked: [] }> {
@@ -54,7 +62,8 @@ export class RevokeProcess extends EventEmitter<{ revoked: [] }> {
   /** Ends all sessions of users, all at once; resolves when each has succeeded or failed. */
   async signOut (userIds: readonly string[]): Promise<void> {
     const open = new Set(userIds)
-    await new Promise<void>(resolve => {
+    await new Promise<void>((resolve, reject) => {
+      this.#exit.then(([code]) => { reject(new Error(`the application ended with ${String(code)}`)) })
       const listener = (message: Message): void => {
         if (!('tried' in message)) return
         open.delete(message.tried)

@@ -13,10 +13,13 @@ import { isSoon } from '../helpers/soon.js'
 import { startProxy } from '../helpers/tcp-proxy.js'
 import { isThorough } from '../helpers/thorough.js'
 
+// When a connection ends while the package fetches array types, nobody handles its rejection: its issue 1192.
+const listeningClientOf = (t: Test, url: string): postgres.Sql => clientOf(t, url, { fetch_types: false })
+
 const LISTENING: Record<string, (t: Test, url: string) => string | SqlEngine> = {
   'a URL': (_t, url) => url,
-  'a client of the package postgres': clientOf,
-  'Drizzle on the package postgres': (t, url) => drizzlePostgresJs(clientOf(t, url))
+  'a client of the package postgres': listeningClientOf,
+  'Drizzle on the package postgres': (t, url) => drizzlePostgresJs(listeningClientOf(t, url))
 }
 
 for (const [engine, targetOf] of Object.entries(LISTENING)) {
