@@ -262,7 +262,8 @@ t.test('a store that is closed while its tables are made waits for them no longe
   await lock`select pg_advisory_lock(7320118454)`
   const store = new SqlAuthStore(url)
   const refused = t.rejects(store.findUser({ email: 'ada@example.com' }), UNAVAILABLE)
-  const isMigrating = async () => (await run("select 1 from pg_stat_activity where wait_event = 'advisory'")).length === 1
+  const isMigrating = async () => (await run(`
+    select 1 from pg_stat_activity where wait_event = 'advisory' and datname = current_database()`)).length === 1
   t.ok(await isSoon(isMigrating))
 
   await store.close()
