@@ -4,19 +4,26 @@ import { isOfEachHost } from './failures.js'
 import { type ConnectionOptions, HostConnection } from './host-connection.js'
 import type { Hosts } from './hosts.js'
 
+/** A router may have forgotten a connection that was not used for so long. */
+const IDLE_MS = 15_000
+
+/** How long the server may take to answer on such a connection. */
+const PROBE_MS = 1000
+
 /**
  * One connection to the host that worked last, or else to the first of the others that answers.
- * After a failure it must be dropped; one that was lost without a statement connects again.
+ * After a failure it must be dropped.
  */
 export class Connection {
   /** Whether the server is asked to limit the time of statements. */
   readonly hasTimeLimit: boolean
   readonly #hosts: Hosts
   readonly #options: ConnectionOptions
-  #search: Promise<HostConnection> | undefined
   #found: HostConnection | undefined
   /** The one that was opened last. */
   #latest: HostConnection | undefined
+  /** When its last statement was done, in milliseconds since the epoch. */
+  #usedAt = 0
   #isOver = false
 
   constructor (hosts: Hosts, options: ConnectionOptions) {
@@ -27,9 +34,18 @@ export class Connection {
 
   /** Runs a statement. Without a connection, each host is tried once. */
   async run<T> (statement: (client: postgres.Sql) => Promise<T>): Promise<T> {
-    if (this.#found?.isLost === true) this.#search = undefined
-    this.#found = await (this.#search ??= this.#connect())
-    return this.#found.run(statement)
+    this.#found ??= await this.#connect()
+    const result = await this.#found.run(statement)
+    this.#usedAt = Date.now()
+    return result
+  }
+
+  /** Whether a connection that was used still works; one that was idle for long is probed. */
+  async works (): Promise<boolean> {
+    if (this.#found?.isLost !== false) return false
+    if (Date.now() < this.#usedAt + IDLE_MS) return true
+    const probe = this.run(client => client.unsafe('select 1'))
+    return withTimeout(PROBE_MS, probe, 'Postgres').then(() => true, () => false)
   }
 
   /** Lets the process end until the next statement. */

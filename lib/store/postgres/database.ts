@@ -104,8 +104,8 @@ export class PostgresDatabase {
 }
 
 /**
- * Runs a statement again when another one disturbed it: a statement that failed has written
- * nothing.
+ * Runs a statement again when another one disturbed it: the server has answered with an error, so
+ * that the statement is rolled back.
  */
 async function withRetry<T> (run: () => Promise<T>, attempts = MAX_ATTEMPTS): Promise<T> {
   try {

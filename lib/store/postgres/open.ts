@@ -75,7 +75,7 @@ function connected (target: Pool | PostgresEngine): Connected {
 function connectedTo (pool: Pool): Connected {
   const { hosts } = pool
   const migrations = new Set<Connection>()
-  const ask = askOn(statement => pool.run(statement))
+  const ask = askOn((statement, isRead) => pool.run(statement, { isRead }))
   const together = (batch: Batch): AskServer => askOn(statement => pool.together(batch, statement))
   return {
     db: drizzleOn(ask),
@@ -109,12 +109,14 @@ function drizzleOn (ask: AskServer): PostgresDrizzle {
   return drizzle(async (statement, params) => ({ rows: await ask(statement, params) }))
 }
 
-function askOn (run: <T>(statement: (client: Sql) => Promise<T>) => Promise<T>): AskServer {
+function askOn (run: <T>(statement: (client: Sql) => Promise<T>, isRead: boolean) => Promise<T>): AskServer {
   return async (statement, params) => {
+    // One that writes begins with another word, also if only a part of it writes.
+    const isRead = statement.startsWith('select ')
     const rows = await run(client => {
       const values = params.map(value => value === null ? null : client.typed(String(value), UNKNOWN))
       return client.unsafe(statement, values, { prepare: true }).raw()
-    })
+    }, isRead)
     return rows.map(row => row.map(value => value === null ? null : String(value)))
   }
 }

@@ -68,15 +68,18 @@ export class Pool {
    * alive.
    */
   connect (): void {
-    const connecting = this.#runOn(this.#connection(), client => client.unsafe('select 1'))
+    const connecting = this.#send(client => client.unsafe('select 1'), { isRead: true })
       .then(() => { for (const connection of this.#idle) connection.unref() })
       .finally(() => { this.#connecting = undefined })
     this.#connecting = connecting
     Promise.allSettled([connecting])
   }
 
-  /** Runs a statement when a connection is free. */
-  async run<T> (statement: Statement<T>): Promise<T> {
+  /**
+   * Runs a statement when a connection is free. A statement whose connection is lost may have been
+   * executed: only one that reads is sent again, unless the connection was new.
+   */
+  async run<T> (statement: Statement<T>, { isRead = false } = {}): Promise<T> {
     const deadline = Date.now() + TIMEOUT_MS
     await this.#connecting
     if (this.#used === this.#size) await new Promise<void>(resolve => { this.#waiting.push(resolve) })
@@ -86,7 +89,7 @@ export class Pool {
       if (Date.now() >= deadline) {
         throw new TimeoutError(`no connection became free within ${TIMEOUT_MS / 1000} seconds`)
       }
-      return await this.#runOn(this.#connection(), statement)
+      return await this.#send(statement, { isRead })
     } finally {
       // The next statement takes over the place.
       const next = this.#waiting.shift()
@@ -116,11 +119,8 @@ export class Pool {
   #runBatch (batch: Batch): void {
     const statements = this.#batches[batch]
     this.#batches[batch] = []
-    this.run(client => Promise.all(statements.map(({ run }) => run(client)))).catch((error: unknown) => {
-      // One connection fails for all of them: they get one of their own, unless time is over.
-      const isLost = statements.length > 1 && !(error instanceof TimeoutError)
-      for (const { run, reject } of statements) (isLost ? this.run(run) : Promise.reject(error)).catch(reject)
-    })
+    this.run(client => Promise.all(statements.map(({ run }) => run(client))), { isRead: batch === 'reads' })
+      .catch((error: unknown) => { for (const { reject } of statements) reject(error) })
   }
 
   async close (): Promise<void> {
@@ -128,25 +128,29 @@ export class Pool {
     await Promise.all([...this.#connections].map(connection => connection.close()))
   }
 
-  async #runOn<T> (connection: Connection, statement: Statement<T>): Promise<T> {
+  async #send<T> (statement: Statement<T>, how: { isRead: boolean }, deadline = Date.now() + ANSWER_MS): Promise<T> {
+    const idle = await this.#idleConnection()
+    if (this.#isClosed) throw new Error('the store is closed')
+    const connection = idle ?? this.#open()
+    this.#connections.add(connection)
     try {
-      const result = await withTimeout(ANSWER_MS, connection.run(statement), 'Postgres')
+      const result = await withTimeout(deadline - Date.now(), connection.run(statement), 'Postgres')
       this.#idle.push(connection)
       return result
     } catch (error) {
       if (isAnswer(error)) this.#idle.push(connection)
       else this.#lose(connection)
-      if (!connection.hasTimeLimit || !refusesTimeLimit(error)) throw error
-      this.#hasTimeLimit = false
-      return await this.#runOn(this.#connection(), statement)
+      // The server refuses the connection, before it is sent a statement.
+      if (connection.hasTimeLimit && refusesTimeLimit(error)) this.#hasTimeLimit = false
+      else if (!how.isRead || idle === undefined || isAnswer(error) || error instanceof TimeoutError) throw error
+      return await this.#send(statement, how, deadline)
     }
   }
 
-  #connection (): Connection {
-    if (this.#isClosed) throw new Error('the store is closed')
-    const connection = this.#idle.pop() ?? this.#open()
-    this.#connections.add(connection)
-    return connection
+  async #idleConnection (): Promise<Connection | undefined> {
+    const connection = this.#idle.pop()
+    if (connection === undefined || await connection.works()) return connection
+    this.#lose(connection)
   }
 
   /**
