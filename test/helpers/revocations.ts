@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
+import type postgres from 'postgres'
 import type { Test } from 'tap'
 import {
   Accounts, type MailTokenClaims, type RevocationListener, type Revocations, SqlAuthStore, type SqlEngine
 } from '../../lib/index.js'
-import { query } from './postgres.js'
+import { clientOf, query } from './postgres.js'
 import { isSoon } from './soon.js'
 
 /** Opens a store that is closed at the end of the test. */
@@ -13,6 +14,12 @@ export function openStore (t: Test, target: string | SqlEngine): SqlAuthStore {
   t.teardown(() => store.close())
   return store
 }
+
+/**
+ * A client of the package postgres for a store that listens, which ends with the test. It fetches no array types: when its
+ * connection ends while it does, nobody handles the rejection (issue 1192 of the package).
+ */
+export const listeningClientOf = (t: Test, url: string): postgres.Sql => clientOf(t, url, { fetch_types: false })
 
 /** The endings of a store on Postgres. */
 export function endingsIn ({ revocations }: SqlAuthStore): Revocations {

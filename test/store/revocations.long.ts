@@ -5,16 +5,13 @@ import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import { Accounts, type SqlAuthStore, type SqlEngine } from '../../lib/index.js'
-import { clientOf, emptyDatabase, poolOf, query } from '../helpers/postgres.js'
+import { emptyDatabase, poolOf, query } from '../helpers/postgres.js'
 import {
-  Ear, connectionsListening, createUser, endListening, endingsIn, openStore, settled, whenListening
+  Ear, connectionsListening, createUser, endListening, endingsIn, listeningClientOf, openStore, settled, whenListening
 } from '../helpers/revocations.js'
 import { isSoon } from '../helpers/soon.js'
 import { startProxy } from '../helpers/tcp-proxy.js'
 import { isThorough } from '../helpers/thorough.js'
-
-// When a connection ends while the package fetches array types, nobody handles its rejection: its issue 1192.
-const listeningClientOf = (t: Test, url: string): postgres.Sql => clientOf(t, url, { fetch_types: false })
 
 const LISTENING: Record<string, (t: Test, url: string) => string | SqlEngine> = {
   'a URL': (_t, url) => url,

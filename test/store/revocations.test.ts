@@ -4,8 +4,8 @@ import t from 'tap'
 import { Accounts, type MailTokenClaims, MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
 import { membersOf } from '../../lib/store/members.js'
 import { advanceClock } from '../helpers/clock.js'
-import { clientOf, emptyDatabase, query } from '../helpers/postgres.js'
-import { Ear, createUser, endListening, endingsIn, openStore, settled, whenListening } from '../helpers/revocations.js'
+import { emptyDatabase, query } from '../helpers/postgres.js'
+import { Ear, createUser, endListening, endingsIn, listeningClientOf, openStore, settled, whenListening } from '../helpers/revocations.js'
 import { isSoon } from '../helpers/soon.js'
 import { startProxy } from '../helpers/tcp-proxy.js'
 
@@ -140,7 +140,7 @@ t.test('an ending whose row could not be read when it was notified is heard in t
 
 t.test('a closed store on a client that stays open tells of nothing', async t => {
   const url = await emptyDatabase(t)
-  const store = openStore(t, clientOf(t, url))
+  const store = openStore(t, listeningClientOf(t, url))
   const [ear, other] = [await Ear.of(store), await Ear.of(openStore(t, url))]
   await settled(t, url, ear, other)
 
