@@ -4,28 +4,42 @@ import { randomText } from './base32.js'
 /** Crockford's base32, without letters that pass for others. */
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
-/** More than any code has, with a blank or dash behind each character. */
+/** More than any code has, with a blank or hyphen behind each character. */
 const MAX_LENGTH = 64
 
-/** What a user typed as a code: six digits of an app, or a recovery code without its dashes. */
+/** What a user typed as a code: six digits of an app, or a recovery code without its hyphens. */
 export interface TypedCode {
   readonly kind: 'totp' | 'recovery'
   readonly code: string
 }
 
 /**
- * Tells by its shape what kind of code a text is, before anything is counted or compared. Blanks
- * may be anywhere, and dashes in a recovery code, in which O stands for 0, and I and L for 1.
+ * Tells by its shape what kind of code a text is, before anything is counted or compared. In a
+ * recovery code O stands for 0, and I and L for 1.
  *
  * @returns null for a text that is no code of any kind
  */
 export function codeShape (text: unknown): TypedCode | null {
   if (typeof text !== 'string' || text.length > MAX_LENGTH) return null
-  const code = text.replace(/\s/g, '')
+  const code = normalCode(text)
   if (/^[0-9]{6}$/.test(code)) return { kind: 'totp', code }
-  const recovery = code.replace(/\p{Dash_Punctuation}/gu, '')
-  if (!/^[0-9A-TV-Z]{24}$/i.test(recovery)) return null
-  return { kind: 'recovery', code: recovery.toUpperCase().replaceAll('O', '0').replace(/[IL]/g, '1') }
+  if (!/^[0-9A-TV-Z]{24}$/i.test(code)) return null
+  return { kind: 'recovery', code: code.toUpperCase().replaceAll('O', '0').replace(/[IL]/g, '1') }
+}
+
+/**
+ * Returns a code as it was shown or sent, without what typing and copying add: decimal digits of
+ * other scripts become ASCII; format characters (zero-width, direction marks), blanks and hyphens
+ * are removed.
+ */
+export function normalCode (text: string): string {
+  const typed = text.normalize('NFKC').replace(/[\p{Cf}\s\p{Dash}]/gu, '')
+  return typed.replace(/\p{Nd}/gu, digit => String(valueOf(Number(digit.codePointAt(0))) % 10))
+}
+
+/** Unicode has the decimal digits of each script in a row, from 0 to 9 (section 4.6). */
+function valueOf (digit: number): number {
+  return /\p{Nd}/u.test(String.fromCodePoint(digit - 1)) ? valueOf(digit - 1) + 1 : 0
 }
 
 /** Returns ten random codes of 120 bits as users see them: `ABCD-EFGH-…`. */

@@ -4,7 +4,7 @@ import { audit } from '../audit.js'
 import type { Proof } from '../authentication.js'
 import { type AuthChannel, announceRevoke } from '../channel.js'
 import { AuthError } from '../errors.js'
-import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
+import { newRecoveryCodes, normalCode, recoveryHash } from '../factors/codes.js'
 import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
 import type { Outbox } from '../mails/outbox.js'
 import { isEqual } from '../secrets.js'
@@ -323,7 +323,7 @@ export async function assertMailCode (
   const mailed = await attemptEntry<{ code: string }>(request, MAIL_CODE, MAX_ATTEMPTS)
   if (mailed === null) throw new AuthError('invalid_state')
   const { text } = await sealerOf(factors).open(mailed.code, userId)
-  if (!isEqual(text, mailCode.trim())) {
+  if (!isEqual(text, normalCode(mailCode))) {
     throw new AuthError('invalid_code', { message: 'The code from the e-mail is wrong; type the six digits of it.' })
   }
 }

@@ -209,6 +209,10 @@ t.test('attack 90: a sign-in takes five codes, a user ten in fifteen minutes, wh
   t.equal(await guess(third, totp(secret)), undefined)
 })
 
+/** A code as a phone types it: with digits of another script, and what copying adds. */
+const typedElsewhere = (code: string): string =>
+  `\u200e${[...code].map(digit => String.fromCharCode(0x660 + Number(digit))).join('').replace(/^.../, '$&-')} `
+
 t.test('attack 89: only six digits are a code of an app, and anything else costs no attempt', async t => {
   const made = await startFactorApp(t)
   const { secret } = await enrolAda(t, made)
@@ -218,9 +222,14 @@ t.test('attack 89: only six digits are a code of an app, and anything else costs
 
   for (const code of [null, 7, ['123456'], {}, true, undefined]) t.equal(await send(code), 'invalid_request', JSON.stringify(code))
   t.equal(await send('1'.repeat(20_000)), 'invalid_request')
-  for (const code of ['', '12345', '1234567', '1e5', '１２３４５６', '-12345', '12345\ufffd']) t.equal(await send(code), 'invalid_code', code)
+  for (const code of ['', '12345', '1234567', '1e5', '１２３４５', '-12345', '12345\ufffd']) t.equal(await send(code), 'invalid_code', code)
   const code = nextCode(t, secret)
-  t.equal(await send(` ${code.slice(0, 3)} ${code.slice(3)} `), undefined)
+  t.equal(await send(typedElsewhere(code)), undefined)
+  const again = new Browser(made.app)
+  await waitAt(t, again)
+  for (const spent of [code, ` ${code} `, typedElsewhere(code)]) {
+    t.equal((await again.post('/auth/local/second-factor', { code: spent })).json().code, 'invalid_code', spent)
+  }
 })
 
 t.test('what is not a code of an app confirms none', async t => {
@@ -459,7 +468,8 @@ t.test('attack 102: a user who existed before also types the code that is mailed
     const refused = await browser.post('/auth/local/totp/confirm', { code: totp(secret), mailCode: other })
     t.match([refused.statusCode, refused.json().code], [401, 'invalid_code'], String(other))
   }
-  t.equal((await browser.post('/auth/local/totp/confirm', { code: totp(secret), mailCode })).statusCode, 200)
+  const typed = { code: totp(secret), mailCode: typedElsewhere(mailCode) }
+  t.equal((await browser.post('/auth/local/totp/confirm', typed)).statusCode, 200)
   t.equal((await principalIn(browser))?.claims.email, ADA.email)
 })
 
