@@ -5,6 +5,7 @@ import type {
 } from 'fastify'
 import { Auth } from './app-auth/auth.js'
 import { OptionsError } from './errors.js'
+import { redirectToBaseUrl } from './http/base-url.js'
 import { hashing } from './passwords/hashing.js'
 import type { LocalIdentityProvider } from './local-identity-provider.js'
 import type { TokenClaims } from './tokens/token-claims.js'
@@ -127,6 +128,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
         scope,
         site,
         prefix: options.prefix,
+        redirectToBaseUrl: redirectToBaseUrl(site),
         pathOf: (route: string) => site.routePath(`${options.prefix}/${route}`),
         rules: options,
         providers,

@@ -1,8 +1,8 @@
 /** Applications whose public URL has a path: behind a proxy that removes it, with `rewriteUrl`, and in Fastify itself. */
 import { request as httpRequest, createServer } from 'node:http'
-import type { FastifyInstance, FastifyServerOptions } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
-import type { AuthPluginOptions } from '../lib/index.js'
+import authPlugin, { type AuthPluginOptions } from '../lib/index.js'
 import { Site } from '../lib/http/site.js'
 import { SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
@@ -69,6 +69,38 @@ for (const [way, server, seen] of WAYS) {
     t.equal(await fail({ referer: `${BASE_URL}/cart` }), '/shop/cart?error=invalid')
   })
 }
+
+for (const [way, server, seen] of WAYS) {
+  t.test(`attack 141: with ${way}, a navigation on another host goes to the path under that of baseUrl`, async t => {
+    const visit = async (app: FastifyInstance, path: string, host: string) =>
+      app.inject({ url: seen(path), headers: { ...HTML, host } })
+
+    const app = await shop(t, {}, server)
+    const { headers: { location } } = await visit(app, '/auth/a/login?next=%2Fshop%2Fcart', 'www.app.example')
+    t.equal(location, `${BASE_URL}/auth/a/login?next=%2Fshop%2Fcart&redirected=true`)
+    t.match((await visit(app, '/auth/a/login?next=%2Fshop%2Fcart&redirected=true', 'app.example')).headers.location, 'https://a.example/authorize')
+
+    const moved = await shop(t, { prefix: '/account/door' }, server)
+    const { headers } = await visit(moved, '/account/door/a/login', 'www.app.example')
+    t.equal(headers.location, `${BASE_URL}/account/door/a/login?redirected=true`)
+  })
+}
+
+t.test('a navigation on another host goes below the path of baseUrl, also when that begins like the prefix', async t => {
+  const { app } = await startMailApp(t, { baseUrl: 'https://app.example/auth' })
+  const { headers } = await app.inject({ url: '/auth/a/login?next=/', headers: { ...HTML, host: 'www.app.example' } })
+  t.equal(headers.location, 'https://app.example/auth/auth/a/login?next=%2F&redirected=true')
+})
+
+t.test('a navigation on another host keeps the prefix of the context', async t => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(async context => {
+    await context.register(authPlugin, { baseUrl: BASE_URL, providers: [new OwnProvider('a')], session: { secret: SESSION_SECRET } })
+  }, { prefix: '/v1' })
+  const { headers } = await app.inject({ url: '/v1/auth/a/login', headers: { ...HTML, host: 'www.app.example' } })
+  t.equal(headers.location, `${BASE_URL}/v1/auth/a/login?redirected=true`)
+})
 
 t.test('a login page that starts a sign-in is known as one under the path', async t => {
   const app = await shop(t, { loginPage: '/auth/a/login' })

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import type { AuthChannel } from '../channel.js'
 import type { AuthError } from '../errors.js'
 import type { SignInRules } from '../flows/sign-in-rules.js'
@@ -28,6 +28,8 @@ export interface RouteContext {
   readonly site: Site
   /** The path in front of all routes. */
   readonly prefix: string
+  /** Redirects a navigation on another host to `baseUrl`: an `onRequest` hook of pages. */
+  readonly redirectToBaseUrl: onRequestAsyncHookHandler
   /** Returns the path of a route below the prefix, such as `logout`, as browsers see it. */
   readonly pathOf: (route: string) => string
   /** The application's rules for sign-ins, with the store. */

@@ -74,7 +74,7 @@ const callbackSchema = (provider: string) => ({
 
 /** Mounts the two routes of an external provider. */
 export function mountExternalRoutes (context: RouteContext, provider: ExternalProvider): void {
-  const { scope, site, prefix, rules, signedRequests, pages, limits, mailer } = context
+  const { scope, site, prefix, redirectToBaseUrl, rules, signedRequests, pages, limits, mailer } = context
   const { name } = provider
   const routes = scope.withTypeProvider<SchemaTypes>()
   const redirectUri = `${site.baseUrl}${prefix}/${name}/callback`
@@ -111,7 +111,7 @@ export function mountExternalRoutes (context: RouteContext, provider: ExternalPr
     schema: loginSchema(name),
     // Fastify would answer HEAD with the GET handler, which starts a sign-in, or uses one up.
     exposeHeadRoute: false,
-    onRequest: [refuseForeign, limits.start],
+    onRequest: [redirectToBaseUrl, refuseForeign, limits.start],
     errorHandler: async (error: Error, request: FastifyRequest, reply: FastifyReply) =>
       fail(error, request, reply, pages.ofStart(request, Object(request.query).error_next))
   }

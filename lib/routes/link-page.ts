@@ -59,6 +59,7 @@ export class LinkPage<Claims> {
     const { summary, operationId, user } = options
     context.scope.withTypeProvider<SchemaTypes>().get(path, {
       schema: { tags, summary, operationId, security: SECURITY[user], ...linkPage },
+      onRequest: context.redirectToBaseUrl,
       errorHandler: this.fail
     }, async (request, reply) => this.#show(request, reply, request.query.token))
   }

@@ -34,7 +34,7 @@ export type PageOf = (view: View) => Promise<Page | null>
  * @param route `path`: below the prefix, without a slash; `name`: in the document
  */
 export function mountPage (
-  { scope, pathOf, look, failurePages, ownSentences }: PagesContext,
+  { scope, pathOf, redirectToBaseUrl, look, failurePages, ownSentences }: PagesContext,
   { path, name }: { path: string, name: string },
   pageOf: PageOf
 ): void {
@@ -63,6 +63,7 @@ export function mountPage (
         ...refusals('unavailable')
       }
     },
+    onRequest: redirectToBaseUrl,
     // A redirect to a page would lead to this one, again and again.
     async errorHandler (error, request, reply) {
       const texts = look.textsFor(request)

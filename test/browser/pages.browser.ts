@@ -81,6 +81,23 @@ t.test('no page scrolls sideways in any language, also at 200 %', async t => {
   }
 })
 
+t.test('attack 141: a visit on 127.0.0.1 goes on at localhost, where its forms work and next survives', async t => {
+  const { url } = await start(t)
+  const elsewhere = url.replace('localhost', '127.0.0.1')
+  const visitor = await Visitor.with(chromium, t, { scripts: false })
+  const page = await visitor.open(`${elsewhere}/auth/pages/register?next=/auth/pages/account`)
+  t.equal(page.url(), `${url}/auth/pages/register?next=%2Fauth%2Fpages%2Faccount&redirected=true`)
+  await send(page, en.titles.register, { ...ADA, name: 'Ada' })
+  t.equal(page.url(), `${url}/auth/pages/account`)
+  await send(page, en.common.signOut)
+
+  await page.goto(`${elsewhere}/auth/pages/sign-in?next=/auth/pages/account`)
+  await send(page, en.signIn.title, { ...ADA, password: NEW_PASSWORD })
+  t.equal(await page.getByRole('alert').innerText(), en.errors.invalid)
+  await send(page, en.signIn.title, ADA)
+  t.equal(page.url(), `${url}/auth/pages/account`)
+})
+
 for (const texts of some([en, de, fr, es], 2)) {
   t.test(`in ${texts.language} an account lives from registration to deletion without scripts, with the headers of helmet`, async t => {
     const { url, mails } = await start(t)

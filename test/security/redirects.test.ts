@@ -384,7 +384,7 @@ t.test('attack 28: a path, a query or a body with HTML in it is answered with JS
         app,
         method,
         path,
-        { accept: 'text/html', ...(contentType !== '' && { 'content-type': contentType }) },
+        { accept: 'text/html', host: 'app.example', ...(contentType !== '' && { 'content-type': contentType }) },
         method === 'POST' ? html : ''
       )
       const message = `${method} ${path} ${contentType}`
