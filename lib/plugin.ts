@@ -4,6 +4,7 @@ import type {
   FastifyBaseLogger, FastifyInstance, FastifyPluginAsync, FastifyTypeProvider, RawServerBase
 } from 'fastify'
 import { Auth } from './app-auth/auth.js'
+import { varyByGuards } from './app-auth/guards.js'
 import { OptionsError } from './errors.js'
 import { redirectToBaseUrl } from './http/base-url.js'
 import { hashing } from './passwords/hashing.js'
@@ -100,6 +101,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   }
 
   app.addHook('onRequest', watchSession)
+  app.addHook('onSend', varyByGuards)
 
   const auth = new Auth(options, app.log)
   app.decorate('auth', auth)

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import { isDeepStrictEqual } from 'node:util'
-import type { FastifyReply, FastifyRequest, RawServerBase, RouteGenericInterface } from 'fastify'
+import type { FastifyReply, FastifyRequest, RawServerBase, RouteGenericInterface, onSendHookHandler } from 'fastify'
 import { secondFactorAt } from '../authentication.js'
 import { isUserId } from '../base/uuid.js'
 import { type CheckedName, type Claims, isPlainObject } from '../claims.js'
@@ -55,11 +55,42 @@ export interface GuardSettings {
   readonly providers: readonly ExternalProvider[]
 }
 
+/** The names of the headers that the guards of a request have read, as `Vary` has them. */
+const headersRead = new WeakMap<object, string>()
+
+/** Makes a guard that reads these headers: what it lets pass is private, a refusal not stored. */
+function reading (headers: string, guard: Guard): Guard {
+  return async (request: AnyRequest, reply: AnyReply) => {
+    headersRead.set(request, merged(headersRead.get(request), headers))
+    try {
+      await guard(request, reply)
+      if (!reply.hasHeader('Cache-Control')) reply.header('Cache-Control', 'private')
+    } catch (error) {
+      reply.header('Cache-Control', 'no-store')
+      throw error
+    }
+  }
+}
+
+/** An `onSend` hook that names in `Vary` what guards have read: a handler replaces the header. */
+export const varyByGuards: onSendHookHandler = (request, reply, payload, done) => {
+  const headers = headersRead.get(request)
+  if (headers !== undefined) reply.header('Vary', merged(reply.getHeader('Vary'), headers))
+  done(null, payload)
+}
+
+function merged (vary: unknown, headers: string): string {
+  if (vary === undefined) return headers
+  const names = [vary, headers].join(',').matchAll(/[^\s,]+/g)
+  const named = new Map(Array.from(names, ([name]) => [name.toLowerCase(), name]))
+  return named.has('*') ? '*' : [...named.values()].join(', ')
+}
+
 /** See {@link Auth.requireUser}. */
 export function requireUser (settings: GuardSettings): Guard {
-  return async (request: FastifyRequest, reply: FastifyReply) => {
+  return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
     if (await presentPrincipal(request, settings.store) === null) await askToSignIn(request, reply, settings)
-  }
+  })
 }
 
 /** See {@link Auth.requireClaims}. */
@@ -68,11 +99,11 @@ export function requireClaims (required: RequiredClaims, settings: GuardSettings
     throw new OptionsError("requireClaims takes an object of claims, such as { role: 'admin' }")
   }
   const entries = Object.entries(required)
-  return async (request: FastifyRequest, reply: FastifyReply) => {
+  return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
     const principal = await presentPrincipal(request, settings.store)
     if (principal === null) return askToSignIn(request, reply, settings)
     if (!entries.every(([name, value]) => hasClaim(principal.claims, name, value))) throw new AuthError('forbidden')
-  }
+  })
 }
 
 /**
@@ -81,7 +112,7 @@ export function requireClaims (required: RequiredClaims, settings: GuardSettings
  */
 export function requireVerified (settings: GuardSettings): Guard {
   const { store } = settings
-  return async (request: FastifyRequest, reply: FastifyReply) => {
+  return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
     const { token } = request
     if (token === null) {
       const status = await presentStatus(request, store)
@@ -91,7 +122,7 @@ export function requireVerified (settings: GuardSettings): Guard {
     // The subject of a token need not be a user.
     const status = isUserId(token.sub) ? await new Accounts(store).status(token.sub) : null
     request.token = { ...token, email: verifiedEmailIn(status), email_verified: true }
-  }
+  })
 }
 
 function verifiedEmailIn (status: AccountStatus | null): string {
@@ -127,7 +158,7 @@ export function requireSecondFactor (settings: GuardSettings): Guard {
 }
 
 function recentGuard ({ within, secondFactor }: Required<RecentProof>, settings: GuardSettings): Guard {
-  return async (request: FastifyRequest, reply: FastifyReply) => {
+  return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
     if (request.token !== null) {
       const authTime = authTimeOf(request.token, { secondFactor })
       if (authTime !== null && isWithin(authTime * 1000, within)) return
@@ -142,7 +173,7 @@ function recentGuard ({ within, secondFactor }: Required<RecentProof>, settings:
     const provenAt = secondFactor ? secondFactorAt(methods) : at
     if (provenAt !== null && isWithin(provenAt, within)) return
     return askToReauthenticate(request, reply, principal, { ...settings, needsFactor: secondFactor })
-  }
+  })
 }
 
 function isWithin (at: number, within: number): boolean {
@@ -168,9 +199,9 @@ export function anyOf (...guards: Guard[]): Guard {
   if (guards.length === 0 || !guards.every(guard => typeof guard === 'function')) {
     throw new OptionsError('anyOf takes guards, such as anyOf(app.auth.requireUser, app.auth.requireBearer)')
   }
-  return guards.reduceRight((next, guard) => async (request: AnyRequest, reply: AnyReply) => {
+  return reading('Cookie, Authorization', guards.reduceRight((next, guard) => async (request, reply) => {
     if (!await passes(guard, request, reply)) await next(request, reply)
-  })
+  }))
 }
 
 /** Requests whose current guard is not the last one: it must throw its refusal and send nothing. */
@@ -208,7 +239,7 @@ function isRefusal (error: unknown): boolean {
 function bearerGuard (
   local: LocalIdentityProvider | null, verify: (local: LocalIdentityProvider, token: string) => Promise<TokenClaims>
 ): Guard {
-  return async (request: FastifyRequest, reply: FastifyReply) => {
+  return reading('Authorization', async (request: FastifyRequest, reply: FastifyReply) => {
     try {
       const [, token] = BEARER.exec(authorizationOf(request)) ?? []
       if (token === undefined || local === null) throw new AuthError('invalid_token')
@@ -219,7 +250,7 @@ function bearerGuard (
       }
       throw error
     }
-  }
+  })
 }
 
 /**
@@ -257,7 +288,8 @@ async function askToReauthenticate (
     const methods = kinds ?? await methodsOf({ store, factors }, userId, providers)
     const { statusCode, code, message } = refusal
     // Sent here: the error handler of an application answers with the four usual members alone.
-    reply.code(statusCode).send({ statusCode, code, error: STATUS_CODES[statusCode], message, methods })
+    reply.code(statusCode).header('Cache-Control', 'no-store')
+      .send({ statusCode, code, error: STATUS_CODES[statusCode], message, methods })
   }
   return new Promise(() => {})
 }
