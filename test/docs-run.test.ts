@@ -92,6 +92,30 @@ t.test('a password with a hash of another library signs in, and is hashed anew',
   t.match(await store.findUser({ email: 'ada@example.com' }), { emailVerified: true })
 })
 
+t.test('where a process is frozen after its answer, its mails are waited for', async t => {
+  const { handlerOf } = await load('lambda.ts')
+  const { keepAwake } = await load('wait-until.ts')
+  const sent: string[] = []
+  const sendMail = async ({ kind }: { kind: string }): Promise<void> => {
+    await new Promise(setImmediate)
+    sent.push(kind)
+  }
+  const waiting: Array<Promise<unknown>> = []
+  const app = Fastify()
+  t.teardown(() => app.close())
+  keepAwake(app, (work: Promise<unknown>) => { waiting.push(work) })
+  await app.register(authPlugin, { baseUrl: BASE_URL, session: { secret: SESSION_SECRET }, local: localProvider({ sendMail }) })
+
+  const handler = handlerOf(app, async (payload: object) => app.inject({ method: 'POST', url: '/auth/local/register', payload }))
+  const { statusCode } = await handler({ email: 'ada@example.com', password: PASSWORD }, {})
+  t.strictSame([statusCode, sent], [201, ['verify-email']])
+
+  await new Browser(app).post('/auth/local/forgot-password', { email: 'ada@example.com' })
+  t.strictSame(sent, ['verify-email'], 'the answer does not wait')
+  await waiting.at(-1)
+  t.strictSame(sent, ['verify-email', 'reset-password'])
+})
+
 t.test('a script makes a user with a password', async t => {
   const { makeUser } = await load('make-user.ts')
   const store = new MemoryAuthStore()

@@ -268,6 +268,14 @@ export class Auth extends Authorization {
   }
 
   /**
+   * Resolves when the mails of the answers so far are sent, have failed or have timed out, for
+   * platforms that freeze the process after an answer. A request that awaits its own never ends.
+   */
+  async mailsSent (): Promise<void> {
+    await this.#notices?.sent()
+  }
+
+  /**
    * Lists the second factors and passkeys of a user, without their secrets.
    *
    * @throws AuthError `unknown_user`, `unavailable`

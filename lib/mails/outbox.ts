@@ -48,4 +48,6 @@ export interface Outbox {
 export interface Notices {
   /** As {@link Outbox.notice}; no limit applies. */
   noticeOfApplication (kind: AccountNotice, user: Addressee, log: FastifyBaseLogger): void
+  /** Resolves when the mails of requests so far are sent, have failed or have timed out. */
+  sent (): Promise<void>
 }

@@ -132,12 +132,16 @@ export class Mailer implements Notices {
     this.#post({ kind, requestId: null, log }, delivery.then(() => null))
   }
 
+  async sent (): Promise<void> {
+    await Promise.all(this.#underWay.values())
+  }
+
   /**
    * Gives the mails under way a limited time, drops the others, and notes them in the log. Mails of
    * requests that go on afterwards, whose clients have left, are sent.
    */
   async close (): Promise<void> {
-    await withTimeout(CLOSE_MS, Promise.all(this.#underWay.values()), 'sendMail').catch((reason: unknown) => {
+    await withTimeout(CLOSE_MS, this.sent(), 'sendMail').catch((reason: unknown) => {
       this.#closing.abort(reason)
       for (const mail of this.#underWay.keys()) logUnsent(mail, 'closing')
       this.#underWay.clear()

@@ -37,6 +37,11 @@ describe('the users of app.auth', () => {
   })
 })
 
+test('the mails of the answers so far can be waited for', () => {
+  expect(auth.mailsSent()).type.toBe<Promise<void>>()
+  expect(auth.mailsSent).type.not.toBeCallableWith('id')
+})
+
 test('Authorization takes a local identity provider', () => {
   expect(Authorization).type.toBeConstructableWith(new MemoryAuthStore(), console, new LocalIdentityProvider())
   expect(Authorization).type.toBeConstructableWith(new MemoryAuthStore(), undefined, null)
