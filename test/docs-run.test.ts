@@ -2,24 +2,27 @@ import { spawn } from 'node:child_process'
 import { createHash, randomBytes, randomUUID, scryptSync } from 'node:crypto'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
+import { ClientRequest, createServer } from 'node:http'
 import { join } from 'node:path'
 import { buffer, text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import Sqlite from 'better-sqlite3'
 import { drizzle as drizzleSqlite } from 'drizzle-orm/better-sqlite3'
+import { drizzle as drizzlePool } from 'drizzle-orm/node-postgres'
 import { type PostgresJsDatabase, drizzle } from 'drizzle-orm/postgres-js'
 import Fastify, { type FastifyInstance } from 'fastify'
+import pg from 'pg'
 import postgres from 'postgres'
 import { SMTPServer, type SMTPServerDataStream } from 'smtp-server'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { Accounts } from '../lib/accounts/accounts.js'
-import authPlugin, { type AuthPluginOptions, LocalIdentityProvider, MemoryAuthStore, type NewUser, SqlAuthStore } from '../lib/index.js'
+import authPlugin, { type AuthPluginOptions, LocalIdentityProvider, MemoryAuthStore, type NewUser, SignInRefused, SqlAuthStore } from '../lib/index.js'
 import { SecondFactor } from '../lib/second-factor.js'
-import { totp } from '../lib/testing.js'
+import { mailbox, totp } from '../lib/testing.js'
 import { CHEAP_ARGON2, LOCAL_SECRET, SESSION_SECRET, localProvider, userIdIn } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
 import { DATA_SECRET } from './helpers/factor-app.js'
-import { listening } from './helpers/loopback.js'
+import { freePort, listen, listening } from './helpers/loopback.js'
 import { Documentation } from './helpers/markdown.js'
 import { OwnProvider, signInAt } from './helpers/own-provider.js'
 import { emptyDatabase } from './helpers/postgres.js'
@@ -114,6 +117,16 @@ t.test('where a process is frozen after its answer, its mails are waited for', a
   t.strictSame(sent, ['verify-email'], 'the answer does not wait')
   await waiting.at(-1)
   t.strictSame(sent, ['verify-email', 'reset-password'])
+})
+
+t.test('a bcrypt hash of PHP is imported by the name that the package bcrypt knows, and others are as they were', async t => {
+  const { importUser } = await load('import-user.ts')
+  const rest = '10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy'
+  for (const [given, kept] of [['$2y$', '$2b$'], ['$2b$', '$2b$'], ['$2a$', '$2a$']]) {
+    const store = new MemoryAuthStore()
+    await importUser(store, { email: 'ada@example.com', emailVerified: true, name: null, passwordHash: `${given}${rest}`, accounts: [] })
+    t.equal((await store.findCredential('ada@example.com'))?.passwordHash, `${kept}${rest}`)
+  }
 })
 
 t.test('a script makes a user with a password', async t => {
@@ -224,6 +237,120 @@ t.test('an invited user chooses the first password by a link that works once, an
   t.equal(await userIdIn(ada), invited.json().userId)
   t.match(await app.auth.findUser({ email: 'ada@example.com' }), { emailVerified: true, claims: { role: 'member' } })
   t.equal((await eve.post('/auth/local/login', { email: 'ada@example.com', password: PASSWORD })).statusCode, 200)
+})
+
+/** The service of a captcha: confirms each solved one once. */
+async function captchaService (t: Test): Promise<{ verifyUrl: string, asked: Array<Record<string, string>> }> {
+  const asked: Array<Record<string, string>> = []
+  const used = new Set<string>()
+  const server = createServer(async (request, response) => {
+    const form = Object.fromEntries(new URLSearchParams(await text(request)))
+    asked.push(form)
+    const { secret, response: captcha = '' } = form
+    const success = secret === 'the secret' && captcha.startsWith('solved') && used.size < used.add(captcha).size
+    response.setHeader('content-type', 'application/json').end(JSON.stringify({ success }))
+  })
+  return { verifyUrl: `http://127.0.0.1:${await listen(t, server)}/siteverify`, asked }
+}
+
+t.test('forms without a solved captcha are refused, before a password is verified or its attempt counted', async t => {
+  const { requireCaptcha } = await load('captcha.ts')
+  const { verifyUrl, asked } = await captchaService(t)
+  let verified = 0
+  class CountingProvider extends LocalIdentityProvider {
+    override async verifyPassword (...given: Parameters<LocalIdentityProvider['verifyPassword']>) {
+      verified++
+      return super.verifyPassword(...given)
+    }
+  }
+  const mails = mailbox()
+  const local = new CountingProvider({ secret: LOCAL_SECRET, argon2: CHEAP_ARGON2, sendMail: mails.sendMail })
+  const app = await start({ local, rateLimit: { login: 1, account: 1 } }, app => {
+    requireCaptcha(app, { verifyUrl, secret: 'the secret', field: 'captcha', verifiesFirst: false })
+  })
+  const ada = { email: 'ada@example.com', password: PASSWORD }
+  const register = async (fields: object) => new Browser(app).post('/auth/local/register', { ...ada, ...fields })
+  const login = async (fields: object, path = 'login') => new Browser(app).post(`/auth/local/${path}`, { ...ada, ...fields })
+  const forgot = async (fields: object) => new Browser(app).post('/auth/local/forgot-password', { email: ada.email, ...fields })
+
+  for (const fields of [{}, { captcha: '' }, { captcha: 'wrong' }, { captcha: ['solved'] }, { token: 'of no link' }]) {
+    const refused = [await register(fields), await login(fields), await forgot(fields)]
+    t.strictSame(refused.map(({ statusCode }) => statusCode), Array.isArray(fields.captcha) ? [400, 400, 403] : [403, 403, 403])
+  }
+  t.match((await login({})).json(), { code: 'captcha', statusCode: 403 })
+  t.equal((await login({}, '%6Cogin')).json().code, 'captcha', 'in any spelling of the path')
+  t.equal(await app.auth.findUser({ email: ada.email }), null)
+  t.strictSame([verified, mails.all.length], [0, 0])
+
+  const form = new Browser(app)
+  const shown = await form.submit('/auth/local/login', { ...ada, error_next: '/sign-in?tab=2' })
+  t.strictSame([shown.statusCode, shown.headers.location], [303, '/sign-in?tab=2&error=captcha'])
+
+  t.equal((await register({ captcha: 'solved 1' })).statusCode, 201)
+  t.equal((await register({ captcha: 'solved 1' })).json().code, 'captcha', 'each captcha works once')
+  t.equal((await form.submit('/auth/local/login', { ...ada, captcha: 'solved 2', next: '/account' })).headers.location, '/account')
+  t.equal((await login({ captcha: 'solved 3' })).json().code, 'rate_limited', 'the one attempt was that before')
+  t.equal((await forgot({ captcha: 'solved 4' })).statusCode, 202)
+  t.match(await mails.next('reset-password'), { to: ada.email })
+  t.match(asked.at(-1), { secret: 'the secret', response: 'solved 4', remoteip: '127.0.0.1' })
+  t.ok(asked.length > 0 && asked.every(({ response }) => response !== ''), 'the service is not asked without a captcha')
+})
+
+t.test('a link to register works without a captcha, and what asks for the link needs one', async t => {
+  const { requireCaptcha } = await load('captcha.ts')
+  const { verifyUrl } = await captchaService(t)
+  const mails = mailbox()
+  const local = localProvider({ sendMail: mails.sendMail, registration: { verify: 'first' } })
+  const app = await start({ local }, app => {
+    requireCaptcha(app, { verifyUrl, secret: 'the secret', field: 'captcha', verifiesFirst: true })
+  })
+  const browser = new Browser(app)
+  const email = 'ada@example.com'
+
+  t.equal((await browser.post('/auth/local/register', { email })).json().code, 'captcha')
+  t.equal((await browser.post('/auth/local/login', { email, password: PASSWORD, token: 'a token' })).json().code, 'captcha')
+  t.equal((await browser.post('/auth/local/forgot-password', { email, token: 'a token' })).json().code, 'captcha')
+  t.equal((await browser.post('/auth/local/register', { token: 'a token', password: PASSWORD })).json().code, 'invalid_token')
+  t.equal((await browser.post('/auth/local/register', { email, captcha: 'solved' })).statusCode, 202)
+  const { token } = await mails.next('register')
+  t.equal((await browser.get(`/auth/local/register?token=${token}`, { accept: 'text/html' })).statusCode, 200)
+  t.equal((await browser.post('/auth/local/register', { token, password: PASSWORD })).statusCode, 201)
+})
+
+t.test('forms are refused while the service of the captcha is away, and by hooks that are older than the plugin', async t => {
+  const { requireCaptcha } = await load('captcha.ts')
+  const verifyUrl = `http://127.0.0.1:${await freePort()}/siteverify`
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.addHook('onRequest', async ({ headers }) => { if (headers['x-spam'] !== undefined) throw new SignInRefused('spam') })
+  requireCaptcha(app, { verifyUrl, secret: 'the secret', field: 'captcha', verifiesFirst: false })
+  await app.register(authPlugin, { baseUrl: BASE_URL, session: { secret: SESSION_SECRET }, local: localProvider(), rateLimit: { register: 1 } })
+  const register = async (headers: Record<string, string> = {}) =>
+    new Browser(app).post('/auth/local/register', { email: 'ada@example.com', password: PASSWORD, captcha: 'solved' }, headers)
+
+  t.equal((await register({ 'x-spam': '1' })).json().code, 'spam')
+  t.match((await register()).json(), { statusCode: 503, code: 'unavailable' })
+  t.equal(await app.auth.findUser({ email: 'ada@example.com' }), null)
+})
+
+t.test('spans of requests have no query, those of the HTTP server and those of Fastify', async t => {
+  const { hideQuery } = await load('traces.ts')
+  const url = '/auth/google/callback?code=a code&state=a state'
+  const attributesFor = (request: object): object => {
+    const attributes = { 'url.query': 'code=a code' }
+    hideQuery({ setAttributes: (given: object) => Object.assign(attributes, given) }, request)
+    return attributes
+  }
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.get('/auth/google/callback', async request => [attributesFor(request), attributesFor(request.raw)])
+
+  const path = '/auth/google/callback'
+  const hidden = { 'url.query': '', 'url.path': path, 'http.target': path, 'http.url': path }
+  t.strictSame((await app.inject(url)).json(), [hidden, hidden])
+  const sent = new ClientRequest('http://127.0.0.1/token?code=a%20code')
+  sent.on('error', () => {}).destroy()
+  t.strictSame(attributesFor(sent), { 'url.query': 'code=a code' }, 'requests of the application itself are left as they are')
 })
 
 t.test('mails go to the mail server of the application', async t => {
@@ -350,6 +477,34 @@ t.test('users change in a transaction of the application: with its own tables, o
 
   t.match(await db.select().from(teams), [{ name: 'a team', owner: userId }])
   t.match(await store.findUser({ userId }), { claims: { role: 'admin' } })
+})
+
+t.test('a database takes a new token as the password of each connection, and a process outlives one that it does not get', async t => {
+  const { openWithToken, passwordOf } = await load('token-password.ts')
+  const url = new URL(await emptyDatabase(t))
+  const { hostname: host, port, pathname, username: user } = url
+  const valid = decodeURIComponent(url.password)
+  url.password = ''
+  const errors: unknown[] = []
+  const passwordsOf = (...tokens: string[]): () => Promise<string> => passwordOf(async () => {
+    const token = tokens.shift()
+    if (token === undefined) throw new Error('no token')
+    return token
+  }, (error: unknown) => { errors.push(error) })
+  const tokens = (): string[] => ['expired', valid]
+  const pool = new pg.Pool({ host, port: Number(port), database: pathname.slice(1), user, password: passwordsOf(...tokens()) })
+  pool.on('error', () => {})
+  const ofPackagePostgres = openWithToken(url.href, passwordsOf(...tokens()))
+  const withoutToken = openWithToken(url.href, passwordsOf())
+  t.teardown(() => Promise.all([pool.end(), ofPackagePostgres.client.end(), withoutToken.client.end()]))
+
+  for (const store of [ofPackagePostgres.store, new SqlAuthStore(drizzlePool({ client: pool }))]) {
+    await t.rejects(store.findUser({ email: 'ada@example.com' }), { code: 'unavailable' })
+    t.equal(await store.findUser({ email: 'ada@example.com' }), null)
+  }
+  t.strictSame(errors, [])
+  await t.rejects(withoutToken.store.findUser({ email: 'ada@example.com' }), { code: 'unavailable' })
+  t.match(errors, [{ message: 'no token' }])
 })
 
 t.test('a transaction goes on after a user who exists already, behind a savepoint', async t => {
