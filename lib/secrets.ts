@@ -1,5 +1,6 @@
 import { hkdfSync, timingSafeEqual } from 'node:crypto'
 import { OptionsError } from './errors.js'
+import { settingOf, settingsIn } from './settings.js'
 
 /** The newest secret first. */
 export type Secrets = readonly [string, ...string[]]
@@ -14,7 +15,7 @@ const MIN_LENGTH = 32
  * @throws OptionsError that names the option and the setting, never the secret
  */
 export function secretsOf (given: unknown, option: string, setting: string): [string, ...string[]] {
-  const value = given ?? process.env[setting]
+  const value = given ?? settingOf(setting)
   const secrets: unknown[] = Array.isArray(value) ? value : [value]
   if (!areLongEnough(secrets)) {
     const each = secrets.length > 1 ? ', each of them' : ''
@@ -32,9 +33,9 @@ export function secretsOf (given: unknown, option: string, setting: string): [st
  * @throws OptionsError that names both, never a secret
  */
 export function dataSecretsOf (given: unknown): Secrets | null {
-  const setting = process.env.SVC_AUTH_DATA_SECRET?.match(/\S+/g) ?? undefined
-  const secrets = given ?? setting
-  return secrets === undefined ? null : secretsOf(secrets, 'dataSecret', 'SVC_AUTH_DATA_SECRET')
+  const setting = settingsIn('SVC_AUTH_DATA_SECRET')
+  if (given === undefined && setting.length === 0) return null
+  return secretsOf(given ?? setting, 'dataSecret', 'SVC_AUTH_DATA_SECRET')
 }
 
 /**

@@ -275,19 +275,21 @@ t.test('the events of the documentation are those of the audit', async t => {
 })
 
 t.test('the settings of the documentation are those that the library reads', async t => {
+  // Not PGHOST and the like, which are those of libpq.
+  const NAME = /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/
   const sources = readdirSync(join(ROOT, 'lib'), {
     recursive: true,
     encoding: 'utf8'
   }).filter(path => path.endsWith('.ts')).map(path => readFileSync(join(ROOT, 'lib', path), 'utf8'))
   const read = sources.flatMap(source => Array.from(
-    source.matchAll(/(?:\benv\.|\bsettings\.|\bsecretsOf\([^)]*, '|\brequired\(settings, ')([A-Z0-9_]+)/g),
+    source.matchAll(/(?:\benv\.|\bsetting(?:Of|sIn)\('|\bsecretsOf\([^)]*, '|\brequired\(env, ')([A-Z0-9_]+)/g),
     ([, name = '']) => name
-  ))
+  )).filter(name => NAME.test(name))
   const inPairs = Array.from(
     readFileSync(join(ROOT, 'lib/providers/from-env.ts'), 'utf8').matchAll(/^ {2}([A-Z0-9]+): /gm),
     ([, name = '']) => [`${name}_CLIENT_ID`, `${name}_CLIENT_SECRET`]
   ).flat()
-  const documented = [...DOCS.section('Settings').code(), ...DOCS.section('Providers').code()].filter(name => /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/.test(name))
+  const documented = [...DOCS.section('Settings').code(), ...DOCS.section('Providers').code()].filter(name => NAME.test(name))
 
   t.ok(inPairs.length > 0)
   t.strictSame([...new Set(documented)].sort(), [...new Set([...read, ...inPairs])].sort())

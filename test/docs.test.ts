@@ -45,7 +45,7 @@ async function start (t: Test, code: string): Promise<string> {
   const port = String(await freePort())
   const program = join(folder, 'app.mjs')
   await writeFile(program, code.replaceAll('3000', port))
-  const secret = 'a secret for the programs of README'
+  const secret = 'a-secret-for-the-programs-of-README'
   const typescript = new URL('typescript.mjs', import.meta.url).href
   const settings = { SVC_SESSION_SECRET: secret, LOCAL_IDP_SECRET: secret }
   // env -i, not the option env: tap adds its loaders to that.

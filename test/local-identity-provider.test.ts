@@ -8,6 +8,8 @@ const SECRET = 'the local secret of these tests, 32+'
 const CHEAP = { memoryCost: 8, timeCost: 1, parallelism: 1 }
 const CONTEXT = { email: 'ada@example.com' }
 
+const OF_SETTING = 'a-setting-with-more-than-32-characters'
+
 /** As a caller without types calls it. */
 const local = (options: object = {}) => new LocalIdentityProvider({ secret: SECRET, argon2: CHEAP, ...options })
 
@@ -48,11 +50,11 @@ t.test('attack 51: a token with a purpose or an audience is verified for these o
 })
 
 t.test('attack 47: the secret comes from LOCAL_IDP_SECRET unless it is given', async t => {
-  process.env.LOCAL_IDP_SECRET = `${SECRET} of the setting`
+  process.env.LOCAL_IDP_SECRET = OF_SETTING
   const ofSetting = new LocalIdentityProvider()
   const ofOption = new LocalIdentityProvider({ secret: SECRET })
   delete process.env.LOCAL_IDP_SECRET
-  const same = new LocalIdentityProvider({ secret: `${SECRET} of the setting` })
+  const same = new LocalIdentityProvider({ secret: OF_SETTING })
 
   const token = await ofSetting.issueIdToken('ada')
 
@@ -83,9 +85,9 @@ t.test('attack 47: without a secret, and with a short one, there is no provider;
     })
     t.notOk(inspect(refused).includes(short) || inspect(refused).includes(SECRET))
   }
-  process.env.LOCAL_IDP_SECRET = short
+  process.env.LOCAL_IDP_SECRET = short.replaceAll(' ', '-')
   const refused = t.throws(() => new LocalIdentityProvider(), { name: 'OptionsError', message: /^secret must be/ })
-  t.notOk(inspect(refused).includes(short))
+  t.notMatch(inspect(refused), /thirty/)
 })
 
 t.test('attack 60: neither inspect nor JSON shows the secret', async t => {

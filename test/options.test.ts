@@ -113,11 +113,13 @@ t.test('baseUrl loses its trailing slashes and nothing else', async t => {
   t.equal(resolved('https://app.example/a/b/'), 'https://app.example/a/b')
 })
 
-t.test('the secret of the session comes from the setting unless it is given', async t => {
-  process.env.SVC_SESSION_SECRET = `${SECRET} of the setting`
+const OF_SETTING = 'a-setting-with-more-than-32-characters'
 
-  t.strictSame(new ResolvedOptions({}).session?.options.secret, [`${SECRET} of the setting`])
-  t.match(new ResolvedOptions({ session: { cookieName: 'id' } }).session?.options, { cookieName: 'id', secret: [`${SECRET} of the setting`] })
+t.test('the secret of the session comes from the setting unless it is given', async t => {
+  process.env.SVC_SESSION_SECRET = OF_SETTING
+
+  t.strictSame(new ResolvedOptions({}).session?.options.secret, [OF_SETTING])
+  t.match(new ResolvedOptions({ session: { cookieName: 'id' } }).session?.options, { cookieName: 'id', secret: [OF_SETTING] })
   t.strictSame(new ResolvedOptions({ session }).session?.options.secret, [SECRET])
 })
 

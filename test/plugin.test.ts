@@ -39,7 +39,7 @@ t.test('the decorators say what was registered', async t => {
 t.test('the secret of the session comes from SVC_SESSION_SECRET unless it is given', async t => {
   const app = Fastify()
   t.teardown(() => app.close())
-  process.env.SVC_SESSION_SECRET = 'a secret from the settings, 32 and more'
+  process.env.SVC_SESSION_SECRET = 'a-secret-from-the-settings-32-and-more'
   t.teardown(() => { delete process.env.SVC_SESSION_SECRET })
   await app.register(authPlugin, { local: localProvider() })
   t.equal((await new Browser(app).post('/auth/local/register', USER)).statusCode, 201)

@@ -5,6 +5,8 @@ import { dataSecretsOf, derivedKey, requiredDataSecrets, secretsOf } from '../li
 const SETTING = 'A_SECRET_OF_THE_TESTS'
 const SECRET = 'a secret of exactly 32 characters'.slice(0, 32)
 
+const OF_SETTING = 'a-setting-with-more-than-32-characters'
+
 t.afterEach(() => {
   delete process.env[SETTING]
   delete process.env.SVC_AUTH_DATA_SECRET
@@ -21,10 +23,24 @@ t.test('each secret of a list is taken, in its order', async t => {
 })
 
 t.test('a secret that is not given comes from the setting', async t => {
-  process.env[SETTING] = `${SECRET} of the setting`
-
-  t.strictSame(secretsOf(undefined, 'secret', SETTING), [`${SECRET} of the setting`])
+  for (const value of [OF_SETTING, ` ${OF_SETTING}\r\n`, `\t${OF_SETTING}`]) {
+    process.env[SETTING] = value
+    t.strictSame(secretsOf(undefined, 'secret', SETTING), [OF_SETTING])
+  }
   t.strictSame(secretsOf(SECRET, 'secret', SETTING), [SECRET], 'the option goes first')
+})
+
+t.test('a setting with quotes around it, or with blanks or control characters in it, is refused and not printed', async t => {
+  for (const value of [
+    `"${OF_SETTING}"`, `'${OF_SETTING}'`, `“${OF_SETTING}”`, `${OF_SETTING} ${OF_SETTING}`, `${OF_SETTING}\u0007`, `\u200b${OF_SETTING}`
+  ]) {
+    process.env[SETTING] = value
+    const refused = t.throws(() => secretsOf(undefined, 'secret', SETTING), {
+      name: 'OptionsError', message: `${SETTING} must be the value alone: no quotes around it, no blanks and no control characters`
+    }, value)
+    t.notOk(String(refused).includes(OF_SETTING))
+    t.strictSame(secretsOf(value, 'secret', SETTING), [value], 'the option is what the application says')
+  }
 })
 
 t.test('attack 47: without option and setting the error names both', async t => {
@@ -74,6 +90,10 @@ t.test('the setting of dataSecret has several secrets, separated by blanks, the 
     process.env.SVC_AUTH_DATA_SECRET = setting
     t.strictSame(dataSecretsOf(undefined), secrets, JSON.stringify(setting))
     t.strictSame(dataSecretsOf(SECRET), [SECRET], 'the option goes first, and its blanks are a part of it')
+  }
+  for (const quoted of [`"${newest}"`, `"${newest} ${older}"`, `'${newest}' '${older}'`, `${newest}\u0001`, `${newest} \u200b${older}`]) {
+    process.env.SVC_AUTH_DATA_SECRET = quoted
+    t.throws(() => dataSecretsOf(undefined), { name: 'OptionsError', message: /^SVC_AUTH_DATA_SECRET must be the value alone/ }, quoted)
   }
   delete process.env.SVC_AUTH_DATA_SECRET
   t.equal(dataSecretsOf(undefined), null)

@@ -4,6 +4,7 @@ import { isPlainObject, isText } from '../claims.js'
 import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
 import type { SignInParameters } from '../providers/provider.js'
 import { secretsOf } from '../secrets.js'
+import { settingOf } from '../settings.js'
 
 /**
  * The options of `app.auth.signInUrl`: parameters of one authorization request, and the page that
@@ -49,7 +50,7 @@ export class SignedRequests {
    * @throws OptionsError for a setting that is too short
    */
   constructor (secret: unknown) {
-    const given = Array.isArray(secret) ? secret : process.env.SVC_SESSION_SECRET
+    const given = Array.isArray(secret) ? secret : settingOf('SVC_SESSION_SECRET')
     this.#signer = given === undefined
       ? null
       : new Signer(secretsOf(given, 'the secret of signInUrl', 'SVC_SESSION_SECRET').map(derivedKey))

@@ -1,4 +1,5 @@
 import { OptionsError } from '../errors.js'
+import { type Environment, settingOf } from '../settings.js'
 import { Auth0Provider } from './auth0.js'
 import { FacebookProvider } from './facebook.js'
 import { GitHubProvider } from './github.js'
@@ -7,27 +8,25 @@ import { MicrosoftProvider } from './microsoft.js'
 import { OidcProvider } from './oidc.js'
 import type { ExternalProvider, ProviderOptions } from './provider.js'
 
-type Environment = Readonly<Record<string, string | undefined>>
-
-type MakeProvider = (options: ProviderOptions, settings: Environment) => ExternalProvider
+type MakeProvider = (options: ProviderOptions, env: Environment) => ExternalProvider
 
 /** The providers by the prefix of their environment variables. */
 const PROVIDERS: Readonly<Record<string, MakeProvider>> = {
   GOOGLE: options => new GoogleProvider(options),
   GITHUB: options => new GitHubProvider(options),
-  MICROSOFT: (options, settings) => new MicrosoftProvider({
+  MICROSOFT: (options, env) => new MicrosoftProvider({
     ...options,
-    tenant: settings.MICROSOFT_TENANT || 'common'
+    tenant: settingOf('MICROSOFT_TENANT', env) ?? 'common'
   }),
   FACEBOOK: options => new FacebookProvider(options),
-  AUTH0: (options, settings) => new Auth0Provider({
+  AUTH0: (options, env) => new Auth0Provider({
     ...options,
-    domain: required(settings, 'AUTH0_DOMAIN', 'AUTH0_CLIENT_ID')
+    domain: required(env, 'AUTH0_DOMAIN', 'AUTH0_CLIENT_ID')
   }),
-  OIDC: (options, settings) => new OidcProvider({
+  OIDC: (options, env) => new OidcProvider({
     ...options,
-    name: required(settings, 'OIDC_NAME', 'OIDC_CLIENT_ID'),
-    discoveryUrl: required(settings, 'OIDC_DISCOVERY_URL', 'OIDC_CLIENT_ID')
+    name: required(env, 'OIDC_NAME', 'OIDC_CLIENT_ID'),
+    discoveryUrl: required(env, 'OIDC_DISCOVERY_URL', 'OIDC_CLIENT_ID')
   })
 }
 
@@ -39,22 +38,22 @@ const PROVIDERS: Readonly<Record<string, MakeProvider>> = {
  *
  * @param env variables by name; default `process.env`
  * @returns the providers in this order; an empty list when nothing is set
- * @throws OptionsError naming a variable that is missing although a related one is set
+ * @throws OptionsError naming a variable that is missing although a related one is set, or one that
+ *   has quotes around it, or blanks or control characters in it
  */
 export function providersFromEnv (env: Environment = process.env): ExternalProvider[] {
-  const settings = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value?.trim()]))
   return Object.entries(PROVIDERS).flatMap(([prefix, make]) => {
     const [idSetting, secretSetting] = [`${prefix}_CLIENT_ID`, `${prefix}_CLIENT_SECRET`]
-    if (!settings[idSetting] && !settings[secretSetting]) return []
-    const clientId = required(settings, idSetting, secretSetting)
-    const clientSecret = required(settings, secretSetting, idSetting)
-    return [make({ clientId, clientSecret }, settings)]
+    if ((settingOf(idSetting, env) ?? settingOf(secretSetting, env)) === undefined) return []
+    const clientId = required(env, idSetting, secretSetting)
+    const clientSecret = required(env, secretSetting, idSetting)
+    return [make({ clientId, clientSecret }, env)]
   })
 }
 
-function required (settings: Environment, setting: string, other: string): string {
-  const value = settings[setting]
-  if (value) return value
+function required (env: Environment, setting: string, other: string): string {
+  const value = settingOf(setting, env)
+  if (value !== undefined) return value
   throw new OptionsError(
     `${setting} is not set, but ${other} is; set ${setting} too, or unset ${other} to leave out this provider`)
 }

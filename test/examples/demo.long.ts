@@ -133,7 +133,7 @@ t.test('a provider whose settings are there is shown, and signs people in', asyn
   await startExample(t, {
     ...own,
     GITHUB_CLIENT_ID: 'the-id-at-github',
-    GITHUB_CLIENT_SECRET: 'the secret at github',
+    GITHUB_CLIENT_SECRET: 'the-secret-at-github',
     OIDC_NAME: 'company',
     OIDC_DISCOVERY_URL: `${idp.issuer}/.well-known/openid-configuration`,
     OIDC_CLIENT_ID: idp.clientId,

@@ -4,7 +4,7 @@ import { advanceClock } from '../helpers/clock.js'
 import { settingsFor, startExample } from './example-process.js'
 import { type Page, Visitor, userIdOn } from './visitor.js'
 
-const settings = { ...await settingsFor(t), LOCAL_IDP_SECRET: 'a secret that both of them know.', LOG_LEVEL: 'info' }
+const settings = { ...await settingsFor(t), LOCAL_IDP_SECRET: 'a-secret-that-both-of-them-know.', LOG_LEVEL: 'info' }
 const url = `http://localhost:${settings.PORT}`
 const local = new LocalIdentityProvider({ secret: settings.LOCAL_IDP_SECRET })
 const example = await startExample(t, settings)

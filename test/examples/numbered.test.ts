@@ -17,8 +17,8 @@ const ADA = { email: 'ada@example.com', password: 'a correct horse' }
 
 Object.assign(process.env, {
   PORT: '0',
-  SVC_SESSION_SECRET: 'a secret for the sessions of examples',
-  LOCAL_IDP_SECRET: 'a secret for the tokens of examples',
+  SVC_SESSION_SECRET: 'a-secret-for-the-sessions-of-examples',
+  LOCAL_IDP_SECRET: 'a-secret-for-the-tokens-of-examples',
   LOCAL_AUTH_DB: ':memory:',
   FIRST_ADMIN: 'ada@example.com',
   ...Object.fromEntries(['GOOGLE', 'GITHUB', 'GITLAB'].flatMap(name => [[`${name}_CLIENT_ID`, 'id'], [`${name}_CLIENT_SECRET`, 'secret']]))

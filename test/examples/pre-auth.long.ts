@@ -5,7 +5,7 @@ const EMAIL = 'ada@example.com'
 
 t.test('pre-auth-link.ts answers a mistake with one sentence and exit code 1', async t => {
   const own = await settingsFor(t)
-  const settings = { ...own, LOCAL_IDP_SECRET: 'a secret that both of them know.' }
+  const settings = { ...own, LOCAL_IDP_SECRET: 'a-secret-that-both-of-them-know.' }
   const mistakes: Array<[string[], Settings, string]> = [
     [[], {}, 'Usage: '],
     [[EMAIL, 'grace@example.com'], {}, 'Usage: '],

@@ -9,7 +9,7 @@ import { ExampleProcess, type Settings, settingsFor, startExample } from './exam
 import { Visitor, userIdOn } from './visitor.js'
 
 const ada = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'an engine of analysis' }
-const settings = { ...await settingsFor(t), LOCAL_IDP_SECRET: 'a secret that both of them know.', LOG_LEVEL: 'info' }
+const settings = { ...await settingsFor(t), LOCAL_IDP_SECRET: 'a-secret-that-both-of-them-know.', LOG_LEVEL: 'info' }
 const url = `http://localhost:${settings.PORT}`
 const local = new LocalIdentityProvider({ secret: settings.LOCAL_IDP_SECRET })
 /** It starts four processes. */

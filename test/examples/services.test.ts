@@ -2,7 +2,7 @@ import t from 'tap'
 import { LocalIdentityProvider } from '../../lib/index.js'
 import { ExampleProcess, type Settings, settingsFor } from './example-process.js'
 
-const LOCAL_IDP_SECRET = 'a secret that both of them know.'
+const LOCAL_IDP_SECRET = 'a-secret-that-both-of-them-know.'
 const local = new LocalIdentityProvider({ secret: LOCAL_IDP_SECRET })
 const { PORT, DEV_PROVIDER_PORT } = await settingsFor(t)
 const reportsUrl = `http://localhost:${PORT}`

@@ -532,7 +532,7 @@ t.test('passkeys need no passwords: a user adds one after a sign-in at a provide
 })
 
 t.test('a user is signed in by a form as well, and their browser remembered', async t => {
-  const made = await startPasskeyApp(t, { session: { secret: 'the session secret of the tests, 32+', remember: { days: 30 } } })
+  const made = await startPasskeyApp(t, { session: { secret: 'the-session-secret-of-the-tests-32+', remember: { days: 30 } } })
   const { device } = await adaWith(t, made)
   const browser = new Browser(made.app)
   const response = JSON.stringify(device.get(await optionsAt(browser, 'login')))

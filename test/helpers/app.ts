@@ -3,8 +3,8 @@ import type { Test } from 'tap'
 import authPlugin, { type AuthPluginOptions, LocalIdentityProvider, type LocalIdentityProviderOptions, type Principal } from '../../lib/index.js'
 import type { Browser } from './browser.js'
 
-export const SESSION_SECRET = 'the session secret of the tests, 32+'
-export const LOCAL_SECRET = 'the local secret of the tests, 32 and more'
+export const SESSION_SECRET = 'the-session-secret-of-the-tests-32+'
+export const LOCAL_SECRET = 'the-local-secret-of-the-tests-32-and-more'
 
 /** A cheap hash: what tests need is that it is one. */
 export const CHEAP_ARGON2 = { memoryCost: 8, timeCost: 1, parallelism: 1 }

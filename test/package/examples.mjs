@@ -2,7 +2,7 @@ import { cp, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ROOT } from './project.mjs'
 
-const SECRET = 'a secret for the examples, 32 characters or more'
+const SECRET = 'a-secret-for-the-examples-of-32-characters-or-more'
 
 /** The names of the numbered examples, without their ending. */
 async function names () {

@@ -4,7 +4,7 @@ import { Auth0Provider, FacebookProvider, GitHubProvider, GoogleProvider, Micros
 const OIDC = { OIDC_NAME: 'keycloak', OIDC_DISCOVERY_URL: 'https://id.example/.well-known/openid-configuration' }
 
 function pair (prefix: string): Record<string, string> {
-  return { [`${prefix}_CLIENT_ID`]: `${prefix} id`, [`${prefix}_CLIENT_SECRET`]: `${prefix} secret` }
+  return { [`${prefix}_CLIENT_ID`]: `${prefix}-id`, [`${prefix}_CLIENT_SECRET`]: `${prefix}-secret` }
 }
 
 t.test('each pair of settings makes its provider', async t => {
@@ -35,7 +35,7 @@ t.test('the settings are those of the process unless others are given', async t 
 t.test('id and secret reach the provider', async t => {
   const [github] = providersFromEnv(pair('GITHUB'))
   const url = await github?.authorizationUrl({ redirectUri: 'https://app.example/auth/github/callback', state: 's', nonce: 'n', codeVerifier: 'v'.repeat(43) })
-  t.equal(url?.searchParams.get('client_id'), 'GITHUB id')
+  t.equal(url?.searchParams.get('client_id'), 'GITHUB-id')
 })
 
 t.test('MICROSOFT_TENANT is the tenant', async t => {
@@ -51,17 +51,32 @@ t.test('blanks around a setting, as a file brings them along, are removed', asyn
   t.strictSame(providersFromEnv({ GITHUB_CLIENT_ID: ' ', GITHUB_CLIENT_SECRET: '\n' }), [])
 })
 
+t.test('a setting with quotes around it, or with blanks or control characters in it, is refused by its name', async t => {
+  const all = {
+    ...pair('GOOGLE'), ...pair('AUTH0'), AUTH0_DOMAIN: 'tenant.eu.auth0.com', ...pair('MICROSOFT'), MICROSOFT_TENANT: 'common', ...pair('OIDC'), ...OIDC
+  }
+  for (const name of Object.keys(all)) {
+    for (const value of ['"hunter2"', "'hunter2'", 'hunter 2', 'hunter2\u0007', 'hunter\u200b2']) {
+      const refused = t.throws(() => providersFromEnv({ ...all, [name]: value }), {
+        name: 'OptionsError', code: 'invalid_options', message: new RegExp(`^${name} must be the value alone: no quotes`)
+      }, `${name}=${value}`)
+      t.notMatch(String(refused), /hunter/)
+    }
+  }
+  t.strictSame(providersFromEnv({ UNRELATED: '"quoted"', MICROSOFT_TENANT: '"common"' }), [], 'others are not looked at')
+})
+
 t.test('a setting without its other half is a mistake, and an empty one counts as absent', async t => {
   for (const [env, message] of [
     [{ GOOGLE_CLIENT_ID: 'x' }, 'GOOGLE_CLIENT_SECRET is not set, but GOOGLE_CLIENT_ID is'],
-    [{ GITHUB_CLIENT_SECRET: 'the secret' }, 'GITHUB_CLIENT_ID is not set, but GITHUB_CLIENT_SECRET is'],
+    [{ GITHUB_CLIENT_SECRET: 'the-secret' }, 'GITHUB_CLIENT_ID is not set, but GITHUB_CLIENT_SECRET is'],
     [{ ...pair('FACEBOOK'), FACEBOOK_CLIENT_SECRET: '' }, 'FACEBOOK_CLIENT_SECRET is not set, but FACEBOOK_CLIENT_ID is'],
     [pair('AUTH0'), 'AUTH0_DOMAIN is not set, but AUTH0_CLIENT_ID is'],
     [{ ...pair('OIDC'), OIDC_NAME: 'x' }, 'OIDC_DISCOVERY_URL is not set, but OIDC_CLIENT_ID is'],
     [{ ...pair('OIDC'), ...OIDC, OIDC_NAME: '' }, 'OIDC_NAME is not set, but OIDC_CLIENT_ID is']
   ] as const) {
     t.throws(() => providersFromEnv(env), { code: 'invalid_options', message: new RegExp(message) })
-    t.throws(() => providersFromEnv(env), { message: /^((?!the secret).)*$/ })
+    t.throws(() => providersFromEnv(env), { message: /^((?!the-secret).)*$/ })
   }
   t.strictSame(providersFromEnv({ GOOGLE_CLIENT_ID: '', GOOGLE_CLIENT_SECRET: '', AUTH0_DOMAIN: 'tenant.eu.auth0.com', MICROSOFT_TENANT: 'common' }), [])
 })

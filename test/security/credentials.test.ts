@@ -19,7 +19,7 @@ interface SignedInApp extends MailApp {
 }
 
 async function startSignedIn (t: Test, store: AuthStore = new MemoryAuthStore()): Promise<SignedInApp> {
-  const start = await startMailApp(t, { store, session: { secret: 'the session secret of the tests, 32+', store: new SlowSessionStore() } })
+  const start = await startMailApp(t, { store, session: { secret: 'the-session-secret-of-the-tests-32+', store: new SlowSessionStore() } })
   await start.browser.post('/auth/local/register', ADA)
   return { ...start, userId: await userIdIn(start.browser) ?? '' }
 }

@@ -53,7 +53,7 @@ for (const [kind, keep] of SOME_SHARED_SESSIONS) {
     })
 
     t.test('attack 83: a cookie that is renewed at each request makes no old session recent', async t => {
-      const session = { secret: 'the session secret of the tests, 32+', rolling: true }
+      const session = { secret: 'the-session-secret-of-the-tests-32+', rolling: true }
       const browser = await anHourLater(t, { ...await keep(t), options: { session } })
 
       const visit = await browser.get('/private')

@@ -5,7 +5,7 @@ import t from 'tap'
 import { type Jwk, LocalIdentityProvider, type LocalIdentityProviderOptions } from '../../lib/index.js'
 import { ecKey, edKey } from '../helpers/signing-key.js'
 
-const SECRET = 'the local secret of these tests, 32+'
+const SECRET = 'the-local-secret-of-these-tests-32+'
 const INVALID = { name: 'AuthError', code: 'invalid_token', statusCode: 401 }
 const ISSUER = 'svc-auth-local'
 

@@ -1,0 +1,29 @@
+import { OptionsError } from './errors.js'
+
+/** The environment variables of a process, or others in their place. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * Reads a setting of the environment, without the white space around it.
+ *
+ * @returns undefined where it is absent or empty
+ * @throws OptionsError naming the setting, for a value with quotes around it, or with blanks or
+ *   control characters in it, as files and shells add them by mistake
+ */
+export function settingOf (name: string, env: Environment = process.env): string | undefined {
+  const [value, ...others] = settingsIn(name, env)
+  if (others.length > 0) throw mistaken(name)
+  return value
+}
+
+/** Reads a setting that has several values, separated by white space. */
+export function settingsIn (name: string, env: Environment = process.env): string[] {
+  const values = env[name]?.match(/\S+/g) ?? []
+  const whole = values.join(' ')
+  if (/^["'`“‘].*["'`”’]$|[\p{Cc}\p{Cf}]/u.test(whole)) throw mistaken(name)
+  return values
+}
+
+function mistaken (name: string): OptionsError {
+  return new OptionsError(`${name} must be the value alone: no quotes around it, no blanks and no control characters`)
+}
