@@ -4,6 +4,7 @@ import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
 import type { Sql } from 'postgres'
 import { OptionsError } from '../errors.js'
+import { postgresSettings } from './postgres-url.js'
 import { incompatibility } from './sqlite-compatibility.js'
 
 /** A Drizzle database on better-sqlite3, with the connection that it was given. */
@@ -46,49 +47,37 @@ export function sqlTarget (target: unknown): SqlTarget {
     'a better-sqlite3 connection or a client of the package postgres')
 }
 
-function namedTarget (target: string): SqlTarget {
+function namedTarget (text: string): SqlTarget {
+  const target = text.trim()
   if (target === '') {
     throw new OptionsError('target must not be empty; ' +
       'set LOCAL_AUTH_DB to an SQLite file or a postgres: URL, or leave it unset')
   }
-  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(target)?.[1]?.toLowerCase()
-  if (scheme === 'postgres' || scheme === 'postgresql') return { dialect: 'postgres', url: postgresUrl(target) }
-  if (scheme === undefined) return { dialect: 'sqlite', file: sqliteFile(target) }
+  const [, name = '', authority] = /^([a-z][a-z0-9+.-]{1,30}):(\/\/)?/i.exec(target) ?? []
+  const scheme = name.toLowerCase()
+  if (/[\p{Cc}\p{Cf}]/u.test(target)) throw new OptionsError(`target must be ${EXPECTED}, without control characters`)
+  if (scheme === 'postgres' || scheme === 'postgresql') {
+    postgresSettings(target)
+    return { dialect: 'postgres', url: target }
+  }
+  if (scheme === '') return { dialect: 'sqlite', file: sqliteFile(target) }
   if (scheme === 'sqlite' || scheme === 'file') return { dialect: 'sqlite', file: sqliteFile(pathOf(target, scheme)) }
-  throw new OptionsError(`target has the scheme "${scheme}:", which is not known; expected ${EXPECTED}`)
+  // Without the slashes it may be a user with a password.
+  const named = authority === undefined ? 'a scheme' : `the scheme "${scheme}:"`
+  throw new OptionsError(`target has ${named}, which is not known; expected ${EXPECTED}`)
 }
 
 /**
- * Checks a URL. It may name several hosts, separated by commas: with each of them it must be a URL.
+ * A path: what begins as one, else a name with a dot or a slash, so that neither `undefined` nor a
+ * password nor what belongs to a shell becomes a file.
  */
-function postgresUrl (target: string): string {
-  const [url, authority = '', rest = ''] = /^[a-z]+:\/\/([^/?#]*)([/?#].*)?$/is.exec(target) ?? []
-  const hostsAt = authority.lastIndexOf('@') + 1
-  const login = authority.slice(0, hostsAt)
-  const hosts = authority.slice(hostsAt)
-  // An unescaped slash or hash in the password ends the host: the text before it may look like host
-  // and port.
-  const isWhole = url !== undefined && isEscaped(login) && !/#|^[^?]*@/.test(rest)
-  if (!isWhole || !hosts.split(',').every(host => URL.canParse(`postgres://${login}${host}${rest}`))) {
-    throw new OptionsError('target must be a whole postgres: URL, ' +
-      'such as postgres://user:password@localhost:5432/app; ' +
-      'characters like @ and / in the password are written as %40 and %2F')
-  }
-  return target
-}
-
-function isEscaped (text: string): boolean {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
-}
+const PATH = /^(?:[a-z]:)?(?:\.{0,2}[/\\]|(?=.*[./\\])[\p{L}\p{M}\p{N}_.+/\\-]+$)/iu
 
 function sqliteFile (file: string): string {
-  if (file.trim() === '' || file.endsWith('/')) {
-    throw new OptionsError('target must name an SQLite file, such as ./local-auth.db')
+  if (file === ':memory:') return file
+  if (!PATH.test(file) || /[?*<>|"]|['`;/]$/.test(file)) {
+    throw new OptionsError('target must name an SQLite file, such as ./local-auth.db, without quotes or parameters; ' +
+      `expected ${EXPECTED}`)
   }
   return file
 }
@@ -98,11 +87,11 @@ function pathOf (target: string, scheme: 'sqlite' | 'file'): string {
   const rest = target.slice(scheme.length + 1)
   if (scheme === 'sqlite' || !rest.startsWith('//') || rest === '//:memory:') return rest.replace(/^\/\//, '')
   try {
-    return fileURLToPath(target)
-  } catch (error) {
-    const message = 'target must be a file: URL of this machine, such as file:///var/lib/app/users.db'
-    throw new OptionsError(message, { cause: error })
+    if (!/[?#]/.test(rest)) return fileURLToPath(target)
+  } catch {
+    // The error of Node.js shows the URL.
   }
+  throw new OptionsError('target must be a file: URL of this machine, such as file:///var/lib/app/users.db')
 }
 
 /** @throws OptionsError for a connection whose first query would end the process */

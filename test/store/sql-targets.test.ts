@@ -79,11 +79,18 @@ const FILES: Array<[target: (folder: string) => string, file: string]> = [
   [() => 'file:./data/users.db', 'data/users.db'],
   [folder => `file:${folder}/users.db`, 'users.db'],
   [folder => `file://${folder}/users.db`, 'users.db'],
-  [folder => pathToFileURL(join(folder, 'with space & ünïcode.db')).href, 'with space & ünïcode.db']
+  [folder => pathToFileURL(join(folder, 'with space & ünïcode.db')).href, 'with space & ünïcode.db'],
+  [() => 'ünïcode.db', 'ünïcode.db'],
+  [() => './with space.db', 'with space.db'],
+  [() => './users', 'users'],
+  [() => 'data/users', 'data/users'],
+  [() => ' users.db\r\n', 'users.db'],
+  [() => '\t./users.db ', 'users.db'],
+  [() => '\ufeffsqlite:users.db\n', 'users.db']
 ]
 
 for (const [target, file] of FILES) {
-  t.test(`${target('/folder')} is the file ${file}`, async t => {
+  t.test(`${JSON.stringify(target('/folder'))} is the file ${file}`, async t => {
     const folder = emptyFolder(t)
     mkdirSync('data')
 
@@ -142,9 +149,40 @@ t.test('another scheme is refused by name, and nothing else of the URL is printe
 })
 
 t.test('a target that names no file is refused: users would be lost', async t => {
-  for (const target of ['', ' ', 'sqlite:', 'sqlite://', 'sqlite: ', 'file:', 'file://', 'file:///']) {
+  for (const target of ['', ' ', 'sqlite:', 'sqlite://', 'sqlite: ', 'file:', 'file://', 'file:///', './', 'data/', '/', '\n']) {
     t.throws(() => new SqlAuthStore(target), { name: 'OptionsError', message: /^target must/ }, JSON.stringify(target))
   }
+})
+
+const MISTAKES = [
+  // What a shell, a file of settings or a template leaves.
+  '"./users.db"', "'./users.db'", '"users.db"', "users.db'", './users.db"', '`./users.db`', '“./users.db”', '"', "'",
+  '"postgres://ada:hunter2@localhost/app"', "'postgres://ada:hunter2@localhost/app'", "psql 'postgres://ada:hunter2@localhost/app'",
+  'psql postgres://ada:hunter2@localhost/app', 'psql -h db.example -U hunter2 app', 'LOCAL_AUTH_DB=./users.db',
+  'DATABASE_URL=postgres://ada:hunter2@localhost/app', 'export DATABASE_URL=./users.db', '$DATABASE_URL', '$' + '{DATABASE_URL}', '%DATABASE_URL%',
+  '{{ secrets.DATABASE_URL }}', '<hunter2.db>', './users.db;', './users\u0001.db', './us\ners.db', './users.db\u200b', 'sqlite:"users.db"',
+  // A connection string of another kind.
+  'host=db.example password=hunter2', 'host=/tmp dbname=app password=hunter2', "host = 'db.example' password = 'hunter2'",
+  'Server=db.example;Database=app;Password=hunter2', 'hunter2:hunter2@db.example:5432/app', 'a:hunter2@db.example/app', 'hunter2@db.example/app',
+  '//ada:hunter2@localhost/app?sslmode=require', 'db.example:5432:app:ada:hunter2',
+  // A query, of which SQLite or another driver knows.
+  'file:./dev.db?x=1', './dev.db?mode=ro', 'sqlite:dev.db?mode=memory&cache=shared', 'file:///dev.db?x=1', 'file:///dev.db#x',
+  'file::memory:?cache=shared', ':memory:?cache=shared', 'sqlite:///dev.db?x=1',
+  // What is absent, and words.
+  'undefined', 'null', 'NaN', 'true', 'false', 'none', '[object Object]', 'memory', 'postgres', 'sqlite', 'hunter2', 'sqlite:undefined', 'file:null',
+  'sqlite:memory', 'sqlite://undefined'
+]
+
+t.test('attack 139: what is taken for a file by mistake is refused, and is not printed', async t => {
+  const folder = emptyFolder(t)
+  for (const target of MISTAKES) {
+    process.env.LOCAL_AUTH_DB = target
+    for (const make of [() => new SqlAuthStore(target), () => new SqlAuthStore()]) {
+      const refused = t.throws(make, { name: 'OptionsError', message: /^target (?:must|has)/ }, JSON.stringify(target))
+      t.notMatch(inspect(refused, { depth: null, showHidden: true }), /hunter2/)
+    }
+  }
+  t.strictSame(readdirSync(folder), [])
 })
 
 t.test('an empty setting is refused, and is named', async t => {
@@ -163,7 +201,8 @@ t.test('a file URL that no file can have is refused', async t => {
 })
 
 t.test('a path of Windows is a file: its drive is not a scheme', async t => {
-  for (const file of ['C:\\users.db', 'c:/app/users.db', 'D:users.db']) t.strictSame(sqlTarget(file), { dialect: 'sqlite', file })
+  const files = ['C:\\users.db', 'C:\\My files\\users.db', 'c:/app/users.db', 'D:users.db', 'data\\users.db']
+  for (const file of files) t.strictSame(sqlTarget(file), { dialect: 'sqlite', file })
 })
 
 const POSTGRES_URLS = [
@@ -185,6 +224,7 @@ const POSTGRES_URLS = [
   'postgres://ada:secret@db.example/app?sslmode=require&options=-c%20search_path%3Dauth',
   'postgres://db.example?user=ada@example.com',
   'postgres://ada:secret@db.example',
+  'postgres://ada@/app?host=/tmp',
   'postgres:///app',
   'postgres://'
 ]
@@ -194,6 +234,7 @@ for (const url of POSTGRES_URLS) {
     const folder = emptyFolder(t)
 
     t.strictSame(sqlTarget(url), { dialect: 'postgres', url })
+    t.strictSame(sqlTarget(` ${url}\n`), { dialect: 'postgres', url }, 'with white space around it')
     await t.resolves(new SqlAuthStore(url).close())
 
     t.strictSame(readdirSync(folder), [], 'and no file')
@@ -224,6 +265,7 @@ const BROKEN_POSTGRES_URLS = [
   'postgres://ada:12#ter2@localhost/app',
   'postgres://ada:12#te?r2@localhost/app',
   'postgres://ada:hunter2%@localhost/app',
+  'postgres://ada@localhost/app?password=hunter2%',
   'postgres://ada:hunter2@localhost:5432,localhost:port/app',
   'PostgreSQL://ada:hunter2/@localhost:5432/app'
 ]

@@ -16,15 +16,29 @@ const DISTURBANCES = new Set<unknown>([UNIQUE_VIOLATION, SERIALIZATION_FAILURE, 
 /** A reference with `on delete restrict` has a code of its own since Postgres 18. */
 const FOREIGN_KEY_VIOLATIONS = new Set<unknown>(['23503', '23001'])
 
+const UNKNOWN_AUTHORITY =
+  "name the file of the authority's certificate in the URL: sslmode=verify-full&sslrootcert=ca.pem"
+
 /** What to do about a failure, by its SQLSTATE or code. */
 const ADVICE: Record<string, string> = {
   ECONNREFUSED: 'start the server, or correct host and port',
+  ECONNRESET: 'see whether the server is up, and with sslmode in the URL whether it offers TLS (ssl = on)',
+  ENOENT: 'start the server, or correct the folder of its socket and the port',
   ENOTFOUND: 'correct the host',
+  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNKNOWN_AUTHORITY,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
+  ERR_TLS_CERT_ALTNAME_INVALID: 'connect to a host that the certificate is for; ' +
+    'sslmode=verify-ca with sslrootcert compares no host',
   CONNECT_TIMEOUT: 'see whether the server is up and can be reached',
   '08P01': 'remove the parameter that the pooler refuses from the URL, ' +
     'or let the pooler ignore it (PgBouncer: ignore_startup_parameters)',
   '28P01': 'correct user and password',
-  28000: 'admit this user (pg_hba.conf), or name another one',
+  28000: 'where the server demands TLS, add sslmode=verify-full to the URL; ' +
+    'else admit this user (pg_hba.conf), or name another one',
+  22023: 'correct this setting in the URL',
+  42704: 'correct this setting in the URL',
   '3D000': 'create the database first: createdb',
   '42P01': 'run the migrations that make the tables, or leave createTables at true',
   '3F000': 'let search_path begin with the schema of the tables, such as ?search_path=app in the URL; ' +
@@ -35,6 +49,12 @@ const ADVICE: Record<string, string> = {
   57014: 'see what holds a lock, or keeps the server busy (pg_stat_activity)',
   53100: 'make room on the disk of the server',
   53300: 'lower the sizes of the connection pools or raise max_connections'
+}
+
+/** Returns the error for a database whose encoding lacks characters, or is none (SQL_ASCII). */
+export function otherEncoding (encoding: string): Error {
+  return new Error(`Postgres: the database has the encoding ${encoding}, which cannot store every name and e-mail; ` +
+    "create another one: create database app encoding 'UTF8' template template0")
 }
 
 /** Returns the SQLSTATE of a failed statement, or the code of a failed connection. */

@@ -1,6 +1,8 @@
-import { type Socket, connect } from 'node:net'
+import { Socket } from 'node:net'
 import type postgres from 'postgres'
-import type { Host, Hosts } from './hosts.js'
+import type { Host } from '../postgres-url.js'
+import { otherEncoding } from './failures.js'
+import type { Hosts } from './hosts.js'
 
 const OPTIONS = {
   max: 1,
@@ -13,7 +15,7 @@ const OPTIONS = {
   onnotice: () => {}
 }
 
-/** Parameters of the URL go before this one. */
+/** Settings of the URL go before this one. */
 const APPLICATION_NAME = 'fastify-svc-auth'
 
 /**
@@ -48,25 +50,33 @@ export class HostConnection {
   #hasWorked = false
   #isLost = false
 
-  constructor ({ driver, url, connectTimeout }: Hosts, host: Host, options: ConnectionOptions) {
+  constructor ({ driver, settings, connectTimeout }: Hosts, host: Host, options: ConnectionOptions) {
     const { hasTimeLimit, notified, lost } = options
     this.#host = host
     const timeLimit = hasTimeLimit && { statement_timeout: STATEMENT_TIMEOUT_MS }
     const clientOptions = {
+      ...settings.options,
+      ...settings.encryptionTo(host),
       ...OPTIONS,
       // One alone: the driver would ignore the failure of one among several.
       host: host.host,
       port: host.port,
       connect_timeout: connectTimeout / 1000,
-      connection: { application_name: APPLICATION_NAME, ...timeLimit },
+      connection: { application_name: APPLICATION_NAME, ...timeLimit, ...settings.connection },
       socket: () => this.#connect(),
+      onparameter: (name: string, value: string) => {
+        if (name !== 'server_encoding' || value === 'UTF8') return
+        // Before a statement is sent.
+        this.#socket?.destroy()
+        throw otherEncoding(value)
+      },
       onclose: () => {
         this.#isLost = true
         if (this.#hasWorked) lost?.()
       },
       ...(notified && { onnotify: (_channel: string, payload: string) => { notified(payload) } })
     }
-    this.#client = driver(url, clientOptions)
+    this.#client = driver(clientOptions)
   }
 
   /** Whether the server has closed the connection. */
@@ -102,8 +112,12 @@ export class HostConnection {
     this.#dropped.signal.throwIfAborted()
     // The driver tries for ever to reach a server that hangs up without an error.
     if (this.#socket !== undefined) throw new Error(CLOSED)
-    const { host, port, path } = this.#host
-    const socket = this.#socket = path ? connect(path) : connect({ host, port })
+    const { host, port } = this.#host
+    const socket = this.#socket = new Socket()
+    // When the driver listens for errors: some addresses fail in the next tick.
+    queueMicrotask(() => {
+      socket.connect(host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port })
+    })
     // After an end without an error the driver would connect again at once, and again (its issue
     // 1193).
     socket.once('end', () => { socket.destroy(new Error(CLOSED)) })

@@ -1,4 +1,5 @@
 import { sql } from '../../drizzle/postgres.js'
+import { otherEncoding } from './failures.js'
 import { MIGRATIONS } from './migrations.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import { TABLE_PARTS, type TablePart, missingPart } from '../table-parts.js'
@@ -8,11 +9,19 @@ type Migration = typeof MIGRATIONS[number]
 /** A number that other software is unlikely to lock. */
 const LOCK = 7_320_118_454
 
-/** Reads the hashes of the migrations that were applied from the journal of this package. */
+/**
+ * Reads the hashes of the migrations that were applied from the journal of this package.
+ *
+ * @throws Error for a database whose encoding is not UTF-8
+ */
 export async function appliedMigrations (db: PostgresDrizzle): Promise<string[]> {
-  const journal = await db.select({ one: sql`1` }).from(sql`pg_class`)
+  const [{ encoding, journals } = { encoding: 'unknown', journals: 0 }] = await db.select({
+    encoding: sql<string>`current_setting('server_encoding')`,
+    journals: sql`count(*)`.mapWith(Number)
+  }).from(sql`pg_class`)
     .where(sql`oid = to_regclass('svc_auth_migrations') and relnamespace = current_schema()::regnamespace`)
-  if (journal.length === 0) return []
+  if (encoding !== 'UTF8') throw otherEncoding(encoding)
+  if (journals === 0) return []
   const applied = await db.select({ hash: sql<string>`hash` }).from(sql`svc_auth_migrations`)
   return applied.map(({ hash }) => hash)
 }

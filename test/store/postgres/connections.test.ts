@@ -120,7 +120,7 @@ t.test('the cause of a failure says what to do, and prints no password', async t
     ['a server that is not there', changed(role.url, { port: String(await freePort()) }), /ECONNREFUSED.*; start the server, or correct host and port$/],
     ['a wrong password', changed(role.url, { password: `${PASSWORD}3` }), /; correct user and password$/],
     ['an unknown user', changed(role.url, { username: 'svc_auth_test_unknown' }), /; correct user and password$/],
-    ['a user who may not connect', nobody.url, /; admit this user \(pg_hba\.conf\), or name another one$/],
+    ['a user who may not connect', nobody.url, /; where the server demands TLS, add .*; else admit this user \(pg_hba\.conf\), or name another one$/],
     [
       'a database that is not there',
       changed(role.url, { pathname: '/svc_auth_test_missing' }),
