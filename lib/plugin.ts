@@ -153,11 +153,9 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
       }
       mountSessionRoutes(context, local)
     })
-    const passkeys = options.factors?.passkeys ?? null
-    if (local === null && passkeys === null) return
-    const preloadStore = (): unknown => store instanceof SqlAuthStore && store.preload()
+    const openStore = (): unknown => store instanceof SqlAuthStore && store.report(app.log)
     const preloadHashing = (): unknown => local !== null && hashing.preload()
-    const preloads = [preloadStore, preloadHashing, () => passkeys?.preload()]
+    const preloads = [openStore, preloadHashing, () => options.factors?.passkeys?.preload()]
     afterReady(scope, () => [...preloads, () => setTimeout(LULL_MS, null, { ref: false }), ...compilations])
   }, { prefix: given.prefix ?? DEFAULT_PREFIX })
 }
@@ -185,8 +183,8 @@ function afterReady (app: FastifyInstance, steps: () => ReadonlyArray<() => unkn
       await setImmediate()
       try {
         await step()
-      } catch {
-        // The request that needs the step fails too, and answers.
+      } catch (error) {
+        app.log.error({ err: error }, 'Requests that need this part will fail')
       }
     }
   }

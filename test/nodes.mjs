@@ -21,7 +21,7 @@ const RUNTIME = [
   'test/providers/oidc.test.ts',
   'test/routes/*.test.ts',
   'test/security/input.test.ts',
-  'test/store/preload.test.ts',
+  'test/store/report.test.ts',
   'test/store/sql-targets.test.ts',
   'test/store/sqlite*.test.ts'
 ]

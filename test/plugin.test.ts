@@ -357,19 +357,9 @@ t.test('closing the application closes the store', async t => {
   t.equal(closed, 1)
 })
 
-t.test('a store that cannot load its driver in the background does not keep the application from starting', async t => {
-  const store = new SqlAuthStore(':memory:')
-  const preloads = t.capture(store, 'preload', async () => { throw new Error('the driver is not installed') })
-  const app = await startApp(t, { local: localProvider(), store })
-
-  while (preloads().length === 0) await new Promise(resolve => setImmediate(resolve))
-
-  t.equal((await new Browser(app).post('/auth/local/register', USER)).statusCode, 201)
-})
-
 t.test('the library of passkeys is loaded in the background, with or without passwords, and only with the option', async t => {
   const preloads = t.capture(PasskeyCeremonies.prototype, 'preload', async () => {})
-  const scheduled = t.capture(SqlAuthStore.prototype, 'preload', async () => {})
+  const scheduled = t.capture(SqlAuthStore.prototype, 'report', async () => {})
   const options = { baseUrl: 'https://app.example' }
   const begin = async (more: AuthPluginOptions): Promise<number> => {
     await startApp(t, { ...options, store: new SqlAuthStore(':memory:'), ...more })

@@ -53,7 +53,7 @@ const whenReady = loaded()
 const modulesBefore = modules
 while (!['@node-rs/argon2', 'better-sqlite3'].every(name => loaded().includes(name))) await setImmediate()
 await hashing.preload()
-await store.preload()
+await store.report(app.log)
 const behindReady = loaded()
 await answered(201, browser.post('/auth/local/register', { email: 'ada@example.com', password: 'a good password' }))
 const afterRegistration = loaded()

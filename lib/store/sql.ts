@@ -25,6 +25,11 @@ export interface SqlAuthStoreOptions {
   createTables?: boolean | undefined
 }
 
+const UNUSABLE = 'The store cannot use its database; until it can, requests that need it are answered 503'
+
+/** When tables are looked at that are used for the first time: the request goes first. */
+const LATER_MS = 1000
+
 /** Connections to a URL, which are made when they are first needed. */
 interface PostgresPool {
   dialect: 'postgres'
@@ -34,6 +39,8 @@ interface PostgresPool {
 /** An open database: what it does for the store, by capability. */
 interface OpenDatabase extends SessionRows, Pick<StoreMembers, 'attempts' | 'revocations'> {
   readonly accounts: StoredAccounts
+  /** Returns what is wrong with the database, for the log. */
+  readonly inspect?: () => Promise<string[]>
   readonly close: () => void | Promise<void>
 }
 
@@ -75,6 +82,9 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
   readonly #target: SqliteTarget | PostgresEngine | PostgresPool
   readonly #createTables: boolean
   readonly #opened = new Once(() => this.#open())
+  #log: Pick<Console, 'warn' | 'error'> | undefined
+  /** The warnings that were told last. */
+  #warnings: readonly string[] = []
   #isClosed = false
 
   /**
@@ -148,9 +158,13 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
     if (!this.#isClosed && 'pool' in this.#target) Promise.allSettled([this.#target.pool.done()])
   }
 
-  /** Loads the driver and Drizzle; the first query opens the database. */
-  async preload (): Promise<void> {
-    await (this.#target.dialect === 'postgres' ? loadPostgres() : loadSqlite())
+  /**
+   * Opens the database, and tells a log why it cannot be used, or what is wrong with it: now, and
+   * when tables are first used.
+   */
+  async report (log: Pick<Console, 'warn' | 'error'>): Promise<void> {
+    this.#log = log
+    await this.#inspect(log)
   }
 
   /** Closes the database if the store opened it; an engine that was passed in stays open. */
@@ -168,8 +182,24 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
     return answerOfStore(() => this.#opened.done())
   }
 
+  async #inspect (log: Pick<Console, 'warn' | 'error'>): Promise<void> {
+    try {
+      const { inspect } = await this.#database()
+      const warnings = await inspect?.() ?? []
+      for (const warning of warnings) if (!this.#warnings.includes(warning)) log.warn(warning)
+      this.#warnings = warnings
+    } catch (error) {
+      if (!this.#isClosed) log.error({ err: Object(error).cause }, UNUSABLE)
+    }
+  }
+
   async #open (): Promise<OpenDatabase> {
-    const [target, options] = [this.#target, { createTables: this.#createTables }]
+    const target = this.#target
+    const ready = (): void => {
+      const log = this.#log
+      if (log !== undefined) setTimeout(() => this.#inspect(log), LATER_MS).unref()
+    }
+    const options = { createTables: this.#createTables, ready }
     if (target.dialect === 'postgres') {
       // It connects while Drizzle is loaded.
       const engine = 'pool' in target ? await target.pool.done() : target

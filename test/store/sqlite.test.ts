@@ -822,7 +822,7 @@ t.test('a closed store', async t => {
 
     await store.close()
 
-    const attempts: Record<Exclude<keyof SqlAuthStore, 'close' | 'connect' | 'preload' | keyof StoreMembers>, () => Promise<unknown>> = {
+    const attempts: Record<Exclude<keyof SqlAuthStore, 'close' | 'connect' | 'report' | keyof StoreMembers>, () => Promise<unknown>> = {
       findUser: () => store.findUser({ userId: ada.userId }),
       links: () => store.links(ada.userId),
       factors: () => store.factors(ada.userId),

@@ -20,6 +20,8 @@ interface PostgresDatabaseOptions {
   asks?: PostgresAsks | undefined
   /** Runs a migration without the time limits of requests, where there is a way. */
   migrate?: ((migration: string) => Promise<unknown>) | undefined
+  /** Called when a part of the tables is there. */
+  ready?: () => void
   /** Whether each statement is a transaction: in one of the application there may be others. */
   isOwn?: boolean | undefined
 }
@@ -47,6 +49,7 @@ export class PostgresDatabase {
     this.#tables = new Once(async () => {
       if (former !== null) await former.#tables.done()
       await this.#make(part)
+      options.ready?.()
     })
   }
 

@@ -6,6 +6,7 @@ import { postgresAccounts } from './accounts.js'
 import { postgresAttempts } from './attempts.js'
 import { Connection } from './connection.js'
 import { type PostgresAsks, PostgresDatabase } from './database.js'
+import { inspect } from './inspection.js'
 import { PostgresRevocations } from './revocations.js'
 import { type OpenNotifications, notificationsAt, notificationsOf } from './notifications.js'
 import { type Batch, Pool } from './pool.js'
@@ -18,8 +19,10 @@ const UNKNOWN = 705
 /**
  * Opens the store on a pool of its own, or on an application's engine, which the application
  * closes.
+ *
+ * @param options `ready` is called when a part of the tables is there
  */
-export function openPostgres (target: Pool | PostgresEngine, options: { createTables: boolean }) {
+export function openPostgres (target: Pool | PostgresEngine, options: { createTables: boolean, ready: () => void }) {
   const { db, asks, migrate, isOwn, notifications, close } = connected(target)
   const database = new PostgresDatabase(db, { ...options, asks, migrate, isOwn })
   const withSessions = database.with('sessions')
@@ -29,6 +32,12 @@ export function openPostgres (target: Pool | PostgresEngine, options: { createTa
     attempts: postgresAttempts(withSessions),
     revocations,
     ...postgresSessions(withSessions, revocations),
+    async inspect () {
+      const isUnverified = target instanceof Pool && target.hosts.settings.isUnverified
+      const warnings = await inspect(db, { ...options, isUnverified })
+      if (target instanceof Pool) target.unref()
+      return warnings
+    },
     close: () => {
       revocations.close()
       return close()

@@ -69,10 +69,15 @@ export class Pool {
    */
   connect (): void {
     const connecting = this.#send(client => client.unsafe('select 1'), { isRead: true })
-      .then(() => { for (const connection of this.#idle) connection.unref() })
+      .then(() => { this.unref() })
       .finally(() => { this.#connecting = undefined })
     this.#connecting = connecting
     Promise.allSettled([connecting])
+  }
+
+  /** Lets the process end until the next statement. */
+  unref (): void {
+    for (const connection of this.#idle) connection.unref()
   }
 
   /**

@@ -10,6 +10,7 @@ const ADVICE: ReadonlyArray<readonly [RegExp, string]> = [
   [/^SQLITE_CORRUPT/, 'restore the file from a backup'],
   [/^SQLITE_FULL/, 'make room on the disk'],
   [/^SQLITE_BUSY/, 'another process has held the lock for longer than five seconds; see what it does'],
+  [/^ERR_DLOPEN_FAILED| bindings file/, 'build it for this version of Node.js: npm rebuild better-sqlite3'],
   [/ no such table/, 'run the migrations that make the tables, or leave createTables at true'],
   [/ the directory does not exist/, 'make the folder first']
 ]

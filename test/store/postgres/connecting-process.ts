@@ -2,9 +2,11 @@ import postgres from 'postgres'
 import { SqlAuthStore } from '../../../lib/index.js'
 import { isSoon } from '../../helpers/soon.js'
 
-// As a program: connects a store to the URL that is its first argument, and never closes it.
-const url = process.argv[2] ?? ''
-new SqlAuthStore(url).connect()
+// As a program: connects a store to the URL that is its first argument, looks into the database if the second one says so, and never closes it.
+const [,, url = '', what] = process.argv
+const store = new SqlAuthStore(url)
+store.connect()
+if (what === 'report') await store.report(console)
 const client = postgres(url, { max: 1 })
 const isConnected = await isSoon(async () => {
   const rows = await client`select from pg_stat_activity

@@ -66,6 +66,8 @@ t.test('a store connects while the application starts', async t => {
     await app.ready()
     t.ok(await isSoon(async () => (await connections(run)).length === 1), 'before a statement')
     t.strictSame(await run("select tablename from pg_tables where schemaname = 'public'"), [], 'and makes no tables')
+    const looks = "from pg_stat_activity where datname = current_database() and query like 'select current_setting(''server_encoding'')%'"
+    t.ok(await isSoon(async () => (await run(`select ${looks} and state = 'idle'`)).length === 1), 'but looks into the database')
 
     await store.findUser({ email: 'ada@example.com' })
     t.ok(await isSoon(async () => (await connections(run)).length === 1), 'but for that which made the tables')
@@ -98,14 +100,16 @@ t.test('a store connects while the application starts', async t => {
     t.equal(await store.findUser({ email: 'ada@example.com' }), null)
   })
 
-  t.test('a connection that no statement has used lets the process end', async t => {
+  t.test('a connection that no statement of a request has used lets the process end', async t => {
     const { url } = await database(t)
-    const child = fork(fileURLToPath(new URL('connecting-process.ts', import.meta.url)), [url], { execArgv: process.execArgv })
+    for (const what of ['connect', 'report']) {
+      const child = fork(fileURLToPath(new URL('connecting-process.ts', import.meta.url)), [url, what], { execArgv: process.execArgv })
 
-    const [messages, [code]] = await Promise.all([once(child, 'message'), once(child, 'exit')])
+      const [messages, [code]] = await Promise.all([once(child, 'message'), once(child, 'exit')])
 
-    t.strictSame(messages[0], 'connected')
-    t.equal(code, 0)
+      t.strictSame(messages[0], 'connected')
+      t.equal(code, 0)
+    }
   })
 })
 
