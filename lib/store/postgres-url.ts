@@ -90,9 +90,10 @@ export function postgresSettings (target: string) {
       keep_alive: number('keep_alive'),
       // Behind a pooler the next statement may run on another connection.
       prepare: !/^(?:false|disable|0)$/.test(given.get('prepare') ?? String(!isPooled)),
-      sslnegotiation: given.get('sslnegotiation'),
-      target_session_attrs: SESSION_ATTRS.find(attrs => attrs === given.get('target_session_attrs'))
+      sslnegotiation: given.get('sslnegotiation')
     }),
+    /** Which hosts are taken; undefined for any. */
+    sessionAttrs: SESSION_ATTRS.find(attrs => attrs === given.get('target_session_attrs')),
     /** Settings with which connections begin. */
     connection: {
       ...(schema !== undefined && { search_path: `"${schema}"` }),

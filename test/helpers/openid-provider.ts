@@ -21,7 +21,7 @@ export class OpenIdProvider {
   readonly requests: string[] = []
   readonly issuer: string
   readonly clientId = 'the-app'
-  readonly clientSecret = 'the client secret of the tests'
+  readonly clientSecret = 'the-client-secret-of-the-tests'
 
   /** Of its server, when that speaks TLS. */
   readonly certificate: string | undefined

@@ -4,7 +4,7 @@ import { Accounts, type AuthPluginOptions, type LocalIdentityProviderOptions, Me
 import { Passkeys } from '../../lib/passkeys.js'
 import { SecondFactor, type SecondFactorOptions } from '../../lib/second-factor.js'
 import { totp } from '../../lib/testing.js'
-import { principalIn, startApp, userIdIn } from '../helpers/app.js'
+import { SESSION_SECRET, principalIn, startApp, userIdIn } from '../helpers/app.js'
 import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
@@ -535,7 +535,7 @@ t.test('attack 134: an unlinking by a session that has ended meanwhile removes n
       return found
     }
   }
-  const withApi = await startApp(t, { store, baseUrl: BASE_URL, session: { secret: 'the session secret of the tests, 32+' } }, {}, app => {
+  const withApi = await startApp(t, { store, baseUrl: BASE_URL, session: { secret: SESSION_SECRET } }, {}, app => {
     app.post('/unlink', async request => {
       await app.auth.unlink(app.auth.user(request).userId, 'a', { except: request })
       return {}

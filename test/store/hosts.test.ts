@@ -126,11 +126,13 @@ t.test('a host that does not take writes is passed over with target_session_attr
   const { hostname, port } = new URL(url)
   const readOnly = await startHost(t, client => {
     const server = connect(Number(port), hostname).on('error', () => {}).on('close', () => { client.destroy() })
-    client.pipe(server)
-    server.on('data', data => {
-      const at = data.indexOf('default_transaction_read_only\0off')
-      if (at !== -1) data.write('on\0', data.indexOf('off', at))
-      client.write(data)
+    server.pipe(client)
+    // The first message begins the connection: a setting is added to those in it.
+    client.once('data', start => {
+      const message = Buffer.concat([start.subarray(0, -1), Buffer.from('options\0-c default_transaction_read_only=on\0\0')])
+      message.writeInt32BE(message.length)
+      server.write(message)
+      client.pipe(server)
     })
   })
   const parameters = 'target_session_attrs=read-write'

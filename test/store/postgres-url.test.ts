@@ -7,9 +7,9 @@ const URL_OF_ADA = 'postgres://ada:secret@db.example:6543/app'
 
 /** What a URL with these parameters says, beside what it says without. */
 function saidBy (parameters: string, url = URL_OF_ADA) {
-  const { hosts, options, connection, isUnverified, encryptionTo } = postgresSettings(`${url}?${parameters}`)
+  const { hosts, options, connection, isUnverified, sessionAttrs, encryptionTo } = postgresSettings(`${url}?${parameters}`)
   const [first = { host: '', port: 0 }] = hosts
-  return { hosts, options, connection, isUnverified, ssl: encryptionTo(first).ssl }
+  return { hosts, options, connection, isUnverified, sessionAttrs, ssl: encryptionTo(first).ssl }
 }
 
 t.beforeEach(() => { for (const name of ['PGHOST', 'PGPORT', 'PGSSL']) delete process.env[name] })
@@ -78,7 +78,7 @@ t.test('parameters of hosts and tools mean what they mean there', async t => {
     ['pool_mode=session', { options: { prepare: true } }],
     ['statement_cache_size=0', { options: { prepare: false } }],
     ['statement_cache_size=100', { options: { prepare: true } }],
-    ['target_session_attrs=read-write', { options: { target_session_attrs: 'read-write' } }],
+    ['target_session_attrs=read-write', { sessionAttrs: 'read-write' }],
     ['sslmode=require&sslnegotiation=direct', { options: { sslnegotiation: 'direct' } }],
     ['sslmode=disable', { ssl: false }],
     ['ssl=false', { ssl: false }],

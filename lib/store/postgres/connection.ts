@@ -10,6 +10,24 @@ const IDLE_MS = 15_000
 /** How long the server may take to answer on such a connection. */
 const PROBE_MS = 1000
 
+type SessionAttrs = 'read-write' | 'primary' | 'read-only' | 'standby'
+
+interface State {
+  isReadOnly: boolean
+  isStandby: boolean
+}
+
+const STATE =
+  'select current_setting(\'transaction_read_only\')::bool as "isReadOnly", pg_is_in_recovery() as "isStandby"'
+
+/** What a host is that is taken. */
+const IS: Readonly<Record<SessionAttrs, [name: keyof State, is: boolean]>> = {
+  'read-write': ['isReadOnly', false],
+  'read-only': ['isReadOnly', true],
+  primary: ['isStandby', false],
+  standby: ['isStandby', true]
+}
+
 /**
  * One connection to the host that worked last, or else to the first of the others that answers.
  * After a failure it must be dropped.
@@ -67,15 +85,26 @@ export class Connection {
   }
 
   async #connect (): Promise<HostConnection> {
+    const { sessionAttrs: attrs } = this.#hosts.settings
+    if (attrs !== 'prefer-standby') return this.#connectTo(attrs)
+    return this.#connectTo('standby').catch(async () => this.#connectTo(undefined))
+  }
+
+  async #connectTo (attrs: SessionAttrs | undefined): Promise<HostConnection> {
     let failure: unknown
     const hosts = this.#hosts.inOrder()
     for (const host of hosts) {
       const connection = this.#latest = new HostConnection(this.#hosts, host, this.#options)
-      if (hosts.length === 1) return connection
+      if (hosts.length === 1 && attrs === undefined) return connection
       try {
-        // Not the caller's statement, which would run twice if a host answered it too late.
-        const answer = connection.run(client => client.unsafe('select 1'))
-        await withTimeout(this.#hosts.connectTimeout, answer, `Postgres at ${host.host}:${host.port}`)
+        // Not the caller's statement, which would run twice if a host answered it too late. Asked
+        // here: a connection that ends while the driver asks would end the process.
+        const answer = connection.run(client => client.unsafe<State[]>(STATE))
+        const name = `${host.host}:${host.port}`
+        const [state] = await withTimeout(this.#hosts.connectTimeout, answer, `Postgres at ${name}`)
+        if (attrs !== undefined && state?.[IS[attrs][0]] !== IS[attrs][1]) {
+          throw new Error(`Postgres at ${name} is not what target_session_attrs=${attrs} asks for`)
+        }
         this.#hosts.worked(host)
         return connection
       } catch (error) {
