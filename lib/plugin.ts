@@ -8,6 +8,7 @@ import { varyByGuards } from './app-auth/guards.js'
 import { OptionsError } from './errors.js'
 import { redirectToBaseUrl } from './http/base-url.js'
 import { hashing } from './passwords/hashing.js'
+import type { AuthStore } from './accounts/auth-store.js'
 import type { LocalIdentityProvider } from './local-identity-provider.js'
 import type { TokenClaims } from './tokens/token-claims.js'
 import { type AuthPluginOptions, DEFAULT_PREFIX, type GivenOptions, ResolvedOptions } from './options.js'
@@ -93,7 +94,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   const { providers, local, store, session, site, pages } = options
   const { baseUrl } = site
   if (baseUrl !== null) warnOfPlainBaseUrl(app, baseUrl)
-  if (store instanceof SqlAuthStore) store.connect()
+  if (store instanceof SqlAuthStore) store.connect(app.log)
 
   if (session !== null) {
     warnOfMemory(app, session)
@@ -112,7 +113,12 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   app.decorateRequest('token', null)
 
   // Hooks run in reverse order: the store closes after the mails, which are counted in it.
-  app.addHook('onClose', async () => store.close())
+  const users = applications.get(store) ?? new Set()
+  applications.set(store, users)
+  app.addHook('onClose', async () => {
+    users.delete(app)
+    if (users.size === 0) await store.close()
+  })
 
   await mountWellKnown(app, options)
 
@@ -158,7 +164,12 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     const preloads = [openStore, preloadHashing, () => options.factors?.passkeys?.preload()]
     afterReady(scope, () => [...preloads, () => setTimeout(LULL_MS, null, { ref: false }), ...compilations])
   }, { prefix: given.prefix ?? DEFAULT_PREFIX })
+  // Last, so that a failed registration does not keep the store open.
+  users.add(app)
 }
+
+/** The applications that share a store: it is closed with the last one. */
+const applications = new WeakMap<AuthStore, Set<FastifyInstance>>()
 
 /**
  * Until then a first login is served without waiting for the compilation of other routes' schemas.

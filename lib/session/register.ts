@@ -1,15 +1,15 @@
-import fastifyCookie from '@fastify/cookie'
 import fastifySession from '@fastify/session'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { OptionsError } from '../errors.js'
 import { sessionCookieName } from './cookie.js'
+import { registerCookies } from './cookie-plugin.js'
 import { EntryStore, RowStore, hasSessions, sessionsOf } from './request-sessions.js'
 import { RotatingSigner } from './rotating-signer.js'
 import type { OwnSession } from './session-options.js'
 
 /** Registers @fastify/session, and @fastify/cookie unless the application has it. */
 export async function registerSession (app: FastifyInstance, { options, rows }: OwnSession): Promise<void> {
-  if (!app.hasPlugin('@fastify/cookie')) await app.register(fastifyCookie)
+  await registerCookies(app)
 
   const { secret, algorithm, cookieName, cookie, rolling } = options
   assertOwnCookie(app, cookieName, cookie)
