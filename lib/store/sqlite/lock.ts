@@ -51,16 +51,20 @@ export class WriteLock {
 }
 
 /**
- * Runs work without waiting for a lock inside SQLite, which would block the whole process. The busy
- * timeout of the connection belongs to the application: it is restored when the work is done.
+ * Runs work without waiting for a lock inside SQLite, which would block the whole process, and with
+ * integers as numbers. The settings of the connection belong to the application: they are restored
+ * when the work is done.
  */
 export function withoutWaiting<T> (connection: Database, work: () => T): T {
-  const timeout = Number(connection.pragma('busy_timeout', { simple: true }))
+  const timeout: unknown = connection.pragma('busy_timeout', { simple: true })
+  const isBigInt = typeof timeout === 'bigint'
+  if (isBigInt) connection.defaultSafeIntegers(false)
   connection.pragma('busy_timeout = 0')
   try {
     return work()
   } finally {
-    connection.pragma(`busy_timeout = ${timeout}`)
+    connection.pragma(`busy_timeout = ${Number(timeout)}`)
+    if (isBigInt) connection.defaultSafeIntegers(true)
   }
 }
 
