@@ -41,8 +41,15 @@ interface OpenDatabase extends SessionRows, Pick<StoreMembers, 'attempts' | 'rev
   readonly accounts: StoredAccounts
   /** Returns what is wrong with the database, for the log. */
   readonly inspect?: () => Promise<string[]>
+  /** Whether the database is to be opened anew, because its file was deleted or replaced. */
+  readonly isOver?: () => boolean
   readonly close: () => void | Promise<void>
 }
+
+const CLOSED = 'the store is closed'
+
+/** The logger of an application. */
+type StoreLog = Pick<Console, 'warn' | 'error'>
 
 /**
  * Keeps users in an SQL database. Each method rejects with AuthError `unavailable`, with the
@@ -81,8 +88,8 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
   readonly revocations: Revocations | null
   readonly #target: SqliteTarget | PostgresEngine | PostgresPool
   readonly #createTables: boolean
-  readonly #opened = new Once(() => this.#open())
-  #log: Pick<Console, 'warn' | 'error'> | undefined
+  #opened = new Once(() => this.#open())
+  #log: StoreLog | undefined
   /** The warnings that were told last. */
   #warnings: readonly string[] = []
   #isClosed = false
@@ -153,16 +160,21 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
    * Connects to a Postgres URL in the background. Until a query uses the connection, it does not
    * keep the process alive. A query that waits for it tells if it fails, a later one connects
    * anew.
+   *
+   * @param log is told what was lost: tables that were dropped, a file that was replaced
+   * @throws OptionsError for a closed store
    */
-  connect (): void {
-    if (!this.#isClosed && 'pool' in this.#target) Promise.allSettled([this.#target.pool.done()])
+  connect (log?: StoreLog): void {
+    if (this.#isClosed) throw new OptionsError(`${CLOSED}; make a new one for an application that starts later`)
+    this.#log = log ?? this.#log
+    if ('pool' in this.#target) Promise.allSettled([this.#target.pool.done()])
   }
 
   /**
    * Opens the database, and tells a log why it cannot be used, or what is wrong with it: now, and
    * when tables are first used.
    */
-  async report (log: Pick<Console, 'warn' | 'error'>): Promise<void> {
+  async report (log: StoreLog): Promise<void> {
     this.#log = log
     await this.#inspect(log)
   }
@@ -178,11 +190,17 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
   }
 
   async #database (): Promise<OpenDatabase> {
-    if (this.#isClosed) throw new AuthError('unavailable', { cause: new Error('the store is closed') })
-    return answerOfStore(() => this.#opened.done())
+    if (this.#isClosed) throw new AuthError('unavailable', { cause: new Error(CLOSED) })
+    return answerOfStore(async () => {
+      const opened = this.#opened
+      const database = await opened.done()
+      if (database.isOver?.() !== true) return database
+      if (this.#opened === opened) this.#opened = new Once(() => this.#open())
+      return this.#database()
+    })
   }
 
-  async #inspect (log: Pick<Console, 'warn' | 'error'>): Promise<void> {
+  async #inspect (log: StoreLog): Promise<void> {
     try {
       const { inspect } = await this.#database()
       const warnings = await inspect?.() ?? []
@@ -193,13 +211,15 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
     }
   }
 
+  readonly #lost = (err: unknown, message: string): void => { this.#log?.error({ err }, message) }
+
   async #open (): Promise<OpenDatabase> {
     const target = this.#target
     const ready = (): void => {
       const log = this.#log
       if (log !== undefined) setTimeout(() => this.#inspect(log), LATER_MS).unref()
     }
-    const options = { createTables: this.#createTables, ready }
+    const options = { createTables: this.#createTables, ready, lost: this.#lost }
     if (target.dialect === 'postgres') {
       // It connects while Drizzle is loaded.
       const engine = 'pool' in target ? await target.pool.done() : target

@@ -184,7 +184,7 @@ t.test('a sign-out that the others cannot be told of is refused where it is one 
   const ear = listenTo(one)
   const { browser, userId } = await register(one)
   await one.auth.signOutEverywhere((await one.auth.createUser({})).userId)
-  await query(url, 'drop table svc_auth_revocations')
+  await query(url, 'alter table svc_auth_revocations rename revoked_at to other')
 
   t.equal((await browser.post('/auth/logout')).statusCode, 503)
 
@@ -198,7 +198,7 @@ t.test('a sign-out from a session in another store that the others cannot be tol
   const ear = listenTo(one)
   const { browser, userId } = await register(one)
   await one.auth.signOutEverywhere((await one.auth.createUser({})).userId)
-  await query(url, 'drop table svc_auth_revocations')
+  await query(url, 'alter table svc_auth_revocations rename revoked_at to other')
 
   t.equal((await browser.post('/auth/logout')).statusCode, 204)
 

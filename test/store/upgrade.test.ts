@@ -188,9 +188,11 @@ for (const [name, { migrations, hash, create }] of Object.entries(DATABASES)) {
     })
 
     t.test('a user whose factors cannot be read is not one without factors', async t => {
-      const { store, database } = await upgraded(t)
+      const { store: former, database } = await upgraded(t)
+      await new Accounts(former).changeFactors(IDS.ada, toFactors(newFactor()))
+      const store = new SqlAuthStore(database.target, { createTables: false })
+      t.teardown(() => store.close())
       const accounts = new Accounts(store)
-      await accounts.changeFactors(IDS.ada, toFactors(newFactor()))
       await database.query('drop table svc_auth_factors')
 
       const attempts: Array<() => Promise<unknown>> = [

@@ -3,8 +3,8 @@ import { Once, lazily } from '../../base/once.js'
 import { type SQL, sql } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import type { PostgresDrizzle } from '../sql-target.js'
-import type { TablePart } from '../table-parts.js'
-import { isDisturbance, storeFailure } from './failures.js'
+import { DROPPED, type TablePart } from '../table-parts.js'
+import { isDisturbance, isTableMissing, storeFailure } from './failures.js'
 import type { Batch } from './pool.js'
 import { type AskServer, type BuiltStatement, type Columns, type Prepared, prepared } from './prepared.js'
 import { appliedMigrations, lacksTables, migration } from './tables.js'
@@ -14,7 +14,7 @@ const MAX_ATTEMPTS = 5
 /** Ways to send a statement: alone on a connection, or together with others. */
 export type PostgresAsks = Readonly<Record<'alone' | Batch, AskServer>>
 
-interface PostgresDatabaseOptions {
+export interface PostgresDatabaseOptions {
   createTables: boolean
   /** How prepared statements are sent; absent where Drizzle alone knows the driver. */
   asks?: PostgresAsks | undefined
@@ -22,6 +22,8 @@ interface PostgresDatabaseOptions {
   migrate?: ((migration: string) => Promise<unknown>) | undefined
   /** Called when a part of the tables is there. */
   ready?: () => void
+  /** Is told what was lost, for the log. */
+  lost?: (error: unknown, message: string) => void
   /** Whether each statement is a transaction: in one of the application there may be others. */
   isOwn?: boolean | undefined
 }
@@ -34,6 +36,8 @@ export class PostgresDatabase {
   /** The migrations that were applied, read once for all parts of the tables. */
   readonly #applied: Once<string[]>
   readonly #tables: Once<void>
+  /** Of all parts: those that were made, and what makes them again. */
+  readonly #shared: { made: Set<TablePart>, again: Once<void> }
 
   /** @param former the database whose tables are made before a further part */
   constructor (
@@ -50,7 +54,9 @@ export class PostgresDatabase {
       if (former !== null) await former.#tables.done()
       await this.#make(part)
       options.ready?.()
+      this.#shared.made.add(part)
     })
+    this.#shared = former === null ? { made: new Set(), again: new Once(() => this.#makeAgain()) } : former.#shared
   }
 
   /**
@@ -72,8 +78,18 @@ export class PostgresDatabase {
    * of millions of rows: meanwhile calls are `unavailable`.
    */
   async #make (part: TablePart): Promise<void> {
-    const { createTables, migrate = (migration: string) => this.db.execute(sql.raw(migration)) } = this.#options
-    if (createTables && lacksTables(part, await this.#applied.done())) await withRetry(() => migrate(migration(part)))
+    if (this.#options.createTables && lacksTables(part, await this.#applied.done())) await this.#migrate(part)
+  }
+
+  async #migrate (part: TablePart): Promise<void> {
+    const { migrate = (migration: string) => this.db.execute(sql.raw(migration)) } = this.#options
+    await withRetry(() => migrate(migration(part)))
+  }
+
+  /** Makes tables again that were dropped; later statements that miss one have that done anew. */
+  async #makeAgain (): Promise<void> {
+    for (const part of this.#shared.made) await this.#migrate(part)
+    this.#shared.again = new Once(() => this.#makeAgain())
   }
 
   /**
@@ -91,7 +107,7 @@ export class PostgresDatabase {
 
   /**
    * Runs a statement within five seconds. The first call creates the tables; a statement that lost
-   * a race against another one is run again.
+   * a race against another one, or misses a table, is run again.
    *
    * @param deadline an earlier end, in milliseconds since the epoch
    * @throws AuthError `unavailable` with the failure as its cause, and AuthErrors of the statement
@@ -99,9 +115,24 @@ export class PostgresDatabase {
    */
   async run<T> (statement: () => Promise<T>, deadline = Date.now() + TIMEOUT_MS): Promise<T> {
     try {
-      return await withTimeout(deadline - Date.now(), this.#tables.done().then(() => withRetry(statement)), 'Postgres')
+      return await withTimeout(deadline - Date.now(), this.#onTables(statement), 'Postgres')
     } catch (error) {
       throw error instanceof AuthError ? error : storeFailure(error)
+    }
+  }
+
+  async #onTables<T> (statement: () => Promise<T>): Promise<T> {
+    await this.#tables.done()
+    const { again } = this.#shared
+    try {
+      return await withRetry(statement)
+    } catch (error) {
+      if (!this.#options.createTables || !isTableMissing(error)) throw error
+      const isFirst = again.attempt === undefined
+      await again.done()
+      const result = await withRetry(statement)
+      if (isFirst) this.#options.lost?.(error, DROPPED)
+      return result
     }
   }
 }

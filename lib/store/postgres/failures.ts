@@ -10,6 +10,7 @@ const NOT_NULL_VIOLATION = '23502'
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
 const DUPLICATE_TABLE = '42P07'
+const UNDEFINED_TABLE = '42P01'
 
 const DISTURBANCES = new Set<unknown>([UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK, DUPLICATE_TABLE])
 
@@ -40,7 +41,7 @@ const ADVICE: Record<string, string> = {
   22023: 'correct this setting in the URL',
   42704: 'correct this setting in the URL',
   '3D000': 'create the database first: createdb',
-  '42P01': 'run the migrations that make the tables, or leave createTables at true',
+  [UNDEFINED_TABLE]: 'run the migrations that make the tables, or leave createTables at true',
   '3F000': 'let search_path begin with the schema of the tables, such as ?search_path=app in the URL; ' +
     'createTables: false takes the tables that are found',
   25006: 'connect to the primary: a standby cannot write; with several hosts in the URL, ' +
@@ -84,6 +85,11 @@ export function isForeignKeyViolation (error: unknown): boolean {
  */
 export function isDisturbance (error: unknown): boolean {
   return DISTURBANCES.has(sqlState(error))
+}
+
+/** Whether a table is missing. */
+export function isTableMissing (error: unknown): boolean {
+  return sqlState(error) === UNDEFINED_TABLE
 }
 
 /** Whether the server answered a statement with an error and keeps the connection. */

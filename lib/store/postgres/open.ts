@@ -5,7 +5,7 @@ import { type PostgresDrizzle, type PostgresEngine, isPostgresClient } from '../
 import { postgresAccounts } from './accounts.js'
 import { postgresAttempts } from './attempts.js'
 import { Connection } from './connection.js'
-import { type PostgresAsks, PostgresDatabase } from './database.js'
+import { type PostgresAsks, PostgresDatabase, type PostgresDatabaseOptions } from './database.js'
 import { inspect } from './inspection.js'
 import { PostgresRevocations } from './revocations.js'
 import { type OpenNotifications, notificationsAt, notificationsOf } from './notifications.js'
@@ -22,7 +22,9 @@ const UNKNOWN = 705
  *
  * @param options `ready` is called when a part of the tables is there
  */
-export function openPostgres (target: Pool | PostgresEngine, options: { createTables: boolean, ready: () => void }) {
+export function openPostgres (
+  target: Pool | PostgresEngine, options: Pick<PostgresDatabaseOptions, 'createTables' | 'ready' | 'lost'>
+) {
   const { db, asks, migrate, isOwn, notifications, close } = connected(target)
   const database = new PostgresDatabase(db, { ...options, asks, migrate, isOwn })
   const withSessions = database.with('sessions')

@@ -2,7 +2,7 @@ import { sql } from '../../drizzle/postgres.js'
 import { otherEncoding } from './failures.js'
 import { MIGRATIONS } from './migrations.js'
 import type { PostgresDrizzle } from '../sql-target.js'
-import { TABLE_PARTS, type TablePart, missingPart } from '../table-parts.js'
+import { RENAMED, TABLE_PARTS, type TablePart, ifMissing, missingPart, tablesOf } from '../table-parts.js'
 
 type Migration = typeof MIGRATIONS[number]
 
@@ -39,10 +39,13 @@ function migrationsOf (part: TablePart): readonly Migration[] {
  * Returns the statement that brings a part of the tables up to date with the migrations of this
  * package. It is one statement, which is a transaction on every driver; processes that start
  * together take turns at its lock. Tables that the application's own migrations made are left as
- * they are.
+ * they are; those of this package that were dropped are made again.
  */
 export function migration (part: TablePart): string {
   const { table } = TABLE_PARTS[part]
+  // With the table of users, the foreign keys of other parts are dropped.
+  const dropped = part === 'users' ? MIGRATIONS : migrationsOf(part)
+  const tables = listed(tablesOf(migrationsOf(part)))
   return `do $svc_auth$ begin
     perform pg_advisory_xact_lock(${LOCK});
     if (select relnamespace from pg_class where oid = to_regclass('svc_auth_users'))
@@ -60,15 +63,35 @@ export function migration (part: TablePart): string {
       end if;
       create table svc_auth_migrations (hash text primary key, created_at bigint not null);
     end if;
+    if exists (select from unnest(${tables}) name where to_regclass(name) is null) then
+      if exists (select from pg_class, unnest(${tables}) name where relkind = 'i' and to_regclass(name) is null
+          and starts_with(relname, name || '_') and relnamespace = current_schema()::regnamespace) then
+        raise exception using message = '${RENAMED}';
+      end if;
+      delete from svc_auth_migrations where hash = any(${listed(dropped.map(({ hash }) => hash))});
+    end if;
     ${migrationsOf(part).map(applied).join('\n')}
   end $svc_auth$`
 }
 
+const listed = (names: string[]): string => `array['${names.join("', '")}']`
+
 function applied ({ hash, folderMillis, sql: statements }: Migration): string {
   return `if not exists (select from svc_auth_migrations where hash = '${hash}') then
-    ${statements.map(inSearchPath).join('\n')}
+    ${statements.map(inSearchPath).map(ifMissing).map(withKeys).join('\n')}
     insert into svc_auth_migrations values ('${hash}', ${folderMillis});
   end if;`
+}
+
+/**
+ * Adds a foreign key unless it is there. Where the table of users was dropped, rows of users who no
+ * longer exist are deleted, as the key would have done.
+ */
+function withKeys (statement: string): string {
+  const [, table] = /^ALTER TABLE (\S+) ADD CONSTRAINT .+ FOREIGN KEY/.exec(statement) ?? []
+  if (table === undefined) return statement
+  return `begin ${statement} exception when duplicate_object then null; when foreign_key_violation then
+    delete from ${table} where user_id not in (select user_id from svc_auth_users); ${statement} end;`
 }
 
 /**

@@ -2,53 +2,50 @@ import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import { lazily } from '../../base/once.js'
 import { sql } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
-import { storeFailure } from './failures.js'
+import { isTableMissing, storeFailure } from './failures.js'
 import { WriteLock, whileLocked } from './lock.js'
-import type { TablePart } from '../table-parts.js'
-import { createSqliteTables } from './tables.js'
+import { DROPPED, type TablePart } from '../table-parts.js'
+import { createSqliteTables, restoreSqliteTables } from './tables.js'
 
 /** A value that a statement is given when it runs, by name. */
 export const given = sql.placeholder
 
-interface SqliteDatabaseOptions {
+export interface SqliteDatabaseOptions {
   createTables: boolean
   /** Runs work on the connection, without waiting for a lock inside SQLite. */
   attempt?: <T>(work: () => T) => T
   /** Sets whether commits wait for the disk, where the connection is the store's own. */
   sync?: (isWanted: boolean) => void
+  /** Throws when what was written is in a file that is no longer at its path. */
+  assertKept?: () => void
+  /** Is told what was lost, for the log. */
+  lost?: (error: unknown, message: string) => void
 }
 
 /** An SQLite database with the tables of the store. */
 export class SqliteDatabase {
   /** Builds statements. */
   readonly db: BetterSQLite3Database
-  readonly #attempt: <T>(work: () => T) => T
-  readonly #sync: (isWanted: boolean) => void
-  readonly #createsTables: boolean
-  readonly #writeLock: WriteLock
-  /** The parts of the tables that are still to be made. */
-  readonly #missing: TablePart[]
-  /** Those of {@link make}. */
-  readonly #made = new Set<TablePart>()
+  readonly #options: Required<SqliteDatabaseOptions>
+  readonly #parts: readonly TablePart[]
+  /** What the databases of all parts share: whose turn it is, and the parts that are made. */
+  readonly #shared: { writeLock: WriteLock, made: Set<TablePart> }
 
   constructor (
     db: BetterSQLite3Database,
-    { createTables, attempt = work => work(), sync = () => {} }: SqliteDatabaseOptions,
-    parts: TablePart[] = ['users'],
-    writeLock = new WriteLock()
+    options: SqliteDatabaseOptions,
+    parts: readonly TablePart[] = ['users'],
+    shared = { writeLock: new WriteLock(), made: new Set<TablePart>() }
   ) {
     this.db = db
-    this.#createsTables = createTables
-    this.#writeLock = writeLock
-    this.#missing = createTables ? parts : []
-    this.#attempt = attempt
-    this.#sync = sync
+    this.#options = { attempt: work => work(), sync: () => {}, assertKept: () => {}, lost: () => {}, ...options }
+    this.#parts = options.createTables ? parts : []
+    this.#shared = shared
   }
 
   /** Returns the database with a further part of the tables. */
   with (part: TablePart): SqliteDatabase {
-    const options = { createTables: this.#createsTables, attempt: this.#attempt, sync: this.#sync }
-    return new SqliteDatabase(this.db, options, ['users', part], this.#writeLock)
+    return new SqliteDatabase(this.db, this.#options, ['users', part], this.#shared)
   }
 
   /**
@@ -79,9 +76,11 @@ export class SqliteDatabase {
    *   they are
    */
   write<T> (work: () => T, failure?: (error: unknown) => AuthError, isSynced = true): Promise<T> {
-    return this.#run(attempt => this.#writeLock.run(attempt), () => {
-      this.#sync(isSynced)
-      return work()
+    return this.#run(attempt => this.#shared.writeLock.run(attempt), () => {
+      this.#options.sync(isSynced)
+      const result = work()
+      if (isSynced) this.#options.assertKept()
+      return result
     }, failure)
   }
 
@@ -98,8 +97,9 @@ export class SqliteDatabase {
    * rolled back, it counts as made when it is there before.
    */
   make (part: TablePart): void {
-    if (!this.#createsTables || this.#made.has(part)) return
-    if (!createSqliteTables(this.db, part)) this.#made.add(part)
+    const { made } = this.#shared
+    if (!this.#options.createTables || made.has(part)) return
+    if (!createSqliteTables(this.db, part)) made.add(part)
   }
 
   /**
@@ -117,19 +117,29 @@ export class SqliteDatabase {
     failure = storeFailure
   ): Promise<T> {
     try {
-      return await inTurn(() => this.#attempt(() => {
-        if (this.#missing.length > 0) this.#createTables()
-        return work()
+      return await inTurn(() => this.#options.attempt(() => {
+        try {
+          return this.#onTables(work)
+        } catch (error) {
+          if (!this.#options.createTables || !isTableMissing(error)) throw error
+          restoreSqliteTables(this.db, this.#shared.made)
+          const result = work()
+          this.#options.lost(error, DROPPED)
+          return result
+        }
       }))
     } catch (error) {
       throw error instanceof AuthError ? error : failure(error)
     }
   }
 
-  #createTables (): void {
-    for (const part of [...this.#missing]) {
+  #onTables<T> (work: () => T): T {
+    const { made } = this.#shared
+    for (const part of this.#parts) {
+      if (made.has(part)) continue
       createSqliteTables(this.db, part)
-      this.#missing.shift()
+      made.add(part)
     }
+    return work()
   }
 }

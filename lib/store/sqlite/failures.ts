@@ -20,6 +20,11 @@ export function sqliteCode (error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
+/** Whether a table is missing. */
+export function isTableMissing (error: unknown): boolean {
+  return String(error).includes(' no such table')
+}
+
 /** Whether a row with the same id, e-mail, link or factor exists. */
 export function isUniqueViolation (error: unknown): boolean {
   return ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(sqliteCode(error))

@@ -4,20 +4,28 @@ import { ODD_NAME, assertEscapes } from '../drizzle.js'
 import type { SqliteTarget } from '../sql-target.js'
 import { incompatibility } from '../sqlite-compatibility.js'
 import { sqliteAccounts } from './accounts.js'
-import { SqliteDatabase } from './database.js'
+import { SqliteDatabase, type SqliteDatabaseOptions } from './database.js'
 import { storeFailure } from './failures.js'
 import { whileLocked, withoutWaiting } from './lock.js'
 import { sqliteSessions } from './sessions.js'
+import { WatchedFile } from './watched-file.js'
 
 /**
  * Opens the store on an SQLite file, or on an application's connection, which the application
  * closes.
  */
-export async function openSqlite (target: SqliteTarget, options: { createTables: boolean }) {
+export async function openSqlite (
+  target: SqliteTarget, options: Pick<SqliteDatabaseOptions, 'createTables' | 'lost'>
+) {
   if ('file' in target) {
     const connection = await openFile(target.file)
-    const database = new SqliteDatabase(drizzle({ client: connection }), { ...options, sync: syncOf(connection) })
-    return { ...capabilitiesOf(database), close: () => { connection.close() } }
+    const watched = new WatchedFile(target.file, connection, options.lost)
+    const own = { ...options, sync: syncOf(connection), assertKept: () => { watched.assertKept() } }
+    return {
+      ...capabilitiesOf(new SqliteDatabase(drizzle({ client: connection }), own)),
+      isOver: () => watched.isOver(),
+      close: () => { if (!watched.isOver(0)) connection.close() }
+    }
   }
   const db = 'db' in target ? target.db : drizzle({ client: target.connection })
   assertEscapes(db.select().from(ODD_NAME).toSQL().sql)
@@ -55,7 +63,11 @@ async function openFile (file: string): Promise<Database> {
   try {
     // Waiting for a lock inside SQLite would block the whole process.
     const opened = connection = new Sqlite(file, { timeout: 0 })
-    await whileLocked(() => opened.pragma('journal_mode = WAL'))
+    await whileLocked(() => {
+      opened.pragma('journal_mode = WAL')
+      // The first read makes the files of the log, which are watched too.
+      opened.pragma('schema_version')
+    })
     opened.pragma('synchronous = FULL')
     opened.pragma('foreign_keys = ON')
     return opened

@@ -1,6 +1,6 @@
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import { sql } from '../../drizzle/sqlite.js'
-import { TABLE_PARTS, type TablePart, missingPart } from '../table-parts.js'
+import { PARTS, RENAMED, TABLE_PARTS, type TablePart, ifMissing, missingPart, tablesOf } from '../table-parts.js'
 import { MIGRATIONS } from './migrations.js'
 
 const JOURNAL = sql.identifier('svc_auth_migrations')
@@ -10,32 +10,46 @@ const JOURNAL = sql.identifier('svc_auth_migrations')
  * together take turns: the transaction holds the write lock from its beginning. Tables that the
  * application's own migrations made are left as they are.
  *
+ * @param isAgain whether tables are made again that are gone, though the journal names them
  * @returns whether there was something to do
  */
-export function createSqliteTables (db: BetterSQLite3Database, part: TablePart): boolean {
+export function createSqliteTables (db: BetterSQLite3Database, part: TablePart, isAgain = false): boolean {
   // Tables that are there take no write lock: reads do not wait for it.
-  if (missingMigrations(db, part).length === 0) return false
+  if (missingMigrations(db, part, isAgain).length === 0) return false
   return db.transaction(tx => {
-    const missing = missingMigrations(tx, part)
+    const missing = missingMigrations(tx, part, isAgain)
     if (missing.length === 0) return false
     tx.run(sql`create table if not exists ${JOURNAL} (hash text primary key, created_at integer not null)`)
     for (const migration of missing) {
-      for (const statement of migration.sql) tx.run(sql.raw(statement))
-      tx.run(sql`insert into ${JOURNAL} values (${migration.hash}, ${migration.folderMillis})`)
+      for (const statement of migration.sql) tx.run(sql.raw(ifMissing(statement)))
+      tx.run(sql`insert or ignore into ${JOURNAL} values (${migration.hash}, ${migration.folderMillis})`)
     }
     return true
   }, { behavior: 'immediate' })
 }
 
-function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TablePart) {
+function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TablePart, isAgain: boolean) {
   const { table, migrations } = TABLE_PARTS[part]
   const all = MIGRATIONS.filter(({ name }) => migrations.includes(name))
   if (tableExists(db, 'svc_auth_migrations')) {
+    const dropped = isAgain ? tablesOf(all).filter(name => !tableExists(db, name)) : []
+    const hasIndex = (name: string): boolean =>
+      db.get(sql`select 1 from sqlite_master where type = 'index' and name glob ${`${name}_*`}`) !== undefined
+    if (dropped.some(hasIndex)) throw new Error(RENAMED)
+    if (dropped.length > 0) return all
     return all.filter(({ hash }) => db.get(sql`select 1 from ${JOURNAL} where hash = ${hash}`) === undefined)
   }
   if (!tableExists(db, 'svc_auth_users')) return all
   if (!tableExists(db, table)) throw new Error(missingPart(table))
   return []
+}
+
+/** Makes the tables again that were made before and are gone. */
+export function restoreSqliteTables (db: BetterSQLite3Database, made: ReadonlySet<TablePart>): void {
+  const isNoted = (part: TablePart): boolean => tableExists(db, 'svc_auth_migrations') && MIGRATIONS
+    .filter(({ name }) => TABLE_PARTS[part].migrations.includes(name))
+    .some(({ hash }) => db.get(sql`select 1 from ${JOURNAL} where hash = ${hash}`) !== undefined)
+  for (const part of PARTS) if (made.has(part) || isNoted(part)) createSqliteTables(db, part, true)
 }
 
 function tableExists (db: Pick<BetterSQLite3Database, 'get'>, name: string): boolean {
