@@ -36,8 +36,10 @@ export function ifMissing (statement: string): string {
 /** Says for the log that tables were dropped while the application runs. */
 export const DROPPED = 'A table of the store was missing; those that the store had made were made again, empty'
 
-/** What is wrong when indexes are there without their table. */
-export const RENAMED = 'a table is missing, but not its indexes: give it back the name that it had'
+/** Says what is wrong when indexes are there without their table. */
+export function renamed (tables: readonly string[]): string {
+  return `of ${tables.join(', ')} a table is missing, but not its indexes: give it back the name that it had`
+}
 
 /** Says what to do when the application's own migrations have made some parts only. */
 export function missingPart (table: string): string {

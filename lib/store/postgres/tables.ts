@@ -2,7 +2,7 @@ import { sql } from '../../drizzle/postgres.js'
 import { otherEncoding } from './failures.js'
 import { MIGRATIONS } from './migrations.js'
 import type { PostgresDrizzle } from '../sql-target.js'
-import { RENAMED, TABLE_PARTS, type TablePart, ifMissing, missingPart, tablesOf } from '../table-parts.js'
+import { TABLE_PARTS, type TablePart, ifMissing, missingPart, renamed, tablesOf } from '../table-parts.js'
 
 type Migration = typeof MIGRATIONS[number]
 
@@ -45,7 +45,8 @@ export function migration (part: TablePart): string {
   const { table } = TABLE_PARTS[part]
   // With the table of users, the foreign keys of other parts are dropped.
   const dropped = part === 'users' ? MIGRATIONS : migrationsOf(part)
-  const tables = listed(tablesOf(migrationsOf(part)))
+  const names = tablesOf(migrationsOf(part))
+  const tables = listed(names)
   return `do $svc_auth$ begin
     perform pg_advisory_xact_lock(${LOCK});
     if (select relnamespace from pg_class where oid = to_regclass('svc_auth_users'))
@@ -66,7 +67,7 @@ export function migration (part: TablePart): string {
     if exists (select from unnest(${tables}) name where to_regclass(name) is null) then
       if exists (select from pg_class, unnest(${tables}) name where relkind = 'i' and to_regclass(name) is null
           and starts_with(relname, name || '_') and relnamespace = current_schema()::regnamespace) then
-        raise exception using message = '${RENAMED}';
+        raise exception using message = '${renamed(names)}';
       end if;
       delete from svc_auth_migrations where hash = any(${listed(dropped.map(({ hash }) => hash))});
     end if;

@@ -1,6 +1,6 @@
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import { sql } from '../../drizzle/sqlite.js'
-import { PARTS, RENAMED, TABLE_PARTS, type TablePart, ifMissing, missingPart, tablesOf } from '../table-parts.js'
+import { PARTS, TABLE_PARTS, type TablePart, ifMissing, missingPart, renamed, tablesOf } from '../table-parts.js'
 import { MIGRATIONS } from './migrations.js'
 
 const JOURNAL = sql.identifier('svc_auth_migrations')
@@ -35,7 +35,7 @@ function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TableP
     const dropped = isAgain ? tablesOf(all).filter(name => !tableExists(db, name)) : []
     const hasIndex = (name: string): boolean =>
       db.get(sql`select 1 from sqlite_master where type = 'index' and name glob ${`${name}_*`}`) !== undefined
-    if (dropped.some(hasIndex)) throw new Error(RENAMED)
+    if (dropped.some(hasIndex)) throw new Error(renamed(dropped))
     if (dropped.length > 0) return all
     return all.filter(({ hash }) => db.get(sql`select 1 from ${JOURNAL} where hash = ${hash}`) === undefined)
   }
