@@ -25,6 +25,7 @@ import { mountSessionRoutes } from './routes/session.js'
 import { acceptTasks } from './routes/tasks.js'
 import { mountTokenRoutes } from './routes/tokens.js'
 import { mountWellKnown } from './routes/well-known.js'
+import { warnOfRepeatedCookie } from './session/cookie.js'
 import {
   type AuthenticationState, type Principal, authenticationOf, principalOf
 } from './session/record.js'
@@ -129,6 +130,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     acceptTasks(auth, scope.prefix)
     await scope.register(async scope => {
       checkRequests(scope, site)
+      if (session === null) scope.addHook('onRequest', warnOfRepeatedCookie)
       const counter = await setUpCounter(scope, options.rateLimit, membersOf(store).attempts)
       const mailer = mailerOf(options, counter)
       if (mailer !== null) scope.addHook('onClose', async () => mailer.close())

@@ -30,33 +30,34 @@ export class TrustedBrowsers {
     this.maxAge = days === null ? null : days * 24 * 60 * 60
   }
 
-  /** Whether a browser with a cookie is trusted for a user. */
-  async trusts (cookie: string | undefined, { userId, generation = 0 }: TrustedUser): Promise<boolean> {
+  /** Whether a browser is trusted that sends these cookies: one for each domain and path. */
+  async trusts (cookies: readonly string[], { userId, generation = 0 }: TrustedUser): Promise<boolean> {
     if (this.maxAge === null) return false
-    const entries = await this.#entriesOf(cookie)
+    const entries = (await this.#entriesOf(cookies)).flat()
     return entries.some(entry => entry[0] === userId && entry[1] === generation && entry[2] > Date.now())
   }
 
   /**
-   * Returns the cookie that a browser has from now on, and the seconds that it lives; null where no
-   * browser is trusted.
+   * Returns the cookie that a browser has from now on, the seconds that it lives, and whether it
+   * takes the place of several; null where no browser is trusted.
    */
   async trust (
-    cookie: string | undefined, { userId, generation = 0 }: TrustedUser
-  ): Promise<{ value: string, maxAge: number } | null> {
+    cookies: readonly string[], { userId, generation = 0 }: TrustedUser
+  ): Promise<{ value: string, maxAge: number, replacesSeveral: boolean } | null> {
     const { maxAge } = this
     if (maxAge === null) return null
-    const others = (await this.#entriesOf(cookie)).filter(entry => entry[0] !== userId)
+    const known = await this.#entriesOf(cookies)
+    const others = known.flat().filter(entry => entry[0] !== userId).sort((one, other) => other[2] - one[2])
     const entry: Entry = [userId, generation, Date.now() + maxAge * 1000]
     const { signedText } = await import('../tokens/jwt.js')
     const value = await signedText(JSON.stringify([entry, ...others].slice(0, MAX_USERS)), this.#keys.signing.key)
-    return { value, maxAge }
+    return { value, maxAge, replacesSeveral: known.length > 1 }
   }
 
-  async #entriesOf (cookie: string | undefined): Promise<readonly Entry[]> {
+  async #entriesOf (cookies: readonly string[]): Promise<ReadonlyArray<readonly Entry[]>> {
     const { verifiedText } = await import('../tokens/jwt.js')
-    const text = cookie === undefined ? null : await verifiedText(cookie, this.#keys.verifying)
+    const texts = await Promise.all(cookies.map(async cookie => verifiedText(cookie, this.#keys.verifying)))
     // Only this class signs with these keys.
-    return text === null ? [] : JSON.parse(text)
+    return texts.flatMap(text => text === null ? [] : [JSON.parse(text)])
   }
 }

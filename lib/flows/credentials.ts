@@ -6,7 +6,6 @@ import { AuthError } from '../errors.js'
 import type { Passwords } from '../local-identity-provider.js'
 import type { MailToken } from '../mails/mail-tokens.js'
 import type { Outbox } from '../mails/outbox.js'
-import { signOutSession } from '../session/principal.js'
 import { principalOf } from '../session/record.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { NewPassword } from '../accounts/credentials.js'
@@ -14,7 +13,7 @@ import { claimsOf, hasMailbox, linkFor, userOfLink } from './mail-links.js'
 import { type Method, type UserRules, assertIsUser, assertText, credentialOf, recentUser } from './methods.js'
 import { refreshPrincipal } from './refresh.js'
 import { type DeleteHook, answerOfApplication } from './sign-in-rules.js'
-import { endOtherSessions } from './sign-out.js'
+import { endOtherSessions, signOut } from './sign-out.js'
 
 /** What the changes of a user's credentials use. */
 export interface CredentialRules extends UserRules {
@@ -165,7 +164,7 @@ export async function deleteAccount (
   const isDeleted = await deleteUser(rules.accounts, { userId, generation }, request)
   if (!isDeleted) throw new AuthError('unauthenticated')
   announceRevoke(rules.channel, userId, request)
-  await signOutSession(request, reply, { isRecorded: true })
+  await signOut(request, reply, rules, userId)
 }
 
 /**

@@ -19,11 +19,10 @@ export async function refreshPrincipal (request: FastifyRequest, store: AuthStor
     const record = recordIn(request.session)
     if (record === null) return null
     const principal = await currentPrincipal(store, record.principal, record.generation)
-    if (principal === null) await leaveSession(request)
-    if (principal === null || isDeepStrictEqual(principal, record.principal)) return principalOf(request)
+    if (isDeepStrictEqual(principal, record.principal)) return principalOf(request)
     // Read once more when it is written: another request may have written what came later, which
     // this one would undo.
-    await updatePrincipal(request, principal)
+    await (principal === null ? leaveSession(request) : updatePrincipal(request, principal))
   }
 }
 
@@ -48,7 +47,7 @@ export async function presentStatus (request: FastifyRequest, store: AuthStore):
   const status = ReadRecord.fresh(request.session).status ?? await new Accounts(store).status(record.principal.userId)
   if (status?.generation === record.generation) return status
   await leaveSession(request)
-  return null
+  return presentStatus(request, store)
 }
 
 /**

@@ -2,8 +2,10 @@ import type { FastifyRequest } from 'fastify'
 import type { Proof } from '../authentication.js'
 import { AuthError } from '../errors.js'
 import type { Outbox } from '../mails/outbox.js'
-import { attemptEntry, findEntry, takeEntry, waitInNewSession } from '../session/pending-steps.js'
+import { cookiesNamed } from '../session/cookie.js'
+import { attemptEntry, findEntry, keyOf, takeEntry, waitInNewSession } from '../session/pending-steps.js'
 import type { Principal } from '../session/record.js'
+import { useOwner } from '../session/several-cookies.js'
 import { PENDING_MS, SECOND_STEP } from '../store/one-time-entries.js'
 import { type User, isBlocked } from '../accounts/account.js'
 import { type AuthenticatedUser, completeSignIn, principalFor } from './admission.js'
@@ -73,8 +75,8 @@ export async function proofOrWait (
   // The factors of the user decide, and not what this process can ask for: see assertCanAsk.
   const kinds = factorsOf(user, factors)
   const needs = kinds.length > 0 ? 'factor' : 'enrolment'
-  const cookie = trustedBrowsers && request.cookies[trustedBrowsers.cookieName]
-  if (needs === 'factor' && await trustedBrowsers?.trusts(cookie, user)) return proof
+  const cookies = trustedBrowsers === undefined ? [] : cookiesNamed(request, trustedBrowsers.cookieName)
+  if (needs === 'factor' && await trustedBrowsers?.trusts(cookies, user)) return proof
 
   await wait(request, rules, authenticated, { proof, needs })
   throw new AuthError('second_factor_required', {
@@ -122,6 +124,7 @@ async function opened ({ factors }: FactorSignInRules, entry: SealedSignIn | nul
 export async function waitingSignIn (
   request: FastifyRequest, rules: FactorSignInRules
 ): Promise<WaitingSignIn | null> {
+  await useOwner(request, owner => keyOf(owner, SECOND_STEP))
   return opened(rules, await findEntry<SealedSignIn>(request, SECOND_STEP))
 }
 
@@ -129,6 +132,7 @@ export async function waitingSignIn (
 export async function attemptSignIn (
   request: FastifyRequest, rules: FactorSignInRules
 ): Promise<WaitingSignIn | null> {
+  await useOwner(request, owner => keyOf(owner, SECOND_STEP))
   return opened(rules, await attemptEntry<SealedSignIn>(request, SECOND_STEP, MAX_ATTEMPTS))
 }
 

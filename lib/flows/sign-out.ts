@@ -33,7 +33,7 @@ export async function signOutEverywhere (
   await new Accounts(store).changeUser(userId, { endSessions: true })
   audit('sign-out-everywhere', { userId }, request)
   announceRevoke(channel, userId, request)
-  await signOutSession(request, reply, { isRecorded: true })
+  await signOut(request, reply, { store, channel }, userId)
 }
 
 /**
@@ -68,11 +68,15 @@ export async function endOtherSessions (
  * the other processes too. An anonymous session ends too and announces nothing; of several calls at
  * once, one announces.
  *
+ * @param announced the user whose sign-out is announced already
  * @throws AuthError `unavailable`
  */
-export async function signOut (request: FastifyRequest, reply: FastifyReply, rules: SignOutRules): Promise<void> {
-  const signedOut = await signOutSession(request, reply)
-  if (signedOut !== null) await announceSignOut(signedOut, rules, request)
+export async function signOut (
+  request: FastifyRequest, reply: FastifyReply, rules: SignOutRules, announced?: string
+): Promise<void> {
+  for (const signedOut of await signOutSession(request, reply, announced)) {
+    if (signedOut.userId !== announced) await announceSignOut(signedOut, rules, request)
+  }
 }
 
 /** Announces that a user was signed out of one session, in each process. */

@@ -10,6 +10,8 @@ import { type WaitingSignIn, finishByCode, waitingSignIn } from '../flows/second
 import type { FactorSignInRules, StepRules } from '../flows/sign-in-rules.js'
 import { AuthError } from '../errors.js'
 import { withError } from '../http/redirects.js'
+import { expireDuplicates } from '../session/cookie-scopes.js'
+import { cookiesNamed } from '../session/cookie.js'
 import { principalOf } from '../session/record.js'
 import type { User } from '../accounts/account.js'
 import { enrolPage, recoveryCodesPage, secondFactorPage, totpPage } from '../pages/factor-pages.js'
@@ -126,10 +128,11 @@ export function mountSecondStep (
   async function trustBrowser (request: FastifyRequest, reply: FastifyReply, user: User): Promise<void> {
     if (trustedBrowsers === undefined) return
     const { cookieName } = trustedBrowsers
-    const trusted = await trustedBrowsers.trust(request.cookies[cookieName], user)
+    const trusted = await trustedBrowsers.trust(cookiesNamed(request, cookieName), user)
     if (trusted === null) return
-    const { value, maxAge } = trusted
+    const { value, maxAge, replacesSeveral } = trusted
     const { path = '/', domain, secure } = request.session.cookie
+    if (replacesSeveral) expireDuplicates(reply, cookieName, { path, domain })
     reply.setCookie(cookieName, value, {
       path, httpOnly: true, sameSite: 'lax', secure: secure === true, maxAge, ...(domain && { domain })
     })

@@ -1,4 +1,3 @@
-import type { Signer } from '@fastify/cookie'
 import type { FastifyRequest } from 'fastify'
 
 /**
@@ -27,22 +26,34 @@ export function nameInCookie (request: FastifyRequest, name: string, before: Fas
  * in the store. The name of the session cookie may be the application's, so each cookie is looked
  * at, also without the prefix `s:` of express-session.
  */
-export function signedIdsIn ({ session, cookies }: FastifyRequest): string[] {
-  const signer = Object.getOwnPropertySymbols(session).map(symbol => Reflect.get(session, symbol)).find(isCookieSigner)
-  const unsigned = (cookie: string): string[] => {
-    try {
-      const { valid, value = null } = Object(signer?.unsign(cookie))
-      return valid === true && value !== null ? [value] : []
-    } catch {
-      // An own signer may fail at a cookie that it has not made.
-      return []
-    }
-  }
-  return Object.values(cookies).flatMap((cookie = '') => unsigned(cookie.replace(/^s:/, '')))
+export function signedIdsIn (request: FastifyRequest): string[] {
+  const signer = signerOf(request.session)
+  return cookiesIn(request).flatMap(([, cookie]) => unsigned(signer, cookie.replace(/^s:/, '')) ?? [])
 }
 
-function isCookieSigner (value: unknown): value is Signer {
-  return typeof Object(value).unsign === 'function'
+/** Returns the session id that a cookie has signed; null for another cookie. */
+export function unsigned (signer: unknown, cookie: string): string | null {
+  try {
+    const { valid, value = null } = Object(signer).unsign(cookie)
+    return valid === true ? value : null
+  } catch {
+    // An own signer may fail at a cookie that it has not made.
+    return null
+  }
+}
+
+function signerOf (session: FastifyRequest['session']): unknown {
+  return Object.getOwnPropertySymbols(session).map(symbol => Reflect.get(session, symbol))
+    .find(value => typeof Object(value).unsign === 'function')
+}
+
+/** Returns the values of all cookies of a name: a browser sends one for each domain and path. */
+export function cookiesNamed (request: FastifyRequest, name: string): string[] {
+  return cookiesIn(request).flatMap(([other, value]) => other === name ? [value] : [])
+}
+
+function cookiesIn ({ headers: { cookie = '' }, server }: FastifyRequest): Array<[name: string, value: string]> {
+  return cookie.split(';').flatMap(pair => Object.entries(server.parseCookie(pair)))
 }
 
 const warned = new WeakSet<object>()
@@ -58,4 +69,22 @@ export function warnOfPlainHttp (request: FastifyRequest): void {
   request.log.warn('The session cookie is for https:, but this request came over http:. ' +
     'If a proxy terminates TLS, set the option trustProxy of Fastify to its addresses; ' +
     'otherwise what the application writes into sessions is lost, and all clients count as one address.')
+}
+
+const warnedOfSeveral = new WeakSet<object>()
+
+/** Warns once that a browser sends several session cookies. */
+export function warnOfSeveral ({ sessionStore, log }: FastifyRequest, name: string, effect: string): void {
+  if (warnedOfSeveral.has(sessionStore)) return
+  warnedOfSeveral.add(sessionStore)
+  log.warn(`A browser sent several cookies named ${name}: ${effect}. The domain or the path of the cookie was ` +
+    'changed, or another application on this host uses the name; give each application its own cookieName.')
+}
+
+/** A hook for sessions of the application: of several cookies @fastify/session reads the first. */
+export async function warnOfRepeatedCookie (request: FastifyRequest): Promise<void> {
+  const signer = signerOf(request.session)
+  const [name] = cookiesIn(request).find(([name, cookie]) =>
+    cookiesNamed(request, name).length > 1 && unsigned(signer, cookie.replace(/^s:/, '')) !== null) ?? []
+  if (name !== undefined) warnOfSeveral(request, name, 'only the first one counts, so a sign-in may have no effect')
 }

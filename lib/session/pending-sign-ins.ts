@@ -4,6 +4,7 @@ import { putOwned } from './pending-steps.js'
 import { recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
 import { digestOf } from './session-store.js'
+import { useOwner } from './several-cookies.js'
 import { MAX_PENDING, PENDING_MS, SIGN_IN } from '../store/one-time-entries.js'
 
 /** A sign-in that was started at a provider and is not finished. */
@@ -57,10 +58,12 @@ export async function addPendingSignIn (request: FastifyRequest, { state, ...con
 export async function takePendingSignIn (
   request: FastifyRequest, provider: string, state: string
 ): Promise<PendingSignIn | null> {
+  const [hash, kind] = [digestOf(state), SIGN_IN]
+  await useOwner(request, ({ session: { sessionId } }) => ({ hash, kind, owner: digestOf(sessionId) }))
   const { session } = request
   const { entries } = sessionsOf(request).backend
   const take = async (owners: string[]): Promise<PendingSignIn | null> => {
-    const content = owners.length > 0 ? await entries.take(digestOf(state), SIGN_IN, owners) : null
+    const content = owners.length > 0 ? await entries.take(hash, kind, owners) : null
     return content && Object({ ...content, state })
   }
   const formerly = (recordIn(session)?.formerly ?? []).map(({ digest }) => digest)

@@ -65,7 +65,9 @@ export async function takeEntry<Content> (
 }
 
 /** An entry is known by its session, so that another session cannot name it. */
-function keyOf ({ session: { sessionId } }: FastifyRequest, kind: string, key = ''): EntryKey {
+export function keyOf (
+  { session: { sessionId } }: { session: { sessionId: string } }, kind: string, key = ''
+): EntryKey {
   return { hash: digestOf(`${kind} ${sessionId} ${key}`), kind, owner: digestOf(sessionId) }
 }
 

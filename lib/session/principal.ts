@@ -3,11 +3,12 @@ import type { FormerSession } from '../authentication.js'
 import { AuthError } from '../errors.js'
 import { nameInCookie, sessionCookieName, signedIdsIn } from './cookie.js'
 import { preciseTime } from './ended-sessions.js'
-import type { SignOut, SignedOut } from './session-backend.js'
+import type { SignedOut } from './session-backend.js'
 import { type Lifetime, endCookie } from './lifetime.js'
 import { type Principal, type SessionRecord, principalIn, principalOf, recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
 import { digestOf } from './session-store.js'
+import { forgetOthers, otherSessions } from './several-cookies.js'
 import { PENDING_MS } from '../store/one-time-entries.js'
 import { membersIn, restoreLifetime, shortenLifetime } from './visitor.js'
 
@@ -79,6 +80,7 @@ export async function replaceSession (
   const sessions = sessionsOf(request)
   const { session: before } = request
   const isReplaced = sessions.isStored(before)
+  const others = otherSessions(request)
   const cookieName = sessionCookieName(request)
 
   sessions.renew(request, kept)
@@ -92,6 +94,7 @@ export async function replaceSession (
     const isAdmitted = isReplaced
       ? await sessions.saveRecord(request, record && { ...record, formerly: formerly(before) }, { replaced, admits })
       : await sessions.saveRecord(request, record, { admits })
+    for (const { id, userId } of others) await sessions.backend.end({ id, isOfUser: userId !== null })
     await confirm(isAdmitted)
   } catch (error) {
     // The browser never learns the id of the new session.
@@ -101,6 +104,7 @@ export async function replaceSession (
     throw error
   }
   if (cookieName !== undefined) nameInCookie(request, cookieName, before)
+  forgetOthers(request)
 }
 
 function formerly (before: FastifyRequest['session']): FormerSession[] {
@@ -132,43 +136,50 @@ export async function updateRecord (request: FastifyRequest, record: SessionReco
 }
 
 /**
- * Ends the session and continues the request with an empty one, in which no user is signed in.
+ * Ends the session and continues the request with that of another user whom the browser names, else
+ * with an empty one, in which no user is signed in.
  *
  * @throws AuthError `unavailable`
  */
 export async function leaveSession (request: FastifyRequest): Promise<void> {
   const sessions = sessionsOf(request)
+  const next = otherSessions(request).find(({ userId }) => userId !== null)
   await sessions.backend.end({ id: request.session.sessionId, isOfUser: true })
+  if (next !== undefined) return next.use()
   sessions.renew(request)
   sessions.hasLeft = true
 }
 
 /**
- * Ends the session and clears its cookie. Other requests of the session that are under way cannot
- * restore it, and a sign-in among them does not replace it.
+ * Ends the session and clears its cookie, and those of other cookies of the name. Other requests of
+ * a session that are under way cannot restore it, and a sign-in among them does not replace it.
  *
- * @param how whether the sign-out is recorded for the other processes already
- * @returns the user that this call signed out; null without one, and when another request did so
- * first
+ * @param recordedFor the user whose sign-out is recorded for the other processes already
+ * @returns the users that this call signed out, without those whom another request did first
  * @throws AuthError `unavailable`
  */
 export async function signOutSession (
   request: FastifyRequest,
   reply: FastifyReply,
-  how: SignOut = { isRecorded: false }
-): Promise<SignedOut | null> {
+  recordedFor?: string
+): Promise<SignedOut[]> {
   const { session } = request
   // A destroyed session is null, and outside the path of its cookie it has no id.
-  if (session?.sessionId === undefined) return null
+  if (session?.sessionId === undefined) return []
   const sessions = sessionsOf(request)
-  if (!sessions.isStored(session)) return signOutReplaced(request, reply)
-
-  const userId = principalOf(request)?.userId ?? null
+  const isStored = sessions.isStored(session)
+  const present = { id: session.sessionId, userId: principalOf(request)?.userId ?? null }
   const cookieName = sessionCookieName(request)
   const { path = '/', domain, httpOnly = true, secure, sameSite } = session.cookie
   const { partitioned = false } = session.cookie as { partitioned?: boolean }
-  const signedOut = await sessions.backend.signOut({ id: session.sessionId, userId }, how)
-  sessions.drop(request)
+
+  const signedOut = isStored ? [] : await signOutReplaced(request, reply)
+  for (const leaving of [...otherSessions(request), ...(isStored ? [present] : [])]) {
+    const user = await sessions.backend.signOut(leaving, { isRecorded: leaving.userId === recordedFor })
+    if (user !== null && signedOut.every(({ userId }) => userId !== user.userId)) signedOut.push(user)
+  }
+  forgetOthers(request)
+  if (isStored) sessions.drop(request)
   if (cookieName !== undefined) {
     // @fastify/session uses null for an absent flag; @fastify/cookie would apply its default then.
     const flags = { httpOnly, secure: secure === true, sameSite: sameSite ?? false, partitioned }
@@ -181,14 +192,14 @@ export async function signOutSession (
  * Ends the session of a sign-in that has replaced the session of a request before that could be
  * read: the browser sent both at one time.
  */
-async function signOutReplaced (request: FastifyRequest, reply: FastifyReply): Promise<SignedOut | null> {
+async function signOutReplaced (request: FastifyRequest, reply: FastifyReply): Promise<SignedOut[]> {
   const sessions = sessionsOf(request)
   const arrivedAt = preciseTime() - reply.elapsedTime
   for (const id of signedIdsIn(request)) {
     const signedOut = await sessions.backend.signOutReplaced(id, arrivedAt)
     if (signedOut === null) continue
     sessions.hasLeft = true
-    return signedOut
+    return [signedOut]
   }
-  return null
+  return []
 }

@@ -1,54 +1,32 @@
 import fastifySession from '@fastify/session'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { OptionsError } from '../errors.js'
 import { sessionCookieName } from './cookie.js'
 import { registerCookies } from './cookie-plugin.js'
+import { claimCookie } from './cookie-scopes.js'
 import { EntryStore, RowStore, hasSessions, sessionsOf } from './request-sessions.js'
 import { RotatingSigner } from './rotating-signer.js'
 import type { OwnSession } from './session-options.js'
+import { chooseCookie, expireOthers } from './several-cookies.js'
 
 /** Registers @fastify/session, and @fastify/cookie unless the application has it. */
 export async function registerSession (app: FastifyInstance, { options, rows }: OwnSession): Promise<void> {
   await registerCookies(app)
 
   const { secret, algorithm, cookieName, cookie, rolling } = options
-  assertOwnCookie(app, cookieName, cookie)
-  // Registered first, so that it runs before @fastify/session answers with a cookie.
-  app.addHook('onSend', (request, _reply, payload, done) => {
+  claimCookie(app, cookieName, cookie)
+  const signer = Array.isArray(secret) ? new RotatingSigner([...secret], algorithm) : secret
+  const store = options.store === undefined
+    ? new RowStore({ rows, cookie }, rolling)
+    : new EntryStore(options.store, rolling)
+  // Registered first, so that they run before @fastify/session reads a cookie and answers with one.
+  app.addHook('onRequest', chooseCookie(options, signer, store))
+  app.addHook('onSend', (request, reply, payload, done) => {
+    expireOthers(reply, options)
     const isSaved = prepareCookie(request, cookieName)
     if (isSaved === null) done(null, payload)
     else isSaved.then(() => { done(null, payload) }, done)
   })
-  await app.register(fastifySession, {
-    ...options,
-    secret: Array.isArray(secret) ? new RotatingSigner([...secret], algorithm) : secret,
-    store: options.store === undefined
-      ? new RowStore({ rows, cookie }, rolling)
-      : new EntryStore(options.store, rolling)
-  })
-}
-
-/** The session cookies of each server, by name, domain and path. */
-const cookiesOf = new WeakMap<object, Set<string>>()
-
-/**
- * Refuses a second session with the same cookie on one server: each would sign out the users of the
- * other.
- *
- * @throws OptionsError
- */
-function assertOwnCookie (
-  { server }: FastifyInstance,
-  name: string,
-  { domain = '', path = '/' }: { domain?: string | undefined, path?: string | undefined }
-): void {
-  const cookies = cookiesOf.get(server) ?? new Set()
-  const key = [name, domain, path].join(';')
-  if (cookies.has(key)) {
-    throw new OptionsError(`this server has a session cookie ${name} for the path ${path} already, of another ` +
-      'registration of fastify-svc-auth; set session.cookieName or session.cookie.path, or register the plugin once')
-  }
-  cookiesOf.set(server, cookies.add(key))
+  await app.register(fastifySession, { ...options, secret: signer, store })
 }
 
 /**

@@ -244,7 +244,7 @@ for (const [kind, keep] of SHARED_SESSIONS) {
       t.equal(await userIdIn(browser), userId, 'the real one is still good')
     })
 
-    t.test('attack 36: the first of two cookies of one name alone counts', async t => {
+    t.test('attack 36: of two cookies of one name a forged one does not count, in both orders', async t => {
       const { app } = await start(t, await keep(t))
       const [ada, grace] = [new Browser(app), new Browser(app)]
       const [{ userId: adasId }, { userId: gracesId }] = [
@@ -255,7 +255,7 @@ for (const [kind, keep] of SHARED_SESSIONS) {
       const forged = new Signer('the secret of the attacker, 32 and more').sign(sessionIdOf(ada))
 
       for (const [cookies, who] of [
-        [[adas, forged], adasId], [[forged, adas], null], [['', adas], null], [[adas, ''], adasId],
+        [[adas, forged], adasId], [[forged, adas], adasId], [['', adas], adasId], [[adas, ''], adasId],
         [[adas, graces], adasId], [[graces, adas], gracesId], [[forged, forged], null]
       ] as const) {
         const response = await app.inject({ url: '/me', headers: { cookie: cookies.map(value => `svc_session=${value}`).join('; ') } })
