@@ -80,7 +80,7 @@ const FORMS: Array<(secret: string) => string> = [
   secret => `postgres://ada:${secret}@db.example:5432,two.example/app?sslmode=require`,
   secret => `postgres://db.example/app?user=ada&password=${secret}`,
   secret => `postgres://db.example/app?${secret.replaceAll('=', '')}`,
-  secret => `postgres://db.example/app?sslmode=${secret}`,
+  secret => `postgres://db.example/app?sslmode=${secret.replaceAll('=', '')}`,
   secret => `postgres:${secret}`,
   secret => `"postgres://ada:${secret}@db.example/app"`,
   secret => `psql 'postgres://ada:${secret}@db.example/app'`,
