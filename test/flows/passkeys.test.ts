@@ -559,3 +559,16 @@ t.test('a guard for second factors leads a user without a passkey to no page tha
   const refused = await browser.get('/secure', { accept: 'text/html' })
   t.match([refused.statusCode, refused.json().code], [403, 'second_factor_missing'])
 })
+
+t.test('a process with passkeys alone and no data secret lets no sign-in of a user with an app wait', async t => {
+  const store = new MemoryAuthStore()
+  const made = await startPasskeyApp(t, { store, ...withSecondFactor() })
+  const { device } = await adaWith(t, made)
+  await enrolAt(t, made.browser)
+  const { app } = await startPasskeyApp(t, { store, dataSecret: undefined })
+
+  const refused = await new Browser(app).post('/auth/local/login', ADA)
+
+  t.match([refused.statusCode, refused.json().code], [503, 'unavailable'])
+  t.equal((await signInBy(new Browser(app), device)).statusCode, 200, 'a passkey is both factors')
+})
