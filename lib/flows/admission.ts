@@ -99,7 +99,8 @@ async function enter (
   const confirm = async (isAdmitted: boolean): Promise<void> => {
     if (isAdmitted || (admits && await accounts.admitUser(userId))) audit('registration', { userId, provider }, request)
   }
-  await enterSession(request, { ...admitted, generation, at: Date.now() }, { lifetime, admits, confirm })
+  const at = admitted.methods.at(-1)?.at ?? Date.now()
+  await enterSession(request, { ...admitted, generation, at }, { lifetime, admits, confirm })
 }
 
 /**

@@ -161,7 +161,9 @@ t.test('statuses that the server refuses leave the connection as it is', async t
   const outcomes = await Promise.allSettled(Array.from({ length: 3 }, () => store.status(randomUUID())))
 
   t.match(outcomes, Array(3).fill({ status: 'rejected', reason: { code: 'unavailable', cause: /svc_auth_users/ } }))
-  t.strictSame([...await backends()], [...before])
+  // Beside it may be the one that looked for the table.
+  const present = new Set((await backends()).map(({ pid }) => pid))
+  t.ok(before.every(({ pid }) => present.has(pid)))
 })
 
 t.test('Drizzle builds no statement while requests are answered', async t => {
