@@ -83,8 +83,12 @@ export function warnOfSeveral ({ sessionStore, log }: FastifyRequest, name: stri
 
 /** A hook for sessions of the application: of several cookies @fastify/session reads the first. */
 export async function warnOfRepeatedCookie (request: FastifyRequest): Promise<void> {
+  const cookies = cookiesIn(request)
+  const last = new Map(cookies.map(([name], index) => [name, index]))
+  const repeated = new Set(cookies.flatMap(([name], index) => last.get(name) === index ? [] : [name]))
+  if (repeated.size === 0) return
   const signer = signerOf(request.session)
-  const [name] = cookiesIn(request).find(([name, cookie]) =>
-    cookiesNamed(request, name).length > 1 && unsigned(signer, cookie.replace(/^s:/, '')) !== null) ?? []
+  const [name] = cookies.find(([name, cookie]) =>
+    repeated.has(name) && unsigned(signer, cookie.replace(/^s:/, '')) !== null) ?? []
   if (name !== undefined) warnOfSeveral(request, name, 'only the first one counts, so a sign-in may have no effect')
 }

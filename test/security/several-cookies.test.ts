@@ -472,3 +472,20 @@ t.test('a session cookie of the application that comes twice is logged once', as
   t.equal(lines.length, 1)
   t.match(lines[0], /^A browser sent several cookies named sessionId: only the first one counts/)
 })
+
+t.test('looking for a session cookie of the application that comes twice reads each cookie of a header once', async t => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(fastifyCookie)
+  await app.register(fastifySession, { secret: SESSION_SECRET, cookie: { secure: false }, saveUninitialized: false })
+  let read = 0
+  const { parseCookie } = app
+  app.parseCookie = header => {
+    read++
+    return parseCookie(header)
+  }
+  await app.register(authPlugin, { baseUrl: 'http://app.example', store: new MemoryAuthStore(), local: localProvider(), rateLimit: false })
+  const cookie = Array.from({ length: 1000 }, (_, index) => `c${index}=${index}`).join('; ')
+  t.equal((await app.inject({ method: 'POST', url: '/auth/local/login', headers: { cookie }, payload: ADA })).statusCode, 401)
+  t.ok(read >= 1000 && read < 2000, `${read} cookies were read`)
+})
