@@ -16,9 +16,8 @@ import { type Factor, type FactorKind, type User, isBlocked } from '../accounts/
 import { type FactorChange, withoutFactors } from '../accounts/factors.js'
 import { countAttempt, openSecret, readCode, stepOf } from './factor-codes.js'
 import {
-  RECENT_SECONDS, assertCanAsk, assertInSession, isFactorRequiredOf, isRecent, missingAuthentication, reauthenticationBy
+  RECENT_SECONDS, assertCanAsk, confirmedUser, isFactorRequiredOf, isRecent, missingAuthentication, reauthenticationBy
 } from './methods.js'
-import { confirmedRecord } from './refresh.js'
 import { type WaitingSignIn, resume, sealerOf, takeWaiting, waitingSignIn } from './second-step.js'
 import type { FactorRules, FactorSignInRules, StepRules } from './sign-in-rules.js'
 
@@ -75,9 +74,7 @@ const MAX_ATTEMPTS = 5
 export async function requireRecentFactor (
   request: FastifyRequest, { store, factors }: Pick<FactorSignInRules, 'store' | 'factors'>, isLost = false
 ): Promise<FactorOwner> {
-  const record = await confirmedRecord(request, store)
-  const user = await store.findUser({ userId: record.principal.userId })
-  assertInSession(user, record)
+  const { user, record } = await confirmedUser(request, store)
   assertCanAsk(user, factors)
   const missing = missingAuthentication(user, record, factors)
   if (missing === null) return { user, record, asksMailCode: false }

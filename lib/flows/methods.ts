@@ -203,7 +203,7 @@ export async function recentUser (
  *
  * @throws AuthError `unauthenticated`
  */
-export function assertInSession (user: User | null, { generation }: SessionRecord): asserts user is User {
+function assertInSession (user: User | null, { generation }: SessionRecord): asserts user is User {
   if (user === null || (user.generation ?? 0) !== generation) throw new AuthError('unauthenticated')
 }
 
@@ -228,12 +228,24 @@ export async function assertIsUser (
  * @throws AuthError `unauthenticated`, `reauthenticate`, `unavailable`
  */
 export async function recentRecord (request: FastifyRequest, { store, factors }: UserRules): Promise<SessionRecord> {
-  const record = await confirmedRecord(request, store)
-  const user = await answerOfStore(() => store.findUser({ userId: record.principal.userId }))
-  assertInSession(user, record)
+  const { user, record } = await confirmedUser(request, store)
   await assertFactorUsed(user, record, factors)
   assertRecent(record)
   return record
+}
+
+/**
+ * Returns the signed-in user, with the record of their session.
+ *
+ * @throws AuthError `unauthenticated`, `unavailable`
+ */
+export async function confirmedUser (
+  request: FastifyRequest, store: AuthStore
+): Promise<{ user: User, record: SessionRecord }> {
+  const record = await confirmedRecord(request, store)
+  const user = await answerOfStore(() => store.findUser({ userId: record.principal.userId }))
+  assertInSession(user, record)
+  return { user, record }
 }
 
 /**

@@ -101,6 +101,17 @@ async function addPasskey (page: Page, name = ''): Promise<void> {
   await page.getByRole('button', { name: factors.addPasskey }).click()
 }
 
+/** Adds a passkey by the code from the e-mail, which is mistyped first. */
+async function addByMailCode (page: Page, { mails }: Shop): Promise<void> {
+  await page.getByRole('button', { name: factors.addPasskey }).click()
+  const { code } = await mails.next('enrolment')
+  await page.getByLabel(factors.mailCode).fill('000000')
+  await page.getByRole('button', { name: factors.addPasskey }).click()
+  await page.getByText(en.errors.invalid_code).waitFor()
+  await page.getByLabel(factors.mailCode).fill(code)
+  await page.getByRole('button', { name: factors.addPasskey }).click()
+}
+
 /** Signs the user out and waits for the page on which they sign in. */
 async function signOut (page: Page, { url }: Shop): Promise<void> {
   await page.goto(`${url}/auth/pages/account`)
@@ -267,13 +278,7 @@ t.test('a user who existed before types the code from the e-mail as well', async
   isRequired = true
   await send(page, en.signIn.title, ADA)
 
-  await page.getByRole('button', { name: factors.addPasskey }).click()
-  const { code } = await server.mails.next('enrolment')
-  await page.getByLabel(factors.mailCode).fill('000000')
-  await page.getByRole('button', { name: factors.addPasskey }).click()
-  await page.getByText(en.errors.invalid_code).waitFor()
-  await page.getByLabel(factors.mailCode).fill(code)
-  await page.getByRole('button', { name: factors.addPasskey }).click()
+  await addByMailCode(page, server)
   await page.waitForURL(`${server.url}/`)
   t.equal(await signedInAs(page, server), en.account.title)
 })
@@ -300,13 +305,7 @@ t.test('a user who has lost all their passkeys adds one by the code from the e-m
     await page.getByRole('link', { name: factors.lost }).click()
     t.strictSame(await barriersOn(page), [])
     t.equal(await page.getByRole('button', { name: factors.setUp }).count(), 'secondFactor' in options ? 1 : 0)
-    await page.getByRole('button', { name: factors.addPasskey }).click()
-    const { code } = await server.mails.next('enrolment')
-    await page.getByLabel(factors.mailCode).fill('000000')
-    await page.getByRole('button', { name: factors.addPasskey }).click()
-    await page.getByText(en.errors.invalid_code).waitFor()
-    await page.getByLabel(factors.mailCode).fill(code)
-    await page.getByRole('button', { name: factors.addPasskey }).click()
+    await addByMailCode(page, server)
     await page.waitForURL(`${server.url}/auth/pages/factors`)
     t.equal(await page.locator('form[action$="passkeys/remove"]').count(), 2)
     t.strictSame(visitor.complaints.filter(complaint => !complaint.includes('401')), [])

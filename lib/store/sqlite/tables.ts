@@ -3,6 +3,8 @@ import { sql } from '../../drizzle/sqlite.js'
 import { PARTS, TABLE_PARTS, type TablePart, ifMissing, missingPart, renamed, tablesOf } from '../table-parts.js'
 import { MIGRATIONS } from './migrations.js'
 
+type Migration = typeof MIGRATIONS[number]
+
 const JOURNAL = sql.identifier('svc_auth_migrations')
 
 /**
@@ -29,15 +31,15 @@ export function createSqliteTables (db: BetterSQLite3Database, part: TablePart, 
 }
 
 function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TablePart, isAgain: boolean) {
-  const { table, migrations } = TABLE_PARTS[part]
-  const all = MIGRATIONS.filter(({ name }) => migrations.includes(name))
+  const { table } = TABLE_PARTS[part]
+  const all = migrationsOf(part)
   if (tableExists(db, 'svc_auth_migrations')) {
     const dropped = isAgain ? tablesOf(all).filter(name => !tableExists(db, name)) : []
     const hasIndex = (name: string): boolean =>
       db.get(sql`select 1 from sqlite_master where type = 'index' and name glob ${`${name}_*`}`) !== undefined
     if (dropped.some(hasIndex)) throw new Error(renamed(dropped))
     if (dropped.length > 0) return all
-    return all.filter(({ hash }) => db.get(sql`select 1 from ${JOURNAL} where hash = ${hash}`) === undefined)
+    return all.filter(migration => !isApplied(db, migration))
   }
   if (!tableExists(db, 'svc_auth_users')) return all
   if (!tableExists(db, table)) throw new Error(missingPart(table))
@@ -46,10 +48,19 @@ function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TableP
 
 /** Makes the tables again that were made before and are gone. */
 export function restoreSqliteTables (db: BetterSQLite3Database, made: ReadonlySet<TablePart>): void {
-  const isNoted = (part: TablePart): boolean => tableExists(db, 'svc_auth_migrations') && MIGRATIONS
-    .filter(({ name }) => TABLE_PARTS[part].migrations.includes(name))
-    .some(({ hash }) => db.get(sql`select 1 from ${JOURNAL} where hash = ${hash}`) !== undefined)
+  const isNoted = (part: TablePart): boolean =>
+    tableExists(db, 'svc_auth_migrations') && migrationsOf(part).some(migration => isApplied(db, migration))
   for (const part of PARTS) if (made.has(part) || isNoted(part)) createSqliteTables(db, part, true)
+}
+
+function migrationsOf (part: TablePart): readonly Migration[] {
+  const { migrations } = TABLE_PARTS[part]
+  return MIGRATIONS.filter(({ name }) => migrations.includes(name))
+}
+
+/** Whether the journal has a migration. */
+function isApplied (db: Pick<BetterSQLite3Database, 'get'>, { hash }: Migration): boolean {
+  return db.get(sql`select 1 from ${JOURNAL} where hash = ${hash}`) !== undefined
 }
 
 function tableExists (db: Pick<BetterSQLite3Database, 'get'>, name: string): boolean {
