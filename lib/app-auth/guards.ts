@@ -55,13 +55,14 @@ export interface GuardSettings {
   readonly providers: readonly ExternalProvider[]
 }
 
-/** The names of the headers that the guards of a request have read, as `Vary` has them. */
-const headersRead = new WeakMap<object, string>()
+/** Decorates a request with the names of the headers that its guards have read, as `Vary` has them. */
+export const HEADERS_READ = Symbol('headers read by guards')
 
 /** Makes a guard that reads these headers: what it lets pass is private, a refusal not stored. */
 function reading (headers: string, guard: Guard): Guard {
   return async (request: AnyRequest, reply: AnyReply) => {
-    headersRead.set(request, merged(headersRead.get(request), headers))
+    const read = request.getDecorator<string | null>(HEADERS_READ)
+    request.setDecorator(HEADERS_READ, read === null ? headers : merged(read, headers))
     try {
       await guard(request, reply)
       if (!reply.hasHeader('Cache-Control')) reply.header('Cache-Control', 'private')
@@ -74,8 +75,8 @@ function reading (headers: string, guard: Guard): Guard {
 
 /** An `onSend` hook that names in `Vary` what guards have read: a handler replaces the header. */
 export const varyByGuards: onSendHookHandler = (request, reply, payload, done) => {
-  const headers = headersRead.get(request)
-  if (headers !== undefined) reply.header('Vary', merged(reply.getHeader('Vary'), headers))
+  const headers = request.getDecorator<string | null>(HEADERS_READ)
+  if (headers !== null) reply.header('Vary', merged(reply.getHeader('Vary'), headers))
   done(null, payload)
 }
 
