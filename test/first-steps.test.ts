@@ -8,6 +8,7 @@ import authPlugin, {
 } from '../lib/index.js'
 import * as wholeModule from '../lib/index.js'
 import { SESSION_SECRET, localProvider } from './helpers/app.js'
+import { setEnv } from './helpers/environment.js'
 import { Documentation } from './helpers/markdown.js'
 
 /** What must be in no sentence. */
@@ -19,12 +20,6 @@ const MESSAGES = (await Documentation.read()).section('Messages of the first ste
 const session = { secret: SESSION_SECRET }
 const baseUrl = 'https://app.example'
 const google = () => new GoogleProvider({ clientId: 'an-id', clientSecret: SECRET })
-
-const SETTINGS = ['SVC_SESSION_SECRET', 'LOCAL_IDP_SECRET', 'GOOGLE_CLIENT_ID', 'GOOGLE_CLIENT_SECRET', 'NODE_ENV']
-
-t.beforeEach(() => {
-  for (const setting of SETTINGS) delete process.env[setting]
-})
 
 /** As somebody without types calls it. */
 const register = (options?: object) => async (app: FastifyInstance): Promise<unknown> => app.register(authPlugin, options as object)
@@ -285,7 +280,7 @@ t.test('a baseUrl may have a path, which a proxy removes', async t => {
 
 t.test('an http: baseUrl is warned of in production, but not on this machine', async t => {
   const warningsFor = async (baseUrl: string, environment?: string) => {
-    if (environment !== undefined) process.env.NODE_ENV = environment
+    setEnv(t, { NODE_ENV: environment })
     const warnings: string[] = []
     const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { warnings.push(JSON.parse(line).msg) } } } })
     await app.register(authPlugin, { session, baseUrl })

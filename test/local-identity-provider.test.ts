@@ -3,6 +3,7 @@ import t from 'tap'
 import { AuthError } from '../lib/errors.js'
 import { LocalIdentityProvider, type LocalIdentityProviderOptions } from '../lib/local-identity-provider.js'
 import type { PasswordCheck } from '../lib/passwords/password-rules.js'
+import { setEnv } from './helpers/environment.js'
 
 const SECRET = 'the local secret of these tests, 32+'
 const CHEAP = { memoryCost: 8, timeCost: 1, parallelism: 1 }
@@ -12,9 +13,6 @@ const OF_SETTING = 'a-setting-with-more-than-32-characters'
 
 /** As a caller without types calls it. */
 const local = (options: object = {}) => new LocalIdentityProvider({ secret: SECRET, argon2: CHEAP, ...options })
-
-t.beforeEach(() => { delete process.env.LOCAL_IDP_SECRET })
-t.teardown(() => { delete process.env.LOCAL_IDP_SECRET })
 
 t.test('options that are not given have a default', async t => {
   const provider = new LocalIdentityProvider({ secret: SECRET })
@@ -50,10 +48,10 @@ t.test('attack 51: a token with a purpose or an audience is verified for these o
 })
 
 t.test('attack 47: the secret comes from LOCAL_IDP_SECRET unless it is given', async t => {
-  process.env.LOCAL_IDP_SECRET = OF_SETTING
+  setEnv(t, { LOCAL_IDP_SECRET: OF_SETTING })
   const ofSetting = new LocalIdentityProvider()
   const ofOption = new LocalIdentityProvider({ secret: SECRET })
-  delete process.env.LOCAL_IDP_SECRET
+  setEnv(t, { LOCAL_IDP_SECRET: undefined })
   const same = new LocalIdentityProvider({ secret: OF_SETTING })
 
   const token = await ofSetting.issueIdToken('ada')
@@ -85,7 +83,7 @@ t.test('attack 47: without a secret, and with a short one, there is no provider;
     })
     t.notOk(inspect(refused).includes(short) || inspect(refused).includes(SECRET))
   }
-  process.env.LOCAL_IDP_SECRET = short.replaceAll(' ', '-')
+  setEnv(t, { LOCAL_IDP_SECRET: short.replaceAll(' ', '-') })
   const refused = t.throws(() => new LocalIdentityProvider(), { name: 'OptionsError', message: /^secret must be/ })
   t.notMatch(inspect(refused), /thirty/)
 })

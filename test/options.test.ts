@@ -4,6 +4,7 @@ import { LocalIdentityProvider } from '../lib/local-identity-provider.js'
 import { type AuthPluginOptions, ResolvedOptions } from '../lib/options.js'
 import { OidcProvider } from '../lib/providers/oidc.js'
 import { MemoryAuthStore } from '../lib/store/memory.js'
+import { setEnv } from './helpers/environment.js'
 
 const SECRET = 'the session secret of these tests'
 const session = { secret: SECRET }
@@ -17,11 +18,6 @@ const provider = (name: string) => new OidcProvider({
 })
 
 const LIMITS = { network: 10, account: 20, start: 300, register: 60, callback: 300, reauthenticate: 10, mail: 30, code: 60, factor: 600, challenge: 3000 }
-
-t.beforeEach(() => {
-  delete process.env.SVC_SESSION_SECRET
-  delete process.env.SVC_AUTH_DATA_SECRET
-})
 
 t.test('options that are not given have a default', async t => {
   const resolved = new ResolvedOptions({ session })
@@ -116,7 +112,7 @@ t.test('baseUrl loses its trailing slashes and nothing else', async t => {
 const OF_SETTING = 'a-setting-with-more-than-32-characters'
 
 t.test('the secret of the session comes from the setting unless it is given', async t => {
-  process.env.SVC_SESSION_SECRET = OF_SETTING
+  setEnv(t, { SVC_SESSION_SECRET: OF_SETTING })
 
   t.strictSame(new ResolvedOptions({}).session?.options.secret, [OF_SETTING])
   t.match(new ResolvedOptions({ session: { cookieName: 'id' } }).session?.options, { cookieName: 'id', secret: [OF_SETTING] })
@@ -124,7 +120,7 @@ t.test('the secret of the session comes from the setting unless it is given', as
 })
 
 t.test('the data secrets come from the setting unless they are given', async t => {
-  process.env.SVC_AUTH_DATA_SECRET = `${'a'.repeat(32)} ${'b'.repeat(32)}`
+  setEnv(t, { SVC_AUTH_DATA_SECRET: `${'a'.repeat(32)} ${'b'.repeat(32)}` })
 
   t.strictSame(new ResolvedOptions({ session }).dataSecrets, ['a'.repeat(32), 'b'.repeat(32)])
   t.strictSame(new ResolvedOptions({ session, dataSecret: SECRET }).dataSecrets, [SECRET])

@@ -8,6 +8,7 @@ import { PasskeyCeremonies } from '../lib/factors/passkey-ceremonies.js'
 import { Passkeys } from '../lib/passkeys.js'
 import { SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
+import { setEnv } from './helpers/environment.js'
 import { SlowSessionStore } from './helpers/slow-session-store.js'
 
 const USER = { email: 'ada@example.com', password: 'correct horse' }
@@ -39,8 +40,7 @@ t.test('the decorators say what was registered', async t => {
 t.test('the secret of the session comes from SVC_SESSION_SECRET unless it is given', async t => {
   const app = Fastify()
   t.teardown(() => app.close())
-  process.env.SVC_SESSION_SECRET = 'a-secret-from-the-settings-32-and-more'
-  t.teardown(() => { delete process.env.SVC_SESSION_SECRET })
+  setEnv(t, { SVC_SESSION_SECRET: 'a-secret-from-the-settings-32-and-more' })
   await app.register(authPlugin, { local: localProvider() })
   t.equal((await new Browser(app).post('/auth/local/register', USER)).statusCode, 201)
 })
@@ -200,7 +200,7 @@ t.test('mistakes of a deployment are warned of', async t => {
 
   t.test('in production the session store in memory is warned of, a store of the application is not', async t => {
     const { warnings, server } = logOf()
-    t.intercept(process, 'env', { value: { ...process.env, NODE_ENV: 'production' } })
+    setEnv(t, { NODE_ENV: 'production' })
     await startApp(t, { session: { ...session, store: new SlowSessionStore() } }, server)
     t.strictSame(warnings, [])
 

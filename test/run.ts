@@ -29,11 +29,11 @@ const LONGEST = [
   'test/browser/demo.browser.ts'
 ]
 
-/** The files that share a process at most. */
-const TOGETHER = 10
+/** How many processes the files share that none has to itself: some for each core, so that none is left alone for long. */
+const GROUPS = 4 * availableParallelism()
 
 /** What changes the whole process or the folder of the root test: such a file has a process of its own. */
-const ALONE = /^(?:t|root)\.(?:before|beforeEach|afterEach|jobs)\b|\bprocess\.(?:env|chdir|on)\b|\bsettingsFor\b/m
+const ALONE = /^(?:t|root)\.(?:before|beforeEach|afterEach|jobs)\b|process\.env(?:\.\w+ = |,)|\bsettingsFor\b/m
 
 /** Where the modules are that load several files. */
 const CACHE = 'node_modules/.cache/tests'
@@ -99,8 +99,8 @@ async function runTests (env: Record<string, string>): Promise<number> {
 function inGroups (files: readonly string[]): readonly string[] {
   const alone = files.filter(file => ALONE.test(readFileSync(file, 'utf8')))
   const others = files.filter(file => !alone.includes(file))
-  const modules = Array.from({ length: Math.ceil(others.length / TOGETHER) }, (_, index) => {
-    const group = others.slice(index * TOGETHER, (index + 1) * TOGETHER)
+  const modules = Array.from({ length: GROUPS }, (_, index) => {
+    const group = others.filter((_, position) => position % GROUPS === index)
     const module = join(CACHE, `group-${index + 1}.mjs`)
     writeFileSync(module, group.map(file => `import '${relative(CACHE, file)}'\n`).join(''))
     return module

@@ -1,16 +1,12 @@
 import { hkdfSync } from 'node:crypto'
 import t from 'tap'
 import { dataSecretsOf, derivedKey, requiredDataSecrets, secretsOf } from '../lib/secrets.js'
+import { setEnv } from './helpers/environment.js'
 
 const SETTING = 'A_SECRET_OF_THE_TESTS'
 const SECRET = 'a secret of exactly 32 characters'.slice(0, 32)
 
 const OF_SETTING = 'a-setting-with-more-than-32-characters'
-
-t.afterEach(() => {
-  delete process.env[SETTING]
-  delete process.env.SVC_AUTH_DATA_SECRET
-})
 
 t.test('a secret of 32 characters is taken', async t => {
   t.strictSame(secretsOf(SECRET, 'secret', SETTING), [SECRET])
@@ -24,7 +20,7 @@ t.test('each secret of a list is taken, in its order', async t => {
 
 t.test('a secret that is not given comes from the setting', async t => {
   for (const value of [OF_SETTING, ` ${OF_SETTING}\r\n`, `\t${OF_SETTING}`]) {
-    process.env[SETTING] = value
+    setEnv(t, { [SETTING]: value })
     t.strictSame(secretsOf(undefined, 'secret', SETTING), [OF_SETTING])
   }
   t.strictSame(secretsOf(SECRET, 'secret', SETTING), [SECRET], 'the option goes first')
@@ -34,7 +30,7 @@ t.test('a setting with quotes around it, or with blanks or control characters in
   for (const value of [
     `"${OF_SETTING}"`, `'${OF_SETTING}'`, `“${OF_SETTING}”`, `${OF_SETTING} ${OF_SETTING}`, `${OF_SETTING}\u0007`, `\u200b${OF_SETTING}`
   ]) {
-    process.env[SETTING] = value
+    setEnv(t, { [SETTING]: value })
     const refused = t.throws(() => secretsOf(undefined, 'secret', SETTING), {
       name: 'OptionsError', message: `${SETTING} must be the value alone: no quotes around it, no blanks and no control characters`
     }, value)
@@ -65,11 +61,11 @@ t.test('attack 47: a short or odd secret is refused and not printed', async t =>
 })
 
 t.test('attack 47: a short setting is refused and not printed, and an empty option does not fall back to it', async t => {
-  process.env[SETTING] = 'too short'
+  setEnv(t, { [SETTING]: 'too short' })
   const refused = t.throws(() => secretsOf(undefined, 'secret', SETTING), { name: 'OptionsError' })
   t.notOk(String(refused).includes('too short'))
 
-  process.env[SETTING] = SECRET
+  setEnv(t, { [SETTING]: SECRET })
   t.throws(() => secretsOf('', 'secret', SETTING), { name: 'OptionsError' })
   t.throws(() => secretsOf([], 'secret', SETTING), { name: 'OptionsError' })
 })
@@ -87,15 +83,15 @@ t.test('the setting of dataSecret has several secrets, separated by blanks, the 
     ['', null],
     [' \n', null]
   ] as const) {
-    process.env.SVC_AUTH_DATA_SECRET = setting
+    setEnv(t, { SVC_AUTH_DATA_SECRET: setting })
     t.strictSame(dataSecretsOf(undefined), secrets, JSON.stringify(setting))
     t.strictSame(dataSecretsOf(SECRET), [SECRET], 'the option goes first, and its blanks are a part of it')
   }
   for (const quoted of [`"${newest}"`, `"${newest} ${older}"`, `'${newest}' '${older}'`, `${newest}\u0001`, `${newest} \u200b${older}`]) {
-    process.env.SVC_AUTH_DATA_SECRET = quoted
+    setEnv(t, { SVC_AUTH_DATA_SECRET: quoted })
     t.throws(() => dataSecretsOf(undefined), { name: 'OptionsError', message: /^SVC_AUTH_DATA_SECRET must be the value alone/ }, quoted)
   }
-  delete process.env.SVC_AUTH_DATA_SECRET
+  setEnv(t, { SVC_AUTH_DATA_SECRET: undefined })
   t.equal(dataSecretsOf(undefined), null)
   t.strictSame(dataSecretsOf([SECRET, older]), [SECRET, older])
 })
@@ -107,7 +103,7 @@ t.test('attack 47: a short data secret is refused and not printed, that of the s
     t.notOk(String(refused).includes('too-short'))
   }
   for (const setting of ['too-short', `${'a'.repeat(32)} too-short`, 'forty characters, but blanks between them']) {
-    process.env.SVC_AUTH_DATA_SECRET = setting
+    setEnv(t, { SVC_AUTH_DATA_SECRET: setting })
     const refused = t.throws(() => dataSecretsOf(undefined), { name: 'OptionsError', message }, setting)
     t.notOk(String(refused).includes('too-short'))
   }

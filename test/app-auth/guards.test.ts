@@ -20,15 +20,13 @@ const settings = { store, factors: null, local: null, pages, providers: [] }
 const requireUser = requireUserOf(settings)
 const requireClaims = (required: RequiredClaims) => requireClaimsOf(required, settings)
 
-t.before(async () => {
-  await new Accounts(store).createUser({
-    userId: USER_ID,
-    email: null,
-    emailVerified: false,
-    name: null,
-    claims: {},
-    link: { provider: 'dev', subject: '1', claims: { sub: '1' } }
-  })
+await new Accounts(store).createUser({
+  userId: USER_ID,
+  email: null,
+  emailVerified: false,
+  name: null,
+  claims: {},
+  link: { provider: 'dev', subject: '1', claims: { sub: '1' } }
 })
 
 /** What a guarded route answers to somebody with these claims; null is anonymous. */

@@ -9,6 +9,7 @@ import authPlugin, {
 import { SESSION_SECRET, principalIn, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
+import { setEnv } from '../helpers/environment.js'
 import { startOpenIdProvider } from '../helpers/openid-provider.js'
 import { FROM_OWN_PAGE, OwnProvider, identityOf } from '../helpers/own-provider.js'
 
@@ -110,13 +111,12 @@ t.test('with a session of the application signInUrl signs with SVC_SESSION_SECRE
     await app.register(authPlugin, { baseUrl: 'https://app.example', providers: [new OwnProvider('a')] })
     return app
   }
-  delete process.env.SVC_SESSION_SECRET
+  setEnv(t, { SVC_SESSION_SECRET: undefined })
   const without = await start()
   t.throws(() => without.auth.signInUrl('a', ASKED), { name: 'OptionsError', message: /set SVC_SESSION_SECRET/ })
   t.equal((await without.inject('/auth/a/login?signed=a.b')).json().code, 'invalid_state')
 
-  process.env.SVC_SESSION_SECRET = SESSION_SECRET
-  t.teardown(() => { delete process.env.SVC_SESSION_SECRET })
+  setEnv(t, { SVC_SESSION_SECRET: SESSION_SECRET })
   const app = await start()
   t.equal((await app.inject(app.auth.signInUrl('a', ASKED))).statusCode, 302)
 })

@@ -4,6 +4,7 @@ import { type MailTokens, emailDigest } from '../../lib/mails/mail-tokens.js'
 import { LINK_LIFETIMES, type LinkMailKind } from '../../lib/mails/mail.js'
 import { ResolvedOptions } from '../../lib/options.js'
 import { SESSION_SECRET } from '../helpers/app.js'
+import { setEnv } from '../helpers/environment.js'
 import { ecKey } from '../helpers/signing-key.js'
 
 const [NEW, OLD] = ['new', 'old'].map(name => `the-${name}-secret-of-these-tests,-32-and-more`) as [string, string]
@@ -18,9 +19,6 @@ function tokensOf (options: LocalIdentityProviderOptions, dataSecret?: AuthPlugi
   if (mailTokens === null) throw new Error('the application sends mails')
   return mailTokens
 }
-
-t.beforeEach(() => { delete process.env.SVC_AUTH_DATA_SECRET })
-t.teardown(() => { delete process.env.SVC_AUTH_DATA_SECRET })
 
 t.test('a token of a mail carries its proof for its kind alone', async t => {
   const tokens = tokensOf({ secret: NEW })
@@ -99,7 +97,7 @@ t.test('with a signing key the secret of mails is dataSecret, else its setting',
   const token = await tokensOf({ signingKey: ecKey() }, NEW).issue('verify-email', PROOF)
   await t.rejects(tokensOf({ signingKey: ecKey() }, OLD).verify('verify-email', token), { code: 'invalid_token' })
 
-  process.env.SVC_AUTH_DATA_SECRET = NEW
+  setEnv(t, { SVC_AUTH_DATA_SECRET: NEW })
   t.match(await tokensOf({ signingKey: ecKey() }).verify('verify-email', token), OPENED)
   await t.rejects(tokensOf({ signingKey: ecKey() }, OLD).verify('verify-email', token), { code: 'invalid_token' }, 'the option goes first')
 })
@@ -116,7 +114,7 @@ t.test('the secret of mails is changed in three deployments, and each process ta
   for (const [name, processWith] of [
     ['the option', (...secrets: string[]) => tokensOf({ signingKey }, secrets)],
     ['the setting', (...secrets: string[]) => {
-      process.env.SVC_AUTH_DATA_SECRET = secrets.join('  ')
+      setEnv(t, { SVC_AUTH_DATA_SECRET: secrets.join('  ') })
       return tokensOf({ signingKey })
     }]
   ] as const) {

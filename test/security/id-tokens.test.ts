@@ -17,8 +17,6 @@ const OWN_RSA = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const SHORT_RSA = generateKeyPairSync('rsa', { modulusLength: 1024 })
 const OWN_EC = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 
-t.jobs = 4
-
 type Signer = (input: string) => Buffer
 const nothing: Signer = () => Buffer.alloc(0)
 const rsa = (key: KeyObject, hash = 'sha256'): Signer => input => sign(hash, Buffer.from(input), key)

@@ -72,8 +72,6 @@ await withEverySessionStore(t, 'attack 59: new keys are fetched once, and no mor
   await assertSignsIn(t, target, 'fake', consent(fake))
 }, { sideBySide: false })
 
-t.jobs = 4
-
 const KEEP_WAITING = [hangs, stalls, drips]
 
 // In `npm test` each endpoint has some of the failures, and half of them are that of one endpoint.

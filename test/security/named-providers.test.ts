@@ -14,8 +14,6 @@ import { assertRefused, assertSignsIn, withEverySessionStore } from '../helpers/
 /** The owner of an account at the honest provider: the one who is signed in where `assertRefused` asserts something. */
 const GRACE = { subject: 'grace', email: 'grace@example.com' }
 
-t.jobs = 4
-
 const clientOf = ({ clientId, clientSecret, fetch }: StandIn) => ({ clientId, clientSecret, fetch })
 const atStandIn = (standIn: StandIn) => async (url: string) => standIn.authorize(url)
 

@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { type ExtraClaims, LocalIdentityProvider, type LocalIdentityProviderOptions, type TokenUse } from '../../lib/index.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
+import { setEnv } from '../helpers/environment.js'
 import { listen } from '../helpers/loopback.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
 import { SOME_SESSION_STORES, type SessionStores } from '../helpers/session-stores.js'
@@ -191,9 +192,7 @@ t.test('attack 47: a secret that was removed verifies nothing any more', async t
 })
 
 t.test('attack 47: without a secret of 32 characters there is no provider, and the error does not show it', async t => {
-  const { LOCAL_IDP_SECRET } = process.env
-  t.teardown(() => { if (LOCAL_IDP_SECRET !== undefined) process.env.LOCAL_IDP_SECRET = LOCAL_IDP_SECRET })
-  delete process.env.LOCAL_IDP_SECRET
+  setEnv(t, { LOCAL_IDP_SECRET: undefined })
   const short = 'thirty-one characters, one less'
 
   for (const secret of [undefined, '', short, [], [LOCAL_SECRET, short]]) {

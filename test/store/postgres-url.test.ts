@@ -2,6 +2,7 @@ import { inspect } from 'node:util'
 import t, { type Test } from 'tap'
 import { postgresSettings } from '../../lib/store/postgres-url.js'
 import { SqlAuthStore } from '../../lib/store/sql.js'
+import { setEnv } from '../helpers/environment.js'
 
 const URL_OF_ADA = 'postgres://ada:secret@db.example:6543/app'
 
@@ -11,8 +12,6 @@ function saidBy (parameters: string, url = URL_OF_ADA) {
   const [first = { host: '', port: 0 }] = hosts
   return { hosts, options, connection, isUnverified, sessionAttrs, ssl: encryptionTo(first).ssl }
 }
-
-t.beforeEach(() => { for (const name of ['PGHOST', 'PGPORT', 'PGSSL']) delete process.env[name] })
 
 t.test('parts and parameters of a URL are read as libpq does', async t => {
   const cases: Array<[url: string, hosts: Array<[host: string, port: number]>, options: object]> = [
@@ -46,7 +45,7 @@ t.test('parts and parameters of a URL are read as libpq does', async t => {
 
 t.test('a URL without a host has that of the environment', async t => {
   for (const [PGHOST, host] of [['db.example', 'db.example'], ['/tmp', '/tmp'], ['::1', '::1']] as const) {
-    Object.assign(process.env, { PGHOST, PGPORT: '6000' })
+    setEnv(t, { PGHOST, PGPORT: '6000' })
     t.strictSame(postgresSettings('postgres:///app').hosts, [{ host, port: 6000 }])
     t.strictSame(postgresSettings('postgres://other.example:7000/app').hosts, [{ host: 'other.example', port: 7000 }])
   }

@@ -19,6 +19,7 @@ import { Accounts } from '../../lib/accounts/accounts.js'
 import type { SqlEngine } from '../../lib/store/sql-engine.js'
 import { sqlTarget } from '../../lib/store/sql-target.js'
 import { SqlAuthStore } from '../../lib/store/sql.js'
+import { setEnv } from '../helpers/environment.js'
 import { listening } from '../helpers/loopback.js'
 import { isThorough } from '../helpers/thorough.js'
 
@@ -58,9 +59,6 @@ async function keepsUsersIn (file: string, ...target: ConstructorParameters<type
   connection.close()
   return email === ADA.email
 }
-
-t.beforeEach(() => { delete process.env.LOCAL_AUTH_DB })
-t.teardown(() => { delete process.env.LOCAL_AUTH_DB })
 
 const FILES: Array<[target: (folder: string) => string, file: string]> = [
   [() => 'users.db', 'users.db'],
@@ -122,7 +120,7 @@ for (const target of [':memory:', 'sqlite::memory:', 'file::memory:', 'sqlite://
 
 t.test('the default target is the setting LOCAL_AUTH_DB', async t => {
   const folder = emptyFolder(t)
-  process.env.LOCAL_AUTH_DB = 'sqlite:of-the-setting.db'
+  setEnv(t, { LOCAL_AUTH_DB: 'sqlite:of-the-setting.db' })
 
   t.ok(await keepsUsersIn(join(folder, 'of-the-setting.db')))
   t.ok(await keepsUsersIn(join(folder, 'of-the-option.db'), './of-the-option.db'), 'the option goes first')
@@ -176,7 +174,7 @@ const MISTAKES = [
 t.test('attack 139: what is taken for a file by mistake is refused, and is not printed', async t => {
   const folder = emptyFolder(t)
   for (const target of MISTAKES) {
-    process.env.LOCAL_AUTH_DB = target
+    setEnv(t, { LOCAL_AUTH_DB: target })
     for (const make of [() => new SqlAuthStore(target), () => new SqlAuthStore()]) {
       const refused = t.throws(make, { name: 'OptionsError', message: /^target (?:must|has)/ }, JSON.stringify(target))
       t.notMatch(inspect(refused, { depth: null, showHidden: true }), /hunter2/)
@@ -186,7 +184,7 @@ t.test('attack 139: what is taken for a file by mistake is refused, and is not p
 })
 
 t.test('an empty setting is refused, and is named', async t => {
-  process.env.LOCAL_AUTH_DB = ''
+  setEnv(t, { LOCAL_AUTH_DB: '' })
 
   t.throws(
     () => new SqlAuthStore(),
@@ -277,7 +275,7 @@ for (const url of BROKEN_POSTGRES_URLS) {
       code: 'invalid_options',
       message: /^target must be a whole postgres: URL, such as postgres:\/\/user:password@localhost:5432\/app; /
     }
-    process.env.LOCAL_AUTH_DB = url
+    setEnv(t, { LOCAL_AUTH_DB: url })
 
     const refused = [t.throws(() => new SqlAuthStore(url), expected), t.throws(() => new SqlAuthStore(), expected, 'as the setting too')]
 
@@ -296,7 +294,7 @@ t.test('the setting LOCAL_AUTH_DB may be a postgres: URL', async t => {
     })
   })
   t.teardown(() => { server.close() })
-  process.env.LOCAL_AUTH_DB = `postgres://ada:secret@127.0.0.1:${await listening(server)}/app`
+  setEnv(t, { LOCAL_AUTH_DB: `postgres://ada:secret@127.0.0.1:${await listening(server)}/app` })
   const store = new SqlAuthStore()
   t.teardown(() => store.close())
 

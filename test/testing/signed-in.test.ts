@@ -6,6 +6,7 @@ import { type AuthPluginOptions, GitHubProvider, SignInRefused, SqlAuthStore, au
 import { SecondFactor } from '../../lib/second-factor.js'
 import { signedIn } from '../../lib/testing.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
+import { setEnv } from '../helpers/environment.js'
 
 const github = new GitHubProvider({ clientId: 'an-id', clientSecret: 'a secret' })
 
@@ -206,9 +207,7 @@ t.test('the request that signed in does not sign in again', async t => {
 })
 
 t.test('it cannot be imported in production', async t => {
-  const { NODE_ENV } = process.env
-  t.teardown(() => { NODE_ENV === undefined ? delete process.env.NODE_ENV : process.env.NODE_ENV = NODE_ENV })
-  process.env.NODE_ENV = 'production'
+  setEnv(t, { NODE_ENV: 'production' })
 
   await t.rejects(import(new URL('../../lib/testing.ts?production', import.meta.url).href), {
     code: 'invalid_options',

@@ -1,22 +1,26 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { newTotpSecret, stepAt, totpCode, totpStep, totpUri } from '../../lib/factors/totp.js'
 import { totp } from '../../lib/testing.js'
 
 const secret = newTotpSecret()
 const NOW = 1_800_000_000_000
 
-t.beforeEach(t => { t.intercept(Date, 'now', { value: () => NOW }) })
+/** Stops the clock at {@link NOW}. */
+const stopClock = (t: Test): void => { t.intercept(Date, 'now', { value: () => NOW }) }
 
 t.test('totp returns the present code of a secret, as it is shown or typed', async t => {
+  stopClock(t)
   t.equal(totp(secret), totpCode(secret, stepAt(NOW)))
   t.equal(totp(secret.toLowerCase().replace(/.{4}/g, '$& ')), totp(secret))
 })
 
 t.test('totp returns the present code of a URI', async t => {
+  stopClock(t)
   t.equal(totp(totpUri({ issuer: 'Shop', account: 'ada@example.com', secret })), totp(secret))
 })
 
 t.test('totp returns the code of another step', async t => {
+  stopClock(t)
   for (const step of [-1, 0, 1]) {
     t.equal(totpStep(secret, totp(secret, { step }), { now: NOW, tolerance: 1 }), stepAt(NOW) + step)
   }

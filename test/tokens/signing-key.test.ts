@@ -3,14 +3,12 @@ import { inspect } from 'node:util'
 import { SignJWT, UnsecuredJWT, calculateJwkThumbprint, createLocalJWKSet, exportJWK, generateKeyPair, importJWK, jwtVerify } from 'jose'
 import t from 'tap'
 import { type Jwk, LocalIdentityProvider, type LocalIdentityProviderOptions } from '../../lib/index.js'
+import { setEnv } from '../helpers/environment.js'
 import { ecKey, edKey } from '../helpers/signing-key.js'
 
 const SECRET = 'the-local-secret-of-these-tests-32+'
 const INVALID = { name: 'AuthError', code: 'invalid_token', statusCode: 401 }
 const ISSUER = 'svc-auth-local'
-
-t.beforeEach(() => { delete process.env.LOCAL_IDP_SECRET })
-t.teardown(() => { delete process.env.LOCAL_IDP_SECRET })
 
 const provider = (signingKey: Jwk | readonly Jwk[]) => new LocalIdentityProvider({ signingKey })
 
@@ -91,7 +89,7 @@ t.test('attack 46, attack 47: with a signing key no token is good without a sign
 })
 
 t.test('a setting LOCAL_IDP_SECRET counts for nothing beside a signing key', async t => {
-  process.env.LOCAL_IDP_SECRET = SECRET
+  setEnv(t, { LOCAL_IDP_SECRET: SECRET })
 
   await t.rejects(provider(ecKey()).verifyIdToken(await new LocalIdentityProvider().issueIdToken('ada')), INVALID)
 })
