@@ -4,7 +4,7 @@ import type {
   FastifyBaseLogger, FastifyInstance, FastifyPluginAsync, FastifyTypeProvider, RawServerBase
 } from 'fastify'
 import { Auth } from './app-auth/auth.js'
-import { HEADERS_READ, varyByGuards } from './app-auth/guards.js'
+import { varyByGuards } from './app-auth/guards.js'
 import { OptionsError } from './errors.js'
 import { redirectToBaseUrl } from './http/base-url.js'
 import { hashing } from './passwords/hashing.js'
@@ -112,7 +112,6 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   app.decorateRequest('principal', { getter () { return principalOf(this) } })
   app.decorateRequest('authentication', { getter () { return authenticationOf(this) } })
   app.decorateRequest('token', null)
-  app.decorateRequest(HEADERS_READ, null)
 
   // Hooks run in reverse order: the store closes after the mails, which are counted in it.
   const users = applications.get(store) ?? new Set()
@@ -165,7 +164,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     const openStore = (): unknown => store instanceof SqlAuthStore && store.report(app.log)
     const preloadHashing = (): unknown => local !== null && hashing.preload()
     const preloads = [openStore, preloadHashing, () => options.factors?.passkeys?.preload()]
-    afterReady(scope, () => [...preloads, () => setTimeout(LULL_MS, null, { ref: false }), ...compilations])
+    afterReady(scope, () => [...preloads, () => setTimeout(STARTUP_IDLE_MS, null, { ref: false }), ...compilations])
   }, { prefix: given.prefix ?? DEFAULT_PREFIX })
   // Last, so that a failed registration does not keep the store open.
   users.add(app)
@@ -177,7 +176,7 @@ const applications = new WeakMap<AuthStore, Set<FastifyInstance>>()
 /**
  * Until then a first login is served without waiting for the compilation of other routes' schemas.
  */
-const LULL_MS = 1000
+const STARTUP_IDLE_MS = 1000
 
 /** Returns what sends the mails; null without the option `sendMail`. */
 function mailerOf ({ local, mailTokens, site, prefix }: ResolvedOptions, counter: Counter): Mailer | null {

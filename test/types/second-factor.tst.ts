@@ -1,7 +1,10 @@
-import type { AuthPluginOptions, AuthenticationMethod, CodeMail, Mail, Principal, SignedProof } from 'fastify-svc-auth'
+import type { AuthPluginOptions, Mail, Principal } from 'fastify-svc-auth'
 import { type FirstFactor, type ProviderProof, SecondFactor, type SecondFactorOptions } from 'fastify-svc-auth/second-factor'
 import { type SignedInUser, totp } from 'fastify-svc-auth/testing'
 import { describe, expect, test } from 'tstyche'
+import type { AuthenticationMethod } from '../../lib/authentication.js'
+import type { CodeMail } from '../../lib/mails/mail.js'
+import type { AuthenticationContext } from '../../lib/providers/provider.js'
 
 describe('second factors', () => {
   test('an issuer is enough', () => {
@@ -37,7 +40,7 @@ describe('second factors', () => {
 
   test('trusts is given what a signed ID token says', () => {
     expect<ProviderProof>().type.toBe<{ provider: string, amr: readonly string[], acr: string | null }>()
-    expect<SignedProof>().type.toBe<{ amr: readonly string[], acr: string | null }>()
+    expect<AuthenticationContext>().type.toBe<{ amr: readonly string[], acr: string | null }>()
     expect<SecondFactorOptions['trusts']>().type.toBeAssignableFrom<(proof: ProviderProof) => boolean>()
     expect<SecondFactorOptions['trusts']>().type.not.toBeAssignableFrom<(proof: { provider: number }) => boolean>()
   })
