@@ -372,3 +372,14 @@ t.test('the library of passkeys is loaded in the background, with or without pas
   t.equal(await begin({ passkeys: new Passkeys({ name: 'Shop' }), local: localProvider() }), 1)
   t.equal(await begin({ local: localProvider() }), 0)
 })
+
+t.test('what one application has compiled of the forms, another one in the process does not compile again', async t => {
+  const register = async (): Promise<void> => {
+    const app = await startApp(t, { local: localProvider() })
+    t.equal((await new Browser(app).post('/auth/local/register', USER)).statusCode, 201)
+  }
+  await register()
+  const made = t.capture(globalThis, 'Function', Function)
+  await register()
+  t.strictSame(made().filter(({ args: [name] }) => name === 'self'), [], 'ajv makes functions of self and scope')
+})

@@ -20,10 +20,7 @@ const HEADERS = {
   'X-Content-Type-Options': 'nosniff'
 }
 
-/**
- * Fastify's own validator coerces `true` to "true" and ["a"] to "a". One for all registrations: the
- * schemas are constants, and each is compiled once in a process.
- */
+/** Fastify's own validator coerces `true` to "true" and ["a"] to "a". */
 const AJV = new Ajv({
   strict: false,
   coerceTypes: false,
@@ -36,6 +33,9 @@ const AJV = new Ajv({
   // It takes longer than the rest of compiling, for which the first login waits.
   code: { optimize: false }
 })
+
+/** Schemas by their text: each is compiled once in a process, which ajv does by object. */
+const schemas = new Map<string, object>()
 
 /**
  * Sets up the encapsulated context of the routes: parsers, validation, headers, log and errors. The
@@ -53,7 +53,8 @@ export async function setUpScope (
 
   // Compiling is left for after the start; ajv caches the result.
   const compilations: Array<() => unknown> = []
-  scope.setValidatorCompiler(({ schema }) => {
+  scope.setValidatorCompiler(({ schema: given }) => {
+    const schema = constant(given)
     compilations.push(() => AJV.compile(schema))
     return data => {
       const validate = AJV.compile(schema)
@@ -77,6 +78,14 @@ export async function setUpScope (
     page: pages.forError(request, Object(request.body).error_next)
   }))
   return compilations
+}
+
+/** Returns the first schema that had the same text. */
+function constant (schema: object): object {
+  const text = JSON.stringify(schema)
+  const first = schemas.get(text) ?? schema
+  schemas.set(text, first)
+  return first
 }
 
 /** Checks the requests to the routes of a scope before their handlers run. */

@@ -27,23 +27,17 @@ export interface AppUnderAttack {
   accounts: () => unknown
 }
 
-/**
- * A test with each session store, or with one of them before a commit, which it gets an application
- * on. Tests run side by side, as many as `t.jobs` says: they wait for the
- * store most of the time. One that changes the clock must have it to itself.
- */
-export async function withEverySessionStore (
+/** A test with each session store, or with one of them before a commit, which it gets an application on. */
+export function withEverySessionStore (
   t: Test,
   name: string,
-  test: (t: Test, start: (...providers: ExternalProvider[]) => Promise<AppUnderAttack>) => Promise<void>,
-  { sideBySide = true } = {}
-): Promise<void> {
+  test: (t: Test, start: (...providers: ExternalProvider[]) => Promise<AppUnderAttack>) => Promise<void>
+): void {
   for (const [sessions, create] of SOME_SESSION_STORES) {
-    const ended = t.test(`${name}, with ${sessions}`, { buffered: sideBySide }, async t => {
+    t.test(`${name}, with ${sessions}`, async t => {
       const session = { secret: SESSION_SECRET, store: create() }
       await test(t, async (...providers) => startAppUnderAttack(t, { providers, session }))
     })
-    if (!sideBySide) await ended
   }
 }
 

@@ -45,7 +45,7 @@ async function startElsewhere (t: Test): Promise<{ origin: string, visits: strin
 
 // Before the rest: the clock is everybody's.
 // oidcc-client-test-signing-key-rotation
-await withEverySessionStore(t, 'attack 59: new keys are fetched once, and no more often than once a minute', async (t, start) => {
+withEverySessionStore(t, 'attack 59: new keys are fetched once, and no more often than once a minute', async (t, start) => {
   const fake = await startFake(t)
   const target = await start(fake.provider())
   await assertSignsIn(t, target, 'fake', consent(fake))
@@ -70,7 +70,7 @@ await withEverySessionStore(t, 'attack 59: new keys are fetched once, and no mor
   t.strictSame([number, askedFor(fake, 'GET /jwks')], [CROWD, 3], 'one download for all unknown keys')
   fake.forgeIdToken = null
   await assertSignsIn(t, target, 'fake', consent(fake))
-}, { sideBySide: false })
+})
 
 const KEEP_WAITING = [hangs, stalls, drips]
 
