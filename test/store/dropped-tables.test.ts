@@ -112,6 +112,25 @@ for (const [name, { create, tables, names, drop }] of Object.entries(DATABASES))
   })
 }
 
+t.test('a user whose factors cannot be read is not one without factors', async t => {
+  for (const database of [sqliteDatabase(t), postgresDatabase(await emptyDatabase(t))]) {
+    const ada = newUser()
+    const made = new Accounts(openStore(t, database))
+    await made.createUser(ada)
+    await made.changeFactors(ada.userId, toFactors(newFactor()))
+    const store = new SqlAuthStore(database.target, { createTables: false })
+    t.teardown(() => store.close())
+    const accounts = new Accounts(store)
+    await database.query('drop table svc_auth_factors')
+
+    const attempts: Array<() => Promise<unknown>> = [
+      () => accounts.factors(ada.userId), () => accounts.attemptFactor(ada.userId, 0), () => accounts.changeFactors(ada.userId, toFactors())
+    ]
+    for (const attempt of attempts) await t.rejects(attempt, { code: 'unavailable', cause: /svc_auth_factors/ })
+    t.hasStrict(await store.findUser({ userId: ada.userId }), { factors: ['totp'] })
+  }
+})
+
 t.test("tables of the application's own migrations are left to them", async t => {
   for (const database of [sqliteDatabase(t), postgresDatabase(await emptyDatabase(t))]) {
     const made = await start(t, database)
