@@ -12,7 +12,7 @@ import { Site } from './http/site.js'
 import { LocalIdentityProvider } from './local-identity-provider.js'
 import type { MailPages } from './mails/mail.js'
 import type { MailTokens } from './mails/mail-tokens.js'
-import type { Look } from './pages/look.js'
+import type { PageLayout } from './pages/page-layout.js'
 import type { Pages } from './pages/pages.js'
 import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
@@ -199,7 +199,7 @@ export class ResolvedOptions implements SignInRules {
   /** The rules of second factors and passkeys; null without them. */
   readonly factors: FactorRules | null
   /** How the plugin's own pages look; null without the option `pages`. */
-  readonly look: Look | null
+  readonly look: PageLayout | null
   /** The page for changing the password as browsers see it. */
   readonly changePasswordPage: string | null
   /** Pages of the application for links in mails, as browsers see them; null without mails. */
@@ -389,7 +389,7 @@ function checkedMailPages (
   })
 }
 
-function checkedPages (pages: unknown): Look | null {
+function checkedPages (pages: unknown): PageLayout | null {
   if (pages === undefined) return null
   const { look }: Partial<Pages> = Object(pages)
   if (look === undefined) {

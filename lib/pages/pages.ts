@@ -6,7 +6,7 @@ import { de } from './languages/de.js'
 import { english } from './languages/en.js'
 import { es } from './languages/es.js'
 import { fr } from './languages/fr.js'
-import { Look, type PageLink } from './look.js'
+import { PageLayout, type PageLink } from './page-layout.js'
 import type { Texts } from './texts.js'
 
 /** Options of {@link Pages}. */
@@ -45,7 +45,7 @@ export class Pages {
    *
    * @hidden
    */
-  readonly look: Look
+  readonly look: PageLayout
 
   /** @throws OptionsError naming the option */
   constructor (options: PagesOptions) {
@@ -67,7 +67,7 @@ export class Pages {
       throw new OptionsError("links of Pages must be a list of { label, href }, such as { label: 'Privacy', " +
         "href: '/privacy' }; href is a path of this application or an https: URL")
     }
-    this.look = new Look({ name, logo, stylesheet, languages: [first, ...others], links: [...links] })
+    this.look = new PageLayout({ name, logo, stylesheet, languages: [first, ...others], links: [...links] })
   }
 }
 
