@@ -4,10 +4,8 @@ import { fileURLToPath } from 'node:url'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { type Migration, PARTS, type TablePart } from '../lib/store/table-parts.js'
 
-/** The part of each table; those that are not named here are made with the sessions. */
-const PART_OF: Record<string, TablePart> = {
-  svc_auth_users: 'users', svc_auth_credentials: 'users', svc_auth_provider_links: 'users', svc_auth_factors: 'factors'
-}
+/** Those that the first query makes; the others are made with the sessions. */
+const FIRST_TABLES = ['svc_auth_users', 'svc_auth_credentials', 'svc_auth_provider_links']
 
 for (const dialect of ['postgres', 'sqlite']) {
   const module = `// Written by \`npm run migrations\` from drizzle/${dialect}.
@@ -40,7 +38,7 @@ function migrationsIn (dialect: string): Migration[] {
 function partOf (statement: string): TablePart {
   const [, table = ''] = /^(?:CREATE|ALTER) .*?(?:TABLE| ON) ["`](\w+)/.exec(statement) ?? []
   if (table === '') throw new Error(`of which table is this? ${statement}`)
-  return PART_OF[table] ?? 'sessions'
+  return FIRST_TABLES.includes(table) ? 'users' : 'sessions'
 }
 
 /** The lines of a statement as one string of JavaScript. */

@@ -26,7 +26,7 @@ export type {
 } from './accounts/auth-store.js'
 export type { UserChange } from './accounts/changes.js'
 export type { MailTokenClaims, NewPassword, PasswordReset } from './accounts/credentials.js'
-export type { FactorAttempt, FactorChange } from './accounts/factors.js'
+export type { FactorAttempt, FactorChange, FactorSpending } from './accounts/factors.js'
 export type { EnteredIdentity, FoundUser, LinkedIdentity, NewUser, NotedSignIn } from './accounts/identities.js'
 export { Authorization } from './app-auth/authorization.js'
 export type { BlockOptions, KeptSession, UserList, UserPage, UserToCreate, Users } from './app-auth/users.js'

@@ -10,7 +10,7 @@ import {
   withNewPassword
 } from './credentials.js'
 import { assertCanonical } from './emails.js'
-import { type FactorAttempt, type FactorChange, attempted, withFactorChange } from './factors.js'
+import { type FactorAttempt, type FactorChange, type FactorSpending, attempted, withFactorChange } from './factors.js'
 import {
   type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, entered, linked,
   newAccount, refreshed, signedIn, unlinked
@@ -288,22 +288,23 @@ export class Accounts {
   }
 
   /** Returns the factors of a user: see {@link AuthStore.factors}. */
-  async factors (userId: string): Promise<Factor[]> {
-    // The table is made when the first factor of any user is written.
-    const user = await this.findUser({ userId })
-    return user?.factors === undefined ? [] : wrapStoreErrors(() => this.#store.factors(userId))
+  factors (userId: string): Promise<Factor[]> {
+    return wrapStoreErrors(() => this.#store.factors(userId))
   }
 
   /**
-   * Counts an attempt at a code of a factor before the code is checked. Ten of a user and
-   * generation are allowed in fifteen minutes, by all processes together; refused ones do not
-   * count.
+   * Counts an attempt at a code of a factor, and spends the code if it is right, in one step. Ten
+   * attempts of a user and generation are allowed in fifteen minutes, by all processes together;
+   * refused ones do not count.
    *
    * @param generation as for {@link addLink}
+   * @param spend default none: the attempt only counts
    * @returns null when the user has another generation, or is gone; then nothing was written
    */
-  async attemptFactor (userId: string, generation: number): Promise<FactorAttempt | null> {
-    return this.#change({ userId }, attempted(generation, Date.now()))
+  async attemptFactor (
+    userId: string, generation: number, spend: FactorSpending = () => null
+  ): Promise<FactorAttempt | null> {
+    return this.#change({ userId }, attempted(generation, spend, Date.now()))
   }
 
   /**

@@ -174,7 +174,7 @@ export async function confirmTotp (
   const { user: { userId, generation = 0 }, asksMailCode } = enrolling
   const pending = await attemptEntry<PendingTotp>(request, ENROLMENT, MAX_ATTEMPTS)
   if (pending?.userId !== userId || pending.generation !== generation) throw new AuthError('invalid_state')
-  await countAttempt(request, rules, { userId, generation }, outbox)
+  await countAttempt(request, rules, { userId, generation }, { outbox })
   if (asksMailCode) await assertMailCode(request, rules, userId, mailCode)
   const { id, secret } = pending
   const { text } = await openSecret(request, rules, pending)

@@ -298,7 +298,7 @@ async function spendMailAttempt (
   { userId, generation = 0 }: User,
   { mailCode, outbox }: { mailCode: string | undefined, outbox: Outbox }
 ): Promise<void> {
-  await countAttempt(request, rules, { userId, generation }, outbox)
+  await countAttempt(request, rules, { userId, generation }, { outbox })
   await assertMailCode(request, rules, userId, mailCode)
 }
 

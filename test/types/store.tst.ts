@@ -9,7 +9,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import {
   type Account, type AccountLink, type AccountQuery, type AccountStatus, Accounts, type Attempt, type AttemptCounter,
   type AuthorizationClaims, type AuthStore, type Block, type Credential, type Decision, type DrizzlePostgres, type DrizzleSqlite,
-  type EntryContent, type EntryKey, type ExceededLimit, type Factor, type FactorAttempt, type FactorChange,
+  type EntryContent, type EntryKey, type ExceededLimit, type Factor, type FactorAttempt, type FactorChange, type FactorSpending,
   type FactorKind, type IdentityClaims, type Link, type LinkedIdentity, type MailTokenClaims, MemoryAuthStore,
   type NewPassword, type NewUser, type OneTimeEntries, type OneTimeEntry, type Owners, type PasswordReset, type PostgresClient,
   type RevocationListener, type Revocations, type Rule, SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection,
@@ -60,7 +60,9 @@ test('a rule decides about an account', () => {
   expect<Factor['kind']>().type.toBe<FactorKind>()
   expect<FactorKind>().type.toBe<'totp' | 'recovery' | 'passkey'>()
   expect<Accounts['changeFactors']>().type.toBe<(userId: string, change: FactorChange) => Promise<User | null>>()
-  expect<Accounts['attemptFactor']>().type.toBe<(userId: string, generation: number) => Promise<FactorAttempt | null>>()
+  expect<Accounts['attemptFactor']>().type.toBe<(
+    userId: string, generation: number, spend?: FactorSpending
+  ) => Promise<FactorAttempt | null>>()
   expect(userOf).type.toBeCallableWith({} as Account)
   expect(linksOf).type.toBeCallableWith({} as Account)
   expect(statusOf).type.toBeCallableWith({} as Account)

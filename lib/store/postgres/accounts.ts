@@ -50,11 +50,11 @@ const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLin
  * deadlocking. Every change writes the user's row, so that its version tells of links, password and
  * factors too.
  *
- * The statements that have the table of factors are for users with factors alone: the table is made
- * when the first one is written.
+ * @param withFactors with the table of factors, which is made with those of sessions
  */
-export function postgresAccounts (database: PostgresDatabase, revocations: PostgresRevocations): StoredAccounts {
-  const withFactors = database.with('factors')
+export function postgresAccounts (
+  database: PostgresDatabase, withFactors: PostgresDatabase, revocations: PostgresRevocations
+): StoredAccounts {
   return {
     findUser: findUser(database),
     links: links(database),
@@ -206,8 +206,8 @@ function loading (database: PostgresDatabase, withFactors: PostgresDatabase) {
 
   return async (find: AccountQuery, wanted: Wanted, deadline: number): Promise<LoadedAccount[]> => {
     const values = valuesOf(find, wanted)
-    let rows = await database.run(() => plain(values), deadline)
-    if (rows.some(hasFactors)) rows = await withFactors.run(() => whole(values), deadline)
+    let rows = withFactors.isMade ? null : await database.run(() => plain(values), deadline)
+    if (rows === null || rows.some(hasFactors)) rows = await withFactors.run(() => whole(values), deadline)
     return rows.map(({ version, ...account }) => ({ account, version }))
   }
 }
@@ -252,13 +252,14 @@ function accountsBy (db: PostgresDrizzle, asked: ReadonlyArray<typeof ASKED[numb
     .where(or(...asked.map(name => conditions[name])))
 }
 
-const FACTORS_OF_USER = sql`(
+/** Few users have factors: the server looks for those of no other user. */
+const FACTORS_OF_USER = sql`case when ${users.extras} -> 'factors' is null then '[]' else (
   select coalesce(jsonb_agg(jsonb_build_object(
     'id', ${factors.factorId}, 'kind', ${factors.kind}, 'name', ${factors.name}, 'secret', ${factors.secret},
     'data', ${factors.data}, 'counter', ${factors.counter}, 'createdAt', ${factors.createdAt},
     'usedAt', ${factors.usedAt}
   ) order by ${factors.createdAt}, ${byCodePoints(factors.factorId)}), '[]')
-  from ${factors} where ${factors.userId} = ${users.userId})`
+  from ${factors} where ${factors.userId} = ${users.userId}) end`
 
 /** Writes a new account. */
 function addition (database: PostgresDatabase, withFactors: PostgresDatabase) {
@@ -314,14 +315,12 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
       version
     }
     const changesFactors = ofFactors.written.length + ofFactors.removed.length > 0
-    // Makes the table if it is missing.
-    if (changesFactors) await withFactors.run(async () => {}, deadline)
     const { plain, whole, saveUser, remove } = statements()
     const { save, end } = changesFactors ? whole() : plain
     if (!endsSessions(before, after)) {
       const isOfUserAlone = removed.length + written.length === 0 && values.passwordHash === before.passwordHash
       const statement = isOfUserAlone && !changesFactors ? saveUser : save
-      return database.run(() => outcome(statement.execute(values)), deadline)
+      return (changesFactors ? withFactors : database).run(() => outcome(statement.execute(values)), deadline)
     }
     const statement = after === null ? remove : end
     return revocations.run(revocation => outcome(statement.execute({ ...values, ...revocation })), deadline)

@@ -41,6 +41,17 @@ export const MIGRATIONS: readonly Migration[] = [
         '\t"count" integer NOT NULL,\n' +
         '\t"resets_at" bigint NOT NULL\n' +
         ') WITH (fillfactor = 70);',
+      'CREATE TABLE "svc_auth_factors" (\n' +
+        '\t"factor_id" text PRIMARY KEY NOT NULL,\n' +
+        '\t"user_id" uuid NOT NULL,\n' +
+        '\t"kind" text NOT NULL,\n' +
+        '\t"name" text,\n' +
+        '\t"secret" text,\n' +
+        '\t"data" jsonb NOT NULL,\n' +
+        '\t"counter" bigint NOT NULL,\n' +
+        '\t"created_at" bigint NOT NULL,\n' +
+        '\t"used_at" bigint\n' +
+        ');',
       'CREATE TABLE "svc_auth_pending" (\n' +
         '\t"hash" text PRIMARY KEY NOT NULL,\n' +
         '\t"kind" text NOT NULL,\n' +
@@ -70,28 +81,11 @@ export const MIGRATIONS: readonly Migration[] = [
         '\t"signed_out" boolean NOT NULL,\n' +
         '\t"replaced_by" text\n' +
         ') WITH (fillfactor = 85);',
+      'ALTER TABLE "svc_auth_factors" ADD CONSTRAINT "svc_auth_factors_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;',
       'ALTER TABLE "svc_auth_sessions" ADD CONSTRAINT "svc_auth_sessions_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;',
+      'CREATE INDEX "svc_auth_factors_user" ON "svc_auth_factors" USING btree ("user_id");',
       'CREATE INDEX "svc_auth_pending_owner" ON "svc_auth_pending" USING btree ("owner");',
       'CREATE INDEX "svc_auth_sessions_user" ON "svc_auth_sessions" USING btree ("user_id");'
-    ]
-  },
-  {
-    name: '0000_tables-factors',
-    part: 'factors',
-    sql: [
-      'CREATE TABLE "svc_auth_factors" (\n' +
-        '\t"factor_id" text PRIMARY KEY NOT NULL,\n' +
-        '\t"user_id" uuid NOT NULL,\n' +
-        '\t"kind" text NOT NULL,\n' +
-        '\t"name" text,\n' +
-        '\t"secret" text,\n' +
-        '\t"data" jsonb NOT NULL,\n' +
-        '\t"counter" bigint NOT NULL,\n' +
-        '\t"created_at" bigint NOT NULL,\n' +
-        '\t"used_at" bigint\n' +
-        ');',
-      'ALTER TABLE "svc_auth_factors" ADD CONSTRAINT "svc_auth_factors_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;',
-      'CREATE INDEX "svc_auth_factors_user" ON "svc_auth_factors" USING btree ("user_id");'
     ]
   }
 ]

@@ -36,6 +36,19 @@ export const MIGRATIONS: readonly Migration[] = [
     name: '0000_tables-sessions',
     part: 'sessions',
     sql: [
+      'CREATE TABLE `svc_auth_factors` (\n' +
+        '\t`factor_id` text PRIMARY KEY NOT NULL,\n' +
+        '\t`user_id` text NOT NULL,\n' +
+        '\t`kind` text NOT NULL,\n' +
+        '\t`name` text,\n' +
+        '\t`secret` text,\n' +
+        '\t`data` text NOT NULL,\n' +
+        '\t`counter` integer NOT NULL,\n' +
+        '\t`created_at` integer NOT NULL,\n' +
+        '\t`used_at` integer,\n' +
+        '\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade\n' +
+        ');',
+      'CREATE INDEX `svc_auth_factors_user` ON `svc_auth_factors` (`user_id`);',
       'CREATE TABLE `svc_auth_pending` (\n' +
         '\t`hash` text PRIMARY KEY NOT NULL,\n' +
         '\t`kind` text NOT NULL,\n' +
@@ -63,25 +76,6 @@ export const MIGRATIONS: readonly Migration[] = [
         '\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade\n' +
         ');',
       'CREATE INDEX `svc_auth_sessions_user` ON `svc_auth_sessions` (`user_id`);'
-    ]
-  },
-  {
-    name: '0000_tables-factors',
-    part: 'factors',
-    sql: [
-      'CREATE TABLE `svc_auth_factors` (\n' +
-        '\t`factor_id` text PRIMARY KEY NOT NULL,\n' +
-        '\t`user_id` text NOT NULL,\n' +
-        '\t`kind` text NOT NULL,\n' +
-        '\t`name` text,\n' +
-        '\t`secret` text,\n' +
-        '\t`data` text NOT NULL,\n' +
-        '\t`counter` integer NOT NULL,\n' +
-        '\t`created_at` integer NOT NULL,\n' +
-        '\t`used_at` integer,\n' +
-        '\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade\n' +
-        ');',
-      'CREATE INDEX `svc_auth_factors_user` ON `svc_auth_factors` (`user_id`);'
     ]
   }
 ]

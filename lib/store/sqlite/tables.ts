@@ -46,11 +46,19 @@ function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TableP
   return []
 }
 
-/** Makes the tables again that were made before and are gone. */
-export function restoreSqliteTables (db: BetterSQLite3Database, made: ReadonlySet<TablePart>): void {
+/**
+ * Makes the tables that a statement has missed: those that are gone, and that of factors before
+ * those of sessions were used.
+ *
+ * @returns whether tables were gone that had been made before
+ */
+export function makeMissingTables (db: BetterSQLite3Database, made: ReadonlySet<TablePart>): boolean {
   const isNoted = (part: TablePart): boolean =>
     tableExists(db, 'svc_auth_migrations') && migrationsOf(part).some(migration => isApplied(db, migration))
-  for (const part of PARTS) if (made.has(part) || isNoted(part)) createSqliteTables(db, part, true)
+  return PARTS.filter(part => {
+    const wasMade = made.has(part) || isNoted(part)
+    return createSqliteTables(db, part, true) && wasMade
+  }).length > 0
 }
 
 function migrationsOf (part: TablePart): readonly Migration[] {
