@@ -115,7 +115,8 @@ export function withoutFactors (factors: readonly Factor[], isRemoved: (factor: 
 const LOST = 'the table of factors lacks one that the user has'
 
 /**
- * Refuses an account without a row of a kind of factor that the user has: that is never "no factor".
+ * Refuses an account that has no row of a kind of factor which its notes name: that is never "no
+ * factor".
  *
  * @throws AuthError `unavailable`
  */

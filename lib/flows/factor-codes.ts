@@ -94,7 +94,7 @@ export async function countAttempt (
   throw new AuthError('rate_limited', { retryAfter: attempt.retryAfter })
 }
 
-/** Checks a code of an app beforehand: a rule of an account waits for nothing, such as an opened secret. */
+/** Checks a code of an app before the rule of the account, which does not wait for the secret. */
 async function totpSpending (
   request: FastifyRequest, rules: StepRules, userId: string, code: string
 ): Promise<FactorSpending> {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Account, Factor } from '../../accounts/account.js'
-import { type FactorAttempt, type FactorChange, type FactorSpending, attempted, withFactors } from '../../accounts/factors.js'
+import {
+  type FactorAttempt, type FactorChange, type FactorSpending, attempted, withFactors
+} from '../../accounts/factors.js'
 import { newAccount } from '../../accounts/identities.js'
 import { assertHas } from './assertions.js'
 import {
