@@ -141,8 +141,8 @@ export class Accounts {
    * verified e-mail unless another user has it; one that differs from the user's e-mail is not
    * taken.
    *
-   * @param generation the {@link User.generation} that the user must still have, 0 where it was
-   *   absent; default any. A link must not outlive the session that asked for it.
+   * @param generation the {@link User.generation} that the user must still have; default any. A
+   *   link must not outlive the session that asked for it.
    * @returns the user, or null when the user is gone, has another generation or another subject at
    *   this provider, or when a user has the link already; then nothing was written
    * @throws AuthError `invalid_email` when the verified e-mail is not canonical, `invalid_request`

@@ -35,9 +35,7 @@ export type FactorSpending = (factors: readonly Factor[]) => Factor | null
 
 /** A change that {@link Accounts.changeFactors} makes. */
 export interface FactorChange {
-  /**
-   * The {@link User.generation} that the user must still have, 0 where it was absent; default any.
-   */
+  /** The {@link User.generation} that the user must still have; default any. */
   generation?: number
   /** The kinds of factors that the user must still have; default any. */
   kinds?: readonly FactorKind[] | undefined

@@ -16,7 +16,7 @@ export interface UserExtras {
   is_new?: true
   /** When the user was created, in milliseconds since the epoch. */
   created_at?: number
-  /** Counts the events that ended all sessions of the user; absent counts as 0. */
+  /** Counts the events that ended all sessions of the user; absent before the first one. */
   generation?: number
   /** The last such event, in seconds since the epoch like the `iat` of the tokens it ended. */
   signed_out_at?: number

@@ -102,7 +102,7 @@ test('attempts are counted, what may be used once is taken, and revocations are 
 
 test('a user may have been blocked', () => {
   expect<User['blocked']>().type.toBe<Block | undefined>()
-  expect<User['createdAt']>().type.toBe<Date | undefined>()
+  expect<User['createdAt']>().type.toBe<Date>()
   expect(isBlocked({ blocked: { at: new Date() } })).type.toBe<boolean>()
 })
 
@@ -207,10 +207,10 @@ describe('the store\'s words', () => {
       name: string | null
       claims: AuthorizationClaims
       isNew?: true
-      generation?: number
+      generation: number
       blocked?: Block
       factors?: readonly FactorKind[]
-      createdAt?: Date
+      createdAt: Date
     }>()
   })
 

@@ -358,7 +358,7 @@ function attemptsContract (rule: Rule): void {
     assert.equal(attempts.filter(attempt => attempt?.isRefused === true && attempt.isFirst).length, 1)
   })
 
-  managed('a code is spent with the attempt: by one of several at once, and never beyond the limit', async (
+  managed('a code is spent with the attempt: by one of several at once, and by no refused one', async (
     store, twin
   ) => {
     const [passkey, totp] = [factor({ kind: 'passkey', createdAt: 1 }), factor({ createdAt: 2 })]
