@@ -10,7 +10,7 @@ import {
   withNewPassword
 } from './credentials.js'
 import { assertCanonical } from './emails.js'
-import { type FactorAttempt, type FactorChange, attempted, withFactorChange } from './factors.js'
+import { type FactorAttempt, type FactorChange, type FactorSpending, attempted, withFactorChange } from './factors.js'
 import {
   type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, entered, linked,
   newAccount, refreshed, signedIn, unlinked
@@ -141,8 +141,8 @@ export class Accounts {
    * verified e-mail unless another user has it; one that differs from the user's e-mail is not
    * taken.
    *
-   * @param generation the {@link User.generation} that the user must still have, 0 where it was
-   *   absent; default any. A link must not outlive the session that asked for it.
+   * @param generation the {@link User.generation} that the user must still have; default any. A
+   *   link must not outlive the session that asked for it.
    * @returns the user, or null when the user is gone, has another generation or another subject at
    *   this provider, or when a user has the link already; then nothing was written
    * @throws AuthError `invalid_email` when the verified e-mail is not canonical, `invalid_request`
@@ -288,22 +288,23 @@ export class Accounts {
   }
 
   /** Returns the factors of a user: see {@link AuthStore.factors}. */
-  async factors (userId: string): Promise<Factor[]> {
-    // The table is made when the first factor of any user is written.
-    const user = await this.findUser({ userId })
-    return user?.factors === undefined ? [] : wrapStoreErrors(() => this.#store.factors(userId))
+  factors (userId: string): Promise<Factor[]> {
+    return wrapStoreErrors(() => this.#store.factors(userId))
   }
 
   /**
-   * Counts an attempt at a code of a factor before the code is checked. Ten of a user and
-   * generation are allowed in fifteen minutes, by all processes together; refused ones do not
-   * count.
+   * Counts an attempt at a code of a factor, and spends the code if it is right, in one step. Ten
+   * attempts of a user and generation are allowed in fifteen minutes, by all processes together;
+   * refused ones do not count.
    *
    * @param generation as for {@link addLink}
+   * @param spend default none: the attempt only counts
    * @returns null when the user has another generation, or is gone; then nothing was written
    */
-  async attemptFactor (userId: string, generation: number): Promise<FactorAttempt | null> {
-    return this.#change({ userId }, attempted(generation, Date.now()))
+  async attemptFactor (
+    userId: string, generation: number, spend: FactorSpending = () => null
+  ): Promise<FactorAttempt | null> {
+    return this.#change({ userId }, attempted(generation, spend, Date.now()))
   }
 
   /**

@@ -15,8 +15,8 @@ export interface NewPassword {
    */
   current?: string | null
   /**
-   * The {@link User.generation} that the user must still have, 0 where it was absent; default any.
-   * A session that has ended meanwhile must not change the password.
+   * The {@link User.generation} that the user must still have; default any. A session that has
+   * ended meanwhile must not change the password.
    */
   generation?: number
 }
@@ -30,7 +30,7 @@ export interface MailTokenClaims {
   userId: string
   /** The address in its canonical form, as it was when the mail was sent. */
   email: string
-  /** {@link User.generation} when the mail was sent, 0 where it was absent. */
+  /** {@link User.generation} when the mail was sent. */
   generation: number
 }
 

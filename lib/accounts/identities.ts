@@ -1,8 +1,8 @@
 import type { IdentityClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import {
-  type Account, type AccountLink, type Link, type Subject, type User, isBlocked, linkAt, linksOf, userOf, withLink,
-  withSessionsEnded
+  type Account, type AccountLink, type Link, type Subject, type User, generationOf, isBlocked, linkAt, linksOf,
+  userOf, withLink, withSessionsEnded
 } from './account.js'
 import type { Rule } from './auth-store.js'
 import {
@@ -104,7 +104,7 @@ export function signedIn (
   }
 }
 
-function isAsFound (account: Account, { generation = 0, email, emailVerified }: FoundUser): boolean {
+function isAsFound (account: Account, { generation, email, emailVerified }: FoundUser): boolean {
   const user = userOf(account)
   return isAtGeneration(account, generation) && user.email === email && user.emailVerified === emailVerified
 }
@@ -153,8 +153,8 @@ export function known (account: Account | null): Account {
 }
 
 /** Whether a user has the generation that is expected of them; undefined for any. */
-export function isAtGeneration ({ extras }: Pick<Account, 'extras'>, expected: number | undefined): boolean {
-  return expected === undefined || expected === (extras.generation ?? 0)
+export function isAtGeneration (account: Pick<Account, 'extras'>, expected: number | undefined): boolean {
+  return expected === undefined || expected === generationOf(account)
 }
 
 interface EmailReport {

@@ -101,6 +101,6 @@ export async function currentPrincipal (
   const [user, links] = await wrapStoreErrors(() => Promise.all([store.findUser({ userId }), store.links(userId)]))
   const link = links.find(link => link.provider === provider)
   if (user === null || link === undefined) return null
-  if (generation !== undefined && generation !== (user.generation ?? 0)) return null
+  if (generation !== undefined && generation !== user.generation) return null
   return { userId, provider, claims: mergeClaims(link.claims, user.claims) }
 }

@@ -116,7 +116,7 @@ export async function enrollingUser (
   const waiting = await pendingSecondFactor(request, rules)
   if (waiting?.needs !== 'enrolment') throw new AuthError('unauthenticated')
   const user = await rules.store.findUser({ userId: waiting.userId })
-  if (user === null || (user.generation ?? 0) !== waiting.generation) throw new AuthError('invalid_state')
+  if (user === null || user.generation !== waiting.generation) throw new AuthError('invalid_state')
   if (user.factors !== undefined) throw new AuthError('invalid_state')
   if (isBlocked(user)) throw new AuthError('blocked')
   return { user, record: null, waiting, asksMailCode: waiting.asksMailCode }
@@ -131,7 +131,7 @@ export async function beginTotp (
   request: FastifyRequest, rules: StepRules, { isLost, outbox }: { isLost: boolean, outbox: Outbox }
 ): Promise<TotpEnrolment> {
   const { user, asksMailCode } = await enrollingUser(request, rules, isLost)
-  const { userId, generation = 0 } = user
+  const { userId, generation } = user
   const [id, secret] = [randomUUID(), newTotpSecret()]
   const sealed = await rules.factors.secondFactor.sealer.seal(secret, id)
   const pending: PendingTotp = { userId, generation, id, secret: sealed }
@@ -171,10 +171,10 @@ export async function confirmTotp (
 ): Promise<string[]> {
   const typed = readCode(code)
   const enrolling = await enrollingUser(request, rules, isLost)
-  const { user: { userId, generation = 0 }, asksMailCode } = enrolling
+  const { user: { userId, generation }, asksMailCode } = enrolling
   const pending = await attemptEntry<PendingTotp>(request, ENROLMENT, MAX_ATTEMPTS)
   if (pending?.userId !== userId || pending.generation !== generation) throw new AuthError('invalid_state')
-  await countAttempt(request, rules, { userId, generation }, outbox)
+  await countAttempt(request, rules, { userId, generation }, { outbox })
   if (asksMailCode) await assertMailCode(request, rules, userId, mailCode)
   const { id, secret } = pending
   const { text } = await openSecret(request, rules, pending)
@@ -209,7 +209,7 @@ export interface FactorAddition extends Omit<FactorChange, 'generation'> {
 export async function addFactor (
   request: FastifyRequest,
   rules: FactorChanges,
-  { user: { userId, generation = 0, factors: kinds = [] }, record }: EnrollingUser,
+  { user: { userId, generation, factors: kinds = [] }, record }: EnrollingUser,
   { proof, outbox, endsSessions, change }: FactorAddition
 ): Promise<void> {
   // Before the change: only the request that completes the sign-in adds the factor.
@@ -282,7 +282,7 @@ export async function changeFactors (
 }
 
 /** Lets the session of a request go on, with a new id, after a change that ended the others. */
-async function keepSession (request: FastifyRequest, record: SessionRecord, { generation = 0 }: User): Promise<void> {
+async function keepSession (request: FastifyRequest, record: SessionRecord, { generation }: User): Promise<void> {
   await renewSession(request, { ...record, generation })
 }
 

@@ -6,7 +6,7 @@ import { type TypedCode, codeShape, recoveryHash } from '../factors/codes.js'
 import { totpStep } from '../factors/totp.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { Factor, User } from '../accounts/account.js'
-import { changeOf } from '../accounts/factors.js'
+import type { FactorSpending } from '../accounts/factors.js'
 import { hashesIn } from './factor-list.js'
 import { prove } from './reauthentication.js'
 import { confirmedRecord } from '../current-user/refresh.js'
@@ -46,7 +46,7 @@ export async function reauthenticateByCode (
 
 /**
  * Checks a code of a user and spends it: each works once, in all processes. The attempt counts for
- * the user before the code is looked at.
+ * the user, whether or not the code is right.
  *
  * @returns the user as they are now; after a recovery code, how many are left
  * @throws AuthError `invalid_code`, `invalid_state` when the user's sessions were ended since,
@@ -59,35 +59,32 @@ export async function spendCode (
   owner: CodeOwner,
   { code: { kind, code }, outbox }: { code: TypedCode, outbox: Outbox }
 ): Promise<{ proof: Proof, user: User, recoveryCodesLeft: number | null }> {
-  const { userId, generation } = owner
-  const { user: { factors: kinds = [] }, factors } = await countAttempt(request, rules, owner, outbox)
-  const factor = factors.find(factor => factor.kind === kind)
-  if (factor === undefined) {
-    if (!kinds.includes(kind)) throw new AuthError('invalid_code')
-    throw new AuthError('unavailable', { cause: new Error(`the factor ${kind} of the user ${userId} is missing`) })
-  }
-  const spend = kind === 'totp' ? await totpSpending(request, rules, owner, { factor, code }) : recoverySpending(code)
-  const change = changeOf(factor.id, spend)
-  const user = await rules.accounts.changeFactors(userId, { generation, endsSessions: false, change })
-  // It is wrong, another request has spent it, or the user's sessions were ended.
-  if (user === null) throw new AuthError('invalid_code')
+  const { userId } = owner
+  const spend = kind === 'totp' ? await totpSpending(request, rules, userId, code) : recoverySpending(code)
+  const { user, spent } = await countAttempt(request, rules, owner, { outbox, spend })
+  // It is wrong, or another request has spent it.
+  if (spent === null) throw new AuthError('invalid_code')
   const proof = { method: kind, at: Date.now() }
   if (kind === 'totp') return { proof, user, recoveryCodesLeft: null }
-  const left = hashesIn(factor.data).length - 1
+  const left = hashesIn(spent.data).length
   audit('recovery-code', { userId, left }, request)
   outbox.notice('recovery-code-used', user)
   return { proof, user, recoveryCodesLeft: left }
 }
 
 /**
- * Counts an attempt at a code of a user, and returns their factors.
+ * Counts an attempt at a code of a user, and spends the code if it is right.
  *
- * @throws AuthError `invalid_state`, `rate_limited` with a notice to the user
+ * @param how `spend`: absent for a code that is checked afterwards
+ * @throws AuthError `invalid_state`, `rate_limited` with a notice to the user, `unavailable`
  */
 export async function countAttempt (
-  request: FastifyRequest, { accounts }: Pick<StepRules, 'accounts'>, { userId, generation }: CodeOwner, outbox: Outbox
-): Promise<{ user: User, factors: readonly Factor[] }> {
-  const attempt = await accounts.attemptFactor(userId, generation)
+  request: FastifyRequest,
+  { accounts }: Pick<StepRules, 'accounts'>,
+  { userId, generation }: CodeOwner,
+  { outbox, spend }: { outbox: Outbox, spend?: FactorSpending }
+): Promise<{ user: User, spent: Factor | null }> {
+  const attempt = await accounts.attemptFactor(userId, generation, spend)
   if (attempt === null) throw new AuthError('invalid_state')
   if (!attempt.isRefused) return attempt
   if (attempt.isFirst) {
@@ -97,26 +94,30 @@ export async function countAttempt (
   throw new AuthError('rate_limited', { retryAfter: attempt.retryAfter })
 }
 
-/** What becomes of a factor by a code; null where the code is not good. */
-type Spending = (present: Factor) => Factor | null
-
+/** Checks a code of an app before the rule of the account, which does not wait for the secret. */
 async function totpSpending (
-  request: FastifyRequest, rules: StepRules, { userId }: CodeOwner, { factor, code }: { factor: Factor, code: string }
-): Promise<Spending> {
+  request: FastifyRequest, rules: StepRules, userId: string, code: string
+): Promise<FactorSpending> {
+  const factor = (await rules.accounts.factors(userId)).find(({ kind }) => kind === 'totp')
+  if (factor === undefined) return () => null
   const { text, isOld } = await openSecret(request, rules, { ...factor, userId })
   const step = stepOf(rules, text, code)
-  if (step === null) throw new AuthError('invalid_code')
+  if (step === null) return () => null
   const secret = isOld ? await rules.factors.secondFactor.sealer.seal(text, factor.id) : factor.secret
-  // A code of a step is good once, and after it no code of an earlier step.
-  return present => present.counter < step ? { ...present, secret, counter: step, usedAt: Date.now() } : null
+  return factors => {
+    const present = factors.find(({ id }) => id === factor.id)
+    // A code of a step is good once, and after it no code of an earlier step.
+    if (present === undefined || present.counter >= step) return null
+    return { ...present, secret, counter: step, usedAt: Date.now() }
+  }
 }
 
-function recoverySpending (code: string): Spending {
+function recoverySpending (code: string): FactorSpending {
   const hash = recoveryHash(code)
-  return present => {
-    const hashes = hashesIn(present.data)
-    if (!hashes.includes(hash)) return null
-    const data = { ...present.data, hashes: hashes.filter(other => other !== hash) }
+  return factors => {
+    const present = factors.find(({ kind, data }) => kind === 'recovery' && hashesIn(data).includes(hash))
+    if (present === undefined) return null
+    const data = { ...present.data, hashes: hashesIn(present.data).filter(other => other !== hash) }
     return { ...present, data, usedAt: Date.now() }
   }
 }

@@ -204,7 +204,7 @@ export async function recentUser (
  * @throws AuthError `unauthenticated`
  */
 function assertInSession (user: User | null, { generation }: SessionRecord): asserts user is User {
-  if (user === null || (user.generation ?? 0) !== generation) throw new AuthError('unauthenticated')
+  if (user === null || user.generation !== generation) throw new AuthError('unauthenticated')
 }
 
 /**

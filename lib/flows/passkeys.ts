@@ -162,7 +162,7 @@ export async function finishByPasskey (
   if (waiting === null) throw new AuthError('invalid_state')
   const { userId } = waiting
   const user = await rules.store.findUser({ userId })
-  if ((user?.generation ?? 0) !== waiting.generation) throw new AuthError('invalid_state')
+  if (user?.generation !== waiting.generation) throw new AuthError('invalid_state')
   const used = await usePasskey(request, rules, user, { response, challenge, outbox })
   const taken = await takePendingSecondFactor(request, rules, userId)
   const principal = await continueSignIn(request, rules, taken, { ...used, outbox })
@@ -198,10 +198,10 @@ async function usePasskey (
   { response, challenge, outbox }: { response: unknown, challenge: string, outbox: Outbox }
 ): Promise<{ user: User, proof: Proof }> {
   const named = passkeys.userOf(response)
+  const { userId = '' } = user ?? {}
   // For a user without passkeys too, and for none: the answer must not come sooner.
-  const own = passkeysIn(await store.factors(user?.userId ?? ''))
+  const own = passkeysIn(await store.factors(userId))
   const factor = own.find(({ id }) => id === named?.id) ?? null
-  const { userId = '', generation = 0 } = user ?? {}
   const unknown = factor === null && named !== null ? new UnknownPasskey(named.id) : null
   const used = await passkeys.verifyAssertion(response, { challenge, factor, userId }).catch((error: unknown) => {
     if (unknown !== null) return null
@@ -222,7 +222,7 @@ async function usePasskey (
   // Most passkeys have no counter: then there is nothing to write, but for the day of their use.
   if (isNoted) return { user, proof }
   const changed = await accounts.changeFactors(userId, {
-    generation,
+    generation: user.generation,
     endsSessions: false,
     // Of two uses with one counter at a time, one is that of a copy.
     change: changeOf(used.id, present => present.counter === factor.counter ? { ...present, ...use } : null)
@@ -295,10 +295,10 @@ interface LostPasskeys {
 async function spendMailAttempt (
   request: FastifyRequest,
   rules: PasskeyRules,
-  { userId, generation = 0 }: User,
+  { userId, generation }: User,
   { mailCode, outbox }: { mailCode: string | undefined, outbox: Outbox }
 ): Promise<void> {
-  await countAttempt(request, rules, { userId, generation }, outbox)
+  await countAttempt(request, rules, { userId, generation }, { outbox })
   await assertMailCode(request, rules, userId, mailCode)
 }
 

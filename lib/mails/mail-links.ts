@@ -33,13 +33,13 @@ export async function userOfLink (
 ): Promise<MailboxOwner> {
   const user = await store.findUser({ userId })
   const isUnchanged = user !== null && hasMailbox(user) &&
-    emailDigest(user.email) === digest && (user.generation ?? 0) === generation
+    emailDigest(user.email) === digest && user.generation === generation
   if (!isUnchanged) throw new AuthError('invalid_token')
   return user
 }
 
 /** What the rules of an account compare, for a link that {@link userOfLink} accepted. */
-export function claimsOf ({ userId, email, generation = 0 }: MailboxOwner): MailTokenClaims {
+export function claimsOf ({ userId, email, generation }: MailboxOwner): MailTokenClaims {
   return { userId, email, generation }
 }
 

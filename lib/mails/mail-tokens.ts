@@ -10,7 +10,7 @@ import { LINK_LIFETIMES, type LinkMailKind } from './mail.js'
 export interface MailLink {
   /** A UUID in lower case. */
   readonly userId: string
-  /** `User.generation` when the mail was sent, 0 where it was absent. */
+  /** `User.generation` when the mail was sent. */
   readonly generation: number
   /** The address of the user when the mail was sent, in canonical form. */
   readonly email: string

@@ -83,7 +83,7 @@ export function mountRecoveryRoutes (context: MailContext, local: LocalIdentityP
       user: 'anyone',
       customPage: mailPages.verifyEmail,
       open: async token => userOfLink(store, await tokens.verify('verify-email', token)),
-      page: ({ token, action, link: { userId, email, createdAt = null, emailVerified } }, texts, request) => {
+      page: ({ token, action, link: { userId, email, createdAt, emailVerified } }, texts, request) => {
         const isSignedIn = principalOf(request)?.userId === userId
         return verifyPage(texts, { token, action, email, createdAt, isSignedIn, isVerified: emailVerified })
       }

@@ -93,7 +93,7 @@ async function writeSession (
   authenticated: Omit<AuthenticatedUser, 'method'>,
   admitted: Pick<SessionRecord, 'principal' | 'methods'>
 ): Promise<void> {
-  const { userId, generation = 0, isNew: admits = false } = authenticated.user
+  const { userId, generation, isNew: admits = false } = authenticated.user
   const { provider } = admitted.principal
   const lifetime = remember === null ? null : chosenLifetime(remember, authenticated.remember)
   const confirm = async (isAdmitted: boolean): Promise<void> => {

@@ -133,7 +133,7 @@ export async function linkIdentity (
   if (linked !== null) return linked
 
   const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
-  if (user === null || (user.generation ?? 0) !== generation) throw new AuthError('unauthenticated')
+  if (user === null || user.generation !== generation) throw new AuthError('unauthenticated')
   const present = links.find(({ provider }) => provider === identity.provider)
   if (present === undefined) throw new AuthError('already_linked')
   if (present.subject !== identity.subject) {

@@ -91,7 +91,7 @@ async function wait (
   { user, identity, isNew, held, remember, tokens }: AuthenticatedUser,
   { proof, needs }: Pick<PendingSecondFactor, 'proof' | 'needs'>
 ): Promise<void> {
-  const { userId, generation = 0, email, emailVerified } = user
+  const { userId, generation, email, emailVerified } = user
   const hasMailbox = factors.sendsMails && email !== null && emailVerified
   const waiting: PendingSecondFactor = {
     userId,

@@ -38,7 +38,8 @@ async function statusFor (t: Test, guard: Guard, claims: Partial<Claims> | null)
   await app.register(fastifyCookie)
   await app.register(fastifySession, { secret: SESSION_SECRET, cookie: { secure: false } })
   app.addHook('onRequest', async request => {
-    if (claims !== null) request.session.svcAuth = { principal: { userId: USER_ID, provider: 'dev', claims: { sub: '1', ...claims } } }
+    const principal = { userId: USER_ID, provider: 'dev', claims: { sub: '1', ...claims } }
+    if (claims !== null) request.session.svcAuth = { principal, generation: 0, at: 0, methods: [] }
   })
   app.get('/', { preHandler: guard }, async () => 'passed')
   return (await app.inject('/')).statusCode

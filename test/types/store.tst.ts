@@ -21,7 +21,7 @@ import { describe, expect, test } from 'tstyche'
 import type { AccountLink, Block, Subject } from '../../lib/accounts/account.js'
 import type { Decision, Owners } from '../../lib/accounts/auth-store.js'
 import type { MailTokenClaims, NewPassword, PasswordReset } from '../../lib/accounts/credentials.js'
-import type { FactorAttempt, FactorChange } from '../../lib/accounts/factors.js'
+import type { FactorAttempt, FactorChange, FactorSpending } from '../../lib/accounts/factors.js'
 import type { LinkedIdentity } from '../../lib/accounts/identities.js'
 import type { FactorKind, UserExtras } from '../../lib/schema/extras.js'
 import type { EntryContent } from '../../lib/schema/sessions.js'
@@ -68,7 +68,9 @@ test('a rule decides about an account', () => {
   expect<Factor['kind']>().type.toBe<FactorKind>()
   expect<FactorKind>().type.toBe<'totp' | 'recovery' | 'passkey'>()
   expect<Accounts['changeFactors']>().type.toBe<(userId: string, change: FactorChange) => Promise<User | null>>()
-  expect<Accounts['attemptFactor']>().type.toBe<(userId: string, generation: number) => Promise<FactorAttempt | null>>()
+  expect<Accounts['attemptFactor']>().type.toBe<(
+    userId: string, generation: number, spend?: FactorSpending
+  ) => Promise<FactorAttempt | null>>()
   expect(userOf).type.toBeCallableWith({} as Account)
   expect(linksOf).type.toBeCallableWith({} as Account)
   expect(statusOf).type.toBeCallableWith({} as Account)
@@ -100,7 +102,7 @@ test('attempts are counted, what may be used once is taken, and revocations are 
 
 test('a user may have been blocked', () => {
   expect<User['blocked']>().type.toBe<Block | undefined>()
-  expect<User['createdAt']>().type.toBe<Date | undefined>()
+  expect<User['createdAt']>().type.toBe<Date>()
   expect(isBlocked({ blocked: { at: new Date() } })).type.toBe<boolean>()
 })
 
@@ -205,10 +207,10 @@ describe('the store\'s words', () => {
       name: string | null
       claims: AuthorizationClaims
       isNew?: true
-      generation?: number
+      generation: number
       blocked?: Block
       factors?: readonly FactorKind[]
-      createdAt?: Date
+      createdAt: Date
     }>()
   })
 

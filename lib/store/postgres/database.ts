@@ -35,6 +35,7 @@ export class PostgresDatabase {
   readonly #options: PostgresDatabaseOptions
   /** The migrations that were applied, read once for all parts of the tables. */
   readonly #applied: Once<string[]>
+  readonly #part: TablePart
   readonly #tables: Once<void>
   /** Of all parts: those that were made, and what makes them again. */
   readonly #shared: { made: Set<TablePart>, again: Once<void> }
@@ -47,6 +48,7 @@ export class PostgresDatabase {
   ) {
     this.db = db
     this.#options = options
+    this.#part = part
     this.#applied = former === null
       ? new Once(() => withTimeout(TIMEOUT_MS, withRetry(() => appliedMigrations(db)), 'Postgres'))
       : former.#applied
@@ -66,6 +68,11 @@ export class PostgresDatabase {
    */
   get unsynced (): SQL {
     return this.#options.isOwn ? sql`(select set_config('synchronous_commit', 'off', true)) is not null` : sql`true`
+  }
+
+  /** Whether this process has made the part of the tables, or found that it is there. */
+  get isMade (): boolean {
+    return this.#shared.made.has(this.#part)
   }
 
   /** Returns the database with a further part of the tables. */

@@ -30,7 +30,7 @@ export function openPostgres (
   const withSessions = database.with('sessions')
   const revocations = new PostgresRevocations(withSessions, notifications)
   return {
-    accounts: postgresAccounts(database, revocations),
+    accounts: postgresAccounts(database, withSessions, revocations),
     attempts: postgresAttempts(withSessions),
     revocations,
     ...postgresSessions(withSessions, revocations),

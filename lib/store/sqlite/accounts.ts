@@ -27,7 +27,7 @@ export function sqliteAccounts (database: SqliteDatabase): StoredAccounts {
   return {
     findUser: findUser(database),
     links: links(database),
-    factors: listFactors(database.with('factors')),
+    factors: listFactors(database.with('sessions')),
     findCredential: findCredential(database),
     status: status(database),
     users: listUsers(database),
@@ -244,7 +244,6 @@ function writes (database: SqliteDatabase) {
     for (const provider of removed) removeLink().run({ userId, provider })
     for (const link of written) putLink().run({ ...link, userId })
     const { removed: gone, written: made } = factorChanges(before, after)
-    if (made.length > 0) database.make('factors')
     for (const id of [...gone, ...made.map(({ id }) => id)]) removeFactor().run({ userId, id })
     for (const factor of made) addFactor().run({ ...factor, userId })
     if (passwordHash === before.passwordHash) return

@@ -2,7 +2,6 @@ import Sqlite, { type Database } from 'better-sqlite3'
 import { drizzle } from '../../drizzle/sqlite.js'
 import { ODD_NAME, assertEscapes } from '../drizzle.js'
 import type { SqliteTarget } from '../sql-target.js'
-import { incompatibility } from '../sqlite-compatibility.js'
 import { sqliteAccounts } from './accounts.js'
 import { SqliteDatabase, type SqliteDatabaseOptions } from './database.js'
 import { storeFailure } from './failures.js'
@@ -57,8 +56,6 @@ function syncOf (connection: Database): (isWanted: boolean) => void {
  * time. Commits wait for the disk, so that they survive a crash of the machine.
  */
 async function openFile (file: string): Promise<Database> {
-  const problem = incompatibility(Sqlite.prototype)
-  if (problem !== null) throw new Error(problem)
   let connection: Database | undefined
   try {
     // Waiting for a lock inside SQLite would block the whole process.
