@@ -1,5 +1,6 @@
 import type { RegisterOptions } from 'fastify'
-import { OptionsError, unknownOption } from './errors.js'
+import { OptionsError } from './errors.js'
+import { unknownOption } from './option-checks.js'
 import type { Passkeys } from './factors/passkeys.js'
 import type { SecondFactor, SecondFactorRules } from './factors/second-factor.js'
 import type {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { withTimeout } from '../base/with-timeout.js'
-import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
+import { AuthError, OptionsError } from '../errors.js'
+import { assertKnownOptions } from '../option-checks.js'
 import { limitedBody } from '../http/limited-body.js'
 import type { PasswordCheck } from './password-rules.js'
 

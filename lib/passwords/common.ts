@@ -1,5 +1,6 @@
 import { Once } from '../base/once.js'
-import { OptionsError, assertKnownOptions } from '../errors.js'
+import { OptionsError } from '../errors.js'
+import { assertKnownOptions } from '../option-checks.js'
 import type { PasswordCheck } from './password-rules.js'
 
 /** Options of {@link common}. */

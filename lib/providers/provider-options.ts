@@ -1,6 +1,7 @@
 import type { Complete } from '../base/defaults.js'
 import { isPlainObject, isText } from '../claims.js'
-import { OptionsError, unknownOption } from '../errors.js'
+import { OptionsError } from '../errors.js'
+import { unknownOption } from '../option-checks.js'
 import { isSecureUrl } from '../http/secure-url.js'
 import type { ClientAuthentication, ProviderOptions } from './provider.js'
 

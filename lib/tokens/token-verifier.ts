@@ -1,5 +1,6 @@
 import { isPlainObject, isText } from '../claims.js'
-import { OptionsError, assertKnownOptions } from '../errors.js'
+import { OptionsError } from '../errors.js'
+import { assertKnownOptions } from '../option-checks.js'
 import { Once } from '../base/once.js'
 import { assertSecureUrl } from '../http/secure-url.js'
 import { type TokenClaims, type TokenUse, assertUsable } from './token-claims.js'
