@@ -65,9 +65,11 @@ export function tableOrFalse<Table extends Checks> (checks: Table): Check<Checke
 export const anything: Check<unknown> = value => value
 
 /** An option that may be undefined, and its default. */
-export function optional<Value, const Default extends Value | null | undefined> (
-  check: Check<Value>, byDefault: Default
-): Check<Value | Default> {
+export function optional<Value> (check: Check<Value>, byDefault: NoInfer<Value>): Check<Value>
+export function optional<Value, Absent extends null | undefined> (
+  check: Check<Value>, byDefault: Absent
+): Check<Value | Absent>
+export function optional<Value, Default> (check: Check<Value>, byDefault: Default): Check<Value | Default> {
   return (value, option) => value === undefined ? byDefault : check(value, option)
 }
 
@@ -123,16 +125,16 @@ export function listOf<Item> (expected: string, is: (item: unknown) => item is I
  * Checks that options have known names only.
  *
  * @param owner what takes the options, as the error names it
- * @param hints what to write in place of options that belong elsewhere
+ * @param hintFor says what to write in place of a name; default: one of the known names
  * @throws OptionsError naming the first unknown option
  */
 export function assertKnownOptions (
-  owner: string, options: object, known: readonly string[], hints: ReadonlyMap<string, string> = new Map()
+  owner: string, options: object, known: readonly string[], hintFor?: (name: string) => string | undefined
 ): void {
   const unknown = Object.keys(options).find(name => !known.includes(name))
   if (unknown === undefined) return
   const meant = known.find(name => spelling(name) === spelling(unknown))
-  const hint = meant === undefined ? hints.get(unknown) : `it is called ${meant}`
+  const hint = meant === undefined ? hintFor?.(unknown) : `it is called ${meant}`
   throw unknownOption(owner, unknown, hint ?? `expected one of ${known.join(', ')}`)
 }
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { withTimeout } from '../base/with-timeout.js'
-import { AuthError, OptionsError } from '../errors.js'
-import { assertKnownOptions } from '../option-checks.js'
+import { AuthError } from '../errors.js'
 import { limitedBody } from '../http/limited-body.js'
+import { type ChecksOf, callable, checkedOptions, mustBe, optional, wholeNumber } from '../option-checks.js'
 import type { PasswordCheck } from './password-rules.js'
 
 const SERVICE = 'https://api.pwnedpasswords.com/range/'
@@ -28,6 +28,12 @@ export interface WarningLog {
   warn (details: { err: unknown }, message: string): void
 }
 
+const OPTIONS = {
+  timeout: optional(wholeNumber(1, 60_000, 'milliseconds'), 2000),
+  fetch: optional(callable<typeof fetch>('such as the global fetch'), undefined),
+  log: optional(mustBe('a log with a function warn, as app.log has', isLog), { warn: emitWarning })
+} satisfies ChecksOf<BreachedOptions>
+
 /** The check of {@link breached}. */
 export type BreachedCheck = PasswordCheck & {
   /** How many passwords were accepted because the service did not answer as it should. */
@@ -47,14 +53,7 @@ export type BreachedCheck = PasswordCheck & {
  * @see https://haveibeenpwned.com/API/v3#PwnedPasswords
  */
 export function breached (options: BreachedOptions = {}): BreachedCheck {
-  assertKnownOptions('breached', options, ['timeout', 'fetch', 'log'])
-  const { timeout = 2000, fetch = globalThis.fetch, log = { warn: emitWarning } } = options
-  if (!Number.isInteger(timeout) || timeout < 1 || timeout > 60_000) {
-    throw new OptionsError('timeout must be a whole number of milliseconds from 1 to 60000')
-  }
-  if (typeof fetch !== 'function') throw new OptionsError('fetch must be a function such as the global fetch')
-  if (typeof Object(log).warn !== 'function') throw new OptionsError('log must have a function warn, as app.log has')
-
+  const { timeout, fetch = globalThis.fetch, log } = checkedOptions('breached', options, OPTIONS, '{ timeout: 2000 }')
   const check: PasswordCheck & { unanswered: number } = Object.assign(async (password: string) => {
     const hash = createHash('sha1').update(password).digest('hex').toUpperCase()
     const [prefix, rest] = [hash.slice(0, PREFIX_LENGTH), hash.slice(PREFIX_LENGTH)]
@@ -90,6 +89,10 @@ async function range (
   // Each range has some hundred entries.
   if (status !== 200 || entries.length === 0) throw new Error(`${SERVICE} answered ${status} without a list of hashes`)
   return new Map(entries)
+}
+
+function isLog (value: unknown): value is WarningLog {
+  return typeof Object(value).warn === 'function'
 }
 
 function emitWarning ({ err }: { err: unknown }, message: string): void {
