@@ -307,7 +307,7 @@ export class LocalIdentityProvider {
 
 /** Returns the keys of tokens, and the secrets that they are made of; null with a signing key. */
 function tokenKeys (
-  { secret, signingKey }: { secret: unknown, signingKey: TokenKeys | null }
+  { secret, signingKey }: { secret?: unknown, signingKey: TokenKeys | null }
 ): { secrets: Secrets | null, keys: TokenKeys } {
   if (signingKey === null) {
     const secrets = secretsOf(secret, 'LocalIdentityProvider: secret', 'LOCAL_IDP_SECRET')

@@ -1,3 +1,4 @@
+import type { Defined } from './base/defaults.js'
 import { isPlainObject, isText } from './claims.js'
 import { OptionsError } from './errors.js'
 
@@ -15,8 +16,8 @@ export type Checks = Readonly<Record<string, Check<unknown>>>
 /** A check for each option of an interface. */
 export type ChecksOf<Options> = { readonly [Name in keyof Options]-?: Check<unknown> }
 
-/** The options as their checks return them. */
-export type Checked<Table extends Checks> = { readonly [Name in keyof Table]: ReturnType<Table[Name]> }
+/** The options as their checks return them; without those that are undefined. */
+export type Checked<Table extends Checks> = Readonly<Defined<{ [Name in keyof Table]: ReturnType<Table[Name]> }>>
 
 /**
  * Checks an object of options by a table. The errors read `owner: option must be …`.
@@ -42,6 +43,7 @@ export function checkedOptions<Table extends Checks> (
 export function checkedMembers<Table extends Checks> (options: object, checks: Table, prefix = ''): Checked<Table> {
   const members: Array<readonly unknown[]> = Object.entries(checks)
     .map(([name, check]) => [name, check(Reflect.get(options, name), `${prefix}${name}`)])
+    .filter(([, value]) => value !== undefined)
   return Object.freeze(Object.fromEntries(members))
 }
 
@@ -66,10 +68,9 @@ export const anything: Check<unknown> = value => value
 
 /** An option that may be undefined, and its default. */
 export function optional<Value> (check: Check<Value>, byDefault: NoInfer<Value>): Check<Value>
-export function optional<Value, Absent extends null | undefined> (
-  check: Check<Value>, byDefault: Absent
-): Check<Value | Absent>
-export function optional<Value, Default> (check: Check<Value>, byDefault: Default): Check<Value | Default> {
+export function optional<Value> (check: Check<Value>, byDefault: null): Check<Value | null>
+export function optional<Value> (check: Check<Value>): Check<Value | undefined>
+export function optional<Value> (check: Check<Value>, byDefault?: Value | null): Check<Value | null | undefined> {
   return (value, option) => value === undefined ? byDefault : check(value, option)
 }
 

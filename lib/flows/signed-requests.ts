@@ -1,6 +1,5 @@
 import { hkdfSync } from 'node:crypto'
 import { Signer } from '@fastify/cookie'
-import { withoutUndefined } from '../base/defaults.js'
 import { isText } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { type ChecksOf, checkedOptions, listOf, mustBe, optional, wholeNumber } from '../option-checks.js'
@@ -38,11 +37,11 @@ const MAX_HINT = 1000
 const TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 
 const OPTIONS = {
-  next: optional(mustBe('a path of this application', isString), undefined),
+  next: optional(mustBe('a path of this application', isString)),
   loginHint: optional(mustBe('a string', isString), ''),
-  prompt: optional(mustBe('a value such as select_account, or several separated by blanks', arePrompts), undefined),
-  maxAge: optional(wholeNumber(0, Infinity, 'seconds'), undefined),
-  scopes: optional(listOf('a list of scopes without blanks', isToken), undefined)
+  prompt: optional(mustBe('a value such as select_account, or several separated by blanks', arePrompts)),
+  maxAge: optional(wholeNumber(0, Infinity, 'seconds')),
+  scopes: optional(listOf('a list of scopes without blanks', isToken))
 } satisfies ChecksOf<SignInUrlOptions>
 
 /**
@@ -100,7 +99,7 @@ export class SignedRequests {
 export function signInParameters (options: SignInUrlOptions): SignInParameters {
   const { next: _, loginHint, ...parameters } = checkedOptions('signInUrl', options, OPTIONS, '{ loginHint }')
   const isHint = isText(loginHint) && loginHint.length <= MAX_HINT
-  return withoutUndefined({ ...parameters, ...(isHint && { loginHint }) })
+  return { ...parameters, ...(isHint && { loginHint }) }
 }
 
 function isString (value: unknown): value is string {

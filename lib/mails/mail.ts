@@ -153,7 +153,7 @@ export interface MailOptions {
   readonly pages: Readonly<MailPages>
 }
 
-const page = optional(mustBe('a path of this application, such as /new-password', isText), undefined)
+const page = optional(mustBe('a path of this application, such as /new-password', isText))
 
 /** The options of mails, which a local identity provider has. */
 export const MAIL_OPTIONS = {

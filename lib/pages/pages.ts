@@ -1,5 +1,5 @@
 import { isPlainObject, isText } from '../claims.js'
-import { ANY_ORIGIN, sameOriginPath } from '../http/redirects.js'
+import { isPath } from '../http/redirects.js'
 import { isSecureUrl } from '../http/secure-url.js'
 import { type ChecksOf, checkedOptions, listOf, mustBe, optional } from '../option-checks.js'
 import { de } from './languages/de.js'
@@ -62,10 +62,6 @@ export class Pages {
     const { languages, ...others } = checkedOptions('Pages', options, OPTIONS, "{ name: 'Shop' }")
     this.look = new Look({ ...others, languages: [...languages] })
   }
-}
-
-function isPath (value: unknown): value is string {
-  return sameOriginPath(value, ANY_ORIGIN) === value
 }
 
 function isLink (value: unknown): value is PageLink {

@@ -30,7 +30,7 @@ export interface WarningLog {
 
 const OPTIONS = {
   timeout: optional(wholeNumber(1, 60_000, 'milliseconds'), 2000),
-  fetch: optional(callable<typeof fetch>('such as the global fetch'), undefined),
+  fetch: optional(callable<typeof fetch>('such as the global fetch')),
   log: optional(mustBe('a log with a function warn, as app.log has', isLog), { warn: emitWarning })
 } satisfies ChecksOf<BreachedOptions>
 

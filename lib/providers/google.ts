@@ -15,7 +15,7 @@ export interface GoogleProviderOptions extends ProviderOptions, Pick<OidcProvide
   hostedDomain?: string | undefined
 }
 
-const checkDomain = optional(matching('a domain such as example.com, or *', /^[^\s@/]+$/), undefined)
+const checkDomain = optional(matching('a domain such as example.com, or *', /^[^\s@/]+$/))
 
 /**
  * Signs users in with personal and Workspace accounts of Google. Adds the claim `hd`, the Workspace

@@ -45,12 +45,12 @@ export abstract class OAuth2Provider implements ExternalProvider {
    */
   constructor (options: OAuth2ProviderOptions) {
     const httpsUrl = secureUrl(options.allowInsecureRequests === true)
-    const { authorizationEndpoint, tokenEndpoint, issuer, conform, ...checked } = checkedProviderOptions(options, [], {
+    const { authorizationEndpoint, tokenEndpoint, issuer, ...checked } = checkedProviderOptions(options, [], {
       allowInsecureRequests: optional(boolean, false),
       authorizationEndpoint: httpsUrl,
       tokenEndpoint: httpsUrl,
-      issuer: optional(text, undefined),
-      conform: optional(callable<(response: Response) => Response | Promise<Response>>(), undefined),
+      issuer: optional(text),
+      conform: optional(callable<(response: Response) => Response | Promise<Response>>()),
       clientAuthentication: optional(clientAuthenticationMethod, 'client_secret_post')
     })
     this.name = checked.name
@@ -62,7 +62,7 @@ export abstract class OAuth2Provider implements ExternalProvider {
     // oauth4webapi is loaded with the first sign-in, to keep the start of the application fast.
     this.#flow = new Once(async () => {
       const { OAuth2Flow } = await import('./oauth2-flow.js')
-      return new OAuth2Flow({ ...checked, ...(conform !== undefined && { conform }), server })
+      return new OAuth2Flow({ ...checked, server })
     })
   }
 

@@ -69,8 +69,8 @@ export class OidcProvider implements ExternalProvider {
     const { discoveryUrl, issuer, ...checked } = checkedProviderOptions(options, ['openid', 'email', 'profile'], {
       allowInsecureRequests: optional(boolean, false),
       discoveryUrl: httpsUrl,
-      issuer: optional(httpsUrl, undefined),
-      clientAuthentication: optional(clientAuthenticationMethod, undefined),
+      issuer: optional(httpsUrl),
+      clientAuthentication: optional(clientAuthenticationMethod),
       userinfo: optional(boolean, true)
     })
     const { name, scopes, authorizationParams: { max_age: maxAge } } = checked

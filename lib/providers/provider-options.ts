@@ -2,7 +2,7 @@ import { isPlainObject, isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { isSecureUrl } from '../http/secure-url.js'
 import {
-  type Check, type Checked, type Checks, type ChecksOf, assertKnownOptions, callable, checkedMembers, listOf, mustBe,
+  type Check, type Checks, type ChecksOf, assertKnownOptions, callable, checkedMembers, listOf, mustBe,
   oneOf, optional, unknownOption, wholeNumber
 } from '../option-checks.js'
 import type { ProviderOptions } from './provider.js'
@@ -42,7 +42,7 @@ const commonOptions = (scopes: readonly string[]) => ({
  */
 export function checkedProviderOptions<Own extends Checks> (
   { name, ...options }: ProviderOptions & { name: string }, scopes: readonly string[], own: Own
-): Checked<ReturnType<typeof commonOptions> & Own> & { readonly name: string } {
+) {
   assertProviderName(name)
   const common = commonOptions(scopes)
   const checks = { ...common, ...own }

@@ -29,7 +29,7 @@ const OPTIONS = {
   issuer: mustBe('the issuer of the tokens, a non-empty string', isText),
   jwksUrl: anything,
   keys: optional(verifyingKeysOf, null),
-  audience: optional(text, undefined),
+  audience: optional(text),
   allowInsecureRequests: optional(boolean, false)
 } satisfies ChecksOf<TokenVerifierOptions>
 
