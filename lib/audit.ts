@@ -98,14 +98,14 @@ export interface AuditEvents {
    * Too many codes were sent for a user: another person knows their password, or has an identity of
    * theirs.
    */
-  'factor-guessing': AuditedUser
+  'too-many-codes': AuditedUser
   /** The signature counter of a passkey did not grow: there may be a copy of it. */
   'passkey-cloned': AuditedUser
   /**
    * The secret of a user's factor cannot be opened: the data secret is not the one that it was
    * sealed with, or another person has changed the table.
    */
-  'sealed-unreadable': AuditedUser
+  'secret-unreadable': AuditedUser
   /** A user was blocked. */
   block: AuditedUser & {
     /** When the block ends by itself; null for one that lasts until it is removed. */

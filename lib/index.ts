@@ -35,7 +35,7 @@ export type {
   DeleteHook, Deletion, LinkHook, Linking, LinkingPolicy, LinkingRule, ProviderIdentity, SignIn, SignInHook
 } from './flows/sign-in-rules.js'
 export type { UserFactor } from './flows/factor-list.js'
-export type { OpenedMailToken, UnusableMailToken, UsableMailToken } from './flows/mail-links.js'
+export type { OpenedMailToken, UnusableMailToken, UsableMailToken } from './mails/mail-links.js'
 export type { UserSession } from './flows/sessions.js'
 export type { SignInUrlOptions } from './flows/signed-requests.js'
 export type { AnyReply, AnyRequest, Guard, RecentProof, RequiredClaims } from './app-auth/guards.js'
@@ -62,7 +62,7 @@ export type { Jwk, PublicJwk } from './tokens/token-keys.js'
 export { TokenVerifier, type TokenVerifierOptions } from './tokens/token-verifier.js'
 export type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, Identity,
-  ProviderOptions, ProviderTokens, SignInParameters, SignedProof, UncheckedIdentity
+  ProviderOptions, ProviderTokens, SignInParameters, AuthenticationContext, UncheckedIdentity
 } from './providers/provider.js'
 export { Auth0Provider, type Auth0ProviderOptions } from './providers/auth0.js'
 export { FacebookProvider, type FacebookProviderOptions } from './providers/facebook.js'

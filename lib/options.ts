@@ -15,7 +15,7 @@ import type { MailTokens } from './mails/mail-tokens.js'
 import {
   type Check, type ChecksOf, anything, assertKnownOptions, callable, checkedMembers, listOf, matching, mustBe, optional
 } from './option-checks.js'
-import type { Look } from './pages/look.js'
+import type { PageLayout } from './pages/page-layout.js'
 import type { Pages } from './pages/pages.js'
 import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
@@ -227,7 +227,7 @@ export class ResolvedOptions implements SignInRules {
   /** The rules of second factors and passkeys; null without them. */
   readonly factors: FactorRules | null
   /** How the plugin's own pages look; null without the option `pages`. */
-  readonly look: Look | null
+  readonly look: PageLayout | null
   /** The page for changing the password as browsers see it. */
   readonly changePasswordPage: string | null
   /** Pages of the application for links in mails, as browsers see them; null without mails. */

@@ -165,7 +165,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     const openStore = (): unknown => store instanceof SqlAuthStore && store.report(app.log)
     const preloadHashing = (): unknown => local !== null && hashing.preload()
     const preloads = [openStore, preloadHashing, () => options.factors?.passkeys?.preload()]
-    afterReady(scope, () => [...preloads, () => setTimeout(LULL_MS, null, { ref: false }), ...compilations])
+    afterReady(scope, () => [...preloads, () => setTimeout(STARTUP_IDLE_MS, null, { ref: false }), ...compilations])
   }, { prefix: given.prefix ?? DEFAULT_PREFIX })
   // Last, so that a failed registration does not keep the store open.
   users.add(app)
@@ -177,7 +177,7 @@ const applications = new WeakMap<AuthStore, Set<FastifyInstance>>()
 /**
  * Until then a first login is served without waiting for the compilation of other routes' schemas.
  */
-const LULL_MS = 1000
+const STARTUP_IDLE_MS = 1000
 
 /** Returns what sends the mails; null without the option `sendMail`. */
 function mailerOf ({ local, mailTokens, site, prefix }: ResolvedOptions, counter: Counter): Mailer | null {

@@ -22,7 +22,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   tokens: ['http', ...BASICS],
   passwords: ['http', ...BASICS],
   // A link says what the rules of an account compare.
-  mails: ['tokens', 'accounts', ...BASICS],
+  mails: ['tokens', 'accounts', 'store', ...BASICS],
   local: ['tokens', 'passwords', 'mails', ...BASICS],
   // The titles of the pages behind links are named by the kinds of mails.
   pages: ['mails', 'http', ...BASICS],
@@ -32,10 +32,12 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   store: ['accounts', 'drizzle', 'schema', ...BASICS],
   // A pending sign-in holds what was asked of its provider.
   session: ['port', 'http', 'accounts', 'store', 'schema', ...BASICS],
-  flows: PARTS,
-  'app-auth': ['flows', ...PARTS.filter(room => room !== 'providers')],
+  'current-user': ['flows', ...PARTS],
+  'sign-in': ['current-user', 'flows', ...PARTS],
+  flows: ['sign-in', 'current-user', ...PARTS],
+  'app-auth': ['flows', 'sign-in', 'current-user', ...PARTS.filter(room => room !== 'providers')],
   options: ['pages', 'flows', ...PARTS],
-  routes: ['options', 'pages', 'flows', ...PARTS],
+  routes: ['options', 'pages', 'flows', 'sign-in', 'current-user', ...PARTS],
   plugin: ['routes', 'options', 'app-auth', 'flows', ...PARTS],
   testing: ['routes', 'app-auth', ...PARTS],
   index: ['plugin', 'routes', 'options', 'app-auth', 'flows', ...PARTS]

@@ -14,7 +14,7 @@ const TEXTS = [
 const TERMS: ReadonlyArray<readonly [RegExp, string]> = [
   [/\bEndings(?:Listener)?\b|svc_auth_endings/g, 'revocation'],
   [/\bTryCounts\b|svc_auth_counts|\b(?:many|of|the|all|more) tries\b/g, 'attempt'],
-  [/\b(?:Session|Entry|Row)Keeper\b/g, 'SessionBackend, ExpressSessions, SqlSessions'],
+  [/\b(?:Session|Entry|Row)Keeper\b/g, 'SessionBackend, ExpressSessions, RowSessions'],
   [/\b(?:New)?(?:Email|Mail)Proof\b|\bredeem(?:s|ed|ing)? (?:a |the )?(?:link|proof|token)s?\b/g, 'MailTokenClaims, use a link'],
   [/disown/gi, 'releaseEmail, not_me, email-released'],
   [/\bStanding\b/g, 'AccountStatus'],

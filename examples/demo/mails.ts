@@ -32,7 +32,7 @@ export const TEXTS: Readonly<Record<Mail['kind'], readonly [subject: string, tex
     'Only the new recovery codes work. If it was not you, change your password and replace the codes.'],
   'recovery-code-used': ['A recovery code was used',
     'Someone signed in by a recovery code. If it was not you, change your password and replace the codes.'],
-  'factor-guessing': ['Someone tries codes for your account',
+  'too-many-codes': ['Someone tries codes for your account',
     'Someone has signed in as you as far as the second factor and sends wrong codes. Change your password.'],
   'passkey-cloned': ['A passkey was refused',
     'There may be a copy of one of your passkeys. Remove that passkey and add a new one.']

@@ -1,7 +1,7 @@
 import type { AuthorizationClaims } from '../claims.js'
 import { type AccountStatus, type Credential, type Factor, type Link, type User, userOf } from './account.js'
 import type { AccountQuery, AuthStore, Rule, UserQuery, UsersQuery, Wanted } from './auth-store.js'
-import { answerOfStore } from './auth-store.js'
+import { wrapStoreErrors } from './auth-store.js'
 import {
   type UserChange, admitted, changed, deleted, deletedIfNew, granted, withdrawn
 } from './changes.js'
@@ -43,27 +43,27 @@ export class Accounts {
 
   /** Looks up a user: see {@link AuthStore.findUser}. */
   findUser (query: UserQuery): Promise<User | null> {
-    return answerOfStore(() => this.#store.findUser(query))
+    return wrapStoreErrors(() => this.#store.findUser(query))
   }
 
   /** Returns the links of a user: see {@link AuthStore.links}. */
   links (userId: string): Promise<Link[]> {
-    return answerOfStore(() => this.#store.links(userId))
+    return wrapStoreErrors(() => this.#store.links(userId))
   }
 
   /** Looks up a local account: see {@link AuthStore.findCredential}. */
   findCredential (email: string): Promise<Credential | null> {
-    return answerOfStore(() => this.#store.findCredential(email))
+    return wrapStoreErrors(() => this.#store.findCredential(email))
   }
 
   /** Returns what a guard asks about a user: see {@link AuthStore.status}. */
   status (userId: string): Promise<AccountStatus | null> {
-    return answerOfStore(() => this.#store.status(userId))
+    return wrapStoreErrors(() => this.#store.status(userId))
   }
 
   /** Returns users, ordered by id: see {@link AuthStore.users}. */
   users (query: UsersQuery): Promise<User[]> {
-    return answerOfStore(() => this.#store.users(query))
+    return wrapStoreErrors(() => this.#store.users(query))
   }
 
   /**
@@ -77,7 +77,7 @@ export class Accounts {
    */
   async createUser (user: NewUser): Promise<User | null> {
     const account = newAccount(user, Date.now())
-    return await answerOfStore(() => this.#store.insert(account)) ? userOf(account) : null
+    return await wrapStoreErrors(() => this.#store.insert(account)) ? userOf(account) : null
   }
 
   /**
@@ -291,7 +291,7 @@ export class Accounts {
   async factors (userId: string): Promise<Factor[]> {
     // The table is made when the first factor of any user is written.
     const user = await this.findUser({ userId })
-    return user?.factors === undefined ? [] : answerOfStore(() => this.#store.factors(userId))
+    return user?.factors === undefined ? [] : wrapStoreErrors(() => this.#store.factors(userId))
   }
 
   /**
@@ -319,6 +319,6 @@ export class Accounts {
   }
 
   #change<T> (find: AccountQuery, rule: Rule<T>, wanted: Wanted = {}): Promise<T> {
-    return answerOfStore(() => this.#store.change(find, wanted, rule))
+    return wrapStoreErrors(() => this.#store.change(find, wanted, rule))
   }
 }

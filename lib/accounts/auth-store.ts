@@ -139,7 +139,7 @@ export interface AuthStore {
  *
  * @throws AuthError `unavailable`
  */
-export async function answerOfStore<T> (ask: () => Promise<T>): Promise<T> {
+export async function wrapStoreErrors<T> (ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()
   } catch (error) {

@@ -8,7 +8,7 @@ import { AuthError, OptionsError } from '../errors.js'
 import { assertKnownOptions } from '../option-checks.js'
 import { authTimeOf, verifyToken } from '../flows/local.js'
 import { factorsOfUser, isRecent, methodsOf } from '../flows/methods.js'
-import { presentPrincipal, presentStatus } from '../flows/refresh.js'
+import { presentPrincipal, presentStatus } from '../current-user/refresh.js'
 import type { FactorRules } from '../flows/sign-in-rules.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import { type TokenClaims, type TokenUse, assertUse } from '../tokens/token-claims.js'
@@ -56,7 +56,7 @@ export interface GuardSettings {
   readonly providers: readonly ExternalProvider[]
 }
 
-/** Decorates a request with the names of the headers that its guards have read, as `Vary` has them. */
+/** Decorates a request with the names of the headers that its guards have read, as in `Vary`. */
 export const HEADERS_READ = Symbol('headers read by guards')
 
 /** Makes a guard that reads these headers: what it lets pass is private, a refusal not stored. */

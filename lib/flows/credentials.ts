@@ -9,10 +9,10 @@ import type { Outbox } from '../mails/outbox.js'
 import { principalOf } from '../session/record.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { NewPassword } from '../accounts/credentials.js'
-import { claimsOf, hasMailbox, linkFor, userOfLink } from './mail-links.js'
+import { claimsOf, hasMailbox, linkFor, userOfLink } from '../mails/mail-links.js'
 import { type Method, type UserRules, assertIsUser, assertText, credentialOf, recentUser } from './methods.js'
-import { refreshPrincipal } from './refresh.js'
-import { type DeleteHook, answerOfApplication } from './sign-in-rules.js'
+import { refreshPrincipal } from '../current-user/refresh.js'
+import { type DeleteHook, callHook } from './sign-in-rules.js'
 import { endOtherSessions, signOut } from './sign-out.js'
 
 /** What the changes of a user's credentials use. */
@@ -160,7 +160,7 @@ export async function deleteAccount (
   change: Omit<Change, 'outbox'>
 ): Promise<void> {
   const { record: { principal: { userId }, generation } } = await recentUser(request, rules, change)
-  await answerOfApplication(() => rules.onDelete?.({ request, userId }))
+  await callHook(() => rules.onDelete?.({ request, userId }))
   const isDeleted = await deleteUser(rules.accounts, { userId, generation }, request)
   if (!isDeleted) throw new AuthError('unauthenticated')
   announceRevoke(rules.channel, userId, request)

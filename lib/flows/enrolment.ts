@@ -9,7 +9,7 @@ import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
 import type { Outbox } from '../mails/outbox.js'
 import { isEqual } from '../secrets.js'
 import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
-import { renewSession, updateRecord } from '../session/principal.js'
+import { renewSession, updateRecord } from '../session/lifecycle.js'
 import { type SessionRecord, principalOf, withProof } from '../session/record.js'
 import { ENROLMENT, MAIL_CODE } from '../store/one-time-entries.js'
 import { type Factor, type FactorKind, type User, isBlocked } from '../accounts/account.js'
@@ -18,7 +18,9 @@ import { countAttempt, openSecret, readCode, stepOf } from './factor-codes.js'
 import {
   RECENT_SECONDS, assertCanAsk, confirmedUser, isFactorRequiredOf, isRecent, missingAuthentication, reauthenticationBy
 } from './methods.js'
-import { type WaitingSignIn, resume, sealerOf, takeWaiting, waitingSignIn } from './second-step.js'
+import {
+  type PendingSecondFactor, continueSignIn, sealerOf, takePendingSecondFactor, pendingSecondFactor
+} from '../sign-in/second-factor.js'
 import type { FactorRules, FactorSignInRules, StepRules } from './sign-in-rules.js'
 
 /** The rules by which users change their factors, with second factors, passkeys or both. */
@@ -38,7 +40,7 @@ export interface FactorOwner {
 export type EnrollingUser = FactorOwner & { readonly waiting: null } | {
   readonly user: User
   readonly record: null
-  readonly waiting: WaitingSignIn
+  readonly waiting: PendingSecondFactor
   /** Whether the user had the address before, so that a code is mailed to it. */
   readonly asksMailCode: boolean
 }
@@ -111,7 +113,7 @@ export async function enrollingUser (
   if (principalOf(request) !== null) {
     return { ...await requireRecentFactor(request, rules, isLost), waiting: null }
   }
-  const waiting = await waitingSignIn(request, rules)
+  const waiting = await pendingSecondFactor(request, rules)
   if (waiting?.needs !== 'enrolment') throw new AuthError('unauthenticated')
   const user = await rules.store.findUser({ userId: waiting.userId })
   if (user === null || (user.generation ?? 0) !== waiting.generation) throw new AuthError('invalid_state')
@@ -211,16 +213,16 @@ export async function addFactor (
   { proof, outbox, endsSessions, change }: FactorAddition
 ): Promise<void> {
   // Before the change: only the request that completes the sign-in adds the factor.
-  const waiting = record === null ? await takeWaiting(request, rules, userId) : null
+  const waiting = record === null ? await takePendingSecondFactor(request, rules, userId) : null
   const user = await rules.accounts.changeFactors(userId, { generation, kinds, endsSessions, change })
   if (user === null) throw new AuthError('invalid_state')
   audit('factor-added', { userId, method: proof.method }, request)
   outbox.notice('factor-added', user)
   if (endsSessions) announceRevoke(rules.channel, userId, request)
-  if (waiting !== null) await resume(request, rules, waiting, { user, proof, outbox })
+  if (waiting !== null) await continueSignIn(request, rules, waiting, { user, proof, outbox })
   if (record === null) return
   const proven = { ...record, at: proof.at, methods: withProof(record.methods, proof) }
-  if (endsSessions) await goOn(request, proven, user)
+  if (endsSessions) await keepSession(request, proven, user)
   else await updateRecord(request, proven)
 }
 
@@ -237,7 +239,7 @@ export async function removeTotp (request: FastifyRequest, rules: FactorChanges,
     throw new AuthError('not_found', { message: 'This account has no authenticator app.' })
   }
   if (!kinds.includes('passkey')) await assertNotRequired(rules, record)
-  await changeOwn(request, rules, record, factors => withoutFactors(factors, ({ kind }) => kind === 'totp'))
+  await changeFactors(request, rules, record, factors => withoutFactors(factors, ({ kind }) => kind === 'totp'))
   audit('factor-removed', { userId: user.userId, method: 'totp', by: 'user' }, request)
   outbox.notice('factor-removed', user)
 }
@@ -254,7 +256,7 @@ export async function renewRecoveryCodes (
   const { user, record } = await requireRecentFactor(request, rules)
   if (user.factors === undefined) throw new AuthError('second_factor_missing')
   const codes = newRecoveryCodes()
-  await changeOwn(request, rules, record, factors => [
+  await changeFactors(request, rules, record, factors => [
     ...factors.filter(({ kind }) => kind !== 'recovery'), recoveryFactor(codes)
   ])
   audit('recovery-codes', { userId: user.userId }, request)
@@ -269,18 +271,18 @@ export async function renewRecoveryCodes (
  * @throws AuthError `unauthenticated` when it has ended since, `invalid_state`, `unavailable`; what
  * the change throws
  */
-export async function changeOwn (
+export async function changeFactors (
   request: FastifyRequest, { accounts, channel }: FactorChanges, record: SessionRecord, change: FactorChange['change']
 ): Promise<void> {
   const { principal: { userId }, generation } = record
   const user = await accounts.changeFactors(userId, { generation, endsSessions: true, change })
   if (user === null) throw new AuthError('unauthenticated')
   announceRevoke(channel, userId, request)
-  await goOn(request, record, user)
+  await keepSession(request, record, user)
 }
 
 /** Lets the session of a request go on, with a new id, after a change that ended the others. */
-async function goOn (request: FastifyRequest, record: SessionRecord, { generation = 0 }: User): Promise<void> {
+async function keepSession (request: FastifyRequest, record: SessionRecord, { generation = 0 }: User): Promise<void> {
   await renewSession(request, { ...record, generation })
 }
 

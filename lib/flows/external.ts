@@ -5,16 +5,16 @@ import { AuthError } from '../errors.js'
 import type { Outbox } from '../mails/outbox.js'
 import { providerFailure } from '../providers/failures.js'
 import { checkedIdentity } from '../providers/identity.js'
-import type { ExternalProvider, ProviderTokens, SignedProof } from '../providers/provider.js'
+import type { ExternalProvider, ProviderTokens, AuthenticationContext } from '../providers/provider.js'
 import { type PendingSignIn, addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
-import { assertSessionGoesOn } from '../session/principal.js'
+import { assertSessionActive } from '../session/lifecycle.js'
 import { principalOf } from '../session/record.js'
 import type { AuthStore } from '../accounts/auth-store.js'
-import { assertLinkable, linkIdentity, userOfIdentity } from './linking.js'
+import { assertLinkable, linkIdentity, userOfIdentity } from '../sign-in/linking.js'
 import { recentRecord } from './methods.js'
 import { reauthenticateAs } from './reauthentication.js'
-import { signIn } from './sign-in.js'
-import { type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
+import { signIn } from '../sign-in/sign-in.js'
+import { type ProviderIdentity, type SignInRules, callHook } from './sign-in-rules.js'
 
 /** What a request to the login route asks for. */
 export type SignInStart = Pick<PendingSignIn, 'next' | 'startedOn' | 'purpose' | 'remember' | 'asked'>
@@ -122,13 +122,13 @@ async function finishLinking (
   const { store, accounts, onLink } = rules
   assertStarter(request, callback.pending)
   const { identity, tokens } = await authenticate(callback)
-  await assertSessionGoesOn(request)
+  await assertSessionActive(request)
   // The user may have been deleted meanwhile, or the link of the session removed.
   const { principal: { userId }, generation } = await recentRecord(request, rules)
   if (onLink !== null) {
     await assertLinkable(store, userId, identity)
-    await answerOfApplication(() => onLink({ request, userId, identity, tokens }))
-    await assertSessionGoesOn(request)
+    await callHook(() => onLink({ request, userId, identity, tokens }))
+    await assertSessionActive(request)
   }
   // Not if the sessions of the user were ended since: a squatter would keep a link to the account
   // that its owner recovers meanwhile.
@@ -164,7 +164,7 @@ function assertStarter (request: FastifyRequest, { startedBy }: PendingSignIn): 
 
 async function authenticate (
   { provider, redirectUri, parameters, pending }: Callback
-): Promise<{ identity: ProviderIdentity, tokens: ProviderTokens, signed: SignedProof | undefined }> {
+): Promise<{ identity: ProviderIdentity, tokens: ProviderTokens, signed: AuthenticationContext | undefined }> {
   const { asked, state, nonce, codeVerifier } = pending
   return answerOf(async () => {
     const { identity, tokens, signed } = await provider.authenticate({

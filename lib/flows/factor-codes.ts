@@ -9,7 +9,7 @@ import type { Factor, User } from '../accounts/account.js'
 import { changeOf } from '../accounts/factors.js'
 import { hashesIn } from './factor-list.js'
 import { prove } from './reauthentication.js'
-import { confirmedRecord } from './refresh.js'
+import { confirmedRecord } from '../current-user/refresh.js'
 import type { StepRules } from './sign-in-rules.js'
 
 /** The user whose code is checked, with the generation that they must still have. */
@@ -91,8 +91,8 @@ export async function countAttempt (
   if (attempt === null) throw new AuthError('invalid_state')
   if (!attempt.isRefused) return attempt
   if (attempt.isFirst) {
-    audit('factor-guessing', { userId }, request)
-    outbox.notice('factor-guessing', attempt.user)
+    audit('too-many-codes', { userId }, request)
+    outbox.notice('too-many-codes', attempt.user)
   }
   throw new AuthError('rate_limited', { retryAfter: attempt.retryAfter })
 }
@@ -139,7 +139,7 @@ export async function openSecret (
   try {
     return await sealer.open(secret ?? '', id)
   } catch (error) {
-    audit('sealed-unreadable', { userId }, request)
+    audit('secret-unreadable', { userId }, request)
     throw error
   }
 }

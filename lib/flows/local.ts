@@ -10,10 +10,10 @@ import { type AccountLink, type Credential, type User, isBlocked } from '../acco
 import { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { isUserId } from '../base/uuid.js'
-import type { Confirmation } from './mail-links.js'
+import type { Confirmation } from '../mails/mail-links.js'
 import { passwordMethod } from './methods.js'
-import { presentRecord } from './refresh.js'
-import { signIn, written } from './sign-in.js'
+import { presentRecord } from '../current-user/refresh.js'
+import { signIn, written } from '../sign-in/sign-in.js'
 import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
 
 /** The fields of the login form. */

@@ -1,14 +1,14 @@
 import type { FastifyRequest } from 'fastify'
 import type { Credential, FactorKind, User } from '../accounts/account.js'
-import { type AuthStore, answerOfStore } from '../accounts/auth-store.js'
+import { type AuthStore, wrapStoreErrors } from '../accounts/auth-store.js'
 import { type AuthenticationMethod, type Principal, ownFactorAt } from '../authentication.js'
 import { AuthError } from '../errors.js'
 import type { Passwords } from '../local-identity-provider.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import type { FirstFactor } from '../factors/second-factor.js'
 import type { SessionRecord } from '../session/record.js'
-import { confirmedRecord, presentPrincipal } from './refresh.js'
-import { type FactorRules, answerOfApplication } from './sign-in-rules.js'
+import { confirmedRecord, presentPrincipal } from '../current-user/refresh.js'
+import { type FactorRules, callHook } from './sign-in-rules.js'
 
 /**
  * A method by which the sender of a form authenticates as a user, with what the form has for it.
@@ -52,8 +52,8 @@ export function passwordMethod (
 export async function methodsOf (
   { store, factors }: UserRules, userId: string, providers: readonly ExternalProvider[]
 ): Promise<string[]> {
-  const links = await answerOfStore(() => store.links(userId))
-  const user = factors && await answerOfStore(() => store.findUser({ userId }))
+  const links = await wrapStoreErrors(() => store.links(userId))
+  const user = factors && await wrapStoreErrors(() => store.findUser({ userId }))
   const kinds = user === null ? [] : factorsOf(user, factors)
   const proving = new Set(providers.filter(provider => provider.provesAuthTime === true).map(({ name }) => name))
   const names = links.map(({ provider }) => provider)
@@ -68,7 +68,7 @@ export async function methodsOf (
 export async function factorsOfUser (
   store: AuthStore, factors: FactorRules | null, userId: string
 ): Promise<FactorKind[]> {
-  const user = await answerOfStore(() => store.findUser({ userId }))
+  const user = await wrapStoreErrors(() => store.findUser({ userId }))
   if (user === null) return []
   assertCanAsk(user, factors)
   return factorsOf(user, factors)
@@ -110,7 +110,7 @@ export function mayNeedFactor (user: Pick<User, 'factors'>, factors: FactorRules
 export async function isFactorRequired ({ secondFactor }: FactorRules, signIn: FirstFactor): Promise<boolean> {
   const required = secondFactor?.required ?? null
   // Any truthy answer: a rule that is not typed must not fail open.
-  return required !== null && Boolean(await answerOfApplication(() => required(signIn)))
+  return required !== null && Boolean(await callHook(() => required(signIn)))
 }
 
 const FIRST_FACTORS: readonly AuthenticationMethod[] = ['password', 'provider', 'application']
@@ -188,7 +188,7 @@ export async function recentUser (
   const record = await confirmedRecord(request, store)
   const { userId } = record.principal
   const credential = await credentialOf(store, userId)
-  const user = credential?.user ?? await answerOfStore(() => store.findUser({ userId }))
+  const user = credential?.user ?? await wrapStoreErrors(() => store.findUser({ userId }))
   assertInSession(user, record)
   await assertFactorUsed(user, record, factors)
   if (method === null) assertRecent(record)
@@ -243,7 +243,7 @@ export async function confirmedUser (
   request: FastifyRequest, store: AuthStore
 ): Promise<{ user: User, record: SessionRecord }> {
   const record = await confirmedRecord(request, store)
-  const user = await answerOfStore(() => store.findUser({ userId: record.principal.userId }))
+  const user = await wrapStoreErrors(() => store.findUser({ userId: record.principal.userId }))
   assertInSession(user, record)
   return { user, record }
 }
@@ -280,9 +280,9 @@ export function isRecent (at: number, within: number): boolean {
  * @throws AuthError `unavailable`
  */
 export async function credentialOf (store: AuthStore, userId: string): Promise<Credential | null> {
-  const links = await answerOfStore(() => store.links(userId))
+  const links = await wrapStoreErrors(() => store.links(userId))
   const link = links.find(({ provider }) => provider === 'local')
-  const credential = link === undefined ? null : await answerOfStore(() => store.findCredential(link.subject))
+  const credential = link === undefined ? null : await wrapStoreErrors(() => store.findCredential(link.subject))
   return credential?.user.userId === userId ? credential : null
 }
 

@@ -4,7 +4,7 @@ import { checkedName } from '../claims.js'
 import { AuthError } from '../errors.js'
 import type { CredentialRules } from './credentials.js'
 import { recentRecord } from './methods.js'
-import { confirmedPrincipal, refreshPrincipal } from './refresh.js'
+import { confirmedPrincipal, refreshPrincipal } from '../current-user/refresh.js'
 import { endOtherSessions } from './sign-out.js'
 
 /**
@@ -12,7 +12,7 @@ import { endOtherSessions } from './sign-out.js'
  *
  * @throws AuthError `unauthenticated`, `invalid_request`, `unavailable`
  */
-export async function renameOwn (
+export async function rename (
   request: FastifyRequest, { store, accounts }: Pick<CredentialRules, 'store' | 'accounts'>, name: string
 ): Promise<void> {
   const { userId } = await confirmedPrincipal(request, store)
@@ -27,7 +27,7 @@ export async function renameOwn (
  * @param provider its name, or `local` for the password
  * @throws AuthError `unauthenticated`, `reauthenticate`, `last_link`, `not_found`, `unavailable`
  */
-export async function removeOwnMethod (
+export async function removeMethod (
   request: FastifyRequest,
   rules: Pick<CredentialRules, 'store' | 'factors' | 'accounts' | 'channel'>,
   provider: string

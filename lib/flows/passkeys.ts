@@ -13,15 +13,17 @@ import { CHALLENGE, DAY_MS } from '../store/one-time-entries.js'
 import type { Factor, User } from '../accounts/account.js'
 import { changeOf, withoutFactors } from '../accounts/factors.js'
 import {
-  type FactorChanges, addFactor, assertMailCode, assertNotRequired, changeOwn, enrollingUser, isCodeMailed, mailCode,
-  requireRecentFactor
+  type FactorChanges, addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser, isCodeMailed,
+  mailCode, requireRecentFactor
 } from './enrolment.js'
 import { countAttempt } from './factor-codes.js'
 import { recentRecord } from './methods.js'
 import { prove } from './reauthentication.js'
-import { confirmedRecord, presentPrincipal } from './refresh.js'
-import { type SecondFactorSignIn, attemptSignIn, resume, takeWaiting, waitingSignIn } from './second-step.js'
-import { identityOfUser, signIn, written } from './sign-in.js'
+import { confirmedRecord, presentPrincipal } from '../current-user/refresh.js'
+import {
+  type SecondFactorSignIn, attemptSignIn, continueSignIn, takePendingSecondFactor, pendingSecondFactor
+} from '../sign-in/second-factor.js'
+import { identityOfUser, signIn, written } from '../sign-in/sign-in.js'
 import type { FactorRules } from './sign-in-rules.js'
 
 /** What the flows of passkeys work with. */
@@ -82,7 +84,7 @@ async function addingUser (
 /** Returns the user who authenticates by a passkey: signed in, or in a sign-in that waits. */
 async function provingUser (request: FastifyRequest, rules: PasskeyRules): Promise<User> {
   const signedIn = await presentPrincipal(request, rules.store)
-  const { userId = null } = signedIn ?? await waitingSignIn(request, rules) ?? {}
+  const { userId = null } = signedIn ?? await pendingSecondFactor(request, rules) ?? {}
   const user = userId === null ? null : await rules.store.findUser({ userId })
   if (user === null) throw new AuthError('invalid_state')
   return user
@@ -162,7 +164,8 @@ export async function finishByPasskey (
   const user = await rules.store.findUser({ userId })
   if ((user?.generation ?? 0) !== waiting.generation) throw new AuthError('invalid_state')
   const used = await usePasskey(request, rules, user, { response, challenge, outbox })
-  const principal = await resume(request, rules, await takeWaiting(request, rules, userId), { ...used, outbox })
+  const taken = await takePendingSecondFactor(request, rules, userId)
+  const principal = await continueSignIn(request, rules, taken, { ...used, outbox })
   return { principal, user: used.user, recoveryCodesLeft: null }
 }
 
@@ -268,7 +271,7 @@ export async function removePasskey (
   if (asksMailCode) await spendMailAttempt(request, rules, user, { mailCode: typed, outbox })
   const others = passkeysIn(await rules.accounts.factors(userId)).filter(factor => factor.id !== id)
   if (others.length === 0 && !kinds.includes('totp')) await assertNotRequired(rules, record)
-  await changeOwn(request, rules, record, (factors, { links }) => {
+  await changeFactors(request, rules, record, (factors, { links }) => {
     const passkeys = passkeysIn(factors)
     if (!passkeys.some(factor => factor.id === id)) throw noPasskey()
     // A user whom the application alone can sign in would be left without a sign-in method.

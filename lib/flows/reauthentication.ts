@@ -2,11 +2,11 @@ import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
 import type { AuthenticationMethod } from '../authentication.js'
 import { AuthError } from '../errors.js'
-import { renewSession } from '../session/principal.js'
+import { renewSession } from '../session/lifecycle.js'
 import { type SessionRecord, withProof } from '../session/record.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { type Method, credentialOf } from './methods.js'
-import { confirmedRecord } from './refresh.js'
+import { confirmedRecord } from '../current-user/refresh.js'
 import type { ProviderIdentity } from './sign-in-rules.js'
 
 /**

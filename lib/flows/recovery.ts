@@ -9,9 +9,9 @@ import type { Outbox } from '../mails/outbox.js'
 import { isBlocked } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
-import { claimsOf, hasMailbox, linkFor, sendVerification, userOfLink } from './mail-links.js'
+import { claimsOf, hasMailbox, linkFor, sendVerification, userOfLink } from '../mails/mail-links.js'
 import { type Method, assertIsUser, assertText } from './methods.js'
-import { presentPrincipal } from './refresh.js'
+import { presentPrincipal } from '../current-user/refresh.js'
 
 /** What the flows of recovery work with. */
 export interface Recovery {
@@ -38,10 +38,10 @@ export async function forgotPassword (
   outbox.refuseWhenFull()
   const user = await store.findUser({ email })
   if (user === null || !hasMailbox(user)) {
-    if (answersUnknown) outbox.tell('unknown-address', email, null)
-    else outbox.none('reset-password', 'unknown')
+    if (answersUnknown) outbox.sendTo('unknown-address', email, null)
+    else outbox.skip('reset-password', 'unknown')
   } else if (isBlocked(user)) {
-    outbox.none('reset-password', 'blocked')
+    outbox.skip('reset-password', 'blocked')
   } else {
     // To the stored address and not to the one that was typed.
     outbox.link('reset-password', linkFor(user), user)

@@ -7,16 +7,16 @@ import type { LocalIdentityProvider, Passwords } from '../local-identity-provide
 import type { MailTokens } from '../mails/mail-tokens.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { Principal } from '../session/record.js'
-import { digestOf } from '../session/session-store.js'
+import { digestOf } from '../base/digest.js'
 import { membersOf } from '../store/members.js'
 import { USED_REGISTRATION } from '../store/one-time-entries.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { localIdentity } from './local.js'
-import { type Confirmation, assertUnused } from './mail-links.js'
+import { type Confirmation, assertUnused } from '../mails/mail-links.js'
 import { assertText } from './methods.js'
-import type { AuthenticatedUser } from './admission.js'
-import { signIn, written } from './sign-in.js'
+import type { AuthenticatedUser } from '../sign-in/complete-sign-in.js'
+import { signIn, written } from '../sign-in/sign-in.js'
 import type { SignInRules } from './sign-in-rules.js'
 
 /** The fields of the registration form, without empty ones. */
@@ -72,7 +72,7 @@ export async function askToRegister (store: AuthStore, outbox: Outbox, email: st
   outbox.refuseWhenFull()
   const user = await store.findUser({ email })
   if (user === null) outbox.link('register', { userId: randomUUID(), generation: 0, email, to: email }, null)
-  else outbox.tell('exists', email, user)
+  else outbox.sendTo('exists', email, user)
 }
 
 /** A link to register, with the address that it confirms. */

@@ -3,13 +3,13 @@ import { audit } from '../audit.js'
 import type { RevokeSource } from '../channel.js'
 import { AuthError } from '../errors.js'
 import { type AuthenticationState, recordIn, withDates } from '../session/record.js'
-import { signOutRow } from '../session/sql-sessions.js'
-import { digestOf } from '../session/session-store.js'
+import { signOutRow } from '../session/row-sessions.js'
+import { digestOf } from '../base/digest.js'
 import type { ListedSession, StoredSessions } from '../store/sessions.js'
 import { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { assertRecent } from './methods.js'
-import { presentStatus } from './refresh.js'
+import { presentStatus } from '../current-user/refresh.js'
 import { type SignOutRules, announceSignOut, signOut } from './sign-out.js'
 
 /** An open session of a user. */
@@ -85,7 +85,7 @@ export async function endSessionOfUser (
  * for an id that no open session of the user has, of other users or not
  * @see OWASP ASVS 7.5.2
  */
-export async function endOwnSession (
+export async function endListedSession (
   request: FastifyRequest,
   reply: FastifyReply,
   rules: SessionRules,

@@ -138,7 +138,7 @@ export type StepRules = SignInRules & {
  *
  * @throws AuthError
  */
-export async function answerOfApplication<T> (ask: () => T | Promise<T>): Promise<T> {
+export async function callHook<T> (ask: () => T | Promise<T>): Promise<T> {
   try {
     return await ask()
   } catch (error) {

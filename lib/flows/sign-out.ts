@@ -3,12 +3,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthChannel, type RevokeSource, announceRevoke, callListeners } from '../channel.js'
 import { audit } from '../audit.js'
 import type { SignedOut } from '../session/session-backend.js'
-import { renewSession, signOutSession } from '../session/principal.js'
+import { renewSession, signOutSession } from '../session/lifecycle.js'
 import { recordIn } from '../session/record.js'
 import { membersOf } from '../store/members.js'
 import { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
-import { presentPrincipal } from './refresh.js'
+import { presentPrincipal } from '../current-user/refresh.js'
 
 /** What a sign-out works with. */
 export interface SignOutRules {

@@ -70,7 +70,7 @@ export interface NoticeMail extends AnyMail {
    * `exists`: a registration with the address of an account. `unknown-address`: a forgotten
    * password with an address that no account has. The others are notices about an account, to its
    * confirmed address: `email-changed`, by the user or a provider, and `email-change-requested` to
-   * the old one, `factor-guessing` when another person has got as far as the second factor.
+   * the old one, `too-many-codes` when another person has got as far as the second factor.
    */
   kind: NoticeMailKind
   /** There is no link. */
@@ -106,7 +106,7 @@ export const CODE_LIFETIME = 600
 /** Notices about a change of an account: option `mails.notices` turns them off. */
 export type AccountNotice =
   'password-changed' | 'email-changed' | 'email-change-requested' | 'identity-linked' | 'factor-added' |
-  'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' | 'factor-guessing' | 'passkey-cloned'
+  'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' | 'too-many-codes' | 'passkey-cloned'
 
 /** The kinds of mails without a link. */
 export type NoticeMailKind = AccountNotice | 'exists' | 'unknown-address'

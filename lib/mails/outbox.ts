@@ -34,14 +34,14 @@ export interface Outbox {
   /** Sends a code to the address of a user. */
   code (kind: CodeMailKind, code: string, user: Addressee): void
   /** Tells the owner of an address what became of a request in which it was given. */
-  tell (kind: Exclude<NoticeMailKind, AccountNotice>, to: string, user: Addressee | null): void
+  sendTo (kind: Exclude<NoticeMailKind, AccountNotice>, to: string, user: Addressee | null): void
   /**
    * Tells a user about a change of their account, at the address that they have confirmed: another
    * one may be that of a stranger. Not sent if the option says so, and when too many mails wait.
    */
   notice (kind: AccountNotice, user: Addressee): void
   /** Sends nothing where a link was asked for, and notes why. */
-  none (kind: LinkMailKind, reason: NoMail): void
+  skip (kind: LinkMailKind, reason: NoMail): void
 }
 
 /** Sends notices about what the application changes by `app.auth`, without a request. */

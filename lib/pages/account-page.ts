@@ -1,7 +1,7 @@
 import { deviceOf } from './device.js'
 import { action, button, currentPassword, field, form, nameField, newPassword, username } from './form.js'
 import { type Html, html } from './html.js'
-import type { Page } from './look.js'
+import type { Page } from './page-layout.js'
 import { type PasskeyUser, passkeySignal } from './passkey-form.js'
 import type { OfferedProvider, Targets } from './sign-in-pages.js'
 import { type Texts, dateIn, filled } from './texts.js'

@@ -1,7 +1,7 @@
 import { section } from './account-page.js'
 import { action, button, checkbox, codeField, field, form } from './form.js'
 import { Html, html } from './html.js'
-import type { Page } from './look.js'
+import type { Page } from './page-layout.js'
 import { type PasskeyPaths, type PasskeyUser, passkeyForm, passkeyHints, passkeySignal } from './passkey-form.js'
 import type { Targets } from './sign-in-pages.js'
 import { type Texts, dateIn, filled, timeIn } from './texts.js'

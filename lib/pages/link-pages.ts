@@ -1,6 +1,6 @@
 import { checkbox, choice, field, form, nameField, newPassword, password, username } from './form.js'
 import { html } from './html.js'
-import type { Page } from './look.js'
+import type { Page } from './page-layout.js'
 import { type Texts, dateIn, filled } from './texts.js'
 
 /** What the pages behind the links of mails have in common. */

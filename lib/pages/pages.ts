@@ -6,7 +6,7 @@ import { de } from './languages/de.js'
 import { english } from './languages/en.js'
 import { es } from './languages/es.js'
 import { fr } from './languages/fr.js'
-import { Look, type PageLink } from './look.js'
+import { PageLayout, type PageLink } from './page-layout.js'
 import type { Texts } from './texts.js'
 
 /** Options of {@link Pages}. */
@@ -55,12 +55,12 @@ export class Pages {
    *
    * @hidden
    */
-  readonly look: Look
+  readonly look: PageLayout
 
   /** @throws OptionsError naming the option */
   constructor (options: PagesOptions) {
     const { languages, ...others } = checkedOptions('Pages', options, OPTIONS, "{ name: 'Shop' }")
-    this.look = new Look({ ...others, languages: [...languages] })
+    this.look = new PageLayout({ ...others, languages: [...languages] })
   }
 }
 

@@ -2,7 +2,7 @@ import {
   type PageForm, action, button, checkbox, codeField, emailField, form, nameField, newPassword, password, username
 } from './form.js'
 import { type Html, html } from './html.js'
-import type { Page } from './look.js'
+import type { Page } from './page-layout.js'
 import { type PasskeyPaths, passkeyForm, passkeyHints, passkeySignal } from './passkey-form.js'
 import { type Texts, filled } from './texts.js'
 

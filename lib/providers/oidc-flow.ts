@@ -9,7 +9,7 @@ import { acceptedIdToken } from './id-token.js'
 import { checkedIdentity, presentClaims } from './identity.js'
 import { assertKeyOfIssuer, withTenantOf } from './issuer-template.js'
 import type {
-  Authentication, AuthorizationRequest, AuthorizationResponse, SignedProof, UncheckedIdentity
+  Authentication, AuthorizationRequest, AuthorizationResponse, AuthenticationContext, UncheckedIdentity
 } from './provider.js'
 
 /** The claims about a user: those of the verified ID token and those that userinfo adds. */
@@ -148,7 +148,7 @@ export class OidcFlow {
 }
 
 /** Members of other types than Core 2 has say nothing. */
-function signedProofIn ({ amr, acr }: Record<string, unknown>): SignedProof {
+function signedProofIn ({ amr, acr }: Record<string, unknown>): AuthenticationContext {
   const isList = Array.isArray(amr) && amr.every(method => typeof method === 'string')
   return { amr: isList ? amr : [], acr: typeof acr === 'string' ? acr : null }
 }

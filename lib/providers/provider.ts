@@ -89,7 +89,7 @@ export interface ProviderTokens {
 }
 
 /** What a signed ID token says about how the user authenticated (OpenID Connect Core 2). */
-export interface SignedProof {
+export interface AuthenticationContext {
   /** The methods (RFC 8176); empty where the token names none. */
   amr: readonly string[]
   /** The authentication context class; null where the token names none. */
@@ -103,7 +103,7 @@ export interface Authentication {
   /** The tokens that the provider issued. */
   tokens: ProviderTokens
   /** From a verified ID token alone: it may stand for a second factor. Absent without one. */
-  signed?: SignedProof
+  signed?: AuthenticationContext
 }
 
 /**

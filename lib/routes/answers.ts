@@ -44,7 +44,7 @@ export function answerFailure (
   failure: unknown,
   { page, step = null, signInAt }: FailureAnswer
 ): FastifyReply {
-  const refusal = noteFailure(request, reply, failure, signInAt)
+  const refusal = recordFailure(request, reply, failure, signInAt)
   const { code, statusCode } = refusal
   const target = step?.page ?? (page === null || wantsJson(request) ? null : withError(page, code))
   // After a POST 303, so that the browser fetches the page with GET (RFC 9110 section 15.4.4).
@@ -56,7 +56,7 @@ export function answerFailure (
 }
 
 /** Logs a failure, and returns it as an error with a code. Tells the client when to try again. */
-export function noteFailure (
+export function recordFailure (
   request: FastifyRequest,
   reply: FastifyReply,
   failure: unknown,
@@ -127,7 +127,7 @@ export interface FurtherStep {
  *
  * @param from `next`: the page after the sign-in; `needing`: the page that needs a recent one
  */
-export async function furtherStep (
+export async function nextAuthenticationStep (
   error: unknown,
   request: FastifyRequest,
   { rules, providers, pages }: Pick<RouteContext, 'rules' | 'providers' | 'pages'>,

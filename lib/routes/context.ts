@@ -6,7 +6,7 @@ import type { SignedRequests } from '../flows/signed-requests.js'
 import type { RedirectPages } from '../http/redirect-pages.js'
 import type { Site } from '../http/site.js'
 import type { ResolvedOptions } from '../options.js'
-import type { Look } from '../pages/look.js'
+import type { PageLayout } from '../pages/page-layout.js'
 import type { PasskeyPaths } from '../pages/passkey-form.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import type { RateLimits } from './limits.js'
@@ -57,7 +57,7 @@ export interface RouteContext {
 /** What the pages share. */
 export interface PagesContext extends RouteContext {
   /** How pages look. */
-  readonly look: Look
+  readonly look: PageLayout
   /** For pages with passkeys; null without passkeys. */
   readonly passkeyPaths: PasskeyPaths | null
   /** Sentences of the plugin besides those of its codes, which pages say in their language. */

@@ -2,7 +2,7 @@ import {
   type CredentialRules, type PasswordChange, changePassword, confirmNewEmail, deleteAccount, requestNewEmail,
   setFirstPassword
 } from '../flows/credentials.js'
-import { userOfLink } from '../flows/mail-links.js'
+import { userOfLink } from '../mails/mail-links.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import { principalOf } from '../session/record.js'
 import type { MailContext } from './context.js'
@@ -50,7 +50,7 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
       answers: { 204: changed },
       refuses: [...UNPROVEN, ...NEW_PASSWORD_REFUSALS],
       hashes: true,
-      isAttempt: true
+      isSignInAttempt: true
     }, async form => changePassword(form.request, rules, { ...changeIn(form), password: form.fields.password }))
   }
 
@@ -65,7 +65,7 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
       answers: { 204: changed },
       refuses: ['invalid_state', 'reauthenticate', 'unverified', 'exists', ...NEW_PASSWORD_REFUSALS],
       hashes: true,
-      isAttempt: true
+      isSignInAttempt: true
     }, async form => {
       const { password } = form.fields
       await setFirstPassword(form.request, rules, { ...changeIn({ ...form, fields: {} }), password })
@@ -84,7 +84,7 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
       refuses: [...UNPROVEN, 'invalid_email'],
       hashes: 'current',
       bodyLimit: limits.mail,
-      isAttempt: true
+      isSignInAttempt: true
     }, async form => {
       const countLink = async (): Promise<void> => limits.newEmail(form.request)
       await requestNewEmail(form.request, rules, { ...changeIn(form), email: form.fields.email, countLink })
@@ -137,7 +137,7 @@ export function mountCredentialRoutes (context: MailContext, local: LocalIdentit
       answers: { 204: { type: 'null', description: 'Deleted, and signed out' } },
       refuses: [...UNPROVEN, 'user_in_use'],
       hashes: 'current',
-      isAttempt: true
+      isSignInAttempt: true
     }, async form => deleteAccount(form.request, form.reply, rules, changeIn(form)))
   }
 }

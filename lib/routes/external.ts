@@ -2,11 +2,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
 import { finishSignIn, pendingSignIn, startSignIn } from '../flows/external.js'
 import { recentRecord } from '../flows/methods.js'
-import { confirmedPrincipal } from '../flows/refresh.js'
+import { confirmedPrincipal } from '../current-user/refresh.js'
 import { refuseForeignResource } from '../http/site.js'
 import type { ExternalProvider, SignInParameters } from '../providers/provider.js'
 import type { PendingSignIn } from '../session/pending-sign-ins.js'
-import { answerFailure, furtherStep } from './answers.js'
+import { answerFailure, nextAuthenticationStep } from './answers.js'
 import type { RouteContext } from './context.js'
 import {
   SECURITY, type SchemaTypes, errorNext, isChecked, next, operationIdOf, redirect, refusals, remember, tags,
@@ -102,7 +102,7 @@ export function mountExternalRoutes (context: RouteContext, provider: ExternalPr
     startedOn: string | null,
     next: string | null = null
   ): Promise<FastifyReply> => {
-    const step = await furtherStep(error, request, context, { next, needing: startedOn })
+    const step = await nextAuthenticationStep(error, request, context, { next, needing: startedOn })
     const page = startedOn ?? pages.login(request)
     return answerFailure(request, reply, error, { page, step, signInAt: name })
   }

@@ -43,7 +43,7 @@ export async function mountFactors (
     fields: { password, code: factorCode, response: passkeyResponse },
     answers: { 204: { type: 'null', description: 'Done: the session has a new id' } },
     refuses: ['invalid_state', 'invalid', 'invalid_code', 'rate_limited', 'busy'],
-    isAttempt: true
+    isSignInAttempt: true
   }, async form => {
     const { request, fields: { response }, outbox } = form
     const [code, password] = [filledIn(form.fields.code), filledIn(form.fields.password)]

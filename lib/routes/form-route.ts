@@ -5,7 +5,7 @@ import { wantsJson } from '../http/accept.js'
 import { ANY_ORIGIN, isOwnPath, withParameter } from '../http/redirects.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { Principal } from '../session/record.js'
-import { answerFailure, furtherStep, noteFailure } from './answers.js'
+import { answerFailure, nextAuthenticationStep, recordFailure } from './answers.js'
 import type { RouteContext } from './context.js'
 import type { Limit } from './limits.js'
 import type { LinkPage } from './link-page.js'
@@ -31,7 +31,7 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
   fields: Fields
   required?: Required
   /** Whether the application may add fields of its own, for `onSignIn`. */
-  takesOthers?: boolean
+  allowsExtraFields?: boolean
   /** The answers to JSON clients by status; default 204. Browsers are redirected. */
   answers?: Readonly<Record<number, object>>
   /** Its error codes, besides those that each form has and those of what it says here. */
@@ -42,7 +42,7 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
    */
   hashes?: true | 'current' | 'password'
   /** Whether a failure is reported as that of a sign-in by password. */
-  isAttempt?: boolean
+  isSignInAttempt?: boolean
   /** Limits that count the request before its body is read. */
   limits?: readonly Limit[]
   /** The limit that counts it by what its body has. */
@@ -53,7 +53,7 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
    * Whether the handler needs to know when the request came (`reply.elapsedTime`): Fastify measures
    * it for routes with this hook, and where there is a log.
    */
-  isTimed?: boolean
+  needsElapsedTime?: boolean
 }
 
 /** A request with a form. */
@@ -105,7 +105,7 @@ export function mountForm<const Fields extends Properties, const Required extend
   handle: (form: Form<Values<Fields, Required>>) => Promise<FormAnswer | void>
 ): void {
   const { scope, pages, mailer, failurePages } = context
-  const { path, hashes, limits = [], bodyLimit, linkPage, isAttempt = false } = route
+  const { path, hashes, limits = [], bodyLimit, linkPage, isSignInAttempt: isAttempt = false } = route
   const needsToken = route.required?.includes('token') === true
 
   scope.post(path, {
@@ -116,7 +116,7 @@ export function mountForm<const Fields extends Properties, const Required extend
       if (isHashed) refusePasswordWhenBusy(request)
       await bodyLimit?.(request)
     },
-    ...(route.isTimed === true && { onResponse: async () => {} }),
+    ...(route.needsElapsedTime === true && { onResponse: async () => {} }),
     async errorHandler (error, request, reply) {
       const fields: { token?: unknown, next?: unknown, error_next?: unknown } = Object(request.body)
       const isOfLink = needsToken || fields.token !== undefined
@@ -126,14 +126,14 @@ export function mountForm<const Fields extends Properties, const Required extend
       const own = page === null || !isOwnPath(page) ? null : new URL(page, ANY_ORIGIN)
       const ownPage = own === null || wantsJson(request) ? null : failurePages.get(own.pathname)
       const asked = pages.asked(request, fields.error_next)
-      const step = await furtherStep(error, request, context, {
+      const step = await nextAuthenticationStep(error, request, context, {
         next: pages.asked(request, fields.next),
         needing: pages.ofStart(request, fields.error_next)
       })
       // A page of the application that the form names shows that it lacks a recent sign-in.
       const isShown = step !== null && error.code === 'reauthenticate' && ownPage == null && asked !== null
       if (own !== null && ownPage != null && step?.page == null) {
-        return ownPage(request, reply, noteFailure(request, reply, error, signInAt), own.searchParams)
+        return ownPage(request, reply, recordFailure(request, reply, error, signInAt), own.searchParams)
       }
       return answerFailure(request, reply, error, {
         page, step: isShown ? { ...step, page: null } : step, ...(signInAt !== undefined && { signInAt })
@@ -160,7 +160,7 @@ export function mountForm<const Fields extends Properties, const Required extend
 }
 
 function schemaOf ({
-  path, operationId = operationIdOf(path), summary, description, user, fields, required, takesOthers,
+  path, operationId = operationIdOf(path), summary, description, user, fields, required, allowsExtraFields: takesOthers,
   answers = { 204: done }, refuses = [], hashes, limits, bodyLimit
 }: FormRoute<Properties, readonly string[]>): object {
   const isLimited = hashes !== undefined || limits !== undefined || bodyLimit !== undefined
@@ -192,4 +192,4 @@ function schemaOf ({
 const DONE: FormAnswer = { status: 204 }
 
 /** For an application that sends no mails. */
-const NO_MAILS: Outbox = { refuseWhenFull () {}, link () {}, code () {}, tell () {}, notice () {}, none () {} }
+const NO_MAILS: Outbox = { refuseWhenFull () {}, link () {}, code () {}, sendTo () {}, notice () {}, skip () {} }

@@ -3,11 +3,11 @@ import { wantsJson } from '../http/accept.js'
 import { withParameter } from '../http/redirects.js'
 import { isRead } from '../http/site.js'
 import type { LinkMailKind } from '../mails/mail.js'
-import { answerFailure, noteFailure } from './answers.js'
+import { answerFailure, recordFailure } from './answers.js'
 import type { MailContext } from './context.js'
 import { failureOf } from '../pages/failure.js'
 import { html } from '../pages/html.js'
-import type { Page } from '../pages/look.js'
+import type { Page } from '../pages/page-layout.js'
 import type { Texts } from '../pages/texts.js'
 import { LINK_PATHS } from './mailer.js'
 import { SECURITY, type SchemaTypes, linkPage, tags } from './schema-parts.js'
@@ -87,7 +87,7 @@ export class LinkPage<Claims> {
       return answerFailure(request, reply, error, { page: pages.forError(request, errorNext), ...attempt })
     }
 
-    const refusal = noteFailure(request, reply, error, attempt.signInAt)
+    const refusal = recordFailure(request, reply, error, attempt.signInAt)
     const texts = look.textsFor(request)
     const { token }: { token?: unknown } = Object(isRead(request) ? request.query : request.body)
     const link = typeof token === 'string' ? await open(token).catch(() => null) : null

@@ -111,7 +111,7 @@ export class Mailer implements Notices {
         const content = { url: null, token: null, code, expiresIn: CODE_LIFETIME }
         send({ kind, to, userId }, 'notice', async () => ({ ...content, kind, ...recipientOf(to, user), about }))
       },
-      tell: (kind, to, user) => {
+      sendTo: (kind, to, user) => {
         send({ kind, to }, 'owner', async () => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about }))
       },
       notice: (kind, user) => {
@@ -120,7 +120,7 @@ export class Mailer implements Notices {
         if (to === null || !emailVerified) return none(kind, 'unconfirmed')
         send({ kind, to, userId }, 'notice', async () => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about }))
       },
-      none
+      skip: none
     }
   }
 

@@ -4,14 +4,14 @@ import { UnknownPasskey } from '../factors/passkey-ceremonies.js'
 import { listFactors } from '../flows/factor-list.js'
 import { isCodeMailed, maySendMailCode } from '../flows/enrolment.js'
 import { methodsOf, missingAuthentication } from '../flows/methods.js'
-import { removeOwnMethod, renameOwn } from '../flows/own-account.js'
-import { presentPrincipal } from '../flows/refresh.js'
+import { removeMethod, rename } from '../flows/own-account.js'
+import { presentPrincipal } from '../current-user/refresh.js'
 import { sessionsOfUser } from '../flows/sessions.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import { recordIn } from '../session/record.js'
 import { accountPage } from '../pages/account-page.js'
 import { enrolPage, factorsPage } from '../pages/factor-pages.js'
-import type { Page } from '../pages/look.js'
+import type { Page } from '../pages/page-layout.js'
 import { providerLabel } from '../pages/provider-label.js'
 import {
   type OfferedProvider, type Targets, confirmPage, forgotPasswordPage, linkSentPage, registerPage, signInPage,
@@ -240,7 +240,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
     fields: { name: { type: 'string', maxLength: 1000, description: 'An empty one removes it' } },
     required: ['name'],
     refuses: ['unauthenticated']
-  }, async ({ request, fields: { name } }) => renameOwn(request, rules, name))
+  }, async ({ request, fields: { name } }) => rename(request, rules, name))
 
   mountForm(context, {
     path: '/pages/unlink',
@@ -251,7 +251,7 @@ export function mountOwnPages (context: PagesContext, local: LocalIdentityProvid
     required: ['provider'],
     refuses: ['unauthenticated', 'reauthenticate', 'last_link', 'not_found']
   }, async ({ request, fields: { provider } }) => {
-    return removeOwnMethod(request, { ...rules, channel }, provider)
+    return removeMethod(request, { ...rules, channel }, provider)
   })
 }
 

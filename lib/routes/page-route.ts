@@ -2,9 +2,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthError } from '../errors.js'
 import { ANY_ORIGIN } from '../http/redirects.js'
 import { failureOf, sentenceOf } from '../pages/failure.js'
-import type { Page, PageMessages } from '../pages/look.js'
+import type { Page, PageMessages } from '../pages/page-layout.js'
 import type { Texts } from '../pages/texts.js'
-import { noteFailure } from './answers.js'
+import { recordFailure } from './answers.js'
 import type { PagesContext } from './context.js'
 import { SECURITY, type SchemaTypes, operationIdOf, redirect, refusals, tags } from './schema-parts.js'
 
@@ -67,7 +67,7 @@ export function mountPage (
     // A redirect to a page would lead to this one, again and again.
     async errorHandler (error, request, reply) {
       const texts = look.textsFor(request)
-      const refusal = noteFailure(request, reply, error)
+      const refusal = recordFailure(request, reply, error)
       return look.send(reply.code(refusal.statusCode), { title: failureOf(texts, refusal), content: [] })
     }
   }, async (request, reply) => {

@@ -1,6 +1,6 @@
 /** The routes that have pages. They are loaded with the options that need some. */
 import type { ResolvedOptions } from '../options.js'
-import { Look } from '../pages/look.js'
+import { PageLayout } from '../pages/page-layout.js'
 import type { PagesContext, RouteContext } from './context.js'
 import { withQuery } from './page-route.js'
 
@@ -8,7 +8,7 @@ import { withQuery } from './page-route.js'
 export async function mountRoutesWithPages (context: RouteContext, options: ResolvedOptions): Promise<void> {
   const { local, mailPages, factors, site } = options
   const { mailer } = context
-  const look = options.look ?? new Look().redirectingTo(site.trustedOrigins)
+  const look = options.look ?? new PageLayout().redirectingTo(site.trustedOrigins)
   const passkeyPaths = factors?.passkeys == null ? null : await passkeyPathsOf(context)
   const ofPages: PagesContext = { ...context, look, passkeyPaths, ownSentences: local?.sentences ?? [] }
   if (local !== null && mailer !== null && mailPages !== null) {

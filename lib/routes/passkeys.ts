@@ -72,7 +72,7 @@ export function mountPasskeys (
       'invalid', 'invalid_code', 'invalid_state', 'unauthenticated', 'reauthenticate', 'exists', 'too_many', 'blocked'
     ],
     bodyLimit: countResponse,
-    isAttempt: true
+    isSignInAttempt: true
   }, async ({ request, fields: { response, name, ...ofLost }, outbox }) => {
     const passkey = await registerPasskey(request, rules, { response, name, ...lostPasskeysIn(ofLost), outbox })
     return { status: 201, body: { id: passkey.id, name: passkey.name } }
@@ -85,11 +85,11 @@ export function mountPasskeys (
     user: 'anyone',
     fields: { response: passkeyResponse, remember },
     required: ['response'],
-    takesOthers: true,
+    allowsExtraFields: true,
     answers: { 200: signedIn },
     refuses: ['invalid', 'invalid_state', 'unauthenticated', 'blocked'],
     bodyLimit: countResponse,
-    isAttempt: true
+    isSignInAttempt: true
   }, async ({ request, fields: { response, remember }, outbox }) => {
     return signedInAs(await signInByPasskey(request, rules, { response, remember: isChecked(remember), outbox }))
   })

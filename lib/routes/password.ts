@@ -1,5 +1,5 @@
 import { login } from '../flows/local.js'
-import { sendVerification } from '../flows/mail-links.js'
+import { sendVerification } from '../mails/mail-links.js'
 import { passwordMethod } from '../flows/methods.js'
 import { reauthenticate } from '../flows/reauthentication.js'
 import { register } from '../flows/registration.js'
@@ -33,7 +33,7 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
         remember
       },
       required: ['email', 'password'],
-      takesOthers: true,
+      allowsExtraFields: true,
       answers: isRequired
         ? { 202: { type: 'null', description: 'Registered: the user signs in once their address is confirmed' } }
         : { 201: signedIn },
@@ -44,7 +44,7 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
       hashes: true,
       // A registration sends a mail, and one mailbox may have many addresses.
       limits: mailer === null ? [limits.register] : [limits.register, limits.mail],
-      isAttempt: true
+      isSignInAttempt: true
     }, async form => {
       const { email, password, name, role, email_verified: emailVerified, remember } = form.fields
       const { outbox } = form
@@ -69,11 +69,11 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
     user: 'anyone',
     fields: { email, password, remember },
     required: ['email', 'password'],
-    takesOthers: true,
+    allowsExtraFields: true,
     answers: { 200: signedIn },
     refuses: ['invalid_state', 'invalid', 'unauthenticated', 'blocked', 'unverified'],
     hashes: true,
-    isAttempt: true
+    isSignInAttempt: true
   }, async form => {
     const { email, password, remember } = form.fields
     return signedInAs(await login(form.request, rules, {
@@ -98,7 +98,7 @@ export function mountPasswordRoutes (context: RouteContext, local: LocalIdentity
     refuses: ['invalid_state', 'invalid'],
     hashes: true,
     limits: [limits.reauthenticate],
-    isAttempt: true
+    isSignInAttempt: true
   }, async form => {
     const method = passwordMethod(form.fields.password, passwordsFor(local, form))
     await reauthenticate(form.request, rules.store, method)

@@ -1,5 +1,5 @@
 import { checkedEmail } from '../email.js'
-import { userOfLink } from '../flows/mail-links.js'
+import { userOfLink } from '../mails/mail-links.js'
 import { askToVerify, forgotPassword, releaseEmail, resetPassword, verifyEmail } from '../flows/recovery.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import { principalOf } from '../session/record.js'

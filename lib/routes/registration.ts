@@ -50,7 +50,7 @@ export function mountConfirmedRegistration (context: MailContext, local: LocalId
       },
       remember: { ...remember, description: `${remember.description}; with a token` }
     },
-    takesOthers: true,
+    allowsExtraFields: true,
     answers: { 201: signedIn, 202: { type: 'null', description: 'Accepted: a mail follows' } },
     refuses: [
       'invalid_email', ...NEW_PASSWORD_REFUSALS, 'invalid_state', 'invalid_token', 'unauthenticated',
@@ -61,7 +61,7 @@ export function mountConfirmedRegistration (context: MailContext, local: LocalId
       await limits.register(request)
       await limits.mailOrCode(request)
     },
-    isAttempt: true,
+    isSignInAttempt: true,
     linkPage
   }, async form => {
     const { token, name, role, remember } = form.fields

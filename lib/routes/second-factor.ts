@@ -6,7 +6,7 @@ import {
 } from '../flows/enrolment.js'
 import { factorsOfUser } from '../flows/methods.js'
 import type { PasskeyRules } from '../flows/passkeys.js'
-import { type WaitingSignIn, finishByCode, waitingSignIn } from '../flows/second-step.js'
+import { type PendingSecondFactor, finishByCode, pendingSecondFactor } from '../sign-in/second-factor.js'
 import type { FactorSignInRules, StepRules } from '../flows/sign-in-rules.js'
 import { AuthError } from '../errors.js'
 import { withError } from '../http/redirects.js'
@@ -15,9 +15,9 @@ import { cookiesNamed } from '../session/cookie.js'
 import { principalOf } from '../session/record.js'
 import type { User } from '../accounts/account.js'
 import { enrolPage, recoveryCodesPage, secondFactorPage, totpPage } from '../pages/factor-pages.js'
-import type { Page } from '../pages/look.js'
+import type { Page } from '../pages/page-layout.js'
 import type { Targets } from '../pages/sign-in-pages.js'
-import { furtherStep } from './answers.js'
+import { nextAuthenticationStep } from './answers.js'
 import type { PagesContext } from './context.js'
 import { type FormAnswer, mountForm } from './form-route.js'
 import type { Limit } from './limits.js'
@@ -76,7 +76,7 @@ export function mountSecondStep (
 
   mountPage(context, { path: 'local/second-factor', name: 'second-factor' }, async view => {
     const { request, reply, texts, next } = view
-    const waiting = await waitingSignIn(request, rules)
+    const waiting = await pendingSecondFactor(request, rules)
     if (waiting === null) {
       // Another tab has finished the sign-in, or it has expired.
       const login = principalOf(request) === null ? pages.loginWith(request, next) : null
@@ -107,7 +107,7 @@ export function mountSecondStep (
     answers: { 200: withCodesLeft },
     refuses: ['invalid_code', 'invalid', 'invalid_state', 'blocked', 'unauthenticated'],
     bodyLimit: async request => (Object(request.body).code === undefined ? countResponse : limits.factor)(request),
-    isAttempt: true
+    isSignInAttempt: true
   }, async ({ request, reply, fields: { code, response, trust }, outbox }) => {
     const finish = async () => {
       if (code !== undefined && ofCodes !== null) return finishByCode(request, ofCodes, code, outbox)
@@ -146,7 +146,7 @@ export function mountSecondStep (
     const here = withQuery(pathOf('local/totp'), { next })
     const pending = await pendingTotp(request, ofCodes, isLost).catch(async (error: unknown) => {
       const { code }: Partial<AuthError> = Object(error)
-      const step = await furtherStep(error, request, context, { next: here, needing: here })
+      const step = await nextAuthenticationStep(error, request, context, { next: here, needing: here })
       const page = code === 'unauthenticated' ? pages.loginWith(request, here) : step?.page ?? null
       if (page === null) throw error
       return { page }
@@ -191,7 +191,7 @@ export function mountSecondStep (
     answers: { 200: recoveryCodes },
     refuses: ['unauthenticated', 'reauthenticate', 'invalid_code', 'invalid_state', 'blocked'],
     limits: [limits.factor],
-    isAttempt: true
+    isSignInAttempt: true
   }, async form => {
     const { request, fields: { code, ...ofLost }, outbox } = form
     return shown(form, await confirmTotp(request, ofCodes, { code, ...lostPasskeysIn(ofLost), outbox }))
@@ -232,7 +232,7 @@ export function mountSecondStep (
 }
 
 /** Who sets up a factor, as far as pages are concerned. */
-type SettingUp = Pick<EnrollingUser, 'asksMailCode'> & { readonly waiting: WaitingSignIn | null }
+type SettingUp = Pick<EnrollingUser, 'asksMailCode'> & { readonly waiting: PendingSecondFactor | null }
 
 /** With so many recovery codes left, browsers are told how many. */
 const FEW_CODES = 2

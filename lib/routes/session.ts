@@ -1,4 +1,4 @@
-import { endOwnSession } from '../flows/sessions.js'
+import { endListedSession } from '../flows/sessions.js'
 import { signOut, signOutEverywhere } from '../flows/sign-out.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import type { RouteContext } from './context.js'
@@ -19,7 +19,7 @@ export function mountSessionRoutes (context: RouteContext, local: LocalIdentityP
       summary: 'Sign out',
       user: 'signed-in-or-not',
       fields: { everywhere: { ...checkbox, description: 'A checkbox: ends all sessions of the user' } },
-      isTimed: true
+      needsElapsedTime: true
     }, async ({ request, reply, fields: { everywhere } }) => {
       const end = isChecked(everywhere) ? signOutEverywhere : signOut
       await end(request, reply, { store, channel })
@@ -40,6 +40,6 @@ export function mountSessionRoutes (context: RouteContext, local: LocalIdentityP
     required: ['id'],
     refuses: ['reauthenticate', 'not_found', 'unsupported']
   }, async ({ request, reply, fields: { id } }) => {
-    await endOwnSession(request, reply, { store, channel, listedSessions }, id)
+    await endListedSession(request, reply, { store, channel, listedSessions }, id)
   })
 }

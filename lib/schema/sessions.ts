@@ -10,7 +10,7 @@ export interface SessionProofs {
    * Sessions that this one replaced in the last ten minutes: sign-ins that other tabs started in
    * them may still finish.
    */
-  formerly?: readonly FormerSession[]
+  replacedSessions?: readonly FormerSession[]
   /**
    * The end of the session, in milliseconds since the epoch, with the option `session.remember`: no
    * user is signed in afterwards, whatever the cookie and the store say.

@@ -5,7 +5,7 @@ import { KeyedMutex } from '../base/keyed-mutex.js'
 import { ENDED_MS } from '../store/sessions.js'
 import type { EndingSession } from './session-backend.js'
 import { principalIn } from './record.js'
-import { type SessionEntries, entryId } from './session-store.js'
+import { type SessionEntries, entryId } from './express-store.js'
 
 /**
  * The mark of an ended session.

@@ -4,7 +4,8 @@ import type { Session } from 'fastify'
 import { KeyedMutex } from '../base/keyed-mutex.js'
 import { type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from '../store/one-time-entries.js'
 import type { OwnedEntries } from './session-backend.js'
-import { type SessionEntries, digestOf, entryId } from './session-store.js'
+import { digestOf } from '../base/digest.js'
+import { type SessionEntries, entryId } from './express-store.js'
 import { firstEntryIn } from './visitor.js'
 
 /** An entry of a session in the session store. */

@@ -5,11 +5,11 @@ import {
   SIGN_IN_MS, endSession, finishReplacement, hasEnded, hasSignedOut, isReplacedSince, preciseTime, signOutOf
 } from './ended-sessions.js'
 import type {
-  EndingSession, Entrance, LeavingSession, SavedPart, SessionBackend, SignedOut
+  EndingSession, SessionReplacement, SessionToEnd, SavedPart, SessionBackend, SignedOut
 } from './session-backend.js'
 import { ExpressEntries } from './express-entries.js'
 import { isOver, withOwnLifetime } from './lifetime.js'
-import { type CallbackStore, SessionEntries } from './session-store.js'
+import { type CallbackStore, SessionEntries } from './express-store.js'
 
 /** Runs the saves of one session one after the other, so that none overwrites another's part. */
 const saves = new KeyedMutex()
@@ -34,7 +34,7 @@ export class ExpressSessions implements SessionBackend {
     return withOwnLifetime(session)
   }
 
-  async create (id: string, session: Session, { replaced }: Entrance = {}): Promise<boolean> {
+  async create (id: string, session: Session, { replaced }: SessionReplacement = {}): Promise<boolean> {
     this.entries.noteFirst(id, session)
     await this.#store.writeSession(id, session)
     if (replaced === undefined) return false
@@ -68,7 +68,7 @@ export class ExpressSessions implements SessionBackend {
     await endSession(this.#store, session)
   }
 
-  async signOut ({ id, userId }: LeavingSession): Promise<SignedOut | null> {
+  async signOut ({ id, userId }: SessionToEnd): Promise<SignedOut | null> {
     const ended = await signOutOf(this.#store, { id, isOfUser: userId !== null })
     const endedUserId = ended && (userId ?? ended.nextUserId)
     return endedUserId === null ? null : { userId: endedUserId, isRecorded: false }

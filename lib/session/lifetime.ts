@@ -1,7 +1,7 @@
 import type { Session } from 'fastify'
 
 /** The lifetime of a session in which the user did not ask to be remembered. */
-const FORGOTTEN_MS = 24 * 60 * 60 * 1000
+const NOT_REMEMBERED_MS = 24 * 60 * 60 * 1000
 
 /** How long a session lasts whose user was asked, however often they visit. */
 export interface Lifetime {
@@ -18,7 +18,7 @@ export interface Lifetime {
  * @see OWASP ASVS 7.3.2
  */
 export function chosenLifetime (remembered: number, isRemembered: boolean): Lifetime {
-  const until = Date.now() + (isRemembered ? remembered : FORGOTTEN_MS)
+  const until = Date.now() + (isRemembered ? remembered : NOT_REMEMBERED_MS)
   return { until, cookieEnd: isRemembered ? new Date(until) : null }
 }
 

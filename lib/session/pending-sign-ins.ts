@@ -3,7 +3,7 @@ import type { SignInParameters } from '../providers/provider.js'
 import { putOwned } from './pending-steps.js'
 import { recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
-import { digestOf } from './session-store.js'
+import { digestOf } from '../base/digest.js'
 import { useOwner } from './several-cookies.js'
 import { MAX_PENDING, PENDING_MS, SIGN_IN } from '../store/one-time-entries.js'
 
@@ -66,7 +66,7 @@ export async function takePendingSignIn (
     const content = owners.length > 0 ? await entries.take(hash, kind, owners) : null
     return content && Object({ ...content, state })
   }
-  const formerly = (recordIn(session)?.formerly ?? []).map(({ digest }) => digest)
+  const formerly = (recordIn(session)?.replacedSessions ?? []).map(({ digest }) => digest)
   const pending = await take([digestOf(session.sessionId)]) ?? ofFormerSession(await take(formerly))
   if (pending === null) return null
   const isInTime = pending.startedAt > Date.now() - PENDING_MS

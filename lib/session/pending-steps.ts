@@ -1,8 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 import { type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from '../store/one-time-entries.js'
-import { replaceSession } from './principal.js'
+import { replaceSession } from './lifecycle.js'
 import { type RequestSessions, sessionsOf } from './request-sessions.js'
-import { digestOf, sessionsUnavailable } from './session-store.js'
+import { digestOf } from '../base/digest.js'
+import { sessionsUnavailable } from './express-store.js'
 import { membersIn, shortenLifetime } from './visitor.js'
 
 /**
@@ -13,7 +14,7 @@ import { membersIn, shortenLifetime } from './visitor.js'
  * @throws AuthError `invalid_state` when the user of the session signed out meanwhile,
  *   `unavailable`
  */
-export async function waitInNewSession (request: FastifyRequest, kind: string, content: object): Promise<void> {
+export async function startPendingSession (request: FastifyRequest, kind: string, content: object): Promise<void> {
   const confirm = async (): Promise<void> => sessionsOf(request).backend.entries.put(stepOf(request, kind, content), 1)
   const kept = request.session.svcAuth?.principal === undefined ? membersIn(request.session) : []
   await replaceSession(request, null, { kept, admits: false, confirm })

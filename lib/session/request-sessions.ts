@@ -2,10 +2,10 @@ import type { FastifyReply, FastifyRequest, Session } from 'fastify'
 import { AuthError } from '../errors.js'
 import { sessionCookieName } from './cookie.js'
 import { ExpressSessions } from './express-sessions.js'
-import type { Entrance, SessionBackend } from './session-backend.js'
+import type { SessionReplacement, SessionBackend } from './session-backend.js'
 import { type SessionRecord, principalIn } from './record.js'
-import { SqlSessions, type RowSettings } from './sql-sessions.js'
-import { type CallbackStore, type Done, sessionsUnavailable } from './session-store.js'
+import { RowSessions, type RowSettings } from './row-sessions.js'
+import { type CallbackStore, type Done, sessionsUnavailable } from './express-store.js'
 import { keepEnd } from './lifetime.js'
 import { isOutgrown, restoreLifetime } from './visitor.js'
 
@@ -21,7 +21,7 @@ interface StoredSession {
 }
 
 /** What the plugin saves itself. */
-interface OwnSave extends Entrance {
+interface OwnSave extends SessionReplacement {
   record: SessionRecord | null
   isAdmitted: boolean
 }
@@ -94,7 +94,7 @@ export class RequestSessions implements CallbackStore {
   async saveRecord (
     { session }: FastifyRequest,
     record: SessionRecord | null,
-    entrance: Entrance = {}
+    entrance: SessionReplacement = {}
   ): Promise<boolean> {
     if (record !== null) session.svcAuth = record
     const own = this.#own = { ...entrance, record, isAdmitted: false }
@@ -185,8 +185,8 @@ export function sessionsOf (request: FastifyRequest): RequestSessions {
   const { sessionStore, session } = request
   const known = storeOf(session)
   if (known instanceof RequestSessions) return known
-  const sessions = isKeeping(sessionStore)
-    ? new RequestSessions(sessionStore.keeperFor(request), sessionStore.isRolling)
+  const sessions = hasBackend(sessionStore)
+    ? new RequestSessions(sessionStore.backendFor(request), sessionStore.isRolling)
     : new RequestSessions(new ExpressSessions(sessionStore), true)
   replaceStore(session, sessionStore, sessions)
   if (isInStore(request)) sessions.found(request)
@@ -227,8 +227,8 @@ function isModified (session: Session): boolean {
 }
 
 /** Whether a store gives each request a backend of its own. */
-function isKeeping (store: CallbackStore): store is EntryStore | RowStore {
-  return 'keeperFor' in store
+function hasBackend (store: CallbackStore): store is EntryStore | RowStore {
+  return 'backendFor' in store
 }
 
 /**
@@ -244,14 +244,14 @@ export class EntryStore implements CallbackStore {
     this.#store = store
   }
 
-  keeperFor (): SessionBackend {
+  backendFor (): SessionBackend {
     return new ExpressSessions(this.#store)
   }
 
   get (id: string, done?: Done<Session | null>): unknown {
     // The application asks by `request.sessionStore`, as it would ask its store.
     if (done === undefined) return this.#store.get(id)
-    settle(done, this.keeperFor().read(id))
+    settle(done, this.backendFor().read(id))
   }
 
   set (id: string, session: Session, done: Done): unknown {
@@ -273,21 +273,21 @@ export class RowStore implements CallbackStore {
     this.#settings = settings
   }
 
-  keeperFor (request: FastifyRequest): SessionBackend {
-    return new SqlSessions(this.#settings, userAgentOf(request))
+  backendFor (request: FastifyRequest): SessionBackend {
+    return new RowSessions(this.#settings, userAgentOf(request))
   }
 
   get (id: string, done: Done<Session | null>): void {
-    settle(done, new SqlSessions(this.#settings).read(id))
+    settle(done, new RowSessions(this.#settings).read(id))
   }
 
   /** Called for a new session in which the application has written something. */
   set (id: string, session: Session, done: Done): void {
-    settle(done, new SqlSessions(this.#settings).create(id, session).then(() => {}))
+    settle(done, new RowSessions(this.#settings).create(id, session).then(() => {}))
   }
 
   destroy (id: string, done: Done): void {
-    settle(done, new SqlSessions(this.#settings).end({ id }))
+    settle(done, new RowSessions(this.#settings).end({ id }))
   }
 }
 

@@ -10,7 +10,7 @@ export interface EndingSession {
 }
 
 /** What happens in the step that writes a new session. */
-export interface Entrance {
+export interface SessionReplacement {
   /** The session that it replaces, which ends. */
   replaced?: EndingSession
   /** Whether a new user is admitted: see `Accounts.admitUser`. */
@@ -18,7 +18,7 @@ export interface Entrance {
 }
 
 /** A session whose user signs out. */
-export interface LeavingSession {
+export interface SessionToEnd {
   id: string
   /** Null when no user is signed in to it. */
   userId: string | null
@@ -63,7 +63,7 @@ export interface SessionBackend {
    * @throws AuthError `invalid_state` when the user of that one signed out meanwhile; the caller
    *   removes the new one
    */
-  create (id: string, session: Session, entrance?: Entrance): Promise<boolean>
+  create (id: string, session: Session, entrance?: SessionReplacement): Promise<boolean>
 
   /**
    * Saves a session that is in the store, unless it has ended meanwhile.
@@ -86,7 +86,7 @@ export interface SessionBackend {
    * @param how whether the sign-out is recorded already
    * @returns null when this call signed out no user, also because another one did
    */
-  signOut (session: LeavingSession, how: SignOut): Promise<SignedOut | null>
+  signOut (session: SessionToEnd, how: SignOut): Promise<SignedOut | null>
 
   /**
    * Ends the session of a sign-in that has replaced one before the sign-out could read it, or that

@@ -49,7 +49,7 @@ export function chooseCookie (
     request.cookies[name] = first?.cookie
     if (first === undefined || more.length === 0) return
 
-    const backend = store.keeperFor(request)
+    const backend = store.backendFor(request)
     // At once, so that a database answers in one turn.
     const found = await Promise.all([first, ...more].map(async ({ id, cookie, signed }) => {
       const session = await backend.read(id)

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Account, AccountStatus, Credential, Factor, Link, User } from '../accounts/account.js'
 import {
-  type AccountQuery, type AuthStore, type Rule, type UserQuery, type UsersQuery, type Wanted, answerOfStore
+  type AccountQuery, type AuthStore, type Rule, type UserQuery, type UsersQuery, type Wanted, wrapStoreErrors
 } from '../accounts/auth-store.js'
 import { notLoaded } from '../base/not-loaded.js'
 import { Once } from '../base/once.js'
@@ -192,7 +192,7 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
 
   async #database (): Promise<OpenDatabase> {
     if (this.#isClosed) throw new AuthError('unavailable', { cause: new Error(CLOSED) })
-    return answerOfStore(async () => {
+    return wrapStoreErrors(async () => {
       const opened = this.#opened
       const database = await opened.done()
       if (database.isOver?.() !== true) return database

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { Accounts, AuthError, type AuthStore, type Identity, type LinkingPolicy, MemoryAuthStore, SignInRefused, type User } from '../../lib/index.js'
 import type { AccountQuery, Rule, Wanted } from '../../lib/accounts/auth-store.js'
-import { userOfIdentity as find } from '../../lib/flows/linking.js'
+import { userOfIdentity as find } from '../../lib/sign-in/linking.js'
 import { SOME_STORES } from '../helpers/stores.js'
 
 const EMAIL = 'ada@example.com'

@@ -257,7 +257,7 @@ t.test('the mailed code takes ten attempts of a user, in all sessions; then they
     codes.push((await addAt(browser, newDevice(), { mailCode: 'wrong' })).json().code)
   }
   t.strictSame(codes, [...Array(10).fill('invalid_code'), 'rate_limited'])
-  t.match(await made.mails.next('factor-guessing'), { to: ADA.email })
+  t.match(await made.mails.next('too-many-codes'), { to: ADA.email })
 })
 
 t.test('an application may refuse a user after their passkey: a new one is deleted with it', async t => {

@@ -181,7 +181,7 @@ t.test('attack 87: a sign-in that waits can only be finished or left', async t =
 t.test('attack 90: a sign-in takes five codes, a user ten in fifteen minutes, whatever their sign-ins', async t => {
   const made = await startFactorApp(t)
   const { app, mails } = made
-  const guesses = eventsOf(t, 'factor-guessing')
+  const guesses = eventsOf(t, 'too-many-codes')
   const { secret } = await enrolAda(t, made)
   advanceClock(t, 15 * MINUTE_MS)
   const guess = async (browser: Browser, code: string): Promise<unknown> =>
@@ -202,7 +202,7 @@ t.test('attack 90: a sign-in takes five codes, a user ten in fifteen minutes, wh
   t.match(Number(refused.headers['retry-after']), 900)
   t.equal(await guess(third, totp(secret)), 'rate_limited')
   t.equal(guesses.length, 1)
-  t.match(await mails.next('factor-guessing'), { to: ADA.email, url: null, code: null })
+  t.match(await mails.next('too-many-codes'), { to: ADA.email, url: null, code: null })
 
   advanceClock(t, 15 * MINUTE_MS)
   await waitAt(t, third)
@@ -574,7 +574,7 @@ t.test('a process without the option signs in no user with a second factor', asy
 t.test('attack 93 and attack 116: secrets that cannot be opened are unavailable, and never no factor', async t => {
   const store = new MemoryAuthStore()
   const made = await startFactorApp(t, {}, { store })
-  const unreadable = eventsOf(t, 'sealed-unreadable')
+  const unreadable = eventsOf(t, 'secret-unreadable')
   const { userId, secret } = await enrolAda(t, made)
   const factors = await new Accounts(store).factors(userId)
   const tamper = async (change: (factor: Factor) => Factor | null): Promise<void> => {

@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 import {
   type AuthPluginOptions, type AuthStore, type ExternalProvider, MemoryAuthStore, type SignInOptions
 } from '../../lib/index.js'
-import { digestOf } from '../../lib/session/session-store.js'
+import { digestOf } from '../../lib/base/digest.js'
 import { membersOf } from '../../lib/store/members.js'
 import type { FoundSession, StoredSessions } from '../../lib/store/sessions.js'
 import { SESSION_SECRET, localProvider, startApp } from './app.js'

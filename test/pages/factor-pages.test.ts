@@ -6,7 +6,7 @@ import {
   totpPage
 } from '../../lib/pages/factor-pages.js'
 import { html } from '../../lib/pages/html.js'
-import type { Page } from '../../lib/pages/look.js'
+import type { Page } from '../../lib/pages/page-layout.js'
 import { type ConfirmView, type SignInView, confirmPage, signInPage } from '../../lib/pages/sign-in-pages.js'
 
 const LANGUAGES = [en, de, es, fr]

@@ -110,9 +110,9 @@ for (const [kind, create] of Object.entries({
       for (const browser of await waiting(processes, email, 2)) {
         t.equal((await browser.post(FINISH, { code: second })).body.code, 'rate_limited', 'the right code')
       }
-      await mails.next('factor-guessing')
+      await mails.next('too-many-codes')
       t.equal((await guess(10)).every(({ body }) => body.code === 'rate_limited'), true)
-      t.equal(mails.all.filter(({ kind }) => kind === 'factor-guessing').length, 1)
+      t.equal(mails.all.filter(({ kind }) => kind === 'too-many-codes').length, 1)
       t.equal((await store.findUser({ email }))?.factors?.join(), 'recovery,totp')
     })
   })

@@ -168,7 +168,7 @@ for (const [kind, keep] of KEPT) {
       const made = await start(t, await keep(t))
       const { secret, recoveryCodes: [recoveryCode = ''] } = await enrolAda(t, made)
       const grace = await enrolGrace(t, made)
-      const guesses = eventsOf(t, 'factor-guessing')
+      const guesses = eventsOf(t, 'too-many-codes')
       const browsers = await waiting(t, made.app, 10)
       const guess = async (browser: Browser, index: number): Promise<unknown> => {
         const code = index % 2 === 0 ? wrong(secret) : 'AAAA-AAAA-AAAA-AAAA-AAAA-AAAA'
@@ -182,7 +182,7 @@ for (const [kind, keep] of KEPT) {
 
       t.strictSame(counted(answers), { invalid_code: 10, rate_limited: 40 })
       t.equal(guesses.length, 1)
-      t.match(await made.mails.next('factor-guessing'), { to: ADA.email })
+      t.match(await made.mails.next('too-many-codes'), { to: ADA.email })
       const [right = made.browser] = await waiting(t, made.app, 1)
       t.equal(await finish(right, nextCode(t, secret)), 'rate_limited', 'the right code')
       t.equal(await finish(right, recoveryCode), 'rate_limited', 'and a recovery code')
@@ -382,7 +382,7 @@ for (const [kind, create] of Object.entries({
     const ada = await enrolAda(t, made)
     const grace = await enrolGrace(t, made)
     const [{ secret: sealed } = {}] = await database.query(`select secret from svc_auth_factors where user_id = '${ada.userId}' and kind = 'totp'`)
-    const unreadable = eventsOf(t, 'sealed-unreadable')
+    const unreadable = eventsOf(t, 'secret-unreadable')
     const write = async (statement: string): Promise<void> => { await database.query(`${statement} where user_id = '${ada.userId}' and kind = 'totp'`) }
     const answer = async (secret: string): Promise<unknown> => {
       advanceClock(t, 15 * MINUTE_MS)

@@ -4,7 +4,7 @@ import fastifySession, { MemoryStore } from '@fastify/session'
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin, { MemoryAuthStore } from '../../lib/index.js'
-import { attemptEntry, findEntry, putEntry, takeEntry, waitInNewSession } from '../../lib/session/pending-steps.js'
+import { attemptEntry, findEntry, putEntry, takeEntry, startPendingSession } from '../../lib/session/pending-steps.js'
 import { CHALLENGE, ENROLMENT, SECOND_STEP } from '../../lib/store/one-time-entries.js'
 import { SESSION_SECRET, localProvider, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -57,17 +57,17 @@ async function start (t: Test, { store, sessions, isOwn = false }: Place): Promi
   app.post('/wish', async ({ session }) => Object.assign(session, { wish: new Date().toISOString() }).wish)
   app.post('/cart-and-wait', async request => {
     Object.assign(request.session, { cart: 'apples' })
-    await waitInNewSession(request, SECOND_STEP, {})
+    await startPendingSession(request, SECOND_STEP, {})
     return {}
   })
-  step('/wait', async (request, { kind, content = {} }) => waitInNewSession(request, kind, content))
+  step('/wait', async (request, { kind, content = {} }) => startPendingSession(request, kind, content))
   step('/put', async (request, { kind, content = {}, ...options }) => putEntry(request, kind, content, options))
   step('/find', async (request, { kind, key }) => findEntry(request, kind, key))
   step('/attempt', async (request, { kind, key, most = 5 }) => attemptEntry(request, kind, most, key))
   step('/take', async (request, { kind, key }) => takeEntry(request, kind, key))
   app.post('/sign-out-and-wait', async request => {
     await new Browser(app, new Map(Object.entries(request.cookies).map(([name, value = '']) => [name, value]))).post('/auth/logout')
-    await waitInNewSession(request, SECOND_STEP, {})
+    await startPendingSession(request, SECOND_STEP, {})
     return {}
   })
   return app

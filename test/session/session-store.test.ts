@@ -7,7 +7,7 @@ import { endSession, hasEnded, hasSignedOut, signOutOf } from '../../lib/session
 import { ExpressSessions } from '../../lib/session/express-sessions.js'
 import { EntryStore, RequestSessions, sessionsOf } from '../../lib/session/request-sessions.js'
 import { RotatingSigner } from '../../lib/session/rotating-signer.js'
-import { type CallbackStore, SessionEntries, entryId } from '../../lib/session/session-store.js'
+import { type CallbackStore, SessionEntries, entryId } from '../../lib/session/express-store.js'
 import { stopTime } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'

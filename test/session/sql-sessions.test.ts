@@ -1,8 +1,8 @@
 /** What is written of sessions in rows, and when. */
 import t, { type Test } from 'tap'
 import { MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
-import { SqlSessions } from '../../lib/session/sql-sessions.js'
-import { digestOf } from '../../lib/session/session-store.js'
+import { RowSessions } from '../../lib/session/row-sessions.js'
+import { digestOf } from '../../lib/base/digest.js'
 import type { SessionChange } from '../../lib/store/sessions.js'
 import { SESSION_SECRET, localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -74,7 +74,7 @@ t.test('a save of the application writes its part alone', async t => {
 
 t.test('the plugin\'s part of a session that was read is not compared, since the application does not save it', async t => {
   const { browser } = await signIn(t, { rolling: false })
-  const backend = new SqlSessions({ rows: browser.app.auth.store as MemoryAuthStore, cookie: {} })
+  const backend = new RowSessions({ rows: browser.app.auth.store as MemoryAuthStore, cookie: {} })
 
   const session = await backend.read(sessionIdOf(browser))
 
@@ -83,7 +83,7 @@ t.test('the plugin\'s part of a session that was read is not compared, since the
 })
 
 t.test('a sign-out ends the sessions of sign-ins that have replaced the session meanwhile, and tells once of it', async t => {
-  const backend = new SqlSessions({ rows: new MemoryAuthStore(), cookie: {} })
+  const backend = new RowSessions({ rows: new MemoryAuthStore(), cookie: {} })
   const session = {
     cookie: { originalMaxAge: null },
     svcAuth: { principal: { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'local', claims: { sub: 'ada' } } }

@@ -13,8 +13,8 @@ describe('the payload of an audit event', () => {
       'registration' | 'creation' | 'sign-in' | 'failure' | 'link' | 'unlink' | 'grant' | 'withdraw' | 'password' |
       'email' | 'recovery' | 'verification' | 'email-released' | 'block' | 'unblock' | 'sign-out-everywhere' |
       'session-end' |
-      'factor-added' | 'factor-removed' | 'recovery-codes' | 'recovery-code' | 'factor-guessing' | 'passkey-cloned' |
-      'sealed-unreadable' |
+      'factor-added' | 'factor-removed' | 'recovery-codes' | 'recovery-code' | 'too-many-codes' | 'passkey-cloned' |
+      'secret-unreadable' |
       'reauthentication' | 'deletion' | 'revoke'
     >()
   })
@@ -30,9 +30,9 @@ describe('the payload of an audit event', () => {
     >()
     expect<Members<AuditEvents['recovery-codes']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['recovery-code']>>().type.toBe<Members<{ userId: string, left: number } & Origin>>()
-    expect<Members<AuditEvents['factor-guessing']>>().type.toBe<Members<{ userId: string } & Origin>>()
+    expect<Members<AuditEvents['too-many-codes']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['passkey-cloned']>>().type.toBe<Members<{ userId: string } & Origin>>()
-    expect<Members<AuditEvents['sealed-unreadable']>>().type.toBe<Members<{ userId: string } & Origin>>()
+    expect<Members<AuditEvents['secret-unreadable']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['failure']>>().type.toBe<Members<{ provider: string, code: string } & Origin>>()
     expect<Members<AuditEvents['link']>>().type.toBe<Members<{ userId: string, provider: string, by: 'email' | 'request' } & Origin>>()
     expect<Members<AuditEvents['unlink']>>().type.toBe<Members<{ userId: string, provider: string } & Origin>>()

@@ -1,4 +1,4 @@
-import type { AuthPluginOptions, AuthenticationMethod, CodeMail, Mail, Principal, SignedProof } from 'fastify-svc-auth'
+import type { AuthPluginOptions, AuthenticationMethod, CodeMail, Mail, Principal, AuthenticationContext } from 'fastify-svc-auth'
 import { type FirstFactor, type ProviderProof, SecondFactor, type SecondFactorOptions } from 'fastify-svc-auth/second-factor'
 import { type SignedInUser, totp } from 'fastify-svc-auth/testing'
 import { describe, expect, test } from 'tstyche'
@@ -37,7 +37,7 @@ describe('second factors', () => {
 
   test('trusts is given what a signed ID token says', () => {
     expect<ProviderProof>().type.toBe<{ provider: string, amr: readonly string[], acr: string | null }>()
-    expect<SignedProof>().type.toBe<{ amr: readonly string[], acr: string | null }>()
+    expect<AuthenticationContext>().type.toBe<{ amr: readonly string[], acr: string | null }>()
     expect<SecondFactorOptions['trusts']>().type.toBeAssignableFrom<(proof: ProviderProof) => boolean>()
     expect<SecondFactorOptions['trusts']>().type.not.toBeAssignableFrom<(proof: { provider: number }) => boolean>()
   })

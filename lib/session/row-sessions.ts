@@ -5,11 +5,11 @@ import type { SessionData } from '../schema/sessions.js'
 import type { SessionRows } from '../store/members.js'
 import type { EndedSession, FoundSession, SessionUser, StoredSessions } from '../store/sessions.js'
 import type {
-  EndingSession, Entrance, LeavingSession, OwnedEntries, SavedPart, SessionBackend, SignOut, SignedOut
+  EndingSession, SessionReplacement, SessionToEnd, OwnedEntries, SavedPart, SessionBackend, SignOut, SignedOut
 } from './session-backend.js'
 import { withoutMaxAge } from './lifetime.js'
 import { ReadRecord, type SessionRecord, recordIn } from './record.js'
-import { digestOf } from './session-store.js'
+import { digestOf } from '../base/digest.js'
 import { isVisitor, visitorSession } from './visitor.js'
 
 type CookieOptions = NonNullable<FastifySessionOptions['cookie']>
@@ -22,7 +22,7 @@ export interface RowSettings {
 }
 
 /** The lifetime of a session whose cookie has none: the browser keeps it until it is closed. */
-const ENDLESS_MS = 7 * 24 * 60 * 60 * 1000
+const BROWSER_SESSION_MS = 7 * 24 * 60 * 60 * 1000
 
 const UNKNOWN: EndedSession = { userId: null, wasOpen: false, replacedBy: null }
 
@@ -33,7 +33,7 @@ const PRECISION = 10
  * Keeps sessions in the rows of a store, which replaces, ends and takes in one step each. A visitor
  * who only started a sign-in has no row: the entries that they own tell that the session exists.
  */
-export class SqlSessions implements SessionBackend {
+export class RowSessions implements SessionBackend {
   readonly entries: OwnedEntries
   readonly #rows: StoredSessions
   readonly #cookie: CookieOptions
@@ -57,7 +57,7 @@ export class SqlSessions implements SessionBackend {
     return sessionOf(found, now, this.#cookie)
   }
 
-  async create (id: string, session: Session, { replaced, admits = false }: Entrance = {}): Promise<boolean> {
+  async create (id: string, session: Session, { replaced, admits = false }: SessionReplacement = {}): Promise<boolean> {
     if (isVisitor(session) && replaced === undefined) return false
     const now = Date.now()
     const record = recordIn(session)
@@ -97,7 +97,7 @@ export class SqlSessions implements SessionBackend {
     await this.#rows.end(digestOf(id), { now: Date.now(), isSignOut: false })
   }
 
-  async signOut ({ id }: LeavingSession, how: SignOut): Promise<SignedOut | null> {
+  async signOut ({ id }: SessionToEnd, how: SignOut): Promise<SignedOut | null> {
     return signOutRow(this.#rows, digestOf(id), how)
   }
 
@@ -167,7 +167,7 @@ function userOf ({ principal, generation, ...proofs }: SessionRecord): SessionUs
 
 /** The end of a session, in milliseconds since the epoch. */
 function endOf ({ cookie: { expires }, svcAuth }: Session, now: number): number {
-  const end = expires == null ? now + ENDLESS_MS : new Date(expires).getTime()
+  const end = expires == null ? now + BROWSER_SESSION_MS : new Date(expires).getTime()
   return Math.min(end, svcAuth?.until ?? end)
 }
 

@@ -7,7 +7,7 @@ import type { SignedOut } from './session-backend.js'
 import { type Lifetime, endCookie } from './lifetime.js'
 import { type Principal, type SessionRecord, principalIn, principalOf, recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
-import { digestOf } from './session-store.js'
+import { digestOf } from '../base/digest.js'
 import { forgetOthers, otherSessions } from './several-cookies.js'
 import { PENDING_MS } from '../store/one-time-entries.js'
 import { membersIn, restoreLifetime, shortenLifetime } from './visitor.js'
@@ -28,7 +28,7 @@ const MAX_FORMER = 8
  * `confirm` throws
  * @see OWASP ASVS 7.2.4
  */
-export async function enterSession (
+export async function startSession (
   request: FastifyRequest,
   record: NewRecord,
   { lifetime, ...admission }: Admission & { lifetime: Lifetime | null }
@@ -92,7 +92,9 @@ export async function replaceSession (
     // Saved now and not when the response is sent: a failure of the store must fail the sign-in.
     const replaced = { id: before.sessionId, isOfUser: principalIn(before) !== null }
     const isAdmitted = isReplaced
-      ? await sessions.saveRecord(request, record && { ...record, formerly: formerly(before) }, { replaced, admits })
+      ? await sessions.saveRecord(
+        request, record && { ...record, replacedSessions: replacedSessions(before) }, { replaced, admits }
+      )
       : await sessions.saveRecord(request, record, { admits })
     for (const { id, userId } of others) await sessions.backend.end({ id, isOfUser: userId !== null })
     await confirm(isAdmitted)
@@ -107,9 +109,9 @@ export async function replaceSession (
   forgetOthers(request)
 }
 
-function formerly (before: FastifyRequest['session']): FormerSession[] {
+function replacedSessions (before: FastifyRequest['session']): FormerSession[] {
   const now = Date.now()
-  const earlier = recordIn(before)?.formerly ?? []
+  const earlier = recordIn(before)?.replacedSessions ?? []
   const replaced = { digest: digestOf(before.sessionId), endedAt: now }
   return [replaced, ...earlier.filter(({ endedAt }) => endedAt > now - PENDING_MS)].slice(0, MAX_FORMER)
 }
@@ -119,7 +121,7 @@ function formerly (before: FastifyRequest['session']): FormerSession[] {
  *
  * @throws AuthError `invalid_state`, `unavailable`
  */
-export async function assertSessionGoesOn (request: FastifyRequest): Promise<void> {
+export async function assertSessionActive (request: FastifyRequest): Promise<void> {
   const present = await sessionsOf(request).backend.read(request.session.sessionId)
   if (present === null) throw new AuthError('invalid_state')
 }
@@ -141,7 +143,7 @@ export async function updateRecord (request: FastifyRequest, record: SessionReco
  *
  * @throws AuthError `unavailable`
  */
-export async function leaveSession (request: FastifyRequest): Promise<void> {
+export async function endSession (request: FastifyRequest): Promise<void> {
   const sessions = sessionsOf(request)
   const next = otherSessions(request).find(({ userId }) => userId !== null)
   await sessions.backend.end({ id: request.session.sessionId, isOfUser: true })

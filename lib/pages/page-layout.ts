@@ -49,7 +49,7 @@ const HEADERS = {
 }
 
 /** Makes documents of pages: one layout, whose parts the application chooses. */
-export class Look {
+export class PageLayout {
   readonly #options: LookOptions
   readonly #policy: string
 
@@ -65,8 +65,8 @@ export class Look {
   }
 
   /** Returns the same look for pages whose forms may lead to other origins. */
-  redirectingTo (targets: ReadonlySet<string>): Look {
-    return new Look(this.#options, targets)
+  redirectingTo (targets: ReadonlySet<string>): PageLayout {
+    return new PageLayout(this.#options, targets)
   }
 
   /** Returns the texts in the language that a request prefers, if there are some. */

@@ -1,9 +1,9 @@
 import { AuthError } from '../errors.js'
 import type { MailTokenClaims } from '../accounts/credentials.js'
-import type { Outbox } from '../mails/outbox.js'
-import type { LinkMailKind } from '../mails/mail.js'
-import { type MailLink, type MailToken, type MailTokens, emailDigest } from '../mails/mail-tokens.js'
-import { digestOf } from '../session/session-store.js'
+import type { Outbox } from './outbox.js'
+import type { LinkMailKind } from './mail.js'
+import { type MailLink, type MailToken, type MailTokens, emailDigest } from './mail-tokens.js'
+import { digestOf } from '../base/digest.js'
 import type { User } from '../accounts/account.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { membersOf } from '../store/members.js'
@@ -114,7 +114,7 @@ async function emailOfLink (store: AuthStore, token: MailToken): Promise<string>
  */
 export function sendVerification (user: User, outbox: Outbox | null): void {
   if (hasMailbox(user)) outbox?.link('verify-email', linkFor(user), user)
-  else outbox?.none('verify-email', 'no-address')
+  else outbox?.skip('verify-email', 'no-address')
 }
 
 /** How the addresses of accounts with a password are confirmed. */

@@ -4,14 +4,14 @@ import type { AuthenticationMethod, Proof } from '../authentication.js'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import type { Outbox } from '../mails/outbox.js'
-import type { ProviderTokens, SignedProof } from '../providers/provider.js'
+import type { ProviderTokens, AuthenticationContext } from '../providers/provider.js'
 import { chosenLifetime } from '../session/lifetime.js'
-import { enterSession } from '../session/principal.js'
+import { startSession } from '../session/lifecycle.js'
 import type { Principal, SessionRecord } from '../session/record.js'
 import type { Accounts } from '../accounts/accounts.js'
 import { type UserOfIdentity, writeHeld } from './linking.js'
-import { currentPrincipal } from './refresh.js'
-import { type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
+import { currentPrincipal } from '../current-user/refresh.js'
+import { type ProviderIdentity, type SignInRules, callHook } from '../flows/sign-in-rules.js'
 
 /** A user who has authenticated by a first factor. */
 export interface AuthenticatedUser extends UserOfIdentity {
@@ -21,7 +21,7 @@ export interface AuthenticatedUser extends UserOfIdentity {
   /** Null without an external provider. */
   tokens: ProviderTokens | null
   /** What a signed ID token says about how they authenticated there; absent without one. */
-  signed?: SignedProof | undefined
+  signed?: AuthenticationContext | undefined
   /** Whether they asked to be remembered. */
   remember: boolean
   /** Where notices of what the sign-in writes go; null for none. */
@@ -61,13 +61,13 @@ export async function completeSignIn (
   const asked = principalFor(authenticated)
   if (onSignIn !== null) {
     const signIn = { request, principal: asked, identity, tokens, created }
-    await orDelete(created, () => answerOfApplication(() => onSignIn(signIn)))
+    await orDelete(created, () => callHook(() => onSignIn(signIn)))
   }
   const principal = await orDelete(isNew === 'user', async () => {
     // Read again, because the hook may have granted claims.
     const admitted = onSignIn === null ? asked : await currentPrincipal(store, asked)
     if (admitted === null) throw new AuthError('unauthenticated')
-    await enter(request, rules, authenticated, { principal: admitted, methods: proofs })
+    await writeSession(request, rules, authenticated, { principal: admitted, methods: proofs })
     return admitted
   })
   const methods = proofs.map(({ method }) => method)
@@ -87,7 +87,7 @@ export function principalFor ({ user, identity }: Pick<AuthenticatedUser, 'user'
  * is that of the user as they were read with the credential: a sign-in that a change of the
  * password overtakes writes a session that has ended.
  */
-async function enter (
+async function writeSession (
   request: FastifyRequest,
   { accounts, remember }: SignInRules,
   authenticated: Omit<AuthenticatedUser, 'method'>,
@@ -100,7 +100,7 @@ async function enter (
     if (isAdmitted || (admits && await accounts.admitUser(userId))) audit('registration', { userId, provider }, request)
   }
   const at = admitted.methods.at(-1)?.at ?? Date.now()
-  await enterSession(request, { ...admitted, generation, at }, { lifetime, admits, confirm })
+  await startSession(request, { ...admitted, generation, at }, { lifetime, admits, confirm })
 }
 
 /**

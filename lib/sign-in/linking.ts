@@ -9,8 +9,8 @@ import { type User, isBlocked } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import type { LinkedIdentity, NewUser, NotedSignIn } from '../accounts/identities.js'
-import { mayNeedFactor } from './methods.js'
-import { type LinkingPolicy, type ProviderIdentity, type SignInRules, answerOfApplication } from './sign-in-rules.js'
+import { mayNeedFactor } from '../flows/methods.js'
+import { type LinkingPolicy, type ProviderIdentity, type SignInRules, callHook } from '../flows/sign-in-rules.js'
 
 /** The user of an identity. */
 export interface UserOfIdentity {
@@ -168,7 +168,7 @@ export async function assertLinkable (
  */
 async function mayJoin (linking: LinkingPolicy, existing: User, identity: ProviderIdentity): Promise<boolean> {
   const isApproved = typeof linking === 'function'
-    ? await answerOfApplication(() => linking(existing, identity))
+    ? await callHook(() => linking(existing, identity))
     : linking === 'verified-email' && identity.emailVerified
   return isApproved === true && existing.emailVerified
 }

@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from 'node:util'
 import type { FastifyRequest } from 'fastify'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
-import { leaveSession, updatePrincipal } from '../session/principal.js'
+import { endSession, updatePrincipal } from '../session/lifecycle.js'
 import { type Principal, ReadRecord, type SessionRecord, principalOf, recordIn } from '../session/record.js'
 import type { AccountStatus } from '../accounts/account.js'
 import { Accounts } from '../accounts/accounts.js'
-import { type AuthStore, answerOfStore } from '../accounts/auth-store.js'
+import { type AuthStore, wrapStoreErrors } from '../accounts/auth-store.js'
 
 /**
  * Updates the principal of a session from the store. Signs the user out when the user, or the link
@@ -22,7 +22,7 @@ export async function refreshPrincipal (request: FastifyRequest, store: AuthStor
     if (isDeepStrictEqual(principal, record.principal)) return principalOf(request)
     // Read once more when it is written: another request may have written what came later, which
     // this one would undo.
-    await (principal === null ? leaveSession(request) : updatePrincipal(request, principal))
+    await (principal === null ? endSession(request) : updatePrincipal(request, principal))
   }
 }
 
@@ -46,7 +46,7 @@ export async function presentStatus (request: FastifyRequest, store: AuthStore):
   if (record === null) return null
   const status = ReadRecord.fresh(request.session).status ?? await new Accounts(store).status(record.principal.userId)
   if (status?.generation === record.generation) return status
-  await leaveSession(request)
+  await endSession(request)
   return presentStatus(request, store)
 }
 
@@ -98,7 +98,7 @@ export async function currentPrincipal (
   { userId, provider }: Principal,
   generation?: number
 ): Promise<Principal | null> {
-  const [user, links] = await answerOfStore(() => Promise.all([store.findUser({ userId }), store.links(userId)]))
+  const [user, links] = await wrapStoreErrors(() => Promise.all([store.findUser({ userId }), store.links(userId)]))
   const link = links.find(link => link.provider === provider)
   if (user === null || link === undefined) return null
   if (generation !== undefined && generation !== (user.generation ?? 0)) return null

@@ -2,10 +2,10 @@ import type { FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
 import type { Principal } from '../session/record.js'
 import { type Link, type User, isBlocked } from '../accounts/account.js'
-import { type AuthenticatedUser, completeSignIn } from './admission.js'
+import { type AuthenticatedUser, completeSignIn } from './complete-sign-in.js'
 import { auditJoin, emailOf } from './linking.js'
-import { assertCanAsk } from './methods.js'
-import type { ProviderIdentity, SignInRules } from './sign-in-rules.js'
+import { assertCanAsk } from '../flows/methods.js'
+import type { ProviderIdentity, SignInRules } from '../flows/sign-in-rules.js'
 
 /**
  * Signs in a user who has authenticated by a first factor, whatever that was. Each sign-in passes
@@ -26,8 +26,8 @@ export async function signIn (
   const { factors } = rules
   if (!skipsFactor) assertCanAsk(user, factors)
   if (factors === null) return completeSignIn(request, rules, authenticated, [proof])
-  const { proofOrWait } = await import('./second-step.js')
-  const sufficient = await proofOrWait(request, { ...rules, factors }, authenticated, proof)
+  const { checkSecondFactor } = await import('./second-factor.js')
+  const sufficient = await checkSecondFactor(request, { ...rules, factors }, authenticated, proof)
   return completeSignIn(request, rules, authenticated, [sufficient])
 }
 

@@ -3,24 +3,25 @@ import type { Proof } from '../authentication.js'
 import { AuthError } from '../errors.js'
 import type { Outbox } from '../mails/outbox.js'
 import { cookiesNamed } from '../session/cookie.js'
-import { attemptEntry, findEntry, keyOf, takeEntry, waitInNewSession } from '../session/pending-steps.js'
+import { attemptEntry, findEntry, keyOf, takeEntry, startPendingSession } from '../session/pending-steps.js'
 import type { Principal } from '../session/record.js'
 import { useOwner } from '../session/several-cookies.js'
 import { PENDING_MS, SECOND_STEP } from '../store/one-time-entries.js'
 import { type User, isBlocked } from '../accounts/account.js'
-import { type AuthenticatedUser, completeSignIn, principalFor } from './admission.js'
-import { readCode, spendCode } from './factor-codes.js'
+import { type AuthenticatedUser, completeSignIn, principalFor } from './complete-sign-in.js'
+import { readCode, spendCode } from '../flows/factor-codes.js'
 import type { Sealer } from '../sealed.js'
-import { factorsOf, isFactorRequired } from './methods.js'
+import { factorsOf, isFactorRequired } from '../flows/methods.js'
 import {
-  type FactorRules, type FactorSignInRules, type SignInRules, type StepRules, answerOfApplication
-} from './sign-in-rules.js'
+  type FactorRules, type FactorSignInRules, type SignInRules, type StepRules, callHook
+} from '../flows/sign-in-rules.js'
 
 /**
  * A sign-in that waits for a second factor: what the first one has found, which is written after
  * the second. No user is signed in.
  */
-export interface WaitingSignIn extends Pick<AuthenticatedUser, 'identity' | 'isNew' | 'held' | 'remember' | 'tokens'> {
+export interface PendingSecondFactor
+  extends Pick<AuthenticatedUser, 'identity' | 'isNew' | 'held' | 'remember' | 'tokens'> {
   readonly userId: string
   /** As it was read with the first factor: another one ends the sign-in. */
   readonly generation: number
@@ -56,7 +57,7 @@ const MAX_ATTEMPTS = 5
  *
  * @throws AuthError `second_factor_required`, `unavailable`; what the application's rules throw
  */
-export async function proofOrWait (
+export async function checkSecondFactor (
   request: FastifyRequest, rules: FactorSignInRules, authenticated: AuthenticatedUser, proof: Proof
 ): Promise<Proof> {
   const { factors } = rules
@@ -65,7 +66,7 @@ export async function proofOrWait (
   if (skipsFactor || proof.method === 'passkey') return proof
   const { trusts, trustedBrowsers } = factors.secondFactor ?? {}
   const isTrusted = signed !== undefined && trusts !== undefined &&
-    await answerOfApplication(() => trusts({ provider, ...signed })) === true
+    await callHook(() => trusts({ provider, ...signed })) === true
   if (isTrusted) return { ...proof, multiFactor: true }
   const principal = principalFor(authenticated)
   const isDue = user.factors?.includes('totp') === true ||
@@ -88,11 +89,11 @@ async function wait (
   request: FastifyRequest,
   { factors, onSignIn }: FactorSignInRules,
   { user, identity, isNew, held, remember, tokens }: AuthenticatedUser,
-  { proof, needs }: Pick<WaitingSignIn, 'proof' | 'needs'>
+  { proof, needs }: Pick<PendingSecondFactor, 'proof' | 'needs'>
 ): Promise<void> {
   const { userId, generation = 0, email, emailVerified } = user
   const hasMailbox = factors.sendsMails && email !== null && emailVerified
-  const waiting: WaitingSignIn = {
+  const waiting: PendingSecondFactor = {
     userId,
     generation,
     email,
@@ -107,12 +108,14 @@ async function wait (
     asksMailCode: needs === 'enrolment' && hasMailbox && isNew !== 'user' && proof.method === 'password'
   }
   const entry: SealedSignIn = { userId, sealed: await sealerOf(factors).seal(JSON.stringify(waiting), userId) }
-  await waitInNewSession(request, SECOND_STEP, entry)
+  await startPendingSession(request, SECOND_STEP, entry)
 }
 
-async function opened ({ factors }: FactorSignInRules, entry: SealedSignIn | null): Promise<WaitingSignIn | null> {
+async function opened (
+  { factors }: FactorSignInRules, entry: SealedSignIn | null
+): Promise<PendingSecondFactor | null> {
   if (entry === null) return null
-  const waiting: WaitingSignIn = JSON.parse((await sealerOf(factors).open(entry.sealed, entry.userId)).text)
+  const waiting: PendingSecondFactor = JSON.parse((await sealerOf(factors).open(entry.sealed, entry.userId)).text)
   return waiting.proof.at > Date.now() - PENDING_MS ? waiting : null
 }
 
@@ -121,9 +124,9 @@ async function opened ({ factors }: FactorSignInRules, entry: SealedSignIn | nul
  *
  * @throws AuthError `unavailable`, as the functions below
  */
-export async function waitingSignIn (
+export async function pendingSecondFactor (
   request: FastifyRequest, rules: FactorSignInRules
-): Promise<WaitingSignIn | null> {
+): Promise<PendingSecondFactor | null> {
   await useOwner(request, owner => keyOf(owner, SECOND_STEP))
   return opened(rules, await findEntry<SealedSignIn>(request, SECOND_STEP))
 }
@@ -131,7 +134,7 @@ export async function waitingSignIn (
 /** Counts an attempt at the sign-in that waits; null without one, and after five. */
 export async function attemptSignIn (
   request: FastifyRequest, rules: FactorSignInRules
-): Promise<WaitingSignIn | null> {
+): Promise<PendingSecondFactor | null> {
   await useOwner(request, owner => keyOf(owner, SECOND_STEP))
   return opened(rules, await attemptEntry<SealedSignIn>(request, SECOND_STEP, MAX_ATTEMPTS))
 }
@@ -160,8 +163,8 @@ export async function finishByCode (
   const waiting = await attemptSignIn(request, rules)
   if (waiting?.needs !== 'factor') throw new AuthError('invalid_state')
   const { recoveryCodesLeft, ...spent } = await spendCode(request, rules, waiting, { code, outbox })
-  const taken = await takeWaiting(request, rules, waiting.userId)
-  const principal = await resume(request, rules, taken, { ...spent, outbox })
+  const taken = await takePendingSecondFactor(request, rules, waiting.userId)
+  const principal = await continueSignIn(request, rules, taken, { ...spent, outbox })
   return { principal, user: spent.user, recoveryCodesLeft }
 }
 
@@ -170,9 +173,9 @@ export async function finishByCode (
  *
  * @throws AuthError `invalid_state`, `unavailable`
  */
-export async function takeWaiting (
+export async function takePendingSecondFactor (
   request: FastifyRequest, rules: FactorSignInRules, userId: string
-): Promise<WaitingSignIn> {
+): Promise<PendingSecondFactor> {
   const waiting = await opened(rules, await takeEntry<SealedSignIn>(request, SECOND_STEP))
   if (waiting?.userId !== userId) throw new AuthError('invalid_state')
   return waiting
@@ -185,10 +188,10 @@ export async function takeWaiting (
  * @throws what the hook throws; AuthError `blocked`; `invalid_state` when what the first factor has
  * found has changed; `unavailable`
  */
-export async function resume (
+export async function continueSignIn (
   request: FastifyRequest,
   rules: SignInRules,
-  { proof: first, ...waiting }: WaitingSignIn,
+  { proof: first, ...waiting }: PendingSecondFactor,
   { user, proof, outbox }: { user: User, proof: Proof, outbox: Outbox }
 ): Promise<Principal> {
   if (isBlocked(user)) throw new AuthError('blocked')

@@ -1,5 +1,5 @@
-import { hash } from 'node:crypto'
 import type { Session } from 'fastify'
+import { digestOf } from '../base/digest.js'
 import { TIMEOUT_MS, withTimeout } from '../base/with-timeout.js'
 import { AuthError } from '../errors.js'
 
@@ -22,7 +22,6 @@ export interface CallbackStore {
 type EntryKind = 'pending' | 'started' | 'ended' | 'signed-out' | 'signed-in'
 
 const PREFIX = 'svc-'
-const LENGTH = 36
 
 /**
  * Returns the id of an entry: 36 characters, because some stores have a column of that width for
@@ -32,11 +31,6 @@ const LENGTH = 36
  */
 export function entryId (kind: EntryKind, key: string): string {
   return PREFIX + digestOf(`${kind}:${key}`)
-}
-
-/** Returns 192 bits of a hash as 32 characters, which tell ids apart without giving them away. */
-export function digestOf (text: string): string {
-  return hash('sha256', text, 'base64url').slice(0, LENGTH - PREFIX.length)
 }
 
 /**
