@@ -122,6 +122,11 @@ export function listOf<Item> (expected: string, is: (item: unknown) => item is I
   return (value, option) => [...check(value, option)]
 }
 
+/** Makes the test whether a value is an object, or a function, with all of these methods. */
+export function hasMethods<T> (...names: ReadonlyArray<keyof T>): (value: unknown) => value is T {
+  return (value): value is T => names.every(name => typeof Object(value)[name] === 'function')
+}
+
 /**
  * Checks that options have known names only.
  *

@@ -13,7 +13,8 @@ import { LocalIdentityProvider } from './local-identity-provider.js'
 import type { MailPages } from './mails/mail.js'
 import type { MailTokens } from './mails/mail-tokens.js'
 import {
-  type Check, type ChecksOf, anything, assertKnownOptions, callable, checkedMembers, listOf, matching, mustBe, optional
+  type Check, type ChecksOf, anything, assertKnownOptions, callable, checkedMembers, hasMethods, listOf, matching,
+  mustBe, optional
 } from './option-checks.js'
 import type { PageLayout } from './pages/page-layout.js'
 import type { Pages } from './pages/pages.js'
@@ -442,10 +443,4 @@ function isLocal (value: unknown): value is LocalIdentityProvider {
 
 function hasLook (value: unknown): value is Pages {
   return Object(value).look !== undefined
-}
-
-/** Returns whether a value is an object with all of these methods. */
-function hasMethods<T> (...names: ReadonlyArray<keyof T>): (value: unknown) => value is T {
-  return (value): value is T =>
-    typeof value === 'object' && value !== null && names.every(name => typeof Reflect.get(value, name) === 'function')
 }

@@ -1,4 +1,4 @@
-import { type ChecksOf, mustBe, optional, tableOrFalse, wholeNumber } from './option-checks.js'
+import { type ChecksOf, hasMethods, mustBe, optional, tableOrFalse, wholeNumber } from './option-checks.js'
 
 /**
  * Limits how often one address may try. Of an IPv6 address the /64 counts, because one customer has
@@ -98,6 +98,6 @@ export const checkedRateLimit = tableOrFalse({
 export type ResolvedRateLimits = NonNullable<ReturnType<typeof checkedRateLimit>>
 
 function isStore (value: unknown): value is NonNullable<RateLimitOptions['store']> {
-  const { incr, child }: { incr?: unknown, child?: unknown } = Object(typeof value === 'function' && value.prototype)
-  return value === 'memory' || (typeof incr === 'function' && typeof child === 'function')
+  const isClass = typeof value === 'function' && hasMethods<RateLimitStore>('incr', 'child')(value.prototype)
+  return value === 'memory' || isClass
 }

@@ -5,7 +5,7 @@ import { secondFactorAt } from '../authentication.js'
 import { isUserId } from '../base/uuid.js'
 import { type CheckedName, type Claims, isPlainObject } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
-import { assertKnownOptions } from '../option-checks.js'
+import { type ChecksOf, boolean, checkedOptions, mustBe, optional } from '../option-checks.js'
 import { authTimeOf, verifyToken } from '../flows/local.js'
 import { factorsOfUser, isRecent, methodsOf } from '../flows/methods.js'
 import { presentPrincipal, presentStatus } from '../current-user/refresh.js'
@@ -140,18 +140,19 @@ export interface RecentProof {
   secondFactor?: boolean
 }
 
+const RECENT_PROOF = {
+  within: mustBe('a number of seconds, such as 600', (value): value is number =>
+    Number.isFinite(value) && Number(value) > 0),
+  secondFactor: optional(boolean, false)
+} satisfies ChecksOf<RecentProof>
+
 /** See {@link Auth.requireRecent}. */
 export function requireRecent (required: RecentProof, settings: GuardSettings): Guard {
-  const { within, secondFactor = false }: { within?: unknown, secondFactor?: unknown } = Object(required)
-  if (typeof within !== 'number' || !(within > 0 && within < Infinity) || typeof secondFactor !== 'boolean') {
-    throw new OptionsError('requireRecent takes { within, secondFactor }: a number of seconds such as 600, ' +
-      'and whether a second factor is required')
-  }
-  assertKnownOptions('requireRecent', required, ['within', 'secondFactor'])
-  if (secondFactor && settings.factors === null) {
+  const proof = checkedOptions('requireRecent', required, RECENT_PROOF, '{ within: 600 }')
+  if (proof.secondFactor && settings.factors === null) {
     throw new OptionsError('requireRecent with secondFactor needs the option secondFactor or passkeys of the plugin')
   }
-  return recentGuard({ within, secondFactor }, settings)
+  return recentGuard(proof, settings)
 }
 
 /** See {@link Auth.requireSecondFactor}. */

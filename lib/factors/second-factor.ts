@@ -1,6 +1,6 @@
 import type { AuthenticationMethod, Principal } from '../authentication.js'
 import {
-  type ChecksOf, callable, checkedOptions, matching, optional, table, wholeNumber
+  type Checked, type ChecksOf, callable, checkedOptions, matching, optional, table, wholeNumber
 } from '../option-checks.js'
 import { FACTORS, Sealer } from '../sealed.js'
 import type { Secrets } from '../secrets.js'
@@ -52,13 +52,16 @@ export interface SecondFactorOptions {
   } | undefined
 }
 
+const OPTIONS = {
+  issuer: matching("the name of the application without a colon, such as 'Shop'", /^[^:]+$/),
+  tolerance: optional(wholeNumber(0, 2), 1),
+  required: optional(callable<NonNullable<SecondFactorOptions['required']>>(), null),
+  trusts: optional(callable<NonNullable<SecondFactorOptions['trusts']>>(), () => false),
+  trustedBrowser: optional(table({ days: wholeNumber(1, 365) }), null)
+} satisfies ChecksOf<SecondFactorOptions>
+
 /** The options of second factors with their defaults, and what needs the secrets of the plugin. */
-export interface SecondFactorRules {
-  readonly issuer: string
-  readonly tolerance: number
-  /** Null where nobody needs a second factor. */
-  readonly required: ((signIn: FirstFactor) => boolean | Promise<boolean>) | null
-  readonly trusts: (proof: ProviderProof) => boolean | Promise<boolean>
+export interface SecondFactorRules extends Omit<Checked<typeof OPTIONS>, 'trustedBrowser'> {
   /** Null where no browser is trusted. */
   readonly trustedDays: number | null
   /** Seals the secrets of authenticator apps, and what waits for a second factor. */
@@ -66,14 +69,6 @@ export interface SecondFactorRules {
   /** The browsers that are not asked for a second factor at each sign-in. */
   readonly trustedBrowsers: TrustedBrowsers
 }
-
-const OPTIONS = {
-  issuer: matching("the name of the application without a colon, such as 'Shop'", /^[^:]+$/),
-  tolerance: optional(wholeNumber(0, 2), 1),
-  required: optional(callable<NonNullable<SecondFactorOptions['required']>>(), null),
-  trusts: optional(callable<SecondFactorRules['trusts']>(), () => false),
-  trustedBrowser: optional(table({ days: wholeNumber(1, 365) }), null)
-} satisfies ChecksOf<SecondFactorOptions>
 
 /**
  * Second factors, for the option `secondFactor` of the plugin: codes of authenticator apps (TOTP,

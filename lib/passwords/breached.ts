@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { withTimeout } from '../base/with-timeout.js'
 import { AuthError } from '../errors.js'
 import { limitedBody } from '../http/limited-body.js'
-import { type ChecksOf, callable, checkedOptions, mustBe, optional, wholeNumber } from '../option-checks.js'
+import { type ChecksOf, callable, checkedOptions, hasMethods, mustBe, optional, wholeNumber } from '../option-checks.js'
 import type { PasswordCheck } from './password-rules.js'
 
 const SERVICE = 'https://api.pwnedpasswords.com/range/'
@@ -31,7 +31,8 @@ export interface WarningLog {
 const OPTIONS = {
   timeout: optional(wholeNumber(1, 60_000, 'milliseconds'), 2000),
   fetch: optional(callable<typeof fetch>('such as the global fetch')),
-  log: optional(mustBe('a log with a function warn, as app.log has', isLog), { warn: emitWarning })
+  log: optional(
+    mustBe('a log with a function warn, as app.log has', hasMethods<WarningLog>('warn')), { warn: emitWarning })
 } satisfies ChecksOf<BreachedOptions>
 
 /** The check of {@link breached}. */
@@ -89,10 +90,6 @@ async function range (
   // Each range has some hundred entries.
   if (status !== 200 || entries.length === 0) throw new Error(`${SERVICE} answered ${status} without a list of hashes`)
   return new Map(entries)
-}
-
-function isLog (value: unknown): value is WarningLog {
-  return typeof Object(value).warn === 'function'
 }
 
 function emitWarning ({ err }: { err: unknown }, message: string): void {

@@ -1,8 +1,8 @@
 import { getHashes } from 'node:crypto'
-import type { FastifySessionOptions } from '@fastify/session'
+import type { FastifySessionOptions, SessionStore } from '@fastify/session'
 import { OptionsError } from '../errors.js'
 import {
-  type Checked, type ChecksOf, boolean, callable, matching, mustBe, optional, table, wholeNumber
+  type Checked, type ChecksOf, boolean, callable, hasMethods, matching, mustBe, optional, table, wholeNumber
 } from '../option-checks.js'
 import { secretsOf } from '../secrets.js'
 import type { AuthStore } from '../accounts/auth-store.js'
@@ -173,8 +173,7 @@ function isSigner (secret: unknown): secret is Exclude<FastifySessionOptions['se
 }
 
 function isSessionStore (value: unknown): value is NonNullable<SessionOptions['store']> {
-  const { get, set, destroy }: Record<string, unknown> = Object(value)
-  return value === 'memory' || [get, set, destroy].every(method => typeof method === 'function')
+  return value === 'memory' || hasMethods<SessionStore>('get', 'set', 'destroy')(value)
 }
 
 function isString (value: unknown): value is string {

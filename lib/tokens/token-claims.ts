@@ -1,5 +1,6 @@
-import { type JsonValue, isPlainObject } from '../claims.js'
+import { type JsonValue, isPlainObject, isText } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
+import { assertKnownOptions, mustBe } from '../option-checks.js'
 
 /**
  * Restricts a token to one use. The same purpose and audience must be named again to verify the
@@ -56,12 +57,9 @@ export function assertUse (use: unknown): void {
     const expected = '{ purpose }, { audience } or both'
     throw new OptionsError(`the use of a token must be ${expected}, such as { audience: 'reports' }`)
   }
-  for (const [name, value] of Object.entries(use)) {
-    if (name !== 'purpose' && name !== 'audience') {
-      throw new OptionsError(`the use of a token has no "${name}"; it has purpose and audience`)
-    }
-    if (!isNonEmpty(value)) throw new OptionsError(`${name} must be a non-empty string, or left out`)
-  }
+  assertKnownOptions('the use of a token', use, ['purpose', 'audience'])
+  const check = mustBe('a non-empty string, or left out', isText)
+  for (const [name, value] of Object.entries(use)) check(value, name)
 }
 
 /** Whether the claims have the form of RFC 7519 section 4.1 and include the required ones. */
