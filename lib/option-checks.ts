@@ -36,7 +36,7 @@ export function checkedOptions<Table extends Checks> (
 }
 
 /**
- * Checks the members of an object by a table, and takes no notice of others.
+ * Checks the members of an object by a table, and ignores others.
  *
  * @param prefix what the errors write before the name of an option
  */
@@ -63,7 +63,7 @@ export function tableOrFalse<Table extends Checks> (checks: Table): Check<Checke
   return (value, option) => value === false ? null : check(value, option)
 }
 
-/** An option that is not checked by itself. */
+/** An option that is checked where it is used. */
 export const anything: Check<unknown> = value => value
 
 /** An option that may be undefined, and its default. */
@@ -74,7 +74,11 @@ export function optional<Value> (check: Check<Value>, byDefault?: Value | null):
   return (value, option) => value === undefined ? byDefault : check(value, option)
 }
 
-/** @param expected what the option must be, with an example where it is not obvious */
+/**
+ * An option whose value passes a test.
+ *
+ * @param expected what the value must be, with an example where that is not obvious
+ */
 export function mustBe<Value> (expected: string, is: (value: unknown) => value is Value): Check<Value> {
   return (value, option) => {
     if (is(value)) return value
@@ -93,16 +97,17 @@ export function matching (expected: string, pattern: RegExp): Check<string> {
   return mustBe(expected, (value): value is string => isText(value) && pattern.test(value))
 }
 
-/** Has no comma before the last word. */
-const EITHER = new Intl.ListFormat('en-GB', { type: 'disjunction' })
-
 /** One of some strings. */
 export function oneOf<const Value extends string> (...values: readonly Value[]): Check<Value> {
-  const expected = EITHER.format(values.map(value => `'${value}'`))
+  const expected = values.map(value => `'${value}'`).join(', ').replace(/, (?=[^,]*$)/, ' or ')
   return mustBe(expected, (value): value is Value => values.some(other => other === value))
 }
 
-/** @param unit what is counted, such as `seconds` */
+/**
+ * A whole number in a range.
+ *
+ * @param unit what is counted, such as `seconds`
+ */
 export function wholeNumber (from: number, to = Infinity, unit?: string): Check<number> {
   const expected = `a whole number${unit === undefined ? '' : ` of ${unit}`} from ${from}`
   const isInRange = (value: unknown): value is number =>
@@ -122,7 +127,7 @@ export function listOf<Item> (expected: string, is: (item: unknown) => item is I
   return (value, option) => [...check(value, option)]
 }
 
-/** Makes the test whether a value is an object, or a function, with all of these methods. */
+/** Makes the test of whether a value is an object, or a function, with all of these methods. */
 export function hasMethods<T> (...names: ReadonlyArray<keyof T>): (value: unknown) => value is T {
   return (value): value is T => names.every(name => typeof Object(value)[name] === 'function')
 }

@@ -285,20 +285,12 @@ export class ResolvedOptions implements SignInRules {
     this.look = given.pages?.look.redirectingTo(this.site.trustedOrigins) ?? null
 
     const page = pageOn(this.site)
-    const { loginPage, reauthenticatePage, secondFactorPage, changePasswordPage } = checkedMembers(options, {
-      loginPage: page,
-      reauthenticatePage: page,
-      secondFactorPage: page,
-      changePasswordPage: page
-    })
+    const { loginPage, reauthenticatePage, secondFactorPage, changePasswordPage } = checkedMembers(
+      options, { loginPage: page, reauthenticatePage: page, secondFactorPage: page, changePasswordPage: page })
+    const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page }
     this.mailPages = this.local?.mail == null
       ? null
-      : checkedMembers(this.local.mail.pages, {
-        register: page,
-        resetPassword: page,
-        verifyEmail: page,
-        changeEmail: page
-      }, 'local.pages.')
+      : checkedMembers(this.local.mail.pages, mailPages, 'local.pages.')
     if (changePasswordPage !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, context)
     const isAtRoot = ['', '/'].includes(context)
     const ownPage = (name: string): string | null => {

@@ -97,7 +97,8 @@ export class SignedRequests {
  * @throws OptionsError naming the option
  */
 export function signInParameters (options: SignInUrlOptions): SignInParameters {
-  const { next: _, loginHint, ...parameters } = checkedOptions('signInUrl', options, OPTIONS, '{ loginHint }')
+  const { next: _, loginHint, ...parameters } =
+    checkedOptions('signInUrl', options, OPTIONS, '{ loginHint }, after the name of a provider')
   const isHint = isText(loginHint) && loginHint.length <= MAX_HINT
   return { ...parameters, ...(isHint && { loginHint }) }
 }

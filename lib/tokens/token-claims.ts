@@ -46,6 +46,8 @@ export function assertTokenText (token: unknown): asserts token is string {
   if (typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH) throw new AuthError('invalid_token')
 }
 
+const checkedUse = mustBe('a non-empty string, or left out', isText)
+
 /**
  * Checks the form of a use. A purpose that is undefined by mistake would issue, or accept, a token
  * without any restriction.
@@ -58,8 +60,7 @@ export function assertUse (use: unknown): void {
     throw new OptionsError(`the use of a token must be ${expected}, such as { audience: 'reports' }`)
   }
   assertKnownOptions('the use of a token', use, ['purpose', 'audience'])
-  const check = mustBe('a non-empty string, or left out', isText)
-  for (const [name, value] of Object.entries(use)) check(value, name)
+  for (const [name, value] of Object.entries(use)) checkedUse(value, name)
 }
 
 /** Whether the claims have the form of RFC 7519 section 4.1 and include the required ones. */
