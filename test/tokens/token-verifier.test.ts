@@ -159,10 +159,18 @@ const MISTAKES: Array<[what: string, options: unknown, message: RegExp]> = [
     { issuer: ISSUER, secret: 'the secret of the issuer, 32 and more' },
     /^TokenVerifier has no option "secret"; expected one of issuer, jwksUrl, keys, audience, allowInsecureRequests$/
   ],
-  ['a permission that is a text', { issuer: ISSUER, jwksUrl: JWKS_URL, allowInsecureRequests: 'yes' }, /^TokenVerifier: allowInsecureRequests must be true or false$/],
+  [
+    'a permission that is a text',
+    { issuer: ISSUER, jwksUrl: JWKS_URL, allowInsecureRequests: 'yes' },
+    /^TokenVerifier: allowInsecureRequests must be true or false$/
+  ],
   ['no key', { issuer: ISSUER, keys: [] }, /^TokenVerifier: keys must be a list of public JWKs/],
   ['a JWK Set', { issuer: ISSUER, keys: { keys: KEYS } }, /^TokenVerifier: keys must be a list of public JWKs/],
-  ['a private key', { issuer: ISSUER, keys: [...KEYS, ecKey()] }, /^TokenVerifier: keys\[1\] is a private key, which only the issuer may have; remove its member d$/],
+  [
+    'a private key',
+    { issuer: ISSUER, keys: [...KEYS, ecKey()] },
+    /^TokenVerifier: keys\[1\] is a private key, which only the issuer may have; remove its member d$/
+  ],
   [
     'a key on another curve',
     { issuer: ISSUER, keys: [{ ...ecKey('P-384'), d: undefined }].map(({ d, ...key }) => key) },
