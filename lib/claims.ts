@@ -17,7 +17,7 @@ export interface IdentityClaims {
    */
   email?: string
   /**
-   * Set by the provider, or by the registration form where {@link RegistrationPolicy} allows it.
+   * Set by the provider, or by the registration form where its option allows that.
    * Accounts are linked on {@link Identity.emailVerified}, never on this claim.
    */
   email_verified?: boolean

@@ -4,5 +4,5 @@
  * @module passwords
  */
 export { all } from './passwords/all.js'
-export { type BreachedCheck, type BreachedOptions, type WarningLog, breached } from './passwords/breached.js'
-export { type CommonOptions, common } from './passwords/common.js'
+export { type BreachedCheck, breached } from './passwords/breached.js'
+export { common } from './passwords/common.js'

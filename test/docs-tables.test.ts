@@ -19,11 +19,17 @@ import { Documentation, Markdown } from './helpers/markdown.js'
 import { ecKey } from './helpers/signing-key.js'
 
 const ROOT = join(import.meta.dirname, '..')
+const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 const DOCS = await Documentation.read()
 const README = DOCS.page('README.md')
 const CLIENT = { clientId: 'an-id', clientSecret: 'a secret' }
 
-const program = ts.createProgram([join(ROOT, 'lib/index.ts'), join(ROOT, 'lib/testing.ts')], compilerOptions())
+/** The sources of the entry points, by what an application imports. */
+const ENTRY_POINTS = Object.keys(PACKAGE.exports).filter(path => path !== './package.json').map(path => ({
+  name: path.replace('.', 'fastify-svc-auth'),
+  source: join(ROOT, 'lib', `${path === '.' ? 'index' : path}.ts`)
+}))
+const program = ts.createProgram(ENTRY_POINTS.map(({ source }) => source), compilerOptions())
 const checker = program.getTypeChecker()
 
 t.test('the options that the documentation has in tables are those of the types, and of these types', async t => {
@@ -51,6 +57,19 @@ t.test('the options that the documentation has in tables are those of the types,
     }
   }
 })
+
+for (const { name, source } of ENTRY_POINTS) {
+  t.test(`the names that the reference has for ${name} are its exports, each once`, async t => {
+    const { text } = DOCS.section(`Exports of ${name}`)
+    const documented = Array.from(text.matchAll(/^\| (`.*?) \|/gm), ([, names = '']) => codeIn(names)).flat()
+    const file = program.getSourceFile(source)
+    const module = file && checker.getSymbolAtLocation(file)
+    const exported = module === undefined ? [] : checker.getExportsOfModule(module).map(symbol => symbol.name)
+
+    t.ok(exported.length > 0)
+    t.strictSame(documented.sort(), exported.sort())
+  })
+}
 
 t.test('the options that README has are those of the plugin', async t => {
   const documented = README.section('Options').table().flatMap(([options = '']) => codeIn(options))

@@ -30,9 +30,6 @@ const TERMS: ReadonlyArray<readonly [RegExp, string]> = [
   [/\b(?:takes? away|taken away|took away)\b/gi, 'remove']
 ]
 
-/** Lines that name what was: the table of names for those who update. */
-const EXCEPTIONS: readonly RegExp[] = [/^ *\| `.*\| `.*\|$/]
-
 /** Passwords of others, which are words of any kind. */
 const LISTS = ['lib/passwords/common-passwords.ts', 'lib/passwords/common-words.ts']
 
@@ -51,8 +48,7 @@ function filesOf (...paths: string[]): string[] {
 /** Returns the words of a text for which there is a term, each with the number of its line. */
 function formerWords (text: string): string[] {
   return text.split('\n').flatMap((line, index) => {
-    const kept = EXCEPTIONS.reduce((rest, exception) => rest.replace(exception, ''), line)
-    return TERMS.flatMap(([pattern, term]) => Array.from(kept.matchAll(pattern), ([word]) => `${index + 1}: ${word}: ${term}`))
+    return TERMS.flatMap(([pattern, term]) => Array.from(line.matchAll(pattern), ([word]) => `${index + 1}: ${word}: ${term}`))
   })
 }
 

@@ -1,9 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Database } from 'better-sqlite3'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import authPlugin, {
-  AuthError, type ExternalProvider, LocalIdentityProvider, type RegistrationPolicy, SqlAuthStore
-} from 'fastify-svc-auth'
+import authPlugin, { AuthError, type ExternalProvider, LocalIdentityProvider, SqlAuthStore } from 'fastify-svc-auth'
 import { Pages } from 'fastify-svc-auth/pages'
 import { Passkeys } from 'fastify-svc-auth/passkeys'
 import { SecondFactor } from 'fastify-svc-auth/second-factor'
@@ -27,7 +25,7 @@ export interface AppOptions {
   /** Where mails go; null for an application without mails. */
   mailbox: DevMailbox | null
   /** When the address of a new account is confirmed. */
-  verify: Required<RegistrationPolicy>['verify']
+  verify: 'later' | 'required' | 'first'
 }
 
 /** Logs paths without their queries, which hold tokens. */

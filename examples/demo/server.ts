@@ -4,7 +4,7 @@
  * those of providers included, can be set.
  */
 import type { Database } from 'better-sqlite3'
-import { OptionsError, type RegistrationPolicy, providersFromEnv } from 'fastify-svc-auth'
+import { OptionsError, providersFromEnv } from 'fastify-svc-auth'
 import { buildApp } from './app.js'
 import { openDatabase } from './database.js'
 import { keptSecret } from './kept-secret.js'
@@ -60,7 +60,7 @@ function inventSecrets (database: Database): void {
   }
 }
 
-function verifyFrom (setting: string): Required<RegistrationPolicy>['verify'] {
+function verifyFrom (setting: string): 'later' | 'required' | 'first' {
   const verify = process.env[setting] || 'later'
   if (verify !== 'later' && verify !== 'required' && verify !== 'first') {
     throw new StartError(`${setting} must be later, required or first, for example: ${setting}=first npm start`)

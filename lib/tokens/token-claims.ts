@@ -25,9 +25,9 @@ export interface TokenClaims {
   exp: number
   /** A UUID, unique to each token of `issueIdToken`; tokens of another library may lack it. */
   jti?: string
-  /** The `audience` of the {@link TokenUse}. */
+  /** The recipient, where the token was issued for one. */
   aud?: string
-  /** The `purpose` of the {@link TokenUse}. */
+  /** What the token is for, where it was issued for one purpose. */
   purpose?: string
   [claim: string]: JsonValue | undefined
 }

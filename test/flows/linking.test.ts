@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
-import { Accounts, AuthError, type AuthStore, type Identity, type LinkingPolicy, MemoryAuthStore, SignInRefused, type User } from '../../lib/index.js'
+import { Accounts, AuthError, type AuthStore, type Identity, MemoryAuthStore, SignInRefused, type User } from '../../lib/index.js'
+import type { LinkingPolicy } from '../../lib/flows/sign-in-rules.js'
 import type { AccountQuery, Rule, Wanted } from '../../lib/accounts/auth-store.js'
 import { userOfIdentity as find } from '../../lib/sign-in/linking.js'
 import { SOME_STORES } from '../helpers/stores.js'

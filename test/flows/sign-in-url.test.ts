@@ -3,9 +3,8 @@ import fastifySession from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { SignedRequests } from '../../lib/flows/signed-requests.js'
-import authPlugin, {
-  type AuthorizationRequest, type AuthorizationResponse, type AuthPluginOptions, OAuth2Provider, type SignInUrlOptions
-} from '../../lib/index.js'
+import authPlugin, { type AuthorizationRequest, type AuthorizationResponse, type AuthPluginOptions, OAuth2Provider } from '../../lib/index.js'
+import type { SignInUrlOptions } from '../../lib/flows/signed-requests.js'
 import { SESSION_SECRET, principalIn, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'

@@ -1,5 +1,6 @@
 import type { LightMyRequestResponse } from 'fastify'
-import type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, JsonValue, ProviderTokens } from '../../lib/index.js'
+import type { AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderTokens } from '../../lib/index.js'
+import type { JsonValue } from '../../lib/claims.js'
 import type { Browser } from './browser.js'
 
 /** A provider as an application writes one: whoever comes back brings his identity along as the code. */

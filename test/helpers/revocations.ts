@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
 import type postgres from 'postgres'
 import type { Test } from 'tap'
-import {
-  Accounts, type MailTokenClaims, type RevocationListener, type Revocations, SqlAuthStore, type SqlEngine
-} from '../../lib/index.js'
+import { Accounts, type Revocations, SqlAuthStore, type SqlEngine } from '../../lib/index.js'
+import type { MailTokenClaims } from '../../lib/accounts/credentials.js'
+import type { RevocationListener } from '../../lib/store/revocations.js'
 import { clientOf, query } from './postgres.js'
 import { isSoon } from './soon.js'
 

@@ -1,9 +1,8 @@
 import type { SessionStore } from '@fastify/session'
 import type { FastifyInstance, Session } from 'fastify'
 import type { Test } from 'tap'
-import {
-  type AuthPluginOptions, type AuthStore, type ExternalProvider, MemoryAuthStore, type SignInOptions
-} from '../../lib/index.js'
+import { type AuthPluginOptions, type AuthStore, type ExternalProvider, MemoryAuthStore } from '../../lib/index.js'
+import type { SignInOptions } from '../../lib/app-auth/auth.js'
 import { digestOf } from '../../lib/base/digest.js'
 import { membersOf } from '../../lib/store/members.js'
 import type { FoundSession, StoredSessions } from '../../lib/store/sessions.js'

@@ -1,6 +1,7 @@
 import { OAuth2Server } from 'oauth2-mock-server'
 import t, { type Test } from 'tap'
-import { AuthError, type ClientAuthentication, OidcProvider } from '../../lib/index.js'
+import { AuthError, OidcProvider } from '../../lib/index.js'
+import type { ClientAuthentication } from '../../lib/providers/provider.js'
 import { type Answer, html, json } from '../fakes/lies.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { startOpenIdProvider } from '../helpers/openid-provider.js'

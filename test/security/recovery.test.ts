@@ -1,4 +1,4 @@
-/** Attacks on recovery and on the confirmation of addresses, by number: see SECURITY.md. */
+/** Attacks on recovery and on the confirmation of addresses, by number: see docs/threats.md. */
 import t, { type Test } from 'tap'
 import type { AuthPluginOptions } from '../../lib/index.js'
 import { localProvider, startApp, userIdIn } from '../helpers/app.js'

@@ -3,8 +3,9 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 
 const ROOT = new URL('../../', import.meta.url)
+const THREATS = new URL('docs/threats.md', ROOT)
 
-const table = await readFile(new URL('SECURITY.md', ROOT), 'utf8')
+const table = await readFile(THREATS, 'utf8')
 const rows = Array.from(table.matchAll(/^\| (\d+) \|.*\| (.*) \|$/gm), ([, number = '', tests = '']) => ({ number, tests }))
 
 /** The numbers of the attacks that the package defends against. */
@@ -14,13 +15,13 @@ function numbers (first: number, last: number): number[] {
   return Array.from({ length: last - first + 1 }, (_, index) => first + index)
 }
 
-t.test('SECURITY.md has a row for each attack', async t => {
-  t.strictSame(rows.map(({ number }) => Number(number)), ATTACKS)
+t.test('docs/threats.md has one row for each attack', async t => {
+  t.strictSame(rows.map(({ number }) => Number(number)).sort((one, other) => one - other), ATTACKS)
 })
 
 for (const { number, tests } of rows) {
-  t.test(`the tests that SECURITY.md names for attack ${number} are there`, async t => {
-    const files = Array.from(tests.matchAll(/\]\(([^)]+)\)/g), ([, path = '']) => new URL(path, ROOT))
+  t.test(`the tests that docs/threats.md names for attack ${number} are there`, async t => {
+    const files = Array.from(tests.matchAll(/\]\(([^)]+)\)/g), ([, path = '']) => new URL(path, THREATS))
     t.ok(files.length > 0)
     for (const file of files.filter(({ pathname }) => /\.(?:test|long)\.ts$/.test(pathname))) {
       t.match(await readFile(file, 'utf8'), new RegExp(`attack ${number}\\b`), fileURLToPath(file).slice(fileURLToPath(ROOT).length))

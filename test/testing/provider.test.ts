@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import { type ProviderFault, type TestProvider, signedIn, startProvider } from '../../lib/testing.js'
+import { type TestProvider, signedIn, startProvider } from '../../lib/testing.js'
+import type { ProviderFault } from '../../lib/testing/provider.js'
 import { startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 

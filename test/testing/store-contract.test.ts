@@ -3,7 +3,8 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import type { AccountQuery, Rule, Wanted } from '../../lib/accounts/auth-store.js'
 import { MemoryAuthStore } from '../../lib/index.js'
-import { type TestFunction, authStoreContract } from '../../lib/testing.js'
+import { authStoreContract } from '../../lib/testing.js'
+import type { TestFunction } from '../../lib/testing/store-contract.js'
 import { MemoryAttempts } from '../helpers/memory-attempts.js'
 
 /** Runs the contract on stores, and returns the names of the tests that failed and how many passed. */

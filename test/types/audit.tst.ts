@@ -1,6 +1,8 @@
 import { subscribe } from 'node:diagnostics_channel'
-import type { AuditEvents, AuditOrigin, AuthenticationMethod, AuthorizationClaims } from 'fastify-svc-auth'
+import type { AuditEvents, AuthorizationClaims } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
+import type { AuditOrigin } from '../../lib/audit.js'
+import type { AuthenticationMethod } from '../../lib/authentication.js'
 
 interface Origin { requestId?: string, ip?: string }
 

@@ -1,10 +1,11 @@
 import Fastify from 'fastify'
 import authPlugin, {
-  Accounts, type AuditEvents, type AuthorizationClaimName, type AuthorizationClaims, type AuthStore, type Claims, type JsonValue
+  Accounts, type AuditEvents, type AuthorizationClaims, type AuthStore, type Claims
 } from 'fastify-svc-auth'
 import * as postgres from 'fastify-svc-auth/schema/postgres'
 import * as sqlite from 'fastify-svc-auth/schema/sqlite'
 import { describe, expect, test } from 'tstyche'
+import type { AuthorizationClaimName, JsonValue } from '../../lib/claims.js'
 
 // What an application declares, once. It holds in every file of this folder.
 declare module 'fastify-svc-auth' {

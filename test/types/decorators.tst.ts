@@ -2,12 +2,15 @@ import type { EventEmitter } from 'node:events'
 import type { Http2SecureServer } from 'node:http2'
 import Fastify, { type FastifyReply, type FastifyRequest, type RouteGenericInterface, type Session } from 'fastify'
 import {
-  type Auth, type AuthEvents, type AuthenticationMethod, type AuthenticationState, Authorization,
-  type AuthorizationClaims, type AuthStore, type Claims, type FactorKind, type KeptSession, type Link,
-  type LocalIdentityProvider, MemoryAuthStore, type Principal, type TokenClaims, type User, type UserFactor,
-  type UserSession
+  type Auth, type AuthenticationState, Authorization, type AuthorizationClaims, type AuthStore, type Claims,
+  type Link, type LocalIdentityProvider, MemoryAuthStore, type Principal, type TokenClaims, type User,
+  type UserFactor, type UserSession
 } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
+import type { KeptSession } from '../../lib/app-auth/users.js'
+import type { AuthenticationMethod } from '../../lib/authentication.js'
+import type { AuthEvents } from '../../lib/channel.js'
+import type { FactorKind } from '../../lib/schema/extras.js'
 
 const app = Fastify()
 declare const request: FastifyRequest

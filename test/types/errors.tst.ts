@@ -1,5 +1,6 @@
-import { AuthError, type AuthErrorCode, type AuthErrorOptions, OptionsError, SignInRefused } from 'fastify-svc-auth'
+import { AuthError, type AuthErrorCode, OptionsError, SignInRefused } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
+import type { AuthErrorOptions } from '../../lib/errors.js'
 
 describe('AuthError', () => {
   test('has one of the codes that are documented', () => {

@@ -2,12 +2,11 @@ import Fastify, {
   type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyPluginCallback, type FastifyReply,
   type FastifyRequest, type FastifyTypeProvider
 } from 'fastify'
-import authPlugin, {
-  type AnyReply, type AnyRequest, type Guard, type Principal, type RecentProof, type RequiredClaims, type TokenClaims,
-  type TokenUse
-} from 'fastify-svc-auth'
+import authPlugin, { type Guard, type Principal, type TokenClaims } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 import { type Static, type TSchema, Type } from 'typebox'
+import type { AnyReply, AnyRequest, RecentProof, RequiredClaims } from '../../lib/app-auth/guards.js'
+import type { TokenUse } from '../../lib/tokens/token-claims.js'
 
 // In this file good code stands as an application has it: what does not compile fails the file.
 

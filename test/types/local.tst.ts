@@ -1,11 +1,16 @@
 import type { JsonWebKey } from 'node:crypto'
 import {
-  type Argon2Options, type Caller, type JsonValue, type Jwk, LocalIdentityProvider, type LocalIdentityProviderOptions,
-  type PasswordCheck, type Principal, type PublicJwk, type RegistrationPolicy, type TokenClaims, type TokenUse,
+  LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck, type Principal, type TokenClaims,
   TokenVerifier
 } from 'fastify-svc-auth'
 import type { JWK } from 'jose'
 import { describe, expect, test } from 'tstyche'
+import type { JsonValue } from '../../lib/claims.js'
+import type { RegistrationPolicy } from '../../lib/local-identity-provider.js'
+import type { Argon2Options } from '../../lib/passwords/argon2-cost.js'
+import type { Caller } from '../../lib/passwords/fair-queue.js'
+import type { TokenUse } from '../../lib/tokens/token-claims.js'
+import type { Jwk, PublicJwk } from '../../lib/tokens/token-keys.js'
 
 const local = new LocalIdentityProvider()
 declare const claims: TokenClaims

@@ -2,12 +2,13 @@ import fastifySession from '@fastify/session'
 import Fastify, { type FastifyPluginOptions, type FastifyRequest } from 'fastify'
 import authPlugin, {
   authPlugin as namedPlugin, type AuthPluginOptions, type AuthStore, type ExternalProvider, GoogleProvider,
-  type LinkHook, type Linking, type LinkingPolicy, type LinkingRule, LocalIdentityProvider, MemoryAuthStore,
-  type Principal, type ProviderIdentity, type ProviderTokens, type RateLimitOptions, type RememberOptions, type SessionOptions,
-  type SignIn, type SignInHook, SignInRefused, SqlAuthStore, type User
+  type Linking, LocalIdentityProvider, MemoryAuthStore, type Principal, type ProviderIdentity, type ProviderTokens,
+  type RateLimitOptions, type SessionOptions, type SignIn, SignInRefused, SqlAuthStore, type User
 } from 'fastify-svc-auth'
 import { SecondFactor } from 'fastify-svc-auth/second-factor'
 import { describe, expect, test } from 'tstyche'
+import type { LinkHook, LinkingPolicy, LinkingRule, SignInHook } from '../../lib/flows/sign-in-rules.js'
+import type { RememberOptions } from '../../lib/session/session-options.js'
 
 const app = Fastify()
 declare const provider: ExternalProvider

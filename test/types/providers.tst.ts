@@ -1,13 +1,13 @@
 import Fastify from 'fastify'
 import authPlugin, {
   Auth0Provider, type Auth0ProviderOptions, AuthError, type AuthorizationRequest, type AuthorizationResponse,
-  type ClientAuthentication, type ExternalProvider, FacebookProvider, type FacebookProviderOptions, GitHubProvider,
-  type GitHubProviderOptions,
+  type ExternalProvider, FacebookProvider, type FacebookProviderOptions, GitHubProvider, type GitHubProviderOptions,
   GoogleProvider, type GoogleProviderOptions, type Identity, MicrosoftProvider, type MicrosoftProviderOptions,
   OAuth2Provider, type OAuth2ProviderOptions, OidcProvider, type OidcProfile, type OidcProviderOptions,
-  type ProviderApi, type ProviderOptions, type ProviderTokens, providersFromEnv, type SignInParameters, type UncheckedIdentity
+  type ProviderApi, type ProviderOptions, type ProviderTokens, providersFromEnv, type UncheckedIdentity
 } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
+import type { ClientAuthentication, SignInParameters } from '../../lib/providers/provider.js'
 
 const client = { clientId: 'id', clientSecret: 'secret' }
 const oidc = { ...client, name: 'company', discoveryUrl: 'https://id.example/.well-known/openid-configuration' }

@@ -1,7 +1,10 @@
-import type { AuthPluginOptions, AuthenticationMethod, CodeMail, Mail, Principal, AuthenticationContext } from 'fastify-svc-auth'
+import type { AuthPluginOptions, Mail, Principal } from 'fastify-svc-auth'
 import { type FirstFactor, type ProviderProof, SecondFactor, type SecondFactorOptions } from 'fastify-svc-auth/second-factor'
 import { type SignedInUser, totp } from 'fastify-svc-auth/testing'
 import { describe, expect, test } from 'tstyche'
+import type { AuthenticationMethod } from '../../lib/authentication.js'
+import type { CodeMail } from '../../lib/mails/mail.js'
+import type { AuthenticationContext } from '../../lib/providers/provider.js'
 
 describe('second factors', () => {
   test('an issuer is enough', () => {

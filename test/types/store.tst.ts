@@ -7,20 +7,28 @@ import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { drizzle as drizzlePostgres } from 'drizzle-orm/postgres-js'
 import type { FastifyBaseLogger } from 'fastify'
 import {
-  type Account, type AccountLink, type AccountQuery, type AccountStatus, Accounts, type Attempt, type AttemptCounter,
-  type AuthorizationClaims, type AuthStore, type Block, type Credential, type Decision, type DrizzlePostgres, type DrizzleSqlite,
-  type EntryContent, type EntryKey, type ExceededLimit, type Factor, type FactorAttempt, type FactorChange,
-  type FactorKind, type IdentityClaims, type Link, type LinkedIdentity, type MailTokenClaims, MemoryAuthStore,
-  type NewPassword, type NewUser, type OneTimeEntries, type OneTimeEntry, type Owners, type PasswordReset, type PostgresClient,
-  type RevocationListener, type Revocations, type Rule, SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine, type SqliteConnection,
-  type StoredSessions, type StoreMembers, type Subject, type User, type UserExtras, type UserQuery, type UsersQuery, type Wanted,
-  isBlocked, linksOf, statusOf, userOf
+  type Account, type AccountQuery, type AccountStatus, Accounts, type AttemptCounter, type AuthorizationClaims,
+  type AuthStore, type Credential, type Factor, type IdentityClaims, type Link, MemoryAuthStore, type NewUser,
+  type OneTimeEntries, type Revocations, type Rule, SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine,
+  type StoredSessions, type StoreMembers, type User, type UserQuery, type UsersQuery, type Wanted, isBlocked, linksOf,
+  statusOf, userOf
 } from 'fastify-svc-auth'
 import * as postgresSchema from 'fastify-svc-auth/schema/postgres'
 import * as sqliteSchema from 'fastify-svc-auth/schema/sqlite'
 import pg from 'pg'
 import postgres from 'postgres'
 import { describe, expect, test } from 'tstyche'
+import type { AccountLink, Block, Subject } from '../../lib/accounts/account.js'
+import type { Decision, Owners } from '../../lib/accounts/auth-store.js'
+import type { MailTokenClaims, NewPassword, PasswordReset } from '../../lib/accounts/credentials.js'
+import type { FactorAttempt, FactorChange } from '../../lib/accounts/factors.js'
+import type { LinkedIdentity } from '../../lib/accounts/identities.js'
+import type { FactorKind, UserExtras } from '../../lib/schema/extras.js'
+import type { EntryContent } from '../../lib/schema/sessions.js'
+import type { Attempt, ExceededLimit } from '../../lib/store/attempts.js'
+import type { EntryKey, OneTimeEntry } from '../../lib/store/one-time-entries.js'
+import type { RevocationListener } from '../../lib/store/revocations.js'
+import type { DrizzlePostgres, DrizzleSqlite, PostgresClient, SqliteConnection } from '../../lib/store/sql-engine.js'
 
 test('MemoryAuthStore is an AuthStore without options', () => {
   expect<MemoryAuthStore>().type.toBeAssignableTo<AuthStore>()

@@ -3,11 +3,11 @@ import { test as nodeTest } from 'node:test'
 import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fastify'
 import { LocalIdentityProvider, type Mail, MemoryAuthStore, type OidcProvider } from 'fastify-svc-auth'
 import {
-  type ProviderFault, type ProviderSignIn, type SignedInHeaders, type TestProvider, authStoreContract, mailbox,
-  signedIn, startProvider, totp
+  type SignedInHeaders, type TestProvider, authStoreContract, mailbox, signedIn, startProvider, totp
 } from 'fastify-svc-auth/testing'
 import t from 'tap'
 import { describe, expect, test } from 'tstyche'
+import type { ProviderFault, ProviderSignIn } from '../../lib/testing/provider.js'
 
 declare const app: FastifyInstance
 declare const provider: TestProvider

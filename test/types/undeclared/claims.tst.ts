@@ -1,6 +1,8 @@
 import Fastify from 'fastify'
-import type { AuthorizationClaims, Claims, IdentityClaims, JsonValue, Principal, RequiredClaims } from 'fastify-svc-auth'
+import type { AuthorizationClaims, Claims, IdentityClaims, Principal } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
+import type { RequiredClaims } from '../../../lib/app-auth/guards.js'
+import type { JsonValue } from '../../../lib/claims.js'
 
 // A program of its own: nothing here declares the application's claims.
 
