@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify'
 import t from 'tap'
 import { ERRORS } from '../../lib/errors.js'
 import { Pages, type Texts, de, en, es, fr } from '../../lib/pages.js'
@@ -55,6 +56,14 @@ t.test('a language without a text, and other wrong options, are refused with a s
     t.throws(() => new Pages(options as { name: string }), { name: 'OptionsError', message })
   }
   t.throws(() => new Pages('Shop' as never), { message: /^Pages takes an object of options/ })
+})
+
+t.test('a list of languages that is changed afterwards changes no page', async t => {
+  const languages = [de, en]
+  const { look } = new Pages({ name: 'Shop', languages })
+  languages.shift()
+
+  t.equal(look.textsFor({ headers: { 'accept-language': 'de' } } as FastifyRequest), de)
 })
 
 t.test('a name in braces without a value stays as it is', async t => {
