@@ -9,7 +9,8 @@ import { currentPrincipal, currentStatus } from '../current-user/current.js'
 import { factorsOfUser, methodsOf } from '../current-user/methods.js'
 import { isRecent } from '../current-user/recent.js'
 import { authTimeOf, verifyToken } from '../current-user/user-tokens.js'
-import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
+import { AuthError, OptionsError } from '../errors.js'
+import { type ChecksOf, boolean, checkedOptions, mustBe, optional } from '../option-checks.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import { type TokenClaims, type TokenUse, assertUse } from '../tokens/token-claims.js'
 import { type Principal, recordIn, showVerifiedEmail } from '../session/record.js'
@@ -129,18 +130,19 @@ export interface RecentProof {
   secondFactor?: boolean
 }
 
+const RECENT_PROOF = {
+  within: mustBe('a number of seconds, such as 600', (value): value is number =>
+    Number.isFinite(value) && Number(value) > 0),
+  secondFactor: optional(boolean, false)
+} satisfies ChecksOf<RecentProof>
+
 /** See {@link Auth.requireRecent}. */
 export function requireRecent (auth: AuthContext, required: RecentProof): Guard {
-  const { within, secondFactor = false }: { within?: unknown, secondFactor?: unknown } = Object(required)
-  if (typeof within !== 'number' || !(within > 0 && within < Infinity) || typeof secondFactor !== 'boolean') {
-    throw new OptionsError('requireRecent takes { within, secondFactor }: a number of seconds such as 600, ' +
-      'and whether a second factor is required')
-  }
-  assertKnownOptions('requireRecent', required, ['within', 'secondFactor'])
-  if (secondFactor && !hasFactors(auth)) {
+  const proof = checkedOptions('requireRecent', required, RECENT_PROOF, '{ within: 600 }')
+  if (proof.secondFactor && !hasFactors(auth)) {
     throw new OptionsError('requireRecent with secondFactor needs the option secondFactor or passkeys of the plugin')
   }
-  return recentGuard(auth, { within, secondFactor })
+  return recentGuard(auth, proof)
 }
 
 /** See {@link Auth.requireSecondFactor}. */

@@ -1,7 +1,8 @@
 import { hkdfSync } from 'node:crypto'
 import { Signer } from '@fastify/cookie'
-import { isPlainObject, isText } from '../claims.js'
-import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
+import { isText } from '../claims.js'
+import { AuthError, OptionsError } from '../errors.js'
+import { type ChecksOf, checkedOptions, listOf, mustBe, optional, wholeNumber } from '../option-checks.js'
 import type { SignInParameters } from '../providers/provider.js'
 import { secretsOf } from '../secrets.js'
 import { settingOf } from '../settings.js'
@@ -31,11 +32,17 @@ export interface SignInUrlOptions {
 
 const LIFETIME_MS = 10 * 60 * 1000
 const MAX_HINT = 1000
-const NAMES: readonly string[] =
-  ['next', 'loginHint', 'prompt', 'maxAge', 'scopes'] satisfies Array<keyof SignInUrlOptions>
 
 /** Matches a scope-token of RFC 6749 section 3.3; values of `prompt` have the same form. */
 const TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/
+
+const OPTIONS = {
+  next: optional(mustBe('a path of this application', isString)),
+  loginHint: optional(mustBe('a string', isString), ''),
+  prompt: optional(mustBe('a value such as select_account, or several separated by blanks', arePrompts)),
+  maxAge: optional(wholeNumber(0, Infinity, 'seconds')),
+  scopes: optional(listOf('a list of scopes without blanks', isToken))
+} satisfies ChecksOf<SignInUrlOptions>
 
 /**
  * Signs parameters of an authorization request, so that only the application can set them. The key
@@ -90,37 +97,22 @@ export class SignedRequests {
  * @throws OptionsError naming the option
  */
 export function signInParameters (options: SignInUrlOptions): SignInParameters {
-  const given: unknown = options
-  if (!isPlainObject(given)) {
-    throw new OptionsError('signInUrl takes a provider and an object of options, such as { loginHint }')
-  }
-  assertKnownOptions('signInUrl', given, NAMES)
-  const { next, loginHint, prompt, maxAge, scopes } = options
-  if (next !== undefined && typeof next !== 'string') {
-    throw new OptionsError('next of signInUrl must be a path of this application')
-  }
-  if (loginHint !== undefined && typeof loginHint !== 'string') {
-    throw new OptionsError('loginHint of signInUrl must be a string')
-  }
-  if (prompt !== undefined && !(typeof prompt === 'string' && prompt.split(' ').every(isToken))) {
-    throw new OptionsError('prompt of signInUrl must be a value such as select_account, or several separated by blanks')
-  }
-  if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge >= 0)) {
-    throw new OptionsError('maxAge of signInUrl must be a whole number of seconds')
-  }
-  if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every(isToken))) {
-    throw new OptionsError('scopes of signInUrl must be a list of scopes without blanks')
-  }
-  return {
-    ...(isText(loginHint) && loginHint.length <= MAX_HINT && { loginHint }),
-    ...(prompt !== undefined && { prompt }),
-    ...(maxAge !== undefined && { maxAge }),
-    ...(scopes !== undefined && { scopes })
-  }
+  const { next: _, loginHint, ...parameters } =
+    checkedOptions('signInUrl', options, OPTIONS, '{ loginHint }, after the name of a provider')
+  const isHint = isText(loginHint) && loginHint.length <= MAX_HINT
+  return { ...parameters, ...(isHint && { loginHint }) }
 }
 
-function isToken (value: unknown): boolean {
-  return typeof value === 'string' && TOKEN.test(value)
+function isString (value: unknown): value is string {
+  return typeof value === 'string'
+}
+
+function arePrompts (value: unknown): value is string {
+  return isString(value) && value.split(' ').every(isToken)
+}
+
+function isToken (value: unknown): value is string {
+  return isString(value) && TOKEN.test(value)
 }
 
 /** Derives the signing key from a secret (HKDF, RFC 5869). */

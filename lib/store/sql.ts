@@ -5,7 +5,8 @@ import {
 } from '../accounts/auth-store.js'
 import { notLoaded } from '../base/not-loaded.js'
 import { Once } from '../base/once.js'
-import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
+import { AuthError, OptionsError } from '../errors.js'
+import { type ChecksOf, boolean, checkedOptions, optional } from '../option-checks.js'
 import type { AttemptCounter } from './attempts.js'
 import type { SessionRows, StoreMembers } from './members.js'
 import type { OneTimeEntries } from './one-time-entries.js'
@@ -106,9 +107,8 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
     target: string | SqlEngine = process.env.LOCAL_AUTH_DB ?? './local-auth.db',
     options: SqlAuthStoreOptions = {}
   ) {
-    assertKnownOptions('SqlAuthStore', options, ['createTables'])
-    const { createTables = true } = options
-    if (typeof createTables !== 'boolean') throw new OptionsError('createTables must be true or false')
+    const checks = { createTables: optional(boolean, true) } satisfies ChecksOf<SqlAuthStoreOptions>
+    const { createTables } = checkedOptions('SqlAuthStore', options, checks, '{ createTables: false }')
     const named = sqlTarget(target)
     this.#target = 'url' in named ? { dialect: named.dialect, pool: new Once(() => openPool(named.url)) } : named
     this.#createTables = createTables
