@@ -22,7 +22,7 @@ import type { AuthStore } from './accounts/auth-store.js'
 import { type Secrets, dataSecretsOf, requiredDataSecrets } from './secrets.js'
 import { type OwnSession, type SessionOptions, checkedRemember, checkedSession } from './session/session-options.js'
 import { MemoryAuthStore } from './store/memory.js'
-import { assertMembers, membersOf } from './store/members.js'
+import { assertCapabilities, capabilitiesOf } from './store/capabilities.js'
 import type { StoredSessions } from './store/sessions.js'
 
 /** The options of the plugin, which `register` takes. */
@@ -407,7 +407,7 @@ function checkedStore (store: unknown): AuthStore {
     throw new OptionsError('store must be an AuthStore, such as new SqlAuthStore(); ' +
       'the store of sessions is session.store')
   }
-  assertMembers(membersOf(store))
+  assertCapabilities(capabilitiesOf(store))
   return store
 }
 

@@ -33,7 +33,7 @@ import { registerSession } from './session/register.js'
 import { watchSession } from './session/request-sessions.js'
 import { MemorySessions } from './store/memory/sessions.js'
 import { SqlAuthStore } from './store/sql.js'
-import { membersOf } from './store/members.js'
+import { capabilitiesOf } from './store/capabilities.js'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -132,7 +132,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     await scope.register(async scope => {
       checkRequests(scope, site)
       if (session === null) scope.addHook('onRequest', warnOfRepeatedCookie)
-      const counter = await setUpCounter(scope, options.rateLimit, membersOf(store).attempts)
+      const counter = await setUpCounter(scope, options.rateLimit, capabilitiesOf(store).attempts)
       const mailer = mailerOf(options, counter)
       if (mailer !== null) scope.addHook('onClose', async () => mailer.close())
       const context = {

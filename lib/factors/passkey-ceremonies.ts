@@ -3,7 +3,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import type { Factor, User } from '../accounts/account.js'
 import { notLoaded } from '../base/not-loaded.js'
 import { Once } from '../base/once.js'
-import { lengthened, shortened } from '../base/uuid.js'
+import { uuidFromBase64url, uuidToBase64url } from '../base/uuid.js'
 import { checkedName } from '../claims.js'
 import { AuthError, PASSKEY_REFUSED } from '../errors.js'
 import { ALGORITHMS, isKeyOfAlgorithm } from './cose-key.js'
@@ -97,7 +97,7 @@ export class PasskeyCeremonies {
   /** Returns what password managers show for a passkey. */
   userDetails ({ userId, email, name }: Pick<User, 'userId' | 'email' | 'name'>): PasskeyUser {
     const shown = email ?? name ?? userId
-    return { rpId: this.relyingParty.rpId, userId: shortened(userId), name: shown, displayName: name ?? shown }
+    return { rpId: this.relyingParty.rpId, userId: uuidToBase64url(userId), name: shown, displayName: name ?? shown }
   }
 
   /** Returns the options for a new passkey, on an authenticator that has none of the user's. */
@@ -135,7 +135,7 @@ export class PasskeyCeremonies {
     const read = readResponse(response)
     const handle = read?.fields.userHandle
     if (read === null || !isBase64url(handle) || bytesOf(handle).length !== 16) return null
-    return { id: read.id, userId: lengthened(handle) }
+    return { id: read.id, userId: uuidFromBase64url(handle) }
   }
 
   /**
@@ -208,7 +208,7 @@ export class PasskeyCeremonies {
       })
       assert(verified, 'the signature is not that of the passkey')
       assert(factor !== null && id === factor.id, 'the id is not that of the passkey')
-      assert(signed.userHandle === shortened(userId), 'the user handle is not that of the user')
+      assert(signed.userHandle === uuidToBase64url(userId), 'the user handle is not that of the user')
       const { newCounter, credentialDeviceType, credentialBackedUp } = authenticationInfo
       const isEligible = credentialDeviceType === 'multiDevice'
       assert(isEligible === factor.data.backupEligible, 'the backup eligibility has changed')

@@ -8,7 +8,7 @@ import type { MailTokens } from '../mails/mail-tokens.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { Principal } from '../session/record.js'
 import { digestOf } from '../base/digest.js'
-import { membersOf } from '../store/members.js'
+import { capabilitiesOf } from '../store/capabilities.js'
 import { USED_REGISTRATION } from '../store/one-time-entries.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
@@ -107,7 +107,7 @@ export async function registerConfirmed (
   { link, ...registration }: Omit<Registration, 'email' | 'emailVerified'> & { link: RegistrationLink }
 ): Promise<Principal> {
   const account = { ...registration, email: link.email, emailVerified: false, isConfirmed: true }
-  const { entries } = membersOf(rules.store)
+  const { entries } = capabilitiesOf(rules.store)
   const owner = digestOf(link.userId)
   const use = { hash: digestOf(randomUUID()), kind: USED_REGISTRATION, owner, content: {}, startedAt: Date.now() }
   const authenticated = await createAccount(local, rules.accounts, account, async () => {

@@ -5,7 +5,7 @@ import { audit } from '../audit.js'
 import type { SignedOut } from '../session/session-backend.js'
 import { renewSession, signOutSession } from '../session/lifecycle.js'
 import { recordIn } from '../session/record.js'
-import { membersOf } from '../store/members.js'
+import { capabilitiesOf } from '../store/capabilities.js'
 import { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { presentPrincipal } from '../current-user/refresh.js'
@@ -87,7 +87,7 @@ export async function announceSignOut (
 ): Promise<void> {
   announceRevoke(channel, userId, source)
   if (isRecorded) return
-  await membersOf(store).revocations?.record(userId).catch((error: unknown) => {
+  await capabilitiesOf(store).revocations?.record(userId).catch((error: unknown) => {
     // The session has ended: to fail now would say that it has not.
     source.log.error({ err: error, event: 'revoke' }, 'other processes will not hear of a sign-out')
   })
@@ -95,7 +95,7 @@ export async function announceSignOut (
 
 /** Announces the revocations of other processes, once the application listens to the channel. */
 export function followRevocations ({ store, channel }: SignOutRules, log: RevokeSource['log']): void {
-  const { revocations } = membersOf(store)
+  const { revocations } = capabilitiesOf(store)
   if (revocations === null) return
   // The type of the channel has its own events only.
   const emitter: EventEmitter = channel

@@ -6,7 +6,7 @@ import { type MailLink, type MailToken, type MailTokens, emailDigest } from './m
 import { digestOf } from '../base/digest.js'
 import type { User } from '../accounts/account.js'
 import type { AuthStore } from '../accounts/auth-store.js'
-import { membersOf } from '../store/members.js'
+import { capabilitiesOf } from '../store/capabilities.js'
 import { USED_REGISTRATION } from '../store/one-time-entries.js'
 
 /** A user with an e-mail. */
@@ -50,7 +50,7 @@ export function claimsOf ({ userId, email, generation }: MailboxOwner): MailToke
  * @throws AuthError `invalid_token`
  */
 export async function assertUnused (store: AuthStore, { userId }: MailToken): Promise<void> {
-  const isUsed = await membersOf(store).entries?.has(digestOf(userId), USED_REGISTRATION, 0)
+  const isUsed = await capabilitiesOf(store).entries?.has(digestOf(userId), USED_REGISTRATION, 0)
   if (isUsed === true) throw new AuthError('invalid_token')
 }
 

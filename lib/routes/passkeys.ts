@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import {
   type PasskeyRules, beginCeremony, registerPasskey, removePasskey, renamePasskey, signInByPasskey
 } from '../flows/passkeys.js'
-import { shortened } from '../base/uuid.js'
+import { uuidToBase64url } from '../base/uuid.js'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from '../pages/passkey-script.js'
 import type { PagesContext } from './context.js'
 import { ACCEPTED, mountForm, signedInAs } from './form-route.js'
@@ -120,7 +120,7 @@ export function mountPasskeys (
     const removed = await removePasskey(request, rules, { id, ...lostPasskeysIn(ofLost), outbox })
     if (removed === null) return ACCEPTED
     const { userId, accepted } = removed
-    return { status: 200, body: { userId: shortened(userId), accepted } }
+    return { status: 200, body: { userId: uuidToBase64url(userId), accepted } }
   })
 
   scope.withTypeProvider<SchemaTypes>().get('/local/passkeys/script.js', {
