@@ -4,7 +4,7 @@ import type {
   FastifyBaseLogger, FastifyInstance, FastifyPluginAsync, FastifyTypeProvider, RawServerBase
 } from 'fastify'
 import { Auth } from './app-auth/auth.js'
-import { HEADERS_READ, varyByGuards } from './app-auth/guards.js'
+import { varyByGuards } from './app-auth/guards.js'
 import { OptionsError } from './errors.js'
 import { redirectToBaseUrl } from './http/base-url.js'
 import { hashing } from './passwords/hashing.js'
@@ -112,7 +112,6 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   app.decorateRequest('principal', { getter () { return principalOf(this) } })
   app.decorateRequest('authentication', { getter () { return authenticationOf(this) } })
   app.decorateRequest('token', null)
-  app.decorateRequest(HEADERS_READ, null)
 
   // Hooks run in reverse order: the store closes after the mails, which are counted in it.
   const users = applications.get(store) ?? new Set()

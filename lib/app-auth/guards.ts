@@ -55,14 +55,17 @@ export interface GuardSettings {
   readonly providers: readonly ExternalProvider[]
 }
 
-/** Decorates a request with the names of the headers that its guards have read, as in `Vary`. */
-export const HEADERS_READ = Symbol('headers read by guards')
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The names of the headers that guards have read, as `Vary` has them. */
+    svcAuthVary?: string
+  }
+}
 
 /** Makes a guard that reads these headers: what it lets pass is private, a refusal not stored. */
 function reading (headers: string, guard: Guard): Guard {
   return async (request: AnyRequest, reply: AnyReply) => {
-    const read = request.getDecorator<string | null>(HEADERS_READ)
-    request.setDecorator(HEADERS_READ, read === null ? headers : merged(read, headers))
+    request.svcAuthVary = merged(request.svcAuthVary, headers)
     try {
       await guard(request, reply)
       if (!reply.hasHeader('Cache-Control')) reply.header('Cache-Control', 'private')
@@ -75,8 +78,8 @@ function reading (headers: string, guard: Guard): Guard {
 
 /** An `onSend` hook that names in `Vary` what guards have read: a handler replaces the header. */
 export const varyByGuards: onSendHookHandler = (request, reply, payload, done) => {
-  const headers = request.getDecorator<string | null>(HEADERS_READ)
-  if (headers !== null) reply.header('Vary', merged(reply.getHeader('Vary'), headers))
+  const { svcAuthVary: headers } = request
+  if (headers !== undefined) reply.header('Vary', merged(reply.getHeader('Vary'), headers))
   done(null, payload)
 }
 

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import type { Claims } from '../../lib/claims.js'
 import { AuthError } from '../../lib/errors.js'
 import { verifyToken } from '../../lib/flows/local.js'
-import { HEADERS_READ, type Guard, type RequiredClaims, requireClaims as requireClaimsOf, requireUser as requireUserOf } from '../../lib/app-auth/guards.js'
+import { type Guard, type RequiredClaims, requireClaims as requireClaimsOf, requireUser as requireUserOf } from '../../lib/app-auth/guards.js'
 import { Accounts, type AuthPluginOptions } from '../../lib/index.js'
 import { RedirectPages } from '../../lib/http/redirect-pages.js'
 import { Site } from '../../lib/http/site.js'
@@ -37,7 +37,6 @@ async function statusFor (t: Test, guard: Guard, claims: Partial<Claims> | null)
   t.teardown(() => app.close())
   await app.register(fastifyCookie)
   await app.register(fastifySession, { secret: SESSION_SECRET, cookie: { secure: false } })
-  app.decorateRequest(HEADERS_READ, null)
   app.addHook('onRequest', async request => {
     const principal = { userId: USER_ID, provider: 'dev', claims: { sub: '1', ...claims } }
     if (claims !== null) request.session.svcAuth = { principal, generation: 0, at: 0, methods: [] }
