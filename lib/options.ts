@@ -1,11 +1,13 @@
 import type { RegisterOptions } from 'fastify'
+import type { FactorRules } from './context.js'
+import { CHANGE_PASSWORD, RELATED_ORIGINS } from './actions/well-known.js'
 import { OptionsError, unknownOption } from './errors.js'
 import type { Passkeys } from './factors/passkeys.js'
 import type { SecondFactor, SecondFactorRules } from './factors/second-factor.js'
 import type {
-  DeleteHook, FactorRules, LinkHook, LinkingPolicy, LinkingRule, SignInHook, SignInRules
-} from './flows/sign-in-rules.js'
-import { SignedRequests } from './flows/signed-requests.js'
+  DeleteHook, LinkHook, LinkingPolicy, LinkingRule, SignInHook
+} from './hooks.js'
+import { SignedRequests } from './http/signed-requests.js'
 import { RedirectPages } from './http/redirect-pages.js'
 import { ANY_ORIGIN, sameOriginPath, trustedUrl } from './http/redirects.js'
 import { Site } from './http/site.js'
@@ -158,14 +160,10 @@ const ELSEWHERE: ReadonlyMap<string, string> = new Map([
 
 export const DEFAULT_PREFIX = '/auth'
 
-/** Routes at the root of the application. */
-export const CHANGE_PASSWORD = '/.well-known/change-password'
-export const RELATED_ORIGINS = '/.well-known/webauthn'
-
 const PREFIX = /^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_~.-]+)+$/
 
 /** The options after the check, with their defaults. */
-export class ResolvedOptions implements SignInRules {
+export class ResolvedOptions {
   readonly linking: LinkingPolicy
   readonly onSignIn: SignInHook | null
   readonly onLink: LinkHook | null
@@ -196,8 +194,8 @@ export class ResolvedOptions implements SignInRules {
   readonly signedRequests: SignedRequests
   /** The pages that browsers are redirected to. */
   readonly pages: RedirectPages
-  /** The rules of second factors and passkeys; null without them. */
-  readonly factors: FactorRules | null
+  /** The second factors and passkeys that this process can ask for. */
+  readonly factors: FactorRules
   /** How the plugin's own pages look; null without the option `pages`. */
   readonly look: PageLayout | null
   /** The page for changing the password as browsers see it. */
@@ -248,7 +246,7 @@ export class ResolvedOptions implements SignInRules {
     this.listedSessions = isOfApplication ? null : this.session.rows.sessions
     this.signedRequests = new SignedRequests(this.session?.options.secret)
     this.factors = this.#factorRules(options)
-    if (this.factors?.passkeys?.hasRelatedOrigins === true) {
+    if (this.factors.passkeys?.hasRelatedOrigins === true) {
       assertAtRoot('relatedOrigins of Passkeys', RELATED_ORIGINS, around.prefix ?? '')
     }
     this.look = checkedPages(options.pages)?.redirectingTo(trustedOrigins) ?? null
@@ -271,15 +269,14 @@ export class ResolvedOptions implements SignInRules {
       login,
       reauthenticate,
       secondFactor: factorPage ?? (this.look === null
-        ? routePath(this.factors?.secondFactor, 'local/totp')
-        : routePath(this.factors, 'pages/factors')),
-      step: factorPage ?? routePath(this.factors?.sealer, 'local/second-factor')
+        ? routePath(this.factors.secondFactor, 'local/totp')
+        : routePath(this.factors.secondFactor ?? this.factors.passkeys, 'pages/factors')),
+      step: factorPage ?? routePath(this.factors.sealer, 'local/second-factor')
     }, signInPaths)
     Object.freeze(this)
   }
 
-  #factorRules ({ secondFactor, passkeys }: AuthPluginOptions): FactorRules | null {
-    if (secondFactor === undefined && passkeys === undefined) return null
+  #factorRules ({ secondFactor, passkeys }: AuthPluginOptions): FactorRules {
     if (passkeys !== undefined && !hasMethods<Passkeys>(passkeys, ['resolve'])) {
       throw new OptionsError("passkeys must be new Passkeys({ name: 'Shop' }) of fastify-svc-auth/passkeys")
     }
@@ -287,7 +284,6 @@ export class ResolvedOptions implements SignInRules {
     return Object.freeze({
       secondFactor: rules,
       passkeys: passkeys?.resolve(this.site) ?? null,
-      sendsMails: this.local?.mail != null,
       sealer: rules?.sealer ?? (this.dataSecrets && passkeys?.sealerOf(this.dataSecrets)) ?? null
     })
   }

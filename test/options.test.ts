@@ -46,7 +46,7 @@ t.test('options that are not given have a default', async t => {
     onSignIn: null,
     onLink: null,
     onDelete: null,
-    factors: null,
+    factors: { secondFactor: null, passkeys: null, sealer: null },
     look: null,
     changePasswordPage: null,
     mailPages: null,

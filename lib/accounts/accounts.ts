@@ -55,6 +55,17 @@ export class Accounts {
     return wrapStoreErrors(() => this.#store.findCredential(email))
   }
 
+  /**
+   * Returns the password of a user; null for a user without one, and for one who is gone.
+   *
+   * @param links those of the user, where they were read already
+   */
+  async credentialOf (userId: string, links?: readonly Link[]): Promise<Credential | null> {
+    const link = (links ?? await this.links(userId)).find(({ provider }) => provider === 'local')
+    const credential = link === undefined ? null : await this.findCredential(link.subject)
+    return credential?.user.userId === userId ? credential : null
+  }
+
   /** Returns what a guard asks about a user: see {@link AuthStore.status}. */
   status (userId: string): Promise<AccountStatus | null> {
     return wrapStoreErrors(() => this.#store.status(userId))
