@@ -1,28 +1,44 @@
 /** Writes the migrations of each dialect as constants for lib/, which reads no files: an application may be bundled. */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
+import { type Migration, PARTS, type TablePart } from '../lib/store/table-parts.js'
+
+/** Those that the first query makes; the others are made with the sessions. */
+const FIRST_TABLES = ['svc_auth_users', 'svc_auth_credentials', 'svc_auth_provider_links']
 
 for (const dialect of ['postgres', 'sqlite']) {
-  const folder = fileURLToPath(new URL(dialect, import.meta.url))
-  const { entries } = JSON.parse(readFileSync(join(folder, 'meta/_journal.json'), 'utf8'))
-  const migrations = readMigrationFiles({ migrationsFolder: folder })
   const module = `// Written by \`npm run migrations\` from drizzle/${dialect}.
+import type { Migration } from '../table-parts.js'
 
 /** The migrations in their order. */
-export const MIGRATIONS = [
-${migrations.map(({ hash, folderMillis, sql }, index) => `  {
-    name: '${entries[index].tag}',
-    hash: '${hash}',
-    folderMillis: ${folderMillis},
+export const MIGRATIONS: readonly Migration[] = [
+${migrationsIn(dialect).map(({ name, part, sql }) => `  {
+    name: '${name}',
+    part: '${part}',
     sql: [
-${sql.map(statement => linesOf(statement.trim())).join(',\n')}
+${sql.map(linesOf).join(',\n')}
     ]
   }`).join(',\n')}
 ]
 `
   writeFileSync(new URL(`../lib/store/${dialect}/migrations.ts`, import.meta.url), module)
+}
+
+/** The migrations of a dialect, each divided by the parts of the tables. */
+function migrationsIn (dialect: string): Migration[] {
+  const migrationsFolder = fileURLToPath(new URL(dialect, import.meta.url))
+  const { entries } = JSON.parse(readFileSync(`${migrationsFolder}/meta/_journal.json`, 'utf8'))
+  return readMigrationFiles({ migrationsFolder }).flatMap(({ sql }, index) => PARTS.flatMap(part => {
+    const ofPart = sql.map(statement => statement.trim()).filter(statement => partOf(statement) === part)
+    return ofPart.length === 0 ? [] : [{ name: `${entries[index].tag}-${part}`, part, sql: ofPart }]
+  }))
+}
+
+function partOf (statement: string): TablePart {
+  const [, table = ''] = /^(?:CREATE|ALTER) .*?(?:TABLE| ON) ["`](\w+)/.exec(statement) ?? []
+  if (table === '') throw new Error(`of which table is this? ${statement}`)
+  return FIRST_TABLES.includes(table) ? 'users' : 'sessions'
 }
 
 /** The lines of a statement as one string of JavaScript. */

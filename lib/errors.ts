@@ -138,19 +138,3 @@ export class OptionsError extends TypeError {
   /** The same for every option: the message names the option. */
   readonly code = 'invalid_options'
 }
-
-/** Makes the error for an option that does not exist, with a hint about what to write instead. */
-export function unknownOption (owner: string, name: string, hint: string): OptionsError {
-  return new OptionsError(`${owner} has no option "${name}"; ${hint}`)
-}
-
-/**
- * Checks that options have known names only.
- *
- * @param owner what takes the options, as the error names it: a class, a method or a provider
- * @throws OptionsError naming the first unknown option
- */
-export function assertKnownOptions (owner: string, options: object, known: readonly string[]): void {
-  const unknown = Object.keys(options).find(name => !known.includes(name))
-  if (unknown !== undefined) throw unknownOption(owner, unknown, `expected one of ${known.join(', ')}`)
-}

@@ -1,17 +1,20 @@
 import { inspect } from 'node:util'
 import type { Complete } from './base/defaults.js'
-import { isPlainObject } from './claims.js'
-import { OptionsError, assertKnownOptions } from './errors.js'
+import { isText } from './claims.js'
+import { OptionsError } from './errors.js'
+import {
+  type ChecksOf, anything, boolean, checkedOptions, listOf, oneOf, optional, table, tableOrFalse, text, wholeNumber
+} from './option-checks.js'
 import { type Secrets, requiredDataSecrets, secretsOf } from './secrets.js'
 import { type Argon2Options, argon2Cost } from './passwords/argon2-cost.js'
 import type { Caller } from './passwords/fair-queue.js'
-import { type MailChoices, type MailOptions, type MailPages, type SendMail, checkedMailOptions } from './mails/mail.js'
+import { MAIL_OPTIONS, type MailChoices, type MailOptions, type MailPages, type SendMail } from './mails/mail.js'
 import { MailTokens } from './mails/mail-tokens.js'
 import { PasswordHasher, type PasswordVerdict } from './passwords/password-hasher.js'
-import { MIN_LENGTH, type PasswordRules, lengthSentence, passwordRules } from './passwords/password-rules.js'
+import { PASSWORD_RULES, type PasswordRules, lengthSentence, passwordRules } from './passwords/password-rules.js'
 import { type ExtraClaims, TokenIssuer } from './tokens/token-issuer.js'
 import type { TokenClaims, TokenUse } from './tokens/token-claims.js'
-import { type Jwk, type PublicJwk, keysOfSecrets, keysOfSigningKey } from './tokens/token-keys.js'
+import { type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningKey } from './tokens/token-keys.js'
 
 /**
  * The claims that the registration form may set. Every visitor can post that form, so the default
@@ -86,16 +89,30 @@ export interface AccountRoutes {
   sessionsEnd?: boolean | undefined
 }
 
-const KNOWN_OPTIONS = [
-  'secret', 'signingKey', 'issuer', 'ttl', 'argon2', 'password', 'registration', 'sendMail', 'mails', 'pages',
-  'accountRoutes'
-]
+const mounted = optional(boolean, true)
 
-const ACCOUNT_ROUTES: readonly string[] = [
-  'changePassword', 'setPassword', 'changeEmail', 'deleteAccount', 'forgotPassword', 'sessionsEnd'
-] satisfies Array<keyof AccountRoutes>
-
-const VERIFY: readonly unknown[] = ['later', 'required', 'first'] satisfies Array<RegistrationPolicy['verify']>
+const OPTIONS = {
+  secret: anything,
+  signingKey: optional(keysOfSigningKey, null),
+  issuer: optional(text, 'svc-auth-local'),
+  ttl: optional(wholeNumber(1, 2_592_000, 'seconds'), 900),
+  argon2: argon2Cost,
+  password: table(PASSWORD_RULES),
+  registration: tableOrFalse({
+    roles: optional(listOf("a list of roles, such as ['member']", isText), []),
+    emailVerified: optional(boolean, false),
+    verify: optional(oneOf('later', 'required', 'first'), 'later')
+  } satisfies ChecksOf<RegistrationPolicy>),
+  ...MAIL_OPTIONS,
+  accountRoutes: table({
+    changePassword: mounted,
+    setPassword: mounted,
+    changeEmail: mounted,
+    deleteAccount: mounted,
+    forgotPassword: mounted,
+    sessionsEnd: mounted
+  } satisfies ChecksOf<AccountRoutes>)
+} satisfies ChecksOf<LocalIdentityProviderOptions>
 
 /** What {@link LocalIdentityProvider} does with passwords, for one caller. */
 export interface Passwords {
@@ -147,31 +164,21 @@ export class LocalIdentityProvider {
    * @throws OptionsError naming the option
    */
   constructor (options: LocalIdentityProviderOptions = {}) {
-    assertObject(options)
-    assertKnownOptions('LocalIdentityProvider', options, KNOWN_OPTIONS)
-    const { issuer = 'svc-auth-local', ttl = 900, registration = {}, password = {}, argon2 = {} } = options
-    const { accountRoutes = {} } = options
-    if (typeof issuer !== 'string' || issuer === '') throw new OptionsError('issuer must be a non-empty string')
-    if (!Number.isInteger(ttl) || ttl < 1 || ttl > 2_592_000) {
-      throw new OptionsError('ttl must be a whole number of seconds from 1 to 2592000 (30 days)')
-    }
-
-    this.issuer = issuer
-    this.ttl = ttl
-    this.registration = registrationPolicy(registration)
-    this.accountRoutes = checkedRoutes(accountRoutes)
-    this.#accepted = passwordRules(password)
-    this.minPasswordLength = password.minLength ?? MIN_LENGTH
-    this.#passwords = new PasswordHasher(argon2Cost(argon2))
-    this.#secrets = tokenSecrets(options)
-    const keys = this.#secrets === null ? keysOfSigningKey(options.signingKey) : keysOfSecrets(this.#secrets)
+    const checked = checkedOptions('LocalIdentityProvider', options, OPTIONS, '{ secret }')
+    const { sendMail, mails, pages } = checked
+    if (sendMail === null) assertNoMails(options)
+    const { secrets, keys } = tokenKeys(checked)
+    this.issuer = checked.issuer
+    this.ttl = checked.ttl
+    this.registration = checked.registration
+    this.accountRoutes = checked.accountRoutes
+    this.#accepted = passwordRules(checked.password)
+    this.minPasswordLength = checked.password.minLength
+    this.#passwords = new PasswordHasher(checked.argon2)
+    this.#secrets = secrets
     this.jwks = keys.published === null ? null : Object.freeze({ keys: keys.published })
-    this.#tokens = new TokenIssuer(issuer, keys)
-    this.mail = checkedMailOptions(options)
-    const { verify } = this.registration ?? {}
-    if (this.mail === null && verify !== undefined && verify !== 'later') {
-      throw new OptionsError(`registration.verify: '${verify}' needs sendMail, which sends the links`)
-    }
+    this.#tokens = new TokenIssuer(this.issuer, keys)
+    this.mail = sendMail === null ? null : Object.freeze({ sendMail, choices: mails, pages })
   }
 
   /**
@@ -298,51 +305,25 @@ export class LocalIdentityProvider {
   }
 }
 
-function tokenSecrets ({ secret, signingKey }: LocalIdentityProviderOptions): Secrets | null {
-  if (signingKey === undefined) return secretsOf(secret, 'secret', 'LOCAL_IDP_SECRET')
-  if (secret !== undefined) throw new OptionsError('signingKey replaces secret: set only one of them')
-  return null
-}
-
-function registrationPolicy (registration: unknown): Complete<RegistrationPolicy> | null {
-  if (registration === false) return null
-  const given = isPlainObject(registration) ? registration : { unknown: registration }
-  const { roles = [], emailVerified = false, verify = 'later', ...unknown } = given
-  const isKnown = Object.keys(unknown).length === 0 && isVerify(verify)
-  if (!isKnown || typeof emailVerified !== 'boolean' || !isStringList(roles)) {
-    throw new OptionsError('registration must be false or ' +
-      "{ roles: string[], emailVerified: boolean, verify: 'later', 'required' or 'first' }")
+/** Returns the keys of tokens, and the secrets that they are made of; null with a signing key. */
+function tokenKeys (
+  { secret, signingKey }: { secret?: unknown, signingKey: TokenKeys | null }
+): { secrets: Secrets | null, keys: TokenKeys } {
+  if (signingKey === null) {
+    const secrets = secretsOf(secret, 'LocalIdentityProvider: secret', 'LOCAL_IDP_SECRET')
+    return { secrets, keys: keysOfSecrets(secrets) }
   }
-  return { roles: [...roles], emailVerified, verify }
+  if (secret === undefined) return { secrets: null, keys: signingKey }
+  throw new OptionsError('LocalIdentityProvider: signingKey replaces secret: set only one of them')
 }
 
-function checkedRoutes (routes: unknown): LocalIdentityProvider['accountRoutes'] {
-  const expected = `accountRoutes must be an object with some of ${ACCOUNT_ROUTES.join(', ')}, each true or false`
-  if (!isPlainObject(routes)) throw new OptionsError(expected)
-  for (const [name, value] of Object.entries(routes)) {
-    const isSwitch = value === undefined || typeof value === 'boolean'
-    if (!isSwitch || !ACCOUNT_ROUTES.includes(name)) throw new OptionsError(expected)
+/** Refuses options that ask for mails where nothing sends them. */
+function assertNoMails ({ mails, pages, registration }: LocalIdentityProviderOptions): void {
+  const { verify = 'later' } = Object(registration)
+  const refuse = (option: string): never => {
+    throw new OptionsError(`LocalIdentityProvider: ${option} needs sendMail, which sends the mails`)
   }
-  const isOn = (name: keyof AccountRoutes): boolean => routes[name] !== false
-  return Object.freeze({
-    changePassword: isOn('changePassword'),
-    setPassword: isOn('setPassword'),
-    changeEmail: isOn('changeEmail'),
-    deleteAccount: isOn('deleteAccount'),
-    forgotPassword: isOn('forgotPassword'),
-    sessionsEnd: isOn('sessionsEnd')
-  })
-}
-
-function assertObject (options: unknown): void {
-  if (isPlainObject(options)) return
-  throw new OptionsError('LocalIdentityProvider takes an object of options, such as { secret }')
-}
-
-function isVerify (value: unknown): value is Complete<RegistrationPolicy>['verify'] {
-  return VERIFY.includes(value)
-}
-
-function isStringList (value: unknown): value is string[] {
-  return Array.isArray(value) && value.every(item => typeof item === 'string' && item !== '')
+  if (mails !== undefined) refuse('mails')
+  if (pages !== undefined) refuse('pages')
+  if (verify !== 'later') refuse(`registration.verify: '${verify}'`)
 }

@@ -1,17 +1,23 @@
 import type { RegisterOptions } from 'fastify'
-import { OptionsError, unknownOption } from './errors.js'
+import type { FactorRules } from './context.js'
+import { CHANGE_PASSWORD, RELATED_ORIGINS } from './actions/well-known.js'
+import { OptionsError } from './errors.js'
 import type { Passkeys } from './factors/passkeys.js'
-import type { SecondFactor, SecondFactorRules } from './factors/second-factor.js'
+import type { SecondFactor } from './factors/second-factor.js'
 import type {
-  DeleteHook, FactorRules, LinkHook, LinkingPolicy, LinkingRule, SignInHook, SignInRules
-} from './flows/sign-in-rules.js'
-import { SignedRequests } from './flows/signed-requests.js'
+  DeleteHook, LinkHook, LinkingPolicy, SignInHook
+} from './hooks.js'
+import { SignedRequests } from './http/signed-requests.js'
 import { RedirectPages } from './http/redirect-pages.js'
-import { ANY_ORIGIN, sameOriginPath, trustedUrl } from './http/redirects.js'
+import { isPath, trustedUrl } from './http/redirects.js'
 import { Site } from './http/site.js'
 import { LocalIdentityProvider } from './local-identity-provider.js'
 import type { MailPages } from './mails/mail.js'
 import type { MailTokens } from './mails/mail-tokens.js'
+import {
+  type Check, type ChecksOf, anything, assertKnownOptions, callable, checkedMembers, hasMethods, listOf, matching,
+  mustBe, optional
+} from './option-checks.js'
 import type { PageLayout } from './pages/page-layout.js'
 import type { Pages } from './pages/pages.js'
 import { assertProviderName } from './providers/provider-options.js'
@@ -20,9 +26,9 @@ import { type RateLimitOptions, type ResolvedRateLimits, checkedRateLimit } from
 import { Accounts } from './accounts/accounts.js'
 import type { AuthStore } from './accounts/auth-store.js'
 import { type Secrets, dataSecretsOf, requiredDataSecrets } from './secrets.js'
-import { type OwnSession, type SessionOptions, checkedRemember, checkedSession } from './session/session-options.js'
+import { type OwnSession, type SessionOptions, checkedSession } from './session/session-options.js'
 import { MemoryAuthStore } from './store/memory.js'
-import { assertMembers, membersOf } from './store/members.js'
+import { assertCapabilities, capabilitiesOf } from './store/capabilities.js'
 import type { StoredSessions } from './store/sessions.js'
 
 /** The options of the plugin, which `register` takes. */
@@ -135,13 +141,6 @@ export interface Surroundings {
 /** The options with those that Fastify takes for any plugin. */
 export type GivenOptions = AuthPluginOptions & Omit<RegisterOptions, 'prefix'>
 
-/** The names of the options. The last two are Fastify's. */
-const KNOWN_OPTIONS = [
-  'baseUrl', 'providers', 'local', 'store', 'session', 'dataSecret', 'prefix', 'trustedOrigins', 'linking', 'onSignIn',
-  'onLink', 'onDelete', 'loginPage', 'reauthenticatePage', 'secondFactor', 'secondFactorPage', 'passkeys',
-  'changePasswordPage', 'pages', 'rateLimit', 'logLevel', 'logSerializers'
-]
-
 const OF_A_PROVIDER = 'it is an option of a provider, ' +
   'such as providers: [new GoogleProvider({ clientId, clientSecret })]'
 
@@ -158,14 +157,42 @@ const ELSEWHERE: ReadonlyMap<string, string> = new Map([
 
 export const DEFAULT_PREFIX = '/auth'
 
-/** Routes at the root of the application. */
-export const CHANGE_PASSWORD = '/.well-known/change-password'
-export const RELATED_ORIGINS = '/.well-known/webauthn'
-
 const PREFIX = /^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_~.-]+)+$/
 
+/** The options; the last two are Fastify's. */
+const OPTIONS = {
+  baseUrl: optional(publicUrl, null),
+  providers: optional(externalProviders, []),
+  local: optional(mustBe('a LocalIdentityProvider: new LocalIdentityProvider({ ... })', isLocal), null),
+  store: authStore,
+  session: anything,
+  dataSecret: dataSecretsOf,
+  prefix: optional(
+    matching('a path such as /auth: it begins with a slash and does not end with one', PREFIX), DEFAULT_PREFIX),
+  trustedOrigins: optional(listOf('a list of origins such as https://admin.app.example: ' +
+    'https: (http: for this machine alone), host and port, without wildcard, path or trailing slash', isOrigin), []),
+  linking: optional(
+    mustBe("'verified-email', 'never' or a function (existing, identity) => boolean", isLinking), 'verified-email'),
+  onSignIn: optional(callable<SignInHook>('({ request, principal, identity, tokens, created }) => void'), null),
+  onLink: optional(callable<LinkHook>('({ request, userId, identity, tokens }) => void'), null),
+  onDelete: optional(callable<DeleteHook>('({ request, userId }) => void'), null),
+  loginPage: anything,
+  reauthenticatePage: anything,
+  secondFactor: optional(mustBe("new SecondFactor({ issuer: 'Shop' }) of fastify-svc-auth/second-factor",
+    hasMethods<SecondFactor>('rulesWith')), null),
+  secondFactorPage: anything,
+  passkeys: optional(mustBe("new Passkeys({ name: 'Shop' }) of fastify-svc-auth/passkeys",
+    hasMethods<Passkeys>('resolve')), null),
+  changePasswordPage: anything,
+  pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
+    'pages for the links in mails are an option of the LocalIdentityProvider', hasLook), null),
+  rateLimit: checkedRateLimit,
+  logLevel: anything,
+  logSerializers: anything
+} satisfies ChecksOf<GivenOptions>
+
 /** The options after the check, with their defaults. */
-export class ResolvedOptions implements SignInRules {
+export class ResolvedOptions {
   readonly linking: LinkingPolicy
   readonly onSignIn: SignInHook | null
   readonly onLink: LinkHook | null
@@ -196,8 +223,8 @@ export class ResolvedOptions implements SignInRules {
   readonly signedRequests: SignedRequests
   /** The pages that browsers are redirected to. */
   readonly pages: RedirectPages
-  /** The rules of second factors and passkeys; null without them. */
-  readonly factors: FactorRules | null
+  /** The second factors and passkeys that this process can ask for. */
+  readonly factors: FactorRules
   /** How the plugin's own pages look; null without the option `pages`. */
   readonly look: PageLayout | null
   /** The page for changing the password as browsers see it. */
@@ -212,139 +239,116 @@ export class ResolvedOptions implements SignInRules {
    * @throws OptionsError naming the option, what was expected and what to do
    */
   constructor (options: GivenOptions, around: Surroundings = {}) {
-    for (const name of Object.keys(options)) {
-      if (!KNOWN_OPTIONS.includes(name)) throw unknownOption('fastify-svc-auth', name, hintFor(name))
-    }
-    this.linking = checkedLinking(options.linking ?? 'verified-email')
-    this.onSignIn = checkedHook(
-      options.onSignIn,
-      'onSignIn must be a function ({ request, principal, identity, tokens, created }) => void'
-    )
-    this.onLink = checkedHook(
-      options.onLink,
-      'onLink must be a function ({ request, userId, identity, tokens }) => void'
-    )
-    this.onDelete = checkedHook(options.onDelete, 'onDelete must be a function ({ request, userId }) => void')
-    this.remember = checkedRemember(options.session?.remember)
-    this.prefix = checkedPrefix(options.prefix ?? DEFAULT_PREFIX, around.prefix ?? '')
-    this.local = checkedLocal(options.local)
-    this.dataSecrets = dataSecretsOf(options.dataSecret)
+    assertKnownOptions('fastify-svc-auth', options, Object.keys(OPTIONS), name => ELSEWHERE.get(name))
+    const given = checkedMembers(options, OPTIONS)
+    const { prefix: context = '' } = around
+    this.linking = given.linking
+    this.onSignIn = given.onSignIn
+    this.onLink = given.onLink
+    this.onDelete = given.onDelete
+    this.prefix = prefixIn(context, given.prefix)
+    this.local = given.local
+    this.dataSecrets = given.dataSecret
     this.mailTokens = this.local?.mail == null ? null : this.local.mailTokens(this.dataSecrets)
-    this.providers = checkedProviders(options.providers ?? [])
-    this.rateLimit = checkedRateLimit(options.rateLimit ?? {}, around.rateLimit === true)
-    const baseUrl = checkedBaseUrl(options.baseUrl, this.providers.length > 0)
-    const trustedOrigins = checkedTrustedOrigins(options.trustedOrigins ?? [])
-    this.store = checkedStore(options.store ?? new MemoryAuthStore())
+    this.providers = given.providers
+    this.rateLimit = given.rateLimit
+    if (around.rateLimit === true && this.rateLimit?.store !== undefined) {
+      throw new OptionsError('rateLimit.store must be absent: ' +
+        'the application has registered @fastify/rate-limit itself, and its store is used')
+    }
+    this.store = given.store
     this.accounts = new Accounts(this.store)
-    this.site = new Site(baseUrl, trustedOrigins)
+    this.site = new Site(given.baseUrl, new Set(given.trustedOrigins))
+    if (given.baseUrl === null && this.providers.length > 0) {
+      throw baseUrlRequired('once a provider is registered, because providers redirect users back to it')
+    }
+    if (given.baseUrl === null && this.mailTokens !== null) {
+      throw baseUrlRequired('with sendMail of the LocalIdentityProvider, because the links in mails begin with it')
+    }
     this.session = around.session === true
-      ? noSession(options.session)
-      : checkedSession(options.session, {
+      ? noSession(given.session)
+      : checkedSession(given.session, {
         users: this.store,
         routes: [this.prefix, this.site.publicPath(this.prefix)],
-        baseUrl
+        baseUrl: given.baseUrl
       })
+    this.remember = this.session?.remember ?? null
     const isOfApplication = this.session === null || this.session.options.store !== undefined
     this.listedSessions = isOfApplication ? null : this.session.rows.sessions
     this.signedRequests = new SignedRequests(this.session?.options.secret)
-    this.factors = this.#factorRules(options)
-    if (this.factors?.passkeys?.hasRelatedOrigins === true) {
-      assertAtRoot('relatedOrigins of Passkeys', RELATED_ORIGINS, around.prefix ?? '')
+    this.factors = this.#factorRules(given.secondFactor, given.passkeys)
+    if (this.factors.passkeys?.hasRelatedOrigins === true) {
+      assertAtRoot('relatedOrigins of Passkeys', RELATED_ORIGINS, context)
     }
-    this.look = checkedPages(options.pages)?.redirectingTo(trustedOrigins) ?? null
+    this.look = given.pages?.look.redirectingTo(this.site.trustedOrigins) ?? null
+
+    const page = pageOn(this.site)
+    const { loginPage, reauthenticatePage, secondFactorPage, changePasswordPage } = checkedMembers(
+      options, { loginPage: page, reauthenticatePage: page, secondFactorPage: page, changePasswordPage: page })
+    const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page }
+    this.mailPages = this.local?.mail == null
+      ? null
+      : checkedMembers(this.local.mail.pages, mailPages, 'local.pages.')
+    if (changePasswordPage !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, context)
+    const isAtRoot = ['', '/'].includes(context)
     const ownPage = (name: string): string | null => {
       return this.look === null ? null : this.site.routePath(`${this.prefix}/pages/${name}`)
     }
-    this.changePasswordPage =
-      checkedChangePasswordPage(options.changePasswordPage, this.site, around.prefix ?? '') ??
-      (['', '/'].includes(around.prefix ?? '') ? ownPage('account') : null)
-    this.mailPages = checkedMailPages(this.local, this.site)
-    const login = checkedPage('loginPage', options.loginPage, this.site) ?? ownPage('sign-in')
-    const reauthenticate =
-      checkedPage('reauthenticatePage', options.reauthenticatePage, this.site) ?? ownPage('confirm')
-    const signInPaths = this.providers.map(({ name }) => `${this.prefix}/${name}/`)
-    const factorPage = checkedPage('secondFactorPage', options.secondFactorPage, this.site)
     const routePath = (option: unknown, path: string): string | null => {
       return option == null ? null : this.site.routePath(`${this.prefix}/${path}`)
     }
+    this.changePasswordPage = changePasswordPage ?? (isAtRoot ? ownPage('account') : null)
     this.pages = new RedirectPages(this.site, {
-      login,
-      reauthenticate,
-      secondFactor: factorPage ?? (this.look === null
-        ? routePath(this.factors?.secondFactor, 'local/totp')
-        : routePath(this.factors, 'pages/factors')),
-      step: factorPage ?? routePath(this.factors?.sealer, 'local/second-factor')
-    }, signInPaths)
+      login: loginPage ?? ownPage('sign-in'),
+      reauthenticate: reauthenticatePage ?? ownPage('confirm'),
+      secondFactor: secondFactorPage ?? (this.look === null
+        ? routePath(this.factors.secondFactor, 'local/totp')
+        : routePath(this.factors.secondFactor ?? this.factors.passkeys, 'pages/factors')),
+      step: secondFactorPage ?? routePath(this.factors.sealer, 'local/second-factor')
+    }, this.providers.map(({ name }) => `${this.prefix}/${name}/`))
     Object.freeze(this)
   }
 
-  #factorRules ({ secondFactor, passkeys }: AuthPluginOptions): FactorRules | null {
-    if (secondFactor === undefined && passkeys === undefined) return null
-    if (passkeys !== undefined && !hasMethods<Passkeys>(passkeys, ['resolve'])) {
-      throw new OptionsError("passkeys must be new Passkeys({ name: 'Shop' }) of fastify-svc-auth/passkeys")
-    }
-    const rules = secondFactor === undefined ? null : this.#secondFactorRules(secondFactor)
+  #factorRules (secondFactor: SecondFactor | null, passkeys: Passkeys | null): FactorRules {
+    const cookieName = this.session?.options.cookieName ?? 'svc_session'
+    const rules = secondFactor?.rulesWith(
+      requiredDataSecrets(this.dataSecrets, 'with secondFactor, because it seals the secrets of users'),
+      // svc_session and svc_trusted; the prefix __Host- stays.
+      `${cookieName.replace(/_?session$/, '')}_trusted`
+    ) ?? null
     return Object.freeze({
       secondFactor: rules,
       passkeys: passkeys?.resolve(this.site) ?? null,
-      sendsMails: this.local?.mail != null,
       sealer: rules?.sealer ?? (this.dataSecrets && passkeys?.sealerOf(this.dataSecrets)) ?? null
     })
   }
-
-  #secondFactorRules (secondFactor: unknown): SecondFactorRules {
-    if (!hasMethods<SecondFactor>(secondFactor, ['rulesWith'])) {
-      throw new OptionsError("secondFactor must be new SecondFactor({ issuer: 'Shop' }) " +
-        'of fastify-svc-auth/second-factor')
-    }
-    const secrets = requiredDataSecrets(this.dataSecrets, 'with secondFactor, because it seals the secrets of users')
-    const cookieName = this.session?.options.cookieName ?? 'svc_session'
-    // svc_session and svc_trusted; the prefix __Host- stays.
-    return secondFactor.rulesWith(secrets, `${cookieName.replace(/_?session$/, '')}_trusted`)
-  }
 }
 
-function hintFor (name: string): string {
-  const [meant] = KNOWN_OPTIONS.filter(option => spelling(option) === spelling(name))
-  if (meant !== undefined) return `it is called ${meant}`
-  return ELSEWHERE.get(name) ?? `expected one of ${KNOWN_OPTIONS.join(', ')}`
-}
-
-/** Returns the same for baseUrl, baseURL and base_url, and for providers and provider. */
-function spelling (name: string): string {
-  return name.toLowerCase().replaceAll('_', '').replace(/s$/, '')
-}
-
-function checkedBaseUrl (baseUrl: unknown, isRequired: boolean): string | null {
-  if (baseUrl === undefined) {
-    if (!isRequired) return null
-    throw new OptionsError('baseUrl is required once a provider is registered, because providers redirect users ' +
-      'back to it; set it to the public URL of the application, such as https://app.example')
-  }
-  const expected = 'baseUrl must be the public http: or https: URL of the application ' +
-    'without user info, query or hash, such as https://app.example'
-  if (typeof baseUrl !== 'string' || !URL.canParse(baseUrl)) throw new OptionsError(expected)
-  const { protocol, username, password, search, hash, origin, pathname } = new URL(baseUrl)
-  if (!['http:', 'https:'].includes(protocol) || `${username}${password}${search}${hash}` !== '') {
-    throw new OptionsError(expected)
-  }
+function publicUrl (value: unknown, option: string): string {
+  const { origin, pathname } = new URL(mustBe('the public http: or https: URL of the application ' +
+    'without user info, query or hash, such as https://app.example', isPublicUrl)(value, option))
   return origin + pathname.replace(/(?<!\/)\/+$/, '')
 }
 
-function checkedProviders (providers: unknown): readonly ExternalProvider[] {
-  if (!Array.isArray(providers)) {
-    throw new OptionsError('providers must be a list of providers, such as [new OidcProvider({ ... })]')
-  }
+function isPublicUrl (value: unknown): value is string {
+  if (typeof value !== 'string' || !URL.canParse(value)) return false
+  const { protocol, username, password, search, hash } = new URL(value)
+  return ['http:', 'https:'].includes(protocol) && `${username}${password}${search}${hash}` === ''
+}
+
+function externalProviders (value: unknown, option: string): readonly ExternalProvider[] {
+  const providers: readonly unknown[] =
+    mustBe('a list of providers, such as [new OidcProvider({ ... })]', Array.isArray)(value, option)
   const names = new Set<string>()
-  for (const provider of providers as unknown[]) {
+  return Object.freeze(providers.map(provider => {
     assertProvider(provider)
     assertProviderName(provider.name)
     if (names.has(provider.name)) {
       throw new OptionsError(`providers must have different names, but two are called "${provider.name}"`)
     }
     names.add(provider.name)
-  }
-  return Object.freeze([...providers])
+    return provider
+  }))
 }
 
 function assertProvider (provider: unknown): asserts provider is ExternalProvider {
@@ -352,63 +356,28 @@ function assertProvider (provider: unknown): asserts provider is ExternalProvide
   if (typeof provider === 'function') {
     throw new OptionsError(`${expected}, and not the class: new ${provider.name}({ clientId, clientSecret })`)
   }
-  if (provider instanceof LocalIdentityProvider) {
+  if (isLocal(provider)) {
     throw new OptionsError(`${expected} for external providers; the LocalIdentityProvider is the option local`)
   }
-  if (!hasMethods<ExternalProvider>(provider, ['authorizationUrl', 'authenticate'])) {
+  if (!hasMethods<ExternalProvider>('authorizationUrl', 'authenticate')(provider)) {
     throw new OptionsError(`${expected}, such as new GoogleProvider({ clientId, clientSecret }), ` +
       'or with name, authorizationUrl and authenticate')
   }
 }
 
-function checkedLocal (local: unknown): LocalIdentityProvider | null {
-  if (local === undefined) return null
-  if (!(local instanceof LocalIdentityProvider)) {
-    throw new OptionsError('local must be a LocalIdentityProvider: new LocalIdentityProvider({ ... })')
-  }
-  return local
-}
-
-/** Checks what the mails of the local provider need of the plugin. */
-function checkedMailPages (
-  local: LocalIdentityProvider | null,
-  site: Site
-): ResolvedOptions['mailPages'] {
-  if (local?.mail == null) return null
-  if (site.baseUrl === null) {
-    throw new OptionsError('baseUrl is required with sendMail of the LocalIdentityProvider, because the links in ' +
-      'mails begin with it; set it to the public URL of the application, such as https://app.example')
-  }
-  const { pages } = local.mail
-  const page = (name: keyof MailPages): string | null => checkedPage(`local.pages.${name}`, pages[name], site)
-  return Object.freeze({
-    register: page('register'),
-    resetPassword: page('resetPassword'),
-    verifyEmail: page('verifyEmail'),
-    changeEmail: page('changeEmail')
-  })
-}
-
-function checkedPages (pages: unknown): PageLayout | null {
-  if (pages === undefined) return null
-  const { look }: Partial<Pages> = Object(pages)
-  if (look === undefined) {
-    throw new OptionsError("pages must be new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
-      'pages for the links in mails are an option of the LocalIdentityProvider')
-  }
-  return look
-}
-
-function checkedStore (store: unknown): AuthStore {
-  const methods = [
-    'findUser', 'links', 'factors', 'findCredential', 'status', 'users', 'insert', 'change', 'close'
-  ] as const
-  if (!hasMethods<AuthStore>(store, methods)) {
-    throw new OptionsError('store must be an AuthStore, such as new SqlAuthStore(); ' +
-      'the store of sessions is session.store')
-  }
-  assertMembers(membersOf(store))
+function authStore (value: unknown, option: string): AuthStore {
+  if (value === undefined) return new MemoryAuthStore()
+  const isStore = hasMethods<AuthStore>(
+    'findUser', 'links', 'factors', 'findCredential', 'status', 'users', 'insert', 'change', 'close')
+  const expected = 'an AuthStore, such as new SqlAuthStore(); the store of sessions is session.store'
+  const store = mustBe(expected, isStore)(value, option)
+  assertCapabilities(capabilitiesOf(store))
   return store
+}
+
+function baseUrlRequired (need: string): OptionsError {
+  return new OptionsError(
+    `baseUrl is required ${need}; set it to the public URL of the application, such as https://app.example`)
 }
 
 function noSession (session: unknown): null {
@@ -417,27 +386,31 @@ function noSession (session: unknown): null {
     'the application has registered @fastify/session itself, and that session is used')
 }
 
-function checkedPrefix (prefix: unknown, ofContext: string): string {
-  if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
-    throw new OptionsError('prefix must be a path such as /auth: it begins with a slash and does not end with one')
-  }
-  const path = ofContext.replace(/\/$/, '') + prefix
-  if (!PREFIX.test(path)) {
-    throw new OptionsError('prefix must be a path of letters, digits, ~ . _ and -, without parameters, also behind ' +
-      `the prefix of the context, but together they are ${path}; register fastify-svc-auth outside that context`)
-  }
-  return path
+function prefixIn (context: string, prefix: string): string {
+  const path = context.replace(/\/$/, '') + prefix
+  if (PREFIX.test(path)) return path
+  throw new OptionsError('prefix must be a path of letters, digits, ~ . _ and -, without parameters, also behind ' +
+    `the prefix of the context, but together they are ${path}; register fastify-svc-auth outside that context`)
 }
 
-function checkedTrustedOrigins (origins: unknown): ReadonlySet<string> {
-  if (!Array.isArray(origins) || !origins.every(isOrigin)) {
-    throw new OptionsError('trustedOrigins must be a list of origins such as https://admin.app.example: ' +
-      'https: (http: for this machine alone), host and port, without wildcard, path or trailing slash')
-  }
-  return new Set<string>(origins)
+/** Makes the check of a page of the application, which becomes the page as browsers see it. */
+function pageOn (site: Site): Check<string | null> {
+  const check = mustBe('a path of this application, such as /login, or a URL of an origin in trustedOrigins',
+    (page): page is string => isPath(page) || trustedUrl(page, site.trustedOrigins) !== null)
+  return optional((value, option) => {
+    const page = check(value, option)
+    return trustedUrl(page, site.trustedOrigins) ?? site.publicPath(page)
+  }, null)
 }
 
-function isOrigin (value: unknown): boolean {
+/** Refuses an option whose route must be at the root of the application. */
+function assertAtRoot (option: string, route: string, prefix: string): void {
+  if (['', '/'].includes(prefix)) return
+  throw new OptionsError(`${option} needs the route ${route}, which would be under the ` +
+    `prefix ${prefix} of the context; register fastify-svc-auth outside that context`)
+}
+
+function isOrigin (value: unknown): value is string {
   if (typeof value !== 'string' || value.includes('*') || !URL.canParse(value)) return false
   const { origin, protocol, hostname } = new URL(value)
   return origin === value && (protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname)))
@@ -448,49 +421,14 @@ function isLoopback (hostname: string): boolean {
   return /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
-function checkedLinking (linking: unknown): LinkingPolicy {
-  if (linking === 'verified-email' || linking === 'never' || isFunction<LinkingRule>(linking)) return linking
-  throw new OptionsError("linking must be 'verified-email', 'never' or a function (existing, identity) => boolean")
+function isLinking (value: unknown): value is LinkingPolicy {
+  return value === 'verified-email' || value === 'never' || typeof value === 'function'
 }
 
-function checkedHook<Hook extends (...args: never[]) => unknown> (hook: unknown, expected: string): Hook | null {
-  if (hook === undefined) return null
-  if (!isFunction<Hook>(hook)) throw new OptionsError(expected)
-  return hook
+function isLocal (value: unknown): value is LocalIdentityProvider {
+  return value instanceof LocalIdentityProvider
 }
 
-function checkedPage (name: string, page: unknown, site: Site): string | null {
-  if (page === undefined) return null
-  const url = trustedUrl(page, site.trustedOrigins)
-  if (url !== null) return url
-  const path = sameOriginPath(page, ANY_ORIGIN)
-  if (path === null || path !== page) {
-    throw new OptionsError(`${name} must be a path of this application, such as /login, ` +
-      'or a URL of an origin in trustedOrigins')
-  }
-  return site.publicPath(path)
-}
-
-/** @param prefix of the context, in which no route can be at the root of the origin */
-function checkedChangePasswordPage (page: unknown, site: Site, prefix: string): string | null {
-  const path = checkedPage('changePasswordPage', page, site)
-  if (path !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, prefix)
-  return path
-}
-
-/** Refuses an option whose route must be at the root of the application. */
-function assertAtRoot (option: string, route: string, prefix: string): void {
-  if (['', '/'].includes(prefix)) return
-  throw new OptionsError(`${option} needs the route ${route}, which would be under the ` +
-    `prefix ${prefix} of the context; register fastify-svc-auth outside that context`)
-}
-
-/** Whether a value is an object with all of these methods. */
-function hasMethods<T> (value: unknown, names: ReadonlyArray<keyof T>): value is T {
-  if (typeof value !== 'object' || value === null) return false
-  return names.every(name => typeof Reflect.get(value, name) === 'function')
-}
-
-function isFunction<F extends (...args: never[]) => unknown> (value: unknown): value is F {
-  return typeof value === 'function'
+function hasLook (value: unknown): value is Pages {
+  return Object(value).look !== undefined
 }

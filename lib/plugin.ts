@@ -1,39 +1,44 @@
+import { EventEmitter } from 'node:events'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import fp from 'fastify-plugin'
 import type {
   FastifyBaseLogger, FastifyInstance, FastifyPluginAsync, FastifyTypeProvider, RawServerBase
 } from 'fastify'
+import { EXTERNAL_ACTS } from './actions/external.js'
+import { PASSWORD_ACTS } from './actions/password.js'
+import { SESSION_ACTS } from './actions/sessions.js'
+import { TOKEN_ACTS } from './actions/tokens.js'
+import { mountWellKnown } from './actions/well-known.js'
+import type { AuthStore } from './accounts/auth-store.js'
 import { Auth } from './app-auth/auth.js'
 import { varyByGuards } from './app-auth/guards.js'
+import type { AuthEvents } from './channel.js'
+import { type AuthContext, hasFactors } from './context.js'
 import { OptionsError } from './errors.js'
 import { redirectToBaseUrl } from './http/base-url.js'
-import { hashing } from './passwords/hashing.js'
-import type { AuthStore } from './accounts/auth-store.js'
+import { withParameter } from './http/redirects.js'
 import type { LocalIdentityProvider } from './local-identity-provider.js'
-import type { TokenClaims } from './tokens/token-claims.js'
 import { type AuthPluginOptions, DEFAULT_PREFIX, type GivenOptions, ResolvedOptions } from './options.js'
-import type { OwnSession } from './session/session-options.js'
-import { mountExternalRoutes } from './routes/external.js'
-import { type Counter, setUpCounter } from './routes/counters.js'
-import { setUpRateLimits } from './routes/limits.js'
-import { setUpMailLimits } from './routes/mail-limits.js'
-import { Mailer } from './routes/mailer.js'
-import { documentRoutes } from './routes/openapi.js'
-import { mountPasswordRoutes } from './routes/password.js'
-import { checkRequests, mountNotFound, setUpScope } from './routes/scope.js'
-import { mountSessionRoutes } from './routes/session.js'
-import { acceptTasks } from './routes/tasks.js'
-import { mountTokenRoutes } from './routes/tokens.js'
-import { mountWellKnown } from './routes/well-known.js'
+import type { PasskeyPaths } from './pages/passkey-form.js'
+import type { PageLayout } from './pages/page-layout.js'
+import { hashing } from './passwords/hashing.js'
 import { warnOfRepeatedCookie } from './session/cookie.js'
-import {
-  type AuthenticationState, type Principal, authenticationOf, principalOf
-} from './session/record.js'
+import { type AuthenticationState, type Principal, authenticationOf, principalOf } from './session/record.js'
 import { registerSession } from './session/register.js'
 import { watchSession } from './session/request-sessions.js'
+import type { OwnSession } from './session/session-options.js'
 import { MemorySessions } from './store/memory/sessions.js'
+import { capabilitiesOf } from './store/capabilities.js'
 import { SqlAuthStore } from './store/sql.js'
-import { membersOf } from './store/members.js'
+import type { TokenClaims } from './tokens/token-claims.js'
+import { type Act, mountActs } from './web/act.js'
+import { type Counter, setUpCounter } from './web/counters.js'
+import { setUpRateLimits } from './web/limits.js'
+import { setUpMailLimits } from './web/mail-limits.js'
+import { Mailer } from './web/mailer.js'
+import { documentRoutes } from './web/openapi.js'
+import { checkRequests, mountNotFound, setUpScope } from './web/scope.js'
+import { acceptTasks } from './web/tasks.js'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -92,8 +97,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     rateLimit: app.hasDecorator('createRateLimit'),
     prefix: app.prefix
   })
-  const { providers, local, store, session, site, pages } = options
-  const { baseUrl } = site
+  const { local, store, session, site: { baseUrl } } = options
   if (baseUrl !== null) warnOfPlainBaseUrl(app, baseUrl)
   if (store instanceof SqlAuthStore) store.connect(app.log)
 
@@ -105,8 +109,9 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   app.addHook('onRequest', watchSession)
   app.addHook('onSend', varyByGuards)
 
-  const auth = new Auth(options, app.log)
-  app.decorate('auth', auth)
+  const context = await contextOf(app, options)
+  const { mailer, providers } = context
+  app.decorate('auth', new Auth(context, store, app.log))
   app.decorate('authProviders', Object.freeze(providers.map(provider => provider.name)))
   app.decorate('localIdp', local)
   app.decorateRequest('principal', { getter () { return principalOf(this) } })
@@ -120,54 +125,96 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     users.delete(app)
     if (users.size === 0) await store.close()
   })
+  if (mailer !== null) app.addHook('onClose', async () => mailer.close())
 
-  await mountWellKnown(app, options)
+  await mountWellKnown(app, context)
 
+  const acts = await actsOf(context)
   await app.register(async scope => {
-    const compilations = await setUpScope(scope, options)
+    const compilations = await setUpScope(scope, context)
     documentRoutes(scope)
     mountNotFound(scope)
-    acceptTasks(auth, scope.prefix)
+    acceptTasks(app.auth, scope.prefix)
     await scope.register(async scope => {
-      checkRequests(scope, site)
+      checkRequests(scope, context.site)
       if (session === null) scope.addHook('onRequest', warnOfRepeatedCookie)
-      const counter = await setUpCounter(scope, options.rateLimit, membersOf(store).attempts)
-      const mailer = mailerOf(options, counter)
-      if (mailer !== null) scope.addHook('onClose', async () => mailer.close())
-      const context = {
-        scope,
-        site,
-        prefix: options.prefix,
-        redirectToBaseUrl: redirectToBaseUrl(site),
-        pathOf: (route: string) => site.routePath(`${options.prefix}/${route}`),
-        rules: options,
-        providers,
-        signedRequests: options.signedRequests,
-        pages,
-        limits: setUpRateLimits(counter, options.rateLimit),
-        onDelete: options.onDelete,
-        channel: auth.channel,
-        listedSessions: options.listedSessions,
-        mailer,
-        failurePages: new Map()
-      }
-      auth.noticesFrom(mailer)
-      for (const provider of providers) mountExternalRoutes(context, provider)
-      if (local !== null) mountPasswordRoutes(context, local)
-      if (local !== null) mountTokenRoutes(context, local)
-      if (mailer !== null || options.factors !== null || options.look !== null) {
-        const { mountRoutesWithPages } = await import('./routes/pages.js')
-        await mountRoutesWithPages(context, options)
-      }
-      mountSessionRoutes(context, local)
+      await mountActs(scope, context, acts)
     })
     const openStore = (): unknown => store instanceof SqlAuthStore && store.report(app.log)
     const preloadHashing = (): unknown => local !== null && hashing.preload()
-    const preloads = [openStore, preloadHashing, () => options.factors?.passkeys?.preload()]
-    afterReady(scope, () => [...preloads, () => setTimeout(STARTUP_IDLE_MS, null, { ref: false }), ...compilations])
+    const preloads = [openStore, preloadHashing, () => context.factors.passkeys?.preload()]
+    const idle = async (): Promise<unknown> => setTimeout(STARTUP_IDLE_MS, null, { ref: false })
+    afterReady(scope, () => [...preloads, idle, ...compilations])
   }, { prefix: given.prefix ?? DEFAULT_PREFIX })
   // Last, so that a failed registration does not keep the store open.
   users.add(app)
+}
+
+/** Makes what acts, guards and hooks work with. */
+async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promise<AuthContext> {
+  const { accounts, store, local, factors, site, prefix, mailTokens, rateLimit, look } = options
+  const kept = capabilitiesOf(store)
+  let counter: Counter | undefined
+  // In a context of its own: it may register @fastify/rate-limit.
+  await app.register(async scope => { counter = await setUpCounter(scope, rateLimit, kept.attempts) })
+  if (counter === undefined) throw new Error('the limits could not be set up')
+  const channel = new EventEmitter<AuthEvents>()
+  // An application may have a listener for each open socket.
+  channel.setMaxListeners(0)
+  const mailer = mailerOf(options, counter)
+  const { listedSessions, providers, signedRequests, remember, linking, onSignIn, onLink, onDelete, pages } = options
+  return Object.freeze({
+    accounts,
+    kept,
+    listedSessions,
+    providers,
+    local,
+    factors,
+    signedRequests,
+    remember,
+    linking,
+    onSignIn,
+    onLink,
+    onDelete,
+    channel,
+    site,
+    prefix,
+    redirectToBaseUrl: redirectToBaseUrl(site),
+    pages,
+    mailPages: options.mailPages,
+    changePasswordPage: options.changePasswordPage,
+    layout: look ?? (mailer !== null || hasFactors({ factors }) ? await plainLayout(options) : null),
+    hasPages: look !== null,
+    passkeyPaths: factors.passkeys === null ? null : await passkeyPathsOf(options),
+    limits: setUpRateLimits(counter, rateLimit),
+    mailer,
+    mailTokens
+  })
+}
+
+/** Returns what is mounted, in its order. Parts that no option asks for are not loaded. */
+async function actsOf (auth: AuthContext): Promise<Act[]> {
+  const { mailer, local, hasPages } = auth
+  const { MAIL_ACTS } = mailer !== null && local !== null ? await import('./actions/mails.js') : { MAIL_ACTS: [] }
+  const { FACTOR_ACTS } = hasFactors(auth) ? await import('./actions/factors.js') : { FACTOR_ACTS: [] }
+  const { PAGE_ACTS } = hasPages ? await import('./actions/pages.js') : { PAGE_ACTS: [] }
+  const { ACCOUNT_PAGE_ACTS } = hasPages ? await import('./actions/account.js') : { ACCOUNT_PAGE_ACTS: [] }
+  return [
+    ...EXTERNAL_ACTS, ...PASSWORD_ACTS, ...TOKEN_ACTS, ...MAIL_ACTS, ...FACTOR_ACTS, ...PAGE_ACTS, ...ACCOUNT_PAGE_ACTS,
+    ...SESSION_ACTS
+  ]
+}
+
+/** The look of the pages of steps and links without the option `pages`. */
+async function plainLayout ({ site }: ResolvedOptions): Promise<PageLayout> {
+  const { PageLayout } = await import('./pages/page-layout.js')
+  return new PageLayout().redirectingTo(site.trustedOrigins)
+}
+
+async function passkeyPathsOf ({ site, prefix }: ResolvedOptions): Promise<PasskeyPaths> {
+  const { PASSKEY_SCRIPT_VERSION } = await import('./pages/passkey-script.js')
+  const path = (route: string): string => site.routePath(`${prefix}/local/passkeys/${route}`)
+  return { options: path('options'), script: withParameter(path('script.js'), 'v', PASSKEY_SCRIPT_VERSION) }
 }
 
 /** The applications that share a store: it is closed with the last one. */

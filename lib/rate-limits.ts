@@ -1,6 +1,4 @@
-import { type Complete, withoutUndefined } from './base/defaults.js'
-import { isPlainObject } from './claims.js'
-import { OptionsError } from './errors.js'
+import { type ChecksOf, hasMethods, mustBe, optional, tableOrFalse, wholeNumber } from './option-checks.js'
 
 /**
  * Limits how often one address may try. Of an IPv6 address the /64 counts, because one customer has
@@ -69,64 +67,37 @@ export interface RateLimitStore {
   child (options: object): RateLimitStore
 }
 
+const attempts = (byDefault: number) => optional(wholeNumber(1), byDefault)
+
 /** The limits by name, with the attempts that each allows within `timeWindow` by default. */
 const LIMITS = {
-  login: 300,
-  account: 20,
-  start: 300,
-  register: 60,
-  callback: 300,
-  reauthenticate: 10,
-  mail: 30,
-  code: 60,
-  factor: 600,
-  challenge: 3000
-} as const
-
-const DEFAULTS = {
-  timeWindow: 15 * 60 * 1000,
-  network: 10,
-  ...LIMITS
-} as const satisfies Complete<Omit<RateLimitOptions, 'store'>>
+  login: attempts(300),
+  account: attempts(20),
+  start: attempts(300),
+  register: attempts(60),
+  callback: attempts(300),
+  reauthenticate: attempts(10),
+  mail: attempts(30),
+  code: attempts(60),
+  factor: attempts(600),
+  challenge: attempts(3000)
+}
 
 /** The name of a limit. */
 export type Limited = keyof typeof LIMITS
 
+/** Checks the option `rateLimit`; null for no limits. */
+export const checkedRateLimit = tableOrFalse({
+  timeWindow: optional(wholeNumber(1, Infinity, 'milliseconds'), 15 * 60 * 1000),
+  network: attempts(10),
+  ...LIMITS,
+  store: optional(mustBe("'memory' or a class with incr and child", isStore))
+} satisfies ChecksOf<RateLimitOptions>)
+
 /** The option `rateLimit` with its defaults. */
-export type ResolvedRateLimits = Readonly<Record<keyof typeof DEFAULTS, number> & Pick<RateLimitOptions, 'store'>>
+export type ResolvedRateLimits = NonNullable<ReturnType<typeof checkedRateLimit>>
 
-/**
- * Checks the option `rateLimit`.
- *
- * @param hasRateLimit whether the application has registered @fastify/rate-limit itself
- * @returns null for no limits
- * @throws OptionsError naming the option
- */
-export function checkedRateLimit (rateLimit: unknown, hasRateLimit: boolean): ResolvedRateLimits | null {
-  if (rateLimit === false) return null
-  if (!isRateLimit(rateLimit)) {
-    throw new OptionsError(`rateLimit must be false or { ${Object.keys(DEFAULTS).join(', ')}: whole numbers from 1, ` +
-      'store: \'memory\' or a class with incr and child }; timeWindow is in milliseconds')
-  }
-  if (hasRateLimit && rateLimit.store !== undefined) {
-    throw new OptionsError('rateLimit.store must be absent: ' +
-      'the application has registered @fastify/rate-limit itself, and its store is used')
-  }
-  return Object.freeze({ ...DEFAULTS, ...withoutUndefined(rateLimit) })
-}
-
-function isRateLimit (value: unknown): value is RateLimitOptions {
-  if (!isPlainObject(value)) return false
-  const { store, ...numbers } = value
-  return (store === undefined || store === 'memory' || isStoreClass(store)) &&
-    Object.entries(numbers).every(([name, number]) => Object.hasOwn(DEFAULTS, name) && isCount(number))
-}
-
-function isCount (value: unknown): boolean {
-  return value === undefined || (Number.isSafeInteger(value) && Number(value) >= 1)
-}
-
-function isStoreClass (value: unknown): boolean {
-  const { incr, child }: { incr?: unknown, child?: unknown } = Object(typeof value === 'function' && value.prototype)
-  return typeof incr === 'function' && typeof child === 'function'
+function isStore (value: unknown): value is NonNullable<RateLimitOptions['store']> {
+  const isClass = typeof value === 'function' && hasMethods<RateLimitStore>('incr', 'child')(value.prototype)
+  return value === 'memory' || isClass
 }

@@ -5,10 +5,13 @@ import t from 'tap'
 const LIB = join(import.meta.dirname, '../lib')
 
 const BASICS = ['ground', 'base']
-/** What a flow may ask. */
+/** What nobody is signed in for, and no request is answered by. */
 const PARTS = [
-  'providers', 'port', 'local', 'tokens', 'passwords', 'mails', 'accounts', 'factors', 'store', 'session', 'http', ...BASICS
+  'providers', 'port', 'local', 'tokens', 'passwords', 'mails', 'accounts', 'factors', 'store', 'session', 'http',
+  'hooks', ...BASICS
 ]
+/** What works with the context of the application. */
+const USERS = ['context', 'current-user', 'sign-in']
 
 /** The rooms that the modules of a room may import, besides their own. */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
@@ -16,36 +19,42 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ground: ['base'],
   schema: BASICS,
   drizzle: ['schema'],
-  http: BASICS,
   port: BASICS,
+  // A signed request has the parameters of a provider.
+  http: ['port', ...BASICS],
   providers: ['port', 'http', ...BASICS],
   tokens: ['http', ...BASICS],
   passwords: ['http', ...BASICS],
-  // A link says what the rules of an account compare.
+  // An account keeps what the column of its extras has.
+  accounts: ['schema', ...BASICS],
+  hooks: ['port', 'accounts', ...BASICS],
+  store: ['accounts', 'drizzle', 'schema', ...BASICS],
+  // A link says what the rules of an account compare, and a used one is noted.
   mails: ['tokens', 'accounts', 'store', ...BASICS],
   local: ['tokens', 'passwords', 'mails', ...BASICS],
   // The titles of the pages behind links are named by the kinds of mails.
   pages: ['mails', 'http', ...BASICS],
-  // An account keeps what the column of its extras has.
-  accounts: ['schema', ...BASICS],
   factors: ['accounts', 'tokens', ...BASICS],
-  store: ['accounts', 'drizzle', 'schema', ...BASICS],
   // A pending sign-in holds what was asked of its provider.
   session: ['port', 'http', 'accounts', 'store', 'schema', ...BASICS],
-  'current-user': ['flows', ...PARTS],
-  'sign-in': ['current-user', 'flows', ...PARTS],
-  flows: ['sign-in', 'current-user', ...PARTS],
-  'app-auth': ['flows', 'sign-in', 'current-user', ...PARTS.filter(room => room !== 'providers')],
-  options: ['pages', 'flows', ...PARTS],
-  routes: ['options', 'pages', 'flows', 'sign-in', 'current-user', ...PARTS],
-  plugin: ['routes', 'options', 'app-auth', 'flows', ...PARTS],
-  testing: ['routes', 'app-auth', ...PARTS],
-  index: ['plugin', 'routes', 'options', 'app-auth', 'flows', ...PARTS]
+  // The types of what it holds.
+  context: ['pages', 'web', ...PARTS],
+  'current-user': ['context', ...PARTS],
+  'sign-in': ['context', 'current-user', ...PARTS],
+  web: ['context', 'current-user', 'pages', ...PARTS],
+  actions: [...USERS, 'web', 'pages', ...PARTS],
+  'app-auth': [...USERS, ...PARTS.filter(room => room !== 'providers')],
+  options: ['actions', 'context', 'pages', ...PARTS],
+  plugin: [...USERS, 'options', 'actions', 'app-auth', 'web', 'pages', ...PARTS],
+  testing: ['web', 'app-auth', ...PARTS],
+  index: [...USERS, 'plugin', 'options', 'app-auth', 'web', ...PARTS]
 }
 
 /** Files that are rooms by themselves; the other files directly in `lib/` are the ground. */
 const SINGLE_FILES: Readonly<Record<string, string>> = {
   'options.ts': 'options',
+  'context.ts': 'context',
+  'hooks.ts': 'hooks',
   'plugin.ts': 'plugin',
   'index.ts': 'index',
   'pages.ts': 'pages',
@@ -111,6 +120,14 @@ t.test('no modules import each other in a circle, types included', async t => {
   for (const file of files) visit(file, [])
 
   t.strictSame(circles, [])
+})
+
+t.test('accounts are reached through Accounts alone', async t => {
+  const members = 'findUser|links|factors|findCredential|status|users|insert|change'
+  const calling = files.filter(file => !/^(?:accounts|store|testing\/store-contract)\//.test(file) &&
+    new RegExp(`\\bstore\\.(?:${members})\\b`).test(readFileSync(join(LIB, file), 'utf8')))
+
+  t.strictSame(calling, [])
 })
 
 t.test('every import leads to a file of lib/, and every room has a rule', async t => {

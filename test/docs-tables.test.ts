@@ -112,7 +112,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
     onLink,
     onDelete,
     pages: { application: { login: loginPage, reauthenticate: reauthenticatePage, secondFactor: secondFactorPage } },
-    factors,
+    factors: { secondFactor, passkeys },
     changePasswordPage,
     look,
     providers,
@@ -123,7 +123,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
   } = new ResolvedOptions({ session: { secret: SESSION_SECRET } })
   const { issuer, ttl, registration, mail } = new LocalIdentityProvider({ secret: LOCAL_SECRET, sendMail () {} })
   const { choices: mails, pages } = mail ?? {}
-  const { authorizationParams, timeout, fetch } = checkedProviderOptions({ name: 'any', ...CLIENT }, [])
+  const { authorizationParams, timeout, fetch } = checkedProviderOptions({ name: 'any', ...CLIENT }, [], {})
   const oidc = (name: string) => initializerIn('lib/providers/oidc.ts', name)
   const oauth2 = (name: string) => initializerIn('lib/providers/oauth2.ts', name)
   const nothing = ''
@@ -139,8 +139,8 @@ t.test('the defaults that the documentation has in tables are those of the code'
       prefix,
       loginPage: loginPage ?? nothing,
       reauthenticatePage: reauthenticatePage ?? nothing,
-      secondFactor: factors ?? nothing,
-      passkeys: factors ?? nothing,
+      secondFactor: secondFactor ?? nothing,
+      passkeys: passkeys ?? nothing,
       secondFactorPage: secondFactorPage ?? nothing,
       changePasswordPage: changePasswordPage ?? nothing,
       pages: look ?? nothing,
@@ -377,6 +377,8 @@ function initializerIn (path: string, name: string): unknown {
   const file = program.getSourceFile(join(ROOT, path))
   const find = (node: ts.Node): string | undefined => {
     if (ts.isBindingElement(node) && node.name.getText() === name && node.initializer !== undefined) return node.initializer.getText()
+    // In a table of checks: optional(check, default).
+    if (ts.isPropertyAssignment(node) && node.name.getText() === name && ts.isCallExpression(node.initializer)) return node.initializer.arguments[1]?.getText()
     return ts.forEachChild(node, find)
   }
   const initializer = file === undefined ? undefined : find(file)

@@ -79,12 +79,12 @@ t.test('attack 47: without a secret, and with a short one, there is no provider;
   ] as LocalIdentityProviderOptions[]) {
     const refused = t.throws(() => new LocalIdentityProvider(options), {
       name: 'OptionsError',
-      message: /^secret must be at least 32 characters.*; set LOCAL_IDP_SECRET/
+      message: /^LocalIdentityProvider: secret must be at least 32 characters.*; set LOCAL_IDP_SECRET/
     })
     t.notOk(inspect(refused).includes(short) || inspect(refused).includes(SECRET))
   }
   setEnv(t, { LOCAL_IDP_SECRET: short.replaceAll(' ', '-') })
-  const refused = t.throws(() => new LocalIdentityProvider(), { name: 'OptionsError', message: /^secret must be/ })
+  const refused = t.throws(() => new LocalIdentityProvider(), { name: 'OptionsError', message: /^LocalIdentityProvider: secret must be/ })
   t.notMatch(inspect(refused), /thirty/)
 })
 
@@ -107,61 +107,103 @@ t.test('attack 60: neither inspect nor JSON shows the secret', async t => {
 })
 
 const MISTAKES: Array<[options: object, message: RegExp]> = [
+  [{ secrets: [SECRET] }, /^LocalIdentityProvider has no option "secrets"; it is called secret$/],
   [
-    { secrets: [SECRET] },
-    new RegExp('^LocalIdentityProvider has no option "secrets"; expected one of ' +
+    { role: 'admin' },
+    new RegExp('^LocalIdentityProvider has no option "role"; expected one of ' +
       'secret, signingKey, issuer, ttl, argon2, password, registration, sendMail, mails, pages, accountRoutes$')
   ],
-  ...['', null, 1, {}, ['svc-auth-local']].map((issuer): [object, RegExp] => [{ issuer }, /^issuer must be a non-empty string$/]),
+  ...['', null, 1, {}, ['svc-auth-local']].map((issuer): [object, RegExp] => [{ issuer }, /^LocalIdentityProvider: issuer must be a non-empty string$/]),
   ...[0, -1, 0.5, 1.5, 2_592_001, NaN, Infinity, '900', null, 900n].map((ttl): [object, RegExp] => [
     { ttl },
-    /^ttl must be a whole number of seconds from 1 to 2592000/
+    /^LocalIdentityProvider: ttl must be a whole number of seconds from 1 to 2592000/
   ]),
-  ...[
-    null, true, 'check', { check: true }, { check: 'long' }, { check: null }, { check: {} }, { chek: () => false }
-  ].map((password): [object, RegExp] => [{ password }, /^password must be \{ minLength: number, check: /]),
+  ...[null, true, 'check'].map((password): [object, RegExp] => [
+    { password },
+    /^LocalIdentityProvider: password must be an object \{ check, minLength \}$/
+  ]),
+  ...[true, 'long', null, {}].map((check): [object, RegExp] => [
+    { password: { check } },
+    /^LocalIdentityProvider: password\.check must be a function \(password, \{ email \}\) => boolean or a sentence$/
+  ]),
+  [{ password: { chek: () => false } }, /^LocalIdentityProvider: password has no option "chek"; expected one of check, minLength$/],
   ...[7, 0, -8, 129, 8.5, NaN, Infinity, '12', null, true].map((minLength): [object, RegExp] => [
     { password: { minLength } },
-    /^password\.minLength must be a whole number of characters from 8 to 128$/
+    /^LocalIdentityProvider: password\.minLength must be a whole number of characters from 8 to 128$/
   ]),
-  ...[
-    true, null, 'open', 1, [], { role: 'admin' }, { roles: 'admin' }, { roles: null }, { roles: [''] }, { roles: [1] },
-    { roles: ['member', null] }, { roles: new Set(['member']) }, { emailVerified: 'true' }, { emailVerified: 1 },
-    { emailVerified: null }, { roles: [], unknown: true }, { verify: 'never' }, { verify: true }, { verify: null }
-  ]
-    .map((registration): [object, RegExp] => [
-      { registration },
-      /^registration must be false or \{ roles: string\[\], emailVerified: boolean, verify: 'later', 'required' or 'first' \}$/
-    ]),
+  ...[true, null, 'open', 1, []].map((registration): [object, RegExp] => [
+    { registration },
+    /^LocalIdentityProvider: registration must be false or an object \{ roles, emailVerified, verify \}$/
+  ]),
+  ...['role', 'Roles'].map((name): [object, RegExp] => [
+    { registration: { [name]: ['admin'] } },
+    new RegExp(`^LocalIdentityProvider: registration has no option "${name}"; it is called roles$`)
+  ]),
+  [{ registration: { unknown: true } }, /^LocalIdentityProvider: registration has no option "unknown"; expected one of roles, emailVerified, verify$/],
+  ...['admin', null, [''], [1], ['member', null], new Set(['member'])].map((roles): [object, RegExp] => [
+    { registration: { roles } },
+    /^LocalIdentityProvider: registration\.roles must be a list of roles, such as \['member'\]$/
+  ]),
+  ...['true', 1, null].map((emailVerified): [object, RegExp] => [
+    { registration: { emailVerified } },
+    /^LocalIdentityProvider: registration\.emailVerified must be true or false$/
+  ]),
+  ...['never', true, null].map((verify): [object, RegExp] => [
+    { registration: { verify } },
+    /^LocalIdentityProvider: registration\.verify must be 'later', 'required' or 'first'$/
+  ]),
   ...['required', 'first'].map((verify): [object, RegExp] => [
     { registration: { verify } },
-    new RegExp(`^registration.verify: '${verify}' needs sendMail, which sends the links$`)
+    new RegExp(`^LocalIdentityProvider: registration.verify: '${verify}' needs sendMail, which sends the mails$`)
   ]),
   ...[null, true, 'smtp://mail.example', {}].map((sendMail): [object, RegExp] => [
     { sendMail },
-    /^sendMail must be a function \(\{ kind, to, userId, name, url, token, code, expiresIn, about \}\) => Promise<void>$/
+    /^LocalIdentityProvider: sendMail must be a function \(\{ kind, to, userId, name, url, token, code, expiresIn, about \}\) => Promise<void>$/
   ]),
-  [{ mails: {} }, /^mails needs sendMail, which sends the mails$/],
-  [{ pages: {} }, /^pages needs sendMail, which sends the mails$/],
-  ...[null, 'all', [], { notices: 1 }, { unknownAddress: 'yes' }, { notice: false }].map((mails): [object, RegExp] => [
+  [{ mails: {} }, /^LocalIdentityProvider: mails needs sendMail, which sends the mails$/],
+  [{ pages: {} }, /^LocalIdentityProvider: pages needs sendMail, which sends the mails$/],
+  ...[null, 'all', []].map((mails): [object, RegExp] => [
     { sendMail: () => {}, mails },
-    /^mails must be \{ unknownAddress: boolean, notices: boolean, limits: boolean \}$/
+    /^LocalIdentityProvider: mails must be an object \{ unknownAddress, notices, limits \}$/
   ]),
-  ...[null, '/reset', [], { resetPassword: 1 }, { reset: '/reset' }].map((pages): [object, RegExp] => [
+  [{ sendMail: () => {}, mails: { notice: false } }, /^LocalIdentityProvider: mails has no option "notice"; it is called notices$/],
+  [{ sendMail: () => {}, mails: { notices: 1 } }, /^LocalIdentityProvider: mails\.notices must be true or false$/],
+  ...[null, '/reset', []].map((pages): [object, RegExp] => [
     { sendMail: () => {}, pages },
-    /^pages must be \{ register, resetPassword, verifyEmail, changeEmail: paths of this application \}, such as \{ resetPassword: '\/new-password' \}$/
+    /^LocalIdentityProvider: pages must be an object \{ register, resetPassword, verifyEmail, changeEmail \}$/
   ]),
-  ...[null, 'all', { leave: false }, { deleteAccount: 'no' }, { 'delete-account': false }].map((accountRoutes): [object, RegExp] => [
+  [{ sendMail: () => {}, pages: { reset: '/reset' } }, /^LocalIdentityProvider: pages has no option "reset"; expected one of register, /],
+  [
+    { sendMail: () => {}, pages: { resetPassword: 1 } },
+    /^LocalIdentityProvider: pages\.resetPassword must be a path of this application, such as \/new-password$/
+  ],
+  ...[null, 'all'].map((accountRoutes): [object, RegExp] => [
     { accountRoutes },
-    /^accountRoutes must be an object with some of changePassword, setPassword, changeEmail, deleteAccount, forgotPassword, sessionsEnd, each true/
+    /^LocalIdentityProvider: accountRoutes must be an object \{ changePassword, setPassword, changeEmail, deleteAccount, forgotPassword, sessionsEnd \}$/
   ]),
-  ...[{ memory: 8 }, 'fast', 5, true, [],
-    { memoryCost: 7 }, { memoryCost: 1_048_577 }, { memoryCost: 0 }, { memoryCost: -8 }, { memoryCost: 8.5 },
-    { memoryCost: '8' }, { memoryCost: NaN }, { memoryCost: null },
-    { memoryCost: 15, parallelism: 2 }, { memoryCost: 127, parallelism: 16 },
-    { timeCost: 0 }, { timeCost: 65 }, { timeCost: 1.5 }, { timeCost: '2' }, { timeCost: Infinity },
-    { parallelism: 0 }, { parallelism: 17 }, { parallelism: 1.5 }, { parallelism: true }
-  ].map((argon2): [object, RegExp] => [{ argon2 }, /^argon2 must be \{ memoryCost: KiB from 8 to 1048576, timeCost: 1 to 64, parallelism: 1 to 16 \}$/])
+  [{ accountRoutes: { 'delete-account': false } }, /^LocalIdentityProvider: accountRoutes has no option "delete-account"; expected one of changePassword, /],
+  [{ accountRoutes: { deleteAccount: 'no' } }, /^LocalIdentityProvider: accountRoutes\.deleteAccount must be true or false$/],
+  ...['fast', 5, true, [], null].map((argon2): [object, RegExp] => [
+    { argon2 },
+    /^LocalIdentityProvider: argon2 must be an object \{ memoryCost, timeCost, parallelism \}$/
+  ]),
+  [{ argon2: { memory: 8 } }, /^LocalIdentityProvider: argon2 has no option "memory"; expected one of memoryCost, timeCost, parallelism$/],
+  ...[7, 1_048_577, 0, -8, 8.5, '8', NaN, null].map((memoryCost): [object, RegExp] => [
+    { argon2: { memoryCost } },
+    /^LocalIdentityProvider: argon2\.memoryCost must be a whole number of KiB from 8 to 1048576$/
+  ]),
+  ...[[15, 2], [127, 16]].map(([memoryCost, parallelism]): [object, RegExp] => [
+    { argon2: { memoryCost, parallelism } },
+    /^LocalIdentityProvider: argon2\.memoryCost must be 8 KiB or more for each lane of parallelism$/
+  ]),
+  ...[0, 65, 1.5, '2', Infinity].map((timeCost): [object, RegExp] => [
+    { argon2: { timeCost } },
+    /^LocalIdentityProvider: argon2\.timeCost must be a whole number from 1 to 64$/
+  ]),
+  ...[0, 17, 1.5, true].map((parallelism): [object, RegExp] => [
+    { argon2: { parallelism } },
+    /^LocalIdentityProvider: argon2\.parallelism must be a whole number from 1 to 16$/
+  ])
 ]
 
 for (const [options, message] of MISTAKES) {

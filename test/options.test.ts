@@ -42,7 +42,7 @@ t.test('options that are not given have a default', async t => {
     onSignIn: null,
     onLink: null,
     onDelete: null,
-    factors: null,
+    factors: { secondFactor: null, passkeys: null, sealer: null },
     look: null,
     changePasswordPage: null,
     mailPages: null,
@@ -279,17 +279,15 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
     { store: Object.assign(new MemoryAuthStore(), { entries: null }) },
     /^store\.sessions needs store\.entries/
   ],
-  ...[
-    'secret',
-    true,
-    [],
-    { ...session, cookie: 'id' },
-    { ...session, cookie: null },
-    { ...session, cookie: [] }
-  ].map((session): [string, object, RegExp] => [
+  ...['secret', true, [], null].map((session): [string, object, RegExp] => [
     'what are no session options',
     { session },
     /^session must be an object of options for @fastify\/session$/
+  ]),
+  ...['id', null, []].map((cookie): [string, object, RegExp] => [
+    'what are no cookie options',
+    { session: { ...session, cookie } },
+    /^session\.cookie must be an object \{ maxAge, expires, path, domain, secure, httpOnly, sameSite, partitioned \}$/
   ]),
   ...[
     {}, { secret: undefined }, { secret: null }, { secret: '' }, { secret: 'too short' }, { secret: [] },
@@ -297,12 +295,21 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
     { secret: Buffer.alloc(32) }
   ]
     .map((session): [string, object, RegExp] => ['no good secret', { session }, /^session\.secret must be at least 32 characters.*; set SVC_SESSION_SECRET/]),
-  ...[null, true, 30, [], {}, { days: 0 }, { days: 401 }, { days: 1.5 }, { days: '30' }, { days: 30, hours: 1 }]
-    .map((remember): [string, object, RegExp] => [
-      `session.remember ${JSON.stringify(remember)}`,
-      { session: { ...session, remember } },
-      /^session\.remember must be \{ days \}, a whole number from 1 to 400$/
-    ]),
+  ...[null, true, 30, []].map((remember): [string, object, RegExp] => [
+    `session.remember ${JSON.stringify(remember)}`,
+    { session: { ...session, remember } },
+    /^session\.remember must be an object \{ days \}$/
+  ]),
+  ...[{}, { days: 0 }, { days: 401 }, { days: 1.5 }, { days: '30' }].map((remember): [string, object, RegExp] => [
+    `session.remember ${JSON.stringify(remember)}`,
+    { session: { ...session, remember } },
+    /^session\.remember\.days must be a whole number from 1 to 400$/
+  ]),
+  [
+    'another unit of session.remember',
+    { session: { ...session, remember: { days: 30, hours: 1 } } },
+    /^session\.remember has no option "hours"; expected one of days$/
+  ],
   ...([
     [{ maxAge: '7d' }, /^session\.cookie\.maxAge must be a number of milliseconds above 0/],
     [{ maxAge: 0 }, /^session\.cookie\.maxAge must be/],
@@ -313,11 +320,14 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
     [{ httpOnly: 1 }, /^session\.cookie\.httpOnly must be true or false$/],
     [{ partitioned: 'yes' }, /^session\.cookie\.partitioned must be true or false$/],
     [{ domain: 'https://app.example' }, /^session\.cookie\.domain must be the name of a host, such as app\.example$/],
-    [{ maxage: 5 }, /^session\.cookie has no option "maxage"; expected one of maxAge, /],
+    [{ maxage: 5 }, /^session\.cookie has no option "maxage"; it is called maxAge$/],
+    [{ ttl: 5 }, /^session\.cookie has no option "ttl"; expected one of maxAge, /],
+    [{ path: null }, /^session\.cookie\.path must be a path, such as \/$/],
     [{ sameSite: 'none', secure: false }, /^session\.cookie\.sameSite is 'none', so browsers accept the cookie only over https/]
   ] as const).map(([cookie, message]): [string, object, RegExp] => [`the cookie ${JSON.stringify(cookie)}`, { session: { ...session, cookie } }, message]),
   ...([
-    [{ cookiename: 'id' }, /^session has no option "cookiename"; expected one of secret, /],
+    [{ cookiename: 'id' }, /^session has no option "cookiename"; it is called cookieName$/],
+    [{ name: 'id' }, /^session has no option "name"; expected one of secret, /],
     [{ cookieName: 'my session' }, /^session\.cookieName must be a name of letters, digits and hyphens/],
     [{ cookieName: '' }, /^session\.cookieName must be/],
     [{ cookieName: 1 }, /^session\.cookieName must be/],
@@ -337,7 +347,7 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   ],
   ...[
     ['/auth', '/app'], ['/authors', '/auth'], ['/auth', '/auth/local'], ['/api/auth', '/ap'], ['/auth', '/Auth'],
-    ['/auth', ''], ['/auth', null], ['/auth', 1]
+    ['/auth', '']
   ]
     .map(([prefix, path]): [string, object, RegExp] => [
       `the cookie of ${path} under ${prefix}`,
@@ -402,16 +412,26 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
       /^changePasswordPage must be a path of this application/
     ]
   ]),
+  ...[true, 5, [], null].map((rateLimit): [string, object, RegExp] => [
+    `rateLimit ${JSON.stringify(rateLimit)}`,
+    { rateLimit },
+    /^rateLimit must be false or an object \{ timeWindow, network, login, account/
+  ]),
   ...[
-    true, 5, [], { login: 0 }, { account: 1.5 }, { reauthenticate: 0 }, { register: '5' }, { callback: Infinity }, { network: 0 },
-    { start: 0 }, { timeWindow: -1 }, { logins: 5 }, { store: {} }, { store: () => {} }, { store: 'database' },
-    { store: class { incr () {} } }, { store: class { child () {} } }, { toString: 5 }
-  ]
-    .map((rateLimit): [string, object, RegExp] => [
-      `rateLimit ${JSON.stringify(rateLimit)}`,
-      { rateLimit },
-      /^rateLimit must be false or \{ timeWindow, network, login, account/
-    ])
+    { login: 0 }, { account: 1.5 }, { reauthenticate: 0 }, { register: '5' }, { callback: NaN }, { network: 0 }, { start: 0 }
+  ].map((rateLimit): [string, object, RegExp] => [
+    `rateLimit ${JSON.stringify(rateLimit)}`,
+    { rateLimit },
+    new RegExp(`^rateLimit\\.${Object.keys(rateLimit).join()} must be a whole number from 1$`)
+  ]),
+  ['a negative time window', { rateLimit: { timeWindow: -1 } }, /^rateLimit\.timeWindow must be a whole number of milliseconds from 1$/],
+  ['a limit of another name', { rateLimit: { logins: 5 } }, /^rateLimit has no option "logins"; it is called login$/],
+  ['a limit that every object has', { rateLimit: { toString: 5 } }, /^rateLimit has no option "toString"; expected one of timeWindow, /],
+  ...[{}, () => {}, 'database', class { incr () {} }, class { child () {} }].map((store): [string, object, RegExp] => [
+    `rateLimit.store ${String(store)}`,
+    { rateLimit: { store } },
+    /^rateLimit\.store must be 'memory' or a class with incr and child$/
+  ])
 ]
 
 for (const [what, options, message] of MISTAKES) {

@@ -1,6 +1,33 @@
+CREATE UNLOGGED TABLE "svc_auth_attempts" (
+	"key_hash" text PRIMARY KEY NOT NULL,
+	"count" integer NOT NULL,
+	"resets_at" bigint NOT NULL
+) WITH (fillfactor = 70);
+--> statement-breakpoint
 CREATE TABLE "svc_auth_credentials" (
 	"user_id" uuid PRIMARY KEY NOT NULL,
 	"pw_hash" text NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "svc_auth_factors" (
+	"factor_id" text PRIMARY KEY NOT NULL,
+	"user_id" uuid NOT NULL,
+	"kind" text NOT NULL,
+	"name" text,
+	"secret" text,
+	"data" jsonb NOT NULL,
+	"counter" bigint NOT NULL,
+	"created_at" bigint NOT NULL,
+	"used_at" bigint
+);
+--> statement-breakpoint
+CREATE TABLE "svc_auth_pending" (
+	"hash" text PRIMARY KEY NOT NULL,
+	"kind" text NOT NULL,
+	"owner" text NOT NULL,
+	"content" jsonb NOT NULL,
+	"attempts" integer NOT NULL,
+	"started_at" bigint NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "svc_auth_provider_links" (
@@ -11,6 +38,29 @@ CREATE TABLE "svc_auth_provider_links" (
 	CONSTRAINT "svc_auth_provider_links_provider_subject_pk" PRIMARY KEY("provider","subject")
 );
 --> statement-breakpoint
+CREATE TABLE "svc_auth_revocations" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"user_id" uuid NOT NULL,
+	"revoked_at" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "svc_auth_sessions" (
+	"id_hash" text PRIMARY KEY NOT NULL,
+	"user_id" uuid,
+	"provider" text,
+	"claims" jsonb,
+	"generation" integer NOT NULL,
+	"proofs" jsonb,
+	"data" jsonb,
+	"user_agent" text,
+	"created_at" bigint NOT NULL,
+	"seen_at" bigint NOT NULL,
+	"expires_at" bigint NOT NULL,
+	"ended_at" bigint,
+	"signed_out" boolean NOT NULL,
+	"replaced_by" text
+) WITH (fillfactor = 85);
+--> statement-breakpoint
 CREATE TABLE "svc_auth_users" (
 	"user_id" uuid PRIMARY KEY NOT NULL,
 	"email" text,
@@ -20,6 +70,12 @@ CREATE TABLE "svc_auth_users" (
 );
 --> statement-breakpoint
 ALTER TABLE "svc_auth_credentials" ADD CONSTRAINT "svc_auth_credentials_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "svc_auth_factors" ADD CONSTRAINT "svc_auth_factors_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "svc_auth_provider_links" ADD CONSTRAINT "svc_auth_provider_links_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "svc_auth_sessions" ADD CONSTRAINT "svc_auth_sessions_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+CREATE INDEX "svc_auth_factors_user" ON "svc_auth_factors" USING btree ("user_id");--> statement-breakpoint
+CREATE INDEX "svc_auth_pending_owner" ON "svc_auth_pending" USING btree ("owner");--> statement-breakpoint
 CREATE UNIQUE INDEX "svc_auth_provider_links_user_provider_unique" ON "svc_auth_provider_links" USING btree ("user_id","provider");--> statement-breakpoint
-CREATE UNIQUE INDEX "svc_auth_users_email_unique" ON "svc_auth_users" USING btree ("email");
+CREATE INDEX "svc_auth_sessions_user" ON "svc_auth_sessions" USING btree ("user_id");--> statement-breakpoint
+CREATE UNIQUE INDEX "svc_auth_users_email_unique" ON "svc_auth_users" USING btree ("email" text_pattern_ops);--> statement-breakpoint
+CREATE INDEX "svc_auth_users_blocked" ON "svc_auth_users" USING btree ("user_id") WHERE extras -> 'blocked' is not null;

@@ -4,6 +4,30 @@ CREATE TABLE `svc_auth_credentials` (
 	FOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade
 );
 --> statement-breakpoint
+CREATE TABLE `svc_auth_factors` (
+	`factor_id` text PRIMARY KEY NOT NULL,
+	`user_id` text NOT NULL,
+	`kind` text NOT NULL,
+	`name` text,
+	`secret` text,
+	`data` text NOT NULL,
+	`counter` integer NOT NULL,
+	`created_at` integer NOT NULL,
+	`used_at` integer,
+	FOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade
+);
+--> statement-breakpoint
+CREATE INDEX `svc_auth_factors_user` ON `svc_auth_factors` (`user_id`);--> statement-breakpoint
+CREATE TABLE `svc_auth_pending` (
+	`hash` text PRIMARY KEY NOT NULL,
+	`kind` text NOT NULL,
+	`owner` text NOT NULL,
+	`content` text NOT NULL,
+	`attempts` integer NOT NULL,
+	`started_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `svc_auth_pending_owner` ON `svc_auth_pending` (`owner`);--> statement-breakpoint
 CREATE TABLE `svc_auth_provider_links` (
 	`provider` text NOT NULL,
 	`subject` text NOT NULL,
@@ -14,6 +38,25 @@ CREATE TABLE `svc_auth_provider_links` (
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `svc_auth_provider_links_user_provider_unique` ON `svc_auth_provider_links` (`user_id`,`provider`);--> statement-breakpoint
+CREATE TABLE `svc_auth_sessions` (
+	`id_hash` text PRIMARY KEY NOT NULL,
+	`user_id` text,
+	`provider` text,
+	`claims` text,
+	`generation` integer NOT NULL,
+	`proofs` text,
+	`data` text,
+	`user_agent` text,
+	`created_at` integer NOT NULL,
+	`seen_at` integer NOT NULL,
+	`expires_at` integer NOT NULL,
+	`ended_at` integer,
+	`signed_out` integer NOT NULL,
+	`replaced_by` text,
+	FOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade
+);
+--> statement-breakpoint
+CREATE INDEX `svc_auth_sessions_user` ON `svc_auth_sessions` (`user_id`);--> statement-breakpoint
 CREATE TABLE `svc_auth_users` (
 	`user_id` text PRIMARY KEY NOT NULL,
 	`email` text,
@@ -22,4 +65,5 @@ CREATE TABLE `svc_auth_users` (
 	`extras` text NOT NULL
 );
 --> statement-breakpoint
-CREATE UNIQUE INDEX `svc_auth_users_email_unique` ON `svc_auth_users` (`email`);
+CREATE UNIQUE INDEX `svc_auth_users_email_unique` ON `svc_auth_users` (`email`);--> statement-breakpoint
+CREATE INDEX `svc_auth_users_blocked` ON `svc_auth_users` (`user_id`) WHERE json_extract(extras, '$.blocked') is not null;

@@ -39,12 +39,12 @@ export interface User {
    * is written.
    */
   isNew?: true
-  /** Counts the events that ended all sessions of the user. Absent counts as 0. */
-  generation?: number
+  /** Counts the events that ended all sessions of the user. */
+  generation: number
   /** Present while the application has blocked the user; it stays after `until` is over. */
   blocked?: Block
-  /** When the user was created. Absent for users from before 0.2.0. */
-  createdAt?: Date
+  /** When the user was created. */
+  createdAt: Date
   /** The kinds of {@link Account.factors}, in order; absent for a user without factors. */
   factors?: readonly FactorKind[]
 }
@@ -80,7 +80,7 @@ export interface Credential {
 
 /** What a guard asks about a user. */
 export interface AccountStatus {
-  /** {@link User.generation}, 0 where that is absent. */
+  /** {@link User.generation}. */
   generation: number
   /** Seconds since the epoch, 0 when never: tokens that were issued until then are refused. */
   signedOutAt: number
@@ -127,25 +127,30 @@ export interface Account extends Readonly<Pick<User, 'userId' | 'email' | 'name'
 export function userOf (
   { userId, email, name, claims, extras }: Omit<Account, 'links' | 'passwordHash' | 'factors'>
 ): User {
-  const { generation, blocked, created_at: createdAt, factors } = extras
+  const { blocked, created_at: createdAt = 0, factors } = extras
   return {
     userId,
     email,
     emailVerified: extras.email_verified === true,
     name,
     claims,
+    generation: generationOf({ extras }),
+    createdAt: new Date(createdAt),
     ...(extras.is_new && { isNew: true }),
-    ...(generation !== undefined && { generation }),
     ...(blocked !== undefined && { blocked: blockOf(blocked) }),
-    ...(createdAt !== undefined && { createdAt: new Date(createdAt) }),
     ...(factors !== undefined && { factors })
   }
 }
 
 /** Returns what a guard asks about the user of an account. */
 export function statusOf ({ email, extras }: Pick<Account, 'email' | 'extras'>): AccountStatus {
-  const { generation = 0, signed_out_at: signedOutAt = 0, email_verified: isVerified } = extras
-  return { generation, signedOutAt, verifiedEmail: isVerified === true ? email : null }
+  const { signed_out_at: signedOutAt = 0, email_verified: isVerified } = extras
+  return { generation: generationOf({ extras }), signedOutAt, verifiedEmail: isVerified === true ? email : null }
+}
+
+/** Returns {@link User.generation} of an account: 0 where its notes have none. */
+export function generationOf ({ extras }: Pick<Account, 'extras'>): number {
+  return extras.generation ?? 0
 }
 
 /** Returns the links of an account, each with the id of the user. */
@@ -166,15 +171,15 @@ export function withLink (account: Account, { provider, subject, claims }: Accou
 
 /** Returns an account after all sessions of its user were ended. */
 export function withSessionsEnded (account: Account, now: number): Account {
-  const { generation = 0, signed_out_at: before = 0 } = account.extras
+  const { extras } = account
   // Never earlier than before, so that a clock that was set back revives no token.
-  const signedOutAt = Math.max(before, Math.floor(now / 1000))
-  return { ...account, extras: { ...account.extras, generation: generation + 1, signed_out_at: signedOutAt } }
+  const signedOutAt = Math.max(extras.signed_out_at ?? 0, Math.floor(now / 1000))
+  return { ...account, extras: { ...extras, generation: generationOf(account) + 1, signed_out_at: signedOutAt } }
 }
 
 /** Whether all sessions of a user end when their account changes: the change is a revocation. */
 export function endsSessions (before: Account, after: Account | null): boolean {
-  return after === null || statusOf(after).generation > statusOf(before).generation
+  return after === null || generationOf(after) > generationOf(before)
 }
 
 /**

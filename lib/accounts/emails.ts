@@ -33,9 +33,6 @@ export function isConfirmed ({ extras }: Pick<Account, 'extras'>): boolean {
  * confirmed the e-mail. When no provider vouches for it any more, the e-mail is no longer verified:
  * the provider may have given the address to another person.
  *
- * Version 0.1.0 noted that an e-mail is verified but not by which provider. Such an e-mail stays
- * verified until a link is used, added or removed; then it is verified if that link vouches for it.
- *
  * @param provider that of the link; {@link CONFIRMED} when the user confirms the e-mail
  * @param vouches whether it vouches for the e-mail that the account has now
  */

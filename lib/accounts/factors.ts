@@ -10,12 +10,12 @@ const WINDOW_MS = 15 * 60_000
 
 /** An attempt at a code: see {@link Accounts.attemptFactor}. */
 export type FactorAttempt = {
-  /** The code may be checked. */
+  /** The attempt counted. */
   isRefused: false
-  /** The user. */
+  /** The factor that took the code, as it is now; null for a wrong code. */
+  spent: Factor | null
+  /** The user as they are now. */
   user: User
-  /** The factors of the user. */
-  factors: readonly Factor[]
 } | {
   /** There were too many attempts. */
   isRefused: true
@@ -27,11 +27,15 @@ export type FactorAttempt = {
   isFirst: boolean
 }
 
+/**
+ * Returns the factor that a code is of, as it is after the code; null for a wrong code. Like a
+ * {@link Rule} it has no effects and may be called again.
+ */
+export type FactorSpending = (factors: readonly Factor[]) => Factor | null
+
 /** A change that {@link Accounts.changeFactors} makes. */
 export interface FactorChange {
-  /**
-   * The {@link User.generation} that the user must still have, 0 where it was absent; default any.
-   */
+  /** The {@link User.generation} that the user must still have; default any. */
   generation?: number
   /** The kinds of factors that the user must still have; default any. */
   kinds?: readonly FactorKind[] | undefined
@@ -44,10 +48,11 @@ export interface FactorChange {
   change: (factors: readonly Factor[], account: Account) => readonly Factor[] | null
 }
 
-/** Counts an attempt at a code: see {@link Accounts.attemptFactor}. */
-export function attempted (generation: number, now: number): Rule<FactorAttempt | null> {
+/** Counts an attempt at a code, and spends the code: see {@link Accounts.attemptFactor}. */
+export function attemptFactor (generation: number, spend: FactorSpending, now: number): Rule<FactorAttempt | null> {
   return account => {
     if (account === null || !isAtGeneration(account, generation)) return { result: null }
+    assertNoLostFactor(account)
     const user = userOf(account)
     // A clock that was set back must not refuse attempts until it is as late as before.
     const isRecent = (time: number): boolean => Math.abs(now - time) < WINDOW_MS
@@ -62,7 +67,11 @@ export function attempted (generation: number, now: number): Rule<FactorAttempt 
       ...(wasTold ? { told } : isRefused && { told: now })
     }
     const changed = { ...account, extras: { ...account.extras, factor_attempts: attempts } }
-    if (!isRefused) return { result: { isRefused, user, factors: account.factors }, account: changed }
+    if (!isRefused) {
+      const spent = spend(account.factors)
+      const factors = account.factors.map(factor => factor.id === spent?.id ? spent : factor)
+      return { result: { isRefused, spent, user }, account: { ...changed, factors } }
+    }
     const retryAfter = Math.max(1, Math.ceil((Math.min(...counted) + WINDOW_MS - now) / 1000))
     const result = { isRefused, user, retryAfter, isFirst: !wasTold }
     return wasTold ? { result } : { result, account: changed }
@@ -70,7 +79,7 @@ export function attempted (generation: number, now: number): Rule<FactorAttempt 
 }
 
 /** Changes the factors of a user: see {@link Accounts.changeFactors}. */
-export function withFactorChange (
+export function changeFactors (
   { generation, kinds, endsSessions, change }: FactorChange, now: number
 ): Rule<User | null> {
   return account => {
@@ -78,8 +87,8 @@ export function withFactorChange (
     if (kinds !== undefined && !isDeepStrictEqual(account.extras.factors ?? [], kinds)) return { result: null }
     const factors = change(account.factors, account)
     if (factors === null) return { result: null }
-    // A lost row is never "no factor": only who removes all factors changes such an account.
-    if (factors.length > 0 && hasLostFactor(account)) throw new AuthError('unavailable', { cause: new Error(LOST) })
+    // Only who removes all factors changes an account that has lost one.
+    if (factors.length > 0) assertNoLostFactor(account)
     const changed = withFactors(account, factors)
     const left = endsSessions ? withSessionsEnded(changed, now) : changed
     return { result: userOf(left), account: left }
@@ -103,9 +112,15 @@ export function withoutFactors (factors: readonly Factor[], isRemoved: (factor: 
 
 const LOST = 'the table of factors lacks one that the user has'
 
-/** Whether the notes of an account name a kind of factor that no row is of. */
-function hasLostFactor ({ extras, factors }: Account): boolean {
-  return extras.factors?.some(kind => !factors.some(factor => factor.kind === kind)) === true
+/**
+ * Refuses an account that has no row of a kind of factor which its notes name: that is never "no
+ * factor".
+ *
+ * @throws AuthError `unavailable`
+ */
+function assertNoLostFactor ({ extras, factors }: Account): void {
+  const isLost = extras.factors?.some(kind => !factors.some(factor => factor.kind === kind)) === true
+  if (isLost) throw new AuthError('unavailable', { cause: new Error(LOST) })
 }
 
 /**

@@ -1,37 +1,26 @@
-import { EventEmitter } from 'node:events'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { Authorization } from './authorization.js'
-import { type AuthChannel, type AuthEvents, announceRevoke } from '../channel.js'
+import type { AuthStore } from '../accounts/auth-store.js'
 import { audit } from '../audit.js'
-import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
-import type { Notices } from '../mails/outbox.js'
+import { type AuthChannel, announceRevoke } from '../channel.js'
+import type { AuthContext } from '../context.js'
+import { refreshPrincipal } from '../current-user/current.js'
+import { AuthError, OptionsError } from '../errors.js'
+import { assertKnownOptions } from '../option-checks.js'
 import { type OpenedMailToken, openMailToken } from '../mails/mail-links.js'
-import { type UserFactor, listFactors } from '../flows/factor-list.js'
-import { refreshPrincipal } from '../current-user/refresh.js'
+import { type UserFactor, listFactors } from '../factors/factor-list.js'
 import { signInUser } from '../sign-in/sign-in.js'
-import { type SessionRules, type UserSession, endSessionOfUser, sessionsOfUser } from '../flows/sessions.js'
-import { endOtherSessions, followRevocations, signOut } from '../flows/sign-out.js'
-import type { SignInRules } from '../flows/sign-in-rules.js'
-import { type SignInUrlOptions, type SignedRequests, signInParameters } from '../flows/signed-requests.js'
+import { type UserSession, endSessionOfUser, sessionsOfUser } from '../sign-in/user-sessions.js'
+import { endOtherSessions, followRevocations, signOut } from '../sign-in/sign-out.js'
+import { type SignInUrlOptions, signInParameters } from '../http/signed-requests.js'
 import {
-  type AnyReply, type AnyRequest, type Bivariant, type Guard, type GuardSettings, type RecentProof,
-  type RequiredClaims, anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireSecondFactor,
+  type AnyReply, type AnyRequest, type Bivariant, type Guard, type RecentProof, type RequiredClaims,
+  anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireSecondFactor,
   requireUser, requireVerified
 } from './guards.js'
-import type { MailTokens } from '../mails/mail-tokens.js'
 import type { TokenUse } from '../tokens/token-claims.js'
 import { checkedUserId } from './users.js'
-import type { Site } from '../http/site.js'
 import { type Principal, principalOf } from '../session/record.js'
-
-/** The options of the plugin that `app.auth` uses. */
-export interface AuthSettings extends SignInRules, GuardSettings {
-  readonly site: Site
-  readonly prefix: string
-  readonly signedRequests: SignedRequests
-  readonly listedSessions: SessionRules['listedSessions']
-  readonly mailTokens: MailTokens | null
-}
 
 /** How {@link Auth.signIn} signs a user in. */
 export interface SignInOptions {
@@ -47,7 +36,7 @@ export interface SignInOptions {
 /** The type of `app.auth`: users and their claims, guards, sessions, events. */
 export class Auth extends Authorization {
   /** Emits `revoke` when a user signs out: `app.auth.channel.on('revoke', userId => { ... })`. */
-  readonly channel: AuthChannel = new EventEmitter<AuthEvents>()
+  readonly channel: AuthChannel
 
   /**
    * A `preHandler` that lets signed-in users pass. Redirects other page requests to the option
@@ -88,22 +77,20 @@ export class Auth extends Authorization {
    */
   readonly requireBearer: Guard
 
-  readonly #settings: AuthSettings
+  readonly #auth: AuthContext
   readonly #log: FastifyBaseLogger
-  #notices: Notices | null = null
 
-  constructor (settings: AuthSettings, log: FastifyBaseLogger) {
-    super(settings.store, log, settings.local)
-    this.#settings = settings
+  constructor (auth: AuthContext, store: AuthStore, log: FastifyBaseLogger) {
+    super(store, log, auth.local)
+    this.#auth = auth
     this.#log = log
-    // An application may have a listener for each open socket.
-    this.channel.setMaxListeners(0)
-    followRevocations(this, log)
-    this.requireUser = requireUser(settings)
-    this.requireVerified = requireVerified(settings)
-    this.requireSecondFactor = requireSecondFactor(settings)
-    this.requireBearer = requireBearer(settings)
-    this.refuseCrossOrigin = async (request: FastifyRequest) => { settings.site.refuseCrossOrigin(request) }
+    this.channel = auth.channel
+    followRevocations(auth, log)
+    this.requireUser = requireUser(auth)
+    this.requireVerified = requireVerified(auth)
+    this.requireSecondFactor = requireSecondFactor(auth)
+    this.requireBearer = requireBearer(auth)
+    this.refuseCrossOrigin = async (request: FastifyRequest) => { auth.site.refuseCrossOrigin(request) }
   }
 
   /**
@@ -113,7 +100,7 @@ export class Auth extends Authorization {
    * @param required such as `{ role: 'admin' }`; an empty object requires a signed-in user only
    * @throws OptionsError when `required` is not an object of claims
    */
-  readonly requireClaims = (required: RequiredClaims): Guard => requireClaims(required, this.#settings)
+  readonly requireClaims = (required: RequiredClaims): Guard => requireClaims(this.#auth, required)
 
   /**
    * Returns a `preHandler` like {@link requireUser} that also requires that the user authenticated
@@ -131,7 +118,7 @@ export class Auth extends Authorization {
    * app.post('/transfer', { preHandler: app.auth.requireRecent({ within: 600 }) }, handler)
    * ```
    */
-  readonly requireRecent = (required: RecentProof): Guard => requireRecent(required, this.#settings)
+  readonly requireRecent = (required: RecentProof): Guard => requireRecent(this.#auth, required)
 
   /**
    * Returns a `preHandler` like {@link requireBearer} that accepts only tokens of one purpose or
@@ -141,7 +128,7 @@ export class Auth extends Authorization {
    * @throws OptionsError when neither is given
    * @see RFC 8725 section 3.9
    */
-  readonly requireBearerFor = (use: TokenUse): Guard => requireBearerFor(use, this.#settings)
+  readonly requireBearerFor = (use: TokenUse): Guard => requireBearerFor(this.#auth, use)
 
   /**
    * Returns a `preHandler` that lets a request pass if one of the guards does. The guards run in
@@ -186,7 +173,7 @@ export class Auth extends Authorization {
    * ```
    */
   signInUrl (provider: string, options: SignInUrlOptions = {}): string {
-    const { providers, prefix, site: { baseUrl }, signedRequests } = this.#settings
+    const { providers, prefix, site: { baseUrl }, signedRequests } = this.#auth
     if (!providers.some(({ name }) => name === provider)) {
       const names = providers.map(({ name }) => name).join(', ')
       throw new OptionsError(`signInUrl knows no provider "${provider}"; expected one of ${names}`)
@@ -208,7 +195,7 @@ export class Auth extends Authorization {
    * @throws AuthError `unavailable`
    */
   readonly refresh: Bivariant<(request: AnyRequest) => Promise<Principal | null>> =
-    async (request: FastifyRequest) => refreshPrincipal(request, this.store)
+    async (request: FastifyRequest) => refreshPrincipal(this.#auth, request)
 
   /**
    * Signs the user of a request out, as `POST /auth/logout` does: ends the session, clears its
@@ -219,7 +206,7 @@ export class Auth extends Authorization {
    */
   async signOut (request: AnyRequest, reply: AnyReply): Promise<void>
   async signOut (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    await signOut(request, reply, this)
+    await signOut(this.#auth, request, reply)
   }
 
   /**
@@ -233,7 +220,7 @@ export class Auth extends Authorization {
   sessions (userId: string, list?: { current?: AnyRequest }): Promise<UserSession[]>
   async sessions (userId: string, list: { current?: FastifyRequest } = {}): Promise<UserSession[]> {
     assertKnownOptions('sessions', list, ['current'])
-    return sessionsOfUser(this.#sessionRules(), checkedUserId(userId), list.current)
+    return sessionsOfUser(this.#auth, checkedUserId(userId), list.current)
   }
 
   /**
@@ -245,7 +232,7 @@ export class Auth extends Authorization {
    *   the sessions; `unavailable`
    */
   async endSession (userId: string, id: string): Promise<boolean> {
-    return endSessionOfUser(this.#sessionRules(), { userId: checkedUserId(userId), id }, { log: this.#log })
+    return endSessionOfUser(this.#auth, { userId: checkedUserId(userId), id }, { log: this.#log })
   }
 
   /**
@@ -262,9 +249,9 @@ export class Auth extends Authorization {
    * ```
    */
   async openMailToken (token: string): Promise<OpenedMailToken> {
-    const { store, mailTokens } = this.#settings
+    const { mailTokens } = this.#auth
     if (mailTokens === null) throw new OptionsError('openMailToken needs the option sendMail of LocalIdentityProvider')
-    return openMailToken(store, mailTokens, typeof token === 'string' ? token : '')
+    return openMailToken(this.#auth, mailTokens, typeof token === 'string' ? token : '')
   }
 
   /**
@@ -272,7 +259,7 @@ export class Auth extends Authorization {
    * platforms that freeze the process after an answer. A request that awaits its own never ends.
    */
   async mailsSent (): Promise<void> {
-    await this.#notices?.sent()
+    await this.#auth.mailer?.sent()
   }
 
   /**
@@ -297,27 +284,13 @@ export class Auth extends Authorization {
     if (user === null) throw new AuthError('unknown_user')
     audit('factor-removed', { userId, method: 'all', by: 'application' }, this.source)
     await this.sessionsEnded(userId)
-    this.#notices?.noticeOfApplication('factor-removed', user, this.#log)
-  }
-
-  /**
-   * Lets mails tell users of what the application changes. For the plugin.
-   *
-   * @hidden
-   */
-  noticesFrom (notices: Notices | null): void {
-    this.#notices = notices
-  }
-
-  #sessionRules (): SessionRules {
-    const { store, listedSessions } = this.#settings
-    return { store, listedSessions, channel: this.channel }
+    this.#auth.mailer?.noticeOfApplication('factor-removed', user, this.#log)
   }
 
   /** Keeps the session of a request, and announces that all others have ended. */
   protected override async sessionsEnded (userId: string, { except }: { except?: FastifyRequest } = {}): Promise<void> {
     if (except === undefined) announceRevoke(this.channel, userId, { log: this.#log })
-    else await endOtherSessions(except, this.channel, userId)
+    else await endOtherSessions(this.#auth, except, userId)
   }
 
   /**
@@ -336,7 +309,7 @@ export class Auth extends Authorization {
   async signIn (request: FastifyRequest, userId: string, options: SignInOptions = {}): Promise<Principal> {
     assertKnownOptions('signIn', options, ['remember', 'secondFactor'])
     const { remember = false, secondFactor } = options
-    return signInUser(request, this.#settings, {
+    return signInUser(this.#auth, request, {
       userId: checkedUserId(userId), remember: remember === true, skipsFactor: secondFactor === 'skip'
     })
   }

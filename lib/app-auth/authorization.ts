@@ -5,7 +5,6 @@ import {
 } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import { deleteUser } from '../flows/credentials.js'
 import type { Link, User } from '../accounts/account.js'
 import type { UserQuery } from '../accounts/auth-store.js'
 import { isUserId } from '../base/uuid.js'
@@ -118,7 +117,8 @@ export class Authorization extends Users {
    * it, `unavailable`
    */
   async deleteUser (userId: string): Promise<void> {
-    await deleteUser(this.accounts, { userId: checkedUserId(userId) }, this.source)
+    await this.accounts.deleteUser(checkedUserId(userId))
+    audit('deletion', { userId }, this.source)
     await this.sessionsEnded(userId)
   }
 }

@@ -4,19 +4,17 @@ import type { FastifyReply, FastifyRequest, RawServerBase, RouteGenericInterface
 import { secondFactorAt } from '../authentication.js'
 import { isUserId } from '../base/uuid.js'
 import { type CheckedName, type Claims, isPlainObject } from '../claims.js'
-import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
-import { authTimeOf, verifyToken } from '../flows/local.js'
-import { factorsOfUser, isRecent, methodsOf } from '../flows/methods.js'
-import { presentPrincipal, presentStatus } from '../current-user/refresh.js'
-import type { FactorRules } from '../flows/sign-in-rules.js'
+import { type AuthContext, hasFactors } from '../context.js'
+import { currentPrincipal, currentStatus } from '../current-user/current.js'
+import { factorsOfUser, methodsOf } from '../current-user/methods.js'
+import { isRecent } from '../current-user/recent.js'
+import { authTimeOf, verifyToken } from '../current-user/user-tokens.js'
+import { AuthError, OptionsError } from '../errors.js'
+import { type ChecksOf, boolean, checkedOptions, mustBe, optional } from '../option-checks.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import { type TokenClaims, type TokenUse, assertUse } from '../tokens/token-claims.js'
-import type { RedirectPages } from '../http/redirect-pages.js'
-import type { ExternalProvider } from '../providers/provider.js'
 import { type Principal, recordIn, showVerifiedEmail } from '../session/record.js'
 import type { AccountStatus } from '../accounts/account.js'
-import { Accounts } from '../accounts/accounts.js'
-import type { AuthStore } from '../accounts/auth-store.js'
 
 /** A request on any server of Node.js: HTTP/1, HTTPS, HTTP/2 with or without TLS. */
 export type AnyRequest = FastifyRequest<RouteGenericInterface, RawServerBase>
@@ -45,15 +43,6 @@ type ValueOrMember<V> = V | (V extends ReadonlyArray<infer Member> ? Member : ne
 
 /** Matches the b64token of RFC 6750 section 2.1; the name of the scheme is case-insensitive. */
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
-
-/** The options of the plugin that guards use. */
-export interface GuardSettings {
-  readonly store: AuthStore
-  readonly factors: FactorRules | null
-  readonly local: LocalIdentityProvider | null
-  readonly pages: RedirectPages
-  readonly providers: readonly ExternalProvider[]
-}
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -91,21 +80,21 @@ function merged (vary: unknown, headers: string): string {
 }
 
 /** See {@link Auth.requireUser}. */
-export function requireUser (settings: GuardSettings): Guard {
+export function requireUser (auth: AuthContext): Guard {
   return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
-    if (await presentPrincipal(request, settings.store) === null) await askToSignIn(request, reply, settings)
+    if (await currentPrincipal(auth, request) === null) await askToSignIn(auth, request, reply)
   })
 }
 
 /** See {@link Auth.requireClaims}. */
-export function requireClaims (required: RequiredClaims, settings: GuardSettings): Guard {
+export function requireClaims (auth: AuthContext, required: RequiredClaims): Guard {
   if (!isPlainObject(required)) {
     throw new OptionsError("requireClaims takes an object of claims, such as { role: 'admin' }")
   }
   const entries = Object.entries(required)
   return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
-    const principal = await presentPrincipal(request, settings.store)
-    if (principal === null) return askToSignIn(request, reply, settings)
+    const principal = await currentPrincipal(auth, request)
+    if (principal === null) return askToSignIn(auth, request, reply)
     if (!entries.every(([name, value]) => hasClaim(principal.claims, name, value))) throw new AuthError('forbidden')
   })
 }
@@ -114,17 +103,16 @@ export function requireClaims (required: RequiredClaims, settings: GuardSettings
  * See {@link Auth.requireVerified}. The identity by which the user signed in may have reported
  * another address, unverified: therefore the claim `email` is replaced.
  */
-export function requireVerified (settings: GuardSettings): Guard {
-  const { store } = settings
+export function requireVerified (auth: AuthContext): Guard {
   return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
     const { token } = request
     if (token === null) {
-      const status = await presentStatus(request, store)
-      if (status === null) return askToSignIn(request, reply, settings)
+      const status = await currentStatus(auth, request)
+      if (status === null) return askToSignIn(auth, request, reply)
       return showVerifiedEmail(request, verifiedEmailIn(status))
     }
     // The subject of a token need not be a user.
-    const status = isUserId(token.sub) ? await new Accounts(store).status(token.sub) : null
+    const status = isUserId(token.sub) ? await auth.accounts.status(token.sub) : null
     request.token = { ...token, email: verifiedEmailIn(status), email_verified: true }
   })
 }
@@ -142,26 +130,27 @@ export interface RecentProof {
   secondFactor?: boolean
 }
 
+const RECENT_PROOF = {
+  within: mustBe('a number of seconds, such as 600', (value): value is number =>
+    Number.isFinite(value) && Number(value) > 0),
+  secondFactor: optional(boolean, false)
+} satisfies ChecksOf<RecentProof>
+
 /** See {@link Auth.requireRecent}. */
-export function requireRecent (required: RecentProof, settings: GuardSettings): Guard {
-  const { within, secondFactor = false }: { within?: unknown, secondFactor?: unknown } = Object(required)
-  if (typeof within !== 'number' || !(within > 0 && within < Infinity) || typeof secondFactor !== 'boolean') {
-    throw new OptionsError('requireRecent takes { within, secondFactor }: a number of seconds such as 600, ' +
-      'and whether a second factor is required')
-  }
-  assertKnownOptions('requireRecent', required, ['within', 'secondFactor'])
-  if (secondFactor && settings.factors === null) {
+export function requireRecent (auth: AuthContext, required: RecentProof): Guard {
+  const proof = checkedOptions('requireRecent', required, RECENT_PROOF, '{ within: 600 }')
+  if (proof.secondFactor && !hasFactors(auth)) {
     throw new OptionsError('requireRecent with secondFactor needs the option secondFactor or passkeys of the plugin')
   }
-  return recentGuard({ within, secondFactor }, settings)
+  return recentGuard(auth, proof)
 }
 
 /** See {@link Auth.requireSecondFactor}. */
-export function requireSecondFactor (settings: GuardSettings): Guard {
-  return recentGuard({ within: Infinity, secondFactor: true }, settings)
+export function requireSecondFactor (auth: AuthContext): Guard {
+  return recentGuard(auth, { within: Infinity, secondFactor: true })
 }
 
-function recentGuard ({ within, secondFactor }: Required<RecentProof>, settings: GuardSettings): Guard {
+function recentGuard (auth: AuthContext, { within, secondFactor }: Required<RecentProof>): Guard {
   return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
     if (request.token !== null) {
       const authTime = authTimeOf(request.token, { secondFactor })
@@ -170,13 +159,13 @@ function recentGuard ({ within, secondFactor }: Required<RecentProof>, settings:
       reply.header('WWW-Authenticate', `Bearer error="insufficient_user_authentication"${maxAge}`)
       throw new AuthError('reauthenticate', { statusCode: 401 })
     }
-    const principal = await presentPrincipal(request, settings.store)
-    if (principal === null) return askToSignIn(request, reply, settings)
+    const principal = await currentPrincipal(auth, request)
+    if (principal === null) return askToSignIn(auth, request, reply)
     // The session may have ended meanwhile.
     const { at = 0, methods = [] } = recordIn(request.session) ?? {}
     const provenAt = secondFactor ? secondFactorAt(methods) : at
     if (provenAt !== null && isWithin(provenAt, within)) return
-    return askToReauthenticate(request, reply, principal, { ...settings, needsFactor: secondFactor })
+    return askToReauthenticate(auth, request, reply, { principal, needsFactor: secondFactor })
   })
 }
 
@@ -185,17 +174,17 @@ function isWithin (at: number, within: number): boolean {
 }
 
 /** See {@link Auth.requireBearer}. */
-export function requireBearer ({ local, store }: GuardSettings): Guard {
-  return bearerGuard(local, async (local, token) => verifyToken(local, store, token))
+export function requireBearer (auth: AuthContext): Guard {
+  return bearerGuard(auth, async (_local, token) => verifyToken(auth, token))
 }
 
 /** See {@link Auth.requireBearerFor}. */
-export function requireBearerFor (use: TokenUse, { local }: GuardSettings): Guard {
+export function requireBearerFor (auth: AuthContext, use: TokenUse): Guard {
   assertUse(use)
   if (Object.keys(use).length === 0) {
     throw new OptionsError("requireBearerFor takes { purpose }, { audience } or both, such as { audience: 'reports' }")
   }
-  return bearerGuard(local, async (local, token) => local.verifyIdToken(token, use))
+  return bearerGuard(auth, async (local, token) => local.verifyIdToken(token, use))
 }
 
 /** See {@link Auth.anyOf}. */
@@ -241,7 +230,7 @@ function isRefusal (error: unknown): boolean {
 }
 
 function bearerGuard (
-  local: LocalIdentityProvider | null, verify: (local: LocalIdentityProvider, token: string) => Promise<TokenClaims>
+  { local }: AuthContext, verify: (local: LocalIdentityProvider, token: string) => Promise<TokenClaims>
 ): Guard {
   return reading('Authorization', async (request: FastifyRequest, reply: FastifyReply) => {
     try {
@@ -272,24 +261,24 @@ function authorizationOf ({ raw, headers }: FastifyRequest): string {
  * Redirects a page request to the page for reauthentication, or answers which methods the user has
  * for one. Like {@link askToSignIn} it never resolves.
  *
- * @param settings `needsFactor`: whether only a second factor suffices; a user who has none is
+ * @param how `needsFactor`: whether only a second factor suffices; a user who has none is
  *   redirected to the page on which they set one up
  * @throws AuthError `reauthenticate` where another guard may decide, `second_factor_missing`
  */
 async function askToReauthenticate (
+  auth: AuthContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  { userId }: Principal,
-  settings: GuardSettings & { needsFactor: boolean }
+  { principal: { userId }, needsFactor }: { principal: Principal, needsFactor: boolean }
 ): Promise<never> {
-  const { store, factors, providers, pages, needsFactor } = settings
-  const kinds = needsFactor ? await factorsOfUser(store, factors, userId) : null
+  const { pages } = auth
+  const kinds = needsFactor ? await factorsOfUser(auth, userId) : null
   const isMissing = kinds?.length === 0
   const refusal = new AuthError(isMissing ? 'second_factor_missing' : 'reauthenticate')
   if (reply.sent || undecided.has(request)) throw refusal
   if (!pages.redirect(request, reply, isMissing ? 'secondFactor' : 'reauthenticate', kinds !== null && !isMissing)) {
     if (isMissing) throw refusal
-    const methods = kinds ?? await methodsOf({ store, factors }, userId, providers)
+    const methods = kinds ?? await methodsOf(auth, userId)
     const { statusCode, code, message } = refusal
     // Sent here: the error handler of an application answers with the four usual members alone.
     reply.code(statusCode).header('Cache-Control', 'no-store')
@@ -305,7 +294,7 @@ async function askToReauthenticate (
  * @throws AuthError `unauthenticated` for other requests
  */
 async function askToSignIn (
-  request: FastifyRequest, reply: FastifyReply, { pages }: Pick<GuardSettings, 'pages'>
+  { pages }: AuthContext, request: FastifyRequest, reply: FastifyReply
 ): Promise<never> {
   const isAnswered = reply.sent || undecided.has(request)
   if (isAnswered || !pages.redirect(request, reply, 'login')) throw new AuthError('unauthenticated')

@@ -3,8 +3,9 @@ import { type AuditSource, audit } from '../audit.js'
 import { isUserId } from '../base/uuid.js'
 import { type GrantableClaims, authorizationClaims, displayName, isStorable, isText } from '../claims.js'
 import { checkedEmail } from '../email.js'
-import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
-import { assertText, credentialOf } from '../flows/methods.js'
+import { assertText } from '../current-user/recent.js'
+import { AuthError, OptionsError } from '../errors.js'
+import { assertKnownOptions } from '../option-checks.js'
 import type { Caller } from '../passwords/fair-queue.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import type { User } from '../accounts/account.js'
@@ -188,7 +189,7 @@ export class Users {
     const local = this.#provider('checkPassword')
     assertPassword(password)
     if (await this.accounts.findUser({ userId: checkedUserId(userId) }) === null) throw new AuthError('unknown_user')
-    const credential = await credentialOf(this.store, checkedUserId(userId))
+    const credential = await this.accounts.credentialOf(checkedUserId(userId))
     const { matches } = await local.verifyPassword(credential?.passwordHash ?? null, password, caller)
     return matches
   }

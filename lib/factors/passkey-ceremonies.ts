@@ -3,7 +3,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import type { Factor, User } from '../accounts/account.js'
 import { notLoaded } from '../base/not-loaded.js'
 import { Once } from '../base/once.js'
-import { lengthened, shortened } from '../base/uuid.js'
+import { uuidFromBase64url, uuidToBase64url } from '../base/uuid.js'
 import { checkedName } from '../claims.js'
 import { AuthError, PASSKEY_REFUSED } from '../errors.js'
 import { ALGORITHMS, isKeyOfAlgorithm } from './cose-key.js'
@@ -69,8 +69,7 @@ export interface PasskeyUser {
 }
 
 /**
- * The ceremonies of passkeys. Methods that take a `response` take what `PublicKeyCredential.toJSON`
- * returns, or its JSON text, from a client.
+ * The ceremonies of passkeys. Their responses are read by {@link readResponse}.
  *
  * @see WebAuthn Level 3 section 7
  */
@@ -97,7 +96,7 @@ export class PasskeyCeremonies {
   /** Returns what password managers show for a passkey. */
   userDetails ({ userId, email, name }: Pick<User, 'userId' | 'email' | 'name'>): PasskeyUser {
     const shown = email ?? name ?? userId
-    return { rpId: this.relyingParty.rpId, userId: shortened(userId), name: shown, displayName: name ?? shown }
+    return { rpId: this.relyingParty.rpId, userId: uuidToBase64url(userId), name: shown, displayName: name ?? shown }
   }
 
   /** Returns the options for a new passkey, on an authenticator that has none of the user's. */
@@ -124,20 +123,6 @@ export class PasskeyCeremonies {
     return ceremony({ rpId: this.relyingParty.rpId, userVerification: 'required', allowCredentials })
   }
 
-  /** Returns the challenge that a response names; null for none that was ever given out. */
-  challengeIn (response: unknown): string | null {
-    const challenge = readResponse(response)?.clientData.challenge
-    return typeof challenge === 'string' && /^[\w-]{43}$/.test(challenge) ? challenge : null
-  }
-
-  /** Returns the passkey and the user that an assertion names; null for one that names none. */
-  userOf (response: unknown): { userId: string, id: string } | null {
-    const read = readResponse(response)
-    const handle = read?.fields.userHandle
-    if (read === null || !isBase64url(handle) || bytesOf(handle).length !== 16) return null
-    return { id: read.id, userId: lengthened(handle) }
-  }
-
   /**
    * Verifies the response of an authenticator that made a passkey. The attestation, by which its
    * manufacturer vouches for it, is neither asked for nor read: certificates would name addresses
@@ -148,13 +133,14 @@ export class PasskeyCeremonies {
    *   cannot be stored
    */
   async verifyRegistration (
-    response: unknown, { challenge, name }: { challenge: string, name: string | null }
+    response: PasskeyResponse, { challenge, name }: { challenge: string, name: string | null }
   ): Promise<Factor> {
     const { verifyRegistrationResponse, verifySignature, decodeAttestationObject, isoCBOR } = await library.done()
     const now = Date.now()
     const shownName = passkeyName(name, now)
     return refusingFailures(async () => {
-      const { id, clientDataJSON, fields } = ownResponse(response)
+      const { id, clientDataJSON, fields } = response
+      assertNotFramed(response)
       const authData = decodeAttestationObject(bytesOf(base64urlIn(fields, 'attestationObject'))).get('authData')
       const attestationObject = base64url(Buffer.concat([UNATTESTED, isoCBOR.encode(authData)]))
       const { verified, registrationInfo } = await verifyRegistrationResponse({
@@ -188,11 +174,13 @@ export class PasskeyCeremonies {
    * @throws AuthError `invalid`, with the reason as `cause`, such as {@link CounterRegression}
    */
   async verifyAssertion (
-    response: unknown, { challenge, factor, userId }: { challenge: string, factor: Factor | null, userId: string }
+    response: PasskeyResponse,
+    { challenge, factor, userId }: { challenge: string, factor: Factor | null, userId: string }
   ): Promise<Factor> {
     const { verifyAuthenticationResponse, decoy } = await library.done()
     return refusingFailures(async () => {
-      const { id, clientDataJSON, fields } = ownResponse(response)
+      const { id, clientDataJSON, fields } = response
+      assertNotFramed(response)
       const signed = {
         authenticatorData: base64urlIn(fields, 'authenticatorData'),
         signature: base64urlIn(fields, 'signature'),
@@ -208,7 +196,7 @@ export class PasskeyCeremonies {
       })
       assert(verified, 'the signature is not that of the passkey')
       assert(factor !== null && id === factor.id, 'the id is not that of the passkey')
-      assert(signed.userHandle === shortened(userId), 'the user handle is not that of the user')
+      assert(signed.userHandle === uuidToBase64url(userId), 'the user handle is not that of the user')
       const { newCounter, credentialDeviceType, credentialBackedUp } = authenticationInfo
       const isEligible = credentialDeviceType === 'multiDevice'
       assert(isEligible === factor.data.backupEligible, 'the backup eligibility has changed')
@@ -245,37 +233,51 @@ function descriptorOf ({ id, data: { transports } }: Factor): object {
 }
 
 /** A response of the expected form. Nothing in it is verified. */
-interface PasskeyResponse {
+export interface PasskeyResponse {
+  /** The id of the passkey. */
   readonly id: string
+  /** The user that it names; null for none. */
+  readonly userId: string | null
+  /** The challenge that it names; null for none that was ever given out. */
+  readonly challenge: string | null
   readonly clientDataJSON: string
   readonly clientData: Readonly<Record<string, unknown>>
   readonly fields: Readonly<Record<string, unknown>>
 }
 
-/** Reads a response; null for what is too long, or does not have the form of one. */
+/**
+ * Reads a response: what `PublicKeyCredential.toJSON` returns, or its JSON text, from a client.
+ *
+ * @returns null for what is too long, or does not have the form of a response
+ */
 export function readResponse (response: unknown): PasskeyResponse | null {
   try {
     const text = typeof response === 'string' ? response : JSON.stringify(response)
     if (text.length > MAX_RESPONSE) return null
     const { id, rawId, type, response: fields } = Object(JSON.parse(text))
-    const { clientDataJSON } = Object(fields)
+    const { clientDataJSON, userHandle } = Object(fields)
     if (!isBase64url(id) || rawId !== id || type !== 'public-key' || !isBase64url(clientDataJSON)) return null
     const isWhole = [['attestationObject'], ['authenticatorData', 'signature']]
       .some(names => names.every(name => isBase64url(fields[name])))
     if (!isWhole) return null
-    return { id, clientDataJSON, clientData: Object(JSON.parse(bytesOf(clientDataJSON).toString())), fields }
+    const clientData = Object(JSON.parse(bytesOf(clientDataJSON).toString()))
+    const { challenge } = clientData
+    return {
+      id,
+      userId: isBase64url(userHandle) && bytesOf(userHandle).length === 16 ? uuidFromBase64url(userHandle) : null,
+      challenge: typeof challenge === 'string' && /^[\w-]{43}$/.test(challenge) ? challenge : null,
+      clientDataJSON,
+      clientData,
+      fields
+    }
   } catch {
     return null
   }
 }
 
-/** Returns a response that a page of this application asked for, and not a page around it. */
-function ownResponse (response: unknown): PasskeyResponse {
-  const read = readResponse(response)
-  assert(read !== null, 'the response does not have the expected form')
-  const { crossOrigin = false, topOrigin } = read.clientData
+/** Asserts that a page of this application asked for a response, and not a page around it. */
+function assertNotFramed ({ clientData: { crossOrigin = false, topOrigin } }: PasskeyResponse): void {
   assert(crossOrigin === false && topOrigin === undefined, 'the page was in a frame of another origin')
-  return read
 }
 
 /** Makes any failure of a verification the same refusal. */

@@ -1,8 +1,9 @@
-import { isPlainObject, isText } from '../claims.js'
-import { OptionsError, assertKnownOptions } from '../errors.js'
+import { isText } from '../claims.js'
+import { OptionsError } from '../errors.js'
+import { type Checked, type ChecksOf, checkedOptions, listOf, mustBe, optional } from '../option-checks.js'
 import { FACTORS, Sealer } from '../sealed.js'
 import type { Secrets } from '../secrets.js'
-import { PasskeyCeremonies, type RelyingParty } from './passkey-ceremonies.js'
+import { PasskeyCeremonies } from './passkey-ceremonies.js'
 
 /** Options of {@link Passkeys}. */
 export interface PasskeysOptions {
@@ -24,6 +25,12 @@ export interface PasskeysOptions {
   relatedOrigins?: readonly string[] | undefined
 }
 
+const OPTIONS = {
+  name: mustBe("the name of the application, such as 'Shop'", isText),
+  rpId: optional(mustBe('a domain, such as app.example', isText), null),
+  relatedOrigins: optional(listOf("a list of origins, such as ['https://app.test']", isText), [])
+} satisfies ChecksOf<PasskeysOptions>
+
 /**
  * Passkeys as sign-in method and as second factor, for the option `passkeys` of the plugin. They
  * need the package `@simplewebauthn/server`.
@@ -37,20 +44,11 @@ export interface PasskeysOptions {
  * ```
  */
 export class Passkeys {
-  readonly #options: Pick<RelyingParty, 'name' | 'relatedOrigins'> & { readonly rpId: string | null }
+  readonly #options: Checked<typeof OPTIONS>
 
   /** @throws OptionsError naming the option */
   constructor (options: PasskeysOptions) {
-    if (!isPlainObject(options)) {
-      throw new OptionsError("Passkeys takes an object of options, such as { name: 'Shop' }")
-    }
-    assertKnownOptions('Passkeys', options, ['name', 'rpId', 'relatedOrigins'])
-    const { name, rpId = null, relatedOrigins = [] } = options
-    if (!isText(name)) throw new OptionsError("name of Passkeys must be the name of the application, such as 'Shop'")
-    if (!Array.isArray(relatedOrigins) || !relatedOrigins.every(isText)) {
-      throw new OptionsError("relatedOrigins of Passkeys must be a list of origins, such as ['https://app.test']")
-    }
-    this.#options = { name, rpId, relatedOrigins: [...relatedOrigins] }
+    this.#options = checkedOptions('Passkeys', options, OPTIONS, "{ name: 'Shop' }")
   }
 
   /**
@@ -85,12 +83,12 @@ export class Passkeys {
     const rpId = this.#options.rpId ?? hostname
     // Browsers know all domains that are of no single owner, such as co.uk, and refuse them.
     if (rpId !== hostname && !(hostname.endsWith(`.${rpId}`) && rpId.includes('.'))) {
-      throw new OptionsError(`rpId of Passkeys must be the host of baseUrl, ${hostname}, ` +
+      throw new OptionsError(`Passkeys: rpId must be the host of baseUrl, ${hostname}, ` +
         'or a domain that this host is in, such as app.example for accounts.app.example')
     }
     const unknown = relatedOrigins.find(related => !trustedOrigins.has(related))
     if (unknown !== undefined) {
-      throw new OptionsError(`relatedOrigins of Passkeys has ${unknown}, which must be in trustedOrigins as well: ` +
+      throw new OptionsError(`Passkeys: relatedOrigins has ${unknown}, which must be in trustedOrigins as well: ` +
         'its pages may sign users in')
     }
     return new PasskeyCeremonies({ name, rpId, origin, relatedOrigins })

@@ -1,6 +1,7 @@
 import type { AuthenticationMethod, Principal } from '../authentication.js'
-import { isPlainObject, isText } from '../claims.js'
-import { OptionsError, assertKnownOptions } from '../errors.js'
+import {
+  type Checked, type ChecksOf, callable, checkedOptions, matching, optional, table, wholeNumber
+} from '../option-checks.js'
 import { FACTORS, Sealer } from '../sealed.js'
 import type { Secrets } from '../secrets.js'
 import { TrustedBrowsers } from './trusted-browsers.js'
@@ -51,13 +52,16 @@ export interface SecondFactorOptions {
   } | undefined
 }
 
+const OPTIONS = {
+  issuer: matching("the name of the application without a colon, such as 'Shop'", /^[^:]+$/),
+  tolerance: optional(wholeNumber(0, 2), 1),
+  required: optional(callable<NonNullable<SecondFactorOptions['required']>>(), null),
+  trusts: optional(callable<NonNullable<SecondFactorOptions['trusts']>>(), () => false),
+  trustedBrowser: optional(table({ days: wholeNumber(1, 365) }), null)
+} satisfies ChecksOf<SecondFactorOptions>
+
 /** The options of second factors with their defaults, and what needs the secrets of the plugin. */
-export interface SecondFactorRules {
-  readonly issuer: string
-  readonly tolerance: number
-  /** Null where nobody needs a second factor. */
-  readonly required: ((signIn: FirstFactor) => boolean | Promise<boolean>) | null
-  readonly trusts: (proof: ProviderProof) => boolean | Promise<boolean>
+export interface SecondFactorRules extends Omit<Checked<typeof OPTIONS>, 'trustedBrowser'> {
   /** Null where no browser is trusted. */
   readonly trustedDays: number | null
   /** Seals the secrets of authenticator apps, and what waits for a second factor. */
@@ -65,8 +69,6 @@ export interface SecondFactorRules {
   /** The browsers that are not asked for a second factor at each sign-in. */
   readonly trustedBrowsers: TrustedBrowsers
 }
-
-const KNOWN_OPTIONS = ['issuer', 'tolerance', 'required', 'trusts', 'trustedBrowser']
 
 /**
  * Second factors, for the option `secondFactor` of the plugin: codes of authenticator apps (TOTP,
@@ -85,21 +87,8 @@ export class SecondFactor {
 
   /** @throws OptionsError naming the option */
   constructor (options: SecondFactorOptions) {
-    if (!isPlainObject(options)) {
-      throw new OptionsError("SecondFactor takes an object of options, such as { issuer: 'Shop' }")
-    }
-    assertKnownOptions('SecondFactor', options, KNOWN_OPTIONS)
-    const { issuer, tolerance = 1, required = null, trusts = () => false, trustedBrowser } = options
-    if (!isText(issuer) || issuer.includes(':')) {
-      throw new OptionsError('issuer of SecondFactor must be the name of the application without a colon, ' +
-        "such as 'Shop'")
-    }
-    if (![0, 1, 2].includes(tolerance)) throw new OptionsError('tolerance of SecondFactor must be 0, 1 or 2')
-    for (const name of ['required', 'trusts'] as const) {
-      if (options[name] === undefined || typeof options[name] === 'function') continue
-      throw new OptionsError(`${name} of SecondFactor must be a function`)
-    }
-    this.#settings = { issuer, tolerance, required, trusts, trustedDays: checkedDays(trustedBrowser) }
+    const { trustedBrowser, ...others } = checkedOptions('SecondFactor', options, OPTIONS, "{ issuer: 'Shop' }")
+    this.#settings = { ...others, trustedDays: trustedBrowser?.days ?? null }
   }
 
   /**
@@ -115,13 +104,4 @@ export class SecondFactor {
       trustedBrowsers: new TrustedBrowsers(secrets, cookieName, trustedDays)
     })
   }
-}
-
-function checkedDays (trustedBrowser: unknown): number | null {
-  if (trustedBrowser === undefined) return null
-  const { days, ...unknown }: { days?: unknown } = Object(trustedBrowser)
-  if (Number.isInteger(days) && Number(days) >= 1 && Number(days) <= 365 && Object.keys(unknown).length === 0) {
-    return Number(days)
-  }
-  throw new OptionsError('trustedBrowser of SecondFactor must be { days }, a whole number from 1 to 365')
 }

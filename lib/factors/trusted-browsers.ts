@@ -31,7 +31,7 @@ export class TrustedBrowsers {
   }
 
   /** Whether a browser is trusted that sends these cookies: one for each domain and path. */
-  async trusts (cookies: readonly string[], { userId, generation = 0 }: TrustedUser): Promise<boolean> {
+  async trusts (cookies: readonly string[], { userId, generation }: TrustedUser): Promise<boolean> {
     if (this.maxAge === null) return false
     const entries = (await this.#entriesOf(cookies)).flat()
     return entries.some(entry => entry[0] === userId && entry[1] === generation && entry[2] > Date.now())
@@ -42,7 +42,7 @@ export class TrustedBrowsers {
    * takes the place of several; null where no browser is trusted.
    */
   async trust (
-    cookies: readonly string[], { userId, generation = 0 }: TrustedUser
+    cookies: readonly string[], { userId, generation }: TrustedUser
   ): Promise<{ value: string, maxAge: number, replacesSeveral: boolean } | null> {
     const { maxAge } = this
     if (maxAge === null) return null

@@ -42,6 +42,11 @@ export function sameOriginPath (target: unknown, origin: string): string | null 
   return path.length > MAX_LENGTH ? null : path
 }
 
+/** Whether a value is a path of the application, written as browsers send it. */
+export function isPath (value: unknown): value is string {
+  return typeof value === 'string' && sameOriginPath(value, ANY_ORIGIN) === value
+}
+
 /**
  * Returns a URL whose origin is in a list. It must begin with the origin letter for letter: what
  * another parser could read differently is no URL of it.

@@ -5,9 +5,15 @@ import type { LinkMailKind } from './mail.js'
 import { type MailLink, type MailToken, type MailTokens, emailDigest } from './mail-tokens.js'
 import { digestOf } from '../base/digest.js'
 import type { User } from '../accounts/account.js'
-import type { AuthStore } from '../accounts/auth-store.js'
-import { membersOf } from '../store/members.js'
+import type { Accounts } from '../accounts/accounts.js'
+import type { StoreCapabilities } from '../store/capabilities.js'
 import { USED_REGISTRATION } from '../store/one-time-entries.js'
+
+/** What links are compared with. */
+interface KeptOfLinks {
+  readonly accounts: Accounts
+  readonly kept: StoreCapabilities
+}
 
 /** A user with an e-mail. */
 export type MailboxOwner = User & { email: string }
@@ -29,17 +35,17 @@ export function linkFor (user: MailboxOwner): MailLink {
  * sessions were ended since the link was sent
  */
 export async function userOfLink (
-  store: AuthStore, { userId, generation, digest }: MailToken
+  accounts: Accounts, { userId, generation, digest }: MailToken
 ): Promise<MailboxOwner> {
-  const user = await store.findUser({ userId })
+  const user = await accounts.findUser({ userId })
   const isUnchanged = user !== null && hasMailbox(user) &&
-    emailDigest(user.email) === digest && (user.generation ?? 0) === generation
+    emailDigest(user.email) === digest && user.generation === generation
   if (!isUnchanged) throw new AuthError('invalid_token')
   return user
 }
 
 /** What the rules of an account compare, for a link that {@link userOfLink} accepted. */
-export function claimsOf ({ userId, email, generation = 0 }: MailboxOwner): MailTokenClaims {
+export function claimsOf ({ userId, email, generation }: MailboxOwner): MailTokenClaims {
   return { userId, email, generation }
 }
 
@@ -49,8 +55,8 @@ export function claimsOf ({ userId, email, generation = 0 }: MailboxOwner): Mail
  *
  * @throws AuthError `invalid_token`
  */
-export async function assertUnused (store: AuthStore, { userId }: MailToken): Promise<void> {
-  const isUsed = await membersOf(store).entries?.has(digestOf(userId), USED_REGISTRATION, 0)
+export async function assertUnused ({ entries }: StoreCapabilities, { userId }: MailToken): Promise<void> {
+  const isUsed = await entries?.has(digestOf(userId), USED_REGISTRATION, 0)
   if (isUsed === true) throw new AuthError('invalid_token')
 }
 
@@ -87,13 +93,15 @@ export type OpenedMailToken = UsableMailToken | UnusableMailToken
  *
  * @throws AuthError `unavailable`
  */
-export async function openMailToken (store: AuthStore, tokens: MailTokens, token: string): Promise<OpenedMailToken> {
+export async function openMailToken (
+  kept: KeptOfLinks, tokens: MailTokens, token: string
+): Promise<OpenedMailToken> {
   const opened = await tokens.open(token)
   if (opened === null) return { valid: false, kind: null, reason: 'invalid' }
   const { kind, to, expiresAt, isExpired } = opened
   if (isExpired) return { valid: false, kind, reason: 'expired' }
   try {
-    const email = await emailOfLink(store, opened)
+    const email = await emailOfLink(kept, opened)
     return { valid: true, kind, email: to ?? email, expiresAt }
   } catch (error) {
     if (error instanceof AuthError && error.code === 'invalid_token') return { valid: false, kind, reason: 'used' }
@@ -101,26 +109,14 @@ export async function openMailToken (store: AuthStore, tokens: MailTokens, token
   }
 }
 
-async function emailOfLink (store: AuthStore, token: MailToken): Promise<string> {
-  if (token.kind !== 'register') return (await userOfLink(store, token)).email
-  await assertUnused(store, token)
+async function emailOfLink ({ accounts, kept }: KeptOfLinks, token: MailToken): Promise<string> {
+  if (token.kind !== 'register') return (await userOfLink(accounts, token)).email
+  await assertUnused(kept, token)
   return String(token.to)
 }
 
-/**
- * Sends the link that confirms the address of a user.
- *
- * @param outbox null for an application that sends no mails
- */
-export function sendVerification (user: User, outbox: Outbox | null): void {
-  if (hasMailbox(user)) outbox?.link('verify-email', linkFor(user), user)
-  else outbox?.skip('verify-email', 'no-address')
-}
-
-/** How the addresses of accounts with a password are confirmed. */
-export interface Confirmation {
-  /** Whether a user must confirm their address before they sign in by password. */
-  readonly isRequired: boolean
-  /** Sends the link that confirms the address of a user. */
-  readonly send: (user: User) => void
+/** Sends the link that confirms the address of a user. */
+export function sendVerification (user: User, outbox: Outbox): void {
+  if (hasMailbox(user)) outbox.link('verify-email', linkFor(user), user)
+  else outbox.skip('verify-email', 'no-address')
 }

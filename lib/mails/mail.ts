@@ -1,6 +1,6 @@
-import { type Complete, withoutUndefined } from '../base/defaults.js'
-import { isPlainObject } from '../claims.js'
-import { OptionsError } from '../errors.js'
+import type { Complete } from '../base/defaults.js'
+import { isText } from '../claims.js'
+import { type ChecksOf, boolean, callable, mustBe, optional, table } from '../option-checks.js'
 
 /** The request that caused a mail. A copy, because mails are sent after the answer. */
 export interface MailOrigin {
@@ -153,52 +153,21 @@ export interface MailOptions {
   readonly pages: Readonly<MailPages>
 }
 
-const CHOICES = { unknownAddress: false, notices: true, limits: true } as const satisfies Complete<MailChoices>
-const PAGES: readonly string[] =
-  ['register', 'resetPassword', 'verifyEmail', 'changeEmail'] satisfies Array<keyof MailPages>
+const page = optional(mustBe('a path of this application, such as /new-password', isText))
 
-/**
- * Checks the options of mails.
- *
- * @returns null without `sendMail`
- * @throws OptionsError naming the option
- */
-export function checkedMailOptions (
-  { sendMail, mails, pages }: { sendMail?: unknown, mails?: unknown, pages?: unknown }
-): MailOptions | null {
-  if (sendMail === undefined) {
-    if (mails === undefined && pages === undefined) return null
-    throw new OptionsError(`${mails === undefined ? 'pages' : 'mails'} needs sendMail, which sends the mails`)
-  }
-  if (!isSendMail(sendMail)) {
-    throw new OptionsError('sendMail must be a function ' +
-      '({ kind, to, userId, name, url, token, code, expiresIn, about }) => Promise<void>')
-  }
-  if (mails !== undefined && !isChoices(mails)) {
-    throw new OptionsError('mails must be { unknownAddress: boolean, notices: boolean, limits: boolean }')
-  }
-  if (pages !== undefined && !arePages(pages)) {
-    throw new OptionsError(`pages must be { ${PAGES.join(', ')}: paths of this application }, ` +
-      "such as { resetPassword: '/new-password' }")
-  }
-  return Object.freeze({
-    sendMail,
-    choices: Object.freeze({ ...CHOICES, ...withoutUndefined(Object(mails)) }),
-    pages: Object.freeze(withoutUndefined(Object(pages)))
-  })
-}
-
-function isSendMail (value: unknown): value is SendMail {
-  return typeof value === 'function'
-}
-
-function isChoices (value: unknown): boolean {
-  return isPlainObject(value) &&
-    Object.entries(value).every(([name, choice]) =>
-      Object.hasOwn(CHOICES, name) && ['boolean', 'undefined'].includes(typeof choice))
-}
-
-function arePages (value: unknown): boolean {
-  return isPlainObject(value) &&
-    Object.entries(value).every(([name, page]) => PAGES.includes(name) && ['string', 'undefined'].includes(typeof page))
+/** The options of mails, which a local identity provider has. */
+export const MAIL_OPTIONS = {
+  sendMail: optional(callable<SendMail>(
+    '({ kind, to, userId, name, url, token, code, expiresIn, about }) => Promise<void>'), null),
+  mails: table({
+    unknownAddress: optional(boolean, false),
+    notices: optional(boolean, true),
+    limits: optional(boolean, true)
+  } satisfies ChecksOf<MailChoices>),
+  pages: table({
+    register: page,
+    resetPassword: page,
+    verifyEmail: page,
+    changeEmail: page
+  } satisfies ChecksOf<MailPages>)
 }

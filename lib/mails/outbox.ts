@@ -1,4 +1,3 @@
-import type { FastifyBaseLogger } from 'fastify'
 import type { AccountNotice, CodeMailKind, LinkMailKind, NoticeMailKind } from './mail.js'
 import type { MailLink } from './mail-tokens.js'
 
@@ -42,12 +41,4 @@ export interface Outbox {
   notice (kind: AccountNotice, user: Addressee): void
   /** Sends nothing where a link was asked for, and notes why. */
   skip (kind: LinkMailKind, reason: NoMail): void
-}
-
-/** Sends notices about what the application changes by `app.auth`, without a request. */
-export interface Notices {
-  /** As {@link Outbox.notice}; no limit applies. */
-  noticeOfApplication (kind: AccountNotice, user: Addressee, log: FastifyBaseLogger): void
-  /** Resolves when the mails of requests so far are sent, have failed or have timed out. */
-  sent (): Promise<void>
 }

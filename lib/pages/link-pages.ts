@@ -67,12 +67,9 @@ export function resetPage ({ common, titles, links }: Texts, { action, token, em
  */
 export function verifyPage (
   { language, common, titles, links }: Texts,
-  view: Omit<LinkView, 'minLength'> & { createdAt: Date | null, isSignedIn: boolean, isVerified: boolean }
+  view: Omit<LinkView, 'minLength'> & { createdAt: Date, isSignedIn: boolean, isVerified: boolean }
 ): Page {
   const { action, token, email, createdAt, isSignedIn, isVerified } = view
-  const text = createdAt === null
-    ? links.verifyText
-    : filled(links.verifyTextOf, { date: dateIn(language, createdAt) })
   const confirm = form({
     action,
     hidden: { token },
@@ -88,7 +85,7 @@ export function verifyPage (
   return {
     title: titles['verify-email'],
     content: [
-      html`<p>${text}</p>`,
+      html`<p>${filled(links.verifyText, { date: dateIn(language, createdAt) })}</p>`,
       html`<section><h2>${links.itWasYou}</h2>${confirm}</section>`,
       isVerified ? null : html`<section><h2>${links.itWasNotYou}</h2>${release}</section>`
     ]

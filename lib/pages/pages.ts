@@ -1,7 +1,7 @@
 import { isPlainObject, isText } from '../claims.js'
-import { OptionsError, assertKnownOptions } from '../errors.js'
-import { ANY_ORIGIN, sameOriginPath } from '../http/redirects.js'
+import { isPath } from '../http/redirects.js'
 import { isSecureUrl } from '../http/secure-url.js'
+import { type ChecksOf, checkedOptions, listOf, mustBe, optional } from '../option-checks.js'
 import { de } from './languages/de.js'
 import { english } from './languages/en.js'
 import { es } from './languages/es.js'
@@ -26,7 +26,17 @@ export interface PagesOptions {
   links?: readonly PageLink[] | undefined
 }
 
-const KNOWN_OPTIONS = ['name', 'logo', 'stylesheet', 'languages', 'links']
+const OPTIONS = {
+  name: mustBe("the name of the application, such as 'Shop'", isText),
+  logo: optional(mustBe('a path of this application, such as /logo.svg', isPath), null),
+  stylesheet: optional(mustBe('a path of this application, such as /auth.css', isPath), null),
+  languages: optional(
+    mustBe('a list of languages, such as [en, de] of fastify-svc-auth/pages, or of your own texts', areLanguages),
+    [english, de, fr, es]
+  ),
+  links: optional(listOf("a list of { label, href }, such as { label: 'Privacy', href: '/privacy' }; " +
+    'href is a path of this application or an https: URL', isLink), [])
+} satisfies ChecksOf<PagesOptions>
 
 /**
  * Pages for signing in, registering, recovering and managing an account, for the option `pages` of
@@ -49,30 +59,9 @@ export class Pages {
 
   /** @throws OptionsError naming the option */
   constructor (options: PagesOptions) {
-    if (!isPlainObject(options)) throw new OptionsError("Pages takes an object of options, such as { name: 'Shop' }")
-    assertKnownOptions('Pages', options, KNOWN_OPTIONS)
-    const { name, logo = null, stylesheet = null, languages = [english, de, fr, es], links = [] } = options
-    if (!isText(name)) throw new OptionsError("name of Pages must be the name of the application, such as 'Shop'")
-    for (const [option, path] of [['logo', logo], ['stylesheet', stylesheet]] as const) {
-      if (path !== null && !isPath(path)) {
-        throw new OptionsError(`${option} of Pages must be a path of this application, such as /${option}`)
-      }
-    }
-    const [first, ...others] = Array.isArray(languages) ? languages : []
-    if (!isLanguage(first) || !others.every(isLanguage)) {
-      throw new OptionsError('languages of Pages must be a list of languages, such as [en, de] of ' +
-        'fastify-svc-auth/pages, or of your own texts')
-    }
-    if (!Array.isArray(links) || !links.every(isLink)) {
-      throw new OptionsError("links of Pages must be a list of { label, href }, such as { label: 'Privacy', " +
-        "href: '/privacy' }; href is a path of this application or an https: URL")
-    }
-    this.look = new PageLayout({ name, logo, stylesheet, languages: [first, ...others], links: [...links] })
+    const { languages, ...others } = checkedOptions('Pages', options, OPTIONS, "{ name: 'Shop' }")
+    this.look = new PageLayout({ ...others, languages: [...languages] })
   }
-}
-
-function isPath (value: unknown): boolean {
-  return sameOriginPath(value, ANY_ORIGIN) === value
 }
 
 function isLink (value: unknown): value is PageLink {
@@ -80,9 +69,9 @@ function isLink (value: unknown): value is PageLink {
   return isText(label) && (isPath(href) || isSecureUrl(href, false))
 }
 
-/** Whether a value has the texts of a language: a caller without types may have forgotten some. */
-function isLanguage (value: unknown): value is Texts {
-  return isComplete(value, english)
+/** Whether each language has its texts: a caller without types may have forgotten some. */
+function areLanguages (value: unknown): value is readonly [Texts, ...Texts[]] {
+  return Array.isArray(value) && value.length > 0 && value.every(texts => isComplete(texts, english))
 }
 
 function isComplete (value: unknown, model: object): boolean {

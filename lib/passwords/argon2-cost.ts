@@ -1,6 +1,6 @@
-import { type Complete, withoutUndefined } from '../base/defaults.js'
-import { isPlainObject } from '../claims.js'
+import type { Complete } from '../base/defaults.js'
 import { OptionsError } from '../errors.js'
+import { type ChecksOf, optional, table, wholeNumber } from '../option-checks.js'
 
 /** Cost of a password hash (Argon2id, RFC 9106). */
 export interface Argon2Options {
@@ -23,21 +23,22 @@ export const DEFAULT_ARGON2_COST: Argon2Cost = { memoryCost: 19456, timeCost: 2,
  */
 export const HIGHEST_ARGON2_COST: Argon2Cost = { memoryCost: 1_048_576, timeCost: 64, parallelism: 16 }
 
+const checkedCost = table({
+  memoryCost: optional(wholeNumber(8, HIGHEST_ARGON2_COST.memoryCost, 'KiB'), DEFAULT_ARGON2_COST.memoryCost),
+  timeCost: optional(wholeNumber(1, HIGHEST_ARGON2_COST.timeCost), DEFAULT_ARGON2_COST.timeCost),
+  parallelism: optional(wholeNumber(1, HIGHEST_ARGON2_COST.parallelism), DEFAULT_ARGON2_COST.parallelism)
+} satisfies ChecksOf<Argon2Options>)
+
 /**
  * Checks the option `argon2` and fills in the defaults.
  *
- * @throws OptionsError
+ * @throws OptionsError naming the option
  */
-export function argon2Cost (options: Argon2Options): Argon2Cost {
-  const cost: Argon2Cost = { ...DEFAULT_ARGON2_COST, ...withoutUndefined(Object(options)) }
-  const { memoryCost, timeCost, parallelism, ...unknown } = cost
-  const isValid = isPlainObject(options) && Object.keys(unknown).length === 0 &&
-    [memoryCost, timeCost, parallelism].every(Number.isInteger) &&
-    parallelism >= 1 && timeCost >= 1 && memoryCost >= 8 * parallelism && isAffordable(cost)
-  if (isValid) return cost
-  const { memoryCost: m, timeCost: t, parallelism: p } = HIGHEST_ARGON2_COST
-  throw new OptionsError(
-    `argon2 must be { memoryCost: KiB from 8 to ${m}, timeCost: 1 to ${t}, parallelism: 1 to ${p} }`)
+export function argon2Cost (options: unknown, option: string): Argon2Cost {
+  const cost = checkedCost(options, option)
+  // RFC 9106 section 3.1.
+  if (cost.memoryCost >= 8 * cost.parallelism) return cost
+  throw new OptionsError(`${option}.memoryCost must be 8 KiB or more for each lane of parallelism`)
 }
 
 /** Whether no part of a cost is above the highest one. */

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { withTimeout } from '../base/with-timeout.js'
-import { AuthError, OptionsError, assertKnownOptions } from '../errors.js'
+import { AuthError } from '../errors.js'
 import { limitedBody } from '../http/limited-body.js'
+import { type ChecksOf, callable, checkedOptions, hasMethods, mustBe, optional, wholeNumber } from '../option-checks.js'
 import type { PasswordCheck } from './password-rules.js'
 
 const SERVICE = 'https://api.pwnedpasswords.com/range/'
@@ -27,6 +28,13 @@ export interface WarningLog {
   warn (details: { err: unknown }, message: string): void
 }
 
+const OPTIONS = {
+  timeout: optional(wholeNumber(1, 60_000, 'milliseconds'), 2000),
+  fetch: optional(callable<typeof fetch>('such as the global fetch')),
+  log: optional(
+    mustBe('a log with a function warn, as app.log has', hasMethods<WarningLog>('warn')), { warn: emitWarning })
+} satisfies ChecksOf<BreachedOptions>
+
 /** The check of {@link breached}. */
 export type BreachedCheck = PasswordCheck & {
   /** How many passwords were accepted because the service did not answer as it should. */
@@ -46,14 +54,7 @@ export type BreachedCheck = PasswordCheck & {
  * @see https://haveibeenpwned.com/API/v3#PwnedPasswords
  */
 export function breached (options: BreachedOptions = {}): BreachedCheck {
-  assertKnownOptions('breached', options, ['timeout', 'fetch', 'log'])
-  const { timeout = 2000, fetch = globalThis.fetch, log = { warn: emitWarning } } = options
-  if (!Number.isInteger(timeout) || timeout < 1 || timeout > 60_000) {
-    throw new OptionsError('timeout must be a whole number of milliseconds from 1 to 60000')
-  }
-  if (typeof fetch !== 'function') throw new OptionsError('fetch must be a function such as the global fetch')
-  if (typeof Object(log).warn !== 'function') throw new OptionsError('log must have a function warn, as app.log has')
-
+  const { timeout, fetch = globalThis.fetch, log } = checkedOptions('breached', options, OPTIONS, '{ timeout: 2000 }')
   const check: PasswordCheck & { unanswered: number } = Object.assign(async (password: string) => {
     const hash = createHash('sha1').update(password).digest('hex').toUpperCase()
     const [prefix, rest] = [hash.slice(0, PREFIX_LENGTH), hash.slice(PREFIX_LENGTH)]

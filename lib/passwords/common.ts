@@ -1,5 +1,6 @@
 import { Once } from '../base/once.js'
-import { OptionsError, assertKnownOptions } from '../errors.js'
+import { isText } from '../claims.js'
+import { checkedOptions, listOf, optional } from '../option-checks.js'
 import type { PasswordCheck } from './password-rules.js'
 
 /** Options of {@link common}. */
@@ -49,11 +50,8 @@ const LETTERS: Readonly<Record<string, string>> = {
  * @throws OptionsError naming the option
  */
 export function common (options: CommonOptions = {}): PasswordCheck {
-  assertKnownOptions('common', options, ['words'])
-  const { words = [] } = options
-  if (!Array.isArray(words) || !words.every(word => typeof word === 'string' && word !== '')) {
-    throw new OptionsError("words must be a list of words, such as ['shop']")
-  }
+  const checks = { words: optional(listOf("a list of words, such as ['shop']", isText), []) }
+  const { words } = checkedOptions('common', options, checks, "{ words: ['shop'] }")
   return async (password, { email, issuer }) => {
     const known = await KNOWN.done()
     return isEasy(password.toLowerCase(), known, namesIn([email, issuer, ...words])) ? REFUSAL : true

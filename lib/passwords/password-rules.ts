@@ -1,5 +1,5 @@
-import { isPlainObject } from '../claims.js'
-import { AuthError, OptionsError } from '../errors.js'
+import { AuthError } from '../errors.js'
+import { type Checked, type ChecksOf, callable, optional, wholeNumber } from '../option-checks.js'
 import { normalizePassword } from './password-hasher.js'
 
 /** What a {@link PasswordCheck} learns beside the password. */
@@ -32,27 +32,22 @@ export interface PasswordRules {
 
 /** The default of `minLength`, which asks for nothing beyond {@link normalizePassword}. */
 export const MIN_LENGTH = 8
-const MAX_LENGTH = 128
+
+/** The options of rules for new passwords. */
+export const PASSWORD_RULES = {
+  check: optional(callable<PasswordCheck>('(password, { email }) => boolean or a sentence'), () => true),
+  minLength: optional(wholeNumber(MIN_LENGTH, 128, 'characters'), MIN_LENGTH)
+} satisfies ChecksOf<PasswordRules>
 
 /**
  * Makes the function that accepts new passwords.
  *
  * @returns a function that resolves to the password in NFKC, and throws AuthError `weak_password`
  * or what `check` throws
- * @throws OptionsError naming the option
  */
 export function passwordRules (
-  rules: unknown
+  { check, minLength }: Checked<typeof PASSWORD_RULES>
 ): (password: string, context: PasswordContext) => Promise<string> {
-  const { check = () => true, minLength = MIN_LENGTH, ...unknown } = isPlainObject(rules) ? rules : { unknown: rules }
-  if (!isPasswordCheck(check) || Object.keys(unknown).length > 0) {
-    throw new OptionsError('password must be { minLength: number, ' +
-      'check: (password, { email }) => boolean or a sentence }')
-  }
-  if (!isMinLength(minLength)) {
-    throw new OptionsError('password.minLength must be a whole number of characters ' +
-      `from ${MIN_LENGTH} to ${MAX_LENGTH}`)
-  }
   const wrongLength = minLength === MIN_LENGTH ? {} : { message: lengthSentence(minLength) }
 
   return async (password, context) => {
@@ -74,12 +69,4 @@ export function lengthSentence (minLength: number): string {
 /** Whether a text has so many characters as a user counts them: an emoji is one. */
 function hasCharacters (text: string, count: number): boolean {
   return count === MIN_LENGTH || Array.from(new Intl.Segmenter().segment(text)).length >= count
-}
-
-function isPasswordCheck (check: unknown): check is PasswordCheck {
-  return typeof check === 'function'
-}
-
-function isMinLength (value: unknown): value is number {
-  return Number.isInteger(value) && Number(value) >= MIN_LENGTH && Number(value) <= MAX_LENGTH
 }

@@ -1,5 +1,5 @@
 import { OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
-import { checkedOrigin, withFixed } from './provider-options.js'
+import { originOf, withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of an {@link Auth0Provider}. */
@@ -25,7 +25,7 @@ export class Auth0Provider extends OidcProvider {
    * @throws OptionsError naming the option
    */
   constructor ({ domain, clientAuthentication = 'client_secret_post', ...options }: Auth0ProviderOptions) {
-    const origin = originOf(domain, options.allowInsecureRequests)
+    const origin = domainOrigin(domain, options.allowInsecureRequests)
     super(withFixed({
       name: 'auth0',
       discoveryUrl: `${origin}/.well-known/openid-configuration`,
@@ -45,8 +45,8 @@ export class Auth0Provider extends OidcProvider {
  * Accepts the domain with and without a scheme or a trailing slash, and in upper case: settings
  * contain all of these.
  */
-function originOf (domain: unknown, allowInsecureRequests = false): string {
+function domainOrigin (domain: unknown, allowInsecureRequests = false): string {
   const text = typeof domain === 'string' ? domain.trim() : ''
   const url = /^[a-z]+:\/\//i.test(text) ? text : `https://${text}`
-  return checkedOrigin(url, 'auth0: domain', EXPECTED_DOMAIN, allowInsecureRequests)
+  return originOf(EXPECTED_DOMAIN, allowInsecureRequests)(url, 'auth0: domain')
 }

@@ -12,8 +12,8 @@ import type {
 export const CLOCK_TOLERANCE = 30
 
 export interface AuthorizationCodeFlowOptions extends Complete<ProviderOptions>, BackChannelOptions {
-  /** The only method to use; undefined to choose by the metadata, with a retry. */
-  clientAuthentication: ClientAuthentication | undefined
+  /** The only method to use; default: chosen by the metadata, with a retry. */
+  clientAuthentication?: ClientAuthentication | undefined
 }
 
 /**

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { isPlainObject } from '../claims.js'
-import { OptionsError } from '../errors.js'
+import { matching } from '../option-checks.js'
 import { OAuth2Provider, type ProviderApi } from './oauth2.js'
 import { parsedJson } from './parsed-json.js'
 import { withFixed } from './provider-options.js'
@@ -28,9 +28,7 @@ export class FacebookProvider extends OAuth2Provider {
    * @throws OptionsError naming the option
    */
   constructor ({ graphVersion = 'v24.0', ...options }: FacebookProviderOptions) {
-    if (!/^v\d{1,3}\.\d$/.test(graphVersion)) {
-      throw new OptionsError('facebook: graphVersion must be a version such as v24.0')
-    }
+    matching('a version such as v24.0', /^v\d{1,3}\.\d$/)(graphVersion, 'facebook: graphVersion')
     super(withFixed({
       name: 'facebook',
       authorizationEndpoint: `https://www.facebook.com/${graphVersion}/dialog/oauth`,

@@ -3,7 +3,7 @@ import { unacceptable } from './failures.js'
 import { textClaims } from './identity.js'
 import { OAuth2Provider, type ProviderApi } from './oauth2.js'
 import { parsedJson } from './parsed-json.js'
-import { checkedOrigin, withFixed } from './provider-options.js'
+import { originOf, withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of a {@link GitHubProvider}. */
@@ -27,8 +27,7 @@ export class GitHubProvider extends OAuth2Provider {
    * @throws OptionsError naming the option
    */
   constructor ({ baseUrl = 'https://github.com', ...options }: GitHubProviderOptions) {
-    const expected = 'a GitHub Enterprise Server such as https://github.example.com'
-    const origin = checkedOrigin(baseUrl, 'github: baseUrl', expected)
+    const origin = originOf('a GitHub Enterprise Server such as https://github.example.com')(baseUrl, 'github: baseUrl')
     super(withFixed({
       name: 'github',
       authorizationEndpoint: `${origin}/login/oauth/authorize`,

@@ -1,5 +1,6 @@
 import { isText } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
+import { matching, optional } from '../option-checks.js'
 import { ProviderFailure } from './failures.js'
 import { OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
 import { withFixed } from './provider-options.js'
@@ -13,6 +14,8 @@ export interface GoogleProviderOptions extends ProviderOptions, Pick<OidcProvide
    */
   hostedDomain?: string | undefined
 }
+
+const checkDomain = optional(matching('a domain such as example.com, or *', /^[^\s@/]+$/))
 
 /**
  * Signs users in with personal and Workspace accounts of Google. Adds the claim `hd`, the Workspace
@@ -28,10 +31,7 @@ export class GoogleProvider extends OidcProvider {
    * @throws OptionsError naming the option
    */
   constructor ({ hostedDomain, clientAuthentication = 'client_secret_post', ...options }: GoogleProviderOptions) {
-    const isDomain = typeof hostedDomain === 'string' && /^[^\s@/]+$/.test(hostedDomain)
-    if (hostedDomain !== undefined && !isDomain) {
-      throw new OptionsError('google: hostedDomain must be a domain such as example.com, or *')
-    }
+    checkDomain(hostedDomain, 'google: hostedDomain')
     if (options.authorizationParams !== undefined && 'hd' in options.authorizationParams) {
       throw new OptionsError(
         'google: authorizationParams must not contain "hd", which would only be a hint; set hostedDomain')

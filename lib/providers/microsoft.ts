@@ -1,9 +1,10 @@
 import { isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { UUID } from '../base/uuid.js'
+import { mustBe } from '../option-checks.js'
 import { unacceptable } from './failures.js'
 import { OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
-import { checkedOrigin, withFixed } from './provider-options.js'
+import { originOf, withFixed } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of a {@link MicrosoftProvider}. */
@@ -44,9 +45,8 @@ export class MicrosoftProvider extends OidcProvider {
    */
   constructor ({ tenant = 'common', baseUrl = DEFAULT_BASE_URL, ...others }: MicrosoftProviderOptions) {
     const { clientAuthentication = 'client_secret_post', ...options } = others
-    const checkedTenant = tenantOf(tenant)
-    const expected = 'a sign-in host such as https://login.microsoftonline.us'
-    const authority = checkedOrigin(baseUrl, 'microsoft: baseUrl', expected)
+    const checkedTenant = checkTenant(tenant, 'microsoft: tenant').toLowerCase()
+    const authority = originOf('a sign-in host such as https://login.microsoftonline.us')(baseUrl, 'microsoft: baseUrl')
     super(withFixed({
       name: 'microsoft',
       discoveryUrl: `${authority}/${checkedTenant}/v2.0/.well-known/openid-configuration`,
@@ -72,8 +72,7 @@ export class MicrosoftProvider extends OidcProvider {
   }
 }
 
-function tenantOf (tenant: unknown): string {
-  const name = typeof tenant === 'string' ? tenant.toLowerCase() : ''
-  if (name === 'common' || name === 'organizations' || UUID.test(name)) return name
-  throw new OptionsError('microsoft: tenant must be "common", "organizations" or the GUID of a tenant')
-}
+const checkTenant = mustBe('"common", "organizations" or the GUID of a tenant', (value): value is string => {
+  const name = typeof value === 'string' ? value.toLowerCase() : ''
+  return name === 'common' || name === 'organizations' || UUID.test(name)
+})

@@ -1,12 +1,13 @@
 import { Once } from '../base/once.js'
-import { assertSecureUrl } from '../http/secure-url.js'
+import { secureUrl } from '../http/secure-url.js'
+import { boolean, callable, optional, text } from '../option-checks.js'
 import type { OAuth2Flow, ProviderApi } from './oauth2-flow.js'
 import type { OidcProviderOptions } from './oidc.js'
 import type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, ProviderOptions,
   UncheckedIdentity
 } from './provider.js'
-import { assertClientAuthentication, checkedProviderOptions } from './provider-options.js'
+import { checkedProviderOptions, clientAuthenticationMethod } from './provider-options.js'
 
 export type { ProviderApi } from './oauth2-flow.js'
 
@@ -43,13 +44,16 @@ export abstract class OAuth2Provider implements ExternalProvider {
    * @throws OptionsError naming the option
    */
   constructor (options: OAuth2ProviderOptions) {
-    const { authorizationEndpoint, tokenEndpoint, issuer, conform, ...others } = options
-    const { clientAuthentication = 'client_secret_post', allowInsecureRequests = false, ...common } = others
-    const checked = checkedProviderOptions(common, [])
+    const httpsUrl = secureUrl(options.allowInsecureRequests === true)
+    const { authorizationEndpoint, tokenEndpoint, issuer, ...checked } = checkedProviderOptions(options, [], {
+      allowInsecureRequests: optional(boolean, false),
+      authorizationEndpoint: httpsUrl,
+      tokenEndpoint: httpsUrl,
+      issuer: optional(text),
+      conform: optional(callable<(response: Response) => Response | Promise<Response>>()),
+      clientAuthentication: optional(clientAuthenticationMethod, 'client_secret_post')
+    })
     this.name = checked.name
-    assertSecureUrl(authorizationEndpoint, allowInsecureRequests, `${this.name}: authorizationEndpoint`)
-    assertSecureUrl(tokenEndpoint, allowInsecureRequests, `${this.name}: tokenEndpoint`)
-    assertClientAuthentication(clientAuthentication, this.name)
     const server = {
       issuer: issuer ?? new URL(authorizationEndpoint).origin,
       authorization_endpoint: authorizationEndpoint,
@@ -58,8 +62,7 @@ export abstract class OAuth2Provider implements ExternalProvider {
     // oauth4webapi is loaded with the first sign-in, to keep the start of the application fast.
     this.#flow = new Once(async () => {
       const { OAuth2Flow } = await import('./oauth2-flow.js')
-      const transport = { allowInsecureRequests, ...(conform !== undefined && { conform }) }
-      return new OAuth2Flow({ ...checked, ...transport, clientAuthentication, server })
+      return new OAuth2Flow({ ...checked, server })
     })
   }
 

@@ -1,14 +1,15 @@
 import { isVerified } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { Once } from '../base/once.js'
-import { assertSecureUrl } from '../http/secure-url.js'
+import { secureUrl } from '../http/secure-url.js'
+import { boolean, optional } from '../option-checks.js'
 import type { DiscoveryOptions } from './discovery.js'
 import type { OidcFlow, OidcProfile } from './oidc-flow.js'
 import type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, ProviderOptions,
   UncheckedIdentity
 } from './provider.js'
-import { assertClientAuthentication, checkedProviderOptions } from './provider-options.js'
+import { checkedProviderOptions, clientAuthenticationMethod } from './provider-options.js'
 
 export type { OidcProfile } from './oidc-flow.js'
 
@@ -64,21 +65,20 @@ export class OidcProvider implements ExternalProvider {
    * @throws OptionsError naming the option
    */
   constructor (options: OidcProviderOptions) {
-    const { discoveryUrl, issuer, clientAuthentication, ...others } = options
-    const { userinfo = true, allowInsecureRequests = false, ...common } = others
-    const checked = checkedProviderOptions(common, ['openid', 'email', 'profile'])
+    const httpsUrl = secureUrl(options.allowInsecureRequests === true)
+    const { discoveryUrl, issuer, ...checked } = checkedProviderOptions(options, ['openid', 'email', 'profile'], {
+      allowInsecureRequests: optional(boolean, false),
+      discoveryUrl: httpsUrl,
+      issuer: optional(httpsUrl),
+      clientAuthentication: optional(clientAuthenticationMethod),
+      userinfo: optional(boolean, true)
+    })
     const { name, scopes, authorizationParams: { max_age: maxAge } } = checked
     if (!scopes.includes('openid')) throw new OptionsError(`${name}: scopes must contain "openid"`)
-    for (const [option, value] of Object.entries({ userinfo, allowInsecureRequests })) {
-      if (typeof value !== 'boolean') throw new OptionsError(`${name}: ${option} must be true or false`)
-    }
-    if (clientAuthentication !== undefined) assertClientAuthentication(clientAuthentication, name)
     if (maxAge !== undefined && !/^\d{1,10}$/.test(maxAge)) {
       throw new OptionsError(
         `${name}: max_age in authorizationParams must be a whole number of seconds, such as "3600"`)
     }
-    assertSecureUrl(discoveryUrl, allowInsecureRequests, `${name}: discoveryUrl`)
-    if (issuer !== undefined) assertSecureUrl(issuer, allowInsecureRequests, `${name}: issuer`)
     const url = new URL(discoveryUrl)
     if (!WELL_KNOWN.test(url.pathname)) {
       throw new OptionsError(`${name}: discoveryUrl must end in /.well-known/openid-configuration`)
@@ -89,7 +89,7 @@ export class OidcProvider implements ExternalProvider {
     // oauth4webapi is loaded with the first sign-in, to keep the start of the application fast.
     this.#flow = new Once(async () => {
       const { OidcFlow } = await import('./oidc-flow.js')
-      return new OidcFlow({ ...checked, discovery, userinfo, clientAuthentication, allowInsecureRequests })
+      return new OidcFlow({ ...checked, discovery })
     })
   }
 

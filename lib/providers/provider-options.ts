@@ -1,13 +1,13 @@
-import type { Complete } from '../base/defaults.js'
 import { isPlainObject, isText } from '../claims.js'
-import { OptionsError, unknownOption } from '../errors.js'
+import { OptionsError } from '../errors.js'
 import { isSecureUrl } from '../http/secure-url.js'
-import type { ClientAuthentication, ProviderOptions } from './provider.js'
+import {
+  type Check, type Checks, type ChecksOf, assertKnownOptions, callable, checkedMembers, listOf, mustBe,
+  oneOf, optional, unknownOption, wholeNumber
+} from '../option-checks.js'
+import type { ProviderOptions } from './provider.js'
 
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/
-const DEFAULT_TIMEOUT_MS = 5000
-
-const COMMON_OPTIONS = ['clientId', 'clientSecret', 'scopes', 'authorizationParams', 'timeout', 'fetch']
 
 /** Names that routes use themselves, or that every object has as members. */
 const RESERVED_NAMES = ['local', 'application', 'login', 'callback', 'constructor', 'prototype']
@@ -21,50 +21,52 @@ const FLOW_PARAMETERS = [
 const HOW_TO_SET = ', and there is none; set the environment variable that it comes from, ' +
   'or use providersFromEnv(), which leaves out a provider without settings'
 
-type CheckedOptions = Complete<ProviderOptions> & { name: string }
+/** The option `clientAuthentication`. */
+export const clientAuthenticationMethod = oneOf('client_secret_basic', 'client_secret_post')
+
+/** The options of every provider class. */
+const commonOptions = (scopes: readonly string[]) => ({
+  clientId: issued('client id'),
+  clientSecret: issued('client secret'),
+  scopes: optional(listOf('a list of strings', isText), scopes),
+  authorizationParams: optional(parameters, {}),
+  timeout: optional(wholeNumber(1, 60_000, 'milliseconds'), 5000),
+  fetch: optional(callable<typeof fetch>(), globalThis.fetch)
+} satisfies ChecksOf<ProviderOptions>)
 
 /**
- * Checks the options of every provider class and fills in the defaults.
+ * Checks the options of a provider class: those of every class, and its own by a table.
  *
+ * @param scopes the default of the option `scopes`
  * @throws OptionsError naming the provider and the option, never showing the secret
  */
-export function checkedProviderOptions (
-  options: ProviderOptions & { name: string }, defaultScopes: readonly string[]
-): CheckedOptions {
-  const { name, clientId, clientSecret, scopes = defaultScopes, authorizationParams = {}, ...others } = options
-  const { timeout = DEFAULT_TIMEOUT_MS, fetch = globalThis.fetch, ...unknown } = others
+export function checkedProviderOptions<Own extends Checks> (
+  { name, ...options }: ProviderOptions & { name: string }, scopes: readonly string[], own: Own
+) {
   assertProviderName(name)
-  const mistake = (problem: string): OptionsError => new OptionsError(`${name}: ${problem}`)
-  const [other] = Object.keys(unknown)
-  if (other !== undefined) {
-    throw unknownOption(name, other, `expected one of ${COMMON_OPTIONS.join(', ')}, or one that only this provider has`)
-  }
-  if (!isText(clientId)) {
-    throw mistake(`clientId must be the client id that the provider gave you${howToSet(clientId)}`)
-  }
-  if (!isText(clientSecret)) {
-    throw mistake(`clientSecret must be the client secret that the provider gave you${howToSet(clientSecret)}`)
-  }
-  if (!Array.isArray(scopes) || !scopes.every(isText)) throw mistake('scopes must be a list of strings')
-  if (!isPlainObject(authorizationParams) || !Object.values(authorizationParams).every(isText)) {
-    throw mistake('authorizationParams must be an object of strings')
-  }
-  const reserved = FLOW_PARAMETERS.find(parameter => parameter in authorizationParams)
-  if (reserved !== undefined) {
-    throw mistake(`authorizationParams must not contain "${reserved}"; the sign-in sets it`)
-  }
-  if (!Number.isInteger(timeout) || timeout < 1 || timeout > 60_000) {
-    throw mistake('timeout must be a whole number of milliseconds from 1 to 60000')
-  }
-  if (typeof fetch !== 'function') throw mistake('fetch must be a function')
-  return {
-    name, clientId, clientSecret, scopes: [...scopes], authorizationParams: { ...authorizationParams }, timeout, fetch
-  }
+  const common = commonOptions(scopes)
+  const checks = { ...common, ...own }
+  assertKnownOptions(name, options, Object.keys(checks), () =>
+    `expected one of ${Object.keys(common).join(', ')}, or one that only this provider has`)
+  return { name, ...checkedMembers(options, checks, `${name}: `) }
 }
 
 /** An absent value usually comes from an environment variable that is not set. */
-function howToSet (value: unknown): string {
-  return value === undefined || value === '' ? HOW_TO_SET : ''
+function issued (what: string): Check<string> {
+  const expected = `the ${what} that the provider gave you`
+  const [given, absent] = [mustBe(expected, isText), mustBe(expected + HOW_TO_SET, isText)]
+  return (value, option) => (value === undefined || value === '' ? absent : given)(value, option)
+}
+
+function parameters (value: unknown, option: string): Readonly<Record<string, string>> {
+  const given = mustBe('an object of strings', areStrings)(value, option)
+  const reserved = FLOW_PARAMETERS.find(parameter => parameter in given)
+  if (reserved === undefined) return { ...given }
+  throw new OptionsError(`${option} must not contain "${reserved}"; the sign-in sets it`)
+}
+
+function areStrings (value: unknown): value is Record<string, string> {
+  return isPlainObject(value) && Object.values(value).every(isText)
 }
 
 /**
@@ -80,26 +82,17 @@ export function withFixed<Fixed extends { name: string }, Chosen extends object>
   throw unknownOption(fixed.name, clash, 'the class sets it')
 }
 
-const CLIENT_AUTHENTICATION: readonly ClientAuthentication[] = ['client_secret_basic', 'client_secret_post']
-
-/** @throws OptionsError naming the option, unless the value is a client authentication method */
-export function assertClientAuthentication (value: ClientAuthentication, name: string): void {
-  if (CLIENT_AUTHENTICATION.includes(value)) return
-  throw new OptionsError(`${name}: clientAuthentication must be ${CLIENT_AUTHENTICATION.join(' or ')}`)
-}
-
 /**
- * Checks that an option is a URL with nothing but a host and a port, and returns its origin.
+ * Makes the check of an option that is a URL with nothing but a host and a port, and becomes its
+ * origin.
  *
- * @param expected what the URL belongs to, with an example, for the message
- * @throws OptionsError naming the option
+ * @param owner what the URL belongs to, with an example, for the message
  */
-export function checkedOrigin (
-  value: unknown, option: string, expected: string, allowInsecureRequests = false
-): string {
-  const url = isSecureUrl(value, allowInsecureRequests) ? new URL(String(value)) : null
-  if (url !== null && url.href === `${url.origin}/`) return url.origin
-  throw new OptionsError(`${option} must be the https: URL of ${expected}, with nothing but a host and a port`)
+export function originOf (owner: string, allowInsecureRequests = false): Check<string> {
+  const isOrigin = (value: unknown): value is string =>
+    isSecureUrl(value, allowInsecureRequests) && new URL(value).href === `${new URL(value).origin}/`
+  const check = mustBe(`the https: URL of ${owner}, with nothing but a host and a port`, isOrigin)
+  return (value, option) => new URL(check(value, option)).origin
 }
 
 /** @throws OptionsError unless the name can be a segment of the routes */

@@ -5,10 +5,7 @@ export type FactorKind = 'totp' | 'recovery' | 'passkey'
 export interface UserExtras {
   /** Whether the user has confirmed `email`, or one of their links vouches for it. */
   email_verified?: boolean
-  /**
-   * The providers whose links vouch for `email`, and `@user` when the user has confirmed it.
-   * Version 0.1.0 did not note them.
-   */
+  /** The providers whose links vouch for `email`, and `@user` when the user has confirmed it. */
   email_verified_by?: string[]
   /**
    * The user has owned an address of the account: a provider has vouched for one, or the user has
@@ -17,9 +14,9 @@ export interface UserExtras {
   email_proven?: true
   /** The application has not admitted the user yet. */
   is_new?: true
-  /** When the user was created, in milliseconds since the epoch. Version 0.1.0 did not note it. */
+  /** When the user was created, in milliseconds since the epoch. */
   created_at?: number
-  /** Counts the events that ended all sessions of the user; absent counts as 0. */
+  /** Counts the events that ended all sessions of the user; absent before the first one. */
   generation?: number
   /** The last such event, in seconds since the epoch like the `iat` of the tokens it ended. */
   signed_out_at?: number

@@ -16,9 +16,6 @@ export interface SessionRecord extends Readonly<SessionProofs> {
   readonly generation: number
 }
 
-/** The plugin's part of a session as a store has it: what is missing in it is zero. */
-export type StoredRecord = Pick<SessionRecord, 'principal'> & Partial<SessionRecord>
-
 /** How and when the user of a request authenticated: `request.authentication`. */
 export interface AuthenticationState {
   /** The time of the last authentication. */
@@ -37,7 +34,7 @@ export interface AuthenticationState {
 declare module 'fastify' {
   interface Session {
     /** The plugin's part of the session; the application reads `request.principal` instead. */
-    svcAuth?: StoredRecord
+    svcAuth?: SessionRecord
   }
   interface FastifyRequest {
     /** The user whose verified e-mail a guard has read; see `request.principal`. */
@@ -64,16 +61,25 @@ export function showVerifiedEmail (request: FastifyRequest, email: string): void
 
 /** The principal in a session; null without one. */
 export function principalIn (session: Session | null | undefined): Principal | null {
-  // A destroyed session is null; outside the path of its cookie it is empty; a store may hold
-  // anything.
-  const principal = session?.svcAuth?.principal
-  return isUserId(principal?.userId) && !isOver(session) ? principal : null
+  return presentRecord(session)?.principal ?? null
 }
 
 /** The plugin's part of a session; null when no user is signed in. */
 export function recordIn (session: Session | null | undefined): SessionRecord | null {
-  const principal = principalIn(session)
-  return principal === null ? null : { at: 0, methods: [], generation: 0, ...session?.svcAuth, principal }
+  const record = presentRecord(session)
+  return record && { ...record }
+}
+
+function presentRecord (session: Session | null | undefined): SessionRecord | null {
+  // A destroyed session is null; outside the path of its cookie it is empty; a store may hold
+  // anything.
+  const record: unknown = session?.svcAuth
+  return isRecord(record) && !isOver(session) ? record : null
+}
+
+function isRecord (value: unknown): value is SessionRecord {
+  const { principal, generation, at, methods }: Partial<SessionRecord> = Object(value)
+  return isUserId(principal?.userId) && Number.isInteger(generation) && Number.isFinite(at) && Array.isArray(methods)
 }
 
 /** How and when the user in the session of a request authenticated; null without a user. */
@@ -112,8 +118,11 @@ const FRESH_MS = 1000
  * The plugin's part of a session as it was read together with what a guard asks about its user. It
  * is not the application's to save, so it is left out of what @fastify/session compares.
  */
-export class ReadRecord {
+export class ReadRecord implements SessionRecord {
   readonly principal: Principal
+  declare readonly generation: number
+  declare readonly at: number
+  declare readonly methods: readonly Proof[]
   // Private, so that no record that is made from this one has it.
   readonly #ofUser: ReadOfUser
   readonly #readAt: number

@@ -1,12 +1,13 @@
 import { getHashes } from 'node:crypto'
-import type { FastifySessionOptions } from '@fastify/session'
-import { withoutUndefined } from '../base/defaults.js'
-import { isPlainObject } from '../claims.js'
-import { OptionsError, assertKnownOptions } from '../errors.js'
+import type { FastifySessionOptions, SessionStore } from '@fastify/session'
+import { OptionsError } from '../errors.js'
+import {
+  type Checked, type ChecksOf, boolean, callable, hasMethods, matching, mustBe, optional, table, wholeNumber
+} from '../option-checks.js'
 import { secretsOf } from '../secrets.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { MemoryAuthStore, sessionRowsOf } from '../store/memory.js'
-import type { SessionRows } from '../store/members.js'
+import type { SessionRows } from '../store/capabilities.js'
 
 type OptionsOfSession = Omit<FastifySessionOptions, 'store' | 'cookie'>
 type OptionsOfCookie = Pick<
@@ -53,6 +54,8 @@ export interface OwnSession {
   readonly rows: SessionRows
   /** Whether the application chose to keep them in memory. */
   readonly isMemoryChosen: boolean
+  /** The lifetime of a remembered session in milliseconds; null where none is remembered. */
+  readonly remember: number | null
 }
 
 /** What the session is for. */
@@ -69,107 +72,67 @@ const DAY_MS = 24 * 60 * 60 * 1000
 
 const LIFETIME_MS = 7 * DAY_MS
 
+const COOKIE = {
+  maxAge: optional(mustBe(
+    'a number of milliseconds above 0, such as 7 * 24 * 60 * 60 * 1000 for seven days, or null', isMaxAge)),
+  expires: optional(mustBe('a Date', isDate)),
+  path: optional(mustBe('a path, such as /', isString), '/'),
+  domain: optional(matching('the name of a host, such as app.example', /^[\w.-]+$/)),
+  secure: optional(mustBe("true, false or 'auto'", value => typeof value === 'boolean' || value === 'auto')),
+  httpOnly: optional(boolean, true),
+  sameSite: optional(mustBe("'lax', 'strict', 'none' or a boolean", isSameSite), 'lax'),
+  partitioned: optional(boolean)
+} satisfies ChecksOf<SessionCookieOptions>
+
+const checkedOptions = table({
+  secret: sessionSecret,
+  // Browsers keep no cookie for longer than 400 days.
+  remember: optional(table({ days: wholeNumber(1, 400) } satisfies ChecksOf<RememberOptions>), null),
+  cookie: table(COOKIE),
+  store: optional(mustBe("'memory' or a store of sessions, an object with get, set and destroy, such as " +
+    'new RedisStore({ client }); the store of users is the option store', isSessionStore)),
+  // RFC 6265 section 4.1.1.
+  cookieName: optional(matching(
+    'a name of letters, digits and hyphens, such as __Host-session', /^[!#$%&'*+.^`|~\w-]+$/), 'svc_session'),
+  cookiePrefix: optional(mustBe('text', isString)),
+  algorithm: optional(
+    mustBe('the name of a hash function that Node.js has, such as sha256', isHashFunction)),
+  saveUninitialized: optional(boolean, false),
+  rolling: optional(boolean, false),
+  idGenerator: optional(callable<NonNullable<SessionOptions['idGenerator']>>())
+} satisfies ChecksOf<SessionOptions>, 'an object of options for @fastify/session')
+
 /**
  * Checks the options of the session that the plugin registers.
  *
  * @throws OptionsError naming the option
  */
 export function checkedSession (session: unknown, around: SessionSurroundings): OwnSession {
-  const given: unknown = session ?? {}
-  if (!isSessionOptions(given)) throw new OptionsError('session must be an object of options for @fastify/session')
-  assertKnownOptions('session', given, Object.keys(MEMBERS))
-  assertMembers('session', given, MEMBERS)
-  const { store, remember: _, cookie: cookieOptions = {}, secret, ...others } = given
-  assertKnownOptions('session.cookie', cookieOptions, Object.keys(COOKIE_MEMBERS))
-  assertMembers('session.cookie', cookieOptions, COOKIE_MEMBERS)
+  const { store, remember, cookie, secret, ...others } = checkedOptions(session, 'session')
   const options = {
-    cookieName: 'svc_session',
-    saveUninitialized: false,
-    rolling: false,
-    ...withoutUndefined(others),
-    cookie: cookieOf(cookieOptions, around.baseUrl),
-    secret: sessionSecret(secret),
+    ...others,
+    secret,
+    cookie: cookieOf(cookie, around.baseUrl),
     ...(store !== undefined && store !== 'memory' && { store })
   }
   assertAccepted(options, around.routes)
   return Object.freeze({
     options,
     rows: sessionRowsOf(store === 'memory' ? new MemoryAuthStore() : around.users),
-    isMemoryChosen: store === 'memory'
+    isMemoryChosen: store === 'memory',
+    remember: remember === null ? null : remember.days * DAY_MS
   })
 }
 
-/** Browsers keep no cookie for longer than so many days. */
-const MAX_DAYS = 400
-
-/** Returns the lifetime of a remembered session in milliseconds. */
-export function checkedRemember (remember: unknown): number | null {
-  if (remember === undefined) return null
-  const { days, ...others }: { days?: unknown } = Object(remember)
-  const isDays = Number.isInteger(days) && Number(days) >= 1 && Number(days) <= MAX_DAYS
-  if (!isDays || Object.keys(others).length > 0) {
-    throw new OptionsError(`session.remember must be { days }, a whole number from 1 to ${MAX_DAYS}`)
-  }
-  return Number(days) * DAY_MS
-}
-
 function cookieOf (
-  { maxAge, expires, ...others }: SessionCookieOptions,
-  baseUrl: string | null
+  { maxAge, expires, secure, ...others }: Checked<typeof COOKIE>, baseUrl: string | null
 ): OwnSession['options']['cookie'] {
   const lifetime = maxAge === undefined && expires === undefined ? LIFETIME_MS : maxAge
   return {
-    path: '/',
-    httpOnly: true,
-    sameSite: 'lax',
-    secure: baseUrl === null ? 'auto' : baseUrl.startsWith('https:'),
+    secure: secure ?? (baseUrl === null ? 'auto' : baseUrl.startsWith('https:')),
     ...lifetime != null && { maxAge: lifetime },
-    ...withoutUndefined({ expires }),
-    ...withoutUndefined(others)
-  }
-}
-
-/** What a value must be, for the message, and whether it is that. */
-type Check = readonly [expected: string, is: (value: unknown) => boolean]
-
-const BOOLEAN: Check = ['true or false', value => typeof value === 'boolean']
-const TEXT: Check = ['text', value => typeof value === 'string']
-const ANYTHING: Check = ['', () => true]
-
-const MEMBERS: Record<keyof SessionOptions, Check> = {
-  secret: ANYTHING,
-  remember: ANYTHING,
-  cookie: ANYTHING,
-  store: ["'memory' or a store of sessions, an object with get, set and destroy, such as new RedisStore({ client }); " +
-    'the store of users is the option store', isSessionStore],
-  // RFC 6265 section 4.1.1.
-  cookieName: ['a name of letters, digits and hyphens, such as __Host-session', value =>
-    /^[!#$%&'*+.^`|~\w-]+$/.test(String(value)) && typeof value === 'string'],
-  cookiePrefix: TEXT,
-  algorithm: ['the name of a hash function that Node.js has, such as sha256', value =>
-    typeof value === 'string' && getHashes().includes(value)],
-  saveUninitialized: BOOLEAN,
-  rolling: BOOLEAN,
-  idGenerator: ['a function', value => typeof value === 'function']
-}
-
-const COOKIE_MEMBERS: Record<keyof SessionCookieOptions, Check> = {
-  maxAge: ['a number of milliseconds above 0, such as 7 * 24 * 60 * 60 * 1000 for seven days, or null', value =>
-    value === null || (Number.isFinite(value) && Number(value) > 0)],
-  expires: ['a Date', value => value instanceof Date && !Number.isNaN(value.getTime())],
-  path: ANYTHING,
-  domain: ['the name of a host, such as app.example', value => typeof value === 'string' && /^[\w.-]+$/.test(value)],
-  secure: ["true, false or 'auto'", value => typeof value === 'boolean' || value === 'auto'],
-  httpOnly: BOOLEAN,
-  sameSite: ["'lax', 'strict', 'none' or a boolean", value =>
-    typeof value === 'boolean' || ['lax', 'strict', 'none'].includes(String(value))],
-  partitioned: BOOLEAN
-}
-
-function assertMembers (owner: string, given: object, checks: Record<string, Check>): void {
-  for (const [name, value] of Object.entries(withoutUndefined(given))) {
-    const [expected, is] = checks[name] ?? ANYTHING
-    if (!is(value)) throw new OptionsError(`${owner}.${name} must be ${expected}`)
+    ...expires !== undefined && { expires },
+    ...others
   }
 }
 
@@ -201,17 +164,34 @@ function isPathAbove (path: unknown, prefix: string): boolean {
 }
 
 /** Checks the secret, unless it is an object that signs, which @fastify/session takes too. */
-function sessionSecret (secret: SessionOptions['secret']): FastifySessionOptions['secret'] {
-  const isSigner = typeof secret === 'object' && secret !== null && 'sign' in secret && 'unsign' in secret
-  return isSigner ? secret : secretsOf(secret, 'session.secret', 'SVC_SESSION_SECRET')
+function sessionSecret (secret: unknown, option: string): FastifySessionOptions['secret'] {
+  return isSigner(secret) ? secret : secretsOf(secret, option, 'SVC_SESSION_SECRET')
 }
 
-function isSessionStore (value: unknown): boolean {
-  const { get, set, destroy }: Record<string, unknown> = Object(value)
-  return value === 'memory' || [get, set, destroy].every(method => typeof method === 'function')
+function isSigner (secret: unknown): secret is Exclude<FastifySessionOptions['secret'], string | string[]> {
+  return typeof secret === 'object' && secret !== null && 'sign' in secret && 'unsign' in secret
 }
 
-function isSessionOptions (value: unknown): value is SessionOptions {
-  const { cookie = {} }: { cookie?: unknown } = Object(value)
-  return [value, cookie].every(isPlainObject)
+function isSessionStore (value: unknown): value is NonNullable<SessionOptions['store']> {
+  return value === 'memory' || hasMethods<SessionStore>('get', 'set', 'destroy')(value)
+}
+
+function isString (value: unknown): value is string {
+  return typeof value === 'string'
+}
+
+function isHashFunction (value: unknown): value is string {
+  return isString(value) && getHashes().includes(value)
+}
+
+function isMaxAge (value: unknown): value is number | null {
+  return value === null || (Number.isFinite(value) && Number(value) > 0)
+}
+
+function isDate (value: unknown): value is Date {
+  return value instanceof Date && !Number.isNaN(value.getTime())
+}
+
+function isSameSite (value: unknown): value is boolean | 'lax' | 'strict' | 'none' {
+  return typeof value === 'boolean' || ['lax', 'strict', 'none'].includes(String(value))
 }

@@ -2,16 +2,16 @@ import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
 import type { AuthenticationMethod, Proof } from '../authentication.js'
 import { mergeClaims } from '../claims.js'
+import type { AuthContext } from '../context.js'
+import { readUser } from '../current-user/current.js'
 import { AuthError } from '../errors.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { ProviderTokens, AuthenticationContext } from '../providers/provider.js'
 import { chosenLifetime } from '../session/lifetime.js'
 import { startSession } from '../session/lifecycle.js'
 import type { Principal, SessionRecord } from '../session/record.js'
-import type { Accounts } from '../accounts/accounts.js'
 import { type UserOfIdentity, writeHeld } from './linking.js'
-import { currentPrincipal } from '../current-user/refresh.js'
-import { type ProviderIdentity, type SignInRules, callHook } from '../flows/sign-in-rules.js'
+import { type ProviderIdentity, callHook } from '../hooks.js'
 
 /** A user who has authenticated by a first factor. */
 export interface AuthenticatedUser extends UserOfIdentity {
@@ -41,19 +41,19 @@ export interface AuthenticatedUser extends UserOfIdentity {
  * `invalid_state` when the user has changed or signed out meanwhile, `blocked`, `unavailable`
  */
 export async function completeSignIn (
+  auth: AuthContext,
   request: FastifyRequest,
-  rules: SignInRules,
   given: Omit<AuthenticatedUser, 'method'>,
   proofs: readonly Proof[]
 ): Promise<Principal> {
-  const { store, accounts, onSignIn } = rules
-  const authenticated = { ...given, user: await writeHeld(request, rules, given) }
+  const { accounts, onSignIn } = auth
+  const authenticated = { ...given, user: await writeHeld(auth, request, given) }
   const { user: { userId, isNew: created = false }, isNew, identity, tokens } = authenticated
   const orDelete = async <T>(isDeleted: boolean, step: () => T | Promise<T>): Promise<T> => {
     try {
       return await step()
     } catch (error) {
-      if (isDeleted) await deleteNewUser(request, accounts, userId)
+      if (isDeleted) await deleteNewUser(accounts, request, userId)
       throw error
     }
   }
@@ -65,9 +65,9 @@ export async function completeSignIn (
   }
   const principal = await orDelete(isNew === 'user', async () => {
     // Read again, because the hook may have granted claims.
-    const admitted = onSignIn === null ? asked : await currentPrincipal(store, asked)
+    const admitted = onSignIn === null ? asked : (await readUser(auth, asked))?.principal ?? null
     if (admitted === null) throw new AuthError('unauthenticated')
-    await writeSession(request, rules, authenticated, { principal: admitted, methods: proofs })
+    await writeSession(auth, request, authenticated, { principal: admitted, methods: proofs })
     return admitted
   })
   const methods = proofs.map(({ method }) => method)
@@ -88,12 +88,12 @@ export function principalFor ({ user, identity }: Pick<AuthenticatedUser, 'user'
  * password overtakes writes a session that has ended.
  */
 async function writeSession (
+  { accounts, remember }: AuthContext,
   request: FastifyRequest,
-  { accounts, remember }: SignInRules,
   authenticated: Omit<AuthenticatedUser, 'method'>,
   admitted: Pick<SessionRecord, 'principal' | 'methods'>
 ): Promise<void> {
-  const { userId, generation = 0, isNew: admits = false } = authenticated.user
+  const { userId, generation, isNew: admits = false } = authenticated.user
   const { provider } = admitted.principal
   const lifetime = remember === null ? null : chosenLifetime(remember, authenticated.remember)
   const confirm = async (isAdmitted: boolean): Promise<void> => {
@@ -107,7 +107,9 @@ async function writeSession (
  * Deletes a new user who was not signed in. A user signed in by another request meanwhile is not
  * new and stays.
  */
-async function deleteNewUser (request: FastifyRequest, accounts: Accounts, userId: string): Promise<void> {
+async function deleteNewUser (
+  accounts: AuthContext['accounts'], request: FastifyRequest, userId: string
+): Promise<void> {
   try {
     await accounts.deleteNewUser(userId)
   } catch (error) {

@@ -3,14 +3,14 @@ import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
 import type { IdentityClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
+import type { AuthContext } from '../context.js'
+import { mayNeedFactor } from '../current-user/methods.js'
 import { AuthError } from '../errors.js'
 import type { Outbox } from '../mails/outbox.js'
 import { type User, isBlocked } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
-import type { AuthStore } from '../accounts/auth-store.js'
 import type { LinkedIdentity, NewUser, NotedSignIn } from '../accounts/identities.js'
-import { mayNeedFactor } from '../flows/methods.js'
-import { type LinkingPolicy, type ProviderIdentity, type SignInRules, callHook } from '../flows/sign-in-rules.js'
+import { type LinkingPolicy, type ProviderIdentity, callHook } from '../hooks.js'
 
 /** The user of an identity. */
 export interface UserOfIdentity {
@@ -40,13 +40,14 @@ const MAX_ATTEMPTS = 10
  * `unavailable`
  */
 export async function userOfIdentity (
-  { accounts, linking, factors = null }: Pick<SignInRules, 'accounts' | 'linking'> & Partial<SignInRules>,
+  auth: Pick<AuthContext, 'accounts' | 'linking' | 'factors'>,
   identity: ProviderIdentity,
   outbox: Outbox | null = null
 ): Promise<UserOfIdentity> {
+  const { accounts, linking } = auth
   const email = emailOf(identity.claims)
   const link = linkOf(identity, email)
-  const holds = (user: User): boolean => isBlocked(user) || mayNeedFactor(user, factors)
+  const holds = (user: User): boolean => isBlocked(user) || mayNeedFactor(auth, user)
 
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const { as, ...entered } = await accounts.enterIdentity(link, email, newUser(link), holds)
@@ -80,8 +81,8 @@ export async function userOfIdentity (
  * written
  */
 export async function writeHeld (
+  { accounts }: AuthContext,
   request: FastifyRequest,
-  { accounts }: Pick<SignInRules, 'accounts'>,
   { user, identity, held, outbox }: UserOfIdentity & { identity: ProviderIdentity, outbox: Outbox | null }
 ): Promise<User> {
   if (held === null) return user
@@ -133,7 +134,7 @@ export async function linkIdentity (
   if (linked !== null) return linked
 
   const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
-  if (user === null || (user.generation ?? 0) !== generation) throw new AuthError('unauthenticated')
+  if (user === null || user.generation !== generation) throw new AuthError('unauthenticated')
   const present = links.find(({ provider }) => provider === identity.provider)
   if (present === undefined) throw new AuthError('already_linked')
   if (present.subject !== identity.subject) {
@@ -152,11 +153,11 @@ export async function linkIdentity (
  * @throws AuthError `already_linked`, `unavailable`
  */
 export async function assertLinkable (
-  store: AuthStore,
+  accounts: Accounts,
   userId: string,
   { provider, subject }: ProviderIdentity
 ): Promise<void> {
-  const [owner, links] = await Promise.all([store.findUser({ provider, subject }), store.links(userId)])
+  const [owner, links] = await Promise.all([accounts.findUser({ provider, subject }), accounts.links(userId)])
   const mayHave = owner === null ? !links.some(link => link.provider === provider) : owner.userId === userId
   if (!mayHave) throw new AuthError('already_linked')
 }

@@ -1,5 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Proof } from '../authentication.js'
+import type { AuthContext } from '../context.js'
+import { factorsOf, isFactorRequired } from '../current-user/methods.js'
 import { AuthError } from '../errors.js'
 import type { Outbox } from '../mails/outbox.js'
 import { cookiesNamed } from '../session/cookie.js'
@@ -9,12 +11,9 @@ import { useOwner } from '../session/several-cookies.js'
 import { PENDING_MS, SECOND_STEP } from '../store/one-time-entries.js'
 import { type User, isBlocked } from '../accounts/account.js'
 import { type AuthenticatedUser, completeSignIn, principalFor } from './complete-sign-in.js'
-import { readCode, spendCode } from '../flows/factor-codes.js'
+import { readCode, spendCode } from './factor-codes.js'
 import type { Sealer } from '../sealed.js'
-import { factorsOf, isFactorRequired } from '../flows/methods.js'
-import {
-  type FactorRules, type FactorSignInRules, type SignInRules, type StepRules, callHook
-} from '../flows/sign-in-rules.js'
+import { callHook } from '../hooks.js'
 
 /**
  * A sign-in that waits for a second factor: what the first one has found, which is written after
@@ -58,41 +57,40 @@ const MAX_ATTEMPTS = 5
  * @throws AuthError `second_factor_required`, `unavailable`; what the application's rules throw
  */
 export async function checkSecondFactor (
-  request: FastifyRequest, rules: FactorSignInRules, authenticated: AuthenticatedUser, proof: Proof
+  auth: AuthContext, request: FastifyRequest, authenticated: AuthenticatedUser, proof: Proof
 ): Promise<Proof> {
-  const { factors } = rules
   const { user, identity: { provider }, signed, skipsFactor = false } = authenticated
   // A passkey is both factors: its authenticator has verified the user.
   if (skipsFactor || proof.method === 'passkey') return proof
-  const { trusts, trustedBrowsers } = factors.secondFactor ?? {}
+  const { trusts, trustedBrowsers } = auth.factors.secondFactor ?? {}
   const isTrusted = signed !== undefined && trusts !== undefined &&
     await callHook(() => trusts({ provider, ...signed })) === true
   if (isTrusted) return { ...proof, multiFactor: true }
   const principal = principalFor(authenticated)
   const isDue = user.factors?.includes('totp') === true ||
-    await isFactorRequired(factors, { principal, method: proof.method })
+    await isFactorRequired(auth, { principal, method: proof.method })
   if (!isDue) return proof
 
   // The factors of the user decide, and not what this process can ask for: see assertCanAsk.
-  const kinds = factorsOf(user, factors)
+  const kinds = factorsOf(auth, user)
   const needs = kinds.length > 0 ? 'factor' : 'enrolment'
   const cookies = trustedBrowsers === undefined ? [] : cookiesNamed(request, trustedBrowsers.cookieName)
   if (needs === 'factor' && await trustedBrowsers?.trusts(cookies, user)) return proof
 
-  await wait(request, rules, authenticated, { proof, needs })
+  await wait(auth, request, authenticated, { proof, needs })
   throw new AuthError('second_factor_required', {
     details: { methods: kinds, ...(needs === 'enrolment' && { enrolment: true }), expiresIn: PENDING_MS / 1000 }
   })
 }
 
 async function wait (
+  auth: AuthContext,
   request: FastifyRequest,
-  { factors, onSignIn }: FactorSignInRules,
   { user, identity, isNew, held, remember, tokens }: AuthenticatedUser,
   { proof, needs }: Pick<PendingSecondFactor, 'proof' | 'needs'>
 ): Promise<void> {
-  const { userId, generation = 0, email, emailVerified } = user
-  const hasMailbox = factors.sendsMails && email !== null && emailVerified
+  const { userId, generation, email, emailVerified } = user
+  const hasMailbox = auth.mailer !== null && email !== null && emailVerified
   const waiting: PendingSecondFactor = {
     userId,
     generation,
@@ -104,18 +102,18 @@ async function wait (
     remember,
     proof,
     needs,
-    tokens: onSignIn === null ? null : tokens,
+    tokens: auth.onSignIn === null ? null : tokens,
     asksMailCode: needs === 'enrolment' && hasMailbox && isNew !== 'user' && proof.method === 'password'
   }
-  const entry: SealedSignIn = { userId, sealed: await sealerOf(factors).seal(JSON.stringify(waiting), userId) }
+  const entry: SealedSignIn = { userId, sealed: await sealerOf(auth).seal(JSON.stringify(waiting), userId) }
   await startPendingSession(request, SECOND_STEP, entry)
 }
 
 async function opened (
-  { factors }: FactorSignInRules, entry: SealedSignIn | null
+  auth: AuthContext, entry: SealedSignIn | null
 ): Promise<PendingSecondFactor | null> {
   if (entry === null) return null
-  const waiting: PendingSecondFactor = JSON.parse((await sealerOf(factors).open(entry.sealed, entry.userId)).text)
+  const waiting: PendingSecondFactor = JSON.parse((await sealerOf(auth).open(entry.sealed, entry.userId)).text)
   return waiting.proof.at > Date.now() - PENDING_MS ? waiting : null
 }
 
@@ -125,18 +123,18 @@ async function opened (
  * @throws AuthError `unavailable`, as the functions below
  */
 export async function pendingSecondFactor (
-  request: FastifyRequest, rules: FactorSignInRules
+  auth: AuthContext, request: FastifyRequest
 ): Promise<PendingSecondFactor | null> {
   await useOwner(request, owner => keyOf(owner, SECOND_STEP))
-  return opened(rules, await findEntry<SealedSignIn>(request, SECOND_STEP))
+  return opened(auth, await findEntry<SealedSignIn>(request, SECOND_STEP))
 }
 
 /** Counts an attempt at the sign-in that waits; null without one, and after five. */
 export async function attemptSignIn (
-  request: FastifyRequest, rules: FactorSignInRules
+  auth: AuthContext, request: FastifyRequest
 ): Promise<PendingSecondFactor | null> {
   await useOwner(request, owner => keyOf(owner, SECOND_STEP))
-  return opened(rules, await attemptEntry<SealedSignIn>(request, SECOND_STEP, MAX_ATTEMPTS))
+  return opened(auth, await attemptEntry<SealedSignIn>(request, SECOND_STEP, MAX_ATTEMPTS))
 }
 
 /** A sign-in that a second factor has completed. */
@@ -157,14 +155,14 @@ export interface SecondFactorSignIn {
  * `blocked`, `unavailable`
  */
 export async function finishByCode (
-  request: FastifyRequest, rules: StepRules, text: string, outbox: Outbox
+  auth: AuthContext, request: FastifyRequest, text: string, outbox: Outbox
 ): Promise<SecondFactorSignIn> {
   const code = readCode(text)
-  const waiting = await attemptSignIn(request, rules)
+  const waiting = await attemptSignIn(auth, request)
   if (waiting?.needs !== 'factor') throw new AuthError('invalid_state')
-  const { recoveryCodesLeft, ...spent } = await spendCode(request, rules, waiting, { code, outbox })
-  const taken = await takePendingSecondFactor(request, rules, waiting.userId)
-  const principal = await continueSignIn(request, rules, taken, { ...spent, outbox })
+  const { recoveryCodesLeft, ...spent } = await spendCode(auth, request, waiting, { code, outbox })
+  const taken = await takePendingSecondFactor(auth, request, waiting.userId)
+  const principal = await continueSignIn(auth, request, taken, { ...spent, outbox })
   return { principal, user: spent.user, recoveryCodesLeft }
 }
 
@@ -174,9 +172,9 @@ export async function finishByCode (
  * @throws AuthError `invalid_state`, `unavailable`
  */
 export async function takePendingSecondFactor (
-  request: FastifyRequest, rules: FactorSignInRules, userId: string
+  auth: AuthContext, request: FastifyRequest, userId: string
 ): Promise<PendingSecondFactor> {
-  const waiting = await opened(rules, await takeEntry<SealedSignIn>(request, SECOND_STEP))
+  const waiting = await opened(auth, await takeEntry<SealedSignIn>(request, SECOND_STEP))
   if (waiting?.userId !== userId) throw new AuthError('invalid_state')
   return waiting
 }
@@ -189,15 +187,15 @@ export async function takePendingSecondFactor (
  * found has changed; `unavailable`
  */
 export async function continueSignIn (
+  auth: AuthContext,
   request: FastifyRequest,
-  rules: SignInRules,
   { proof: first, ...waiting }: PendingSecondFactor,
   { user, proof, outbox }: { user: User, proof: Proof, outbox: Outbox }
 ): Promise<Principal> {
   if (isBlocked(user)) throw new AuthError('blocked')
   const isAsFound = user.email === waiting.email && user.emailVerified === waiting.emailVerified
   if (!isAsFound) throw new AuthError('invalid_state')
-  return completeSignIn(request, rules, { ...waiting, user, outbox }, [first, proof])
+  return completeSignIn(auth, request, { ...waiting, user, outbox }, [first, proof])
 }
 
 /**
@@ -205,7 +203,7 @@ export async function continueSignIn (
  *
  * @throws AuthError `unavailable`
  */
-export function sealerOf ({ sealer }: FactorRules): Sealer {
+export function sealerOf ({ factors: { sealer } }: AuthContext): Sealer {
   if (sealer !== null) return sealer
   throw new AuthError('unavailable', {
     cause: new Error('what waits for a second factor is sealed: set dataSecret or SVC_AUTH_DATA_SECRET everywhere')

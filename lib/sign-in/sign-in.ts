@@ -1,11 +1,13 @@
 import type { FastifyRequest } from 'fastify'
+import type { AuthContext } from '../context.js'
+import { hasFactors } from '../context.js'
+import { assertCanAsk } from '../current-user/methods.js'
 import { AuthError } from '../errors.js'
 import type { Principal } from '../session/record.js'
-import { type Link, type User, isBlocked } from '../accounts/account.js'
+import { type AccountLink, type Link, type User, isBlocked } from '../accounts/account.js'
 import { type AuthenticatedUser, completeSignIn } from './complete-sign-in.js'
 import { auditJoin, emailOf } from './linking.js'
-import { assertCanAsk } from '../flows/methods.js'
-import type { ProviderIdentity, SignInRules } from '../flows/sign-in-rules.js'
+import type { ProviderIdentity } from '../hooks.js'
 
 /**
  * Signs in a user who has authenticated by a first factor, whatever that was. Each sign-in passes
@@ -16,19 +18,18 @@ import type { ProviderIdentity, SignInRules } from '../flows/sign-in-rules.js'
  * meanwhile, `unavailable`
  */
 export async function signIn (
-  request: FastifyRequest, rules: SignInRules, authenticated: AuthenticatedUser
+  auth: AuthContext, request: FastifyRequest, authenticated: AuthenticatedUser
 ): Promise<Principal> {
   const { user, isNew, identity, method, skipsFactor = false } = authenticated
   if (isNew === 'link') auditJoin(request, user, identity)
   if (isBlocked(user)) throw new AuthError('blocked')
 
   const proof = { method, at: Date.now() }
-  const { factors } = rules
-  if (!skipsFactor) assertCanAsk(user, factors)
-  if (factors === null) return completeSignIn(request, rules, authenticated, [proof])
+  if (!skipsFactor) assertCanAsk(auth, user)
+  if (!hasFactors(auth)) return completeSignIn(auth, request, authenticated, [proof])
   const { checkSecondFactor } = await import('./second-factor.js')
-  const sufficient = await checkSecondFactor(request, { ...rules, factors }, authenticated, proof)
-  return completeSignIn(request, rules, authenticated, [sufficient])
+  const sufficient = await checkSecondFactor(auth, request, authenticated, proof)
+  return completeSignIn(auth, request, authenticated, [sufficient])
 }
 
 /**
@@ -39,15 +40,15 @@ export async function signIn (
  * @throws AuthError `unknown_user`, and what {@link signIn} throws
  */
 export async function signInUser (
+  auth: AuthContext,
   request: FastifyRequest,
-  rules: SignInRules,
   { userId, remember, skipsFactor }: { userId: string, remember: boolean, skipsFactor: boolean }
 ): Promise<Principal> {
-  const { store } = rules
-  const [user, links] = await Promise.all([store.findUser({ userId }), store.links(userId)])
+  const { accounts } = auth
+  const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
   if (user === null) throw new AuthError('unknown_user')
   const identity = identityOfUser(user, links)
-  return signIn(request, rules, {
+  return signIn(auth, request, {
     ...written(user), identity, method: 'application', remember, skipsFactor
   })
 }
@@ -68,4 +69,9 @@ export function identityOfUser (user: User, links: readonly Link[]): ProviderIde
   if (link === undefined) throw new AuthError('unknown_user')
   const { provider, subject, claims } = link
   return { provider, subject, claims, emailVerified: user.emailVerified && emailOf(claims) === user.email }
+}
+
+/** Returns the identity of a local account: its e-mail is verified once the user confirmed it. */
+export function localIdentity (user: User, { subject, claims }: AccountLink): ProviderIdentity {
+  return { provider: 'local', subject, claims, emailVerified: user.emailVerified && user.email === subject }
 }

@@ -5,7 +5,6 @@ import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
 import type { Sql } from 'postgres'
 import { OptionsError } from '../errors.js'
 import { postgresSettings } from './postgres-url.js'
-import { incompatibility } from './sqlite-compatibility.js'
 
 /** A Drizzle database on better-sqlite3, with the connection that it was given. */
 type SqliteDrizzle = BetterSQLite3Database & { $client: Database }
@@ -36,11 +35,8 @@ const EXPECTED = 'an SQLite file, a sqlite:, file: or postgres: URL, :memory:, o
  */
 export function sqlTarget (target: unknown): SqlTarget {
   if (typeof target === 'string') return namedTarget(target)
-  if (isSqliteConnection(target)) return { dialect: 'sqlite', connection: compatible(target) }
-  if (isDrizzleSqlite(target)) {
-    compatible(target.$client)
-    return { dialect: 'sqlite', db: target }
-  }
+  if (isSqliteConnection(target)) return { dialect: 'sqlite', connection: target }
+  if (isDrizzleSqlite(target)) return { dialect: 'sqlite', db: target }
   if (isDrizzlePostgres(target)) return { dialect: 'postgres', db: target }
   if (isPostgresClient(target)) return { dialect: 'postgres', client: target }
   throw new OptionsError(`target must be ${EXPECTED}: a Drizzle database (better-sqlite3, or any Postgres driver), ` +
@@ -92,13 +88,6 @@ function pathOf (target: string, scheme: 'sqlite' | 'file'): string {
     // The error of Node.js shows the URL.
   }
   throw new OptionsError('target must be a file: URL of this machine, such as file:///var/lib/app/users.db')
-}
-
-/** @throws OptionsError for a connection whose first query would end the process */
-function compatible (connection: Database): Database {
-  const problem = incompatibility(connection)
-  if (problem !== null) throw new OptionsError(`target cannot be used: ${problem}`)
-  return connection
 }
 
 function isSqliteConnection (target: unknown): target is Database {

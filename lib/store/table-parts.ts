@@ -1,29 +1,24 @@
-/**
- * The tables of the store by what needs them: they are made when it is first used, that of factors
- * when the first one is written.
- */
-export type TablePart = 'users' | 'sessions' | 'factors'
+/** The tables of the store by what needs them: they are made when it is first used. */
+export type TablePart = typeof PARTS[number]
 
-interface PartOfTables {
-  /** The table by which it is seen whether the migrations of the application made the part. */
-  readonly table: string
-  /** The names of the migrations. */
-  readonly migrations: readonly string[]
+/** The parts in the order in which they are made: one may refer to those before it. */
+export const PARTS = ['users', 'sessions'] as const
+
+/** The statements of one migration for one part. */
+export interface Migration {
+  /** By which it stands in the journal `svc_auth_migrations`. */
+  readonly name: string
+  readonly part: TablePart
+  readonly sql: readonly string[]
 }
 
-/** A part is made after those before it. */
-export const TABLE_PARTS: Readonly<Record<TablePart, PartOfTables>> = {
-  users: { table: 'svc_auth_users', migrations: ['0000_tables', '0001_users'] },
-  // With what may be used once, and on Postgres attempts and revocations.
-  sessions: { table: 'svc_auth_sessions', migrations: ['0002_sessions'] },
-  factors: { table: 'svc_auth_factors', migrations: ['0003_factors'] }
+/** Returns the table by which it is seen whether the application's own migrations made a part. */
+export function mainTable (part: TablePart): string {
+  return `svc_auth_${part}`
 }
-
-/** The parts in the order in which they are made. */
-export const PARTS = ['users', 'sessions', 'factors'] as const satisfies TablePart[]
 
 /** Returns the tables that migrations make. */
-export function tablesOf (migrations: ReadonlyArray<{ sql: readonly string[] }>): string[] {
+export function tablesOf (migrations: readonly Migration[]): string[] {
   const statements = migrations.flatMap(({ sql }) => sql)
   return statements.flatMap(statement => /^CREATE (?:UNLOGGED )?TABLE ["`](\w+)/.exec(statement)?.[1] ?? [])
 }

@@ -1,4 +1,5 @@
-import { OptionsError, assertKnownOptions } from '../errors.js'
+import { OptionsError } from '../errors.js'
+import { assertKnownOptions } from '../option-checks.js'
 import { stepAt, totpCode } from '../factors/totp.js'
 
 /** Which code {@link totp} returns. */

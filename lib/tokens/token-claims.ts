@@ -1,5 +1,6 @@
-import { type JsonValue, isPlainObject } from '../claims.js'
+import { type JsonValue, isPlainObject, isText } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
+import { assertKnownOptions, mustBe } from '../option-checks.js'
 
 /**
  * Restricts a token to one use. The same purpose and audience must be named again to verify the
@@ -45,6 +46,8 @@ export function assertTokenText (token: unknown): asserts token is string {
   if (typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH) throw new AuthError('invalid_token')
 }
 
+const checkedUse = mustBe('a non-empty string, or left out', isText)
+
 /**
  * Checks the form of a use. A purpose that is undefined by mistake would issue, or accept, a token
  * without any restriction.
@@ -56,12 +59,8 @@ export function assertUse (use: unknown): void {
     const expected = '{ purpose }, { audience } or both'
     throw new OptionsError(`the use of a token must be ${expected}, such as { audience: 'reports' }`)
   }
-  for (const [name, value] of Object.entries(use)) {
-    if (name !== 'purpose' && name !== 'audience') {
-      throw new OptionsError(`the use of a token has no "${name}"; it has purpose and audience`)
-    }
-    if (!isNonEmpty(value)) throw new OptionsError(`${name} must be a non-empty string, or left out`)
-  }
+  assertKnownOptions('the use of a token', use, ['purpose', 'audience'])
+  for (const [name, value] of Object.entries(use)) checkedUse(value, name)
 }
 
 /** Whether the claims have the form of RFC 7519 section 4.1 and include the required ones. */

@@ -87,15 +87,15 @@ export function keysOfSecrets ([secret, ...olderSecrets]: Secrets): TokenKeys {
  *
  * @throws OptionsError naming the option, never showing the key
  */
-export function keysOfSigningKey (signingKey: unknown): TokenKeys {
+export function keysOfSigningKey (signingKey: unknown, option: string): TokenKeys {
   const pairs = Array.isArray(signingKey)
-    ? signingKey.map((jwk: unknown, index) => keyPairOf(jwk, `signingKey[${index}]`))
-    : [keyPairOf(signingKey, 'signingKey')]
+    ? signingKey.map((jwk: unknown, index) => keyPairOf(jwk, `${option}[${index}]`))
+    : [keyPairOf(signingKey, option)]
   const [first] = pairs
-  if (first === undefined) throw new OptionsError('signingKey must contain at least one private JWK')
+  if (first === undefined) throw new OptionsError(`${option} must contain at least one private JWK`)
   const published = Object.freeze(pairs.map(({ jwk }) => jwk))
   if (new Set(published.map(({ kid }) => kid)).size < published.length) {
-    throw new OptionsError('signingKey must contain different keys, each with its own kid')
+    throw new OptionsError(`${option} must contain different keys, each with its own kid`)
   }
   return {
     algorithms: KEY_PAIR_ALGORITHMS,
@@ -110,15 +110,16 @@ export function keysOfSigningKey (signingKey: unknown): TokenKeys {
  *
  * @throws OptionsError naming the option
  */
-export function verifyingKeysOf (keys: unknown): readonly webcrypto.CryptoKey[] {
+export function verifyingKeysOf (keys: unknown, option: string): readonly webcrypto.CryptoKey[] {
   if (!Array.isArray(keys) || keys.length === 0) {
-    throw new OptionsError('keys must be a list of public JWKs, such as the keys of /auth/local/jwks.json')
+    throw new OptionsError(`${option} must be a list of public JWKs, such as the keys of /auth/local/jwks.json`)
   }
   return keys.map((jwk: unknown, index) => {
     if (isPlainObject(jwk) && 'd' in jwk) {
-      throw new OptionsError(`keys[${index}] is a private key, which only the issuer may have; remove its member d`)
+      throw new OptionsError(
+        `${option}[${index}] is a private key, which only the issuer may have; remove its member d`)
     }
-    return imported(jwk, `keys[${index}] must be a public JWK`, (key, { algorithm }) =>
+    return imported(jwk, `${option}[${index}] must be a public JWK`, (key, { algorithm }) =>
       createPublicKey({ key, format: 'jwk' }).toCryptoKey(algorithm, true, ['verify']))
   })
 }

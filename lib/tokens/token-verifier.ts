@@ -1,7 +1,8 @@
-import { isPlainObject, isText } from '../claims.js'
-import { OptionsError, assertKnownOptions } from '../errors.js'
+import { isText } from '../claims.js'
+import { OptionsError } from '../errors.js'
 import { Once } from '../base/once.js'
-import { assertSecureUrl } from '../http/secure-url.js'
+import { secureUrl } from '../http/secure-url.js'
+import { type ChecksOf, anything, boolean, checkedOptions, mustBe, optional, text } from '../option-checks.js'
 import { type TokenClaims, type TokenUse, assertUsable } from './token-claims.js'
 import { type Jwk, KEY_PAIR_ALGORITHMS, verifyingKeysOf } from './token-keys.js'
 
@@ -24,7 +25,13 @@ export interface TokenVerifierOptions {
   allowInsecureRequests?: boolean | undefined
 }
 
-const KNOWN_OPTIONS = ['issuer', 'jwksUrl', 'keys', 'audience', 'allowInsecureRequests']
+const OPTIONS = {
+  issuer: mustBe('the issuer of the tokens, a non-empty string', isText),
+  jwksUrl: anything,
+  keys: optional(verifyingKeysOf, null),
+  audience: optional(text),
+  allowInsecureRequests: optional(boolean, false)
+} satisfies ChecksOf<TokenVerifierOptions>
 
 /**
  * Verifies the tokens of a {@link LocalIdentityProvider} that has a `signingKey`. Meant for
@@ -48,29 +55,18 @@ export class TokenVerifier {
    * @throws OptionsError naming the option
    */
   constructor (options: TokenVerifierOptions) {
-    if (!isPlainObject(options)) {
-      throw new OptionsError('TokenVerifier takes an object of options, such as { issuer, jwksUrl }')
-    }
-    assertKnownOptions('TokenVerifier', options, KNOWN_OPTIONS)
-    const { issuer, jwksUrl, keys, audience, allowInsecureRequests = false } = options
-    if (!isText(issuer)) throw new OptionsError('issuer must be the issuer of the tokens, a non-empty string')
-    if (audience !== undefined && !isText(audience)) {
-      throw new OptionsError('audience must be a non-empty string, or left out')
-    }
-    if (typeof allowInsecureRequests !== 'boolean') {
-      throw new OptionsError('allowInsecureRequests must be true or false')
-    }
-    if ((jwksUrl === undefined) === (keys === undefined)) {
+    const { issuer, jwksUrl, keys, audience, allowInsecureRequests } =
+      checkedOptions('TokenVerifier', options, OPTIONS, '{ issuer, jwksUrl }')
+    if ((jwksUrl === undefined) === (keys === null)) {
       throw new OptionsError(
         'TokenVerifier takes either jwksUrl, such as https://app.example/auth/local/jwks.json, or keys')
     }
-    if (keys === undefined) assertSecureUrl(jwksUrl, allowInsecureRequests, 'jwksUrl')
-    const given = keys === undefined ? null : verifyingKeysOf(keys)
+    const source = keys ?? secureUrl(allowInsecureRequests)(jwksUrl, 'TokenVerifier: jwksUrl')
 
     this.#use = audience === undefined ? {} : { audience }
     this.#claimsOf = new Once(async () => {
       const { publishedKeys, verifiedClaims } = await import('./jwt.js')
-      const verifying = given ?? [publishedKeys(new URL(String(jwksUrl)))]
+      const verifying = typeof source === 'string' ? [publishedKeys(new URL(source))] : source
       return token => verifiedClaims(token, { issuer, algorithms: KEY_PAIR_ALGORITHMS, keys: verifying })
     })
   }

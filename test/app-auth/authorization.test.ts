@@ -20,7 +20,7 @@ const NO_IDS = [
 ]
 
 /** Ada, who has two ways in, and what may be done with her. */
-async function withAda (store: AuthStore): Promise<{ authorization: Authorization, ada: User }> {
+async function withAda (store: AuthStore): Promise<{ authorization: Authorization, ada: Pick<User, 'userId' | 'email' | 'name'> }> {
   const link = { provider: 'dev', subject: 'ada-1', claims: { sub: 'ada-1' } }
   const ada = { userId: randomUUID(), email: 'ada@xn--bcher-kva.example', emailVerified: true, name: 'Ada', claims: { role: 'member' } }
   await new Accounts(store).createUser({ ...ada, link })

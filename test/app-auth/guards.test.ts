@@ -1,24 +1,18 @@
-import fastifyCookie from '@fastify/cookie'
-import fastifySession from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import type { Claims } from '../../lib/claims.js'
 import { AuthError } from '../../lib/errors.js'
-import { verifyToken } from '../../lib/flows/local.js'
-import { type Guard, type RequiredClaims, requireClaims as requireClaimsOf, requireUser as requireUserOf } from '../../lib/app-auth/guards.js'
-import { Accounts, type AuthPluginOptions } from '../../lib/index.js'
-import { RedirectPages } from '../../lib/http/redirect-pages.js'
-import { Site } from '../../lib/http/site.js'
+import { verifyToken } from '../../lib/current-user/user-tokens.js'
+import type { Guard, RequiredClaims } from '../../lib/app-auth/guards.js'
+import authPlugin, { Accounts, type AuthPluginOptions, type AuthStore } from '../../lib/index.js'
 import { MemoryAuthStore } from '../../lib/store/memory.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 
 const USER_ID = '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11'
 const store = new MemoryAuthStore()
-const pages = new RedirectPages(new Site(null, new Set()), { login: null, reauthenticate: null, secondFactor: null, step: null }, [])
-const settings = { store, factors: null, local: null, pages, providers: [] }
-const requireUser = requireUserOf(settings)
-const requireClaims = (required: RequiredClaims) => requireClaimsOf(required, settings)
+const requireUser = ({ auth }: FastifyInstance): Guard => auth.requireUser
+const requireClaims = (required: RequiredClaims) => ({ auth }: FastifyInstance): Guard => auth.requireClaims(required)
 
 await new Accounts(store).createUser({
   userId: USER_ID,
@@ -30,15 +24,15 @@ await new Accounts(store).createUser({
 })
 
 /** What a guarded route answers to somebody with these claims; null is anonymous. */
-async function statusFor (t: Test, guard: Guard, claims: Partial<Claims> | null): Promise<number> {
+async function statusFor (t: Test, guard: (app: FastifyInstance) => Guard, claims: Partial<Claims> | null, users: AuthStore = store): Promise<number> {
   const app: FastifyInstance = Fastify()
   t.teardown(() => app.close())
-  await app.register(fastifyCookie)
-  await app.register(fastifySession, { secret: SESSION_SECRET, cookie: { secure: false } })
+  await app.register(authPlugin, { store: users, session: { secret: SESSION_SECRET, store: 'memory' } })
   app.addHook('onRequest', async request => {
-    if (claims !== null) request.session.svcAuth = { principal: { userId: USER_ID, provider: 'dev', claims: { sub: '1', ...claims } } }
+    const principal = { userId: USER_ID, provider: 'dev', claims: { sub: '1', ...claims } }
+    if (claims !== null) request.session.svcAuth = { principal, generation: 0, at: Date.now(), methods: [] }
   })
-  app.get('/', { preHandler: guard }, async () => 'passed')
+  app.get('/', { preHandler: guard(app) }, async () => 'passed')
   return (await app.inject('/')).statusCode
 }
 
@@ -101,9 +95,10 @@ t.test('requireClaims is 401 for anonymous requests, whatever is required', asyn
 })
 
 t.test('requireClaims refuses anything but an object', async t => {
+  const app = await startApp(t)
   for (const required of [undefined, null, 'admin', ['role'], 1, new Map()]) {
     t.throws(
-      () => requireClaims(required as never),
+      () => app.auth.requireClaims(required as never),
       { name: 'OptionsError', message: /^requireClaims takes an object of claims/ }
     )
   }
@@ -154,12 +149,12 @@ t.test('attack 51: a token passes the guard of its use, and no other one', async
 t.test('attack 59: what a store says of its failure is what the application hears', async t => {
   const failure = new AuthError('unavailable', { message: 'Accounts are being moved.' })
   const store = Object.assign(new MemoryAuthStore(), { async status () { throw failure } })
-  await t.rejects(verifyToken(localProvider(), store, await localProvider().issueIdToken(USER_ID)), failure)
+  await t.rejects(verifyToken({ local: localProvider(), accounts: new Accounts(store) }, await localProvider().issueIdToken(USER_ID)), failure)
 })
 
 t.test('attack 59: a store that throws before it answers is unavailable, and no request passes', async t => {
   const broken = Object.assign(new MemoryAuthStore(), { status () { throw new Error('connect ECONNREFUSED') } })
-  t.equal(await statusFor(t, requireUserOf({ ...settings, store: broken }), {}), 503)
+  t.equal(await statusFor(t, requireUser, {}, broken), 503)
 
   const app = await startApp(
     t,

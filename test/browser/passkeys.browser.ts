@@ -5,6 +5,7 @@ import Fastify from 'fastify'
 import type { CDPSession, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import type { Factor } from '../../lib/accounts/account.js'
+import { readResponse } from '../../lib/factors/passkey-ceremonies.js'
 import { PASSKEY_SCRIPT } from '../../lib/pages/passkey-script.js'
 import { Passkeys } from '../../lib/passkeys.js'
 import { freePort } from '../helpers/loopback.js'
@@ -63,16 +64,18 @@ async function startShop (t: Test): Promise<Shop> {
     challenges.set(made.challenge, body.for)
     return made.options
   })
-  app.post<{ Params: { kind: string }, Body: { response: string } }>('/:kind', async ({ params: { kind }, body: { response } }, reply) => {
+  app.post<{ Params: { kind: string }, Body: { response: string } }>('/:kind', async ({ params: { kind }, body }, reply) => {
     shop.sent.push(kind)
-    const challenge = ceremonies.challengeIn(response) ?? ''
-    if (challenges.get(challenge) !== kind) return reply.type('text/html').send(`<title>refused</title>${response}`)
+    const response = readResponse(body.response)
+    const challenge = response?.challenge ?? ''
+    if (response === null || challenges.get(challenge) !== kind) {
+      return reply.type('text/html').send(`<title>refused</title>${body.response}`)
+    }
     challenges.delete(challenge)
     if (kind === 'register') {
       shop.factors.push(await ceremonies.verifyRegistration(response, { challenge, name: null }))
     } else {
-      const named = ceremonies.userOf(response)
-      const factor = shop.factors.find(({ id }) => id === named?.id) ?? null
+      const factor = shop.factors.find(({ id }) => id === response.id) ?? null
       await ceremonies.verifyAssertion(response, { challenge, factor, userId: USER_ID })
     }
     return reply.type('text/html').send(`<title>${kind} done</title>`)

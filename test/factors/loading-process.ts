@@ -16,6 +16,7 @@ registerHooks({
 })
 
 const { Passkeys } = await import('../../lib/passkeys.js')
+const { readResponse } = await import('../../lib/factors/passkey-ceremonies.js')
 const { SoftwareAuthenticator } = await import('../fakes/authenticator.js')
 const origin = 'https://app.example'
 const ceremonies = new Passkeys({ name: 'Shop' }).resolve({ baseUrl: origin, trustedOrigins: new Set() })
@@ -24,5 +25,6 @@ await ceremonies.preload()
 const after = isLoaded
 
 const { challenge, options } = ceremonies.registrationOptions({ userId: crypto.randomUUID(), email: null, name: 'Ada' }, [])
-await ceremonies.verifyRegistration(new SoftwareAuthenticator({ origin }).create(options), { challenge, name: null })
+const response = readResponse(new SoftwareAuthenticator({ origin }).create(options))
+if (response !== null) await ceremonies.verifyRegistration(response, { challenge, name: null })
 process.send?.({ before, after } satisfies LibraryLoaded)

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
 import { generateKeyPairSync, randomBytes, randomUUID, webcrypto } from 'node:crypto'
 import { once } from 'node:events'
@@ -6,7 +7,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import type { Factor } from '../../lib/accounts/account.js'
 import { AuthError, PASSKEY_REFUSED } from '../../lib/errors.js'
-import { CounterRegression, type PasskeyCeremonies, passkeyName } from '../../lib/factors/passkey-ceremonies.js'
+import { CounterRegression, type PasskeyResponse, passkeyName, readResponse } from '../../lib/factors/passkey-ceremonies.js'
 import { Passkeys } from '../../lib/passkeys.js'
 import { type CredentialJson, type Lies, SoftwareAuthenticator, cbor, newKeys } from '../fakes/authenticator.js'
 import { holds } from '../helpers/properties.js'
@@ -26,16 +27,21 @@ const authenticator = (options: Partial<Authenticator> = {}): SoftwareAuthentica
   return new SoftwareAuthenticator({ origin: ORIGIN, rpId: 'app.example', ...options })
 }
 
+/** Reads a response that has the form of one. */
+function read (response: unknown): PasskeyResponse {
+  return readResponse(response) ?? assert.fail('the response does not have the expected form')
+}
+
 /** Adds a passkey of Ada. */
 async function added (device: SoftwareAuthenticator, lies: Lies = {}): Promise<Factor> {
   const { challenge, options } = ceremonies.registrationOptions(ADA, [])
-  return ceremonies.verifyRegistration(device.create(options, lies), { challenge, name: null })
+  return ceremonies.verifyRegistration(read(device.create(options, lies)), { challenge, name: null })
 }
 
 /** Signs Ada in, as the passkey that is named. */
 async function signedIn (device: SoftwareAuthenticator, factor: Factor | null, lies: Lies = {}): Promise<Factor> {
   const { challenge, options } = ceremonies.loginOptions()
-  return ceremonies.verifyAssertion(device.get(options, lies), { challenge, factor, userId: ADA.userId })
+  return ceremonies.verifyAssertion(read(device.get(options, lies)), { challenge, factor, userId: ADA.userId })
 }
 
 /** Expects the refusal that all failures have in common, for a reason that only the log has. */
@@ -72,14 +78,13 @@ t.test('a response may be the text that a form sends', async t => {
   const device = authenticator()
   const registration = ceremonies.registrationOptions(ADA, [])
   const factor = await ceremonies.verifyRegistration(
-    JSON.stringify(device.create(registration.options)), { challenge: registration.challenge, name: 'Phone' }
+    read(JSON.stringify(device.create(registration.options))), { challenge: registration.challenge, name: 'Phone' }
   )
   const login = ceremonies.loginOptions()
-  const response = JSON.stringify(device.get(login.options))
+  const response = read(JSON.stringify(device.get(login.options)))
 
   t.equal(factor.name, 'Phone')
-  t.equal(ceremonies.challengeIn(response), login.challenge)
-  t.strictSame(ceremonies.userOf(response), { userId: ADA.userId, id: factor.id })
+  t.match(response, { challenge: login.challenge, userId: ADA.userId, id: factor.id })
   await t.resolves(ceremonies.verifyAssertion(response, { challenge: login.challenge, factor, userId: ADA.userId }))
 })
 
@@ -286,7 +291,7 @@ t.test('attack 143: a weak or false public key is refused, and so is one by whic
 
 t.test('the name of a passkey is text, and cut', async t => {
   const { challenge, options } = ceremonies.registrationOptions(ADA, [])
-  const response = authenticator().create(options)
+  const response = read(authenticator().create(options))
   const nameOf = async (name: string | null): Promise<string | null> => {
     return (await ceremonies.verifyRegistration(response, { challenge, name })).name
   }
@@ -298,16 +303,8 @@ t.test('the name of a passkey is text, and cut', async t => {
   await t.rejects(nameOf('a\0'), { code: 'invalid_request' })
 })
 
-/** Each way to give the ceremonies a response. */
-async function refusedEverywhere (t: Test, passkeys: PasskeyCeremonies, response: unknown, factor: Factor): Promise<void> {
-  const { challenge } = ceremonies.loginOptions()
-  await refused(t, passkeys.verifyRegistration(response, { challenge, name: null }), /./)
-  await refused(t, passkeys.verifyAssertion(response, { challenge, factor, userId: ADA.userId }), /./)
-}
-
-t.test('attack 106: what is not a response names neither challenge nor user, and is refused', async t => {
+t.test('attack 106: what does not have the form of a response is not read, and names neither challenge nor user', async t => {
   const device = authenticator()
-  const factor = await added(device)
   const right = device.get(ceremonies.loginOptions().options)
   const cyclic: Record<string, unknown> = {}
   cyclic.cyclic = cyclic
@@ -320,18 +317,14 @@ t.test('attack 106: what is not a response names neither challenge nor user, and
     }),
     { ...right, more: 'x'.repeat(16_384) }, JSON.stringify({ ...right, more: 'x'.repeat(1_000_000) })
   ]
-  for (const response of wrong) {
-    t.equal(ceremonies.challengeIn(response), null)
-    t.equal(ceremonies.userOf(response), null)
-    await refusedEverywhere(t, ceremonies, response, factor)
-  }
+  for (const response of wrong) t.equal(readResponse(response), null)
   const saying = (challenge: unknown): CredentialJson => device.get({ challenge: '' }, { clientData: { challenge } })
   for (const challenge of ['', 'a'.repeat(42), 'a'.repeat(44), '+'.repeat(43), undefined, null, 5, ['a'.repeat(43)]]) {
-    t.equal(ceremonies.challengeIn(saying(challenge)), null)
+    t.equal(read(saying(challenge)).challenge, null)
   }
-  t.equal(ceremonies.challengeIn(saying('a'.repeat(43))), 'a'.repeat(43))
+  t.equal(read(saying('a'.repeat(43))).challenge, 'a'.repeat(43))
   for (const userHandle of [undefined, '', 'AAAA', 'A'.repeat(43), []]) {
-    t.equal(ceremonies.userOf({ ...right, response: { ...right.response, userHandle } }), null)
+    t.equal(read({ ...right, response: { ...right.response, userHandle } }).userId, null)
   }
 })
 
@@ -339,13 +332,13 @@ t.test('attack 106: garbage in place of CBOR is refused, whatever it is', async 
   const device = authenticator()
   const factor = await added(device)
   const bytes = fc.oneof(
-    fc.uint8Array({ maxLength: 300 }),
+    fc.uint8Array({ minLength: 1, maxLength: 300 }),
     // A part is right, and what follows is not.
     fc.uint8Array({ maxLength: 300 }).map(authData => cbor(new Map<string, unknown>([
       ['fmt', 'none'], ['attStmt', new Map()], ['authData', Buffer.from(authData)]
     ]))),
     // Lists in lists, and a map that is announced and does not come.
-    fc.nat(9000).map(depth => Buffer.alloc(depth, 0x81)),
+    fc.integer({ min: 1, max: 9000 }).map(depth => Buffer.alloc(depth, 0x81)),
     fc.constant(Buffer.from('bb7fffffffffffffff', 'hex'))
   ).map(garbage => Buffer.from(garbage).toString('base64url'))
 
@@ -355,9 +348,9 @@ t.test('attack 106: garbage in place of CBOR is refused, whatever it is', async 
     const signed = { ...device.get(options, { response: { authenticatorData: garbage } }) }
     const broken = { ...factor, data: { ...factor.data, publicKey: garbage } }
     for (const verification of [
-      ceremonies.verifyRegistration(made, { challenge, name: null }),
-      ceremonies.verifyAssertion(signed, { challenge, factor, userId: ADA.userId }),
-      ceremonies.verifyAssertion(device.get(options), { challenge, factor: broken, userId: ADA.userId })
+      ceremonies.verifyRegistration(read(made), { challenge, name: null }),
+      ceremonies.verifyAssertion(read(signed), { challenge, factor, userId: ADA.userId }),
+      ceremonies.verifyAssertion(read(device.get(options)), { challenge, factor: broken, userId: ADA.userId })
     ]) {
       const error: unknown = await verification.catch((error: unknown) => error)
       if (!(error instanceof AuthError) || error.code !== 'invalid') throw new Error(String(error))

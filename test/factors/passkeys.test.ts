@@ -8,11 +8,11 @@ const around = (baseUrl: string | null, ...trusted: string[]): Parameters<Passke
 t.test('options of a wrong form are refused with a sentence', async t => {
   const mistakes: Array<[unknown, RegExp]> = [
     [undefined, /^Passkeys takes an object of options, such as \{ name: 'Shop' \}$/],
-    [{}, /^name of Passkeys must be the name of the application, such as 'Shop'$/],
-    [{ name: '' }, /^name of Passkeys must be/],
+    [{}, /^Passkeys: name must be the name of the application, such as 'Shop'$/],
+    [{ name: '' }, /^Passkeys: name must be/],
     [{ name: 'Shop', origins: [] }, /^Passkeys has no option "origins"; expected one of name, rpId, relatedOrigins$/],
-    [{ name: 'Shop', relatedOrigins: 'https://app.test' }, /^relatedOrigins of Passkeys must be a list of origins/],
-    [{ name: 'Shop', relatedOrigins: [5] }, /^relatedOrigins of Passkeys must be a list of origins/]
+    [{ name: 'Shop', relatedOrigins: 'https://app.test' }, /^Passkeys: relatedOrigins must be a list of origins/],
+    [{ name: 'Shop', relatedOrigins: [5] }, /^Passkeys: relatedOrigins must be a list of origins/]
   ]
   for (const [options, message] of mistakes) {
     t.throws(() => new Passkeys(options as PasskeysOptions), { name: 'OptionsError', message })
@@ -29,12 +29,15 @@ t.test('passkeys are for the host of baseUrl, or for a domain that it is in', as
   t.equal(rpIdFor('http://localhost:3000'), 'localhost')
   t.equal(rpIdFor('http://shop.localhost:3000'), 'shop.localhost')
 
-  for (const rpId of ['example', 'other.example', 'p.example', 'a.accounts.app.example', 'ACCOUNTS.app.example', '', 'https://app.example', 5]) {
+  for (const rpId of ['example', 'other.example', 'p.example', 'a.accounts.app.example', 'ACCOUNTS.app.example', 'https://app.example']) {
     t.throws(() => rpIdFor('https://accounts.app.example', rpId as string), {
-      name: 'OptionsError', message: /^rpId of Passkeys must be the host of baseUrl, accounts\.app\.example, or a domain/
+      name: 'OptionsError', message: /^Passkeys: rpId must be the host of baseUrl, accounts\.app\.example, or a domain/
     }, `${rpId}`)
   }
-  t.throws(() => rpIdFor('http://shop.localhost', 'localhost'), { message: /^rpId of Passkeys must be/ })
+  t.throws(() => rpIdFor('http://shop.localhost', 'localhost'), { message: /^Passkeys: rpId must be the host/ })
+  for (const rpId of ['', 5]) {
+    t.throws(() => rpIdFor('https://app.example', rpId as string), { message: /^Passkeys: rpId must be a domain, such as app\.example$/ })
+  }
 })
 
 t.test('passkeys need a baseUrl where browsers have them', async t => {
@@ -52,7 +55,7 @@ t.test('a related origin must be a trusted one', async t => {
   const passkeys = new Passkeys({ name: 'Shop', relatedOrigins: ['https://app.test', 'https://app.invalid'] })
 
   t.throws(() => passkeys.resolve(around('https://app.example', 'https://app.test')), {
-    name: 'OptionsError', message: /^relatedOrigins of Passkeys has https:\/\/app\.invalid, which must be in trustedOrigins as well/
+    name: 'OptionsError', message: /^Passkeys: relatedOrigins has https:\/\/app\.invalid, which must be in trustedOrigins as well/
   })
   t.strictSame(passkeys.resolve(around('https://app.example', 'https://app.test', 'https://app.invalid', 'https://admin.example')).relyingParty, {
     name: 'Shop', rpId: 'app.example', origin: 'https://app.example', relatedOrigins: ['https://app.test', 'https://app.invalid']

@@ -2,11 +2,13 @@
  * The test vectors of WebAuthn Level 3, section 16, in base64url: all of them but those of extensions. They have no
  * user handle, and the users of many are not verified.
  */
+import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { verifyAuthenticationResponse } from '@simplewebauthn/server'
 import { decodeAttestationObject, parseAuthenticatorData } from '@simplewebauthn/server/helpers'
 import t from 'tap'
+import { type PasskeyResponse, readResponse } from '../../lib/factors/passkey-ceremonies.js'
 import { Passkeys } from '../../lib/passkeys.js'
 
 interface Vector {
@@ -47,6 +49,8 @@ const REFUSED: Record<string, [registration: RegExp | null, signIn: RegExp | nul
 
 const bytesOf = (text: string): Buffer<ArrayBuffer> => Buffer.from(text, 'base64url')
 
+const read = (response: unknown): PasskeyResponse => readResponse(response) ?? assert.fail('not a response')
+
 t.test('the vectors are those of the specification', async t => {
   t.strictSame(VECTORS.map(({ name }) => name).sort(), Object.keys(REFUSED).sort())
 })
@@ -60,14 +64,14 @@ for (const { name, credentialId: id, registration, authentication } of VECTORS) 
     const data = { publicKey: Buffer.from(publicKey).toString('base64url'), transports: [], backupEligible: flags.be, backedUp: flags.bs }
 
     const { challenge, ...made } = registration
-    const registered = ceremonies.verifyRegistration({ ...credential, response: made }, { challenge, name })
+    const registered = ceremonies.verifyRegistration(read({ ...credential, response: made }), { challenge, name })
     if (unregistered == null) t.match(await registered, { id, kind: 'passkey', name, data, counter: 0 })
     else await t.rejects(registered, { code: 'invalid', cause: { message: unregistered } })
 
     const { challenge: expectedChallenge, ...signed } = authentication
     const factor = { id, kind: 'passkey', name, secret: null, data, counter: 0, createdAt: 0, usedAt: null } as const
     const signedIn = ceremonies.verifyAssertion(
-      { ...credential, response: { ...signed, userHandle } }, { challenge: expectedChallenge, factor, userId: USER_ID }
+      read({ ...credential, response: { ...signed, userHandle } }), { challenge: expectedChallenge, factor, userId: USER_ID }
     )
     if (notSignedIn == null) t.equal((await signedIn).id, id)
     else await t.rejects(signedIn, { code: 'invalid', cause: { message: notSignedIn } })

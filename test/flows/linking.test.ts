@@ -1,8 +1,9 @@
 import t, { type Test } from 'tap'
 import { Accounts, AuthError, type AuthStore, type Identity, MemoryAuthStore, SignInRefused, type User } from '../../lib/index.js'
-import type { LinkingPolicy } from '../../lib/flows/sign-in-rules.js'
-import type { AccountQuery, Rule, Wanted } from '../../lib/accounts/auth-store.js'
+import type { LinkingPolicy } from '../../lib/hooks.js'
+import type { AccountQuery, Rule, UniqueKeys } from '../../lib/accounts/auth-store.js'
 import { userOfIdentity as find } from '../../lib/sign-in/linking.js'
+import { NO_FACTORS } from '../helpers/no-factors.js'
 import { SOME_STORES } from '../helpers/stores.js'
 
 const EMAIL = 'ada@example.com'
@@ -17,7 +18,7 @@ const anonymous = (subject: string): Identity => ({ subject, claims: { sub: subj
 
 /** The user of an identity. */
 async function userOfIdentity (store: AuthStore, provider: string, identity: Identity, linking: LinkingPolicy = 'verified-email'): Promise<User> {
-  return (await find({ accounts: new Accounts(store), linking }, { provider, ...identity })).user
+  return (await find({ accounts: new Accounts(store), linking, factors: NO_FACTORS }, { provider, ...identity })).user
 }
 
 async function localUser (store: AuthStore): Promise<string> {
@@ -93,7 +94,7 @@ const OUTCOMES = `
 /** What became of an identity. */
 async function outcome (store: AuthStore, linking: LinkingPolicy, identity: Identity, owner: string | undefined): Promise<string> {
   try {
-    const { user, isNew } = await find({ accounts: new Accounts(store), linking }, { provider: 'a', ...identity })
+    const { user, isNew } = await find({ accounts: new Accounts(store), linking, factors: NO_FACTORS }, { provider: 'a', ...identity })
     if (user.userId === owner) return isNew === 'link' ? 'joins' : 'known'
     if (isNew !== 'user') return 'another user'
     return user.email === null ? 'user, no e-mail' : 'user, e-mail'
@@ -274,8 +275,8 @@ for (const [kind, newStore] of Object.entries(SOME_STORES)) {
 t.test('a sign-in that always comes second gives up in the end', async t => {
   // Links are added by the id of the user, who always had another change meanwhile.
   class ContendedStore extends MemoryAuthStore {
-    override async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
-      return 'userId' in find ? rule(null, { ofEmail: null, ofLink: null }).result : super.change(find, wanted, rule)
+    override async change<T> (find: AccountQuery, keys: UniqueKeys, rule: Rule<T>): Promise<T> {
+      return 'userId' in find ? rule(null, { ofEmail: null, ofLink: null }).result : super.change(find, keys, rule)
     }
   }
   const store = new ContendedStore()

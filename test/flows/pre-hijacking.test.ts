@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, MemoryAuthStore } from '../../lib/index.js'
-import type { LinkingPolicy } from '../../lib/flows/sign-in-rules.js'
+import type { LinkingPolicy } from '../../lib/hooks.js'
 import { localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider, type AdmittedUser, linkAt, signInAt } from '../helpers/own-provider.js'

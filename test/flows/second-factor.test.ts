@@ -297,12 +297,11 @@ t.test('an end of all sessions that overtakes a change of factors refuses it', a
   const other = new Browser(made.app)
   await other.post('/auth/local/register', { email: 'grace@example.com', password: ADA.password })
   const graceId = await userIdIn(other) ?? ''
-  const links = store.links.bind(store)
-  store.links = async id => {
-    store.links = links
-    const found = await links(id)
+  const findUser = store.findUser.bind(store)
+  store.findUser = async query => {
+    store.findUser = findUser
     await new Accounts(store).changeUser(graceId, { endSessions: true })
-    return found
+    return findUser(query)
   }
   const refused = await other.post('/auth/local/totp/enroll')
   t.match([refused.statusCode, refused.json().code], [401, 'unauthenticated'], 'before the account is read')

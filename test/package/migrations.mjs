@@ -56,7 +56,7 @@ export function postgresDatabase (url) {
       }
     }),
     otherTables: ['svc_auth_attempts', 'svc_auth_factors', 'svc_auth_revocations', 'svc_auth_pending', 'svc_auth_sessions'],
-    usedTables: ['svc_auth_attempts', 'svc_auth_pending', 'svc_auth_revocations', 'svc_auth_sessions'],
+    usedTables: ['svc_auth_attempts', 'svc_auth_factors', 'svc_auth_pending', 'svc_auth_revocations', 'svc_auth_sessions'],
     anotherTable: "export const tags = pgTable('tags', { name: text('name').primaryKey() })\n"
   }
 }
@@ -75,7 +75,7 @@ export function sqliteDatabase (file) {
       }
     }),
     otherTables: ['svc_auth_factors', 'svc_auth_pending', 'svc_auth_sessions'],
-    usedTables: ['svc_auth_pending', 'svc_auth_sessions'],
+    usedTables: ['svc_auth_factors', 'svc_auth_pending', 'svc_auth_sessions'],
     anotherTable: "export const tags = sqliteTable('tags', { name: text('name').primaryKey() })\n"
   }
 }

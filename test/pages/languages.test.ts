@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify'
 import t from 'tap'
 import { ERRORS } from '../../lib/errors.js'
 import { Pages, type Texts, de, en, es, fr } from '../../lib/pages.js'
@@ -42,19 +43,27 @@ t.test('each error that a browser may see has a sentence in each language', asyn
 t.test('a language without a text, and other wrong options, are refused with a sentence', async t => {
   const without = { ...en, signIn: { ...en.signIn, title: undefined } } as unknown as Texts
   const mistakes: Array<[object, RegExp]> = [
-    [{ name: 'Shop', languages: [without] }, /^languages of Pages must be a list of languages/],
-    [{ name: 'Shop', languages: [] }, /^languages of Pages must be/],
-    [{ name: 'Shop', languages: ['en'] }, /^languages of Pages must be/],
-    [{ name: 'Shop', languages: en }, /^languages of Pages must be/],
-    [{}, /^name of Pages must be the name of the application/],
-    [{ name: '' }, /^name of Pages must be/],
+    [{ name: 'Shop', languages: [without] }, /^Pages: languages must be a list of languages/],
+    [{ name: 'Shop', languages: [] }, /^Pages: languages must be/],
+    [{ name: 'Shop', languages: ['en'] }, /^Pages: languages must be/],
+    [{ name: 'Shop', languages: en }, /^Pages: languages must be/],
+    [{}, /^Pages: name must be the name of the application/],
+    [{ name: '' }, /^Pages: name must be/],
     [{ name: 'Shop', colour: 'red' }, /^Pages has no option "colour"; expected one of name, logo/],
-    [{ name: 'Shop', links: ['/privacy'] }, /^links of Pages must be a list of \{ label, href \}/]
+    [{ name: 'Shop', links: ['/privacy'] }, /^Pages: links must be a list of \{ label, href \}/]
   ]
   for (const [options, message] of mistakes) {
     t.throws(() => new Pages(options as { name: string }), { name: 'OptionsError', message })
   }
   t.throws(() => new Pages('Shop' as never), { message: /^Pages takes an object of options/ })
+})
+
+t.test('a list of languages that is changed afterwards changes no page', async t => {
+  const languages = [de, en]
+  const { look } = new Pages({ name: 'Shop', languages })
+  languages.shift()
+
+  t.equal(look.textsFor({ headers: { 'accept-language': 'de' } } as FastifyRequest), de)
 })
 
 t.test('a name in braces without a value stays as it is', async t => {

@@ -179,9 +179,9 @@ t.test('a registration beyond its limit asks nothing', async t => {
 t.test('a mistake in the options is refused with a sentence that names the option', async t => {
   const mistakes: Array<[options: object, message: RegExp]> = [
     [{ timout: 5 }, /^breached has no option "timout"; expected one of timeout, fetch, log$/],
-    ...[0, -1, 1.5, 60_001, '2000', null].map((timeout): [object, RegExp] => [{ timeout }, /^timeout must be/]),
-    [{ fetch: 'https://example.com' }, /^fetch must be a function/],
-    ...[null, {}, console.log].map((log): [object, RegExp] => [{ log }, /^log must have a function warn/])
+    ...[0, -1, 1.5, 60_001, '2000', null].map((timeout): [object, RegExp] => [{ timeout }, /^breached: timeout must be/]),
+    [{ fetch: 'https://example.com' }, /^breached: fetch must be a function/],
+    ...[null, {}, console.log].map((log): [object, RegExp] => [{ log }, /^breached: log must be a log with a function warn/])
   ]
   for (const [options, message] of mistakes) t.throws(() => breached(options), { name: 'OptionsError', message })
 })

@@ -79,8 +79,8 @@ t.test('the longest password that is compared takes milliseconds', async t => {
 
 t.test('a mistake in the options is refused with a sentence that names the option', async t => {
   const mistakes: Array<[options: object, message: RegExp]> = [
-    [{ word: [] }, /^common has no option "word"; expected one of words$/],
-    ...['shop', null, [''], [5], {}].map((words): [object, RegExp] => [{ words }, /^words must be a list of words, such as \['shop'\]$/])
+    [{ word: [] }, /^common has no option "word"; it is called words$/],
+    ...['shop', null, [''], [5], {}].map((words): [object, RegExp] => [{ words }, /^common: words must be a list of words, such as \['shop'\]$/])
   ]
   for (const [options, message] of mistakes) t.throws(() => common(options), { name: 'OptionsError', message })
 })

@@ -251,7 +251,7 @@ t.test('the option is checked at construction', async t => {
   for (const clientAuthentication of ['none', 'private_key_jwt', '', null, true]) {
     t.throws(() => new OidcProvider({ ...options, clientAuthentication: clientAuthentication as never }), {
       code: 'invalid_options',
-      message: 'a: clientAuthentication must be client_secret_basic or client_secret_post'
+      message: "a: clientAuthentication must be 'client_secret_basic' or 'client_secret_post'"
     })
   }
 })

@@ -35,7 +35,7 @@ t.test('options are checked at construction', async t => {
     [{ tokenEndpoint: 'small.example' }, /small: tokenEndpoint must be an https: URL/],
     [{ tokenEndpoint: 'ftp://small.example', allowInsecureRequests: true }, /small: tokenEndpoint/],
     [{ clientId: '' }, /small: clientId/],
-    [{ clientAuthentication: 'none' as never }, /small: clientAuthentication must be client_secret_basic or client_secret_post/],
+    [{ clientAuthentication: 'none' as never }, /small: clientAuthentication must be 'client_secret_basic' or 'client_secret_post'/],
     [{ wrong: 1 } as never, /small has no option "wrong"/]
   ]
   for (const [change, message] of wrong) t.throws(() => new SmallProvider(change), { code: 'invalid_options', message })

@@ -5,7 +5,7 @@ import { assertProviderName, checkedProviderOptions } from '../../lib/providers/
 const NEEDED = { name: 'dev', clientId: 'the-app', clientSecret: 'zxcvbnm' }
 
 /** As somebody without types calls it. */
-const checked = (options: object) => checkedProviderOptions({ ...NEEDED, ...options }, ['openid', 'email'])
+const checked = (options: object) => checkedProviderOptions({ ...NEEDED, ...options }, ['openid', 'email'], {})
 
 t.test('options that are not given have a default', async t => {
   t.strictSame(checked({}), { ...NEEDED, scopes: ['openid', 'email'], authorizationParams: {}, timeout: 5000, fetch: globalThis.fetch })
@@ -27,10 +27,11 @@ t.test('options that are given are taken', async t => {
 t.test('a mistake names the provider and the option, and prints no secret', async t => {
   const mistakes: Array<[object, RegExp]> = [
     [
-      { clientID: 'a' },
-      /^dev has no option "clientID"; expected one of clientId, clientSecret, scopes, authorizationParams, timeout, fetch, or one that only this provider has$/
+      { hostedDomain: 'a' },
+      /^dev has no option "hostedDomain"; expected one of clientId, clientSecret, scopes, .*, fetch, or one that only this provider has$/
     ],
-    [{ scope: 'openid' }, /^dev has no option "scope"; expected one of clientId/],
+    [{ clientID: 'a' }, /^dev has no option "clientID"; it is called clientId$/],
+    [{ scope: 'openid' }, /^dev has no option "scope"; it is called scopes$/],
     ...[undefined, '', null, 1, {}, 'a\u0000'].map((clientId): [object, RegExp] => [{ clientId }, /^dev: clientId must be/]),
     ...[undefined, '', null, 1, {}, 'a\ud800'].map((clientSecret): [object, RegExp] => [{ clientSecret }, /^dev: clientSecret must be/]),
     ...[

@@ -1,6 +1,5 @@
 /** How the routes of recovery answer browsers: pages of the plugin, or those of the application. */
 import t from 'tap'
-import { MemoryAuthStore, type User, type UserQuery } from '../../lib/index.js'
 import { Browser } from '../helpers/browser.js'
 import { ADA, type MailApp, NEW_PASSWORD, formsOn, registerAt, resetTokenOf, startMailApp } from '../helpers/mail-app.js'
 
@@ -129,20 +128,6 @@ t.test('the page of an address that is verified has one form', async t => {
   const { body } = await start.browser.get(`${VERIFY}?token=${token}`)
 
   t.strictSame(formsOn(body).map(({ fields }) => fields), [{ token }])
-})
-
-t.test('the page says no date for an account from before dates were noted', async t => {
-  class OldStore extends MemoryAuthStore {
-    override async findUser (query: UserQuery): Promise<User | null> {
-      const user = await super.findUser(query)
-      delete user?.createdAt
-      return user
-    }
-  }
-  const start = await startMailApp(t, { store: new OldStore() })
-  const token = await registerAt(start)
-
-  t.match((await start.browser.get(`${VERIFY}?token=${token}`)).body, 'created with this e-mail address.')
 })
 
 t.test('after an address is confirmed, a signed-in browser goes to the root and another one to the login page', async t => {

@@ -93,7 +93,7 @@ t.test('app.auth.signOut keeps a session of the application ended before any rou
   await app.register(fastifySession, { secret: SESSION_SECRET, cookie: { secure: false } })
   await app.register(authPlugin, {})
   const principal = { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'a', claims: { sub: '1' } }
-  app.get('/sign-in', async request => { request.session.svcAuth = { principal } })
+  app.get('/sign-in', async request => { request.session.svcAuth = { principal, generation: 0, at: 0, methods: [] } })
   app.get('/me', async request => ({ principal: request.principal }))
   const [held, asked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   app.get('/slow', async request => {

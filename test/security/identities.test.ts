@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, type AuthStore, type ExternalProvider, MemoryAuthStore, OidcProvider } from '../../lib/index.js'
-import type { LinkingPolicy } from '../../lib/flows/sign-in-rules.js'
+import type { LinkingPolicy } from '../../lib/hooks.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { SESSION_SECRET, localProvider, principalIn, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'

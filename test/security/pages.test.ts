@@ -56,11 +56,11 @@ t.test('attack 118: the policy of the pages runs nothing and names no other orig
 
 t.test('attack 118: a look that would load from elsewhere is refused', async t => {
   for (const path of ['//evil.example/logo.svg', 'https://evil.example/x', 'javascript:alert(1)', 'logo.svg', '/\\evil.example', `/${HTML}`, 1]) {
-    t.throws(() => new Pages({ name: 'Shop', logo: path as string }), { message: /^logo of Pages must be a path of this application/ })
-    t.throws(() => new Pages({ name: 'Shop', stylesheet: path as string }), { message: /^stylesheet of Pages must be a path/ })
+    t.throws(() => new Pages({ name: 'Shop', logo: path as string }), { message: /^Pages: logo must be a path of this application/ })
+    t.throws(() => new Pages({ name: 'Shop', stylesheet: path as string }), { message: /^Pages: stylesheet must be a path/ })
   }
   for (const href of ['javascript:alert(1)', 'http://evil.example', '//evil.example', '']) {
-    t.throws(() => new Pages({ name: 'Shop', links: [{ label: 'Privacy', href }] }), { message: /^links of Pages must be a list/ })
+    t.throws(() => new Pages({ name: 'Shop', links: [{ label: 'Privacy', href }] }), { message: /^Pages: links must be a list/ })
   }
 })
 

@@ -197,7 +197,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
             t.type(createdAt, Date)
             t.strictSame(
               stored,
-              { userId: principal.userId, email: user.email, emailVerified: false, name: null, claims: expected },
+              { userId: principal.userId, email: user.email, emailVerified: false, name: null, generation: 0, claims: expected },
               `${wish}: the user`
             )
           }

@@ -200,7 +200,7 @@ t.test('attack 47: without a secret of 32 characters there is no provider, and t
   for (const secret of [undefined, '', short, [], [LOCAL_SECRET, short]]) {
     const { message, stack = '' } = t.throws(() => new LocalIdentityProvider({ secret }), {
       name: 'OptionsError',
-      message: /^secret must be at least 32 characters/
+      message: /^LocalIdentityProvider: secret must be at least 32 characters/
     }) as Error
     t.notMatch([message, stack].join(), new RegExp(`${short}|${LOCAL_SECRET}`))
   }

@@ -383,9 +383,8 @@ t.test('attack 35: a refresh ends a session for good, also when another request 
   const [asked, saves] = [deferred(), deferred()]
   // As somebody who signed in through another process of the application: this one has not seen the store yet.
   app.get('/sign-in', async request => {
-    request.session.svcAuth = {
-      principal: { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'a', claims: { sub: '1' } }
-    }
+    const principal = { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'a', claims: { sub: '1' } }
+    request.session.svcAuth = { principal, generation: 0, at: 0, methods: [] }
   })
   app.get('/slow', async request => {
     asked.resolve()

@@ -1,9 +1,9 @@
 import fastifyCookie from '@fastify/cookie'
 import fastifySession from '@fastify/session'
-import Fastify, { type FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance, type Session } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin from '../../lib/index.js'
-import { type StoredRecord, principalIn } from '../../lib/session/record.js'
+import { type SessionRecord, principalIn, recordIn } from '../../lib/session/record.js'
 import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 
@@ -62,11 +62,26 @@ t.test('a part of the session that is not in the form of the plugin signs no use
 
 t.test('a session whose end has come while a request was under way has no user', async t => {
   const principal = { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'local', claims: { sub: 'ada' } }
-  const userIn = (svcAuth: StoredRecord) =>
-    principalIn({ cookie: { originalMaxAge: null }, svcAuth })
+  const userIn = (until?: number) =>
+    principalIn(sessionWith({ principal, generation: 0, at: 0, methods: [], ...(until !== undefined && { until }) }))
 
-  t.equal(userIn({ principal }), principal)
-  t.equal(userIn({ principal, until: Date.now() + 60_000 }), principal)
-  t.equal(userIn({ principal, until: Date.now() }), null)
-  t.equal(userIn({ principal, until: NaN }), null)
+  t.equal(userIn(), principal)
+  t.equal(userIn(Date.now() + 60_000), principal)
+  t.equal(userIn(Date.now()), null)
+  t.equal(userIn(NaN), null)
 })
+
+t.test('a session that lacks its generation, or how and when the user authenticated, has no user', async t => {
+  const principal = { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'local', claims: { sub: 'ada' } }
+  const whole: SessionRecord = { principal, generation: 0, at: 0, methods: [] }
+  t.strictSame(recordIn(sessionWith(whole)), whole)
+
+  for (const name of Object.keys(whole)) {
+    const session = sessionWith({ ...whole, [name]: undefined })
+    t.strictSame([principalIn(session), recordIn(session)], [null, null], name)
+  }
+})
+
+function sessionWith (svcAuth: SessionRecord): Session {
+  return { cookie: { originalMaxAge: null }, svcAuth }
+}

@@ -2,7 +2,6 @@
 import { setImmediate } from 'node:timers/promises'
 import fastifyCookie, { Signer } from '@fastify/cookie'
 import fastifySession, { type FastifySessionOptions, type SessionStore } from '@fastify/session'
-import olderSession from 'fastify-session-11.1.2'
 import Fastify, { type FastifyInstance, type LightMyRequestResponse, type Session } from 'fastify'
 import t from 'tap'
 import { TIMEOUT_MS } from '../../lib/base/with-timeout.js'
@@ -536,25 +535,4 @@ t.test('a sign-in takes few calls of the session store', async t => {
   sessions.calls = []
   await browser.get('/private')
   t.strictSame(sessions.calls, ['get'], 'a guarded request reads once')
-})
-
-t.test('a sign-in removes the old session also where a session of an older version leaves it in the store', async t => {
-  const sessions = new SlowSessionStore()
-  const app: FastifyInstance = Fastify()
-  t.teardown(() => app.close())
-  await app.register(fastifyCookie)
-  await app.register(olderSession, {
-    secret: SESSION_SECRET, cookieName: 'svc_session', store: sessions, cookie: { secure: false, path: '/' }
-  })
-  await app.register(authPlugin, { local: localProvider() })
-  app.get('/me', async request => ({ principal: request.principal }))
-  const browser = new Browser(app)
-  await browser.post('/auth/local/register', ADA)
-  const old = new Browser(app, browser.cookies)
-
-  await browser.post('/auth/local/login', ADA)
-
-  t.equal(sessions.sessions.length, 1)
-  t.equal(await userIdIn(old), null)
-  t.ok(await userIdIn(browser))
 })

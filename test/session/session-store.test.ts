@@ -16,7 +16,9 @@ const USER_ID = '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11'
 
 const session = (subject: string): Session => ({
   cookie: { originalMaxAge: null },
-  svcAuth: { principal: { userId: USER_ID, provider: 'local', claims: { sub: subject } } }
+  svcAuth: {
+    principal: { userId: USER_ID, provider: 'local', claims: { sub: subject } }, generation: 0, at: 0, methods: []
+  }
 })
 const ofUser = (id: string) => ({ id, isOfUser: true })
 const call = (ask: (done: (error?: unknown) => void) => void) => new Promise<unknown>(resolve => { ask(resolve) })

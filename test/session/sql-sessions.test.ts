@@ -86,7 +86,12 @@ t.test('a sign-out ends the sessions of sign-ins that have replaced the session 
   const backend = new RowSessions({ rows: new MemoryAuthStore(), cookie: {} })
   const session = {
     cookie: { originalMaxAge: null },
-    svcAuth: { principal: { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'local', claims: { sub: 'ada' } } }
+    svcAuth: {
+      principal: { userId: '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11', provider: 'local', claims: { sub: 'ada' } },
+      generation: 0,
+      at: 0,
+      methods: []
+    }
   }
   const ofUser = (id: string) => ({ id, isOfUser: true })
   await backend.create('1', session)

@@ -112,6 +112,49 @@ for (const [name, { create, tables, names, drop }] of Object.entries(DATABASES))
   })
 }
 
+t.test('the first factor is written also where no session is kept beside the users', async t => {
+  for (const database of [sqliteDatabase(t), postgresDatabase(await emptyDatabase(t))]) {
+    const lost: unknown[] = []
+    const open = (createTables = true) => {
+      const store = openStore(t, database, createTables)
+      store.connect({ warn: () => {}, error: (error: unknown) => { lost.push(error) } })
+      return new Accounts(store)
+    }
+    const [ada, factor] = [newUser(), newFactor()]
+    await open().createUser(ada)
+    await open().attemptFactor(ada.userId, 0)
+    await t.rejects(database.query('select 1 from svc_auth_factors'), /svc_auth_factors/)
+
+    await open().changeFactors(ada.userId, toFactors(factor))
+
+    for (const createTables of [true, false]) {
+      t.strictSame(await open(createTables).factors(ada.userId), [factor])
+      t.hasStrict(await open(createTables).refreshIdentity({ ...ada.link, verifiedEmail: null }), { factors: ['totp'] })
+    }
+    t.ok(await open(false).deleteUser(ada.userId))
+    t.strictSame(await database.query('select 1 from svc_auth_factors'), [])
+    t.strictSame(lost, [])
+  }
+})
+
+t.test('a user whose factors cannot be read is not one without factors', async t => {
+  for (const database of [sqliteDatabase(t), postgresDatabase(await emptyDatabase(t))]) {
+    const ada = newUser()
+    const made = new Accounts(openStore(t, database))
+    await made.createUser(ada)
+    await made.changeFactors(ada.userId, toFactors(newFactor()))
+    const store = openStore(t, database, false)
+    const accounts = new Accounts(store)
+    await database.query('drop table svc_auth_factors')
+
+    const attempts: Array<() => Promise<unknown>> = [
+      () => accounts.factors(ada.userId), () => accounts.attemptFactor(ada.userId, 0), () => accounts.changeFactors(ada.userId, toFactors())
+    ]
+    for (const attempt of attempts) await t.rejects(attempt, { code: 'unavailable', cause: /svc_auth_factors/ })
+    t.hasStrict(await store.findUser({ userId: ada.userId }), { factors: ['totp'] })
+  }
+})
+
 t.test("tables of the application's own migrations are left to them", async t => {
   for (const database of [sqliteDatabase(t), postgresDatabase(await emptyDatabase(t))]) {
     const made = await start(t, database)
@@ -166,8 +209,8 @@ async function useAll (t: Test, { app, store }: { app: FastifyInstance, store: S
   t.equal((await browser.post('/auth/logout')).statusCode, 204)
 }
 
-function openStore (t: Test, { target }: TestDatabase): SqlAuthStore {
-  const store = new SqlAuthStore(target)
+function openStore (t: Test, { target }: TestDatabase, createTables = true): SqlAuthStore {
+  const store = new SqlAuthStore(target, { createTables })
   t.teardown(() => store.close())
   return store
 }

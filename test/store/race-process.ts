@@ -4,6 +4,7 @@ import type { Factor } from '../../lib/accounts/account.js'
 import { Accounts } from '../../lib/accounts/accounts.js'
 import { AuthError } from '../../lib/errors.js'
 import { userOfIdentity } from '../../lib/sign-in/linking.js'
+import { NO_FACTORS } from '../helpers/no-factors.js'
 import authPlugin, { SqlAuthStore } from '../../lib/index.js'
 import type { Identity } from '../../lib/providers/provider.js'
 import { SESSION_SECRET, localProvider } from '../helpers/app.js'
@@ -36,10 +37,11 @@ export async function startRacer (target: string): Promise<Racer> {
   await app.register(authPlugin, { store, local: localProvider(), session: { secret: SESSION_SECRET }, rateLimit: false })
   await app.ready()
 
+  const auth = { accounts: new Accounts(store), linking: 'verified-email', factors: NO_FACTORS } as const
   const run = async (move: Move): Promise<string> => {
     switch (move.does) {
       case 'sign in':
-        return (await userOfIdentity({ accounts: new Accounts(store), linking: 'verified-email' }, { provider: move.provider, ...move.identity })).user.userId
+        return (await userOfIdentity(auth, { provider: move.provider, ...move.identity })).user.userId
       case 'register': {
         const { email, password } = move
         const response = await app.inject({

@@ -390,7 +390,9 @@ t.test('a value that is not an engine is refused', async t => {
 
 t.test('createTables must be true or false, and an option of another name is refused', async t => {
   for (const createTables of [null, 0, 1, 'false', 'no', {}]) {
-    t.throws(() => new SqlAuthStore(':memory:', { createTables } as object), { name: 'OptionsError', message: 'createTables must be true or false' })
+    t.throws(() => new SqlAuthStore(':memory:', { createTables } as object), {
+      name: 'OptionsError', message: 'SqlAuthStore: createTables must be true or false'
+    })
   }
   t.throws(() => new SqlAuthStore(':memory:', { createTable: false } as object), { name: 'OptionsError', message: /createTable\b/ })
 })

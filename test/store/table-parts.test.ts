@@ -9,7 +9,7 @@ import { PostgresDatabase } from '../../lib/store/postgres/database.js'
 import { MIGRATIONS as POSTGRES } from '../../lib/store/postgres/migrations.js'
 import { SqliteDatabase } from '../../lib/store/sqlite/database.js'
 import { MIGRATIONS as SQLITE } from '../../lib/store/sqlite/migrations.js'
-import { TABLE_PARTS, type TablePart } from '../../lib/store/table-parts.js'
+import type { TablePart } from '../../lib/store/table-parts.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 
 const USERS = ['svc_auth_credentials', 'svc_auth_migrations', 'svc_auth_provider_links', 'svc_auth_users']
@@ -40,7 +40,7 @@ const PLACES: Record<string, (t: Test) => Promise<Place>> = {
     }
     return {
       migrations: POSTGRES,
-      sessions: ['svc_auth_attempts', 'svc_auth_pending', 'svc_auth_revocations', 'svc_auth_sessions'],
+      sessions: ['svc_auth_attempts', 'svc_auth_factors', 'svc_auth_pending', 'svc_auth_revocations', 'svc_auth_sessions'],
       connect (options = { createTables: true }) {
         const client = clientOf()
         const database = new PostgresDatabase(drizzlePostgres(client), options)
@@ -63,7 +63,7 @@ const PLACES: Record<string, (t: Test) => Promise<Place>> = {
     }
     return {
       migrations: SQLITE,
-      sessions: ['svc_auth_pending', 'svc_auth_sessions'],
+      sessions: ['svc_auth_factors', 'svc_auth_pending', 'svc_auth_sessions'],
       connect (options = { createTables: true }) {
         const client = connected()
         const database = new SqliteDatabase(drizzleSqlite({ client }), options)
@@ -87,9 +87,6 @@ for (const [name, empty] of Object.entries(PLACES)) {
       await connect().use('sessions')
       t.strictSame(await tables(), [...USERS, ...sessions].sort())
 
-      await connect().use('factors')
-      t.strictSame(await tables(), [...USERS, ...sessions, 'svc_auth_factors'].sort())
-
       const another = await empty(t)
       await another.connect().use('sessions')
       t.strictSame(await another.tables(), [...USERS, ...sessions].sort())
@@ -97,11 +94,11 @@ for (const [name, empty] of Object.entries(PLACES)) {
 
     t.test('connections that use different parts at one moment make each of them once', async t => {
       const { connect, tables, sessions } = await empty(t)
-      const parts: TablePart[] = ['sessions', 'users', 'factors', 'sessions', 'sessions', 'users', 'factors', 'sessions']
+      const parts: TablePart[] = ['sessions', 'users', 'sessions', 'sessions', 'users', 'sessions']
 
       await Promise.all(parts.map(part => connect().use(part)))
 
-      t.strictSame(await tables(), [...USERS, ...sessions, 'svc_auth_factors'].sort())
+      t.strictSame(await tables(), [...USERS, ...sessions].sort())
     })
 
     t.test('a part is not made with createTables: false', async t => {
@@ -115,10 +112,8 @@ for (const [name, empty] of Object.entries(PLACES)) {
     t.test("a part that the application's own migrations left out is not made, and the error says what to do", async t => {
       const { connect, tables, migrations } = await empty(t)
       const run = async (part: TablePart): Promise<void> => {
-        for (const { name, sql } of migrations) {
-          if (!TABLE_PARTS[part].migrations.includes(name)) continue
-          for (const statement of sql) await connect().run(statement)
-        }
+        const { sql = [] } = migrations.find(migration => migration.part === part) ?? {}
+        for (const statement of sql) await connect().run(statement)
       }
       await run('users')
       const before = await tables()

@@ -102,11 +102,11 @@ t.test('a secret publishes nothing', async t => {
 const good = ecKey()
 const { d: _d, ...withoutPrivate } = good
 const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
-  ['a secret beside a signing key', { secret: SECRET, signingKey: good }, /^signingKey replaces secret: set only one of them$/],
-  ['no key in the list', { signingKey: [] }, /^signingKey must contain at least one private JWK$/],
-  ['one key twice', { signingKey: [good, good] }, /^signingKey must contain different keys, each with its own kid$/],
-  ['one kid twice', { signingKey: [{ ...good, kid: '1' }, { ...edKey(), kid: '1' }] }, /^signingKey must contain different keys/],
-  ['a wrong key in a list', { signingKey: [good, withoutPrivate] }, /^signingKey\[1\] must be a private JWK for ES256/],
+  ['a secret beside a signing key', { secret: SECRET, signingKey: good }, /^LocalIdentityProvider: signingKey replaces secret: set only one of them$/],
+  ['no key in the list', { signingKey: [] }, /^LocalIdentityProvider: signingKey must contain at least one private JWK$/],
+  ['one key twice', { signingKey: [good, good] }, /^LocalIdentityProvider: signingKey must contain different keys, each with its own kid$/],
+  ['one kid twice', { signingKey: [{ ...good, kid: '1' }, { ...edKey(), kid: '1' }] }, /^LocalIdentityProvider: signingKey must contain different keys/],
+  ['a wrong key in a list', { signingKey: [good, withoutPrivate] }, /^LocalIdentityProvider: signingKey\[1\] must be a private JWK for ES256/],
   ...Object.entries({
     'a public key': withoutPrivate,
     'the private part of another key': { ...good, d: ecKey().d },
@@ -126,7 +126,7 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   }).map(([what, signingKey]): [string, object, RegExp] => [
     what,
     { signingKey },
-    /^signingKey must be a private JWK for ES256 \(kty EC, crv P-256\) or EdDSA \(kty OKP, crv Ed25519\); its kid/
+    /^LocalIdentityProvider: signingKey must be a private JWK for ES256 \(kty EC, crv P-256\) or EdDSA \(kty OKP, crv Ed25519\); its kid/
   ])
 ]
 

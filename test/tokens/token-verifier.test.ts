@@ -147,30 +147,38 @@ const KEYS = [{ ...issuerWith(ecKey()).jwks?.keys[0] }]
 const JWKS_URL = 'https://app.example/auth/local/jwks.json'
 const MISTAKES: Array<[what: string, options: unknown, message: RegExp]> = [
   ['no object', 'https://app.example', /^TokenVerifier takes an object of options/],
-  ['no issuer', { jwksUrl: JWKS_URL }, /^issuer must be the issuer of the tokens, a non-empty string$/],
-  ['an issuer that is a list', { issuer: [ISSUER], jwksUrl: JWKS_URL }, /^issuer must be the issuer of the tokens/],
+  ['no issuer', { jwksUrl: JWKS_URL }, /^TokenVerifier: issuer must be the issuer of the tokens, a non-empty string$/],
+  ['an issuer that is a list', { issuer: [ISSUER], jwksUrl: JWKS_URL }, /^TokenVerifier: issuer must be the issuer of the tokens/],
   ['neither URL nor keys', { issuer: ISSUER }, /^TokenVerifier takes either jwksUrl, .*, or keys$/],
   ['both URL and keys', { issuer: ISSUER, jwksUrl: JWKS_URL, keys: KEYS }, /^TokenVerifier takes either jwksUrl/],
-  ['a URL with plain http', { issuer: ISSUER, jwksUrl: 'http://app.example/jwks.json' }, /^jwksUrl must be an https: URL/],
-  ['something else than a URL', { issuer: ISSUER, jwksUrl: 'jwks.json' }, /^jwksUrl must be an https: URL/],
-  ['an empty audience', { issuer: ISSUER, jwksUrl: JWKS_URL, audience: '' }, /^audience must be a non-empty string, or left out$/],
-  ['a list of audiences', { issuer: ISSUER, jwksUrl: JWKS_URL, audience: ['reports'] }, /^audience must be/],
+  ['a URL with plain http', { issuer: ISSUER, jwksUrl: 'http://app.example/jwks.json' }, /^TokenVerifier: jwksUrl must be an https: URL/],
+  ['something else than a URL', { issuer: ISSUER, jwksUrl: 'jwks.json' }, /^TokenVerifier: jwksUrl must be an https: URL/],
+  ['an empty audience', { issuer: ISSUER, jwksUrl: JWKS_URL, audience: '' }, /^TokenVerifier: audience must be a non-empty string$/],
+  ['a list of audiences', { issuer: ISSUER, jwksUrl: JWKS_URL, audience: ['reports'] }, /^TokenVerifier: audience must be/],
   [
     'a secret',
     { issuer: ISSUER, secret: 'the secret of the issuer, 32 and more' },
     /^TokenVerifier has no option "secret"; expected one of issuer, jwksUrl, keys, audience, allowInsecureRequests$/
   ],
-  ['a permission that is a text', { issuer: ISSUER, jwksUrl: JWKS_URL, allowInsecureRequests: 'yes' }, /^allowInsecureRequests must be true or false$/],
-  ['no key', { issuer: ISSUER, keys: [] }, /^keys must be a list of public JWKs/],
-  ['a JWK Set', { issuer: ISSUER, keys: { keys: KEYS } }, /^keys must be a list of public JWKs/],
-  ['a private key', { issuer: ISSUER, keys: [...KEYS, ecKey()] }, /^keys\[1\] is a private key, which only the issuer may have; remove its member d$/],
+  [
+    'a permission that is a text',
+    { issuer: ISSUER, jwksUrl: JWKS_URL, allowInsecureRequests: 'yes' },
+    /^TokenVerifier: allowInsecureRequests must be true or false$/
+  ],
+  ['no key', { issuer: ISSUER, keys: [] }, /^TokenVerifier: keys must be a list of public JWKs/],
+  ['a JWK Set', { issuer: ISSUER, keys: { keys: KEYS } }, /^TokenVerifier: keys must be a list of public JWKs/],
+  [
+    'a private key',
+    { issuer: ISSUER, keys: [...KEYS, ecKey()] },
+    /^TokenVerifier: keys\[1\] is a private key, which only the issuer may have; remove its member d$/
+  ],
   [
     'a key on another curve',
     { issuer: ISSUER, keys: [{ ...ecKey('P-384'), d: undefined }].map(({ d, ...key }) => key) },
-    /^keys\[0\] must be a public JWK for ES256/
+    /^TokenVerifier: keys\[0\] must be a public JWK for ES256/
   ],
-  ['a point that is not on the curve', { issuer: ISSUER, keys: [{ ...KEYS[0], y: KEYS[0]?.x }] }, /^keys\[0\] must be a public JWK for ES256/],
-  ['null for a key', { issuer: ISSUER, keys: [null] }, /^keys\[0\] must be a public JWK for ES256/]
+  ['a point that is not on the curve', { issuer: ISSUER, keys: [{ ...KEYS[0], y: KEYS[0]?.x }] }, /^TokenVerifier: keys\[0\] must be a public JWK for ES256/],
+  ['null for a key', { issuer: ISSUER, keys: [null] }, /^TokenVerifier: keys\[0\] must be a public JWK for ES256/]
 ]
 
 for (const [what, options, message] of MISTAKES) {

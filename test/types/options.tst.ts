@@ -7,7 +7,7 @@ import authPlugin, {
 } from 'fastify-svc-auth'
 import { SecondFactor } from 'fastify-svc-auth/second-factor'
 import { describe, expect, test } from 'tstyche'
-import type { LinkHook, LinkingPolicy, LinkingRule, SignInHook } from '../../lib/flows/sign-in-rules.js'
+import type { LinkHook, LinkingPolicy, LinkingRule, SignInHook } from '../../lib/hooks.js'
 import type { RememberOptions } from '../../lib/session/session-options.js'
 
 const app = Fastify()

@@ -113,8 +113,7 @@ export const de: Texts = {
   links: {
     resetText: 'Sie werden auf allen Geräten abgemeldet. Melden Sie sich danach mit dem neuen Passwort an.',
     resetSubmit: 'Passwort speichern',
-    verifyText: 'Mit dieser E-Mail-Adresse wurde ein Konto erstellt.',
-    verifyTextOf: 'Mit dieser E-Mail-Adresse wurde am {date} ein Konto erstellt.',
+    verifyText: 'Mit dieser E-Mail-Adresse wurde am {date} ein Konto erstellt.',
     itWasYou: 'Das waren Sie',
     verifySubmit: 'Adresse bestätigen',
     itWasNotYou: 'Das waren nicht Sie',

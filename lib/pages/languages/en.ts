@@ -110,8 +110,7 @@ export const english = {
   links: {
     resetText: 'You’ll be signed out on all devices. Then sign in with the new password.',
     resetSubmit: 'Set password',
-    verifyText: 'An account was created with this e-mail address.',
-    verifyTextOf: 'An account was created with this e-mail address on {date}.',
+    verifyText: 'An account was created with this e-mail address on {date}.',
     itWasYou: 'This was you',
     verifySubmit: 'Confirm the address',
     itWasNotYou: 'This wasn’t you',

@@ -111,8 +111,7 @@ export const es: Texts = {
   links: {
     resetText: 'Se cerrará tu sesión en todos los dispositivos. Después, inicia sesión con la contraseña nueva.',
     resetSubmit: 'Guardar la contraseña',
-    verifyText: 'Se ha creado una cuenta con este correo electrónico.',
-    verifyTextOf: 'El {date} se creó una cuenta con este correo electrónico.',
+    verifyText: 'El {date} se creó una cuenta con este correo electrónico.',
     itWasYou: 'Has sido tú',
     verifySubmit: 'Confirmar el correo',
     itWasNotYou: 'No has sido tú',

@@ -114,8 +114,7 @@ export const fr: Texts = {
     resetText: 'Vos sessions seront fermées sur tous vos appareils. Connectez-vous ensuite avec le nouveau mot ' +
       'de passe.',
     resetSubmit: 'Enregistrer le mot de passe',
-    verifyText: 'Un compte a été créé avec cette adresse e-mail.',
-    verifyTextOf: 'Un compte a été créé avec cette adresse e-mail le {date}.',
+    verifyText: 'Un compte a été créé avec cette adresse e-mail le {date}.',
     itWasYou: 'C’était vous',
     verifySubmit: 'Confirmer l’adresse',
     itWasNotYou: 'Ce n’était pas vous',

@@ -1,5 +1,5 @@
 import { type Account, type AccountLink, type Factor, endsSessions, statusOf, userOf } from '../../accounts/account.js'
-import type { AccountQuery, Wanted } from '../../accounts/auth-store.js'
+import type { AccountQuery, UniqueKeys } from '../../accounts/auth-store.js'
 import { TIMEOUT_MS } from '../../base/with-timeout.js'
 import { KeyedMutex } from '../../base/keyed-mutex.js'
 import { lazily } from '../../base/once.js'
@@ -9,25 +9,24 @@ import {
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import {
-  type AccountChange, type StoredAccounts, endOfPrefix, factorChanges, factorExists, hasFactors, linkChanges, outcomeOf,
+  type AccountChange, type StoredAccounts, endOfPrefix, factorChanges, factorExists, hasFactors, linkChanges, applyRule,
   valuesOf
-} from '../outcome.js'
+} from '../apply-rule.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
-import { causeOf, isFactorViolation, isForeignKeyViolation, isUniqueViolation } from './failures.js'
+import { causeOf, isFactorTaken, isForeignKeyViolation, isUniqueViolation } from './failures.js'
 import { type Prepared, TEXT, type Values } from './prepared.js'
 import { UNNAMED, USER_ID, byCodePoints, given, isBlocked, isUser, json } from './statements.js'
 
-/** The versions of an account's rows: another one means that they were written since. */
-interface Version {
-  ofUser: string
-  ofLinks: string
+/** An account, with the version of its user's row: another one means that it was written since. */
+interface LoadedAccount {
+  account: Account
+  version: string
 }
 
-interface LoadedAccount extends Version {
-  account: Account
-}
+/** The version of a user's row: where it is, and by which transaction it was written. */
+const VERSION = sql<string>`${users}.xmin::text || ${users}.ctid::text`
 
 /** What a change writes into the row of a user. */
 const USER_COLUMNS = {
@@ -49,13 +48,13 @@ const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLin
  *
  * What writes locks the user's row first: concurrent changes wait for each other instead of
  * deadlocking. Every change writes the user's row, so that its version tells of links, password and
- * factors too; those of the links are for processes of 0.1.0, which remove links without it.
+ * factors too.
  *
- * The statements that have the table of factors are for users with factors alone: the table is made
- * when the first one is written.
+ * @param withFactors with the table of factors, which is made with those of sessions
  */
-export function postgresAccounts (database: PostgresDatabase, revocations: PostgresRevocations): StoredAccounts {
-  const withFactors = database.with('factors')
+export function postgresAccounts (
+  database: PostgresDatabase, withFactors: PostgresDatabase, revocations: PostgresRevocations
+): StoredAccounts {
   return {
     findUser: findUser(database),
     links: links(database),
@@ -156,7 +155,7 @@ function insert (database: PostgresDatabase, withFactors: PostgresDatabase): Sto
       await statement
       return true
     } catch (error) {
-      if (isUniqueViolation(error) || isFactorViolation(error)) return false
+      if (isUniqueViolation(error) || isFactorTaken(error)) return false
       throw error
     }
   })
@@ -169,14 +168,14 @@ function change (
   const write = writing(database, withFactors, revocations)
   const mutex = new KeyedMutex()
 
-  return async (find, wanted, rule) => {
+  return async (find, keys, rule) => {
     const deadline = Date.now() + TIMEOUT_MS
     const changeOne = async () => {
       for (let collisions = 0; collisions < MAX_COLLISIONS && Date.now() < deadline;) {
-        const loaded = await load(find, wanted, deadline)
-        const { result, change } = outcomeOf(rule, { find, wanted }, loaded.map(({ account }) => account))
+        const loaded = await load(find, keys, deadline)
+        const { result, change } = applyRule(rule, { find, keys }, loaded.map(({ account }) => account))
         if (change === null) return result
-        const version = loaded.find(({ account }) => account === change.before)
+        const version = loaded.find(({ account }) => account === change.before)?.version
         const written = await write(change, version, deadline)
         if (written === 'done') return result
         if (written === 'collided') collisions++
@@ -188,7 +187,7 @@ function change (
   }
 }
 
-/** Loads the account that is asked about, and the owners of what is wanted. */
+/** Loads the account that is asked about, and the holders of unique keys. */
 function loading (database: PostgresDatabase, withFactors: PostgresDatabase) {
   // With nulls for what is not asked, the server would plan one statement for all anew each time.
   const accounts = (ofFactors: SQL) => {
@@ -205,11 +204,11 @@ function loading (database: PostgresDatabase, withFactors: PostgresDatabase) {
   const plain = accounts(sql`'[]'`)
   const whole = accounts(FACTORS_OF_USER)
 
-  return async (find: AccountQuery, wanted: Wanted, deadline: number): Promise<LoadedAccount[]> => {
-    const values = valuesOf(find, wanted)
-    let rows = await database.run(() => plain(values), deadline)
-    if (rows.some(hasFactors)) rows = await withFactors.run(() => whole(values), deadline)
-    return rows.map(({ ofUser, ofLinks, ...account }) => ({ account, ofUser, ofLinks }))
+  return async (find: AccountQuery, keys: UniqueKeys, deadline: number): Promise<LoadedAccount[]> => {
+    const values = valuesOf(find, keys)
+    let rows = withFactors.isMade ? null : await database.run(() => plain(values), deadline)
+    if (rows === null || rows.some(hasFactors)) rows = await withFactors.run(() => whole(values), deadline)
+    return rows.map(({ version, ...account }) => ({ account, version }))
   }
 }
 
@@ -221,18 +220,17 @@ const LOADED_COLUMNS = {
   links: { mapFromDriverValue: listIn<AccountLink> },
   factors: { mapFromDriverValue: listIn<Factor> },
   passwordHash: credentials.pwHash,
-  ofUser: TEXT,
-  ofLinks: TEXT
+  version: TEXT
 }
 
-type LoadedRow = Account & Version
+type LoadedRow = Account & Pick<LoadedAccount, 'version'>
 
 /** Builds the statement that loads accounts by what is asked, with the links and the password. */
 function accountsBy (db: PostgresDrizzle, asked: ReadonlyArray<typeof ASKED[number]>, ofFactors: SQL) {
   const own = alias(providerLinks, 'own_links')
-  const ofUser = sql`from ${providerLinks} own_links where ${own.userId} = ${users.userId}`
   const link = sql`jsonb_build_object('provider', ${own.provider}, 'subject', ${own.subject}, 'claims', ${own.claims})`
-  const inOrder = sql`order by ${byCodePoints(own.provider)}`
+  const links = sql`(select coalesce(jsonb_agg(${link} order by ${byCodePoints(own.provider)}), '[]')
+    from ${providerLinks} own_links where ${own.userId} = ${users.userId})`
   const owner = (provider: string, subject: string) => db.select({ userId: providerLinks.userId }).from(providerLinks)
     .where(and(eq(providerLinks.provider, given(provider)), eq(providerLinks.subject, given(subject))))
   const conditions = {
@@ -244,24 +242,24 @@ function accountsBy (db: PostgresDrizzle, asked: ReadonlyArray<typeof ASKED[numb
   return db
     .select({
       ...getTableColumns(users),
-      links: sql`(select coalesce(jsonb_agg(${link} ${inOrder}), '[]') ${ofUser})`.mapWith(listIn<AccountLink>),
+      links: links.mapWith(listIn<AccountLink>),
       factors: ofFactors.mapWith(listIn<Factor>),
       passwordHash: credentials.pwHash,
-      ofUser: versionOf(sql`${users}`),
-      ofLinks: sql<string>`(select ${versions(versionOf(sql`own_links`), inOrder)} ${ofUser})`
+      version: VERSION
     })
     .from(users)
     .leftJoin(credentials, eq(credentials.userId, users.userId))
     .where(or(...asked.map(name => conditions[name])))
 }
 
-const FACTORS_OF_USER = sql`(
+/** Few users have factors: the server looks for those of no other user. */
+const FACTORS_OF_USER = sql`case when ${users.extras} -> 'factors' is null then '[]' else (
   select coalesce(jsonb_agg(jsonb_build_object(
     'id', ${factors.factorId}, 'kind', ${factors.kind}, 'name', ${factors.name}, 'secret', ${factors.secret},
     'data', ${factors.data}, 'counter', ${factors.counter}, 'createdAt', ${factors.createdAt},
     'usedAt', ${factors.usedAt}
   ) order by ${factors.createdAt}, ${byCodePoints(factors.factorId)}), '[]')
-  from ${factors} where ${factors.userId} = ${users.userId})`
+  from ${factors} where ${factors.userId} = ${users.userId}) end`
 
 /** Writes a new account. */
 function addition (database: PostgresDatabase, withFactors: PostgresDatabase) {
@@ -291,13 +289,13 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
   const add = addition(database, withFactors)
   const statements = lazily(() => changeStatements(database.db))
 
-  return async ({ before, after }: AccountChange, version: Version | undefined, deadline: number): Promise<Written> => {
+  return async ({ before, after }: AccountChange, version: string | undefined, deadline: number): Promise<Written> => {
     const outcome = async (statement: Promise<unknown[]>): Promise<Written> => {
       try {
         return (await statement).length > 0 ? 'done' : 'serialization-failure'
       } catch (error) {
         if (isUniqueViolation(error)) return 'collided'
-        if (isFactorViolation(error)) throw factorExists()
+        if (isFactorTaken(error)) throw factorExists()
         if (after === null && isForeignKeyViolation(error)) {
           throw new AuthError('user_in_use', { cause: causeOf(error) })
         }
@@ -306,7 +304,6 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
     }
     // Then it is a new account: what is neither there before nor afterwards is no change.
     if (before === null || version === undefined) return add(after, outcome, deadline)
-    const { ofUser, ofLinks } = version
     const { removed, written } = linkChanges(before, after ?? before)
     const ofFactors = factorChanges(before, after ?? before)
     const values = {
@@ -315,18 +312,15 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
       removed,
       factors: ofFactors.written,
       removedFactors: ofFactors.removed,
-      ofUser,
-      ofLinks
+      version
     }
     const changesFactors = ofFactors.written.length + ofFactors.removed.length > 0
-    // Makes the table if it is missing.
-    if (changesFactors) await withFactors.run(async () => {}, deadline)
     const { plain, whole, saveUser, remove } = statements()
     const { save, end } = changesFactors ? whole() : plain
     if (!endsSessions(before, after)) {
       const isOfUserAlone = removed.length + written.length === 0 && values.passwordHash === before.passwordHash
       const statement = isOfUserAlone && !changesFactors ? saveUser : save
-      return database.run(() => outcome(statement.execute(values)), deadline)
+      return (changesFactors ? withFactors : database).run(() => outcome(statement.execute(values)), deadline)
     }
     const statement = after === null ? remove : end
     return revocations.run(revocation => outcome(statement.execute({ ...values, ...revocation })), deadline)
@@ -334,37 +328,30 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
 }
 
 function changeStatements (db: PostgresDrizzle) {
+  const isAsLoaded = and(isUser, eq(VERSION, given('version')))
   const owner = db.$with('owner').as(db.select({ userId: users.userId }).from(users)
-    .where(and(isUser, sql`${versionOf(sql`${users}`)} = ${given('ofUser')}`))
+    .where(isAsLoaded)
     .for('no key update'))
-  const held = db.$with('held').as(db
-    .select({ provider: providerLinks.provider, version: versionOf(sql`${providerLinks}`).as('version') })
-    .from(providerLinks)
-    .innerJoin(owner, eq(owner.userId, providerLinks.userId))
-    .for('update', { of: providerLinks }))
-  const ofLinks = versions(sql`version`, sql`order by ${byCodePoints(sql`provider`)}`)
-  const due = db.$with('due').as(db.select().from(owner)
-    .where(sql`(select ${ofLinks} from ${held}) = ${given('ofLinks')}`))
-  const ids = sql`(select user_id from ${due})`
+  const ids = sql`(select user_id from ${owner})`
 
   const unlinked = db.$with('unlinked').as(db.delete(providerLinks).where(and(
     inArray(providerLinks.userId, ids),
     inArray(providerLinks.provider, sql`(select jsonb_array_elements_text(${json('removed')}))`)
   )))
-  const linked = db.$with('linked').as(db.insert(providerLinks).select(linksFor(sql`${due}`))
+  const linked = db.$with('linked').as(db.insert(providerLinks).select(linksFor(sql`${owner}`))
     .onConflictDoUpdate({
       target: [providerLinks.userId, providerLinks.provider],
       set: { subject: sql`excluded.subject`, claims: sql`excluded.claims` }
     }))
   const forgotten = db.$with('forgotten').as(db.delete(credentials)
     .where(and(inArray(credentials.userId, ids), sql`${PASSWORD_HASH} is null`)))
-  const password = db.$with('password').as(db.insert(credentials).select(passwordFor(sql`${due}`))
+  const password = db.$with('password').as(db.insert(credentials).select(passwordFor(sql`${owner}`))
     .onConflictDoUpdate({ target: credentials.userId, set: { pwHash: sql`excluded.pw_hash` } }))
   const changed = db.$with('changed').as(db.update(users)
     .set(USER_COLUMNS)
     .where(inArray(users.userId, ids))
     .returning({ userId: users.userId }))
-  const parts = [owner, held, due, unlinked, linked, forgotten, password, changed] as const
+  const parts = [owner, unlinked, linked, forgotten, password, changed] as const
   const saving = (...more: WithSubquery[]) => ({
     save: db.with(...parts, ...more).select().from(changed).prepare(UNNAMED),
     end: db.with(...parts, ...more, recordedRevocation(db, sql`${changed}`)).select().from(changed).prepare(UNNAMED)
@@ -375,23 +362,17 @@ function changeStatements (db: PostgresDrizzle) {
       inArray(factors.userId, ids),
       inArray(factors.factorId, sql`(select jsonb_array_elements_text(${json('removedFactors')}))`)
     ))),
-    writtenFactors(db, sql`${due}`)
+    writtenFactors(db, sql`${owner}`)
   ))
 
   // What changes the user's row alone needs no parts, which the server would plan anew each time.
   // For a row that another statement has written meanwhile the condition is asked again, and fails.
-  const linksNow = sql`(select ${versions(versionOf(sql`${providerLinks}`), sql`order by
-    ${byCodePoints(providerLinks.provider)}`)} from ${providerLinks} where ${providerLinks.userId} = ${USER_ID})`
-  const saveUser = db.update(users).set(USER_COLUMNS)
-    .where(and(
-      isUser, sql`${versionOf(sql`${users}`)} = ${given('ofUser')}`, sql`${linksNow} = ${given('ofLinks')}`
-    ))
-    .returning({ userId: users.userId })
+  const saveUser = db.update(users).set(USER_COLUMNS).where(isAsLoaded).returning({ userId: users.userId })
     .prepare(UNNAMED)
 
   const deleted = db.$with('deleted').as(db.delete(users).where(inArray(users.userId, ids))
     .returning({ userId: users.userId }))
-  const remove = db.with(owner, held, due, deleted, recordedRevocation(db, sql`${deleted}`)).select().from(deleted)
+  const remove = db.with(owner, deleted, recordedRevocation(db, sql`${deleted}`)).select().from(deleted)
     .prepare(UNNAMED)
 
   return { plain, whole, saveUser, remove }
@@ -437,13 +418,4 @@ function writtenFactors (db: PostgresDrizzle, user: SQL) {
         usedAt: sql`excluded.used_at`
       }
     }))
-}
-
-/** The version of a row: where it is, and by which transaction it was written. */
-function versionOf (row: SQL): SQL<string> {
-  return sql<string>`${row}.xmin::text || ${row}.ctid::text`
-}
-
-function versions (version: SQL, inOrder: SQL): SQL {
-  return sql`coalesce(string_agg(${version}, ' ' ${inOrder}), '')`
 }

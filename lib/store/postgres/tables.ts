@@ -2,15 +2,13 @@ import { sql } from '../../drizzle/postgres.js'
 import { otherEncoding } from './failures.js'
 import { MIGRATIONS } from './migrations.js'
 import type { PostgresDrizzle } from '../sql-target.js'
-import { TABLE_PARTS, type TablePart, ifMissing, missingPart, renamed, tablesOf } from '../table-parts.js'
-
-type Migration = typeof MIGRATIONS[number]
+import { type Migration, type TablePart, ifMissing, mainTable, missingPart, renamed, tablesOf } from '../table-parts.js'
 
 /** A number that other software is unlikely to lock. */
 const LOCK = 7_320_118_454
 
 /**
- * Reads the hashes of the migrations that were applied from the journal of this package.
+ * Reads the names of the migrations that were applied from the journal of this package.
  *
  * @throws Error for a database whose encoding is not UTF-8
  */
@@ -22,17 +20,17 @@ export async function appliedMigrations (db: PostgresDrizzle): Promise<string[]>
     .where(sql`oid = to_regclass('svc_auth_migrations') and relnamespace = current_schema()::regnamespace`)
   if (encoding !== 'UTF8') throw otherEncoding(encoding)
   if (journals === 0) return []
-  const applied = await db.select({ hash: sql<string>`hash` }).from(sql`svc_auth_migrations`)
-  return applied.map(({ hash }) => hash)
+  const applied = await db.select({ name: sql<string>`name` }).from(sql`svc_auth_migrations`)
+  return applied.map(({ name }) => name)
 }
 
 /** Whether a part of the tables is not up to date, by the migrations that were applied. */
 export function lacksTables (part: TablePart, applied: readonly string[]): boolean {
-  return migrationsOf(part).some(({ hash }) => !applied.includes(hash))
+  return migrationsOf(part).some(({ name }) => !applied.includes(name))
 }
 
 function migrationsOf (part: TablePart): readonly Migration[] {
-  return MIGRATIONS.filter(({ name }) => TABLE_PARTS[part].migrations.includes(name))
+  return MIGRATIONS.filter(migration => migration.part === part)
 }
 
 /**
@@ -42,7 +40,7 @@ function migrationsOf (part: TablePart): readonly Migration[] {
  * they are; those of this package that were dropped are made again.
  */
 export function migration (part: TablePart): string {
-  const { table } = TABLE_PARTS[part]
+  const table = mainTable(part)
   // With the table of users, the foreign keys of other parts are dropped.
   const dropped = part === 'users' ? MIGRATIONS : migrationsOf(part)
   const names = tablesOf(migrationsOf(part))
@@ -62,14 +60,14 @@ export function migration (part: TablePart): string {
       if to_regclass('svc_auth_users') is not null then
         raise exception using message = '${missingPart(table)}';
       end if;
-      create table svc_auth_migrations (hash text primary key, created_at bigint not null);
+      create table svc_auth_migrations (name text primary key);
     end if;
     if exists (select from unnest(${tables}) name where to_regclass(name) is null) then
       if exists (select from pg_class, unnest(${tables}) name where relkind = 'i' and to_regclass(name) is null
           and starts_with(relname, name || '_') and relnamespace = current_schema()::regnamespace) then
         raise exception using message = '${renamed(names)}';
       end if;
-      delete from svc_auth_migrations where hash = any(${listed(dropped.map(({ hash }) => hash))});
+      delete from svc_auth_migrations where name = any(${listed(dropped.map(({ name }) => name))});
     end if;
     ${migrationsOf(part).map(applied).join('\n')}
   end $svc_auth$`
@@ -77,10 +75,10 @@ export function migration (part: TablePart): string {
 
 const listed = (names: string[]): string => `array['${names.join("', '")}']`
 
-function applied ({ hash, folderMillis, sql: statements }: Migration): string {
-  return `if not exists (select from svc_auth_migrations where hash = '${hash}') then
+function applied ({ name, sql: statements }: Migration): string {
+  return `if not exists (select from svc_auth_migrations where name = '${name}') then
     ${statements.map(inSearchPath).map(ifMissing).map(withKeys).join('\n')}
-    insert into svc_auth_migrations values ('${hash}', ${folderMillis});
+    insert into svc_auth_migrations values ('${name}');
   end if;`
 }
 

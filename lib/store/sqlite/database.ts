@@ -5,7 +5,7 @@ import { AuthError } from '../../errors.js'
 import { isTableMissing, storeFailure } from './failures.js'
 import { WriteLock, whileLocked } from './lock.js'
 import { DROPPED, type TablePart } from '../table-parts.js'
-import { createSqliteTables, restoreSqliteTables } from './tables.js'
+import { createSqliteTables, makeMissingTables } from './tables.js'
 
 /** A value that a statement is given when it runs, by name. */
 export const given = sql.placeholder
@@ -93,16 +93,6 @@ export class SqliteDatabase {
   }
 
   /**
-   * Makes a part of the tables inside a transaction, if it is missing. As the transaction may be
-   * rolled back, it counts as made when it is there before.
-   */
-  make (part: TablePart): void {
-    const { made } = this.#shared
-    if (!this.#options.createTables || made.has(part)) return
-    if (!createSqliteTables(this.db, part)) made.add(part)
-  }
-
-  /**
    * Runs work like {@link write}, without waiting for the disk: a crash of the machine may undo it,
    * one of the process not. What is committed after it reaches the disk after it: no crash undoes
    * this alone.
@@ -122,9 +112,9 @@ export class SqliteDatabase {
           return this.#onTables(work)
         } catch (error) {
           if (!this.#options.createTables || !isTableMissing(error)) throw error
-          restoreSqliteTables(this.db, this.#shared.made)
+          const isLost = makeMissingTables(this.db, this.#shared.made)
           const result = work()
-          this.#options.lost(error, DROPPED)
+          if (isLost) this.#options.lost(error, DROPPED)
           return result
         }
       }))

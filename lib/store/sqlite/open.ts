@@ -2,7 +2,6 @@ import Sqlite, { type Database } from 'better-sqlite3'
 import { drizzle } from '../../drizzle/sqlite.js'
 import { ODD_NAME, assertEscapes } from '../drizzle.js'
 import type { SqliteTarget } from '../sql-target.js'
-import { incompatibility } from '../sqlite-compatibility.js'
 import { sqliteAccounts } from './accounts.js'
 import { SqliteDatabase, type SqliteDatabaseOptions } from './database.js'
 import { storeFailure } from './failures.js'
@@ -22,7 +21,7 @@ export async function openSqlite (
     const watched = new WatchedFile(target.file, connection, options.lost)
     const own = { ...options, sync: syncOf(connection), assertKept: () => { watched.assertKept() } }
     return {
-      ...capabilitiesOf(new SqliteDatabase(drizzle({ client: connection }), own)),
+      ...databaseOn(new SqliteDatabase(drizzle({ client: connection }), own)),
       isOver: () => watched.isOver(),
       close: () => { if (!watched.isOver(0)) connection.close() }
     }
@@ -30,10 +29,10 @@ export async function openSqlite (
   const db = 'db' in target ? target.db : drizzle({ client: target.connection })
   assertEscapes(db.select().from(ODD_NAME).toSQL().sql)
   const attempt = <T>(work: () => T): T => withoutWaiting(db.$client, work)
-  return { ...capabilitiesOf(new SqliteDatabase(db, { ...options, attempt })), close: () => {} }
+  return { ...databaseOn(new SqliteDatabase(db, { ...options, attempt })), close: () => {} }
 }
 
-function capabilitiesOf (database: SqliteDatabase) {
+function databaseOn (database: SqliteDatabase) {
   return {
     accounts: sqliteAccounts(database),
     ...sqliteSessions(database.with('sessions')),
@@ -57,8 +56,6 @@ function syncOf (connection: Database): (isWanted: boolean) => void {
  * time. Commits wait for the disk, so that they survive a crash of the machine.
  */
 async function openFile (file: string): Promise<Database> {
-  const problem = incompatibility(Sqlite.prototype)
-  if (problem !== null) throw new Error(problem)
   let connection: Database | undefined
   try {
     // Waiting for a lock inside SQLite would block the whole process.

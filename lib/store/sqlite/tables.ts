@@ -1,9 +1,9 @@
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import { sql } from '../../drizzle/sqlite.js'
-import { PARTS, TABLE_PARTS, type TablePart, ifMissing, missingPart, renamed, tablesOf } from '../table-parts.js'
+import {
+  type Migration, PARTS, type TablePart, ifMissing, mainTable, missingPart, renamed, tablesOf
+} from '../table-parts.js'
 import { MIGRATIONS } from './migrations.js'
-
-type Migration = typeof MIGRATIONS[number]
 
 const JOURNAL = sql.identifier('svc_auth_migrations')
 
@@ -21,17 +21,17 @@ export function createSqliteTables (db: BetterSQLite3Database, part: TablePart, 
   return db.transaction(tx => {
     const missing = missingMigrations(tx, part, isAgain)
     if (missing.length === 0) return false
-    tx.run(sql`create table if not exists ${JOURNAL} (hash text primary key, created_at integer not null)`)
+    tx.run(sql`create table if not exists ${JOURNAL} (name text primary key)`)
     for (const migration of missing) {
       for (const statement of migration.sql) tx.run(sql.raw(ifMissing(statement)))
-      tx.run(sql`insert or ignore into ${JOURNAL} values (${migration.hash}, ${migration.folderMillis})`)
+      tx.run(sql`insert or ignore into ${JOURNAL} values (${migration.name})`)
     }
     return true
   }, { behavior: 'immediate' })
 }
 
 function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TablePart, isAgain: boolean) {
-  const { table } = TABLE_PARTS[part]
+  const table = mainTable(part)
   const all = migrationsOf(part)
   if (tableExists(db, 'svc_auth_migrations')) {
     const dropped = isAgain ? tablesOf(all).filter(name => !tableExists(db, name)) : []
@@ -46,21 +46,28 @@ function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TableP
   return []
 }
 
-/** Makes the tables again that were made before and are gone. */
-export function restoreSqliteTables (db: BetterSQLite3Database, made: ReadonlySet<TablePart>): void {
+/**
+ * Makes the tables that a statement has missed: those that are gone, and that of factors before
+ * those of sessions were used.
+ *
+ * @returns whether tables were gone that had been made before
+ */
+export function makeMissingTables (db: BetterSQLite3Database, made: ReadonlySet<TablePart>): boolean {
   const isNoted = (part: TablePart): boolean =>
     tableExists(db, 'svc_auth_migrations') && migrationsOf(part).some(migration => isApplied(db, migration))
-  for (const part of PARTS) if (made.has(part) || isNoted(part)) createSqliteTables(db, part, true)
+  return PARTS.filter(part => {
+    const wasMade = made.has(part) || isNoted(part)
+    return createSqliteTables(db, part, true) && wasMade
+  }).length > 0
 }
 
 function migrationsOf (part: TablePart): readonly Migration[] {
-  const { migrations } = TABLE_PARTS[part]
-  return MIGRATIONS.filter(({ name }) => migrations.includes(name))
+  return MIGRATIONS.filter(migration => migration.part === part)
 }
 
 /** Whether the journal has a migration. */
-function isApplied (db: Pick<BetterSQLite3Database, 'get'>, { hash }: Migration): boolean {
-  return db.get(sql`select 1 from ${JOURNAL} where hash = ${hash}`) !== undefined
+function isApplied (db: Pick<BetterSQLite3Database, 'get'>, { name }: Migration): boolean {
+  return db.get(sql`select 1 from ${JOURNAL} where name = ${name}`) !== undefined
 }
 
 function tableExists (db: Pick<BetterSQLite3Database, 'get'>, name: string): boolean {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Account, Factor } from '../../accounts/account.js'
-import { type FactorAttempt, type FactorChange, attempted, withFactors } from '../../accounts/factors.js'
+import {
+  type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, withFactors
+} from '../../accounts/factors.js'
 import { newAccount } from '../../accounts/identities.js'
 import { assertHas } from './assertions.js'
 import {
@@ -330,7 +332,7 @@ function attemptsContract (rule: Rule): void {
 
     for (let count = 0; count < 10; count++) {
       const attempt = await (count % 2 === 0 ? store : twin).attemptFactor(ADA.userId, 0)
-      assert.deepEqual(attempt, { isRefused: false, user, factors: [totp] })
+      assert.deepEqual(attempt, { isRefused: false, user, spent: null })
     }
     const refused = [await store.attemptFactor(ADA.userId, 0), await twin.attemptFactor(ADA.userId, 0)]
 
@@ -356,6 +358,29 @@ function attemptsContract (rule: Rule): void {
     assert.equal(attempts.filter(attempt => attempt?.isRefused === true && attempt.isFirst).length, 1)
   })
 
+  managed('a code is spent with the attempt: by one of several at once, and by no refused one', async (
+    store, twin
+  ) => {
+    const [passkey, totp] = [factor({ kind: 'passkey', createdAt: 1 }), factor({ createdAt: 2 })]
+    const spendingAt = (step: number): FactorSpending => factors => {
+      const present = factors.find(({ id }) => id === totp.id)
+      return present !== undefined && present.counter < step ? { ...present, counter: step } : null
+    }
+    await store.createUser(ADA)
+    const user = await store.changeFactors(ADA.userId, to([passkey, totp]))
+
+    assert.equal(await store.attemptFactor(ADA.userId, 1, spendingAt(7)), null)
+    const attempts = await Promise.all(Array.from({ length: 9 }, (_, index) =>
+      (index % 2 === 0 ? store : twin).attemptFactor(ADA.userId, 0, spendingAt(7))))
+    assert.deepEqual(attempts.filter(attempt => attempt?.isRefused === false && attempt.spent !== null), [
+      { isRefused: false, user, spent: { ...totp, counter: 7 } }
+    ])
+    assert.deepEqual(await twin.attemptFactor(ADA.userId, 0, spendingAt(7)), { isRefused: false, user, spent: null })
+    assertHas(await twin.attemptFactor(ADA.userId, 0, spendingAt(8)), { isRefused: true })
+
+    assert.deepEqual(await twin.factors(ADA.userId), [passkey, { ...totp, counter: 7 }])
+  })
+
   managed('attempts are counted for each user, and anew for a new generation', async (store, twin) => {
     const bob = newUser()
     await store.createUser(ADA)
@@ -379,7 +404,7 @@ function attemptsContract (rule: Rule): void {
     await store.createUser(ADA)
     const start = Date.now()
     const attempt = (minutes: number): Promise<FactorAttempt | null> =>
-      engine.change({ userId: ADA.userId }, {}, attempted(0, start + minutes * MINUTE_MS))
+      engine.change({ userId: ADA.userId }, {}, attemptFactor(0, () => null, start + minutes * MINUTE_MS))
     for (let minute = 0; minute < 10; minute++) assertHas(await attempt(minute), { isRefused: false })
 
     assertHas(await attempt(10), { isRefused: true, retryAfter: 300, isFirst: true })
@@ -395,7 +420,7 @@ function attemptsContract (rule: Rule): void {
     const { store, stores: { store: engine } } = await open()
     await store.createUser(ADA)
     const at = (now: number): Promise<FactorAttempt | null> =>
-      engine.change({ userId: ADA.userId }, {}, attempted(0, now))
+      engine.change({ userId: ADA.userId }, {}, attemptFactor(0, () => null, now))
     const [now, later] = [Date.now(), Date.now() + 24 * 60 * MINUTE_MS]
     for (let count = 0; count < 10; count++) await at(later)
 

@@ -72,7 +72,7 @@ export const THE_THREE_TABLES = [
 /** What it finds where a store made them. */
 export const THE_TABLES = [
   ...THE_THREE_TABLES.slice(0, 1),
-  { table: 'svc_auth_migrations', columns: 'hash text, created_at bigint' },
+  { table: 'svc_auth_migrations', columns: 'name text' },
   ...THE_THREE_TABLES.slice(1)
 ]
 

@@ -1,6 +1,0 @@
-DROP INDEX "svc_auth_users_email_unique";--> statement-breakpoint
-CREATE INDEX "svc_auth_users_blocked" ON "svc_auth_users" USING btree ("user_id") WHERE extras -> 'blocked' is not null;--> statement-breakpoint
-CREATE UNIQUE INDEX "svc_auth_users_email_unique" ON "svc_auth_users" USING btree ("email" text_pattern_ops);--> statement-breakpoint
-DELETE FROM "svc_auth_credentials" WHERE "user_id" IN (SELECT u."user_id" FROM "svc_auth_users" u JOIN "svc_auth_provider_links" l ON l."user_id" = u."user_id" AND l."provider" = 'local' JOIN "svc_auth_provider_links" o ON o."provider" = 'local' AND o."subject" = u."email" WHERE l."subject" <> u."email");--> statement-breakpoint
-DELETE FROM "svc_auth_provider_links" WHERE "provider" = 'local' AND "user_id" IN (SELECT u."user_id" FROM "svc_auth_users" u JOIN "svc_auth_provider_links" l ON l."user_id" = u."user_id" AND l."provider" = 'local' JOIN "svc_auth_provider_links" o ON o."provider" = 'local' AND o."subject" = u."email" WHERE l."subject" <> u."email");--> statement-breakpoint
-UPDATE "svc_auth_provider_links" SET "subject" = u."email", "claims" = ("svc_auth_provider_links"."claims" - 'email_verified') || jsonb_build_object('email', u."email") FROM "svc_auth_users" u WHERE u."user_id" = "svc_auth_provider_links"."user_id" AND "provider" = 'local' AND "subject" <> u."email";

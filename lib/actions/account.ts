@@ -1,0 +1,74 @@
+import { audit } from '../audit.js'
+import { announceRevoke } from '../channel.js'
+import { checkedName } from '../claims.js'
+import { hasMails } from '../context.js'
+import { current, refreshPrincipal } from '../current-user/current.js'
+import { recent, recentByPassword } from '../current-user/recent.js'
+import { AuthError } from '../errors.js'
+import { callHook } from '../hooks.js'
+import { endOtherSessions, signOut } from '../sign-in/sign-out.js'
+import type { Act } from '../web/act.js'
+import { form } from '../web/form.js'
+import { UNPROVEN, presentPassword } from '../web/password-forms.js'
+
+/** Deletes the signed-in user and signs them out. */
+export const deleteAccount = form({
+  path: '/local/delete-account',
+  when: auth => hasMails(auth, 'deleteAccount'),
+  summary: 'Delete the account of the signed-in user',
+  user: 'signed-in',
+  fields: { current: presentPassword },
+  answers: { 204: { type: 'null', description: 'Deleted, and signed out' } },
+  refuses: [...UNPROVEN, 'user_in_use'],
+  hashes: 'current',
+  isSignInAttempt: true
+}, async (auth, form) => {
+  const { request, reply } = form
+  const { user: { userId }, record: { generation } } = await recentByPassword(auth, form, form.fields.current)
+  await callHook(() => auth.onDelete?.({ request, userId }))
+  if (!await auth.accounts.deleteUser(userId, generation)) throw new AuthError('unauthenticated')
+  audit('deletion', { userId }, request)
+  announceRevoke(auth.channel, userId, request)
+  await signOut(auth, request, reply, userId)
+})
+
+/** Changes the name of the signed-in user; an empty one removes it. */
+export const rename = form({
+  path: '/pages/name',
+  when: ({ hasPages }) => hasPages,
+  summary: 'Change the name of the signed-in user',
+  user: 'signed-in',
+  fields: { name: { type: 'string', maxLength: 1000, description: 'An empty one removes it' } },
+  required: ['name'],
+  refuses: ['unauthenticated']
+}, async (auth, { request, fields: { name } }) => {
+  const { user: { userId } } = await current(auth, request)
+  await auth.accounts.changeUser(userId, { name: checkedName(name) })
+  await refreshPrincipal(auth, request)
+})
+
+/**
+ * Removes a sign-in method of the signed-in user, who must have authenticated recently. The session
+ * gets a new id; all other sessions of the user end.
+ */
+export const removeMethod = form({
+  path: '/pages/unlink',
+  when: ({ hasPages }) => hasPages,
+  summary: 'Remove a sign-in method of the signed-in user',
+  description: 'The last authentication must be less than ten minutes old. All other sessions of the user end.',
+  user: 'signed-in',
+  fields: { provider: { type: 'string', maxLength: 64, description: 'The name of the provider, or `local`' } },
+  required: ['provider'],
+  refuses: ['unauthenticated', 'reauthenticate', 'last_link', 'not_found']
+}, async (auth, { request, fields: { provider } }) => {
+  const { user: { userId }, links, record: { generation } } = await recent(auth, request)
+  if (!links.some(link => link.provider === provider)) {
+    throw new AuthError('not_found', { message: 'The user has no such sign-in method.' })
+  }
+  await auth.accounts.removeLink(userId, provider, generation)
+  audit('unlink', { userId, provider }, request)
+  await endOtherSessions(auth, request, userId)
+})
+
+/** What users do on the account page of the plugin, besides what other routes do. */
+export const ACCOUNT_PAGE_ACTS: readonly Act[] = [rename, removeMethod]

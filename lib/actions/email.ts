@@ -1,0 +1,188 @@
+import { audit } from '../audit.js'
+import { announceRevoke } from '../channel.js'
+import { type AuthContext, hasMails, needed } from '../context.js'
+import { currentPrincipal, refreshPrincipal } from '../current-user/current.js'
+import { assertIsUser, isSignedInAs, recentByPassword } from '../current-user/recent.js'
+import { NOT_THIS_ADDRESS, canonicalEmail, checkedEmail } from '../email.js'
+import { AuthError } from '../errors.js'
+import { claimsOf, hasMailbox, linkFor, sendVerification, userOfLink } from '../mails/mail-links.js'
+import { emailDigest } from '../mails/mail-tokens.js'
+import { changeEmailPage, verifyPage } from '../pages/link-pages.js'
+import { endOtherSessions } from '../sign-in/sign-out.js'
+import { ACCEPTED, type Form, LINK_USED, form } from '../web/form.js'
+import { UNPROVEN, changed, email, presentPassword } from '../web/password-forms.js'
+import { accepted, checkbox, done, isChecked, token } from '../web/schema-parts.js'
+
+/**
+ * Sends a link to a new address of the signed-in user, and tells the present one. Nothing is stored
+ * and the new address is not looked up, so the answer is the same whether or not it is taken.
+ */
+export const requestNewEmail = form({
+  path: '/local/change-email',
+  when: auth => hasMails(auth, 'changeEmail'),
+  summary: 'Ask for a link to a new e-mail address of the signed-in user',
+  description: 'The answer is the same whether or not another account has the address.',
+  user: 'signed-in',
+  fields: { email, current: presentPassword },
+  required: ['email'],
+  answers: { 202: accepted },
+  refuses: [...UNPROVEN, 'invalid_email'],
+  hashes: 'current',
+  bodyLimit: 'mail',
+  isSignInAttempt: true
+}, async (auth, form) => {
+  const { request, fields: { email, current }, outbox } = form
+  outbox.refuseWhenFull()
+  const { user, record: { generation } } = await recentByPassword(auth, form, current)
+  const to = checkedEmail(email)
+  if (!hasMailbox(user)) {
+    throw new AuthError('invalid_request', { message: 'This account has no e-mail address that could be changed.' })
+  }
+  await auth.limits.newEmail(request)
+  outbox.link('change-email', { ...linkFor(user), generation, to }, user)
+  outbox.notice('email-change-requested', user)
+  return ACCEPTED
+})
+
+/**
+ * Changes the e-mail of a user who has confirmed the new one and is signed in or gives their
+ * password. A session of the user that the request has gets a new id; all others end.
+ */
+export const confirmNewEmail = form({
+  path: '/local/change-email/confirm',
+  when: auth => hasMails(auth, 'changeEmail'),
+  summary: 'Confirm a new e-mail address',
+  user: 'signed-in-or-not',
+  fields: {
+    token,
+    password: { type: 'string', description: 'The password of the account, where its user is not signed in' }
+  },
+  required: ['token'],
+  answers: { 204: changed },
+  refuses: ['invalid_state', 'invalid', 'invalid_token', 'unauthenticated', 'exists'],
+  hashes: 'password',
+  bodyLimit: 'code',
+  linkPage: {
+    kind: 'change-email',
+    summary: 'The page that confirms a new e-mail address',
+    operationId: 'authLocalChangeEmailPage',
+    user: 'signed-in-or-not',
+    customPage: 'changeEmail',
+    async open (auth, { token, action }) {
+      const link = await needed(auth.mailTokens, 'sendMail').verify('change-email', token)
+      const { userId, email } = await userOfLink(auth.accounts, link)
+      return (texts, request) => changeEmailPage(texts, {
+        token, action, email, to: String(link.to), isSignedIn: isSignedInAs(request, userId)
+      })
+    }
+  }
+}, async (auth, form) => {
+  const { request, fields: { token, password }, outbox } = form
+  const { accounts } = auth
+  const link = await needed(auth.mailTokens, 'sendMail').verify('change-email', token)
+  const user = await userOfLink(accounts, link)
+  const { userId } = user
+  await assertIsUser(auth, form, { userId, password }).catch(async (error: unknown) => {
+    // A link that is used meanwhile moves the account: its password was not found then.
+    await userOfLink(accounts, link)
+    throw error
+  })
+  if (await accounts.changeEmail(claimsOf(user), String(link.to)) === null) throw new AuthError('invalid_token')
+  audit('email', { userId }, request)
+  outbox.notice('email-changed', user)
+  await endOtherSessions(auth, request, userId)
+  if (isSignedInAs(request, userId)) await refreshPrincipal(auth, request)
+  return LINK_USED
+})
+
+/**
+ * Confirms the address of an account by a link, together with a session of the user or their
+ * password: the link alone proves who has the mailbox, not that this person made the account. The
+ * form also frees an address that another person registered, and asks for the link.
+ */
+export const verifyEmail = form({
+  path: '/local/verify-email',
+  when: auth => hasMails(auth),
+  summary: 'Confirm an address by the link in a mail, or ask for the link',
+  description: 'With a token: confirms the address of the account, for its signed-in user or with its password; ' +
+    'or, with `not_me` and the address, frees an address that another person registered. ' +
+    'Without a token: sends the link to the address of the signed-in user.',
+  user: 'signed-in-or-not',
+  fields: {
+    token,
+    password: { type: 'string', description: 'Needed where the user is not signed in' },
+    not_me: { ...checkbox, description: 'A checkbox: another person registered the address' },
+    email: { ...email, description: 'With `not_me`: the address that the mail was sent to' }
+  },
+  answers: { 202: accepted, 204: done },
+  refuses: ['invalid_token', 'invalid_email', 'unauthenticated', 'invalid', 'user_in_use'],
+  bodyLimit: 'mailOrCode',
+  linkPage: {
+    kind: 'verify-email',
+    summary: 'The page of the link that confirms an address',
+    operationId: 'authLocalVerifyEmailPage',
+    user: 'anyone',
+    customPage: 'verifyEmail',
+    async open (auth, { token, action }) {
+      const link = await needed(auth.mailTokens, 'sendMail').verify('verify-email', token)
+      const { userId, email, createdAt, emailVerified } = await userOfLink(auth.accounts, link)
+      return (texts, request) => verifyPage(texts, {
+        token, action, email, createdAt, isSignedIn: isSignedInAs(request, userId), isVerified: emailVerified
+      })
+    }
+  }
+}, async (auth, form) => {
+  const { request, fields: { token, password, not_me: isNotMe, email = '' } } = form
+  const { accounts } = auth
+  if (token === undefined) {
+    await sendLink(auth, form)
+    return ACCEPTED
+  }
+  if (isChecked(isNotMe)) {
+    await releaseEmail(auth, form, { token, email })
+    return LINK_USED
+  }
+  const user = await userOfLink(accounts, await needed(auth.mailTokens, 'sendMail').verify('verify-email', token))
+  const { userId } = user
+  await assertIsUser(auth, form, { userId, password })
+
+  const outcome = await accounts.verifyEmail(claimsOf(user))
+  if (outcome === null) throw new AuthError('invalid_token')
+  if (outcome === 'verified') audit('verification', { userId }, request)
+  return LINK_USED
+})
+
+/**
+ * Sends the link that confirms the address of the signed-in user.
+ *
+ * @throws AuthError `unauthenticated`, `busy`, `unavailable`
+ */
+async function sendLink (auth: AuthContext, { request, outbox }: Form<unknown>): Promise<void> {
+  outbox.refuseWhenFull()
+  const principal = await currentPrincipal(auth, request)
+  const user = principal === null ? null : await auth.accounts.findUser({ userId: principal.userId })
+  if (user === null) throw new AuthError('unauthenticated')
+  sendVerification(user, outbox)
+}
+
+/**
+ * Frees an address that another person registered: deletes the account, or removes the address from
+ * it when the user has other sign-in methods. The address must be typed again, because programs
+ * that examine mails send forms too.
+ *
+ * @throws AuthError `invalid_email` for another address; `invalid_token`, also when the user has
+ * owned an address of the account; `user_in_use`, `unavailable`
+ */
+async function releaseEmail (
+  auth: AuthContext, { request }: Form<unknown>, { token, email }: { token: string, email: string }
+): Promise<void> {
+  const { userId, generation, digest } = await needed(auth.mailTokens, 'sendMail').verify('verify-email', token)
+  const typed = canonicalEmail(email)
+  if (typed === null || emailDigest(typed) !== digest) {
+    throw new AuthError('invalid_email', { message: NOT_THIS_ADDRESS })
+  }
+  const outcome = await auth.accounts.releaseEmail({ userId, email: typed, generation })
+  if (outcome === null) throw new AuthError('invalid_token')
+  audit('email-released', { userId, deleted: outcome === 'deleted' }, request)
+  announceRevoke(auth.channel, userId, request)
+}

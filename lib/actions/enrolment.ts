@@ -1,0 +1,194 @@
+/** What setting up authenticator apps and adding passkeys have in common. */
+import { randomInt } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import { type User, isBlocked } from '../accounts/account.js'
+import type { FactorChange } from '../accounts/factors.js'
+import { audit } from '../audit.js'
+import type { Proof } from '../authentication.js'
+import { announceRevoke } from '../channel.js'
+import type { AuthContext } from '../context.js'
+import { type CurrentUser, current } from '../current-user/current.js'
+import { assertCanAsk, isFactorRequiredOf } from '../current-user/methods.js'
+import { RECENT_SECONDS, isRecent, missingAuthentication, reauthenticationBy } from '../current-user/recent.js'
+import { AuthError } from '../errors.js'
+import { normalCode } from '../factors/codes.js'
+import type { Outbox } from '../mails/outbox.js'
+import { isEqual } from '../secrets.js'
+import { renewSession, updateRecord } from '../session/lifecycle.js'
+import { attemptEntry, findEntry, putEntry } from '../session/pending-steps.js'
+import { type SessionRecord, principalOf, withProof } from '../session/record.js'
+import {
+  type PendingSecondFactor, continueSignIn, pendingSecondFactor, sealerOf, takePendingSecondFactor
+} from '../sign-in/second-factor.js'
+import { MAIL_CODE } from '../store/one-time-entries.js'
+
+/** A signed-in user who changes their factors. */
+interface FactorOwner {
+  readonly user: User
+  readonly record: SessionRecord
+  /** Whether a code that is mailed stands in for passkeys that the user has lost. */
+  readonly asksMailCode: boolean
+}
+
+/** A user who sets up a factor: signed in, or in a sign-in that waits for it. */
+export type EnrollingUser = FactorOwner & { readonly waiting: null } | {
+  readonly user: User
+  readonly record: null
+  readonly waiting: PendingSecondFactor
+  /** Whether the user had the address before, so that a code is mailed to it. */
+  readonly asksMailCode: boolean
+}
+
+/** How many codes one enrolment takes, and one code in a mail. */
+export const MAX_ATTEMPTS = 5
+
+/**
+ * Returns the signed-in user if they have authenticated recently, by one of their factors if they
+ * have any.
+ *
+ * @param isLost whether the user says that they have lost all their passkeys
+ * @throws AuthError `unauthenticated`, `reauthenticate`, `unavailable`
+ */
+export async function requireRecentFactor (
+  auth: AuthContext, request: FastifyRequest, isLost: boolean
+): Promise<FactorOwner> {
+  const { user, record } = await current(auth, request)
+  assertCanAsk(auth, user)
+  const missing = missingAuthentication(auth, { user, record })
+  if (missing === null) return { user, record, asksMailCode: false }
+  if (isLost && await maySendMailCode(auth, { user, record })) return { user, record, asksMailCode: true }
+  throw reauthenticationBy(missing)
+}
+
+/**
+ * Whether a code that is mailed stands in for the passkeys of a user, who signed in by password or
+ * at a provider: never where the application requires a second factor, because who reads the
+ * mailbox has that code.
+ */
+export async function maySendMailCode (
+  auth: AuthContext, { user, record: { principal, methods } }: Pick<CurrentUser, 'user' | 'record'>
+): Promise<boolean> {
+  const { factors: kinds = [], email, emailVerified } = user
+  const isFirst = ({ method, at }: Proof): boolean =>
+    ['password', 'provider'].includes(method) && isRecent(at, RECENT_SECONDS)
+  return auth.mailer !== null && auth.factors.sealer !== null && email !== null && emailVerified &&
+    kinds.length > 0 && kinds.every(kind => kind === 'passkey') && methods.some(isFirst) &&
+    !await isFactorRequiredOf(auth, principal)
+}
+
+/**
+ * Returns the user who may set up a factor in the session of a request, at the generation of the
+ * session or of the sign-in that waits.
+ *
+ * @param isLost as for {@link requireRecentFactor}
+ * @throws AuthError `unauthenticated`, `reauthenticate`, `blocked`, `unavailable`; `invalid_state`
+ * when since the sign-in began the sessions of the user were ended, or the user has set up a factor
+ */
+export async function enrollingUser (
+  auth: AuthContext, request: FastifyRequest, isLost: boolean
+): Promise<EnrollingUser> {
+  if (principalOf(request) !== null) return { ...await requireRecentFactor(auth, request, isLost), waiting: null }
+  const waiting = await pendingSecondFactor(auth, request)
+  if (waiting?.needs !== 'enrolment') throw new AuthError('unauthenticated')
+  const user = await auth.accounts.findUser({ userId: waiting.userId })
+  if (user === null || user.generation !== waiting.generation) throw new AuthError('invalid_state')
+  if (user.factors !== undefined) throw new AuthError('invalid_state')
+  if (isBlocked(user)) throw new AuthError('blocked')
+  return { user, record: null, waiting, asksMailCode: waiting.asksMailCode }
+}
+
+/** A factor that a user adds, and what adding it proved. */
+interface FactorAddition extends Omit<FactorChange, 'generation'> {
+  proof: Proof & { method: 'totp' | 'passkey' }
+  outbox: Outbox
+}
+
+/**
+ * Adds a factor that was verified to the account of a user. The session of a signed-in user goes
+ * on, with a new id if the others end; the sign-in of another one is completed.
+ *
+ * @throws what the hook throws; AuthError `invalid_state` when the user's sessions were ended
+ * since, or they have another factor by now; `exists`, `blocked`, `unavailable`
+ */
+export async function addFactor (
+  auth: AuthContext,
+  request: FastifyRequest,
+  { user: { userId, generation, factors: kinds = [] }, record }: EnrollingUser,
+  { proof, outbox, endsSessions, change }: FactorAddition
+): Promise<void> {
+  // Before the change: only the request that completes the sign-in adds the factor.
+  const waiting = record === null ? await takePendingSecondFactor(auth, request, userId) : null
+  const user = await auth.accounts.changeFactors(userId, { generation, kinds, endsSessions, change })
+  if (user === null) throw new AuthError('invalid_state')
+  audit('factor-added', { userId, method: proof.method }, request)
+  outbox.notice('factor-added', user)
+  if (endsSessions) announceRevoke(auth.channel, userId, request)
+  if (waiting !== null) await continueSignIn(auth, request, waiting, { user, proof, outbox })
+  if (record === null) return
+  const proven = { ...record, at: proof.at, methods: withProof(record.methods, proof) }
+  if (endsSessions) await keepSession(request, proven, user)
+  else await updateRecord(request, proven)
+}
+
+/**
+ * Changes the factors of the signed-in user. All other sessions of the user end; this one gets a
+ * new id.
+ *
+ * @throws AuthError `unauthenticated` when it has ended since, `invalid_state`, `unavailable`; what
+ * the change throws
+ */
+export async function changeFactors (
+  { accounts, channel }: AuthContext, request: FastifyRequest, record: SessionRecord, change: FactorChange['change']
+): Promise<void> {
+  const { principal: { userId }, generation } = record
+  const user = await accounts.changeFactors(userId, { generation, endsSessions: true, change })
+  if (user === null) throw new AuthError('unauthenticated')
+  announceRevoke(channel, userId, request)
+  await keepSession(request, record, user)
+}
+
+/** Lets the session of a request go on, with a new id, after a change that ended the others. */
+async function keepSession (request: FastifyRequest, record: SessionRecord, { generation }: User): Promise<void> {
+  await renewSession(request, { ...record, generation })
+}
+
+/**
+ * Refuses to remove the last factor of a user who needs one.
+ *
+ * @throws AuthError `forbidden`
+ */
+export async function assertNotRequired (auth: AuthContext, { principal }: SessionRecord): Promise<void> {
+  if (!await isFactorRequiredOf(auth, principal)) return
+  throw new AuthError('forbidden', { message: 'This application requires a second factor; add another one first.' })
+}
+
+/** Mails the code that setting up a first factor takes, or that stands in for lost passkeys. */
+export async function mailCode (
+  auth: AuthContext, request: FastifyRequest, user: User, outbox: Outbox
+): Promise<void> {
+  outbox.refuseWhenFull()
+  const code = String(randomInt(1_000_000)).padStart(6, '0')
+  await putEntry(request, MAIL_CODE, { code: await sealerOf(auth).seal(code, user.userId) })
+  outbox.code('enrolment', code, user)
+}
+
+/** Whether the code was mailed in this session. */
+export async function isCodeMailed (request: FastifyRequest): Promise<boolean> {
+  return await findEntry(request, MAIL_CODE) !== null
+}
+
+/**
+ * Checks the code that was mailed.
+ *
+ * @throws AuthError `invalid_code`; `invalid_state` after five attempts
+ */
+export async function assertMailCode (
+  auth: AuthContext, request: FastifyRequest, userId: string, mailCode = ''
+): Promise<void> {
+  const mailed = await attemptEntry<{ code: string }>(request, MAIL_CODE, MAX_ATTEMPTS)
+  if (mailed === null) throw new AuthError('invalid_state')
+  const { text } = await sealerOf(auth).open(mailed.code, userId)
+  if (!isEqual(text, normalCode(mailCode))) {
+    throw new AuthError('invalid_code', { message: 'The code from the e-mail is wrong; type the six digits of it.' })
+  }
+}

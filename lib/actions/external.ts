@@ -1,0 +1,384 @@
+import { randomBytes } from 'node:crypto'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { audit } from '../audit.js'
+import type { AuthContext } from '../context.js'
+import { current } from '../current-user/current.js'
+import { recent } from '../current-user/recent.js'
+import { AuthError } from '../errors.js'
+import { type ProviderIdentity, callHook } from '../hooks.js'
+import { refuseForeignResource } from '../http/site.js'
+import type { Outbox } from '../mails/outbox.js'
+import { providerFailure } from '../providers/failures.js'
+import { checkedIdentity } from '../providers/identity.js'
+import type {
+  AuthenticationContext, ExternalProvider, ProviderTokens, SignInParameters
+} from '../providers/provider.js'
+import { assertSessionActive } from '../session/lifecycle.js'
+import { type PendingSignIn, addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
+import { principalOf } from '../session/record.js'
+import { assertLinkable, linkIdentity, userOfIdentity } from '../sign-in/linking.js'
+import { reauthenticateAs } from '../sign-in/reauthentication.js'
+import { signIn } from '../sign-in/sign-in.js'
+import type { Act, Mounting } from '../web/act.js'
+import { answerFailure, nextAuthenticationStep } from '../web/answers.js'
+import {
+  SECURITY, type SchemaTypes, errorNext, isChecked, next, operationIdOf, redirect, refusals, remember, tags,
+  undocumented
+} from '../web/schema-parts.js'
+
+const loginQuery = {
+  type: 'object',
+  properties: {
+    next,
+    error_next: errorNext,
+    link: {
+      type: 'string',
+      enum: ['true', 'false'],
+      description: '`true`: links the identity to the signed-in user, whose last authentication must be less than ' +
+        'ten minutes old; from pages of this application only'
+    },
+    reauthenticate: {
+      type: 'string',
+      enum: ['true', 'false'],
+      description: '`true`: the signed-in user reauthenticates; from pages of this application only'
+    },
+    remember,
+    signed: {
+      type: 'string',
+      maxLength: 8192,
+      description: 'What the application asks of the provider, as `app.auth.signInUrl` signed it'
+    }
+  }
+} as const
+
+const loginSchema = (provider: string) => ({
+  tags,
+  summary: `Start a sign-in at ${provider}`,
+  operationId: operationIdOf(`${provider}/login`),
+  security: SECURITY['signed-in-or-not'],
+  querystring: loginQuery,
+  response: {
+    302: redirect,
+    ...refusals(
+      'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'rate_limited',
+      'provider_error', 'provider_unavailable', 'unavailable'
+    )
+  }
+}) as const
+
+const callbackQuery = { type: 'object', properties: { code: {}, state: {}, iss: {}, error: {} } } as const
+
+const callbackSchema = (provider: string) => ({
+  tags,
+  summary: `Finish a sign-in at ${provider}`,
+  description: 'The redirect URI of the provider; its query is the authorization response (RFC 6749 section 4.1.2).',
+  operationId: operationIdOf(`${provider}/callback`),
+  security: SECURITY['signed-in'],
+  querystring: callbackQuery,
+  response: {
+    302: redirect,
+    ...refusals(
+      'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'access_denied',
+      'blocked', 'account_exists', 'already_linked', 'rate_limited', 'provider_error', 'provider_unavailable',
+      'unavailable'
+    )
+  }
+}) as const
+
+/** The two routes of each external provider. */
+export const EXTERNAL_ACTS: readonly Act[] = [{
+  when: ({ providers }) => providers.length > 0,
+  mount (mounting) {
+    for (const provider of mounting.auth.providers) mountProvider(mounting, provider)
+  }
+}]
+
+function mountProvider ({ scope, auth }: Mounting, provider: ExternalProvider): void {
+  const { site, prefix, pages, limits, mailer } = auth
+  const { name } = provider
+  const routes = scope.withTypeProvider<SchemaTypes>()
+  const redirectUri = `${site.baseUrl}${prefix}/${name}/callback`
+
+  /**
+   * Answers a failure on the page of the start; the lack of an authentication on the page that asks
+   * for it.
+   */
+  const fail = async (
+    error: unknown,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    startedOn: string | null,
+    next: string | null = null
+  ): Promise<FastifyReply> => {
+    const step = await nextAuthenticationStep(auth, request, error, { next, needing: startedOn })
+    const page = startedOn ?? pages.login(request)
+    return answerFailure(request, reply, error, { page, step, signInAt: name })
+  }
+
+  const login = {
+    schema: loginSchema(name),
+    // Fastify would answer HEAD with the GET handler, which starts a sign-in, or uses one up.
+    exposeHeadRoute: false,
+    onRequest: [auth.redirectToBaseUrl, refuseForeign, limits.start],
+    errorHandler: async (error: Error, request: FastifyRequest, reply: FastifyReply) =>
+      fail(error, request, reply, pages.ofStart(request, Object(request.query).error_next))
+  }
+  const callback = {
+    schema: callbackSchema(name),
+    exposeHeadRoute: false,
+    onRequest: [refuseForeign, limits.callback],
+    errorHandler: async (error: Error, request: FastifyRequest, reply: FastifyReply) =>
+      fail(error, request, reply, pages.ofStart(request, undefined))
+  }
+
+  routes.get(`/${name}/login`, login, async (request, reply) => {
+    const { query } = request
+    const url = await startSignIn(request, provider, redirectUri, {
+      next: pages.afterSuccess(request, query.next),
+      remember: isChecked(query.remember),
+      asked: askedOf(auth, provider, query),
+      startedOn: pages.ofStart(request, query.error_next),
+      purpose: await purposeOf(auth, request, query)
+    })
+    return reply.redirect(url.href, 302)
+  })
+
+  routes.get(`/${name}/callback`, callback, async (request, reply) => {
+    const parameters = new URLSearchParams(request.url.replace(/^[^?]*/, ''))
+    const pending = await pendingSignIn(request, provider, parameters)
+    try {
+      const outbox = mailer?.outbox(request, reply) ?? null
+      await finishSignIn(auth, request, { provider, redirectUri, parameters, pending, outbox })
+    } catch (error) {
+      return fail(error, request, reply, pending.startedOn, pending.next)
+    }
+    return reply.redirect(pending.next, 302)
+  })
+
+  routes.route({
+    method: scope.supportedMethods.filter(method => method !== 'GET'),
+    url: `/${name}/callback`,
+    schema: undocumented,
+    errorHandler: callback.errorHandler,
+    handler: async (_request, reply) => {
+      reply.header('Allow', 'GET')
+      throw new AuthError('invalid_request', { statusCode: 405, message: 'A callback is a GET request.' })
+    }
+  })
+}
+
+async function refuseForeign (request: FastifyRequest): Promise<void> {
+  refuseForeignResource(request)
+}
+
+/** What the provider is asked for: by `signInUrl`, and by the purpose of the sign-in. */
+function askedOf (
+  auth: AuthContext,
+  { name, provesAuthTime }: ExternalProvider,
+  { signed, reauthenticate }: { signed?: string, reauthenticate?: string }
+): SignInParameters {
+  const asked = signed === undefined ? {} : auth.signedRequests.verify(name, signed)
+  if (reauthenticate !== 'true') return asked
+  if (provesAuthTime !== true) {
+    throw new AuthError('invalid_request', {
+      message: 'This provider does not prove when the user authenticated; reauthenticate by another method.'
+    })
+  }
+  return { ...asked, prompt: 'login', maxAge: 0 }
+}
+
+/**
+ * Returns what a sign-in is for. Only the signed-in user may link an identity or reauthenticate, by
+ * a click in this application. To link one, they must have authenticated recently: an identity that
+ * is linked signs in.
+ */
+async function purposeOf (
+  auth: AuthContext,
+  request: FastifyRequest,
+  { link, reauthenticate }: { link?: string, reauthenticate?: string }
+): Promise<PendingSignIn['purpose']> {
+  const purpose = reauthenticate === 'true' ? 'reauthentication' : 'link'
+  if (link !== 'true' && reauthenticate !== 'true') return 'sign-in'
+  auth.site.refuseForeignNavigation(request)
+  if (purpose === 'link') await recent(auth, request)
+  else await current(auth, request)
+  return purpose
+}
+
+/** What a request to the login route asks for. */
+type SignInStart = Pick<PendingSignIn, 'next' | 'startedOn' | 'purpose' | 'remember' | 'asked'>
+
+/** An authorization response (RFC 6749 section 4.1.2) and the sign-in that it belongs to. */
+interface Callback {
+  provider: ExternalProvider
+  /** The redirect URI of the authorization request. */
+  redirectUri: string
+  /** The parameters of the authorization response. */
+  parameters: URLSearchParams
+  pending: PendingSignIn
+  /** Where notices to the user go; null for an application that sends no mails. */
+  outbox: Outbox | null
+}
+
+/**
+ * Starts a sign-in at a provider.
+ *
+ * @returns the URL of the authorization request (RFC 6749 section 4.1.1)
+ * @throws AuthError `provider_unavailable`, `provider_error`, `unavailable`
+ */
+async function startSignIn (
+  request: FastifyRequest,
+  provider: ExternalProvider,
+  redirectUri: string,
+  start: SignInStart
+): Promise<URL> {
+  const checks = { state: randomToken(), nonce: randomToken(), codeVerifier: randomToken() }
+  const url = await answerOf(() => provider.authorizationUrl({ ...start.asked, ...checks, redirectUri }))
+  const startedBy = principalOf(request)?.userId ?? null
+  await addPendingSignIn(request, { ...checks, ...start, startedBy, provider: provider.name, startedAt: Date.now() })
+  return url
+}
+
+/**
+ * Takes the sign-in that an authorization response belongs to out of the session. This happens
+ * before anything else, because an authorization response may be used once.
+ *
+ * @throws AuthError `invalid_state`
+ */
+async function pendingSignIn (
+  request: FastifyRequest,
+  provider: ExternalProvider,
+  parameters: URLSearchParams
+): Promise<PendingSignIn> {
+  const [state, ...others] = parameters.getAll('state')
+  if (state === undefined || state === '' || others.length > 0) throw new AuthError('invalid_state')
+  const pending = await takePendingSignIn(request, provider.name, state)
+  if (pending === null) throw new AuthError('invalid_state')
+  return pending
+}
+
+/**
+ * Finishes what was started: a sign-in (authorization response, token request, identity, user,
+ * session), a linking or a reauthentication.
+ *
+ * @throws what the hook throws; AuthError `access_denied`, `provider_unavailable`,
+ * `provider_error`, `account_exists`, `already_linked`, `reauthenticate`, and what {@link signIn}
+ * throws
+ */
+async function finishSignIn (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
+  const { purpose } = callback.pending
+  if (purpose === 'link') return finishLinking(auth, request, callback)
+  if (purpose === 'reauthentication') return finishReauthentication(auth, request, callback)
+  const { identity, tokens, signed } = await authenticate(callback)
+  await assertSameUser(auth, request, callback.pending, identity)
+  const { pending: { remember }, outbox } = callback
+  const user = await userOfIdentity(auth, identity, outbox)
+  await signIn(auth, request, { ...user, identity, method: 'provider', tokens, signed, remember, outbox })
+}
+
+/**
+ * Refuses to sign in another user than the present one by a sign-in that was started before they
+ * signed in. An attacker could have started it and planted its session in the user's browser.
+ *
+ * @throws AuthError `invalid_state`, `unavailable`
+ */
+async function assertSameUser (
+  auth: AuthContext,
+  request: FastifyRequest,
+  { startedBy }: PendingSignIn,
+  { provider, subject }: ProviderIdentity
+): Promise<void> {
+  const present = principalOf(request)?.userId ?? null
+  if (present === null || present === startedBy) return
+  const owner = await auth.accounts.findUser({ provider, subject })
+  if (owner?.userId !== present) throw new AuthError('invalid_state')
+}
+
+/**
+ * Finishes the linking of another identity: authorization response, token request, identity, link.
+ * The user who started it must still be signed in, by a recent authentication: with the new
+ * identity they can sign in anew, so that a session stolen long ago would become a recent one. The
+ * user is told by a mail. The session does not change.
+ *
+ * @throws what the hook throws; AuthError `invalid_state`, `already_linked`, `access_denied`,
+ * `provider_unavailable`, `provider_error`, `unauthenticated`, `reauthenticate`, `unavailable`
+ */
+async function finishLinking (
+  auth: AuthContext,
+  request: FastifyRequest,
+  callback: Callback
+): Promise<void> {
+  const { accounts, onLink } = auth
+  assertStarter(request, callback.pending)
+  const { identity, tokens } = await authenticate(callback)
+  await assertSessionActive(request)
+  // The user may have been deleted meanwhile, or the link of the session removed.
+  const { record: { principal: { userId }, generation } } = await recent(auth, request)
+  if (onLink !== null) {
+    await assertLinkable(accounts, userId, identity)
+    await callHook(() => onLink({ request, userId, identity, tokens }))
+    await assertSessionActive(request)
+  }
+  // Not if the sessions of the user were ended since: a squatter would keep a link to the account
+  // that its owner recovers meanwhile.
+  const linked = await linkIdentity(accounts, { userId, generation }, identity, callback.outbox)
+  if (linked === null) return
+  audit('link', { userId, provider: identity.provider, by: 'request' }, request)
+  callback.outbox?.notice('identity-linked', linked)
+}
+
+/**
+ * Finishes a further sign-in of the signed-in user. The provider proves by `auth_time` that they
+ * authenticated since it was started.
+ *
+ * @throws AuthError `invalid_state`, `access_denied`, `provider_unavailable`, `provider_error`,
+ * `unauthenticated`, `unavailable`
+ */
+async function finishReauthentication (
+  auth: AuthContext,
+  request: FastifyRequest,
+  callback: Callback
+): Promise<void> {
+  const { pending } = callback
+  assertStarter(request, pending)
+  const maxAge = Math.ceil((Date.now() - pending.startedAt) / 1000)
+  const { identity } = await authenticate({ ...callback, pending: { ...pending, asked: { ...pending.asked, maxAge } } })
+  await reauthenticateAs(auth, request, identity)
+}
+
+/** Refuses to go on for another user than the one who started it. */
+function assertStarter (request: FastifyRequest, { startedBy }: PendingSignIn): void {
+  if (principalOf(request)?.userId !== startedBy) throw new AuthError('invalid_state')
+}
+
+async function authenticate (
+  { provider, redirectUri, parameters, pending }: Callback
+): Promise<{ identity: ProviderIdentity, tokens: ProviderTokens, signed: AuthenticationContext | undefined }> {
+  const { asked, state, nonce, codeVerifier } = pending
+  return answerOf(async () => {
+    const { identity, tokens, signed } = await provider.authenticate({
+      ...asked, parameters, redirectUri, state, nonce, codeVerifier
+    })
+    return { identity: { provider: provider.name, ...checkedIdentity(identity) }, tokens, signed }
+  })
+}
+
+/**
+ * Turns every error of a provider into a failure of that provider, those of an application's
+ * provider included.
+ */
+async function answerOf<T> (ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (error) {
+    throw providerFailure(error)
+  }
+}
+
+/**
+ * Returns 256 random bits as 43 characters, which is a valid code verifier too (RFC 7636 section
+ * 4.1).
+ */
+function randomToken (): string {
+  return randomBytes(32).toString('base64url')
+}

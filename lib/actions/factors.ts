@@ -1,0 +1,17 @@
+/** What users do with second factors and passkeys. It is loaded only with one of the options. */
+import type { Act } from '../web/act.js'
+import {
+  beginCeremony, passkeyScript, registerPasskey, removePasskey, renamePasskey, signInByPasskey
+} from './passkeys.js'
+import {
+  beginTotp, confirmTotp, finishSignIn, reauthenticate, removeTotp, renewRecoveryCodes
+} from './second-factor.js'
+import { secondFactorPage, totpPage } from './second-factor-pages.js'
+
+/** In the order of the document. */
+export const FACTOR_ACTS: readonly Act[] = [
+  secondFactorPage, finishSignIn,
+  totpPage, beginTotp, confirmTotp, removeTotp, renewRecoveryCodes,
+  beginCeremony, registerPasskey, signInByPasskey, renamePasskey, removePasskey, passkeyScript,
+  reauthenticate
+]

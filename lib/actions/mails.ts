@@ -1,0 +1,16 @@
+/**
+ * The part that only applications with `sendMail` need. It is loaded when they start, to keep the
+ * start of the others fast.
+ */
+import type { Act } from '../web/act.js'
+import { deleteAccount } from './account.js'
+import { confirmNewEmail, requestNewEmail, verifyEmail } from './email.js'
+import { changePassword, setFirstPassword } from './password.js'
+import { forgotPassword, resetPassword } from './recovery.js'
+import { registerConfirmed } from './registration.js'
+
+/** What sends mails and what their links lead to, and the changes of credentials. */
+export const MAIL_ACTS: readonly Act[] = [
+  forgotPassword, resetPassword, verifyEmail, changePassword, setFirstPassword, requestNewEmail, confirmNewEmail,
+  deleteAccount, registerConfirmed
+]

@@ -1,0 +1,290 @@
+/** What users do with passkeys. It is loaded only with an option of factors. */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { User } from '../accounts/account.js'
+import { changeOf, withoutFactors } from '../accounts/factors.js'
+import { audit } from '../audit.js'
+import { isUserId, uuidToBase64url } from '../base/uuid.js'
+import type { AuthContext } from '../context.js'
+import { currentPrincipal } from '../current-user/current.js'
+import { recent } from '../current-user/recent.js'
+import { AuthError, PASSKEY_EXISTS } from '../errors.js'
+import { CEREMONY_MS, passkeyName } from '../factors/passkey-ceremonies.js'
+import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from '../pages/passkey-script.js'
+import { putEntry } from '../session/pending-steps.js'
+import { countAttempt } from '../sign-in/factor-codes.js'
+import {
+  type Challenge, type PasskeyForm, countedResponse, passkeysIn, passkeysOf, takeChallenge, usePasskey
+} from '../sign-in/passkeys.js'
+import { pendingSecondFactor } from '../sign-in/second-factor.js'
+import { identityOfUser, signIn, written } from '../sign-in/sign-in.js'
+import { CHALLENGE } from '../store/one-time-entries.js'
+import type { Act } from '../web/act.js'
+import { ACCEPTED, form, signedInAs } from '../web/form.js'
+import {
+  SECURITY, type SchemaTypes, accepted, isChecked, lost, lostPasskeysIn, mailCode, passkeyResponse, refusals, remember,
+  signedIn, tags
+} from '../web/schema-parts.js'
+import {
+  addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser, isCodeMailed, mailCode as sendMailCode,
+  requireRecentFactor
+} from './enrolment.js'
+
+/** For each session. */
+const MAX_CHALLENGES = 4
+/** For each user. */
+const MAX_PASSKEYS = 20
+
+const id = { type: 'string', maxLength: 2048, description: 'The id of the passkey' } as const
+const name = { type: 'string', maxLength: 1000, description: 'At most 64 characters' } as const
+
+const added = {
+  type: 'object',
+  description: 'The passkey',
+  required: ['id', 'name'],
+  properties: { id: { type: 'string' }, name: { type: 'string' } }
+} as const
+
+const left = {
+  type: 'object',
+  description: 'For PublicKeyCredential.signalAllAcceptedCredentials: the user, and the passkeys that are left',
+  required: ['userId', 'accepted'],
+  properties: {
+    userId: { type: 'string', description: 'The user handle, as base64url' },
+    accepted: { type: 'array', items: { type: 'string' } }
+  }
+} as const
+
+/** What a response may be refused with once it is counted. */
+const COUNTED = ['rate_limited', 'busy'] as const
+
+/** Begins a ceremony: makes a challenge for this session and this purpose. */
+export const beginCeremony = form({
+  path: '/local/passkeys/options',
+  when: hasPasskeys,
+  operationId: 'authLocalPasskeyOptions',
+  summary: 'Begin a ceremony of passkeys',
+  description: 'The challenge works once, in this session, for five minutes.',
+  user: 'signed-in-or-not',
+  fields: {
+    for: { type: 'string', enum: ['register', 'login', 'factor'], description: 'What the passkey is for' }, lost
+  },
+  required: ['for'],
+  answers: {
+    200: { type: 'object', description: 'Options for `navigator.credentials`, as JSON', additionalProperties: true }
+  },
+  refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
+  limits: ['challenge']
+}, async (auth, form) => {
+  const { request, fields: { for: ceremony, lost } } = form
+  const passkeys = passkeysOf(auth)
+  const user = ceremony === 'login'
+    ? null
+    : ceremony === 'factor' ? await provingUser(auth, request) : await addingUser(auth, form, isChecked(lost))
+  const own = user === null ? [] : passkeysIn(await auth.accounts.factors(user.userId))
+  const { challenge, options } = user === null
+    ? passkeys.loginOptions()
+    : ceremony === 'factor' ? passkeys.factorOptions(own) : passkeys.registrationOptions(user, own)
+  const content: Challenge = { ceremony, expiresAt: Date.now() + CEREMONY_MS }
+  await putEntry(request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES })
+  return { status: 200, body: options }
+})
+
+/** Adds a passkey to the account of a user, or completes the sign-in that waits for it. */
+export const registerPasskey = form({
+  path: '/local/passkeys/register',
+  when: hasPasskeys,
+  operationId: 'authLocalPasskeyRegister',
+  summary: 'Add a passkey',
+  description: 'The last authentication must be less than ten minutes old, by a factor of the user if they have ' +
+    'one. A sign-in that waits for it is finished.',
+  user: 'signed-in-or-not',
+  fields: { response: passkeyResponse, name, lost, mailCode },
+  required: ['response'],
+  answers: { 201: added },
+  refuses: [
+    'invalid', 'invalid_code', 'invalid_state', 'unauthenticated', 'reauthenticate', 'exists', 'too_many', 'blocked',
+    ...COUNTED
+  ],
+  isSignInAttempt: true
+}, async (auth, form) => {
+  const { request, fields: { name = null, ...fields } } = form
+  const { isLost, mailCode } = lostPasskeysIn(fields)
+  const counted = await countedResponse(auth, request, fields.response)
+  // First, so that a form whose options were refused is refused for the same reason.
+  const enrolling = await enrollingUser(auth, request, isLost)
+  const { user, waiting, asksMailCode } = enrolling
+  if (waiting !== null && auth.factors.secondFactor === null) {
+    throw new AuthError('unavailable', {
+      cause: new Error('another process requires a second factor: set the option secondFactor in all processes')
+    })
+  }
+  const response = await takeChallenge(request, counted, 'register')
+  if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
+  const passkey = await passkeysOf(auth).verifyRegistration(response, { challenge: response.challenge, name })
+  await addFactor(auth, request, enrolling, {
+    proof: { method: 'passkey', at: Date.now() },
+    outbox: form.outbox,
+    // In place of passkeys that were lost: sessions of who has found them end.
+    endsSessions: asksMailCode && waiting === null,
+    change (factors) {
+      if (factors.some(({ id }) => id === passkey.id)) throw new AuthError('exists', { message: PASSKEY_EXISTS })
+      if (passkeysIn(factors).length >= MAX_PASSKEYS) throw new AuthError('too_many')
+      return [...factors, passkey]
+    }
+  })
+  return { status: 201, body: { id: passkey.id, name: passkey.name } }
+})
+
+/**
+ * Signs a user in by a passkey, which is both factors. A passkey that nobody has is refused as one
+ * that is wrong.
+ *
+ * @see WebAuthn Level 3 section 7.2
+ */
+export const signInByPasskey = form({
+  path: '/local/passkeys/login',
+  when: hasPasskeys,
+  operationId: 'authLocalPasskeyLogin',
+  summary: 'Sign in with a passkey',
+  user: 'anyone',
+  fields: { response: passkeyResponse, remember },
+  required: ['response'],
+  allowsExtraFields: true,
+  answers: { 200: signedIn },
+  refuses: ['invalid', 'invalid_state', 'unauthenticated', 'blocked', ...COUNTED],
+  isSignInAttempt: true
+}, async (auth, form) => {
+  const { request, fields: { response: field, remember } } = form
+  const response = await takeChallenge(request, await countedResponse(auth, request, field), 'login')
+  const { userId } = response
+  const found = isUserId(userId) ? await auth.accounts.findUser({ userId }) : null
+  const { user } = await usePasskey(auth, form, found, response)
+  const identity = identityOfUser(user, await auth.accounts.links(user.userId))
+  return signedInAs(await signIn(auth, request, {
+    ...written(user), identity, method: 'passkey', remember: isChecked(remember)
+  }))
+})
+
+/** Renames a passkey of the signed-in user. */
+export const renamePasskey = form({
+  path: '/local/passkeys/rename',
+  when: hasPasskeys,
+  operationId: 'authLocalPasskeyRename',
+  summary: 'Rename a passkey of the signed-in user',
+  description: 'The last authentication must be less than ten minutes old.',
+  user: 'signed-in',
+  fields: { id, name },
+  required: ['id', 'name'],
+  refuses: ['reauthenticate', 'not_found']
+}, async (auth, { request, fields: { id, name } }) => {
+  const { record: { principal: { userId }, generation } } = await recent(auth, request)
+  const shown = passkeyName(name)
+  const renamed = await auth.accounts.changeFactors(userId, {
+    generation,
+    endsSessions: false,
+    change: changeOf(id, present => present.kind === 'passkey' ? { ...present, name: shown } : null)
+  })
+  if (renamed === null) throw noPasskey()
+})
+
+/**
+ * Removes a passkey of the signed-in user, or mails the code that stands in for lost passkeys. All
+ * other sessions of the user end. The only sign-in method of the user stays, and the last factor
+ * where the application requires one.
+ */
+export const removePasskey = form({
+  path: '/local/passkeys/remove',
+  when: hasPasskeys,
+  operationId: 'authLocalPasskeyRemove',
+  summary: 'Remove a passkey of the signed-in user',
+  description: 'The last authentication must be less than ten minutes old, by a factor of the user. ' +
+    'All other sessions of the user end. With `lost` alone: sends the code that stands in for lost passkeys.',
+  user: 'signed-in',
+  fields: { id, lost, mailCode },
+  required: ['id'],
+  answers: { 200: left, 202: accepted },
+  refuses: ['reauthenticate', 'invalid_code', 'invalid_state', 'forbidden', 'not_found', 'last_link']
+}, async (auth, form) => {
+  const { request, fields: { id, ...ofLost } } = form
+  const { isLost, mailCode } = lostPasskeysIn(ofLost)
+  const { user, record, asksMailCode } = await requireRecentFactor(auth, request, isLost)
+  const { userId, factors: kinds = [] } = user
+  if (asksMailCode && mailCode === undefined) {
+    await sendMailCode(auth, request, user, form.outbox)
+    return ACCEPTED
+  }
+  if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
+  const others = passkeysIn(await auth.accounts.factors(userId)).filter(factor => factor.id !== id)
+  if (others.length === 0 && !kinds.includes('totp')) await assertNotRequired(auth, record)
+  await changeFactors(auth, request, record, (factors, { links }) => {
+    const passkeys = passkeysIn(factors)
+    if (!passkeys.some(factor => factor.id === id)) throw noPasskey()
+    // A user whom the application alone can sign in would be left without a sign-in method.
+    const hasOther = passkeys.length > 1 || links.some(({ provider }) => provider !== 'application')
+    if (!hasOther) throw new AuthError('last_link')
+    return withoutFactors(factors, factor => factor.id === id)
+  })
+  audit('factor-removed', { userId, method: 'passkey', by: 'user' }, request)
+  form.outbox.notice('factor-removed', user)
+  return { status: 200, body: { userId: uuidToBase64url(userId), accepted: others.map(({ id }) => id) } }
+})
+
+/** The script of pages with passkeys. */
+export const passkeyScript: Act = {
+  when: hasPasskeys,
+  mount ({ scope }) {
+    scope.withTypeProvider<SchemaTypes>().get('/local/passkeys/script.js', {
+      schema: {
+        tags,
+        summary: 'The script of pages with passkeys',
+        operationId: 'authLocalPasskeyScript',
+        security: SECURITY.anyone,
+        response: { 200: { type: 'string', description: 'JavaScript' }, ...refusals() }
+      },
+      exposeHeadRoute: false,
+      onSend: allowCaching
+    }, async (_request, reply) => reply.type('text/javascript; charset=utf-8').send(PASSKEY_SCRIPT))
+  }
+}
+
+/** While processes of two versions run, a page of one may ask another one for its script. */
+async function allowCaching (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const { v: version }: { v?: unknown } = Object(request.query)
+  if (reply.statusCode === 200 && version === PASSKEY_SCRIPT_VERSION && !reply.hasHeader('Set-Cookie')) {
+    reply.header('Cache-Control', 'public, max-age=31536000, immutable')
+  }
+}
+
+/** Returns the user who adds a passkey: signed in, or in a sign-in that waits. */
+async function addingUser (auth: AuthContext, form: PasskeyForm, isLost: boolean): Promise<User> {
+  const { request } = form
+  const { user, asksMailCode } = await enrollingUser(auth, request, isLost)
+  // One that was sent stays good, so that the user can begin a second time.
+  if (asksMailCode && !await isCodeMailed(request)) await sendMailCode(auth, request, user, form.outbox)
+  return user
+}
+
+/** Returns the user who authenticates by a passkey: signed in, or in a sign-in that waits. */
+async function provingUser (auth: AuthContext, request: FastifyRequest): Promise<User> {
+  const signedIn = await currentPrincipal(auth, request)
+  const { userId = null } = signedIn ?? await pendingSecondFactor(auth, request) ?? {}
+  const user = userId === null ? null : await auth.accounts.findUser({ userId })
+  if (user === null) throw new AuthError('invalid_state')
+  return user
+}
+
+/** Checks the code that was mailed, and counts the attempt for the user. */
+async function spendMailAttempt (
+  auth: AuthContext, form: PasskeyForm, { userId, generation }: User, mailCode: string | undefined
+): Promise<void> {
+  await countAttempt(auth, form.request, { userId, generation }, { outbox: form.outbox })
+  await assertMailCode(auth, form.request, userId, mailCode)
+}
+
+function hasPasskeys ({ factors: { passkeys } }: AuthContext): boolean {
+  return passkeys !== null
+}
+
+function noPasskey (): AuthError {
+  return new AuthError('not_found', { message: 'The user has no such passkey.' })
+}

@@ -1,0 +1,179 @@
+import type { FastifyRequest } from 'fastify'
+import { type Credential, isBlocked } from '../accounts/account.js'
+import { audit } from '../audit.js'
+import { type AuthContext, hasFactors, hasMails } from '../context.js'
+import type { CurrentUser } from '../current-user/current.js'
+import { assertText, recentByPassword, verifyPassword } from '../current-user/recent.js'
+import { canonicalEmail } from '../email.js'
+import { AuthError } from '../errors.js'
+import type { Passwords } from '../local-identity-provider.js'
+import { sendVerification } from '../mails/mail-links.js'
+import { reauthenticateByPassword } from '../sign-in/reauthentication.js'
+import { localIdentity, signIn, written } from '../sign-in/sign-in.js'
+import { endOtherSessions } from '../sign-in/sign-out.js'
+import type { Act } from '../web/act.js'
+import { type Form, form, signedInAs } from '../web/form.js'
+import {
+  NEW_PASSWORD_REFUSALS, UNPROVEN, changed, email, newPassword, password, presentPassword
+} from '../web/password-forms.js'
+import { isChecked, remember, signedIn } from '../web/schema-parts.js'
+import { register, registerUnconfirmed } from './registration.js'
+
+/**
+ * Signs a user in by e-mail and password. A wrong password and an unknown e-mail are refused alike;
+ * a user whose address must be confirmed first gets the link again.
+ */
+export const login = form({
+  path: '/local/login',
+  when: ({ local }) => local !== null,
+  summary: 'Sign in with e-mail and password',
+  user: 'anyone',
+  fields: { email, password, remember },
+  required: ['email', 'password'],
+  allowsExtraFields: true,
+  answers: { 200: signedIn },
+  refuses: ['invalid_state', 'invalid', 'unauthenticated', 'blocked', 'unverified'],
+  hashes: true,
+  isSignInAttempt: true
+}, async (auth, form) => {
+  const { request, fields: { email, password, remember }, passwords } = form
+  const { accounts, limits, local } = auth
+  // An invalid e-mail is looked up too, as one that no user has, so that the answer takes the same
+  // time.
+  const credential = await limits.login(request, () => accounts.findCredential(canonicalEmail(email) ?? ''))
+  const { outdated } = await verifyPassword(form, password, credential)
+  if (credential === null) throw new AuthError('invalid')
+
+  const { user, link } = credential
+  if (outdated) await rehash(auth, request, credential, () => passwords.rehashPassword(password))
+  // After the password was right, so that the answer tells nothing to others.
+  if (local?.registration?.verify === 'required' && !user.emailVerified && !isBlocked(user)) {
+    const { outbox } = form
+    outbox.refuseWhenFull()
+    sendVerification(user, outbox)
+    throw new AuthError('unverified')
+  }
+  const identity = localIdentity(user, link)
+  return signedInAs(await signIn(auth, request, {
+    ...written(user), identity, method: 'password', remember: isChecked(remember)
+  }))
+})
+
+/**
+ * Authenticates the signed-in user again, by their password. With factors, the form takes their
+ * codes too.
+ */
+export const reauthenticate = form({
+  path: '/local/reauthenticate',
+  when: auth => auth.local !== null && !hasFactors(auth),
+  summary: 'Authenticate the signed-in user again',
+  user: 'signed-in',
+  fields: { password },
+  required: ['password'],
+  answers: { 204: { type: 'null', description: 'Done: the session has a new id' } },
+  refuses: ['invalid_state', 'invalid'],
+  hashes: true,
+  limits: ['reauthenticate'],
+  isSignInAttempt: true
+}, async (auth, form) => reauthenticateByPassword(auth, form, form.fields.password))
+
+/**
+ * Changes the password of the signed-in user. The session gets a new id; all other sessions of the
+ * user end.
+ */
+export const changePassword = form({
+  path: '/local/change-password',
+  when: auth => hasMails(auth, 'changePassword'),
+  summary: 'Change the password of the signed-in user',
+  user: 'signed-in',
+  fields: { current: presentPassword, password: newPassword },
+  required: ['password'],
+  answers: { 204: changed },
+  refuses: [...UNPROVEN, ...NEW_PASSWORD_REFUSALS],
+  hashes: true,
+  isSignInAttempt: true
+}, async (auth, form) => {
+  assertText(form.fields.password)
+  const { credential, ...present } = await recentByPassword(auth, form, form.fields.current)
+  if (credential === null) {
+    throw new AuthError('invalid_request', { message: 'This account has no password yet; set the first one instead.' })
+  }
+  const { link, passwordHash: current } = credential
+  if (!await replacePassword(auth, form, present, { email: link.subject, current })) throw new AuthError('invalid')
+})
+
+/**
+ * Sets the first password of the signed-in user, who must have confirmed their e-mail. The session
+ * gets a new id; all other sessions of the user end.
+ */
+export const setFirstPassword = form({
+  path: '/local/set-password',
+  when: auth => hasMails(auth, 'setPassword'),
+  summary: 'Set the first password of the signed-in user',
+  description: 'The last sign-in must be less than ten minutes ago.',
+  user: 'signed-in',
+  fields: { password: newPassword },
+  required: ['password'],
+  answers: { 204: changed },
+  refuses: ['invalid_state', 'reauthenticate', 'unverified', 'exists', ...NEW_PASSWORD_REFUSALS],
+  hashes: true,
+  isSignInAttempt: true
+}, async (auth, form) => {
+  assertText(form.fields.password)
+  const { credential, ...present } = await recentByPassword(auth, form, undefined)
+  if (credential !== null) throw hasPassword()
+  const { email, emailVerified } = present.user
+  if (email === null || !emailVerified) {
+    throw new AuthError('unverified', { message: 'A password needs a confirmed e-mail address; confirm one first.' })
+  }
+  if (!await replacePassword(auth, form, present, { email, current: null })) throw hasPassword()
+})
+
+/** What users with a password do, with mails or without. */
+export const PASSWORD_ACTS: readonly Act[] = [register, registerUnconfirmed, login, reauthenticate]
+
+/** Replaces an outdated hash of a correct password. A failure does not fail the sign-in. */
+async function rehash (
+  { accounts }: AuthContext,
+  request: FastifyRequest,
+  { user: { userId }, passwordHash }: Credential,
+  renew: () => ReturnType<Passwords['rehashPassword']>
+): Promise<void> {
+  try {
+    await accounts.replacePasswordHash(userId, passwordHash, await renew())
+  } catch (error) {
+    request.log.warn({ err: error, userId }, 'the password hash could not be renewed')
+  }
+}
+
+/**
+ * Sets the password in a form, and ends all other sessions of the user.
+ *
+ * @param expected the hash that it replaces; null for the first password
+ * @returns false when the password of the user is another one by now
+ * @throws AuthError `weak_password`, `busy`; `unauthenticated` when the sessions of the user were
+ * ended since
+ */
+async function replacePassword (
+  auth: AuthContext,
+  { request, fields: { password }, passwords, outbox }: Form<{ password: string }>,
+  { user, record: { generation } }: CurrentUser,
+  { email, current }: { email: string, current: string | null }
+): Promise<boolean> {
+  const { accounts } = auth
+  const { userId } = user
+  const passwordHash = await passwords.hashPassword(password, { email })
+  if (await accounts.setPassword(userId, { passwordHash, current, generation }) === null) {
+    const credential = await accounts.credentialOf(userId)
+    if ((credential?.passwordHash ?? null) === current) throw new AuthError('unauthenticated')
+    return false
+  }
+  audit('password', { userId }, request)
+  outbox.notice('password-changed', user)
+  await endOtherSessions(auth, request, userId)
+  return true
+}
+
+function hasPassword (): AuthError {
+  return new AuthError('exists', { message: 'This account, or another one with its address, has a password already.' })
+}

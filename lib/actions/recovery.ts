@@ -1,0 +1,95 @@
+import { isBlocked } from '../accounts/account.js'
+import { audit } from '../audit.js'
+import { announceRevoke } from '../channel.js'
+import { type AuthContext, hasMails, needed } from '../context.js'
+import { assertText } from '../current-user/recent.js'
+import { checkedEmail } from '../email.js'
+import { AuthError } from '../errors.js'
+import { type MailboxOwner, claimsOf, hasMailbox, linkFor, userOfLink } from '../mails/mail-links.js'
+import { resetPage } from '../pages/link-pages.js'
+import { ACCEPTED, LINK_USED, form } from '../web/form.js'
+import { NEW_PASSWORD_REFUSALS, email, newPassword } from '../web/password-forms.js'
+import { accepted, token } from '../web/schema-parts.js'
+
+/**
+ * Sends the link that chooses a new password. A user without a password gets one too, for their
+ * first; a blocked user gets none. The answer follows the one look-up for each address, so that
+ * neither the answer nor its time tells whether an account has it.
+ */
+export const forgotPassword = form({
+  path: '/local/forgot-password',
+  when: auth => hasMails(auth, 'forgotPassword'),
+  summary: 'Send the link that chooses a new password',
+  description: 'The answer is the same for each address, whether or not an account has it.',
+  user: 'anyone',
+  fields: { email },
+  required: ['email'],
+  answers: { 202: accepted },
+  refuses: ['invalid_email'],
+  limits: ['mail']
+}, async ({ accounts, mailer }, { fields, outbox }) => {
+  const email = checkedEmail(fields.email)
+  outbox.refuseWhenFull()
+  const user = await accounts.findUser({ email })
+  if (user === null || !hasMailbox(user)) {
+    if (needed(mailer, 'sendMail').answersUnknown) outbox.sendTo('unknown-address', email, null)
+    else outbox.skip('reset-password', 'unknown')
+  } else if (isBlocked(user)) {
+    outbox.skip('reset-password', 'blocked')
+  } else {
+    // To the stored address and not to the one that was typed.
+    outbox.link('reset-password', linkFor(user), user)
+  }
+  return ACCEPTED
+})
+
+/**
+ * Sets the password of the user that a link is about, and ends all their sessions. They sign in
+ * afterwards, like every user. When they had never owned an address of the account, another person
+ * may have made it: all other links and factors are removed. A link whose password is refused still
+ * works.
+ *
+ * @see OWASP ASVS 6.4.3, 7.4.3
+ */
+export const resetPassword = form({
+  path: '/local/reset-password',
+  when: auth => hasMails(auth, 'forgotPassword'),
+  summary: 'Choose a new password by the link in a mail',
+  user: 'anyone',
+  fields: { token, password: newPassword },
+  required: ['token', 'password'],
+  refuses: ['invalid_token', ...NEW_PASSWORD_REFUSALS],
+  hashes: true,
+  limits: ['code'],
+  linkPage: {
+    kind: 'reset-password',
+    summary: 'The page of the link that chooses a new password',
+    operationId: 'authLocalResetPasswordPage',
+    user: 'anyone',
+    customPage: 'resetPassword',
+    async open (auth, { token, action }) {
+      const { email } = await userOfToken(auth, token)
+      const { minPasswordLength: minLength } = needed(auth.local, 'local')
+      return texts => resetPage(texts, { token, action, email, minLength })
+    }
+  }
+}, async (auth, form) => {
+  const { request, fields: { token, password }, passwords, outbox } = form
+  assertText(password)
+  const user = await userOfToken(auth, token)
+  const { userId, email } = user
+  const passwordHash = await passwords.hashPassword(password, { email })
+
+  const reset = await auth.accounts.resetPassword(claimsOf(user), passwordHash)
+  if (reset === null) throw new AuthError('invalid_token')
+  audit('password', { userId }, request)
+  if (!reset.wasProven) audit('recovery', { userId, removed: reset.removed, claims: reset.user.claims }, request)
+  announceRevoke(auth.channel, userId, request)
+  outbox.notice('password-changed', reset.user)
+  return LINK_USED
+})
+
+/** @throws AuthError `invalid_token`, `unavailable` */
+async function userOfToken ({ accounts, mailTokens }: AuthContext, token: string): Promise<MailboxOwner> {
+  return userOfLink(accounts, await needed(mailTokens, 'sendMail').verify('reset-password', token))
+}

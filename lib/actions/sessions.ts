@@ -1,0 +1,59 @@
+import type { AuthContext } from '../context.js'
+import { currentStatus } from '../current-user/current.js'
+import { assertRecent } from '../current-user/recent.js'
+import { AuthError } from '../errors.js'
+import { recordIn } from '../session/record.js'
+import { signOut as endSession, signOutEverywhere } from '../sign-in/sign-out.js'
+import { endSessionOfUser, isSessionOf } from '../sign-in/user-sessions.js'
+import type { Act } from '../web/act.js'
+import { type Form, type FormAnswer, form } from '../web/form.js'
+import { checkbox, isChecked } from '../web/schema-parts.js'
+
+const signOut = {
+  summary: 'Sign out',
+  user: 'signed-in-or-not',
+  fields: { everywhere: { ...checkbox, description: 'A checkbox: ends all sessions of the user' } },
+  needsElapsedTime: true
+} as const
+
+/** Ends the session of a request, or all sessions of its user. */
+async function runSignOut (
+  auth: AuthContext, { request, reply, fields: { everywhere } }: Form<{ everywhere?: boolean | string }>
+): Promise<FormAnswer | void> {
+  await (isChecked(everywhere) ? signOutEverywhere : endSession)(auth, request, reply)
+}
+
+/**
+ * Ends one session of the signed-in user, who must have authenticated recently: a stolen session
+ * must not end those of its owner. For the session of the request it is a sign-out.
+ *
+ * @see OWASP ASVS 7.5.2
+ */
+const endListedSession = form({
+  path: '/local/sessions/end',
+  when: ({ local }) => local?.accountRoutes.sessionsEnd === true,
+  operationId: 'authLocalEndSession',
+  summary: 'End one session of the signed-in user',
+  description: 'The last authentication must be less than ten minutes old. ' +
+    'The present session ends as by a sign-out.',
+  user: 'signed-in',
+  fields: {
+    id: { type: 'string', pattern: '^[A-Za-z0-9_-]{32}$', description: 'From the list of `app.auth.sessions`' }
+  },
+  required: ['id'],
+  refuses: ['reauthenticate', 'not_found', 'unsupported']
+}, async (auth, { request, reply, fields: { id } }) => {
+  const record = await currentStatus(auth, request) === null ? null : recordIn(request.session)
+  if (record === null) throw new AuthError('unauthenticated')
+  assertRecent(record)
+  if (isSessionOf(request, id)) return endSession(auth, request, reply)
+  const isEnded = await endSessionOfUser(auth, { userId: record.principal.userId, id }, request)
+  if (!isEnded) throw new AuthError('not_found', { message: 'The user has no open session with this id.' })
+})
+
+/** What ends sessions, in the order of the document. */
+export const SESSION_ACTS: readonly Act[] = [
+  form({ path: '/logout', ...signOut }, runSignOut),
+  form({ path: '/local/revoke', when: ({ local }) => local !== null, ...signOut }, runSignOut),
+  endListedSession
+]

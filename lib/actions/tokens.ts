@@ -1,0 +1,106 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { issueToken, verifyToken } from '../current-user/user-tokens.js'
+import type { Act } from '../web/act.js'
+import { answerFailure } from '../web/answers.js'
+import { FORM_OR_JSON, SECURITY, type SchemaTypes, refusals, tags } from '../web/schema-parts.js'
+
+const issueSchema = {
+  tags,
+  summary: 'Issue a short-lived token for the signed-in user',
+  operationId: 'authLocalToken',
+  security: SECURITY['signed-in'],
+  response: {
+    200: {
+      type: 'object',
+      description: 'A Bearer token (RFC 6750)',
+      required: ['token', 'token_type', 'expires_in'],
+      properties: {
+        token: { type: 'string' },
+        token_type: { type: 'string', enum: ['Bearer'] },
+        expires_in: { type: 'integer', description: 'Seconds' }
+      }
+    },
+    ...refusals('invalid_request', 'invalid_claims', 'unauthenticated', 'cross_origin', 'unavailable')
+  }
+} as const
+
+const verifySchema = {
+  tags,
+  summary: 'Verify a token and decode its claims',
+  operationId: 'authLocalVerifyToken',
+  security: SECURITY.anyone,
+  consumes: FORM_OR_JSON,
+  body: { type: 'object', required: ['token'], properties: { token: { type: 'string' } } },
+  response: {
+    200: { type: 'object', description: 'The decoded claims', additionalProperties: true },
+    ...refusals('invalid_request', 'invalid_token', 'cross_origin', 'unavailable')
+  }
+} as const
+
+const jwksSchema = {
+  tags,
+  summary: 'The public keys that verify tokens',
+  description: 'A JWK Set (RFC 7517 section 5), for a `TokenVerifier` or any other library.',
+  operationId: 'authLocalJwks',
+  security: SECURITY.anyone,
+  response: {
+    200: {
+      type: 'object',
+      description: 'The public keys',
+      required: ['keys'],
+      properties: {
+        keys: {
+          type: 'array',
+          items: {
+            type: 'object',
+            required: ['kty', 'crv', 'x', 'alg', 'use', 'kid'],
+            properties: Object.fromEntries(
+              ['kty', 'crv', 'x', 'y', 'alg', 'use', 'kid'].map(name => [name, { type: 'string' }])
+            )
+          }
+        }
+      },
+      headers: { 'Cache-Control': { type: 'string', description: 'Keys may be kept for five minutes' } }
+    },
+    ...refusals('unavailable')
+  }
+} as const
+
+/** What issues and verifies tokens, and what publishes the public keys if there are any. */
+export const TOKEN_ACTS: readonly Act[] = [
+  {
+    when: ({ local }) => local !== null,
+    mount ({ scope, auth }) {
+      const routes = scope.withTypeProvider<SchemaTypes>()
+      routes.post('/local/token', { schema: issueSchema, errorHandler: answerWithStatus }, async request => ({
+        token: await issueToken(auth, request), token_type: 'Bearer', expires_in: auth.local?.ttl
+      }))
+      routes.post('/local/verify-token', {
+        schema: verifySchema,
+        errorHandler: answerWithStatus
+      }, async request => verifyToken(auth, request.body.token))
+    }
+  },
+  {
+    when: ({ local }) => local?.jwks != null,
+    mount ({ scope, auth: { local } }) {
+      scope.get('/local/jwks.json', {
+        schema: jwksSchema,
+        onSend: allowCaching,
+        exposeHeadRoute: false
+      }, async () => local?.jwks)
+    }
+  }
+]
+
+/** Answers with the status and a JSON body to every client: these routes are for scripts. */
+function answerWithStatus (error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  return answerFailure(request, reply, error, { page: null })
+}
+
+/**
+ * Lets caches keep the public keys, but no error and no response that sets the cookie of a session.
+ */
+async function allowCaching (_request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  if (reply.statusCode === 200 && !reply.hasHeader('Set-Cookie')) reply.header('Cache-Control', 'public, max-age=300')
+}

@@ -1,0 +1,85 @@
+import type { FastifyInstance } from 'fastify'
+import type { AuthContext } from '../context.js'
+import { OptionsError } from '../errors.js'
+import { documentRoutes } from '../web/openapi.js'
+import { SECURITY, refusals, tags } from '../web/schema-parts.js'
+import { setUpScope } from '../web/scope.js'
+
+/** Routes at the root of the application. */
+export const CHANGE_PASSWORD = '/.well-known/change-password'
+export const RELATED_ORIGINS = '/.well-known/webauthn'
+
+const changePasswordSchema = {
+  tags,
+  summary: 'Find the page for changing the password',
+  description: 'For password managers.',
+  operationId: 'authChangePasswordPage',
+  security: SECURITY.anyone,
+  response: {
+    302: {
+      type: 'null',
+      description: 'A redirect to the page',
+      headers: { Location: { type: 'string', format: 'uri-reference' } }
+    },
+    ...refusals()
+  }
+} as const
+
+const relatedOriginsSchema = {
+  tags,
+  summary: 'List the origins whose pages may use the passkeys',
+  description: 'For browsers.',
+  operationId: 'authRelatedOrigins',
+  security: SECURITY.anyone,
+  response: {
+    200: {
+      type: 'object',
+      description: 'The origins',
+      required: ['origins'],
+      properties: { origins: { type: 'array', items: { type: 'string', format: 'uri' } } }
+    },
+    ...refusals()
+  }
+} as const
+
+/**
+ * Mounts the routes that password managers and browsers look for at the root of the application,
+ * whatever the prefix of the other routes: the way to the page for changing the password, and the
+ * origins of other domains whose pages may use the passkeys.
+ *
+ * @throws OptionsError when the application has one of them already
+ * @see https://www.w3.org/TR/change-password-url/
+ * @see WebAuthn Level 3 section 5.11 (related origin requests)
+ */
+export async function mountWellKnown (
+  app: FastifyInstance, auth: AuthContext
+): Promise<void> {
+  const { changePasswordPage: page, factors: { passkeys } } = auth
+  const isRelated = passkeys?.hasRelatedOrigins === true
+  if (page === null && !isRelated) return
+  await app.register(async scope => {
+    await setUpScope(scope, auth)
+    documentRoutes(scope)
+    if (page !== null) {
+      assertFree(scope, CHANGE_PASSWORD, 'pages and changePasswordPage')
+      scope.get(CHANGE_PASSWORD, {
+        schema: changePasswordSchema,
+        exposeHeadRoute: false
+      }, async (_request, reply) => reply.redirect(page, 302))
+    }
+    if (passkeys !== null && isRelated) {
+      assertFree(scope, RELATED_ORIGINS, 'relatedOrigins of Passkeys')
+      const { origin, relatedOrigins } = passkeys.relyingParty
+      scope.get(RELATED_ORIGINS, {
+        schema: relatedOriginsSchema,
+        exposeHeadRoute: false
+      }, async () => ({ origins: [origin, ...relatedOrigins] }))
+    }
+  })
+}
+
+function assertFree (app: FastifyInstance, url: string, options: string): void {
+  if (!app.hasRoute({ method: 'GET', url })) return
+  throw new OptionsError(`the application has the route ${url} already; ` +
+    `give ${options} to one registration of fastify-svc-auth, and mount no such route`)
+}

@@ -1,0 +1,116 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { FastifyRequest } from 'fastify'
+import type { AccountStatus, Link, User } from '../accounts/account.js'
+import { mergeClaims } from '../claims.js'
+import type { AuthContext } from '../context.js'
+import { AuthError } from '../errors.js'
+import { endSession, updatePrincipal } from '../session/lifecycle.js'
+import { type Principal, ReadRecord, type SessionRecord, principalOf, recordIn } from '../session/record.js'
+
+/** The signed-in user, as the store has them now. */
+export interface CurrentUser {
+  readonly user: User
+  /** The links of the user, that of the session among them. */
+  readonly links: readonly Link[]
+  /** The plugin's part of the session, with the claims that the store has now. */
+  readonly record: SessionRecord
+}
+
+/**
+ * Returns the signed-in user of a request. The session is left as it is.
+ *
+ * @throws AuthError `unauthenticated` without a user, when the user, or the link by which they
+ * signed in, no longer exists, and when their sessions were ended; `unavailable`
+ */
+export async function current (auth: AuthContext, request: FastifyRequest): Promise<CurrentUser> {
+  const record = recordIn(request.session)
+  const found = record === null ? null : await readUser(auth, record.principal)
+  if (record === null || found === null || found.user.generation !== record.generation) {
+    throw new AuthError('unauthenticated')
+  }
+  const { principal, ...user } = found
+  return { ...user, record: { ...record, principal } }
+}
+
+/**
+ * Returns the signed-in user of a request, for a page; null without one. A session that has ended
+ * is left, as a guard does.
+ *
+ * @throws AuthError `unavailable`
+ */
+export async function currentUser (auth: AuthContext, request: FastifyRequest): Promise<CurrentUser | null> {
+  const principal = await currentPrincipal(auth, request)
+  const record = recordIn(request.session)
+  const found = principal === null || record === null ? null : await readUser(auth, principal)
+  return found === null || record === null ? null : { user: found.user, links: found.links, record }
+}
+
+/**
+ * Returns the principal of a session if the user still exists and their sessions were not ended,
+ * else signs the user out. The claims are those of the session.
+ *
+ * @throws AuthError `unavailable`
+ */
+export async function currentPrincipal (auth: AuthContext, request: FastifyRequest): Promise<Principal | null> {
+  return await currentStatus(auth, request) === null ? null : principalOf(request)
+}
+
+/**
+ * Returns what a guard asks about the user of a session, under the same conditions.
+ *
+ * @throws AuthError `unavailable`
+ */
+export async function currentStatus (auth: AuthContext, request: FastifyRequest): Promise<AccountStatus | null> {
+  const record = recordIn(request.session)
+  if (record === null) return null
+  const status = ReadRecord.fresh(request.session).status ?? await auth.accounts.status(record.principal.userId)
+  if (status?.generation === record.generation) return status
+  await endSession(request)
+  return currentStatus(auth, request)
+}
+
+/**
+ * Returns the record of a session with the claims that were read together with it a moment ago,
+ * else as {@link current} does.
+ *
+ * @throws AuthError as {@link current}
+ */
+export async function currentRecord (auth: AuthContext, request: FastifyRequest): Promise<SessionRecord> {
+  const record = recordIn(request.session)
+  const { status, presentClaims } = ReadRecord.fresh(request.session)
+  if (record === null || status === undefined || presentClaims === undefined) {
+    return (await current(auth, request)).record
+  }
+  const claims = status.generation === record.generation ? presentClaims() : null
+  if (claims === null) throw new AuthError('unauthenticated')
+  return { ...record, principal: { ...record.principal, claims } }
+}
+
+/**
+ * Updates the principal of a session from the store. Signs the user out when the user, or the link
+ * by which they signed in, no longer exists, and when their sessions were ended.
+ *
+ * @throws AuthError `unavailable`
+ */
+export async function refreshPrincipal (auth: AuthContext, request: FastifyRequest): Promise<Principal | null> {
+  for (;;) {
+    const record = recordIn(request.session)
+    if (record === null) return null
+    const found = await readUser(auth, record.principal)
+    const principal = found?.user.generation === record.generation ? found.principal : null
+    if (isDeepStrictEqual(principal, record.principal)) return principalOf(request)
+    // Read once more when it is written: another request may have written what came later, which
+    // this one would undo.
+    await (principal === null ? endSession(request) : updatePrincipal(request, principal))
+  }
+}
+
+/** Returns a user, with a principal that has the claims of now; null without its user or link. */
+export async function readUser (
+  { accounts }: AuthContext, { userId, provider }: Principal
+): Promise<{ user: User, links: readonly Link[], principal: Principal } | null> {
+  const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
+  const link = links.find(link => link.provider === provider)
+  if (user === null || link === undefined) return null
+  return { user, links, principal: { userId, provider, claims: mergeClaims(link.claims, user.claims) } }
+}

@@ -1,0 +1,80 @@
+import type { FactorKind, User } from '../accounts/account.js'
+import type { AuthenticationMethod, Principal } from '../authentication.js'
+import type { AuthContext } from '../context.js'
+import { AuthError } from '../errors.js'
+import type { FirstFactor } from '../factors/second-factor.js'
+import { callHook } from '../hooks.js'
+
+/**
+ * The methods by which a user can reauthenticate: `password`, kinds of factors, and the names of
+ * providers.
+ */
+export async function methodsOf (auth: AuthContext, userId: string): Promise<string[]> {
+  const [user, links] = await Promise.all([auth.accounts.findUser({ userId }), auth.accounts.links(userId)])
+  const kinds = user === null ? [] : factorsOf(auth, user)
+  const proving = new Set(auth.providers.filter(provider => provider.provesAuthTime === true).map(({ name }) => name))
+  const names = links.map(({ provider }) => provider)
+  return [...names.includes('local') ? ['password'] : [], ...kinds, ...names.filter(name => proving.has(name))]
+}
+
+/**
+ * The kinds of factors by which a user can authenticate here; empty for a user without any.
+ *
+ * @throws AuthError `unavailable` for a user who has factors that this process cannot ask for
+ */
+export async function factorsOfUser (auth: AuthContext, userId: string): Promise<FactorKind[]> {
+  const user = await auth.accounts.findUser({ userId })
+  if (user === null) return []
+  assertCanAsk(auth, user)
+  return factorsOf(auth, user)
+}
+
+/** As {@link factorsOfUser}, for a user who was read already. */
+export function factorsOf (
+  { factors: { secondFactor, passkeys } }: Pick<AuthContext, 'factors'>, { factors: kinds = [] }: Pick<User, 'factors'>
+): FactorKind[] {
+  return kinds.filter(kind => (kind === 'passkey' ? passkeys : secondFactor) !== null)
+}
+
+/**
+ * Refuses a user who has factors, none of which this process can ask for. Otherwise it would pass
+ * over a factor that the user has, or that another process requires.
+ *
+ * @throws AuthError `unavailable`; its cause names the option, for the log
+ */
+export function assertCanAsk (auth: Pick<AuthContext, 'factors'>, user: Pick<User, 'userId' | 'factors'>): void {
+  const { userId, factors: kinds = [] } = user
+  if (kinds.length === 0 || factorsOf(auth, user).length > 0) return
+  const option = kinds.includes('passkey') ? 'passkeys' : 'secondFactor'
+  throw new AuthError('unavailable', {
+    cause: new Error(`the user ${userId} has a second factor (${kinds.join(', ')}) that this process cannot ask for: ` +
+      `set the option ${option} in all processes before users set up factors`)
+  })
+}
+
+/**
+ * Whether a second factor may be due at a sign-in of a user, or the sign-in be refused for want of
+ * one: until that is known, it writes nothing.
+ */
+export function mayNeedFactor (auth: Pick<AuthContext, 'factors'>, user: Pick<User, 'factors'>): boolean {
+  const { factors: kinds = [] } = user
+  const cannotAsk = kinds.length > 0 && factorsOf(auth, user).length === 0
+  return cannotAsk || kinds.includes('totp') || auth.factors.secondFactor?.required != null
+}
+
+/** Whether the application requires a second factor of a sign-in. */
+export async function isFactorRequired (
+  { factors: { secondFactor } }: Pick<AuthContext, 'factors'>, signIn: FirstFactor
+): Promise<boolean> {
+  const required = secondFactor?.required ?? null
+  // Any truthy answer: a rule that is not typed must not fail open.
+  return required !== null && Boolean(await callHook(() => required(signIn)))
+}
+
+const FIRST_FACTORS: readonly AuthenticationMethod[] = ['password', 'provider', 'application']
+
+/** Whether the application requires a second factor of a user, by whichever method they sign in. */
+export async function isFactorRequiredOf (auth: Pick<AuthContext, 'factors'>, principal: Principal): Promise<boolean> {
+  for (const method of FIRST_FACTORS) if (await isFactorRequired(auth, { principal, method })) return true
+  return false
+}

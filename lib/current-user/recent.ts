@@ -1,0 +1,192 @@
+import type { FastifyRequest } from 'fastify'
+import type { Credential, FactorKind, User } from '../accounts/account.js'
+import { ownFactorAt } from '../authentication.js'
+import type { AuthContext } from '../context.js'
+import { AuthError } from '../errors.js'
+import type { Passwords } from '../local-identity-provider.js'
+import { type SessionRecord, principalOf } from '../session/record.js'
+import { type CurrentUser, current, currentPrincipal } from './current.js'
+import { assertCanAsk, factorsOf, isFactorRequiredOf } from './methods.js'
+
+/** A form by which a user may authenticate. */
+export interface PasswordForm {
+  readonly request: FastifyRequest
+  /** Hashes and compares passwords for the sender. */
+  readonly passwords: Passwords
+}
+
+/** A signed-in user who has authenticated recently. */
+export interface RecentUser extends CurrentUser {
+  /** Their password; null for a user without one. */
+  readonly credential: Credential | null
+}
+
+/** The longest time since the last authentication of a user who gives no password, in seconds. */
+export const RECENT_SECONDS = 600
+
+/** The clocks of several machines differ by no more than this. */
+const CLOCK_TOLERANCE_MS = 5000
+
+/**
+ * Returns the signed-in user if they have authenticated recently: for what an open session alone
+ * must not change.
+ *
+ * @param how `factor`: by one of their factors, if they have any; otherwise only where the user has
+ *   an authenticator app, or the application requires it
+ * @throws AuthError `unauthenticated`, `reauthenticate`, `unavailable`; what the application's rule
+ * throws
+ */
+export async function recent (
+  auth: AuthContext, request: FastifyRequest, { factor = false }: { factor?: boolean } = {}
+): Promise<CurrentUser> {
+  const present = await current(auth, request)
+  if (factor) {
+    assertCanAsk(auth, present.user)
+    const missing = missingAuthentication(auth, present)
+    if (missing !== null) throw reauthenticationBy(missing)
+    return present
+  }
+  await assertFactorUsed(auth, present)
+  assertRecent(present.record)
+  return present
+}
+
+/**
+ * Returns the signed-in user if the password of a form is theirs; without one, if they have
+ * authenticated recently as {@link recent} requires it. Counts the change for the user.
+ *
+ * @param password the field of the form; empty for none
+ * @throws AuthError as {@link recent}, and `invalid`, `invalid_request`, `rate_limited`, `busy`
+ */
+export async function recentByPassword (
+  auth: AuthContext, form: PasswordForm, password: string | undefined
+): Promise<RecentUser> {
+  const { request } = form
+  const present = await current(auth, request)
+  const { user: { userId, generation }, links } = present
+  const credential = await auth.accounts.credentialOf(userId, links)
+  // What was read after the session may be that of a reset.
+  if (credential !== null && credential.user.generation !== generation) throw new AuthError('unauthenticated')
+  await assertFactorUsed(auth, present)
+  if (isEmpty(password)) assertRecent(present.record)
+  await auth.limits.reauthenticate(request)
+  if (!isEmpty(password)) await attemptPassword(auth, form, password, credential)
+  return { ...present, credential }
+}
+
+/**
+ * Refuses a request unless its session is that of a user, or the password in its form is theirs.
+ *
+ * @throws AuthError `unauthenticated` without session and password, `invalid`, `invalid_request`,
+ * `rate_limited`, `busy`, `unavailable`
+ */
+export async function assertIsUser (
+  auth: AuthContext, form: PasswordForm, { userId, password }: { userId: string, password: string | undefined }
+): Promise<void> {
+  if ((await currentPrincipal(auth, form.request))?.userId === userId) return
+  if (isEmpty(password)) throw new AuthError('unauthenticated')
+  await attemptPassword(auth, form, password, await auth.accounts.credentialOf(userId))
+}
+
+/** Whether the session of a request is that of a user. */
+export function isSignedInAs (request: FastifyRequest, userId: string): boolean {
+  return principalOf(request)?.userId === userId
+}
+
+/** Counts an attempt at the password of an account, then compares it. */
+async function attemptPassword (
+  { limits }: AuthContext, form: PasswordForm, password: string, credential: Credential | null
+): Promise<void> {
+  assertText(password)
+  await limits.attempt(form.request, credential?.link.subject ?? '')
+  await verifyPassword(form, password, credential)
+}
+
+/**
+ * Refuses a password that is not that of an account, in the same time for a user without one.
+ *
+ * @returns whether its hash is outdated
+ * @throws AuthError `invalid`, `invalid_request`, `busy`
+ */
+export async function verifyPassword (
+  { passwords }: Pick<PasswordForm, 'passwords'>, password: string, credential: Credential | null
+): Promise<{ outdated: boolean }> {
+  assertText(password)
+  const { matches, outdated } = await passwords.verifyPassword(credential?.passwordHash ?? null, password)
+  if (!matches) throw new AuthError('invalid')
+  return { outdated }
+}
+
+/**
+ * Refuses U+FFFD, to which invalid bytes decode: different passwords would become the same.
+ *
+ * @throws AuthError `invalid_request`
+ */
+export function assertText (password: string): void {
+  if (!password.includes('\ufffd')) return
+  throw new AuthError('invalid_request', {
+    message: 'The password is not text; send it as UTF-8, without the character U+FFFD.'
+  })
+}
+
+/**
+ * What a user lacks to change their factors: a recent authentication, by one of their factors if
+ * they have any. That of a provider does not stand in for it.
+ *
+ * @returns the kinds of factors to authenticate by, empty for any method; null for a user who lacks
+ *   nothing
+ */
+export function missingAuthentication (
+  auth: AuthContext, { user, record: { at, methods } }: { user: User, record: Pick<SessionRecord, 'at' | 'methods'> }
+): FactorKind[] | null {
+  const hasOwn = user.factors !== undefined
+  if (isRecent(hasOwn ? ownFactorAt(methods) ?? 0 : at, RECENT_SECONDS)) return null
+  return hasOwn ? factorsOf(auth, user) : []
+}
+
+/**
+ * Returns the error of a missing authentication, by one of some kinds of factors if there are any.
+ */
+export function reauthenticationBy (methods: readonly FactorKind[]): AuthError {
+  return new AuthError('reauthenticate', { details: methods.length > 0 ? { methods } : {} })
+}
+
+/**
+ * Refuses a change of an account by a user with an authenticator app, or with passkeys that the
+ * application requires, unless one of their factors was used recently. A password does not replace
+ * it.
+ *
+ * @throws AuthError `reauthenticate`, `unavailable`; what the application's rule throws
+ */
+async function assertFactorUsed (auth: AuthContext, present: CurrentUser): Promise<void> {
+  const { user, record: { principal } } = present
+  if (user.factors === undefined) return
+  assertCanAsk(auth, user)
+  const isAsked = user.factors.includes('totp') || await isFactorRequiredOf(auth, principal)
+  const missing = isAsked ? missingAuthentication(auth, present) : null
+  if (missing !== null) throw reauthenticationBy(missing)
+}
+
+/**
+ * Refuses a session whose user has not authenticated recently.
+ *
+ * @throws AuthError `reauthenticate`
+ */
+export function assertRecent ({ at }: Pick<SessionRecord, 'at'>): void {
+  if (!isRecent(at, RECENT_SECONDS)) throw new AuthError('reauthenticate')
+}
+
+/**
+ * Whether an authentication is recent. One from the future is not: the clock was set back.
+ *
+ * @param at milliseconds since the epoch
+ * @param within seconds
+ */
+export function isRecent (at: number, within: number): boolean {
+  const age = Date.now() - at
+  return age >= -CLOCK_TOLERANCE_MS && age <= within * 1000
+}
+
+function isEmpty (password: string | undefined): password is undefined | '' {
+  return password === undefined || password === ''
+}

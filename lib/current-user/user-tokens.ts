@@ -1,0 +1,72 @@
+import type { FastifyRequest } from 'fastify'
+import { amrOf, secondFactorAt } from '../authentication.js'
+import { isUserId } from '../base/uuid.js'
+import { type AuthContext, needed } from '../context.js'
+import { AuthError } from '../errors.js'
+import type { TokenClaims } from '../tokens/token-claims.js'
+import { withoutReservedClaims } from '../tokens/token-issuer.js'
+import { currentRecord } from './current.js'
+
+/**
+ * The claim of a token with the generation of the user that was read with its session: it is over
+ * exactly if that session is, whatever the clocks of processes say.
+ */
+const GENERATION = 'svc_generation'
+
+/** The claim of a token with the time of the last second factor, as `auth_time` has that of any. */
+const FACTOR_TIME = 'svc_factor_time'
+
+/** Returns when the user of a token authenticated, in seconds since the epoch; null if unknown. */
+export function authTimeOf (token: TokenClaims, how: { secondFactor: boolean }): number | null {
+  const { auth_time: authTime, amr, [FACTOR_TIME]: factorTime = authTime } = token
+  const isMultiFactor = Array.isArray(amr) && amr.includes('mfa')
+  const time = how.secondFactor ? isMultiFactor ? factorTime : null : authTime
+  return typeof time === 'number' ? time : null
+}
+
+/**
+ * Issues a token for the signed-in user, with the claims that the store has now and, as
+ * `auth_time`, when the user last authenticated.
+ *
+ * @throws AuthError `unauthenticated` for an anonymous session and for one that a refresh would
+ * end, `unavailable`
+ */
+export async function issueToken (
+  auth: AuthContext, request: FastifyRequest
+): Promise<string> {
+  const { principal: { userId, claims }, generation, at, methods } = await currentRecord(auth, request)
+  // The provider or the application may have given claims of these names.
+  const { amr: _amr, [FACTOR_TIME]: _factorTime, ...others } = withoutReservedClaims(claims)
+  const amr = amrOf(methods)
+  const factorAt = secondFactorAt(methods)
+  return needed(auth.local, 'local').issueIdToken(userId, {
+    ...others,
+    auth_time: Math.floor(at / 1000),
+    ...(amr.length > 0 && { amr }),
+    ...(factorAt !== null && { [FACTOR_TIME]: Math.floor(factorAt / 1000) }),
+    [GENERATION]: generation
+  })
+}
+
+/**
+ * Verifies a token without a purpose or audience and refuses that of a user who was deleted, or
+ * whose sessions were ended since it was issued. A subject that is not a user id, such as the name
+ * of a program, is not looked up.
+ *
+ * @throws AuthError `invalid_token`, `unavailable`
+ */
+export async function verifyToken (
+  { local, accounts }: Pick<AuthContext, 'local' | 'accounts'>, token: string
+): Promise<TokenClaims> {
+  const claims = await needed(local, 'local').verifyIdToken(token)
+  const { sub, iat, [GENERATION]: generation } = claims
+  if (!isUserId(sub)) return claims
+  const status = await accounts.status(sub)
+  if (status === null) throw new AuthError('invalid_token')
+  // A token of another library need not say when it was issued.
+  const isOver = typeof generation === 'number'
+    ? generation !== status.generation
+    : (iat ?? 0) <= status.signedOutAt
+  if (isOver) throw new AuthError('invalid_token')
+  return claims
+}

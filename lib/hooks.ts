@@ -1,0 +1,107 @@
+import type { FastifyRequest } from 'fastify'
+import type { Principal } from './authentication.js'
+import { AuthError } from './errors.js'
+import type { Identity, ProviderTokens } from './providers/provider.js'
+import type { User } from './accounts/account.js'
+
+/** An identity and the provider that asserts it. */
+export interface ProviderIdentity extends Identity {
+  /** The name of the provider, or `local`. */
+  provider: string
+}
+
+/**
+ * Decides whether an unknown identity may be linked to the user with the same e-mail.
+ *
+ * Check `identity.emailVerified` and `identity.provider`: an identity that is linked has full
+ * access to the account. A user whose e-mail is not verified is never linked, whatever the rule
+ * returns, because an attacker can register any address. The rule may delete such a user to make
+ * room for the owner of the address.
+ */
+export type LinkingRule = (existing: User, identity: ProviderIdentity) => boolean | Promise<boolean>
+
+/**
+ * When an unknown identity is linked to the user with the same e-mail: if it is verified on both
+ * sides, never, or if a rule of the application allows it.
+ */
+export type LinkingPolicy = 'verified-email' | 'never' | LinkingRule
+
+/** The argument of the hook `onSignIn`: a sign-in before the session is written. */
+export interface SignIn {
+  /**
+   * The request that signs in: the login form, the callback of the provider, or one of the
+   * application.
+   */
+  request: FastifyRequest
+  /** The user to be signed in. */
+  principal: Principal
+  /** The identity according to the provider; without an external provider, as the store has it. */
+  identity: ProviderIdentity
+  /**
+   * The tokens of the provider. They are not stored. Null for a sign-in without an external
+   * provider.
+   */
+  tokens: ProviderTokens | null
+  /**
+   * Whether the hook has not admitted this user before: at the first sign-in, and until it admits
+   * them.
+   */
+  created: boolean
+}
+
+/**
+ * Called at every sign-in before the session is written. The principal of the session has the
+ * claims that the hook grants. `throw new SignInRefused('code')`, or any {@link AuthError}, refuses
+ * the sign-in with its code, and a user that the hook has never admitted is deleted again. A user
+ * who was created for this sign-in is deleted too when the session cannot be written afterwards.
+ */
+export type SignInHook = (signIn: SignIn) => void | Promise<void>
+
+/** The argument of the hook `onLink`: an identity that a signed-in user adds to their account. */
+export interface Linking {
+  /** The callback of the provider. */
+  request: FastifyRequest
+  /** The user who asked for the link and is signed in. */
+  userId: string
+  /** The identity according to the provider. It may be linked to this user already. */
+  identity: ProviderIdentity
+  /** The tokens of the provider. They are not stored. */
+  tokens: ProviderTokens
+}
+
+/**
+ * Called at every explicit linking before the link is written. `throw new SignInRefused('code')`,
+ * or any {@link AuthError}, refuses the link with its code.
+ */
+export type LinkHook = (linking: Linking) => void | Promise<void>
+
+/** The argument of the hook `onDelete`: a user who deletes their account. */
+export interface Deletion {
+  /** The form that asks for it. */
+  request: FastifyRequest
+  /** The signed-in user, who has authenticated for it. */
+  userId: string
+}
+
+/**
+ * Called before a user deletes their account, for the application's own rows. An {@link AuthError},
+ * such as a {@link SignInRefused}, refuses the deletion with its code. It runs again when the user
+ * repeats a deletion that failed afterwards.
+ */
+export type DeleteHook = (deletion: Deletion) => void | Promise<void>
+
+/**
+ * Calls a function of the application. An {@link AuthError} that it throws is a refusal and reaches
+ * the client; any other error is a mistake and reaches the log alone.
+ *
+ * @throws AuthError
+ */
+export async function callHook<T> (ask: () => T | Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (error) {
+    if (error instanceof AuthError) throw error
+    const message = 'The request could not be completed; try again later.'
+    throw new AuthError('unavailable', { message, cause: error })
+  }
+}

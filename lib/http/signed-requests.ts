@@ -1,0 +1,121 @@
+import { hkdfSync } from 'node:crypto'
+import { Signer } from '@fastify/cookie'
+import { isText } from '../claims.js'
+import { AuthError, OptionsError } from '../errors.js'
+import { type ChecksOf, checkedOptions, listOf, mustBe, optional, wholeNumber } from '../option-checks.js'
+import type { SignInParameters } from '../providers/provider.js'
+import { secretsOf } from '../secrets.js'
+import { settingOf } from '../settings.js'
+
+/**
+ * The options of `app.auth.signInUrl`: parameters of one authorization request, and the page that
+ * follows.
+ */
+export interface SignInUrlOptions {
+  /** The page after the sign-in: a path of the application. */
+  next?: string | undefined
+  /**
+   * The e-mail address or name that the provider fills in. A hint that is empty or longer than 1000
+   * characters is left out.
+   */
+  loginHint?: string | undefined
+  /** The prompt, such as `select_account`, `consent`, `login` or `none`. */
+  prompt?: string | undefined
+  /**
+   * The maximum age of the user's authentication at the provider in seconds, checked against
+   * `auth_time`.
+   */
+  maxAge?: number | undefined
+  /** Scopes besides those of the provider. */
+  scopes?: readonly string[] | undefined
+}
+
+const LIFETIME_MS = 10 * 60 * 1000
+const MAX_HINT = 1000
+
+/** Matches a scope-token of RFC 6749 section 3.3; values of `prompt` have the same form. */
+const TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/
+
+const OPTIONS = {
+  next: optional(mustBe('a path of this application', isString)),
+  loginHint: optional(mustBe('a string', isString), ''),
+  prompt: optional(mustBe('a value such as select_account, or several separated by blanks', arePrompts)),
+  maxAge: optional(wholeNumber(0, Infinity, 'seconds')),
+  scopes: optional(listOf('a list of scopes without blanks', isToken))
+} satisfies ChecksOf<SignInUrlOptions>
+
+/**
+ * Signs parameters of an authorization request, so that only the application can set them. The key
+ * is derived from the secret of the session, which all processes share, and has no other use.
+ */
+export class SignedRequests {
+  readonly #signer: Signer | null
+
+  /**
+   * @param secret the option `session.secret`; if it is not a list of strings, the setting
+   * SVC_SESSION_SECRET is used, if present
+   * @throws OptionsError for a setting that is too short
+   */
+  constructor (secret: unknown) {
+    const given = Array.isArray(secret) ? secret : settingOf('SVC_SESSION_SECRET')
+    this.#signer = given === undefined
+      ? null
+      : new Signer(secretsOf(given, 'the secret of signInUrl', 'SVC_SESSION_SECRET').map(derivedKey))
+  }
+
+  /**
+   * Signs parameters for ten minutes.
+   *
+   * @throws OptionsError without a secret
+   */
+  sign (provider: string, asked: SignInParameters): string {
+    if (this.#signer === null) {
+      throw new OptionsError('signInUrl has no secret to sign with; ' +
+        'set SVC_SESSION_SECRET, for example to the output of: openssl rand -hex 32')
+    }
+    const content = JSON.stringify({ ...asked, provider, expires: Date.now() + LIFETIME_MS })
+    return this.#signer.sign(Buffer.from(content).toString('base64url'))
+  }
+
+  /**
+   * Verifies and returns signed parameters.
+   *
+   * @throws AuthError `invalid_state` for a wrong signature, another provider, or after ten minutes
+   */
+  verify (provider: string, signed: string): SignInParameters {
+    const { valid, value } = this.#signer?.unsign(signed) ?? { valid: false, value: null }
+    if (!valid || value === null) throw new AuthError('invalid_state')
+    const { provider: askedProvider, expires, ...asked } = JSON.parse(Buffer.from(value, 'base64url').toString())
+    if (askedProvider !== provider || expires < Date.now()) throw new AuthError('invalid_state')
+    return asked
+  }
+}
+
+/**
+ * Checks the options of `signInUrl` and returns the parameters of the authorization request.
+ *
+ * @throws OptionsError naming the option
+ */
+export function signInParameters (options: SignInUrlOptions): SignInParameters {
+  const { next: _, loginHint, ...parameters } =
+    checkedOptions('signInUrl', options, OPTIONS, '{ loginHint }, after the name of a provider')
+  const isHint = isText(loginHint) && loginHint.length <= MAX_HINT
+  return { ...parameters, ...(isHint && { loginHint }) }
+}
+
+function isString (value: unknown): value is string {
+  return typeof value === 'string'
+}
+
+function arePrompts (value: unknown): value is string {
+  return isString(value) && value.split(' ').every(isToken)
+}
+
+function isToken (value: unknown): value is string {
+  return isString(value) && TOKEN.test(value)
+}
+
+/** Derives the signing key from a secret (HKDF, RFC 5869). */
+function derivedKey (secret: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', 'fastify-svc-auth sign-in request', 32))
+}

@@ -1,0 +1,168 @@
+/** How a passkey authenticates its user. */
+import type { FastifyRequest } from 'fastify'
+import type { Factor, User } from '../accounts/account.js'
+import { changeOf } from '../accounts/factors.js'
+import { audit } from '../audit.js'
+import type { Proof } from '../authentication.js'
+import { type AuthContext, needed } from '../context.js'
+import { current } from '../current-user/current.js'
+import { AuthError, PASSKEY_REFUSED } from '../errors.js'
+import {
+  CounterRegression, type PasskeyCeremonies, type PasskeyResponse, UnknownPasskey, readResponse
+} from '../factors/passkey-ceremonies.js'
+import type { Outbox } from '../mails/outbox.js'
+import { takeEntry } from '../session/pending-steps.js'
+import { CHALLENGE, DAY_MS } from '../store/one-time-entries.js'
+import { prove } from './reauthentication.js'
+import { type SecondFactorSignIn, attemptSignIn, continueSignIn, takePendingSecondFactor } from './second-factor.js'
+
+/** What a challenge is for: a new passkey, a sign-in, or the second factor of a user. */
+export type Ceremony = 'register' | 'login' | 'factor'
+
+/** A challenge in its one-time entry. The session that it is of is that of one user. */
+export interface Challenge {
+  readonly ceremony: Ceremony
+  /** In milliseconds since the epoch. */
+  readonly expiresAt: number
+}
+
+/** A response whose challenge was taken. */
+type AnsweredChallenge = PasskeyResponse & { readonly challenge: string }
+
+/** A form by which a user may authenticate with a passkey. */
+export interface PasskeyForm {
+  readonly request: FastifyRequest
+  /** Takes the mails of the request. */
+  readonly outbox: Outbox
+}
+
+/**
+ * Finishes a sign-in that waits, by a passkey of its user.
+ *
+ * @param field the response, from the client
+ * @throws what the hook throws; AuthError `invalid`, `invalid_request`, `invalid_state`,
+ * `rate_limited`, `blocked`, `unavailable`
+ */
+export async function finishByPasskey (
+  auth: AuthContext, form: PasskeyForm, field: unknown
+): Promise<SecondFactorSignIn> {
+  const { request } = form
+  const response = await takeChallenge(request, await countedResponse(auth, request, field), 'factor')
+  const waiting = await attemptSignIn(auth, request)
+  if (waiting === null) throw new AuthError('invalid_state')
+  const { userId } = waiting
+  const user = await auth.accounts.findUser({ userId })
+  if (user?.generation !== waiting.generation) throw new AuthError('invalid_state')
+  const used = await usePasskey(auth, form, user, response)
+  const taken = await takePendingSecondFactor(auth, request, userId)
+  const principal = await continueSignIn(auth, request, taken, { ...used, outbox: form.outbox })
+  return { principal, user: used.user, recoveryCodesLeft: null }
+}
+
+/**
+ * Authenticates the signed-in user again, by a passkey of theirs.
+ *
+ * @param field the response, from the client
+ * @throws AuthError `unauthenticated`, `invalid`, `invalid_request`, `invalid_state`,
+ * `rate_limited`, `unavailable`
+ */
+export async function reauthenticateByPasskey (auth: AuthContext, form: PasskeyForm, field: unknown): Promise<void> {
+  const { request } = form
+  const counted = await countedResponse(auth, request, field)
+  const { user, record } = await current(auth, request)
+  const response = await takeChallenge(request, counted, 'factor')
+  await usePasskey(auth, form, user, response)
+  await prove(request, record, 'passkey')
+}
+
+/**
+ * Reads the response of a passkey, and counts it before anything of it is checked.
+ *
+ * @returns null for what does not have the form of a response, which counts for nothing
+ * @throws AuthError `rate_limited`
+ */
+export async function countedResponse (
+  { limits }: AuthContext, request: FastifyRequest, field: unknown
+): Promise<PasskeyResponse | null> {
+  const response = readResponse(field)
+  if (response !== null) await limits.factor(request)
+  return response
+}
+
+/**
+ * Takes the challenge that a response names, before anything of it is verified: it works once.
+ *
+ * @throws AuthError `invalid_request` for what does not have the form of a response;
+ * `invalid_state` for a challenge of another session or ceremony, and for none
+ */
+export async function takeChallenge (
+  request: FastifyRequest, response: PasskeyResponse | null, ceremony: Ceremony
+): Promise<AnsweredChallenge> {
+  if (response === null) throw new AuthError('invalid_request')
+  const { challenge } = response
+  const made = challenge === null ? null : await takeEntry<Challenge>(request, CHALLENGE, challenge)
+  if (challenge === null || made?.ceremony !== ceremony || made.expiresAt < Date.now()) {
+    throw new AuthError('invalid_state')
+  }
+  return { ...response, challenge }
+}
+
+/**
+ * Verifies the response of a passkey and notes its use.
+ *
+ * @returns the user as they are now, and what the passkey proved
+ * @throws AuthError `invalid`, `invalid_state` when the user's sessions were ended meanwhile,
+ * `unavailable`
+ */
+export async function usePasskey (
+  auth: AuthContext, form: PasskeyForm, user: User | null, response: AnsweredChallenge
+): Promise<{ user: User, proof: Proof }> {
+  const { userId = '' } = user ?? {}
+  // For a user without passkeys too, and for none: the answer must not come sooner.
+  const own = passkeysIn(await auth.accounts.factors(userId))
+  const isOfUser = response.userId !== null
+  const factor = own.find(({ id }) => isOfUser && id === response.id) ?? null
+  const unknown = factor === null && isOfUser ? new UnknownPasskey(response.id) : null
+  const { challenge } = response
+  const used = await passkeysOf(auth).verifyAssertion(response, { challenge, factor, userId })
+    .catch((error: unknown) => {
+      if (unknown !== null) return null
+      if (user !== null && Object(error).cause instanceof CounterRegression) {
+        audit('passkey-cloned', { userId }, form.request)
+        form.outbox.notice('passkey-cloned', user)
+      }
+      throw error
+    })
+  if (used === null || user === null || factor === null) {
+    throw new AuthError('invalid', { message: PASSKEY_REFUSED, cause: unknown })
+  }
+  const proof = { method: 'passkey', at: Date.now() } as const
+  const { counter, usedAt, data } = used
+  const use = { counter, usedAt, data }
+  const isNoted = used.counter === factor.counter && used.data.backedUp === factor.data.backedUp &&
+    factor.usedAt !== null && proof.at - factor.usedAt < DAY_MS
+  // Most passkeys have no counter: then there is nothing to write, but for the day of their use.
+  if (isNoted) return { user, proof }
+  const changed = await auth.accounts.changeFactors(userId, {
+    generation: user.generation,
+    endsSessions: false,
+    // Of two uses with one counter at a time, one is that of a copy.
+    change: changeOf(used.id, present => present.counter === factor.counter ? { ...present, ...use } : null)
+  })
+  if (changed === null) throw new AuthError('invalid_state')
+  return { user: changed, proof }
+}
+
+/**
+ * Returns the ceremonies of passkeys.
+ *
+ * @throws AuthError `unavailable` without the option
+ */
+export function passkeysOf ({ factors: { passkeys } }: AuthContext): PasskeyCeremonies {
+  return needed(passkeys, 'passkeys')
+}
+
+/** Returns the passkeys among the factors of a user. */
+export function passkeysIn (factors: readonly Factor[]): Factor[] {
+  return factors.filter(({ kind }) => kind === 'passkey')
+}

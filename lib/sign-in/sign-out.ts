@@ -1,0 +1,101 @@
+import type { EventEmitter } from 'node:events'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type RevokeSource, announceRevoke, callListeners } from '../channel.js'
+import { audit } from '../audit.js'
+import type { AuthContext } from '../context.js'
+import { currentPrincipal } from '../current-user/current.js'
+import type { SignedOut } from '../session/session-backend.js'
+import { renewSession, signOutSession } from '../session/lifecycle.js'
+import { recordIn } from '../session/record.js'
+
+/**
+ * Signs a user out everywhere: ends all of their sessions, then the one of the request.
+ *
+ * @throws AuthError `unavailable`
+ */
+export async function signOutEverywhere (
+  auth: AuthContext,
+  request: FastifyRequest,
+  reply: FastifyReply
+): Promise<void> {
+  // A session that has ended already must not end those of a later sign-in.
+  const principal = await currentPrincipal(auth, request)
+  if (principal === null) return signOut(auth, request, reply)
+  const { userId } = principal
+  await auth.accounts.changeUser(userId, { endSessions: true })
+  audit('sign-out-everywhere', { userId }, request)
+  announceRevoke(auth.channel, userId, request)
+  await signOut(auth, request, reply, userId)
+}
+
+/**
+ * Keeps the session of a request when all sessions of its user were ended: it gets a new id and the
+ * next generation. A session that had ended before is not kept, because its generation was lower.
+ *
+ * @throws AuthError `invalid_state` when the user signed out meanwhile, `unavailable`
+ */
+async function keepSession (request: FastifyRequest, userId: string): Promise<void> {
+  const record = recordIn(request.session)
+  if (record?.principal.userId !== userId) return
+  await renewSession(request, { ...record, generation: record.generation + 1 })
+}
+
+/**
+ * Announces that all sessions of a user were ended, and keeps that of the request: see
+ * {@link keepSession}. Announces first: the sessions have ended, also when this one cannot be kept.
+ *
+ * @throws AuthError `invalid_state`, `unavailable`
+ */
+export async function endOtherSessions (
+  auth: Pick<AuthContext, 'channel'>,
+  request: FastifyRequest,
+  userId: string
+): Promise<void> {
+  announceRevoke(auth.channel, userId, request)
+  await keepSession(request, userId)
+}
+
+/**
+ * Signs a user out: ends the session, clears its cookie, then announces `revoke` on the channel, in
+ * the other processes too. An anonymous session ends too and announces nothing; of several calls at
+ * once, one announces.
+ *
+ * @param announced the user whose sign-out is announced already
+ * @throws AuthError `unavailable`
+ */
+export async function signOut (
+  auth: AuthContext, request: FastifyRequest, reply: FastifyReply, announced?: string
+): Promise<void> {
+  for (const signedOut of await signOutSession(request, reply, announced)) {
+    if (signedOut.userId !== announced) await announceSignOut(auth, signedOut, request)
+  }
+}
+
+/** Announces that a user was signed out of one session, in each process. */
+export async function announceSignOut (
+  { kept, channel }: AuthContext,
+  { userId, isRecorded }: SignedOut,
+  source: RevokeSource
+): Promise<void> {
+  announceRevoke(channel, userId, source)
+  if (isRecorded) return
+  await kept.revocations?.record(userId).catch((error: unknown) => {
+    // The session has ended: to fail now would say that it has not.
+    source.log.error({ err: error, event: 'revoke' }, 'other processes will not hear of a sign-out')
+  })
+}
+
+/** Announces the revocations of other processes, once the application listens to the channel. */
+export function followRevocations ({ kept: { revocations }, channel }: AuthContext, log: RevokeSource['log']): void {
+  if (revocations === null) return
+  // The type of the channel has its own events only.
+  const emitter: EventEmitter = channel
+  const follow = (event: string | symbol): void => {
+    if (event !== 'revoke') return
+    emitter.off('newListener', follow)
+    revocations.follow({ log, revoked: userId => { callListeners(channel, userId, log) } }).catch((error: unknown) => {
+      log.error({ err: error, event: 'revoke' }, 'sign-outs in other processes cannot be heard of')
+    })
+  }
+  emitter.on('newListener', follow)
+}

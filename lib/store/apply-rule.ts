@@ -1,0 +1,86 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Account, Subject, UserExtras } from '../accounts/account.js'
+import type { AccountQuery, AuthStore, Rule, UniqueKeys } from '../accounts/auth-store.js'
+import { AuthError } from '../errors.js'
+
+/** What a database does for accounts. */
+export type StoredAccounts = Omit<AuthStore, 'close'>
+
+/** A change of an account. */
+export interface AccountChange {
+  /** Null for a new account. */
+  before: Account | null
+  /** Null for one that is deleted. */
+  after: Account | null
+}
+
+/** What a rule decided, as it is written. */
+interface AppliedRule<T> {
+  result: T
+  /** Null when there is nothing to write. */
+  change: AccountChange | null
+}
+
+/**
+ * Asks a rule what becomes of an account.
+ *
+ * @param accounts those that were loaded: the one that is asked about, and the holders of the keys
+ */
+export function applyRule<T> (
+  rule: Rule<T>,
+  { find, keys: { email = null, link = null } }: { find: AccountQuery, keys: UniqueKeys },
+  accounts: readonly Account[]
+): AppliedRule<T> {
+  const first = (is: (account: Account) => boolean): Account | null => accounts.find(is) ?? null
+  const found = first('userId' in find ? ({ userId }) => userId === find.userId : hasLink(find))
+  const { result, account } = rule(found, {
+    ofEmail: email === null ? null : first(account => account.email === email),
+    ofLink: link === null ? null : first(hasLink(link))
+  })
+  if (account === undefined) return { result, change: null }
+  const before = account === null ? found : first(({ userId }) => userId === account.userId)
+  return { result, change: isDeepStrictEqual(before, account) ? null : { before, after: account } }
+}
+
+/** The values by which a statement loads the accounts that a rule is asked about. */
+export function valuesOf (find: AccountQuery, { email = null, link }: UniqueKeys): Record<string, string | null> {
+  const { provider: otherProvider = null, subject: otherSubject = null } = { ...link }
+  const none = { userId: null, provider: null, subject: null }
+  return { ...none, ...find, email, otherProvider, otherSubject }
+}
+
+/** The links that a change removes, by provider, and those that it writes. */
+export const linkChanges = (before: Account, after: Account) =>
+  changesOf(before.links, after.links, ({ provider }) => provider)
+
+/** The factors that a change removes, by id, and those that it writes. */
+export const factorChanges = (before: Account, after: Account) =>
+  changesOf(before.factors, after.factors, ({ id }) => id)
+
+function changesOf<T> (before: readonly T[], after: readonly T[], keyOf: (part: T) => string) {
+  const kept = after.map(keyOf)
+  return {
+    removed: before.map(keyOf).filter(key => !kept.includes(key)),
+    written: after.filter(part => !before.some(other => isDeepStrictEqual(other, part)))
+  }
+}
+
+/** A text that each text with a prefix is less than, compared by code points. */
+export function endOfPrefix (prefix: string): string {
+  return `${prefix}\u{10ffff}`
+}
+
+/** Whether there are factors of a user to load. */
+export function hasFactors ({ extras }: { extras: UserExtras }): boolean {
+  return extras.factors !== undefined
+}
+
+/** Returns the error for a factor whose id another user has. */
+export function factorExists (): AuthError {
+  return new AuthError('exists', { message: 'This factor belongs to an account already.' })
+}
+
+function hasLink ({ provider, subject }: Subject) {
+  return ({ links }: Account): boolean =>
+    links.some(link => link.provider === provider && link.subject === subject)
+}

@@ -1,0 +1,35 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { AuthContext } from '../context.js'
+import type { AuthError } from '../errors.js'
+
+/** What users do: a form, a page or another route. */
+export interface Act {
+  /** Whether the options of the application ask for it. */
+  readonly when: (auth: AuthContext) => boolean
+  readonly mount: (mounting: Mounting) => void | Promise<void>
+}
+
+/** What acts are mounted in. */
+export interface Mounting {
+  /** The encapsulated context of the routes. */
+  readonly scope: FastifyInstance
+  readonly auth: AuthContext
+  /** The pages of the plugin that show the failures of their forms, by their paths. */
+  readonly failurePages: Map<string, FailurePage>
+}
+
+/** Answers a form of a page, which failed, with that page as it is with this query. */
+export type FailurePage = (
+  request: FastifyRequest, reply: FastifyReply, error: AuthError, query: URLSearchParams
+) => Promise<FastifyReply>
+
+/** Mounts acts in their order. */
+export async function mountActs (scope: FastifyInstance, auth: AuthContext, acts: readonly Act[]): Promise<void> {
+  const mounting = { scope, auth, failurePages: new Map() }
+  for (const act of acts) if (act.when(auth)) await act.mount(mounting)
+}
+
+/** Returns the path of a route below the prefix, such as `logout`, as browsers see it. */
+export function pathOf ({ site, prefix }: AuthContext, route: string): string {
+  return site.routePath(`${prefix}/${route}`)
+}

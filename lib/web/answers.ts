@@ -1,0 +1,146 @@
+import { STATUS_CODES } from 'node:http'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { auditEntry, publish } from '../audit.js'
+import type { AuthContext } from '../context.js'
+import { AuthError } from '../errors.js'
+import { methodsOf } from '../current-user/methods.js'
+import { wantsJson } from '../http/accept.js'
+import { withError } from '../http/redirects.js'
+import { ProviderFailure } from '../providers/failures.js'
+import { principalOf } from '../session/record.js'
+
+/** How a failure is answered. */
+export interface FailureAnswer {
+  /**
+   * A path of this application that can show the error; null for scripts, to which a redirect would
+   * look like a success.
+   */
+  page: string | null
+  /** How the user goes on, if what the request lacks is an authentication. */
+  step?: FurtherStep | null
+  /** The provider of the sign-in that failed; absent for other requests. */
+  signInAt?: string
+}
+
+/**
+ * The body of an error, in the shape of Fastify's own errors: `error` holds the words of the
+ * status.
+ */
+export interface ErrorBody {
+  statusCode: number
+  code: string
+  error: string
+  message: string
+}
+
+/**
+ * Logs a failure and answers it: a JSON client gets the status and a JSON body, a browser is
+ * redirected to the page with `?error=<code>`, or gets the status and a JSON body where there is no
+ * page.
+ */
+export function answerFailure (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  failure: unknown,
+  { page, step = null, signInAt }: FailureAnswer
+): FastifyReply {
+  const refusal = recordFailure(request, reply, failure, signInAt)
+  const { code, statusCode } = refusal
+  const target = step?.page ?? (page === null || wantsJson(request) ? null : withError(page, code))
+  // After a POST 303, so that the browser fetches the page with GET (RFC 9110 section 15.4.4).
+  if (target !== null) return reply.redirect(target, request.method === 'POST' ? 303 : 302)
+  // As a string, like Fastify's own errors: serializers and hooks of the application do not change
+  // it.
+  const body = JSON.stringify({ ...failureBody(refusal), ...step?.details })
+  return reply.code(statusCode).type('application/json; charset=utf-8').send(body)
+}
+
+/** Logs a failure, and returns it as an error with a code. Tells the client when to try again. */
+export function recordFailure (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  failure: unknown,
+  signInAt?: string
+): AuthError {
+  const refusal = refusalOf(failure)
+  // A sign-in that waits for a second factor has not failed.
+  logFailure(request, refusal, refusal.code === 'second_factor_required' ? undefined : signInAt)
+  if (refusal.retryAfter !== undefined) reply.header('Retry-After', refusal.retryAfter)
+  return refusal
+}
+
+/** Returns the body that a JSON client receives for a failure. */
+export function failureBody (failure: unknown): ErrorBody {
+  const { statusCode, code, message } = refusalOf(failure)
+  return { statusCode, code, error: STATUS_CODES[statusCode] ?? 'Unknown', message }
+}
+
+/**
+ * Returns a failure as an error with a code; `unavailable` for errors without one, such as those of
+ * a session store.
+ */
+function refusalOf (failure: unknown): AuthError {
+  if (failure instanceof AuthError) return failure
+  const { validation, statusCode = 500, message }: Partial<FastifyError> = Object(failure)
+  if (validation !== undefined) {
+    return new AuthError('invalid_request', {
+      message: `The request does not have the expected form: ${message}.`,
+      cause: failure
+    })
+  }
+  if (statusCode === 429) return new AuthError('rate_limited', { cause: failure })
+  if (statusCode >= 400 && statusCode < 500) return new AuthError('invalid_request', { statusCode, cause: failure })
+  return new AuthError('unavailable', { cause: failure })
+}
+
+/**
+ * Logs refusals as everyday entries, and failures that only the operator can repair as errors with
+ * their cause.
+ */
+function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: string | undefined): void {
+  const { code, statusCode, message, cause } = refusal
+  const entry = signInAt === undefined ? { code } : { ...auditEntry('failure'), provider: signInAt, code }
+  const isEveryday = statusCode < 500 || code === 'busy'
+  if (cause instanceof ProviderFailure ? cause.isEveryday : isEveryday) {
+    // Other causes are not logged: the message of a parser quotes its input, which may be a
+    // password.
+    const isOfProvider = cause instanceof Error && (cause instanceof ProviderFailure || code === 'access_denied')
+    request.log.info({ ...entry, ...(isOfProvider && { reason: cause.message }) }, message)
+  } else {
+    // The sentence for the client is the message of the entry; the reason is that of the error.
+    request.log.error({ ...entry, err: cause ?? refusal }, message)
+  }
+  if (signInAt !== undefined) publish('failure', { provider: signInAt, code }, request)
+}
+
+/** How a user goes on who lacks an authentication. */
+export interface FurtherStep {
+  /** Further members of the JSON body. */
+  details: Readonly<Record<string, unknown>>
+  /** The page for browsers; null for none. */
+  page: string | null
+}
+
+/**
+ * Says how a user goes on if what a request lacks is an authentication: a recent one, or the second
+ * factor of a sign-in.
+ *
+ * @param from `next`: the page after the sign-in; `needing`: the page that needs a recent one
+ */
+export async function nextAuthenticationStep (
+  auth: AuthContext,
+  request: FastifyRequest,
+  error: unknown,
+  { next, needing }: { next: string | null, needing: string | null }
+): Promise<FurtherStep | null> {
+  const { code, details = {} }: Partial<AuthError> = Object(error)
+  if (code === 'second_factor_required') return { details, page: auth.pages.forStep(request, 'step', next) }
+  const principal = code === 'reauthenticate' ? principalOf(request) : null
+  if (principal === null) return null
+  // What needs a second factor names those that the user has.
+  const needsFactor = details.methods !== undefined
+  return {
+    details: needsFactor ? details : { methods: await methodsOf(auth, principal.userId) },
+    page: auth.pages.forStep(request, 'reauthenticate', needing, needsFactor)
+  }
+}

@@ -1,0 +1,234 @@
+import type { FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
+import type { Static } from 'typebox'
+import { type AuthContext, needed } from '../context.js'
+import type { AuthErrorCode } from '../errors.js'
+import { wantsJson } from '../http/accept.js'
+import { ANY_ORIGIN, isOwnPath, withParameter } from '../http/redirects.js'
+import type { Passwords } from '../local-identity-provider.js'
+import type { Outbox } from '../mails/outbox.js'
+import type { Principal } from '../session/record.js'
+import type { Act, Mounting } from './act.js'
+import { answerFailure, nextAuthenticationStep, recordFailure } from './answers.js'
+import type { LimitName } from './limits.js'
+import type { LinkPage } from './link-page.js'
+import { filledIn, ownFields, passwordsFor, refusePasswordWhenBusy, refuseWhenBusy } from './password-forms.js'
+import {
+  FORM_OR_JSON, SECURITY, done, errorNext, next, operationIdOf, redirect, refusals, tags
+} from './schema-parts.js'
+
+/**
+ * A route that takes a form, or the same fields as JSON. Its schema, refusals, limits and answers
+ * follow from this.
+ */
+export interface FormRoute<Fields extends Properties, Required extends readonly string[]> {
+  /** Below the prefix. */
+  path: string
+  /** Whether the options of the application ask for it; default always. */
+  when?: (auth: AuthContext) => boolean
+  /** The name of the operation in the document; default after the path. */
+  operationId?: string
+  summary: string
+  description?: string
+  /** Whether the request must be that of a signed-in user, as the document says. */
+  user: keyof typeof SECURITY
+  /** Its fields besides `next` and `error_next`: JSON Schemas by name. */
+  fields: Fields
+  required?: Required
+  /** Whether the application may add fields of its own, for `onSignIn`. */
+  allowsExtraFields?: boolean
+  /** The answers to JSON clients by status; default 204. Browsers are redirected. */
+  answers?: Readonly<Record<number, object>>
+  /** Its error codes, besides those that each form has and those of what it says here. */
+  refuses?: readonly AuthErrorCode[]
+  /**
+   * Whether it hashes passwords: it is refused before its body is read while too many wait. Or the
+   * field with a password that the form may do without: only with one it is refused.
+   */
+  hashes?: true | 'current' | 'password'
+  /** Whether a failure is reported as that of a sign-in by password. */
+  isSignInAttempt?: boolean
+  /** Limits that count the request before its body is read. */
+  limits?: LimitNames
+  /** The limit that counts it by what its body has. */
+  bodyLimit?: LimitName | ((request: FastifyRequest, auth: AuthContext) => Promise<void>)
+  /** The page of the link whose token the form sends, which shows the failures with that. */
+  linkPage?: LinkPage
+  /**
+   * Whether the handler needs to know when the request came (`reply.elapsedTime`): Fastify measures
+   * it for routes with this hook, and where there is a log.
+   */
+  needsElapsedTime?: boolean
+}
+
+/** A request with a form. */
+export interface Form<Fields> {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly fields: Fields
+  /** Takes the mails of the request. */
+  readonly outbox: Outbox
+  /** Hashes and compares passwords for the sender. */
+  readonly passwords: Passwords
+}
+
+/** The answer of a form. */
+export interface FormAnswer {
+  /** The status and the body for JSON clients. */
+  readonly status: number
+  readonly body?: unknown
+  /** Whether a link in a mail was used: see {@link RedirectPages.afterLink}. */
+  readonly isLinkUsed?: true
+  /** Where browsers are redirected, in place of `next`. */
+  readonly page?: string
+  /** Query parameters of the page that browsers are redirected to. */
+  readonly query?: Readonly<Record<string, string>>
+  /** Answers browsers with a page in place of a redirect. */
+  readonly show?: () => FastifyReply
+}
+
+/** A mail follows if one is due. */
+export const ACCEPTED: FormAnswer = { status: 202 }
+/** A link in a mail was used. */
+export const LINK_USED: FormAnswer = { status: 204, isLinkUsed: true }
+
+/** A user is signed in. */
+export function signedInAs (principal: Principal, status = 200): FormAnswer {
+  return { status, body: principal }
+}
+
+type Properties = Readonly<Record<string, object>>
+
+type Values<Fields extends Properties, Required extends readonly string[]> = Static<{
+  type: 'object'
+  properties: Fields & { next: typeof next, error_next: typeof errorNext }
+  required: Required
+}>
+
+/** Makes an act of a form: what it looks like, and what it does. */
+export function form<const Fields extends Properties, const Required extends readonly string[] = []> (
+  route: FormRoute<Fields, Required>,
+  run: (auth: AuthContext, form: Form<Values<Fields, Required>>) => Promise<FormAnswer | void>
+): Act {
+  const { when = () => true } = route
+  return { when, mount: async mounting => mountForm(mounting, route, run) }
+}
+
+async function mountForm<Fields extends Properties, Required extends readonly string[]> (
+  { scope, auth, failurePages }: Mounting,
+  route: FormRoute<Fields, Required>,
+  run: (auth: AuthContext, form: Form<Values<Fields, Required>>) => Promise<FormAnswer | void>
+): Promise<void> {
+  const { path, isSignInAttempt = false, needsElapsedTime = false } = route
+  const { pages, mailer } = auth
+  // Loaded with the forms that have one: it is made of pages.
+  const linkPage = route.linkPage && (await import('./link-page.js')).mountLinkPage(scope, auth, route.linkPage)
+  const needsToken = route.required?.includes('token') === true
+
+  scope.post(path, {
+    schema: schemaOf(route),
+    ...checksOf(route, auth),
+    ...(needsElapsedTime && { onResponse: async () => {} }),
+    async errorHandler (error, request, reply) {
+      const fields: { token?: unknown, next?: unknown, error_next?: unknown } = Object(request.body)
+      const isOfLink = needsToken || fields.token !== undefined
+      if (linkPage !== undefined && isOfLink) return linkPage.fail(error, request, reply)
+      const signInAt = isSignInAttempt ? 'local' : undefined
+      const page = pages.forError(request, fields.error_next)
+      const own = page === null || !isOwnPath(page) ? null : new URL(page, ANY_ORIGIN)
+      const ownPage = own === null || wantsJson(request) ? null : failurePages.get(own.pathname)
+      const asked = pages.asked(request, fields.error_next)
+      const step = await nextAuthenticationStep(auth, request, error, {
+        next: pages.asked(request, fields.next),
+        needing: pages.ofStart(request, fields.error_next)
+      })
+      // A page of the application that the form names shows that it lacks a recent sign-in.
+      const isShown = step !== null && error.code === 'reauthenticate' && ownPage == null && asked !== null
+      if (own !== null && ownPage != null && step?.page == null) {
+        return ownPage(request, reply, recordFailure(request, reply, error, signInAt), own.searchParams)
+      }
+      return answerFailure(request, reply, error, {
+        page, step: isShown ? { ...step, page: null } : step, ...(signInAt !== undefined && { signInAt })
+      })
+    }
+  }, async (request, reply) => {
+    let passwords: Passwords | undefined
+    const answer = await run(auth, {
+      request,
+      reply,
+      // The schema has checked them.
+      fields: request.body as Values<Fields, Required>,
+      get outbox () { return mailer?.outbox(request, reply) ?? NO_MAILS },
+      get passwords () {
+        passwords ??= passwordsFor(needed(auth.local, 'local'), { request, reply })
+        return passwords
+      }
+    })
+    const { status, body, isLinkUsed = false, page, query = {}, show } = answer ?? DONE
+    if (wantsJson(request)) return reply.code(status).send(body)
+    if (show !== undefined) return show()
+    const { next }: { next?: unknown } = Object(request.body)
+    const target = page ?? (isLinkUsed ? pages.afterLink(request, next) : pages.afterSuccess(request, next))
+    const parameters = Object.entries(query)
+    // So that the browser fetches the page with GET (RFC 9110 section 15.4.4).
+    return reply.redirect(parameters.reduce((page, [name, value]) => withParameter(page, name, value), target), 303)
+  })
+}
+
+/** The hooks that refuse a form: before its body is read, and by what its body has. */
+function checksOf (
+  { hashes, limits, bodyLimit }: FormRoute<Properties, readonly string[]>, auth: AuthContext
+): Pick<RouteShorthandOptions, 'onRequest' | 'preHandler'> {
+  const counts = namesOf(limits, auth).map(name => auth.limits[name])
+  const onRequest = hashes === true ? [refuseWhenBusy, ...counts] : counts
+  if (typeof hashes !== 'string' && bodyLimit === undefined) return { onRequest }
+  const count = typeof bodyLimit === 'string' ? auth.limits[bodyLimit] : bodyLimit
+  return {
+    onRequest,
+    async preHandler (request) {
+      const isHashed = typeof hashes === 'string' && filledIn(Object(request.body)[hashes]) !== undefined
+      if (isHashed) refusePasswordWhenBusy(request)
+      await count?.(request, auth)
+    }
+  }
+}
+
+function namesOf (limits: LimitNames | undefined, auth: AuthContext): readonly LimitName[] {
+  return typeof limits === 'function' ? limits(auth) : limits ?? []
+}
+
+type LimitNames = readonly LimitName[] | ((auth: AuthContext) => readonly LimitName[])
+
+function schemaOf ({
+  path, operationId = operationIdOf(path), summary, description, user, fields, required, allowsExtraFields: takesOthers,
+  answers = { 204: done }, refuses = [], hashes, limits, bodyLimit
+}: FormRoute<Properties, readonly string[]>): object {
+  const isLimited = hashes !== undefined || limits !== undefined || bodyLimit !== undefined
+  return {
+    tags,
+    summary,
+    ...(description !== undefined && { description }),
+    operationId,
+    security: SECURITY[user],
+    consumes: FORM_OR_JSON,
+    body: {
+      type: 'object',
+      ...(required !== undefined && { required }),
+      properties: { ...fields, next, error_next: errorNext },
+      ...(takesOthers === true && ownFields)
+    },
+    response: {
+      ...answers,
+      303: redirect,
+      ...refusals(
+        'invalid_request', ...refuses, ...user === 'signed-in' ? ['unauthenticated'] as const : [], 'cross_origin',
+        ...isLimited ? ['rate_limited', 'busy'] as const : [], 'unavailable'
+      )
+    }
+  }
+}
+
+/** A success without content. */
+const DONE: FormAnswer = { status: 204 }
+
+/** For an application that sends no mails. */
+const NO_MAILS: Outbox = { refuseWhenFull () {}, link () {}, code () {}, sendTo () {}, notice () {}, skip () {} }

@@ -1,0 +1,179 @@
+import { isIP, isIPv6 } from 'node:net'
+import { normalizeIP } from '@fastify/rate-limit'
+import type { FastifyRequest } from 'fastify'
+import { canonicalEmail } from '../email.js'
+import { AuthError } from '../errors.js'
+import type { Limited, ResolvedRateLimits } from '../rate-limits.js'
+import { principalOf } from '../session/record.js'
+import type { Attempt, Counter, Rule } from './counters.js'
+
+/**
+ * Counts a request and refuses it beyond the limit.
+ *
+ * @throws AuthError `rate_limited`
+ */
+export type Limit = (request: FastifyRequest) => Promise<void>
+
+/** The limits that count a request as it is. */
+export type LimitName = Exclude<Limited, 'account' | 'login'> | 'mailOrCode' | 'newEmail'
+
+/** The limits of the routes, by name. */
+export type RateLimits = Readonly<Record<LimitName, Limit>> & {
+  /**
+   * Counts a sign-in by password, for the address and for the account, and looks up what it is
+   * about. A database is asked for both at once.
+   *
+   * @throws AuthError `rate_limited`
+   */
+  readonly login: <Found>(request: FastifyRequest, lookUp: () => Promise<Found>) => Promise<Found>
+  /**
+   * Counts a password for the account with an e-mail in canonical form, as `login` does for the
+   * e-mail in the form.
+   *
+   * @throws AuthError `rate_limited`
+   */
+  readonly attempt: (request: FastifyRequest, email: string) => Promise<void>
+}
+
+/** A sign-in by password. */
+interface SignInAttempt extends Attempt {
+  /** The e-mail in canonical form; null for a value that is not an e-mail. */
+  readonly email: string | null
+}
+
+/** The new e-mails that one user asks for at most, within a number of milliseconds. */
+const NEW_EMAIL_LIMIT = { max: 5, timeWindow: 60 * 60_000 }
+
+const unlimited: Limit = async () => {}
+
+const UNLIMITED: RateLimits = {
+  login: async (_request, lookUp) => lookUp(),
+  attempt: unlimited,
+  start: unlimited,
+  register: unlimited,
+  callback: unlimited,
+  reauthenticate: unlimited,
+  mail: unlimited,
+  code: unlimited,
+  factor: unlimited,
+  challenge: unlimited,
+  mailOrCode: unlimited,
+  newEmail: unlimited
+}
+
+/**
+ * Sets up the limits of the routes. An attempt is counted before it is made, so that many at once
+ * are limited too, and successful attempts count as well.
+ *
+ * @param options null for no limits
+ */
+export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits | null): RateLimits {
+  if (options === null) return UNLIMITED
+  const { timeWindow, network } = options
+
+  const limited = <Counted extends Attempt>(rules: ReadonlyArray<Rule<Counted>>) => {
+    const count = counter(rules)
+    return async (attempt: Counted, meanwhile?: () => void): Promise<void> => {
+      const wait = await count(attempt, meanwhile)
+      if (wait !== null) throw rateLimited(Math.max(1, Math.ceil(wait / 1000)))
+    }
+  }
+  const limitedRequest = (rules: readonly Rule[]): Limit => {
+    const count = limited(rules)
+    return request => count({ request })
+  }
+
+  const byAddress = <Counted extends Attempt>(
+    name: Limited,
+    partOf: (attempt: Counted) => string = () => ''
+  ): Array<Rule<Counted>> => {
+    const keyOf = (attempt: Counted, origin: string): string => `svc-auth-${name}:${origin}${partOf(attempt)}`
+    return [
+      { max: options[name], timeWindow, keyOf: attempt => keyOf(attempt, addressOf(attempt.request)) },
+      // In this order: attempts that an address has left do not use up those of its network.
+      {
+        max: options[name] * network,
+        timeWindow,
+        keyOf: attempt => isIPv6(addressOf(attempt.request)) ? keyOf(attempt, `${networkOf(attempt.request)}/48`) : null
+      }
+    ]
+  }
+
+  const account = byAddress<SignInAttempt>('account', ({ email }) => ` ${email}`)
+  // All counts of a sign-in in one step: in a database that is one statement.
+  const login = limited([...byAddress<SignInAttempt>('login'), ...account])
+  const attempt = limited(account)
+
+  const [mail, code] = [limitedRequest(byAddress('mail')), limitedRequest(byAddress('code'))]
+
+  return {
+    async login (request, lookUp) {
+      let found
+      await login({ request, email: emailIn(request) }, () => {
+        found = lookUp()
+        // Not heard when the attempt is refused.
+        found.catch(() => {})
+      })
+      return await (found ?? lookUp())
+    },
+    attempt: (request, email) => attempt({ request, email }),
+    start: limitedRequest(byAddress('start')),
+    register: limitedRequest(byAddress('register')),
+    callback: limitedRequest(byAddress('callback')),
+    factor: limitedRequest(byAddress('factor')),
+    challenge: limitedRequest(byAddress('challenge')),
+    reauthenticate: limitedRequest([
+      { max: options.reauthenticate, timeWindow, keyOf: attempt => `svc-auth-reauthenticate:${userIn(attempt)}` }
+    ]),
+    mail,
+    code,
+    // A form with the token of a mail.
+    mailOrCode: request => Object(request.body).token === undefined ? mail(request) : code(request),
+    // Each is a mail to an address of the user's choice.
+    newEmail: limitedRequest([{ ...NEW_EMAIL_LIMIT, keyOf: attempt => `svc-auth-new-email:${userIn(attempt)}` }])
+  }
+}
+
+/** @param retryAfter seconds, for `Retry-After` and for the sentence */
+function rateLimited (retryAfter: number): AuthError {
+  const [count, unit] = retryAfter < 120 ? [retryAfter, 'second'] : [Math.ceil(retryAfter / 60), 'minute']
+  const message = `Too many attempts; try again in ${count} ${unit}${count === 1 ? '' : 's'}.`
+  return new AuthError('rate_limited', { retryAfter, message })
+}
+
+/**
+ * The client's address as the limits count it: of an IPv6 address the /64, because one customer has
+ * at least that much.
+ */
+export function addressOf (request: FastifyRequest): string {
+  return prefixOf(request, 64)
+}
+
+/**
+ * The /48 of an IPv6 address: a site, or the user of a free tunnel, may have all of it (RFC 6177).
+ */
+function networkOf (request: FastifyRequest): string {
+  return prefixOf(request, 48)
+}
+
+/**
+ * The prefix of the client's address. Values that are not addresses, as on a Unix socket, count as
+ * one.
+ */
+function prefixOf ({ ip }: FastifyRequest, bits: number): string {
+  // Some proxies add the port.
+  const [, bracketed, plain] = /^\[([^\]]+)\](?::\d+)?$|^([^:]+):\d+$/.exec(ip) ?? []
+  const address = bracketed ?? plain ?? ip
+  return isIP(address) === 0 ? 'unknown' : normalizeIP(address, bits)
+}
+
+/** The signed-in user. Requests without one count as one: they are refused. */
+function userIn ({ request }: Attempt): string {
+  return principalOf(request)?.userId ?? ''
+}
+
+/** The e-mail in the form of a request. Values that are not e-mails count as one. */
+function emailIn (request: FastifyRequest): string | null {
+  const { email }: { email?: unknown } = Object(request.body)
+  return canonicalEmail(String(email))
+}

@@ -1,0 +1,86 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { AuthContext } from '../context.js'
+import { needed } from '../context.js'
+import { wantsJson } from '../http/accept.js'
+import { withParameter } from '../http/redirects.js'
+import { isRead } from '../http/site.js'
+import type { LinkMailKind, MailPages } from '../mails/mail.js'
+import { failureOf } from '../pages/failure.js'
+import { html } from '../pages/html.js'
+import type { Page } from '../pages/page-layout.js'
+import type { Texts } from '../pages/texts.js'
+import { pathOf } from './act.js'
+import { answerFailure, recordFailure } from './answers.js'
+import { LINK_PATHS } from './mailer.js'
+import { SECURITY, type SchemaTypes, linkPage as linkPageSchema, tags } from './schema-parts.js'
+
+/**
+ * The page that a link in a mail leads to: the one of the plugin, or a redirect to that of the
+ * application. Opening it uses nothing, because mail servers and previews open links too.
+ */
+export interface LinkPage {
+  readonly kind: LinkMailKind
+  /** What the document says of the page. */
+  readonly summary: string
+  readonly operationId: string
+  /** Whether it shows something else to the signed-in user. */
+  readonly user: keyof typeof SECURITY
+  /** The option with the page of the application in its place. */
+  readonly customPage: keyof MailPages
+  /**
+   * Verifies a token without using it, and makes the page of a link that can be used.
+   *
+   * @param link `action`: the path that the forms of the page are sent to
+   * @throws AuthError `invalid_token`
+   */
+  readonly open: (
+    auth: AuthContext, link: { token: string, action: string }
+  ) => Promise<(texts: Texts, request: FastifyRequest) => Page>
+}
+
+/** Answers the failures of a form on the page of its link. */
+export interface LinkFailures {
+  /** An error handler of the routes. */
+  readonly fail: (error: Error, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+}
+
+/** Mounts the page behind the links of one kind. */
+export function mountLinkPage (scope: FastifyInstance, auth: AuthContext, linkPage: LinkPage): LinkFailures {
+  const { kind, summary, operationId, user, open } = linkPage
+  const layout = needed(auth.layout, 'sendMail')
+  const customPage = auth.mailPages?.[linkPage.customPage] ?? null
+  const action = pathOf(auth, LINK_PATHS[kind])
+
+  /**
+   * Answers a failure of the page or of its form: on the page of the plugin, so that no redirect
+   * holds the token, unless a JSON client or a page of the application has sent the form.
+   */
+  async function fail (error: Error, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { pages, local } = auth
+    const { error_next: errorNext }: { error_next?: unknown } = Object(request.body)
+    // A form may give a password, as a sign-in does.
+    const attempt = isRead(request) ? {} : { signInAt: 'local' }
+    if (customPage !== null || wantsJson(request) || pages.asked(request, errorNext) !== null) {
+      return answerFailure(request, reply, error, { page: pages.forError(request, errorNext), ...attempt })
+    }
+
+    const refusal = recordFailure(request, reply, error, attempt.signInAt)
+    const texts = layout.textsFor(request)
+    const { token }: { token?: unknown } = Object(isRead(request) ? request.query : request.body)
+    const pageOf = typeof token === 'string' ? await open(auth, { token, action }).catch(() => null) : null
+    const shown = pageOf?.(texts, request) ?? { title: texts.titles[kind], content: [html`<p>${texts.links.over}</p>`] }
+    return layout.send(reply.code(refusal.statusCode), shown, { failure: failureOf(texts, refusal, local?.sentences) })
+  }
+
+  scope.withTypeProvider<SchemaTypes>().get(`/${LINK_PATHS[kind]}`, {
+    schema: { tags, summary, operationId, security: SECURITY[user], ...linkPageSchema },
+    onRequest: auth.redirectToBaseUrl,
+    errorHandler: fail
+  }, async (request, reply) => {
+    const { token } = request.query
+    if (customPage !== null) return reply.redirect(withParameter(customPage, 'token', token), 302)
+    const pageOf = await open(auth, { token, action })
+    return layout.send(reply, pageOf(layout.textsFor(request), request))
+  })
+  return { fail }
+}

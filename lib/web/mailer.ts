@@ -1,0 +1,212 @@
+import { finished } from 'node:stream'
+import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
+import { withTimeout } from '../base/with-timeout.js'
+import { FairQueue } from '../passwords/fair-queue.js'
+import {
+  type AccountNotice, CODE_LIFETIME, LINK_LIFETIMES, type LinkMail, type LinkMailKind, type Mail, type MailOptions,
+  type MailOrigin
+} from '../mails/mail.js'
+import type { MailLink, MailTokens } from '../mails/mail-tokens.js'
+import type { Addressee, NoMail, Outbox } from '../mails/outbox.js'
+import { addressOf } from './limits.js'
+import { type CountedMail, LINK_LIMITS, type MailLimits } from './mail-limits.js'
+
+/** Where the links of mails lead, below the prefix of the routes. */
+export const LINK_PATHS: Readonly<Record<LinkMailKind, string>> = {
+  register: 'local/register',
+  'verify-email': 'local/verify-email',
+  'reset-password': 'local/reset-password',
+  'change-email': 'local/change-email/confirm'
+}
+
+/** How many mails are sent at a time, and how many wait. */
+const LIMITS = { running: 32, waiting: 1000, retryAfter: 5 }
+
+/** How long sending a mail may take. */
+const SEND_MS = 30_000
+
+/** How long the mails under way may take, all together, when the application closes. */
+const CLOSE_MS = 10_000
+
+/** The longest header that a mail repeats. */
+const MAX_HEADER = 256
+
+/** The event of the lines in the log. */
+const EVENT = 'fastify-svc-auth.mail'
+
+/** What a mail without a link has in place of one. */
+const WITHOUT_LINK = { url: null, token: null, code: null, expiresIn: null } as const
+
+/** A mail that a request causes, as the log shows it. */
+interface MailInfo {
+  readonly kind: Mail['kind']
+  /** Null without a request. */
+  readonly requestId: string | null
+  readonly log: FastifyBaseLogger
+}
+
+/** The application caused the mail. */
+const NO_REQUEST: MailOrigin = { requestId: null, ip: null, userAgent: null, language: null }
+
+/** Why a mail is not sent. */
+type Unsent = NoMail | 'limit' | 'unconfirmed' | 'closing'
+
+/**
+ * Sends mails after requests were answered, a few at a time. An answer therefore takes the same
+ * time whether or not a mail follows, and a failure of the mail server does not fail it.
+ */
+export class Mailer {
+  /** Issues and verifies the tokens in the links. */
+  readonly tokens: MailTokens
+  readonly #mail: MailOptions
+  readonly #base: URL
+  readonly #limits: MailLimits
+  readonly #queue = new FairQueue(LIMITS)
+  readonly #underWay = new Map<MailInfo, Promise<void>>()
+  readonly #closing = new AbortController()
+
+  /** @param base the public URL in front of the routes, with a slash at the end */
+  constructor (mail: MailOptions, tokens: MailTokens, base: URL, limits: MailLimits) {
+    this.tokens = tokens
+    this.#mail = mail
+    this.#base = base
+    this.#limits = limits
+  }
+
+  /** Whether unknown addresses get a mail. */
+  get answersUnknown (): boolean {
+    return this.#mail.choices.unknownAddress
+  }
+
+  /** Returns the outbox of a request. */
+  outbox (request: FastifyRequest, reply: FastifyReply): Outbox {
+    const address = addressOf(request)
+    const about = originOf(request)
+    const post = (kind: Mail['kind'], deliver: () => Promise<Unsent | null>): void => {
+      this.#post({ kind, requestId: request.id, log: request.log }, answered(reply).then(deliver))
+    }
+    const send = (mail: Omit<CountedMail, 'request'>, limit: keyof MailLimits, makeMail: () => Promise<Mail>): void => {
+      post(mail.kind, async () => {
+        if (!await this.#limits[limit]({ ...mail, request })) return 'limit'
+        await this.#queue.run(() => this.#send(makeMail), { address, signal: this.#closing.signal })
+        return null
+      })
+    }
+    const none = (kind: Mail['kind'], reason: Unsent): void => { post(kind, async () => reason) }
+    return {
+      refuseWhenFull: () => {
+        const refusal = this.#queue.refusalFor(address)
+        if (refusal !== null) throw refusal
+      },
+      link: (kind, link, user) => {
+        const { userId, email, to } = link
+        const recipient = recipientOf(to ?? email, user)
+        send({ kind, userId, to: recipient.to }, LINK_LIMITS[kind], async () => {
+          return { ...await this.#linkTo(kind, link), code: null, kind, ...recipient, about }
+        })
+      },
+      code: (kind, code, user) => {
+        const { userId, email: to } = user
+        if (to === null) return none(kind, 'no-address')
+        const content = { url: null, token: null, code, expiresIn: CODE_LIFETIME }
+        send({ kind, to, userId }, 'notice', async () => ({ ...content, kind, ...recipientOf(to, user), about }))
+      },
+      sendTo: (kind, to, user) => {
+        send({ kind, to }, 'owner', async () => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about }))
+      },
+      notice: (kind, user) => {
+        const { userId, email: to, emailVerified } = user
+        if (!this.#mail.choices.notices) return
+        if (to === null || !emailVerified) return none(kind, 'unconfirmed')
+        send({ kind, to, userId }, 'notice', async () => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about }))
+      },
+      skip: none
+    }
+  }
+
+  /** As {@link Outbox.notice}, for what the application changes without a request: no limits. */
+  noticeOfApplication (kind: AccountNotice, user: Addressee, log: FastifyBaseLogger): void {
+    const { email: to, emailVerified } = user
+    if (!this.#mail.choices.notices || to === null || !emailVerified) return
+    const makeMail = async (): Promise<Mail> => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about: NO_REQUEST })
+    const delivery = this.#queue.run(() => this.#send(makeMail), { address: '', signal: this.#closing.signal })
+    this.#post({ kind, requestId: null, log }, delivery.then(() => null))
+  }
+
+  /** Resolves when the mails of requests so far are sent, have failed or have timed out. */
+  async sent (): Promise<void> {
+    await Promise.all(this.#underWay.values())
+  }
+
+  /**
+   * Gives the mails under way a limited time, drops the others, and notes them in the log. Mails of
+   * requests that go on afterwards, whose clients have left, are sent.
+   */
+  async close (): Promise<void> {
+    await withTimeout(CLOSE_MS, this.sent(), 'sendMail').catch((reason: unknown) => {
+      this.#closing.abort(reason)
+      for (const mail of this.#underWay.keys()) logUnsent(mail, 'closing')
+      this.#underWay.clear()
+    })
+  }
+
+  #post (mail: MailInfo, delivery: Promise<Unsent | null>): void {
+    this.#underWay.set(mail, this.#settle(mail, delivery))
+  }
+
+  async #settle (mail: MailInfo, delivery: Promise<Unsent | null>): Promise<void> {
+    const log = await delivery.then(
+      reason => () => { if (reason !== null) logUnsent(mail, reason) },
+      (error: unknown) => () => { logFailure(mail, error) }
+    )
+    // A mail that was dropped is in the log already.
+    if (this.#underWay.delete(mail)) log()
+  }
+
+  async #linkTo (kind: LinkMailKind, link: MailLink): Promise<Pick<LinkMail, 'url' | 'token' | 'expiresIn'>> {
+    const token = await this.tokens.issue(kind, link)
+    const url = new URL(LINK_PATHS[kind], this.#base)
+    url.searchParams.set('token', token)
+    return { url: url.href, token, expiresIn: LINK_LIFETIMES[kind] }
+  }
+
+  async #send (makeMail: () => Promise<Mail>): Promise<void> {
+    const mail = await makeMail()
+    await withTimeout(SEND_MS, (async () => this.#mail.sendMail(mail))(), 'sendMail')
+  }
+}
+
+/** Resolves once a request is answered, or its client has closed the connection, even before. */
+function answered ({ raw }: FastifyReply): Promise<void> {
+  return new Promise(resolve => {
+    // Responses of HTTP/2 pass for readable.
+    finished(raw, { readable: false }, () => { resolve() })
+  })
+}
+
+/** Logs that a mail is not sent, without its address and without its link. */
+function logUnsent ({ kind, requestId, log }: MailInfo, reason: Unsent): void {
+  log.info({ event: EVENT, requestId, kind, reason }, 'a mail was not sent')
+}
+
+/** Logs that sending a mail failed, without its address and without its link. */
+function logFailure ({ kind, requestId, log }: MailInfo, error: unknown): void {
+  const { name, code }: { name?: unknown, code?: unknown } = Object(error)
+  log.error({ event: EVENT, requestId, kind, name, code }, 'a mail could not be sent')
+}
+
+/** The user is named only where the mail goes to an address that they have confirmed. */
+function recipientOf (to: string, user: Addressee | null): Pick<Mail, 'to' | 'userId' | 'name'> {
+  if (user === null) return { to, userId: null, name: null }
+  const { userId, name, email, emailVerified } = user
+  return { to, userId, name: emailVerified && to === email ? name : null }
+}
+
+function originOf ({ id, ip, headers }: FastifyRequest): MailOrigin {
+  return {
+    requestId: id,
+    ip: ip ?? null,
+    userAgent: headers['user-agent']?.slice(0, MAX_HEADER) ?? null,
+    language: headers['accept-language']?.slice(0, MAX_HEADER) ?? null
+  }
+}

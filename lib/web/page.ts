@@ -1,0 +1,109 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type AuthContext, needed } from '../context.js'
+import type { AuthError } from '../errors.js'
+import { ANY_ORIGIN } from '../http/redirects.js'
+import { failureOf, sentenceOf } from '../pages/failure.js'
+import type { Page, PageMessages } from '../pages/page-layout.js'
+import type { Texts } from '../pages/texts.js'
+import { type Act, type Mounting, pathOf } from './act.js'
+import { recordFailure } from './answers.js'
+import { SECURITY, type SchemaTypes, operationIdOf, redirect, refusals, tags } from './schema-parts.js'
+
+/** What a page is made of. */
+export interface View {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly texts: Texts
+  /** The page after a success, as it was asked for; null for none. */
+  readonly next: string | null
+  /** Whether only a second factor suffices, where the user authenticates again. */
+  readonly needsFactor: boolean
+  /** Whether the user says that they have lost all their passkeys. */
+  readonly isLost: boolean
+  /** What the fields of the form had that failed, so that the user need not type them again. */
+  readonly typed: Readonly<Record<string, unknown>>
+  /** Why the form failed; null for a page that was asked for. */
+  readonly failure: AuthError | null
+}
+
+/** Makes a page; null once the request was answered otherwise. */
+export type PageOf = (auth: AuthContext, view: View) => Promise<Page | null>
+
+/** A page of the plugin. */
+export interface PageRoute {
+  /** Below the prefix, without a slash. */
+  readonly path: string
+  /** In the document. */
+  readonly name: string
+  /** Whether the options of the application ask for it. */
+  readonly when: (auth: AuthContext) => boolean
+}
+
+/** Makes an act of a page, which shows the failures of its forms. */
+export function page (route: PageRoute, pageOf: PageOf): Act {
+  return { when: route.when, mount: mounting => { mountPage(mounting, route, pageOf) } }
+}
+
+function mountPage ({ scope, auth, failurePages }: Mounting, { path, name }: PageRoute, pageOf: PageOf): void {
+  const layout = needed(auth.layout, 'pages')
+  const show = async (
+    asked: Pick<View, 'request' | 'reply' | 'typed' | 'failure'>,
+    query: URLSearchParams,
+    messagesIn: (texts: Texts) => PageMessages
+  ): Promise<FastifyReply> => {
+    const texts = layout.textsFor(asked.request)
+    const is = (name: string): boolean => query.get(name) === 'true'
+    const page = await pageOf(auth, {
+      ...asked, texts, next: query.get('next'), needsFactor: is('second_factor'), isLost: is('lost')
+    })
+    return page === null ? asked.reply : layout.send(asked.reply, page, messagesIn(texts))
+  }
+
+  scope.withTypeProvider<SchemaTypes>().get(`/${path}`, {
+    schema: {
+      tags,
+      summary: `The page ${name}`,
+      operationId: operationIdOf(`${name}-page`),
+      security: SECURITY['signed-in-or-not'],
+      response: {
+        200: { type: 'string', description: 'A page in HTML' },
+        302: redirect,
+        ...refusals('unavailable')
+      }
+    },
+    onRequest: auth.redirectToBaseUrl,
+    // A redirect to a page would lead to this one, again and again.
+    async errorHandler (error, request, reply) {
+      const texts = layout.textsFor(request)
+      const refusal = recordFailure(request, reply, error)
+      return layout.send(reply.code(refusal.statusCode), { title: failureOf(texts, refusal), content: [] })
+    }
+  }, async (request, reply) => {
+    const query = new URL(request.url, ANY_ORIGIN).searchParams
+    const [error, done] = [query.get('error'), query.get('done')]
+    return show({ request, reply, typed: {}, failure: null }, query, texts => ({
+      failure: error === null ? null : sentenceOf(texts, error),
+      notice: done === 'saved' || done === 'sent' ? texts.common[done] : null
+    }))
+  })
+
+  failurePages.set(pathOf(auth, path), async (request, reply, failure, query) => {
+    return show({ request, reply, typed: Object(request.body), failure }, query, texts => {
+      reply.code(failure.statusCode)
+      return { failure: failureOf(texts, failure, auth.local?.sentences) }
+    })
+  })
+}
+
+/** Returns a path with a query; members that are null are left out. */
+export function withQuery (path: string, query: Readonly<Record<string, string | null>>): string {
+  const params = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== null) params.set(name, value)
+  return params.size === 0 ? path : `${path}?${params}`
+}
+
+/** Redirects a request for a page to another one. */
+export function redirected (reply: FastifyReply, path: string): null {
+  reply.header('Cache-Control', 'no-store').redirect(path, 302)
+  return null
+}

@@ -1,0 +1,184 @@
+import { isUtf8 } from 'node:buffer'
+import { parse } from 'node:querystring'
+import formbody from '@fastify/formbody'
+import { Ajv } from 'ajv'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { AuthError } from '../errors.js'
+import { corsWarning } from '../http/cors.js'
+import type { Site } from '../http/site.js'
+import { warnOfPlainHttp } from '../session/cookie.js'
+import { answerFailure, failureBody } from './answers.js'
+import type { AuthContext } from '../context.js'
+import { undocumented } from './schema-parts.js'
+import { taskOf } from './tasks.js'
+
+/**
+ * Sent with every response: it may carry the user's data, or redirect away from a URL with a code.
+ */
+const HEADERS = {
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff'
+}
+
+/** Fastify's own validator coerces `true` to "true" and ["a"] to "a". */
+const AJV = new Ajv({
+  strict: false,
+  coerceTypes: false,
+  useDefaults: false,
+  removeAdditional: false,
+  validateFormats: false,
+  // The schemas of the plugin are known to be valid.
+  meta: false,
+  validateSchema: false,
+  // It takes longer than the rest of compiling, for which the first login waits.
+  code: { optimize: false }
+})
+
+/** Schemas by their text: each is compiled once in a process, which ajv does by object. */
+const schemas = new Map<string, object>()
+
+/**
+ * Sets up the encapsulated context of the routes: parsers, validation, headers, log and errors. The
+ * settings of the application do not weaken them, and they do not affect the application.
+ *
+ * @returns functions that compile the schemas of the routes mounted afterwards, to be called once
+ * the application is ready
+ */
+export async function setUpScope (
+  scope: FastifyInstance,
+  { pages, site }: AuthContext
+): Promise<ReadonlyArray<() => unknown>> {
+  await setUpParsers(scope)
+  keepQueriesOutOfLog(scope)
+
+  // Compiling is left for after the start; ajv caches the result.
+  const compilations: Array<() => unknown> = []
+  scope.setValidatorCompiler(({ schema: given }) => {
+    const schema = constant(given)
+    compilations.push(() => AJV.compile(schema))
+    return data => {
+      const validate = AJV.compile(schema)
+      validate(data)
+      return validate.errors ? { error: validate.errors } : true
+    }
+  })
+  // Errors too: no error handler is called when the session cannot be saved during `onSend`.
+  scope.setSerializerCompiler(() => data => JSON.stringify(data instanceof Error ? failureBody(data) : data))
+
+  // In both hooks, because the session can fail before the first hook of the routes and after the
+  // last.
+  const headers = { ...HEADERS, 'Referrer-Policy': site.referrerPolicy }
+  const warnOfCors = corsWarning(site)
+  scope.addHook('onSend', async (request, reply) => {
+    reply.headers(headers)
+    warnOfCors(request, reply)
+  })
+  scope.addHook('onRequest', async (_request, reply) => { reply.headers(headers) })
+  scope.setErrorHandler((error, request, reply) => answerFailure(request, reply, error, {
+    page: pages.forError(request, Object(request.body).error_next)
+  }))
+  return compilations
+}
+
+/** Returns the first schema that had the same text. */
+function constant (schema: object): object {
+  const text = JSON.stringify(schema)
+  const first = schemas.get(text) ?? schema
+  schemas.set(text, first)
+  return first
+}
+
+/** Checks the requests to the routes of a scope before their handlers run. */
+export function checkRequests (scope: FastifyInstance, site: Site): void {
+  scope.addHook('onRequest', async request => {
+    site.refuseCrossOrigin(request)
+    // @fastify/session gives no session to a path in another spelling, which is outside that of its
+    // cookie.
+    if (request.session.sessionId === undefined) throw new AuthError('invalid_request')
+    warnOfPlainHttp(request)
+  })
+  // A request without a body has no fields, so that the schema names the missing ones.
+  scope.addHook('preValidation', async request => { request.body ??= {} })
+}
+
+/**
+ * Answers paths and methods under the prefix that no route has with 404 and a JSON body. A request
+ * that carries a task of the application's tests runs the task instead.
+ */
+export function mountNotFound (scope: FastifyInstance): void {
+  const notFound = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const task = taskOf(request)
+    if (task === undefined) return answerFailure(request, reply, new AuthError('not_found'), { page: null })
+    await task(request)
+    return reply.code(204).send()
+  }
+  // A route, so that it precedes a wildcard of the application and its router reads the paths; it
+  // answers before a body is parsed.
+  scope.route({
+    method: scope.supportedMethods.filter(method => !scope.hasRoute({ method, url: `${scope.prefix}/*` })),
+    url: '/*',
+    schema: undocumented,
+    onRequest: notFound,
+    handler: notFound
+  })
+  // Methods that the router does not know, and the prefix itself.
+  scope.setNotFoundHandler(notFound)
+}
+
+/**
+ * Logs requests without their query, because the query of a callback is a credential. In every
+ * spelling: the logged path ends at the first character that the path of a route cannot have.
+ */
+function keepQueriesOutOfLog (scope: FastifyInstance): void {
+  const req = (request: FastifyRequest): object => ({
+    method: request.method,
+    url: /^[\w.~:/-]*/.exec(request.url)?.[0],
+    host: request.host,
+    remoteAddress: request.ip,
+    remotePort: request.socket.remotePort
+  })
+  const { childLoggerFactory } = scope
+  scope.setChildLoggerFactory(function (logger, bindings, options, rawRequest) {
+    const serializers = Object.assign(Object.create(options.serializers ?? null), { req })
+    return childLoggerFactory.call(this, logger, bindings, { ...options, serializers }, rawRequest)
+  })
+}
+
+/**
+ * Parses JSON and forms, and refuses bodies that are not UTF-8. Any other content type is answered
+ * 415.
+ */
+async function setUpParsers (scope: FastifyInstance): Promise<void> {
+  scope.removeAllContentTypeParsers()
+  const parseJson = scope.getDefaultJsonParser('error', 'error')
+  scope.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
+    if (!isUtf8(body)) done(notUtf8())
+    // Some clients send the content type with an empty body too.
+    else if (body.length === 0) done(null)
+    else parseJson(request, body.toString(), done)
+  })
+  await scope.register(formbody, { parser: parseForm })
+  scope.addHook('preValidation', async ({ body }) => { if (body === NOT_UTF8) throw notUtf8() })
+}
+
+/**
+ * Stands for the fields of a form that is not UTF-8: an error thrown by the parser ends the process
+ * with Fastify 5.8.
+ */
+const NOT_UTF8 = Object.freeze({})
+
+/** Escapes of bytes outside ASCII: in UTF-8 a run of them is one or more whole characters. */
+const ESCAPED_BYTES = /(?:%[89a-f][0-9a-f])+/gi
+
+/**
+ * Parses a form. Bytes that are not UTF-8 are U+FFFD in the text already; escapes are checked
+ * before they are.
+ */
+function parseForm (text: string): Record<string, unknown> {
+  const escapes = (text.match(ESCAPED_BYTES) ?? []).join('%20').replaceAll('%', '')
+  return text.includes('\ufffd') || !isUtf8(Buffer.from(escapes, 'hex')) ? NOT_UTF8 : parse(text)
+}
+
+function notUtf8 (): AuthError {
+  return new AuthError('invalid_request', { message: 'The body is not UTF-8.' })
+}
