@@ -15,7 +15,7 @@ import type { PageLayout } from './pages/page-layout.js'
 import type { PasskeyPaths } from './pages/passkey-form.js'
 import type { ExternalProvider } from './providers/provider.js'
 import type { Sealer } from './sealed.js'
-import type { StoreMembers } from './store/members.js'
+import type { StoreCapabilities } from './store/capabilities.js'
 import type { StoredSessions } from './store/sessions.js'
 import type { RateLimits } from './web/limits.js'
 import type { Mailer } from './web/mailer.js'
@@ -25,7 +25,7 @@ export interface AuthContext {
   /** The accounts of the store: the only way to them. */
   readonly accounts: Accounts
   /** What the store keeps besides accounts. */
-  readonly kept: StoreMembers
+  readonly kept: StoreCapabilities
   /** The sessions beside the users; null where a session store of the application has them. */
   readonly listedSessions: StoredSessions | null
 

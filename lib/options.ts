@@ -23,7 +23,7 @@ import type { AuthStore } from './accounts/auth-store.js'
 import { dataSecretsOf, requiredDataSecrets } from './secrets.js'
 import { type OwnSession, type SessionOptions, checkedSession } from './session/session-options.js'
 import { MemoryAuthStore } from './store/memory.js'
-import { assertMembers, membersOf } from './store/members.js'
+import { assertCapabilities, capabilitiesOf } from './store/capabilities.js'
 
 /** The options of the plugin, which `register` takes. */
 export interface AuthPluginOptions {
@@ -328,7 +328,7 @@ function authStore (value: unknown, option: string): AuthStore {
     'findUser', 'links', 'factors', 'findCredential', 'status', 'users', 'insert', 'change', 'close')
   const expected = 'an AuthStore, such as new SqlAuthStore(); the store of sessions is session.store'
   const store = mustBe(expected, isStore)(value, option)
-  assertMembers(membersOf(store))
+  assertCapabilities(capabilitiesOf(store))
   return store
 }
 

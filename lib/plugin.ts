@@ -30,7 +30,7 @@ import { registerSession } from './session/register.js'
 import { watchSession } from './session/request-sessions.js'
 import type { OwnSession } from './session/session-options.js'
 import { MemorySessions } from './store/memory/sessions.js'
-import { membersOf } from './store/members.js'
+import { capabilitiesOf } from './store/capabilities.js'
 import { SqlAuthStore } from './store/sql.js'
 import type { TokenClaims } from './tokens/token-claims.js'
 import { type Act, mountActs } from './web/act.js'
@@ -156,7 +156,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
 async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promise<AuthContext> {
   const { session, store, rateLimit, layout, dataSecrets, ...resolved } = options
   const { factors, site } = resolved
-  const kept = membersOf(store)
+  const kept = capabilitiesOf(store)
   let counter: Counter | undefined
   // In a context of its own: it may register @fastify/rate-limit.
   await app.register(async scope => { counter = await setUpCounter(scope, rateLimit, kept.attempts) })

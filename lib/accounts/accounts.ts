@@ -1,19 +1,18 @@
 import type { AuthorizationClaims } from '../claims.js'
 import { type AccountStatus, type Credential, type Factor, type Link, type User, userOf } from './account.js'
-import type { AccountQuery, AuthStore, Rule, UserQuery, UsersQuery, Wanted } from './auth-store.js'
-import { wrapStoreErrors } from './auth-store.js'
 import {
-  type UserChange, admitted, changed, deleted, deletedIfNew, granted, withdrawn
-} from './changes.js'
+  type AccountQuery, type AuthStore, type Rule, type UniqueKeys, type UserQuery, type UsersQuery, wrapStoreErrors
+} from './auth-store.js'
+import { type UserChange, admitUser, changeUser, deleteNewUser, deleteUser, grant, withdraw } from './changes.js'
 import {
-  type MailTokenClaims, type NewPassword, type PasswordReset, rehashed, released, reset, verified, withNewEmail,
-  withNewPassword
+  type MailTokenClaims, type NewPassword, type PasswordReset, changeEmail, releaseEmail, replacePasswordHash,
+  resetPassword, setPassword, verifyEmail
 } from './credentials.js'
 import { assertCanonical } from './emails.js'
-import { type FactorAttempt, type FactorChange, type FactorSpending, attempted, withFactorChange } from './factors.js'
+import { type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactors } from './factors.js'
 import {
-  type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, entered, linked,
-  newAccount, refreshed, signedIn, unlinked
+  type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, addLink, enterIdentity,
+  newAccount, refreshIdentity, removeLink, signIn
 } from './identities.js'
 
 /**
@@ -107,7 +106,7 @@ export class Accounts {
    */
   async refreshIdentity (identity: LinkedIdentity): Promise<User | null> {
     const { provider, subject, verifiedEmail } = identity
-    return this.#change({ provider, subject }, refreshed(identity), { email: verifiedEmail })
+    return this.#change({ provider, subject }, refreshIdentity(identity), { email: verifiedEmail })
   }
 
   /**
@@ -127,7 +126,7 @@ export class Accounts {
     holds: (user: User) => boolean = () => false
   ): Promise<EnteredIdentity> {
     const { provider, subject } = identity
-    const rule = entered(identity, newAccount(newUser, Date.now()), holds)
+    const rule = enterIdentity(identity, newAccount(newUser, Date.now()), holds)
     return this.#change({ provider, subject }, rule, { email })
   }
 
@@ -143,7 +142,7 @@ export class Accounts {
    */
   async signIn (found: FoundUser, identity: LinkedIdentity, how: { joins: boolean }): Promise<NotedSignIn | null> {
     const { provider, subject, verifiedEmail } = identity
-    const rule = signedIn(identity, found, { ...how, now: Date.now() })
+    const rule = signIn(identity, found, { ...how, now: Date.now() })
     return this.#change({ userId: found.userId }, rule, { email: verifiedEmail, link: { provider, subject } })
   }
 
@@ -161,8 +160,8 @@ export class Accounts {
    */
   async addLink (userId: string, identity: LinkedIdentity, generation?: number): Promise<User | null> {
     const { provider, subject, verifiedEmail } = identity
-    const wanted = { email: verifiedEmail, link: { provider, subject } }
-    return this.#change({ userId }, linked(identity, generation), wanted)
+    const keys = { email: verifiedEmail, link: { provider, subject } }
+    return this.#change({ userId }, addLink(identity, generation), keys)
   }
 
   /**
@@ -172,7 +171,7 @@ export class Accounts {
    * @throws AuthError `unauthenticated` when the user has another generation
    */
   async removeLink (userId: string, provider: string, generation?: number): Promise<Link[]> {
-    return this.#change({ userId }, unlinked(provider, generation, Date.now()))
+    return this.#change({ userId }, removeLink(provider, generation, Date.now()))
   }
 
   /**
@@ -184,7 +183,7 @@ export class Accounts {
    *   nothing was written
    */
   async deleteUser (userId: string, generation?: number): Promise<boolean> {
-    return this.#change({ userId }, deleted(generation))
+    return this.#change({ userId }, deleteUser(generation))
   }
 
   /**
@@ -193,7 +192,7 @@ export class Accounts {
    * @returns whether this call did; false for a user who was not new, or is gone
    */
   async admitUser (userId: string): Promise<boolean> {
-    return this.#change({ userId }, admitted)
+    return this.#change({ userId }, admitUser)
   }
 
   /**
@@ -203,17 +202,17 @@ export class Accounts {
    * @throws AuthError `user_in_use`
    */
   async deleteNewUser (userId: string): Promise<void> {
-    await this.#change({ userId }, deletedIfNew)
+    await this.#change({ userId }, deleteNewUser)
   }
 
   /** Merges authorization claims into those of a user: see {@link Authorization.grant}. */
   async grant (userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> {
-    return this.#change({ userId }, granted(claims))
+    return this.#change({ userId }, grant(claims))
   }
 
   /** Removes authorization claims by name: see {@link Authorization.withdraw}. */
   async withdraw (userId: string, names: readonly string[]): Promise<AuthorizationClaims> {
-    return this.#change({ userId }, withdrawn(names))
+    return this.#change({ userId }, withdraw(names))
   }
 
   /**
@@ -223,7 +222,7 @@ export class Accounts {
    * @throws AuthError `unknown_user`
    */
   async changeUser (userId: string, change: UserChange): Promise<User> {
-    return this.#change({ userId }, changed(change, Date.now()))
+    return this.#change({ userId }, changeUser(change, Date.now()))
   }
 
   /**
@@ -235,14 +234,14 @@ export class Accounts {
    * @throws AuthError `unknown_user`
    */
   async setPassword (userId: string, password: NewPassword): Promise<User | null> {
-    return this.#change({ userId }, withNewPassword(password, Date.now()))
+    return this.#change({ userId }, setPassword(password, Date.now()))
   }
 
   /**
    * Replaces a password hash if it is still `current`; a password changed meanwhile is left alone.
    */
   async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
-    await this.#change({ userId }, rehashed(current, next))
+    await this.#change({ userId }, replacePasswordHash(current, next))
   }
 
   /**
@@ -254,7 +253,7 @@ export class Accounts {
    *   more
    */
   async verifyEmail (token: MailTokenClaims): Promise<'verified' | 'unchanged' | null> {
-    return this.#change({ userId: token.userId }, verified(token))
+    return this.#change({ userId: token.userId }, verifyEmail(token))
   }
 
   /**
@@ -268,7 +267,7 @@ export class Accounts {
    *   written
    */
   async resetPassword (token: MailTokenClaims, passwordHash: string): Promise<PasswordReset | null> {
-    return this.#change({ userId: token.userId }, reset(token, passwordHash, Date.now()))
+    return this.#change({ userId: token.userId }, resetPassword(token, passwordHash, Date.now()))
   }
 
   /**
@@ -283,7 +282,7 @@ export class Accounts {
    */
   async changeEmail (token: MailTokenClaims, to: string): Promise<User | null> {
     assertCanonical(to)
-    return this.#change({ userId: token.userId }, withNewEmail(token, to, Date.now()), { email: to })
+    return this.#change({ userId: token.userId }, changeEmail(token, to, Date.now()), { email: to })
   }
 
   /**
@@ -295,7 +294,7 @@ export class Accounts {
    * @throws AuthError `user_in_use`
    */
   async releaseEmail (token: MailTokenClaims): Promise<'deleted' | 'freed' | null> {
-    return this.#change({ userId: token.userId }, released(token, Date.now()))
+    return this.#change({ userId: token.userId }, releaseEmail(token, Date.now()))
   }
 
   /** Returns the factors of a user: see {@link AuthStore.factors}. */
@@ -315,7 +314,7 @@ export class Accounts {
   async attemptFactor (
     userId: string, generation: number, spend: FactorSpending = () => null
   ): Promise<FactorAttempt | null> {
-    return this.#change({ userId }, attempted(generation, spend, Date.now()))
+    return this.#change({ userId }, attemptFactor(generation, spend, Date.now()))
   }
 
   /**
@@ -327,10 +326,10 @@ export class Accounts {
    *   throws; then nothing was written
    */
   async changeFactors (userId: string, change: FactorChange): Promise<User | null> {
-    return this.#change({ userId }, withFactorChange(change, Date.now()))
+    return this.#change({ userId }, changeFactors(change, Date.now()))
   }
 
-  #change<T> (find: AccountQuery, rule: Rule<T>, wanted: Wanted = {}): Promise<T> {
-    return wrapStoreErrors(() => this.#store.change(find, wanted, rule))
+  #change<T> (find: AccountQuery, rule: Rule<T>, keys: UniqueKeys = {}): Promise<T> {
+    return wrapStoreErrors(() => this.#store.change(find, keys, rule))
   }
 }

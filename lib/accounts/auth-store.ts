@@ -29,18 +29,18 @@ export type AccountQuery = {
 } | Subject
 
 /** What a rule may give to an account, so that it must know who has it. */
-export interface Wanted {
+export interface UniqueKeys {
   /** A canonical e-mail; null for none. */
   email?: string | null
   /** A link; null for none. */
   link?: Subject | null
 }
 
-/** Who has what is wanted; null where no user has it. */
-export interface Owners {
-  /** The account with the wanted e-mail. */
+/** Who has the unique keys that a rule may give; null where no user has them. */
+export interface Holders {
+  /** The account with the e-mail. */
   ofEmail: Account | null
-  /** The account with the wanted link. */
+  /** The account with the link. */
   ofLink: Account | null
 }
 
@@ -49,8 +49,8 @@ export interface Decision<T> {
   /** What the caller is told. */
   result: T
   /**
-   * The account as it is from now on: the one that was found, one of the owners, or a new one. Null
-   * deletes the one that was found; absent, nothing is written.
+   * The account as it is from now on: the one that was found, one of the holders, or a new one.
+   * Null deletes the one that was found; absent, nothing is written.
    */
   account?: Account | null
 }
@@ -61,7 +61,7 @@ export interface Decision<T> {
  *
  * @param account the one that was asked for; null when there is none
  */
-export type Rule<T> = (account: Account | null, owners: Owners) => Decision<T>
+export type Rule<T> = (account: Account | null, holders: Holders) => Decision<T>
 
 /**
  * Keeps accounts. It has no rules: {@link Accounts} has them, and {@link AuthStore.change} asks
@@ -122,12 +122,12 @@ export interface AuthStore {
    * written or nothing. A store that shares revocations records one in the same step when the
    * account is deleted or its `generation` is raised.
    *
-   * @param wanted what the rule may give to an account
+   * @param keys what the rule may give to an account
    * @returns the `result` of the rule
    * @throws AuthError `user_in_use` when a table of the application refers to the user and forbids
    *   the deletion, `exists` when another user has the id of a factor that is to be written
    */
-  change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T>
+  change<T> (find: AccountQuery, keys: UniqueKeys, rule: Rule<T>): Promise<T>
 
   /** Releases what the store opened itself. Called when the application closes. */
   close (): Promise<void>

@@ -3,7 +3,7 @@ import { AuthError } from '../errors.js'
 import { type Account, type Block, type User, notedBlock, userOf, withSessionsEnded } from './account.js'
 import type { Rule } from './auth-store.js'
 import { OWN_PROVIDERS } from './emails.js'
-import { isAtGeneration, known } from './identities.js'
+import { isAtGeneration, requireAccount } from './identities.js'
 
 /** What {@link Accounts.changeUser} changes; what is absent stays as it is. */
 export interface UserChange {
@@ -16,18 +16,18 @@ export interface UserChange {
 }
 
 /** Merges authorization claims into those of a user: see {@link Accounts.grant}. */
-export function granted (claims: AuthorizationClaims): Rule<AuthorizationClaims> {
+export function grant (claims: AuthorizationClaims): Rule<AuthorizationClaims> {
   return found => {
-    const account = known(found)
+    const account = requireAccount(found)
     const all = { ...account.claims, ...claims }
     return { result: all, account: { ...account, claims: all } }
   }
 }
 
 /** Removes authorization claims by name: see {@link Accounts.withdraw}. */
-export function withdrawn (names: readonly string[]): Rule<AuthorizationClaims> {
+export function withdraw (names: readonly string[]): Rule<AuthorizationClaims> {
   return found => {
-    const account = known(found)
+    const account = requireAccount(found)
     if (!names.every(isStorable)) {
       throw new AuthError('invalid_request', {
         message: 'The name of a claim holds a NUL character or half a surrogate pair, which no claim has.'
@@ -39,9 +39,9 @@ export function withdrawn (names: readonly string[]): Rule<AuthorizationClaims> 
 }
 
 /** Changes a user: see {@link Accounts.changeUser}. */
-export function changed ({ name, blocked, endSessions }: UserChange, now: number): Rule<User> {
+export function changeUser ({ name, blocked, endSessions }: UserChange, now: number): Rule<User> {
   return found => {
-    let account = known(found)
+    let account = requireAccount(found)
     if (name !== undefined) account = withName(account, name)
     if (blocked !== undefined) account = withBlock(account, blocked)
     if (endSessions) account = withSessionsEnded(account, now)
@@ -50,23 +50,23 @@ export function changed ({ name, blocked, endSessions }: UserChange, now: number
 }
 
 /** Admits a new user: see {@link Accounts.admitUser}. */
-export const admitted: Rule<boolean> = account => {
+export const admitUser: Rule<boolean> = account => {
   if (account?.extras.is_new === undefined) return { result: false }
   const { is_new: _, ...extras } = account.extras
   return { result: true, account: { ...account, extras } }
 }
 
 /** Deletes a user: see {@link Accounts.deleteUser}. */
-export function deleted (generation: number | undefined): Rule<boolean> {
+export function deleteUser (generation: number | undefined): Rule<boolean> {
   return account => {
     const isDue = generation === undefined || (account !== null && isAtGeneration(account, generation))
-    if (isDue) known(account)
+    if (isDue) requireAccount(account)
     return { result: isDue, ...(isDue && { account: null }) }
   }
 }
 
 /** Deletes a user who was not admitted: see {@link Accounts.deleteNewUser}. */
-export const deletedIfNew: Rule<void> = account => {
+export const deleteNewUser: Rule<void> = account => {
   return { result: undefined, ...(account?.extras.is_new && { account: null }) }
 }
 

@@ -3,7 +3,7 @@ import { type Account, type User, isBlocked, linkAt, userOf, withLink, withSessi
 import type { Rule } from './auth-store.js'
 import { withFactors } from './factors.js'
 import { isConfirmed, withConfirmedEmail, withEmail, withoutEmail } from './emails.js'
-import { isAtGeneration, known } from './identities.js'
+import { isAtGeneration, requireAccount } from './identities.js'
 
 /** A password that {@link Accounts.setPassword} sets. */
 export interface NewPassword {
@@ -45,13 +45,13 @@ export interface PasswordReset {
 }
 
 /** Replaces a password or sets the first one: see {@link Accounts.setPassword}. */
-export function withNewPassword (
+export function setPassword (
   { passwordHash, current, generation }: NewPassword,
   now: number
 ): Rule<User | null> {
   return found => {
     if (found === null && generation !== undefined) return { result: null }
-    const account = known(found)
+    const account = requireAccount(found)
     const isCurrent = current === undefined || current === account.passwordHash
     if (account.email === null || !isCurrent || !isAtGeneration(account, generation)) return { result: null }
     const changed = withSessionsEnded(withPassword(account, account.email, passwordHash), now)
@@ -60,7 +60,7 @@ export function withNewPassword (
 }
 
 /** Replaces a hash of the same password: see {@link Accounts.replacePasswordHash}. */
-export function rehashed (current: string, next: string): Rule<void> {
+export function replacePasswordHash (current: string, next: string): Rule<void> {
   return account => {
     if (account?.passwordHash !== current) return { result: undefined }
     return { result: undefined, account: { ...account, passwordHash: next } }
@@ -68,7 +68,7 @@ export function rehashed (current: string, next: string): Rule<void> {
 }
 
 /** Notes that the user has confirmed their e-mail: see {@link Accounts.verifyEmail}. */
-export function verified (token: MailTokenClaims): Rule<'verified' | 'unchanged' | null> {
+export function verifyEmail (token: MailTokenClaims): Rule<'verified' | 'unchanged' | null> {
   return account => {
     if (account === null || !isGood(token, account)) return { result: null }
     return isConfirmed(account) ? { result: 'unchanged' } : { result: 'verified', account: withConfirmedEmail(account) }
@@ -76,7 +76,7 @@ export function verified (token: MailTokenClaims): Rule<'verified' | 'unchanged'
 }
 
 /** Sets the password of the owner of a mailbox: see {@link Accounts.resetPassword}. */
-export function reset (token: MailTokenClaims, passwordHash: string, now: number): Rule<PasswordReset | null> {
+export function resetPassword (token: MailTokenClaims, passwordHash: string, now: number): Rule<PasswordReset | null> {
   return account => {
     if (account === null || !isGood(token, account) || isBlocked(userOf(account), now)) return { result: null }
     // Not whether it is verified now: a provider that no longer vouches for it proves nothing.
@@ -90,7 +90,7 @@ export function reset (token: MailTokenClaims, passwordHash: string, now: number
 }
 
 /** Changes the e-mail to one that the user has confirmed: see {@link Accounts.changeEmail}. */
-export function withNewEmail (token: MailTokenClaims, to: string, now: number): Rule<User | null> {
+export function changeEmail (token: MailTokenClaims, to: string, now: number): Rule<User | null> {
   return (account, { ofEmail }) => {
     if (account === null || !isGood(token, account)) return { result: null }
     if (ofEmail !== null && ofEmail.userId !== account.userId) throw new AuthError('exists')
@@ -100,7 +100,7 @@ export function withNewEmail (token: MailTokenClaims, to: string, now: number): 
 }
 
 /** Takes an address from a user who is not its owner: see {@link Accounts.releaseEmail}. */
-export function released (token: MailTokenClaims, now: number): Rule<'deleted' | 'freed' | null> {
+export function releaseEmail (token: MailTokenClaims, now: number): Rule<'deleted' | 'freed' | null> {
   return account => {
     if (account === null || !isGood(token, account) || account.extras.email_proven) return { result: null }
     const freed = withFactors(withoutEmail(account), [])

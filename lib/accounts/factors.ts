@@ -49,7 +49,7 @@ export interface FactorChange {
 }
 
 /** Counts an attempt at a code, and spends the code: see {@link Accounts.attemptFactor}. */
-export function attempted (generation: number, spend: FactorSpending, now: number): Rule<FactorAttempt | null> {
+export function attemptFactor (generation: number, spend: FactorSpending, now: number): Rule<FactorAttempt | null> {
   return account => {
     if (account === null || !isAtGeneration(account, generation)) return { result: null }
     assertNoLostFactor(account)
@@ -79,7 +79,7 @@ export function attempted (generation: number, spend: FactorSpending, now: numbe
 }
 
 /** Changes the factors of a user: see {@link Accounts.changeFactors}. */
-export function withFactorChange (
+export function changeFactors (
   { generation, kinds, endsSessions, change }: FactorChange, now: number
 ): Rule<User | null> {
   return account => {

@@ -43,7 +43,7 @@ export function newAccount (newUser: NewUser, now: number): Account {
 }
 
 /** Notes a sign-in: see {@link Accounts.refreshIdentity}. */
-export function refreshed (identity: LinkedIdentity): Rule<User | null> {
+export function refreshIdentity (identity: LinkedIdentity): Rule<User | null> {
   return (account, { ofEmail }) => {
     const earlier = account && linkAt(account, identity.provider)
     if (account === null || earlier === undefined || earlier === null) return { result: null }
@@ -71,15 +71,15 @@ export interface EnteredIdentity extends NotedSignIn {
 }
 
 /** Notes a sign-in or creates a user: see {@link Accounts.enterIdentity}. */
-export function entered (
+export function enterIdentity (
   identity: LinkedIdentity, newAccount: Account, holds: (user: User) => boolean
 ): Rule<EnteredIdentity> {
-  const refresh = refreshed(identity)
-  return (account, owners) => {
+  const refresh = refreshIdentity(identity)
+  return (account, holders) => {
     if (account !== null && holds(userOf(account))) return { result: { ...unmoved(account), as: 'held' } }
-    const { result: user, ...change } = refresh(account, owners)
+    const { result: user, ...change } = refresh(account, holders)
     if (account !== null && user !== null) return { result: { ...movedTo(account, user), as: 'known' }, ...change }
-    const { ofEmail } = owners
+    const { ofEmail } = holders
     if (ofEmail !== null) return { result: { ...unmoved(ofEmail), as: 'owner-of-email' } }
     return { result: { ...unmoved(newAccount), as: 'new' }, account: newAccount }
   }
@@ -89,7 +89,7 @@ export function entered (
 export type FoundUser = Pick<User, 'userId' | 'generation' | 'email' | 'emailVerified'>
 
 /** Notes a sign-in that was held: see {@link Accounts.signIn}. */
-export function signedIn (
+export function signIn (
   identity: LinkedIdentity, found: FoundUser, { joins, now }: { joins: boolean, now: number }
 ): Rule<NotedSignIn | null> {
   return (account, { ofEmail, ofLink }) => {
@@ -118,7 +118,7 @@ function movedTo (account: Account, user: User): NotedSignIn {
 }
 
 /** Adds a link: see {@link Accounts.addLink}. */
-export function linked (identity: LinkedIdentity, generation: number | undefined): Rule<User | null> {
+export function addLink (identity: LinkedIdentity, generation: number | undefined): Rule<User | null> {
   return (account, { ofEmail, ofLink }) => {
     assertCanSignIn({ email: identity.verifiedEmail, link: identity })
     const isTaken = ofLink !== null || account === null || linkAt(account, identity.provider) !== undefined
@@ -129,9 +129,9 @@ export function linked (identity: LinkedIdentity, generation: number | undefined
 }
 
 /** Removes a link: see {@link Accounts.removeLink}. */
-export function unlinked (provider: string, generation: number | undefined, now: number): Rule<Link[]> {
+export function removeLink (provider: string, generation: number | undefined, now: number): Rule<Link[]> {
   return found => {
-    const account = known(found)
+    const account = requireAccount(found)
     if (!isAtGeneration(account, generation)) throw new AuthError('unauthenticated')
     const links = account.links.filter(link => link.provider !== provider)
     if (links.length === 0) throw new AuthError('last_link')
@@ -147,7 +147,7 @@ export function unlinked (provider: string, generation: number | undefined, now:
  *
  * @throws AuthError `unknown_user`
  */
-export function known (account: Account | null): Account {
+export function requireAccount (account: Account | null): Account {
   if (account === null) throw new AuthError('unknown_user')
   return account
 }

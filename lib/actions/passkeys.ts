@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { User } from '../accounts/account.js'
 import { changeOf, withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
-import { isUserId, shortened } from '../base/uuid.js'
+import { isUserId, uuidToBase64url } from '../base/uuid.js'
 import type { AuthContext } from '../context.js'
 import { currentPrincipal } from '../current-user/current.js'
 import { recent } from '../current-user/recent.js'
@@ -226,7 +226,7 @@ export const removePasskey = form({
   })
   audit('factor-removed', { userId, method: 'passkey', by: 'user' }, request)
   form.outbox.notice('factor-removed', user)
-  return { status: 200, body: { userId: shortened(userId), accepted: others.map(({ id }) => id) } }
+  return { status: 200, body: { userId: uuidToBase64url(userId), accepted: others.map(({ id }) => id) } }
 })
 
 /** The script of pages with passkeys. */

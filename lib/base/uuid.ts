@@ -7,11 +7,11 @@ export function isUserId (value: unknown): value is string {
 }
 
 /** The 16 bytes of a user id as base64url. */
-export function shortened (userId: string): string {
+export function uuidToBase64url (userId: string): string {
   return Buffer.from(userId.replaceAll('-', ''), 'hex').toString('base64url')
 }
 
 /** The user id of 16 bytes as base64url. */
-export function lengthened (id: string): string {
+export function uuidFromBase64url (id: string): string {
   return Buffer.from(id, 'base64url').toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }

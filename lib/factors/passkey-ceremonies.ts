@@ -3,7 +3,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import type { Factor, User } from '../accounts/account.js'
 import { notLoaded } from '../base/not-loaded.js'
 import { Once } from '../base/once.js'
-import { lengthened, shortened } from '../base/uuid.js'
+import { uuidFromBase64url, uuidToBase64url } from '../base/uuid.js'
 import { checkedName } from '../claims.js'
 import { AuthError, PASSKEY_REFUSED } from '../errors.js'
 import { ALGORITHMS, isKeyOfAlgorithm } from './cose-key.js'
@@ -96,7 +96,7 @@ export class PasskeyCeremonies {
   /** Returns what password managers show for a passkey. */
   userDetails ({ userId, email, name }: Pick<User, 'userId' | 'email' | 'name'>): PasskeyUser {
     const shown = email ?? name ?? userId
-    return { rpId: this.relyingParty.rpId, userId: shortened(userId), name: shown, displayName: name ?? shown }
+    return { rpId: this.relyingParty.rpId, userId: uuidToBase64url(userId), name: shown, displayName: name ?? shown }
   }
 
   /** Returns the options for a new passkey, on an authenticator that has none of the user's. */
@@ -196,7 +196,7 @@ export class PasskeyCeremonies {
       })
       assert(verified, 'the signature is not that of the passkey')
       assert(factor !== null && id === factor.id, 'the id is not that of the passkey')
-      assert(signed.userHandle === shortened(userId), 'the user handle is not that of the user')
+      assert(signed.userHandle === uuidToBase64url(userId), 'the user handle is not that of the user')
       const { newCounter, credentialDeviceType, credentialBackedUp } = authenticationInfo
       const isEligible = credentialDeviceType === 'multiDevice'
       assert(isEligible === factor.data.backupEligible, 'the backup eligibility has changed')
@@ -264,7 +264,7 @@ export function readResponse (response: unknown): PasskeyResponse | null {
     const { challenge } = clientData
     return {
       id,
-      userId: isBase64url(userHandle) && bytesOf(userHandle).length === 16 ? lengthened(userHandle) : null,
+      userId: isBase64url(userHandle) && bytesOf(userHandle).length === 16 ? uuidFromBase64url(userHandle) : null,
       challenge: typeof challenge === 'string' && /^[\w-]{43}$/.test(challenge) ? challenge : null,
       clientDataJSON,
       clientData,

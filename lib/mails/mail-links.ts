@@ -6,13 +6,13 @@ import { type MailLink, type MailToken, type MailTokens, emailDigest } from './m
 import { digestOf } from '../base/digest.js'
 import type { User } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
-import type { StoreMembers } from '../store/members.js'
+import type { StoreCapabilities } from '../store/capabilities.js'
 import { USED_REGISTRATION } from '../store/one-time-entries.js'
 
 /** What links are compared with. */
 interface KeptOfLinks {
   readonly accounts: Accounts
-  readonly kept: StoreMembers
+  readonly kept: StoreCapabilities
 }
 
 /** A user with an e-mail. */
@@ -55,7 +55,7 @@ export function claimsOf ({ userId, email, generation }: MailboxOwner): MailToke
  *
  * @throws AuthError `invalid_token`
  */
-export async function assertUnused ({ entries }: StoreMembers, { userId }: MailToken): Promise<void> {
+export async function assertUnused ({ entries }: StoreCapabilities, { userId }: MailToken): Promise<void> {
   const isUsed = await entries?.has(digestOf(userId), USED_REGISTRATION, 0)
   if (isUsed === true) throw new AuthError('invalid_token')
 }

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { lengthened, shortened } from '../base/uuid.js'
+import { uuidFromBase64url, uuidToBase64url } from '../base/uuid.js'
 import { AuthError } from '../errors.js'
 import { type Secrets, derivedSecrets } from '../secrets.js'
 import { MAX_TOKEN_LENGTH } from '../tokens/token-claims.js'
@@ -57,7 +57,7 @@ export class MailTokens {
    */
   async issue (kind: LinkMailKind, { userId, generation, email, to }: MailLink): Promise<string> {
     const expiresAt = Math.floor(Date.now() / 1000) + LINK_LIFETIMES[kind]
-    const claims = [shortened(userId), generation, expiresAt, emailDigest(email), ...to === null ? [] : [to]]
+    const claims = [uuidToBase64url(userId), generation, expiresAt, emailDigest(email), ...to === null ? [] : [to]]
     // Loaded with the first token, because an application that starts sends no mails.
     const { signedText } = await import('../tokens/jwt.js')
     return signedText(JSON.stringify(claims), this.#keys[kind].signing.key)
@@ -91,7 +91,7 @@ export class MailTokens {
     if (text === null) return null
     // Only this class signs with these keys, so the text is one of `issue`.
     const [id, generation, expiresAt, digest, to = null] = JSON.parse(text)
-    return { kind, userId: lengthened(id), generation, digest, to, expiresAt: new Date(expiresAt * 1000) }
+    return { kind, userId: uuidFromBase64url(id), generation, digest, to, expiresAt: new Date(expiresAt * 1000) }
   }
 }
 

@@ -2,7 +2,7 @@ import type { FastifySessionOptions } from '@fastify/session'
 import type { Session } from 'fastify'
 import { AuthError } from '../errors.js'
 import type { SessionData } from '../schema/sessions.js'
-import type { SessionRows } from '../store/members.js'
+import type { SessionRows } from '../store/capabilities.js'
 import type { EndedSession, FoundSession, SessionUser, StoredSessions } from '../store/sessions.js'
 import type {
   EndingSession, SessionReplacement, SessionToEnd, OwnedEntries, SavedPart, SessionBackend, SignOut, SignedOut

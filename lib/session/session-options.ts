@@ -7,7 +7,7 @@ import {
 import { secretsOf } from '../secrets.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { MemoryAuthStore, sessionRowsOf } from '../store/memory.js'
-import type { SessionRows } from '../store/members.js'
+import type { SessionRows } from '../store/capabilities.js'
 
 type OptionsOfSession = Omit<FastifySessionOptions, 'store' | 'cookie'>
 type OptionsOfCookie = Pick<

@@ -2,12 +2,12 @@ import {
   type Account, type AccountStatus, type Credential, type Factor, type Link, type User, isBlocked, linkAt, linksOf,
   statusOf, userOf
 } from '../accounts/account.js'
-import type { AccountQuery, AuthStore, Rule, UserQuery, UsersQuery, Wanted } from '../accounts/auth-store.js'
+import type { AccountQuery, AuthStore, Rule, UserQuery, UsersQuery, UniqueKeys } from '../accounts/auth-store.js'
 import { MemoryEntries } from './memory/entries.js'
 import { MemorySessions } from './memory/sessions.js'
-import { type SessionRows, membersOf } from './members.js'
+import { type SessionRows, capabilitiesOf } from './capabilities.js'
 import type { OneTimeEntries } from './one-time-entries.js'
-import { factorExists, outcomeOf } from './outcome.js'
+import { factorExists, applyRule } from './apply-rule.js'
 import type { StoredSessions } from './sessions.js'
 
 /**
@@ -76,11 +76,11 @@ export class MemoryAuthStore implements AuthStore {
     return true
   }
 
-  async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
-    const { email, link } = wanted
+  async change<T> (find: AccountQuery, keys: UniqueKeys, rule: Rule<T>): Promise<T> {
+    const { email, link } = keys
     const asked = [find, email != null && { email }, link].filter(query => typeof query === 'object' && query !== null)
     const accounts = asked.flatMap(query => copyOf(this.#find(query)) ?? [])
-    const { result, change } = outcomeOf(rule, { find, wanted }, accounts)
+    const { result, change } = applyRule(rule, { find, keys }, accounts)
     if (change?.after != null) this.#assertFree(change.after)
     if (change?.before != null) this.#remove(change.before)
     if (change?.after != null) this.#write(change.after)
@@ -136,6 +136,6 @@ function copyOf (value: unknown): unknown {
 
 /** Returns the sessions of a store; in memory when it has none. */
 export function sessionRowsOf (store: AuthStore): SessionRows {
-  const { sessions, entries } = membersOf(store)
+  const { sessions, entries } = capabilitiesOf(store)
   return sessions === null || entries === null ? new MemoryAuthStore() : { sessions, entries }
 }

@@ -1,17 +1,17 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Account, AccountStatus, Credential, Factor, Link, User } from '../accounts/account.js'
 import {
-  type AccountQuery, type AuthStore, type Rule, type UserQuery, type UsersQuery, type Wanted, wrapStoreErrors
+  type AccountQuery, type AuthStore, type Rule, type UserQuery, type UsersQuery, type UniqueKeys, wrapStoreErrors
 } from '../accounts/auth-store.js'
 import { notLoaded } from '../base/not-loaded.js'
 import { Once } from '../base/once.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { type ChecksOf, boolean, checkedOptions, optional } from '../option-checks.js'
 import type { AttemptCounter } from './attempts.js'
-import type { SessionRows, StoreMembers } from './members.js'
+import type { SessionRows, StoreCapabilities } from './capabilities.js'
 import type { OneTimeEntries } from './one-time-entries.js'
 import type { Pool } from './postgres/pool.js'
-import type { StoredAccounts } from './outcome.js'
+import type { StoredAccounts } from './apply-rule.js'
 import type { Revocations } from './revocations.js'
 import type { StoredSessions } from './sessions.js'
 import type { SqlEngine } from './sql-engine.js'
@@ -38,7 +38,7 @@ interface PostgresPool {
 }
 
 /** An open database: what it does for the store, by capability. */
-interface OpenDatabase extends SessionRows, Pick<StoreMembers, 'attempts' | 'revocations'> {
+interface OpenDatabase extends SessionRows, Pick<StoreCapabilities, 'attempts' | 'revocations'> {
   readonly accounts: StoredAccounts
   /** Returns what is wrong with the database, for the log. */
   readonly inspect?: () => Promise<string[]>
@@ -64,7 +64,7 @@ type StoreLog = Pick<Console, 'warn' | 'error'>
  * new SqlAuthStore(drizzle(pool))         // an existing engine
  * ```
  */
-export class SqlAuthStore implements AuthStore, StoreMembers {
+export class SqlAuthStore implements AuthStore, StoreCapabilities {
   /** Keeps the sessions of the plugin, in tables that are made when they are first used. */
   readonly sessions: StoredSessions = {
     find: async (...given) => (await this.#database()).sessions.find(...given),
@@ -152,8 +152,8 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
     return (await this.#database()).accounts.insert(account)
   }
 
-  async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
-    return (await this.#database()).accounts.change(find, wanted, rule)
+  async change<T> (find: AccountQuery, keys: UniqueKeys, rule: Rule<T>): Promise<T> {
+    return (await this.#database()).accounts.change(find, keys, rule)
   }
 
   /**
@@ -232,14 +232,14 @@ export class SqlAuthStore implements AuthStore, StoreMembers {
 }
 
 const openPool = async (url: string) => (await import('./postgres/pool.js')).openPool(url)
-const loadPostgres = async () => inTurns(() => import('../drizzle/postgres.js'), () => import('./postgres/open.js'))
-const loadSqlite = async () => inTurns(() => import('../drizzle/sqlite.js'), () => import('./sqlite/open.js'))
+const loadPostgres = async () => loadInTurns(() => import('../drizzle/postgres.js'), () => import('./postgres/open.js'))
+const loadSqlite = async () => loadInTurns(() => import('../drizzle/sqlite.js'), () => import('./sqlite/open.js'))
 
 /**
  * Loads a dialect and the engine of a store. They, and opening it, take turns with other requests:
  * together they would hold up the event loop.
  */
-async function inTurns<Engine> (
+async function loadInTurns<Engine> (
   loadDialect: () => Promise<unknown>, loadEngine: () => Promise<Engine>
 ): Promise<Engine> {
   await loadDialect()

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { AuthError, type AuthPluginOptions, type LocalIdentityProviderOptions, SignInRefused } from '../../lib/index.js'
 import { SecondFactor } from '../../lib/second-factor.js'
-import { membersOf } from '../../lib/store/members.js'
+import { capabilitiesOf } from '../../lib/store/capabilities.js'
 import { userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
@@ -140,7 +140,7 @@ for (const kind of ['memory', 'SQLite'] as const) {
       const start = await startConfirming(t, { store })
       const token = await tokenFor(start)
       const use = async () => new Browser(start.app).post(REGISTER, { token, password: ADA.password })
-      const { entries } = membersOf(store)
+      const { entries } = capabilitiesOf(store)
       if (entries === null) throw new Error('this store keeps no entries')
       const { isHeld, goOn } = holdFirst(entries, 'has', { after: true })
 
@@ -180,7 +180,7 @@ for (const kind of ['memory', 'SQLite'] as const) {
       const start = await startConfirming(t, { store, onSignIn })
       const token = await tokenFor(start)
       const use = async () => (await new Browser(start.app).post(REGISTER, { token, password: ADA.password })).json()
-      const { entries } = membersOf(store)
+      const { entries } = capabilitiesOf(store)
       if (entries === null) throw new Error('this store keeps no entries')
       const [admittedUses, deleted] = [holdFirst(entries, 'put'), holdFirst(store, 'findUser')]
 

@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import t, { type Test } from 'tap'
-import type { AccountQuery, Rule, Wanted } from '../../lib/accounts/auth-store.js'
+import type { AccountQuery, Rule, UniqueKeys } from '../../lib/accounts/auth-store.js'
 import { AuthError, type AuditEvents, type AuthStore, MemoryAuthStore } from '../../lib/index.js'
 import { userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -281,7 +281,7 @@ t.test('an account that the application still refers to stays, and so does its s
   class Referring extends MemoryAuthStore {
     isReferring = false
 
-    override async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
+    override async change<T> (find: AccountQuery, wanted: UniqueKeys, rule: Rule<T>): Promise<T> {
       if (this.isReferring) throw new AuthError('user_in_use')
       return super.change(find, wanted, rule)
     }

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { Accounts, AuthError, type AuthStore, type Identity, MemoryAuthStore, SignInRefused, type User } from '../../lib/index.js'
 import type { LinkingPolicy } from '../../lib/hooks.js'
-import type { AccountQuery, Rule, Wanted } from '../../lib/accounts/auth-store.js'
+import type { AccountQuery, Rule, UniqueKeys } from '../../lib/accounts/auth-store.js'
 import { userOfIdentity as find } from '../../lib/sign-in/linking.js'
 import { NO_FACTORS } from '../helpers/no-factors.js'
 import { SOME_STORES } from '../helpers/stores.js'
@@ -275,8 +275,8 @@ for (const [kind, newStore] of Object.entries(SOME_STORES)) {
 t.test('a sign-in that always comes second gives up in the end', async t => {
   // Links are added by the id of the user, who always had another change meanwhile.
   class ContendedStore extends MemoryAuthStore {
-    override async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
-      return 'userId' in find ? rule(null, { ofEmail: null, ofLink: null }).result : super.change(find, wanted, rule)
+    override async change<T> (find: AccountQuery, keys: UniqueKeys, rule: Rule<T>): Promise<T> {
+      return 'userId' in find ? rule(null, { ofEmail: null, ofLink: null }).result : super.change(find, keys, rule)
     }
   }
   const store = new ContendedStore()

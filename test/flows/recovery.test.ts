@@ -1,6 +1,6 @@
 import t from 'tap'
 import { Accounts } from '../../lib/accounts/accounts.js'
-import type { AccountQuery, Rule, Wanted } from '../../lib/accounts/auth-store.js'
+import type { AccountQuery, Rule, UniqueKeys } from '../../lib/accounts/auth-store.js'
 import { MemoryAuthStore } from '../../lib/index.js'
 import { userIdIn } from '../helpers/app.js'
 import { eventsOf } from '../helpers/audit-events.js'
@@ -252,7 +252,7 @@ t.test('a link whose account changes while it is used is refused', async t => {
   class RacingStore extends MemoryAuthStore {
     meanwhile = async (): Promise<unknown> => undefined
 
-    override async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
+    override async change<T> (find: AccountQuery, wanted: UniqueKeys, rule: Rule<T>): Promise<T> {
       await this.meanwhile()
       return super.change(find, wanted, rule)
     }

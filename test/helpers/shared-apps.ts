@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 import { type AuthPluginOptions, type AuthStore, type ExternalProvider, MemoryAuthStore } from '../../lib/index.js'
 import type { SignInOptions } from '../../lib/app-auth/auth.js'
 import { digestOf } from '../../lib/base/digest.js'
-import { membersOf } from '../../lib/store/members.js'
+import { capabilitiesOf } from '../../lib/store/capabilities.js'
 import type { FoundSession, StoredSessions } from '../../lib/store/sessions.js'
 import { SESSION_SECRET, localProvider, startApp } from './app.js'
 import type { Browser } from './browser.js'
@@ -107,7 +107,7 @@ export async function stored ({ sessions, store }: Kept, id: string): Promise<Se
 
 /** The sessions that a store of users keeps. */
 export function rowsOf (store: AuthStore): StoredSessions {
-  const { sessions } = membersOf(store)
+  const { sessions } = capabilitiesOf(store)
   if (sessions === null) throw new Error('this store keeps no sessions')
   return sessions
 }

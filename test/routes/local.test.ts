@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import type { AccountQuery, Rule, Wanted } from '../../lib/accounts/auth-store.js'
+import type { AccountQuery, Rule, UniqueKeys } from '../../lib/accounts/auth-store.js'
 import authPlugin, {
   LocalIdentityProvider, MemoryAuthStore, type PasswordCheck, SignInRefused, SqlAuthStore
 } from '../../lib/index.js'
@@ -241,7 +241,7 @@ t.test('a sign-in does not fail for want of a new hash', async t => {
   class ReadOnlyStore extends MemoryAuthStore {
     isReadOnly = false
 
-    override async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
+    override async change<T> (find: AccountQuery, wanted: UniqueKeys, rule: Rule<T>): Promise<T> {
       if (this.isReadOnly) throw new Error('read-only')
       return super.change(find, wanted, rule)
     }

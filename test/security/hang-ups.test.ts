@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin, {
-  type AccountQuery, MemoryAuthStore, type Rule, type SendMail, type StoreMembers, type Wanted
+  type AccountQuery, MemoryAuthStore, type Rule, type SendMail, type StoreCapabilities, type UniqueKeys
 } from '../../lib/index.js'
 import { mailbox } from '../../lib/testing.js'
 import { SESSION_SECRET, localProvider } from '../helpers/app.js'
@@ -25,7 +25,7 @@ class HoldingStore extends MemoryAuthStore {
   readonly held = deferred()
   holds = false
 
-  override async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
+  override async change<T> (find: AccountQuery, wanted: UniqueKeys, rule: Rule<T>): Promise<T> {
     if (this.holds) {
       this.reached.resolve()
       await this.held.promise
@@ -107,7 +107,7 @@ t.test('attack 125: hanging mails have ten seconds in all while the application 
 })
 
 t.test('attack 125: mails whose request is answered while the application closes are counted before the store closes', async t => {
-  class CountingStore extends MemoryAuthStore implements Pick<StoreMembers, 'attempts'> {
+  class CountingStore extends MemoryAuthStore implements Pick<StoreCapabilities, 'attempts'> {
     readonly attempts = new MemoryAttempts()
 
     override async close (): Promise<void> {

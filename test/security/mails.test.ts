@@ -10,7 +10,7 @@ import t, { type Test } from 'tap'
 import authPlugin, {
   AuthError, type LocalIdentityProviderOptions, type Mail, MemoryAuthStore
 } from '../../lib/index.js'
-import type { AccountQuery, Rule, Wanted } from '../../lib/accounts/auth-store.js'
+import type { AccountQuery, Rule, UniqueKeys } from '../../lib/accounts/auth-store.js'
 import { Accounts } from '../../lib/accounts/accounts.js'
 import { hashing } from '../../lib/passwords/hashing.js'
 import { mailbox } from '../../lib/testing.js'
@@ -298,7 +298,7 @@ t.test('attack 66: a right password behind a link that is used meanwhile is told
 t.test('attack 72: an identity joins no account whose address changes meanwhile', async t => {
   let meanwhile = async (): Promise<unknown> => undefined
   class OvertakenStore extends MemoryAuthStore {
-    override async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
+    override async change<T> (find: AccountQuery, wanted: UniqueKeys, rule: Rule<T>): Promise<T> {
       // Before the link is added.
       if (wanted.link != null) await meanwhile()
       return super.change(find, wanted, rule)

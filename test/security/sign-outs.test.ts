@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import type { AuthorizationResponse } from '../../lib/index.js'
 import { SecondFactor } from '../../lib/second-factor.js'
-import { membersOf } from '../../lib/store/members.js'
+import { capabilitiesOf } from '../../lib/store/capabilities.js'
 import { SESSION_SECRET, localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { deferred } from '../helpers/deferred.js'
@@ -143,7 +143,7 @@ for (const [kind, keep] of ALL_SESSIONS) {
 
     t.test('attack 133: a sign-out by a cookie that this application has not signed writes nothing', async t => {
       const written: unknown[] = []
-      const { sessions } = membersOf(kept.store)
+      const { sessions } = capabilitiesOf(kept.store)
       if (sessions !== null) t.intercept(sessions, 'end', { value: async (...call: unknown[]) => { written.push(call) } })
       const browser = new Browser(app)
       await visit(browser)

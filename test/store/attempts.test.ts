@@ -6,7 +6,7 @@ import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import { MemoryAuthStore, type SqlEngine, SqlAuthStore, type SqlAuthStoreOptions, type AttemptCounter } from '../../lib/index.js'
 import type { Attempt } from '../../lib/store/attempts.js'
-import { membersOf } from '../../lib/store/members.js'
+import { capabilitiesOf } from '../../lib/store/capabilities.js'
 import { advanceClock } from '../helpers/clock.js'
 import { clientOf, emptyDatabase, poolOf } from '../helpers/postgres.js'
 import { isSoon } from '../helpers/soon.js'
@@ -163,8 +163,8 @@ t.test('counts are unavailable when the store is closed', async t => {
 })
 
 t.test('a store on SQLite or in memory has no counts that processes share', async t => {
-  t.equal(membersOf(new SqlAuthStore(':memory:')).attempts, null)
-  t.equal(membersOf(new MemoryAuthStore()).attempts, null)
+  t.equal(capabilitiesOf(new SqlAuthStore(':memory:')).attempts, null)
+  t.equal(capabilitiesOf(new MemoryAuthStore()).attempts, null)
 })
 
 /** The counts of a store. */

@@ -3,7 +3,7 @@ import postgres from 'postgres'
 import t from 'tap'
 import { Accounts, MemoryAuthStore, SqlAuthStore } from '../../lib/index.js'
 import type { MailTokenClaims } from '../../lib/accounts/credentials.js'
-import { membersOf } from '../../lib/store/members.js'
+import { capabilitiesOf } from '../../lib/store/capabilities.js'
 import { advanceClock } from '../helpers/clock.js'
 import { emptyDatabase, query } from '../helpers/postgres.js'
 import { Ear, createUser, endListening, endingsIn, listeningClientOf, openStore, settled, whenListening } from '../helpers/revocations.js'
@@ -208,6 +208,6 @@ t.test('old endings are removed', async t => {
 })
 
 t.test('a store in memory and one on SQLite share no endings', async t => {
-  t.equal(membersOf(new MemoryAuthStore()).revocations, null)
-  t.equal(membersOf(openStore(t, ':memory:')).revocations, null)
+  t.equal(capabilitiesOf(new MemoryAuthStore()).revocations, null)
+  t.equal(capabilitiesOf(openStore(t, ':memory:')).revocations, null)
 })

@@ -8,7 +8,7 @@ import { drizzle } from 'drizzle-orm/better-sqlite3'
 import { migrate } from 'drizzle-orm/better-sqlite3/migrator'
 import t, { type Test } from 'tap'
 import { Accounts } from '../../lib/accounts/accounts.js'
-import type { StoreMembers } from '../../lib/store/members.js'
+import type { StoreCapabilities } from '../../lib/store/capabilities.js'
 import type { SqlEngine } from '../../lib/store/sql-engine.js'
 import { SqlAuthStore, type SqlAuthStoreOptions } from '../../lib/store/sql.js'
 import { authStoreContract } from '../../lib/testing.js'
@@ -795,7 +795,7 @@ t.test('a closed store', async t => {
 
     await store.close()
 
-    const attempts: Record<Exclude<keyof SqlAuthStore, 'close' | 'connect' | 'report' | keyof StoreMembers>, () => Promise<unknown>> = {
+    const attempts: Record<Exclude<keyof SqlAuthStore, 'close' | 'connect' | 'report' | keyof StoreCapabilities>, () => Promise<unknown>> = {
       findUser: () => store.findUser({ userId: ada.userId }),
       links: () => store.links(ada.userId),
       factors: () => store.factors(ada.userId),

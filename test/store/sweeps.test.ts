@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { SqlAuthStore } from '../../lib/index.js'
-import { membersOf } from '../../lib/store/members.js'
+import { capabilitiesOf } from '../../lib/store/capabilities.js'
 import { DAY_MS, PENDING_MS, RECORD_MS, SIGN_IN, USED_REGISTRATION } from '../../lib/store/one-time-entries.js'
 import { isSoon } from '../helpers/soon.js'
 import { STORES } from '../helpers/stores.js'
@@ -38,7 +38,7 @@ t.test('processes that sweep a part of the sessions each come to the last ones t
 
 for (const [kind, makeStore] of Object.entries(STORES)) {
   t.test(`one-time entries with ${kind} are kept for the lifetime of their kind`, async t => {
-    const { entries } = membersOf(await makeStore(t))
+    const { entries } = capabilitiesOf(await makeStore(t))
     const isThere = async (kind: string): Promise<boolean | undefined> => entries?.has('owner', kind, 0)
     const isSweptFrom = async (kind: string, time: number): Promise<boolean> => isSoon(async () => {
       // Sweeps are a minute apart, and none starts while another one runs.

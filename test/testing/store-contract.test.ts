@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
-import type { AccountQuery, Rule, Wanted } from '../../lib/accounts/auth-store.js'
+import type { AccountQuery, Rule, UniqueKeys } from '../../lib/accounts/auth-store.js'
 import { MemoryAuthStore } from '../../lib/index.js'
 import { authStoreContract } from '../../lib/testing.js'
 import type { TestFunction } from '../../lib/testing/store-contract.js'
@@ -33,7 +33,7 @@ t.test('a store that keeps accounts alone passes each test', async t => {
 
 t.test('a store that does one thing wrong fails the tests that are about it', async t => {
   class Forgetful extends MemoryAuthStore {
-    override async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
+    override async change<T> (find: AccountQuery, wanted: UniqueKeys, rule: Rule<T>): Promise<T> {
       return super.change(find, wanted, (account, owners) => {
         const decision = rule(account, owners)
         const { account: after } = decision
@@ -43,7 +43,7 @@ t.test('a store that does one thing wrong fails the tests that are about it', as
     }
   }
   class Careless extends MemoryAuthStore {
-    override async change<T> (find: AccountQuery, _wanted: Wanted, rule: Rule<T>): Promise<T> {
+    override async change<T> (find: AccountQuery, _wanted: UniqueKeys, rule: Rule<T>): Promise<T> {
       return super.change(find, {}, rule)
     }
   }

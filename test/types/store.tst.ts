@@ -10,7 +10,7 @@ import {
   type Account, type AccountQuery, type AccountStatus, Accounts, type AttemptCounter, type AuthorizationClaims,
   type AuthStore, type Credential, type Factor, type IdentityClaims, type Link, MemoryAuthStore, type NewUser,
   type OneTimeEntries, type Revocations, type Rule, SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine,
-  type StoredSessions, type StoreMembers, type User, type UserQuery, type UsersQuery, type Wanted, isBlocked, linksOf,
+  type StoredSessions, type StoreCapabilities, type User, type UserQuery, type UsersQuery, type UniqueKeys, isBlocked, linksOf,
   statusOf, userOf
 } from 'fastify-svc-auth'
 import * as postgresSchema from 'fastify-svc-auth/schema/postgres'
@@ -19,7 +19,7 @@ import pg from 'pg'
 import postgres from 'postgres'
 import { describe, expect, test } from 'tstyche'
 import type { AccountLink, Block, Subject } from '../../lib/accounts/account.js'
-import type { Decision, Owners } from '../../lib/accounts/auth-store.js'
+import type { Decision, Holders } from '../../lib/accounts/auth-store.js'
 import type { MailTokenClaims, NewPassword, PasswordReset } from '../../lib/accounts/credentials.js'
 import type { FactorAttempt, FactorChange, FactorSpending } from '../../lib/accounts/factors.js'
 import type { LinkedIdentity } from '../../lib/accounts/identities.js'
@@ -50,11 +50,11 @@ test('accounts are those of any store', () => {
 })
 
 test('a rule decides about an account', () => {
-  expect<Rule<string>>().type.toBe<(account: Account | null, owners: Owners) => Decision<string>>()
+  expect<Rule<string>>().type.toBe<(account: Account | null, owners: Holders) => Decision<string>>()
   expect<Decision<string>>().type.toBe<{ result: string, account?: Account | null }>()
-  expect<Owners>().type.toBe<{ ofEmail: Account | null, ofLink: Account | null }>()
+  expect<Holders>().type.toBe<{ ofEmail: Account | null, ofLink: Account | null }>()
   expect<AccountQuery>().type.toBe<{ userId: string } | Subject>()
-  expect<Wanted>().type.toBe<{ email?: string | null, link?: Subject | null }>()
+  expect<UniqueKeys>().type.toBe<{ email?: string | null, link?: Subject | null }>()
   expect<Account>().type.toBe<{
     readonly userId: string
     readonly email: string | null
@@ -77,13 +77,13 @@ test('a rule decides about an account', () => {
 })
 
 test('a store may keep more than accounts, and need not', () => {
-  expect<SqlAuthStore>().type.toBeAssignableTo<StoreMembers>()
-  expect<MemoryAuthStore>().type.toBeAssignableTo<Pick<StoreMembers, 'sessions' | 'entries'>>()
-  expect<AuthStore>().type.not.toBeAssignableTo<StoreMembers>()
-  expect<StoreMembers['sessions']>().type.toBe<StoredSessions | null>()
-  expect<StoreMembers['entries']>().type.toBe<OneTimeEntries | null>()
-  expect<StoreMembers['attempts']>().type.toBe<AttemptCounter | null>()
-  expect<StoreMembers['revocations']>().type.toBe<Revocations | null>()
+  expect<SqlAuthStore>().type.toBeAssignableTo<StoreCapabilities>()
+  expect<MemoryAuthStore>().type.toBeAssignableTo<Pick<StoreCapabilities, 'sessions' | 'entries'>>()
+  expect<AuthStore>().type.not.toBeAssignableTo<StoreCapabilities>()
+  expect<StoreCapabilities['sessions']>().type.toBe<StoredSessions | null>()
+  expect<StoreCapabilities['entries']>().type.toBe<OneTimeEntries | null>()
+  expect<StoreCapabilities['attempts']>().type.toBe<AttemptCounter | null>()
+  expect<StoreCapabilities['revocations']>().type.toBe<Revocations | null>()
 })
 
 test('attempts are counted, what may be used once is taken, and revocations are followed', () => {
@@ -168,8 +168,8 @@ describe('a store of one\'s own', () => {
       async status (userId: string): Promise<AccountStatus | null> { return this.#store.status(userId) }
       async users (query: UsersQuery): Promise<User[]> { return this.#store.users(query) }
       async insert (_account: Account): Promise<boolean> { return false }
-      async change<T> (find: AccountQuery, wanted: Wanted, rule: Rule<T>): Promise<T> {
-        return this.#store.change(find, wanted, (account, owners) => ({ result: rule(account, owners).result }))
+      async change<T> (find: AccountQuery, keys: UniqueKeys, rule: Rule<T>): Promise<T> {
+        return this.#store.change(find, keys, (account, holders) => ({ result: rule(account, holders).result }))
       }
 
       async close (): Promise<void> {}

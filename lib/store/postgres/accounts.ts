@@ -1,5 +1,5 @@
 import { type Account, type AccountLink, type Factor, endsSessions, statusOf, userOf } from '../../accounts/account.js'
-import type { AccountQuery, Wanted } from '../../accounts/auth-store.js'
+import type { AccountQuery, UniqueKeys } from '../../accounts/auth-store.js'
 import { TIMEOUT_MS } from '../../base/with-timeout.js'
 import { KeyedMutex } from '../../base/keyed-mutex.js'
 import { lazily } from '../../base/once.js'
@@ -9,13 +9,13 @@ import {
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import {
-  type AccountChange, type StoredAccounts, endOfPrefix, factorChanges, factorExists, hasFactors, linkChanges, outcomeOf,
+  type AccountChange, type StoredAccounts, endOfPrefix, factorChanges, factorExists, hasFactors, linkChanges, applyRule,
   valuesOf
-} from '../outcome.js'
+} from '../apply-rule.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
-import { causeOf, isFactorViolation, isForeignKeyViolation, isUniqueViolation } from './failures.js'
+import { causeOf, isFactorTaken, isForeignKeyViolation, isUniqueViolation } from './failures.js'
 import { type Prepared, TEXT, type Values } from './prepared.js'
 import { UNNAMED, USER_ID, byCodePoints, given, isBlocked, isUser, json } from './statements.js'
 
@@ -155,7 +155,7 @@ function insert (database: PostgresDatabase, withFactors: PostgresDatabase): Sto
       await statement
       return true
     } catch (error) {
-      if (isUniqueViolation(error) || isFactorViolation(error)) return false
+      if (isUniqueViolation(error) || isFactorTaken(error)) return false
       throw error
     }
   })
@@ -168,12 +168,12 @@ function change (
   const write = writing(database, withFactors, revocations)
   const mutex = new KeyedMutex()
 
-  return async (find, wanted, rule) => {
+  return async (find, keys, rule) => {
     const deadline = Date.now() + TIMEOUT_MS
     const changeOne = async () => {
       for (let collisions = 0; collisions < MAX_COLLISIONS && Date.now() < deadline;) {
-        const loaded = await load(find, wanted, deadline)
-        const { result, change } = outcomeOf(rule, { find, wanted }, loaded.map(({ account }) => account))
+        const loaded = await load(find, keys, deadline)
+        const { result, change } = applyRule(rule, { find, keys }, loaded.map(({ account }) => account))
         if (change === null) return result
         const version = loaded.find(({ account }) => account === change.before)?.version
         const written = await write(change, version, deadline)
@@ -187,7 +187,7 @@ function change (
   }
 }
 
-/** Loads the account that is asked about, and the owners of what is wanted. */
+/** Loads the account that is asked about, and the holders of unique keys. */
 function loading (database: PostgresDatabase, withFactors: PostgresDatabase) {
   // With nulls for what is not asked, the server would plan one statement for all anew each time.
   const accounts = (ofFactors: SQL) => {
@@ -204,8 +204,8 @@ function loading (database: PostgresDatabase, withFactors: PostgresDatabase) {
   const plain = accounts(sql`'[]'`)
   const whole = accounts(FACTORS_OF_USER)
 
-  return async (find: AccountQuery, wanted: Wanted, deadline: number): Promise<LoadedAccount[]> => {
-    const values = valuesOf(find, wanted)
+  return async (find: AccountQuery, keys: UniqueKeys, deadline: number): Promise<LoadedAccount[]> => {
+    const values = valuesOf(find, keys)
     let rows = withFactors.isMade ? null : await database.run(() => plain(values), deadline)
     if (rows === null || rows.some(hasFactors)) rows = await withFactors.run(() => whole(values), deadline)
     return rows.map(({ version, ...account }) => ({ account, version }))
@@ -295,7 +295,7 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
         return (await statement).length > 0 ? 'done' : 'serialization-failure'
       } catch (error) {
         if (isUniqueViolation(error)) return 'collided'
-        if (isFactorViolation(error)) throw factorExists()
+        if (isFactorTaken(error)) throw factorExists()
         if (after === null && isForeignKeyViolation(error)) {
           throw new AuthError('user_in_use', { cause: causeOf(error) })
         }

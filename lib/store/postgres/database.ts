@@ -4,20 +4,20 @@ import { type SQL, sql } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import { DROPPED, type TablePart } from '../table-parts.js'
-import { isDisturbance, isTableMissing, storeFailure } from './failures.js'
+import { isRetryable, isTableMissing, storeFailure } from './failures.js'
 import type { Batch } from './pool.js'
-import { type AskServer, type BuiltStatement, type Columns, type Prepared, prepared } from './prepared.js'
+import { type Query, type BuiltStatement, type Columns, type Prepared, prepared } from './prepared.js'
 import { appliedMigrations, lacksTables, migration } from './tables.js'
 
 const MAX_ATTEMPTS = 5
 
 /** Ways to send a statement: alone on a connection, or together with others. */
-export type PostgresAsks = Readonly<Record<'alone' | Batch, AskServer>>
+export type PostgresQueries = Readonly<Record<'alone' | Batch, Query>>
 
 export interface PostgresDatabaseOptions {
   createTables: boolean
   /** How prepared statements are sent; absent where Drizzle alone knows the driver. */
-  asks?: PostgresAsks | undefined
+  queries?: PostgresQueries | undefined
   /** Runs a migration without the time limits of requests, where there is a way. */
   migrate?: ((migration: string) => Promise<unknown>) | undefined
   /** Called when a part of the tables is there. */
@@ -66,7 +66,7 @@ export class PostgresDatabase {
    * the connection is the store's own: a crash of the server may undo it. What is committed after
    * it reaches the disk after it: no crash undoes this alone.
    */
-  get unsynced (): SQL {
+  get asyncCommit (): SQL {
     return this.#options.isOwn ? sql`(select set_config('synchronous_commit', 'off', true)) is not null` : sql`true`
   }
 
@@ -106,9 +106,9 @@ export class PostgresDatabase {
   prepared<Row> (
     build: (db: PostgresDrizzle) => BuiltStatement<Row>,
     columns: Columns | null = null,
-    how: keyof PostgresAsks = 'alone'
+    how: keyof PostgresQueries = 'alone'
   ): Prepared<Row> {
-    const statement = lazily(() => prepared(build(this.db), columns, this.#options.asks?.[how] ?? null))
+    const statement = lazily(() => prepared(build(this.db), columns, this.#options.queries?.[how] ?? null))
     return values => statement()(values)
   }
 
@@ -145,14 +145,14 @@ export class PostgresDatabase {
 }
 
 /**
- * Runs a statement again when another one disturbed it: the server has answered with an error, so
- * that the statement is rolled back.
+ * Runs a statement again that a concurrent one got ahead of: the server has answered with an error,
+ * so that the statement is rolled back.
  */
 async function withRetry<T> (run: () => Promise<T>, attempts = MAX_ATTEMPTS): Promise<T> {
   try {
     return await run()
   } catch (error) {
-    if (attempts === 1 || !isDisturbance(error)) throw error
+    if (attempts === 1 || !isRetryable(error)) throw error
     return withRetry(run, attempts - 1)
   }
 }

@@ -24,13 +24,13 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
       .onConflictDoUpdate({ target: hash, set: REPLACED_ENTRY })
       .returning({ hash })
   }, { hash }, how)
-  const insert = insertion(database.unsynced, 'entries')
+  const insert = insertion(database.asyncCommit, 'entries')
   const insertRecord = insertion(sql`true`, 'alone')
   const byKey = database.prepared(db => db.select({ content }).from(oneTimeEntries).where(and(isEntry, isOfOwner)))
   const owners = sql`(select jsonb_array_elements_text(${json('owners')}))`
   const remove = database.prepared(
     db => db.delete(oneTimeEntries)
-      .where(and(isEntry, inArray(owner, owners), database.unsynced))
+      .where(and(isEntry, inArray(owner, owners), database.asyncCommit))
       .returning({ content }),
     { content },
     'entries'
@@ -43,8 +43,8 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
     { hash },
     'reads'
   )
-  const contentOf = async (ask: () => Promise<Array<{ content: EntryContent }>>): Promise<EntryContent | null> => {
-    return (await database.run(ask))[0]?.content ?? null
+  const contentOf = async (query: () => Promise<Array<{ content: EntryContent }>>): Promise<EntryContent | null> => {
+    return (await database.run(query))[0]?.content ?? null
   }
 
   return {

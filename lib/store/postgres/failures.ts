@@ -12,7 +12,7 @@ const DEADLOCK = '40P01'
 const DUPLICATE_TABLE = '42P07'
 const UNDEFINED_TABLE = '42P01'
 
-const DISTURBANCES = new Set<unknown>([UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK, DUPLICATE_TABLE])
+const RETRYABLE = new Set<unknown>([UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK, DUPLICATE_TABLE])
 
 /** A reference with `on delete restrict` has a code of its own since Postgres 18. */
 const FOREIGN_KEY_VIOLATIONS = new Set<unknown>(['23503', '23001'])
@@ -70,7 +70,7 @@ export function isUniqueViolation (error: unknown): boolean {
 }
 
 /** Whether another user has a factor with the same id: then its row would belong to no user. */
-export function isFactorViolation (error: unknown): boolean {
+export function isFactorTaken (error: unknown): boolean {
   return sqlState(error) === NOT_NULL_VIOLATION
 }
 
@@ -83,8 +83,8 @@ export function isForeignKeyViolation (error: unknown): boolean {
  * Whether a statement failed because a concurrent one got ahead of it; it may succeed when it is
  * run again.
  */
-export function isDisturbance (error: unknown): boolean {
-  return DISTURBANCES.has(sqlState(error))
+export function isRetryable (error: unknown): boolean {
+  return RETRYABLE.has(sqlState(error))
 }
 
 /** Whether a table is missing. */

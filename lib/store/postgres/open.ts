@@ -5,12 +5,12 @@ import { type PostgresDrizzle, type PostgresEngine, isPostgresClient } from '../
 import { postgresAccounts } from './accounts.js'
 import { postgresAttempts } from './attempts.js'
 import { Connection } from './connection.js'
-import { type PostgresAsks, PostgresDatabase, type PostgresDatabaseOptions } from './database.js'
+import { type PostgresQueries, PostgresDatabase, type PostgresDatabaseOptions } from './database.js'
 import { inspect } from './inspection.js'
 import { PostgresRevocations } from './revocations.js'
 import { type OpenNotifications, notificationsAt, notificationsOf } from './notifications.js'
 import { type Batch, Pool } from './pool.js'
-import type { AskServer } from './prepared.js'
+import type { Query } from './prepared.js'
 import { postgresSessions } from './sessions.js'
 
 /** The type of a literal: the server infers it, and the client has no serializer for it. */
@@ -25,8 +25,8 @@ const UNKNOWN = 705
 export function openPostgres (
   target: Pool | PostgresEngine, options: Pick<PostgresDatabaseOptions, 'createTables' | 'ready' | 'lost'>
 ) {
-  const { db, asks, migrate, isOwn, notifications, close } = connected(target)
-  const database = new PostgresDatabase(db, { ...options, asks, migrate, isOwn })
+  const { db, queries, migrate, isOwn, notifications, close } = connected(target)
+  const database = new PostgresDatabase(db, { ...options, queries, migrate, isOwn })
   const withSessions = database.with('sessions')
   const revocations = new PostgresRevocations(withSessions, notifications)
   return {
@@ -50,7 +50,7 @@ export function openPostgres (
 interface Connected {
   db: PostgresDrizzle
   /** Absent on a driver that Drizzle alone knows. */
-  asks?: PostgresAsks
+  queries?: PostgresQueries
   /** On an application's engine, its own limits hold. */
   migrate?: (migration: string) => Promise<void>
   /** Whether the connections are the store's own. */
@@ -73,10 +73,10 @@ function connected (target: Pool | PostgresEngine): Connected {
       close: leaveOpen
     }
   }
-  const ask = askOn(statement => statement(target.client))
+  const query = queryOn(statement => statement(target.client))
   return {
-    db: drizzleOn(ask),
-    asks: { alone: ask, reads: ask, 'sign-ins': ask, entries: ask },
+    db: drizzleOn(query),
+    queries: { alone: query, reads: query, 'sign-ins': query, entries: query },
     isOwn: false,
     notifications: notificationsOf(target.client),
     close: leaveOpen
@@ -86,11 +86,11 @@ function connected (target: Pool | PostgresEngine): Connected {
 function connectedTo (pool: Pool): Connected {
   const { hosts } = pool
   const migrations = new Set<Connection>()
-  const ask = askOn((statement, isRead) => pool.run(statement, { isRead }))
-  const together = (batch: Batch): AskServer => askOn(statement => pool.together(batch, statement))
+  const query = queryOn((statement, isRead) => pool.run(statement, { isRead }))
+  const batched = (batch: Batch): Query => queryOn(statement => pool.batched(batch, statement))
   return {
-    db: drizzleOn(ask),
-    asks: { alone: ask, reads: together('reads'), 'sign-ins': together('sign-ins'), entries: together('entries') },
+    db: drizzleOn(query),
+    queries: { alone: query, reads: batched('reads'), 'sign-ins': batched('sign-ins'), entries: batched('entries') },
     async migrate (migration) {
       const connection = new Connection(hosts, { hasTimeLimit: false })
       migrations.add(connection)
@@ -116,11 +116,11 @@ function connectedTo (pool: Pool): Connected {
  * change the client's types for the whole application; here values are the text that the server
  * sends, whatever types and transformations the client has.
  */
-function drizzleOn (ask: AskServer): PostgresDrizzle {
-  return drizzle(async (statement, params) => ({ rows: await ask(statement, params) }))
+function drizzleOn (query: Query): PostgresDrizzle {
+  return drizzle(async (statement, params) => ({ rows: await query(statement, params) }))
 }
 
-function askOn (run: <T>(statement: (client: Sql) => Promise<T>, isRead: boolean) => Promise<T>): AskServer {
+function queryOn (run: <T>(statement: (client: Sql) => Promise<T>, isRead: boolean) => Promise<T>): Query {
   return async (statement, params) => {
     // One that writes begins with another word, also if only a part of it writes.
     const isRead = statement.startsWith('select ')

@@ -19,7 +19,7 @@ type Statement<T> = (client: postgres.Sql) => Promise<T>
  */
 export type Batch = 'reads' | 'sign-ins' | 'entries'
 
-/** A statement of {@link Pool.together}. */
+/** A statement of {@link Pool.batched}. */
 interface BatchedStatement {
   /** Settles the promise of the caller; rejects when the connection failed. */
   run: Statement<void>
@@ -107,7 +107,7 @@ export class Pool {
    * Runs a short statement of a batch. Those of one turn of the event loop are sent together on one
    * connection: each socket that is written to costs more than a statement does.
    */
-  together<T> (batch: Batch, statement: Statement<T>): Promise<T> {
+  batched<T> (batch: Batch, statement: Statement<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const run = async (client: postgres.Sql): Promise<void> => {
         try {

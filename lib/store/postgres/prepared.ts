@@ -8,7 +8,7 @@ export type Values = Record<string, unknown>
  * Sends the text of a statement with its values. The rows have the columns as the text that the
  * server sends.
  */
-export type AskServer = (text: string, values: readonly unknown[]) => Promise<Array<Array<string | null>>>
+export type Query = (text: string, values: readonly unknown[]) => Promise<Array<Array<string | null>>>
 
 /** A statement that Drizzle builds. */
 export interface BuiltStatement<Row> {
@@ -43,21 +43,21 @@ export type Prepared<Row> = (values: Values) => Promise<Row[]>
  * runs one takes a third of its CPU time, so that what many requests run is sent without.
  *
  * @param columns those that the statement returns; null for one that Drizzle runs
- * @param ask null for a driver of the application, on which Drizzle runs all statements
+ * @param query null for a driver of the application, on which Drizzle runs all statements
  */
 export function prepared<Row> (
   statement: BuiltStatement<Row>,
   columns: Columns | null,
-  ask: AskServer | null
+  query: Query | null
 ): Prepared<Row> {
-  if (ask === null || columns === null) {
+  if (query === null || columns === null) {
     const ofDrizzle = statement.prepare(UNNAMED)
     return values => ofDrizzle.execute(values)
   }
   const { sql, params } = statement.toSQL()
   const readers = readersOf(columns)
   return async values => {
-    const rows = await ask(sql, fillPlaceholders(params, values))
+    const rows = await query(sql, fillPlaceholders(params, values))
     return rows.map(row => rowOf(readers, row.values()) as Row)
   }
 }

@@ -2,7 +2,7 @@ import {
   type SQL, and, desc, eq, gt, isNull, lte, not, oneTimeEntries, providerLinks, sessions, sql, users
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
-import { type SessionRows, inPages, withSweeps } from '../members.js'
+import { type SessionRows, inPages, withSweeps } from '../capabilities.js'
 import { changedColumns, columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
 import { ENDED_MS, MAX_LISTED, type StoredSessions } from '../sessions.js'
 import { PENDING_MS } from '../one-time-entries.js'
@@ -116,7 +116,7 @@ function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): Bui
     .returning({ isAdmitted: isTrue(sql`false`).as('is_admitted') })
   if (!admits) return insert(db.with(...parts))
   const inserted = db.$with('inserted').as(insert(db))
-  // As the rule `admitted` of accounts does.
+  // As the rule `admitUser` of accounts does.
   const admitted = db.$with('admitted').as(db.update(users)
     .set({ extras: sql`${users.extras} - 'is_new'` })
     .where(and(isUser, sql`${users.extras} -> 'is_new' is not null and exists (select from ${inserted})`))

@@ -1,15 +1,15 @@
 import { type Account, linksOf, statusOf, userOf } from '../../accounts/account.js'
-import type { AccountQuery, Wanted } from '../../accounts/auth-store.js'
+import type { AccountQuery, UniqueKeys } from '../../accounts/auth-store.js'
 import {
   and, credentials, eq, factors, getTableColumns, gte, lt, or, providerLinks, sql, users
 } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import {
-  type AccountChange, type StoredAccounts, endOfPrefix, factorChanges, factorExists, hasFactors, linkChanges, outcomeOf,
+  type AccountChange, type StoredAccounts, endOfPrefix, factorChanges, factorExists, hasFactors, linkChanges, applyRule,
   valuesOf
-} from '../outcome.js'
+} from '../apply-rule.js'
 import { type SqliteDatabase, given } from './database.js'
-import { isFactorViolation, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
+import { isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
 
 const isUser = eq(users.userId, given('userId'))
 const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))
@@ -147,8 +147,8 @@ function change (database: SqliteDatabase): StoredAccounts['change'] {
   const load = loading(database)
   const { write } = writes(database)
 
-  return async (find, wanted, rule) => {
-    const ask = () => outcomeOf(rule, { find, wanted }, load(find, wanted))
+  return async (find, keys, rule) => {
+    const ask = () => applyRule(rule, { find, keys }, load(find, keys))
     // Most sign-ins change nothing: these need no write lock, and no commit to the disk. Other
     // changes do not read before the lock, so that those of many processes take turns at it.
     const seen = 'userId' in find ? null : await database.read(ask)
@@ -159,12 +159,12 @@ function change (database: SqliteDatabase): StoredAccounts['change'] {
       return result
     }, error => {
       if (isForeignKeyViolation(error)) return new AuthError('user_in_use', { cause: error })
-      return isFactorViolation(error) ? factorExists() : storeFailure(error)
+      return isFactorTaken(error) ? factorExists() : storeFailure(error)
     })
   }
 }
 
-/** Loads the account that is asked about, and the owners of what is wanted. */
+/** Loads the account that is asked about, and the holders of unique keys. */
 function loading (database: SqliteDatabase) {
   const isOwner = (provider: string, subject: string) => sql`${users.userId} = (
     select ${providerLinks.userId} from ${providerLinks}
@@ -180,7 +180,7 @@ function loading (database: SqliteDatabase) {
     .prepare())
   const factorsOf = factorsOfUser(database)
 
-  return (find: AccountQuery, wanted: Wanted): Account[] => rows().all(valuesOf(find, wanted)).map(user => ({
+  return (find: AccountQuery, keys: UniqueKeys): Account[] => rows().all(valuesOf(find, keys)).map(user => ({
     ...user,
     links: links().all({ userId: user.userId }),
     passwordHash: credential().get({ userId: user.userId })?.pwHash ?? null,

@@ -31,7 +31,7 @@ export function isUniqueViolation (error: unknown): boolean {
 }
 
 /** Whether a factor with the same id exists. */
-export function isFactorViolation (error: unknown): boolean {
+export function isFactorTaken (error: unknown): boolean {
   return isUniqueViolation(error) && String(error).includes('svc_auth_factors.')
 }
 

@@ -21,7 +21,7 @@ export async function openSqlite (
     const watched = new WatchedFile(target.file, connection, options.lost)
     const own = { ...options, sync: syncOf(connection), assertKept: () => { watched.assertKept() } }
     return {
-      ...capabilitiesOf(new SqliteDatabase(drizzle({ client: connection }), own)),
+      ...databaseOn(new SqliteDatabase(drizzle({ client: connection }), own)),
       isOver: () => watched.isOver(),
       close: () => { if (!watched.isOver(0)) connection.close() }
     }
@@ -29,10 +29,10 @@ export async function openSqlite (
   const db = 'db' in target ? target.db : drizzle({ client: target.connection })
   assertEscapes(db.select().from(ODD_NAME).toSQL().sql)
   const attempt = <T>(work: () => T): T => withoutWaiting(db.$client, work)
-  return { ...capabilitiesOf(new SqliteDatabase(db, { ...options, attempt })), close: () => {} }
+  return { ...databaseOn(new SqliteDatabase(db, { ...options, attempt })), close: () => {} }
 }
 
-function capabilitiesOf (database: SqliteDatabase) {
+function databaseOn (database: SqliteDatabase) {
   return {
     accounts: sqliteAccounts(database),
     ...sqliteSessions(database.with('sessions')),

@@ -4,7 +4,7 @@ import {
 } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import type { UserExtras } from '../../schema/extras.js'
-import { type SessionRows, inPages, withSweeps } from '../members.js'
+import { type SessionRows, inPages, withSweeps } from '../capabilities.js'
 import { changedColumns, columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
 import { PENDING_MS } from '../one-time-entries.js'
 import { ENDED_MS, MAX_LISTED, type StoredSessions, unwrittenRow } from '../sessions.js'
@@ -100,7 +100,7 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
     .where(isSession)
     .prepare())
 
-  // As the rule `admitted` of accounts does.
+  // As the rule `admitUser` of accounts does.
   const admit = database.prepared(db => db.update(users)
     .set({ extras: sql`json_remove(${users.extras}, '$.is_new')` })
     .where(and(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import type { Attempt, AttemptCounter } from '../../store/attempts.js'
-import { membersOf } from '../../store/members.js'
+import { capabilitiesOf } from '../../store/capabilities.js'
 import type { Rule } from './rule.js'
 
 const HOUR_MS = 60 * 60_000
@@ -12,7 +12,7 @@ export function attemptsContract (rule: Rule): void {
   const counting = (name: string, check: (counts: AttemptCounter, twin: AttemptCounter) => Promise<void>): void => {
     rule(name, async open => {
       const { stores: { store, twin } } = await open()
-      const [counts, countsOfTwin] = [membersOf(store).attempts, membersOf(twin).attempts]
+      const [counts, countsOfTwin] = [capabilitiesOf(store).attempts, capabilitiesOf(twin).attempts]
       if (counts !== null && countsOfTwin !== null) await check(counts, countsOfTwin)
     })
   }

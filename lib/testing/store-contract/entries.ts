@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { membersOf } from '../../store/members.js'
+import { capabilitiesOf } from '../../store/capabilities.js'
 import type { OneTimeEntries, OneTimeEntry } from '../../store/one-time-entries.js'
 import type { Rule } from './rule.js'
 
@@ -12,7 +12,7 @@ export function entriesContract (rule: Rule): void {
   const kept = (name: string, check: (entries: OneTimeEntries, twin: OneTimeEntries) => Promise<void>): void => {
     rule(name, async open => {
       const { stores } = await open()
-      const [entries, twin] = [membersOf(stores.store).entries, membersOf(stores.twin).entries]
+      const [entries, twin] = [capabilitiesOf(stores.store).entries, capabilitiesOf(stores.twin).entries]
       if (entries !== null && twin !== null) await check(entries, twin)
     })
   }

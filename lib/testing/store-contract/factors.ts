@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Account, Factor } from '../../accounts/account.js'
 import {
-  type FactorAttempt, type FactorChange, type FactorSpending, attempted, withFactors
+  type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, withFactors
 } from '../../accounts/factors.js'
 import { newAccount } from '../../accounts/identities.js'
 import { assertHas } from './assertions.js'
@@ -404,7 +404,7 @@ function attemptsContract (rule: Rule): void {
     await store.createUser(ADA)
     const start = Date.now()
     const attempt = (minutes: number): Promise<FactorAttempt | null> =>
-      engine.change({ userId: ADA.userId }, {}, attempted(0, () => null, start + minutes * MINUTE_MS))
+      engine.change({ userId: ADA.userId }, {}, attemptFactor(0, () => null, start + minutes * MINUTE_MS))
     for (let minute = 0; minute < 10; minute++) assertHas(await attempt(minute), { isRefused: false })
 
     assertHas(await attempt(10), { isRefused: true, retryAfter: 300, isFirst: true })
@@ -420,7 +420,7 @@ function attemptsContract (rule: Rule): void {
     const { store, stores: { store: engine } } = await open()
     await store.createUser(ADA)
     const at = (now: number): Promise<FactorAttempt | null> =>
-      engine.change({ userId: ADA.userId }, {}, attempted(0, () => null, now))
+      engine.change({ userId: ADA.userId }, {}, attemptFactor(0, () => null, now))
     const [now, later] = [Date.now(), Date.now() + 24 * 60 * MINUTE_MS]
     for (let count = 0; count < 10; count++) await at(later)
 

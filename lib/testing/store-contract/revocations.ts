@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { withTimeout } from '../../base/with-timeout.js'
-import { membersOf } from '../../store/members.js'
+import { capabilitiesOf } from '../../store/capabilities.js'
 import type { RevocationListener } from '../../store/revocations.js'
 import { identity, localUser } from './fixtures.js'
 import type { Rule } from './rule.js'
@@ -12,7 +12,8 @@ const HEARD_MS = 60_000
 export function revocationsContract (rule: Rule): void {
   rule('what ends all sessions of a user is told once to another store, and never to its own', async open => {
     const { store, stores } = await open()
-    const [revocations, revocationsOfTwin] = [membersOf(stores.store).revocations, membersOf(stores.twin).revocations]
+    const { revocations } = capabilitiesOf(stores.store)
+    const { revocations: revocationsOfTwin } = capabilitiesOf(stores.twin)
     if (revocations === null || revocationsOfTwin === null || stores.store === stores.twin) return
     const [own, other] = [new Heard(), new Heard()]
     await Promise.all([revocations.follow(own), revocationsOfTwin.follow(other)])

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Accounts } from '../../accounts/accounts.js'
-import { membersOf } from '../../store/members.js'
+import { capabilitiesOf } from '../../store/capabilities.js'
 import type { OneTimeEntries } from '../../store/one-time-entries.js'
 import type { FoundSession, NewSession, SessionUser, StoredSessions } from '../../store/sessions.js'
 import { assertHas } from './assertions.js'
@@ -27,8 +27,8 @@ export function sessionsContract (rule: Rule): void {
   const kept = (name: string, check: Check): void => {
     rule(name, async open => {
       const { store, stores } = await open()
-      const { sessions, entries } = membersOf(stores.store)
-      const { sessions: twin } = membersOf(stores.twin)
+      const { sessions, entries } = capabilitiesOf(stores.store)
+      const { sessions: twin } = capabilitiesOf(stores.twin)
       if (sessions === null || twin === null || entries === null) return
       await store.createUser(ADA_OF_DEV)
       await check(sessions, twin, store, entries)
@@ -215,8 +215,8 @@ export function sessionsContract (rule: Rule): void {
 
   rule('a sign-out removes what the session owns, another end does not', async open => {
     const { store, stores } = await open()
-    const { sessions, entries } = membersOf(stores.store)
-    const { entries: entriesOfTwin } = membersOf(stores.twin)
+    const { sessions, entries } = capabilitiesOf(stores.store)
+    const { entries: entriesOfTwin } = capabilitiesOf(stores.twin)
     if (sessions === null || entries === null || entriesOfTwin === null) return
     await store.createUser(ADA_OF_DEV)
     await sessions.insert(session('a'), null)

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Account, Subject, UserExtras } from '../accounts/account.js'
-import type { AccountQuery, AuthStore, Rule, Wanted } from '../accounts/auth-store.js'
+import type { AccountQuery, AuthStore, Rule, UniqueKeys } from '../accounts/auth-store.js'
 import { AuthError } from '../errors.js'
 
 /** What a database does for accounts. */
@@ -14,24 +14,23 @@ export interface AccountChange {
   after: Account | null
 }
 
-/** What a rule decided. */
-interface Outcome<T> {
+/** What a rule decided, as it is written. */
+interface AppliedRule<T> {
   result: T
   /** Null when there is nothing to write. */
   change: AccountChange | null
 }
 
 /**
- * Asks a rule.
+ * Asks a rule what becomes of an account.
  *
- * @param accounts those that were loaded: the one that is asked about, and the owners of what is
- *   wanted
+ * @param accounts those that were loaded: the one that is asked about, and the holders of the keys
  */
-export function outcomeOf<T> (
+export function applyRule<T> (
   rule: Rule<T>,
-  { find, wanted: { email = null, link = null } }: { find: AccountQuery, wanted: Wanted },
+  { find, keys: { email = null, link = null } }: { find: AccountQuery, keys: UniqueKeys },
   accounts: readonly Account[]
-): Outcome<T> {
+): AppliedRule<T> {
   const first = (is: (account: Account) => boolean): Account | null => accounts.find(is) ?? null
   const found = first('userId' in find ? ({ userId }) => userId === find.userId : hasLink(find))
   const { result, account } = rule(found, {
@@ -44,7 +43,7 @@ export function outcomeOf<T> (
 }
 
 /** The values by which a statement loads the accounts that a rule is asked about. */
-export function valuesOf (find: AccountQuery, { email = null, link }: Wanted): Record<string, string | null> {
+export function valuesOf (find: AccountQuery, { email = null, link }: UniqueKeys): Record<string, string | null> {
   const { provider: otherProvider = null, subject: otherSubject = null } = { ...link }
   const none = { userId: null, provider: null, subject: null }
   return { ...none, ...find, email, otherProvider, otherSubject }

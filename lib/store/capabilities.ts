@@ -8,7 +8,7 @@ import type { Revocations } from './revocations.js'
 import type { StoredSessions } from './sessions.js'
 
 /** What an {@link AuthStore} may keep besides accounts: null or absent where it does not. */
-export interface StoreMembers {
+export interface StoreCapabilities {
   /** Sessions beside the users, in place of a session store. It needs `entries`. */
   readonly sessions: StoredSessions | null
   /** What may be used once. */
@@ -26,7 +26,7 @@ export interface SessionRows {
 }
 
 /** Returns what a store keeps besides accounts. */
-export function membersOf (store: AuthStore & Partial<StoreMembers>): StoreMembers {
+export function capabilitiesOf (store: AuthStore & Partial<StoreCapabilities>): StoreCapabilities {
   const { sessions = null, entries = null, attempts = null, revocations = null } = store
   return { sessions, entries, attempts, revocations }
 }
@@ -36,17 +36,17 @@ export function membersOf (store: AuthStore & Partial<StoreMembers>): StoreMembe
  *
  * @throws OptionsError
  */
-export function assertMembers ({ sessions, entries, attempts, revocations }: StoreMembers): void {
-  assertMember('sessions', sessions, ['find', 'insert', 'update', 'end', 'ofUser'])
-  assertMember('entries', entries, ['put', 'find', 'take', 'attempt', 'has'])
-  assertMember('attempts', attempts, ['count'])
-  assertMember('revocations', revocations, ['record', 'follow'])
+export function assertCapabilities ({ sessions, entries, attempts, revocations }: StoreCapabilities): void {
+  assertCapability('sessions', sessions, ['find', 'insert', 'update', 'end', 'ofUser'])
+  assertCapability('entries', entries, ['put', 'find', 'take', 'attempt', 'has'])
+  assertCapability('attempts', attempts, ['count'])
+  assertCapability('revocations', revocations, ['record', 'follow'])
   if (sessions !== null && entries === null) {
     throw new OptionsError('store.sessions needs store.entries, which keeps the sign-ins that sessions start')
   }
 }
 
-function assertMember<T> (name: string, member: T | null, methods: ReadonlyArray<keyof T>): void {
+function assertCapability<T> (name: string, member: T | null, methods: ReadonlyArray<keyof T>): void {
   if (member === null || methods.every(method => typeof Object(member)[method] === 'function')) return
   throw new OptionsError(`store.${name} must be null or have the methods ${methods.join(', ')}`)
 }
