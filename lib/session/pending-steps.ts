@@ -4,12 +4,12 @@ import { replaceSession } from './lifecycle.js'
 import { type RequestSessions, sessionsOf } from './request-sessions.js'
 import { digestOf } from '../base/digest.js'
 import { sessionsUnavailable } from './express-store.js'
-import { membersIn, shortenLifetime } from './visitor.js'
+import { membersIn, shortenLifetime } from './pending-only.js'
 
 /**
  * Ends the session of a request and goes on with a new one, in which no user is signed in and which
- * owns an entry. What the application has written for a visitor is kept, as the hook `onSignIn`
- * reads it once the entry is used; what it has written for a user is not.
+ * owns an entry. What the application has written into a session without a user is kept, as the
+ * hook `onSignIn` reads it once the entry is used; what it has written for a user is not.
  *
  * @throws AuthError `invalid_state` when the user of the session signed out meanwhile,
  *   `unavailable`
@@ -17,7 +17,7 @@ import { membersIn, shortenLifetime } from './visitor.js'
 export async function startPendingSession (request: FastifyRequest, kind: string, content: object): Promise<void> {
   const confirm = async (): Promise<void> => sessionsOf(request).backend.entries.put(stepOf(request, kind, content), 1)
   const kept = request.session.svcAuth?.principal === undefined ? membersIn(request.session) : []
-  await replaceSession(request, null, { kept, admits: false, confirm })
+  await replaceSession(request, null, { kept, confirm })
 }
 
 /**
