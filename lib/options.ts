@@ -95,8 +95,8 @@ export interface AuthPluginOptions {
    */
   passkeys?: Passkeys | undefined
   /**
-   * The application's page for second factors, such as `/second-factor`, in place of those of the
-   * plugin: a visitor whose sign-in waits authenticates there, and a signed-in user sets a factor
+   * The application's page for second factors, such as `/second-factor`, in place of the
+   * plugin's: a visitor whose sign-in waits authenticates there, and a signed-in user sets a factor
    * up.
    */
   secondFactorPage?: string | undefined
@@ -111,7 +111,7 @@ export interface AuthPluginOptions {
    */
   pages?: Pages | undefined
   /**
-   * Other origins whose pages are as good as those of the application, such as
+   * Other origins whose pages are as good as the application's, such as
    * `https://admin.app.example`: they may send POST requests, and redirects may lead to them.
    */
   trustedOrigins?: readonly string[] | undefined
@@ -215,7 +215,7 @@ export function resolveOptions (options: GivenOptions, around: Surroundings = {}
   }
   const session = around.session === true
     ? noSession(given.session)
-    : checkedSession(given.session, { users: store, routes: [prefix, site.publicPath(prefix)], baseUrl })
+    : checkedSession(given.session, store, site, prefix)
   const factors = factorRules(given, site, session)
   if (factors.passkeys?.hasRelatedOrigins === true) {
     assertAtRoot('relatedOrigins of Passkeys', RELATED_ORIGINS, context)

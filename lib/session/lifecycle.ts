@@ -64,7 +64,7 @@ interface Replacement {
   confirm?: (isAdmitted: boolean) => Promise<void>
 }
 
-/** Ends the session of a request and goes on with a new one; without a record no user is in it. */
+/** Replaces the session of a request with a new one; without a record no user is in it. */
 export async function replaceSession (
   request: FastifyRequest,
   record: NewRecord | null,
@@ -131,8 +131,8 @@ export async function updateRecord (request: FastifyRequest, record: SessionReco
 }
 
 /**
- * Ends the session and continues the request with that of another user whom the browser names, else
- * with an empty one, in which no user is signed in.
+ * Ends the session and continues the request with the session of another user whom the browser
+ * names, else with an empty one, in which no user is signed in.
  */
 export async function endSession (request: FastifyRequest): Promise<void> {
   const sessions = sessionsOf(request)
@@ -144,8 +144,9 @@ export async function endSession (request: FastifyRequest): Promise<void> {
 }
 
 /**
- * Ends the session and clears its cookie, and those of other cookies of the name. Other requests of
- * a session that are under way cannot restore it, and a sign-in among them does not replace it.
+ * Ends the session, and the sessions of other cookies of the name, and clears the cookies. Other
+ * requests of a session that are under way cannot restore it, and a sign-in among them does not
+ * replace it.
  *
  * @param recordedFor the user whose sign-out is recorded for the other processes already
  * @returns the users that this call signed out, without those whom another request did first

@@ -154,7 +154,7 @@ export class RequestSessions implements CallbackStore {
 }
 
 /**
- * An `onRequest` hook behind that of @fastify/session: from then on a session that is in the store
+ * An `onRequest` hook behind @fastify/session's: from then on a session that is in the store
  * uses the store as {@link RequestSessions} does. A new session cannot have ended, so the
  * application saves it as it is.
  */
@@ -217,7 +217,7 @@ function membersOf (cookie: Session['cookie']): unknown[] {
   return [expires, originalMaxAge, path, domain, secure, httpOnly, sameSite]
 }
 
-/** Whether the application's part of a session is another one than in the store. */
+/** Whether the application's part of a session differs from the store's. */
 function isModified (session: Session): boolean {
   return !('isModified' in session && typeof session.isModified === 'function' && session.isModified() === false)
 }

@@ -117,7 +117,7 @@ export class RowSessions implements SessionBackend {
 }
 
 /**
- * Ends a session because its user signs out, and those of sign-ins that have replaced it meanwhile:
+ * Ends a session because its user signs out, and the sessions that have replaced it meanwhile:
  * see {@link SessionBackend.signOut}.
  */
 export async function signOutRow (

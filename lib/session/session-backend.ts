@@ -69,11 +69,10 @@ export interface SessionBackend {
   end (id: string): Promise<void>
 
   /**
-   * Ends a session because its user signs out, and those of sign-ins that have replaced it
-   * meanwhile.
+   * Ends a session because its user signs out, and the sessions that have replaced it meanwhile.
    *
    * @param isRecorded whether the sign-out is recorded already
-   * @returns null when this call signed out no user, also because another one did
+   * @returns null when this call signed out no user, also because another call did
    */
   signOut (session: SessionToEnd, isRecorded: boolean): Promise<SignedOut | null>
 
