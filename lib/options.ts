@@ -122,17 +122,7 @@ export interface AuthPluginOptions {
   rateLimit?: false | RateLimitOptions | undefined
 }
 
-/** The application in which the plugin is registered. */
-export interface Surroundings {
-  /** Whether the application has registered @fastify/session itself. */
-  session?: boolean
-  /** Whether the application has registered @fastify/rate-limit itself. */
-  rateLimit?: boolean
-  /** The prefix of the context, which precedes all of its routes. */
-  prefix?: string
-}
-
-/** The options with those that Fastify takes for any plugin. */
+/** The options, and the options that Fastify takes for any plugin. */
 export type GivenOptions = AuthPluginOptions & Omit<RegisterOptions, 'prefix'>
 
 const OF_A_PROVIDER = 'it is an option of a provider, ' +
@@ -179,7 +169,7 @@ const OPTIONS = {
     hasMethods<Passkeys>('resolve')), null),
   changePasswordPage: anything,
   pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
-    'pages for the links in mails are an option of the LocalIdentityProvider', hasLook), null),
+    'pages for the links in mails are an option of the LocalIdentityProvider', isPages), null),
   rateLimit: checkedRateLimit,
   logLevel: anything,
   logSerializers: anything
@@ -191,11 +181,14 @@ export type ResolvedOptions = ReturnType<typeof resolveOptions>
 /**
  * Checks the options that were passed to `register` and fills in the defaults.
  *
- * @param around the application in which the plugin is registered
+ * @param around `session`, `rateLimit`: whether the application has registered @fastify/session and
+ *   @fastify/rate-limit itself; `prefix`: of the context, which precedes all of its routes
  * @returns what {@link AuthContext} has of them, and what the plugin makes the rest of
  * @throws OptionsError naming the option, what was expected and what to do
  */
-export function resolveOptions (options: GivenOptions, around: Surroundings = {}) {
+export function resolveOptions (
+  options: GivenOptions, around: { session?: boolean, rateLimit?: boolean, prefix?: string } = {}
+) {
   assertKnownOptions('fastify-svc-auth', options, Object.keys(OPTIONS), name => ELSEWHERE.get(name))
   const given = checkedMembers(options, OPTIONS)
   const { baseUrl, dataSecret: dataSecrets, linking, local, onDelete, onLink, onSignIn, providers, store } = given
@@ -390,6 +383,6 @@ function isLocal (value: unknown): value is LocalIdentityProvider {
   return value instanceof LocalIdentityProvider
 }
 
-function hasLook (value: unknown): value is Pages {
+function isPages (value: unknown): value is Pages {
   return Object(value).look !== undefined
 }

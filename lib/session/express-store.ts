@@ -35,8 +35,8 @@ export function entryId (kind: EntryKind, key: string): string {
 
 /**
  * A session store with promises. Every method rejects with AuthError `unavailable` when the store
- * fails. Its calls in a row wait five seconds together, so that a store
- * that hangs holds a request no longer, however many calls the request makes.
+ * fails. Its calls in a row wait five seconds together, so that a store that hangs holds a request
+ * no longer, however many calls the request makes.
  */
 export class SessionEntries {
   readonly #store: CallbackStore

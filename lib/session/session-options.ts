@@ -22,11 +22,8 @@ export type SessionCookieOptions = { [Name in keyof OptionsOfCookie]?: OptionsOf
   maxAge?: number | null | undefined
 }
 
-/** Options of @fastify/session that the plugin passes on. */
-export type PassedSessionOptions = { [Name in keyof OptionsOfSession]?: OptionsOfSession[Name] | undefined }
-
 /** Options of @fastify/session; `secret` comes from the setting SVC_SESSION_SECRET unless given. */
-export type SessionOptions = PassedSessionOptions & {
+export type SessionOptions = { [Name in keyof OptionsOfSession]?: OptionsOfSession[Name] | undefined } & {
   /** The cookie; default `HttpOnly`, `SameSite=Lax`, `Secure` on https, for seven days. */
   cookie?: SessionCookieOptions | undefined
   /**
