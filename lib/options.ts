@@ -8,6 +8,7 @@ import type { DeleteHook, LinkHook, LinkingPolicy, SignInHook } from './hooks.js
 import { SignedRequests } from './http/signed-requests.js'
 import { RedirectPages } from './http/redirect-pages.js'
 import { isPath, trustedUrl } from './http/redirects.js'
+import { isSecureUrl } from './http/secure-url.js'
 import { Site } from './http/site.js'
 import { LocalIdentityProvider } from './local-identity-provider.js'
 import {
@@ -281,9 +282,7 @@ function publicUrl (value: unknown, option: string): string {
 }
 
 function isPublicUrl (value: unknown): value is string {
-  if (typeof value !== 'string' || !URL.canParse(value)) return false
-  const { protocol, username, password, search, hash } = new URL(value)
-  return ['http:', 'https:'].includes(protocol) && `${username}${password}${search}${hash}` === ''
+  return isSecureUrl(value, true) && new URL(value).search === ''
 }
 
 function externalProviders (value: unknown, option: string): readonly ExternalProvider[] {

@@ -302,11 +302,7 @@ export function generationIn (userId: string, { except }: KeptSession): number |
   return record?.principal.userId === userId ? record.generation : undefined
 }
 
-/**
- * Checks that a value has the form of a user id.
- *
- * @throws AuthError `unknown_user`
- */
+/** Refuses a value without the form of a user id as `unknown_user`. */
 export function checkedUserId (userId: unknown): string {
   if (!isUserId(userId)) throw new AuthError('unknown_user')
   return userId

@@ -91,11 +91,7 @@ export class SignedRequests {
   }
 }
 
-/**
- * Checks the options of `signInUrl` and returns the parameters of the authorization request.
- *
- * @throws OptionsError naming the option
- */
+/** Checks the options of `signInUrl` and returns the parameters of the authorization request. */
 export function signInParameters (options: SignInUrlOptions): SignInParameters {
   const { next: _, loginHint, ...parameters } =
     checkedOptions('signInUrl', options, OPTIONS, '{ loginHint }, after the name of a provider')

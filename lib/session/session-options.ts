@@ -95,7 +95,6 @@ const checkedOptions = table({
  *
  * @param users the store of users, which keeps the sessions too if it can
  * @param prefix the path in front of all routes
- * @throws OptionsError naming the option
  */
 export function checkedSession (session: unknown, users: AuthStore, site: Site, prefix: string): OwnSession {
   const { store, remember, cookie, secret, ...others } = checkedOptions(session, 'session')
