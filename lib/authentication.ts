@@ -48,7 +48,7 @@ export function amrOf (methods: readonly Proof[]): string[] {
 }
 
 /** A session that was replaced by a sign-in. */
-export interface FormerSession {
+export interface ReplacedSession {
   /** A digest of its id. */
   readonly digest: string
   /** Milliseconds since the epoch. */

@@ -48,7 +48,6 @@ export type Claims = IdentityClaims & AuthorizationClaims
 
 /** Claims that belong to the provider and cannot be granted. */
 const IDENTITY_CLAIMS = ['sub', 'email', 'email_verified', 'name', 'picture'] as const
-const IDENTITY_CLAIM_NAMES: ReadonlySet<string> = new Set(IDENTITY_CLAIMS)
 
 /** The names that an interface declares, without its index signature. */
 type SpeltOut<T> = keyof { [C in keyof T as string extends C ? never : number extends C ? never : C]: never }
@@ -89,7 +88,7 @@ const MAX_DEPTH = 32
 export function authorizationClaims (claims: unknown): AuthorizationClaims {
   const copy = plainJsonObject(claims)
   for (const name of Object.keys(copy)) {
-    if (IDENTITY_CLAIM_NAMES.has(name)) {
+    if (IDENTITY_CLAIMS.some(claim => claim === name)) {
       throw invalidClaims(`"${name}" is an identity claim and belongs to the provider; grant a claim of another name`)
     }
   }

@@ -65,7 +65,7 @@ export interface AuthContext {
   /** The page for changing the password as browsers see it; null for none. */
   readonly changePasswordPage: string | null
   /**
-   * How the plugin's pages look: those of the option `pages`, of steps and of links; null where no
+   * How the pages of the option `pages`, of steps and of links look; null where no
    * option mounts any.
    */
   readonly layout: PageLayout | null

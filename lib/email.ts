@@ -58,20 +58,14 @@ export function canonicalEmail (input: string): string | null {
   return canonical.length > MAX_LENGTH ? null : canonical
 }
 
-/**
- * Returns an e-mail address that a request names in its canonical form.
- *
- * @throws AuthError `invalid_email`
- */
+/** Returns the canonical form of an e-mail address; refuses another text as `invalid_email`. */
 export function checkedEmail (input: string): string {
   const email = canonicalEmail(input)
   if (email === null) throw new AuthError('invalid_email')
   return email
 }
 
-/**
- * Whether normalisation leaves a code point as it is; composing it with its neighbours is allowed.
- */
+/** Whether normalisation leaves a code point as it is, apart from composing it with others. */
 function isStable (codePoint: string): boolean {
   return codePoint.normalize('NFKC') === codePoint
 }

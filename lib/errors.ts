@@ -39,7 +39,7 @@ export const ERRORS = {
   invalid_ttl: [400, 'ttl must be a number of seconds from 1 to 2592000 (30 days).']
 } as const satisfies Record<string, readonly [number, string]>
 
-/** The sentences of passkeys that are not those of their codes. */
+/** Sentences of passkeys that replace the sentence of the code. */
 export const PASSKEY_REFUSED = 'This passkey was not accepted; if it was removed from the account, sign in another way.'
 export const PASSKEY_EXISTS = 'This passkey belongs to an account already.'
 
@@ -54,7 +54,7 @@ export type AuthErrorCode = keyof typeof ERRORS
 /** The code of a refusal becomes part of URLs and pages. */
 const REFUSAL_CODE = /^[a-z0-9_]{1,50}$/
 
-/** Values that replace those of the code. */
+/** Values that replace the code's own. */
 export interface AuthErrorOptions {
   /**
    * A sentence in place of the code's own. It reaches the client, so it holds no secret and no text

@@ -93,8 +93,6 @@ export type DeleteHook = (deletion: Deletion) => void | Promise<void>
 /**
  * Calls a function of the application. An {@link AuthError} that it throws is a refusal and reaches
  * the client; any other error is a mistake and reaches the log alone.
- *
- * @throws AuthError
  */
 export async function callHook<T> (ask: () => T | Promise<T>): Promise<T> {
   try {

@@ -67,7 +67,7 @@ export interface LocalIdentityProviderOptions {
   sendMail?: SendMail | undefined
   /** Which mails are sent besides those with a link. */
   mails?: MailChoices | undefined
-  /** Pages of the application in place of those of the plugin. */
+  /** Pages of the application in place of the plugin's. */
   pages?: MailPages | undefined
   /** Switches off routes by which users change their account; by default all are mounted. */
   accountRoutes?: AccountRoutes | undefined
@@ -285,8 +285,7 @@ export class LocalIdentityProvider {
   }
 
   /**
-   * Its sentences besides those of the error codes, which pages say in their language. For the
-   * plugin.
+   * Its sentences besides the error codes', which pages say in their language. For the plugin.
    *
    * @hidden
    */

@@ -149,7 +149,7 @@ export function assertKnownOptions (
   throw unknownOption(owner, unknown, hint ?? `expected one of ${known.join(', ')}`)
 }
 
-/** Makes the error for an option that does not exist, with a hint about what to write instead. */
+/** Makes the error for an option that does not exist, with a hint at what to write instead. */
 export function unknownOption (owner: string, name: string, hint: string): OptionsError {
   return new OptionsError(`${owner} has no option "${name}"; ${hint}`)
 }

@@ -4,32 +4,27 @@ import { CHANGE_PASSWORD, RELATED_ORIGINS } from './actions/well-known.js'
 import { OptionsError } from './errors.js'
 import type { Passkeys } from './factors/passkeys.js'
 import type { SecondFactor } from './factors/second-factor.js'
-import type {
-  DeleteHook, LinkHook, LinkingPolicy, SignInHook
-} from './hooks.js'
+import type { DeleteHook, LinkHook, LinkingPolicy, SignInHook } from './hooks.js'
 import { SignedRequests } from './http/signed-requests.js'
 import { RedirectPages } from './http/redirect-pages.js'
 import { isPath, trustedUrl } from './http/redirects.js'
+import { isSecureUrl } from './http/secure-url.js'
 import { Site } from './http/site.js'
 import { LocalIdentityProvider } from './local-identity-provider.js'
-import type { MailPages } from './mails/mail.js'
-import type { MailTokens } from './mails/mail-tokens.js'
 import {
-  type Check, type ChecksOf, anything, assertKnownOptions, callable, checkedMembers, hasMethods, listOf, matching,
-  mustBe, optional
+  type Check, type Checked, type ChecksOf, anything, assertKnownOptions, callable, checkedMembers, hasMethods, listOf,
+  matching, mustBe, optional
 } from './option-checks.js'
-import type { PageLayout } from './pages/page-layout.js'
 import type { Pages } from './pages/pages.js'
 import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
-import { type RateLimitOptions, type ResolvedRateLimits, checkedRateLimit } from './rate-limits.js'
+import { type RateLimitOptions, checkedRateLimit } from './rate-limits.js'
 import { Accounts } from './accounts/accounts.js'
 import type { AuthStore } from './accounts/auth-store.js'
-import { type Secrets, dataSecretsOf, requiredDataSecrets } from './secrets.js'
+import { dataSecretsOf, requiredDataSecrets } from './secrets.js'
 import { type OwnSession, type SessionOptions, checkedSession } from './session/session-options.js'
 import { MemoryAuthStore } from './store/memory.js'
 import { assertCapabilities, capabilitiesOf } from './store/capabilities.js'
-import type { StoredSessions } from './store/sessions.js'
 
 /** The options of the plugin, which `register` takes. */
 export interface AuthPluginOptions {
@@ -101,8 +96,8 @@ export interface AuthPluginOptions {
    */
   passkeys?: Passkeys | undefined
   /**
-   * The application's page for second factors, such as `/second-factor`, in place of those of the
-   * plugin: a visitor whose sign-in waits authenticates there, and a signed-in user sets a factor
+   * The application's page for second factors, such as `/second-factor`, in place of the
+   * plugin's: a visitor whose sign-in waits authenticates there, and a signed-in user sets a factor
    * up.
    */
   secondFactorPage?: string | undefined
@@ -117,7 +112,7 @@ export interface AuthPluginOptions {
    */
   pages?: Pages | undefined
   /**
-   * Other origins whose pages are as good as those of the application, such as
+   * Other origins whose pages are as good as the application's, such as
    * `https://admin.app.example`: they may send POST requests, and redirects may lead to them.
    */
   trustedOrigins?: readonly string[] | undefined
@@ -128,17 +123,7 @@ export interface AuthPluginOptions {
   rateLimit?: false | RateLimitOptions | undefined
 }
 
-/** The application in which the plugin is registered. */
-export interface Surroundings {
-  /** Whether the application has registered @fastify/session itself. */
-  session?: boolean
-  /** Whether the application has registered @fastify/rate-limit itself. */
-  rateLimit?: boolean
-  /** The prefix of the context, which precedes all of its routes. */
-  prefix?: string
-}
-
-/** The options with those that Fastify takes for any plugin. */
+/** The options, and the options that Fastify takes for any plugin. */
 export type GivenOptions = AuthPluginOptions & Omit<RegisterOptions, 'prefix'>
 
 const OF_A_PROVIDER = 'it is an option of a provider, ' +
@@ -185,143 +170,109 @@ const OPTIONS = {
     hasMethods<Passkeys>('resolve')), null),
   changePasswordPage: anything,
   pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
-    'pages for the links in mails are an option of the LocalIdentityProvider', hasLook), null),
+    'pages for the links in mails are an option of the LocalIdentityProvider', isPages), null),
   rateLimit: checkedRateLimit,
   logLevel: anything,
   logSerializers: anything
 } satisfies ChecksOf<GivenOptions>
 
 /** The options after the check, with their defaults. */
-export class ResolvedOptions {
-  readonly linking: LinkingPolicy
-  readonly onSignIn: SignInHook | null
-  readonly onLink: LinkHook | null
-  readonly onDelete: DeleteHook | null
-  readonly remember: number | null
-  /** The limits of attempts; null for none. */
-  readonly rateLimit: ResolvedRateLimits | null
-  /**
-   * The path in front of all routes, with the prefix of the context in which the plugin is
-   * registered.
-   */
-  readonly prefix: string
-  readonly providers: readonly ExternalProvider[]
-  readonly local: LocalIdentityProvider | null
-  /** The secrets of `dataSecret` or its setting, the newest first; null without any. */
-  readonly dataSecrets: Secrets | null
-  /** Issues and verifies the tokens in the links of mails; null without mails. */
-  readonly mailTokens: MailTokens | null
-  readonly store: AuthStore
-  readonly accounts: Accounts
-  /** The application as browsers see it: `baseUrl` without a trailing slash, `trustedOrigins`. */
-  readonly site: Site
-  /** The plugin's own session; null when the application has registered @fastify/session itself. */
-  readonly session: OwnSession | null
-  /** The sessions beside the users; null where a session store of the application has them. */
-  readonly listedSessions: StoredSessions | null
-  /** Signs and verifies the requests of `app.auth.signInUrl`. */
-  readonly signedRequests: SignedRequests
-  /** The pages that browsers are redirected to. */
-  readonly pages: RedirectPages
-  /** The second factors and passkeys that this process can ask for. */
-  readonly factors: FactorRules
-  /** How the plugin's own pages look; null without the option `pages`. */
-  readonly look: PageLayout | null
-  /** The page for changing the password as browsers see it. */
-  readonly changePasswordPage: string | null
-  /** Pages of the application for links in mails, as browsers see them; null without mails. */
-  readonly mailPages: Readonly<Record<keyof MailPages, string | null>> | null
+export type ResolvedOptions = ReturnType<typeof resolveOptions>
 
-  /**
-   * Checks the options that were passed to `register` and fills in the defaults.
-   *
-   * @param around the application in which the plugin is registered
-   * @throws OptionsError naming the option, what was expected and what to do
-   */
-  constructor (options: GivenOptions, around: Surroundings = {}) {
-    assertKnownOptions('fastify-svc-auth', options, Object.keys(OPTIONS), name => ELSEWHERE.get(name))
-    const given = checkedMembers(options, OPTIONS)
-    const { prefix: context = '' } = around
-    this.linking = given.linking
-    this.onSignIn = given.onSignIn
-    this.onLink = given.onLink
-    this.onDelete = given.onDelete
-    this.prefix = prefixIn(context, given.prefix)
-    this.local = given.local
-    this.dataSecrets = given.dataSecret
-    this.mailTokens = this.local?.mail == null ? null : this.local.mailTokens(this.dataSecrets)
-    this.providers = given.providers
-    this.rateLimit = given.rateLimit
-    if (around.rateLimit === true && this.rateLimit?.store !== undefined) {
-      throw new OptionsError('rateLimit.store must be absent: ' +
-        'the application has registered @fastify/rate-limit itself, and its store is used')
-    }
-    this.store = given.store
-    this.accounts = new Accounts(this.store)
-    this.site = new Site(given.baseUrl, new Set(given.trustedOrigins))
-    if (given.baseUrl === null && this.providers.length > 0) {
-      throw baseUrlRequired('once a provider is registered, because providers redirect users back to it')
-    }
-    if (given.baseUrl === null && this.mailTokens !== null) {
-      throw baseUrlRequired('with sendMail of the LocalIdentityProvider, because the links in mails begin with it')
-    }
-    this.session = around.session === true
-      ? noSession(given.session)
-      : checkedSession(given.session, {
-        users: this.store,
-        routes: [this.prefix, this.site.publicPath(this.prefix)],
-        baseUrl: given.baseUrl
-      })
-    this.remember = this.session?.remember ?? null
-    const isOfApplication = this.session === null || this.session.options.store !== undefined
-    this.listedSessions = isOfApplication ? null : this.session.rows.sessions
-    this.signedRequests = new SignedRequests(this.session?.options.secret)
-    this.factors = this.#factorRules(given.secondFactor, given.passkeys)
-    if (this.factors.passkeys?.hasRelatedOrigins === true) {
-      assertAtRoot('relatedOrigins of Passkeys', RELATED_ORIGINS, context)
-    }
-    this.look = given.pages?.look.redirectingTo(this.site.trustedOrigins) ?? null
-
-    const page = pageOn(this.site)
-    const { loginPage, reauthenticatePage, secondFactorPage, changePasswordPage } = checkedMembers(
-      options, { loginPage: page, reauthenticatePage: page, secondFactorPage: page, changePasswordPage: page })
-    const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page }
-    this.mailPages = this.local?.mail == null
-      ? null
-      : checkedMembers(this.local.mail.pages, mailPages, 'local.pages.')
-    if (changePasswordPage !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, context)
-    const isAtRoot = ['', '/'].includes(context)
-    const ownPage = (name: string): string | null => {
-      return this.look === null ? null : this.site.routePath(`${this.prefix}/pages/${name}`)
-    }
-    const routePath = (option: unknown, path: string): string | null => {
-      return option == null ? null : this.site.routePath(`${this.prefix}/${path}`)
-    }
-    this.changePasswordPage = changePasswordPage ?? (isAtRoot ? ownPage('account') : null)
-    this.pages = new RedirectPages(this.site, {
-      login: loginPage ?? ownPage('sign-in'),
-      reauthenticate: reauthenticatePage ?? ownPage('confirm'),
-      secondFactor: secondFactorPage ?? (this.look === null
-        ? routePath(this.factors.secondFactor, 'local/totp')
-        : routePath(this.factors.secondFactor ?? this.factors.passkeys, 'pages/factors')),
-      step: secondFactorPage ?? routePath(this.factors.sealer, 'local/second-factor')
-    }, this.providers.map(({ name }) => `${this.prefix}/${name}/`))
-    Object.freeze(this)
+/**
+ * Checks the options that were passed to `register` and fills in the defaults.
+ *
+ * @param around `session`, `rateLimit`: whether the application has registered @fastify/session and
+ *   @fastify/rate-limit itself; `prefix`: of the context, which precedes all of its routes
+ * @returns what {@link AuthContext} has of them, and what the plugin makes the rest of
+ * @throws OptionsError naming the option, what was expected and what to do
+ */
+export function resolveOptions (
+  options: GivenOptions, around: { session?: boolean, rateLimit?: boolean, prefix?: string } = {}
+) {
+  assertKnownOptions('fastify-svc-auth', options, Object.keys(OPTIONS), name => ELSEWHERE.get(name))
+  const given = checkedMembers(options, OPTIONS)
+  const { baseUrl, dataSecret: dataSecrets, linking, local, onDelete, onLink, onSignIn, providers, store } = given
+  const { prefix: context = '' } = around
+  const prefix = prefixIn(context, given.prefix)
+  const mailTokens = local?.mail == null ? null : local.mailTokens(dataSecrets)
+  if (around.rateLimit === true && given.rateLimit?.store !== undefined) {
+    throw new OptionsError('rateLimit.store must be absent: ' +
+      'the application has registered @fastify/rate-limit itself, and its store is used')
+  }
+  const site = new Site(baseUrl, new Set(given.trustedOrigins))
+  if (baseUrl === null && providers.length > 0) {
+    throw baseUrlRequired('once a provider is registered, because providers redirect users back to it')
+  }
+  if (baseUrl === null && mailTokens !== null) {
+    throw baseUrlRequired('with sendMail of the LocalIdentityProvider, because the links in mails begin with it')
+  }
+  const session = around.session === true
+    ? noSession(given.session)
+    : checkedSession(given.session, store, site, prefix)
+  const factors = factorRules(given, site, session)
+  if (factors.passkeys?.hasRelatedOrigins === true) {
+    assertAtRoot('relatedOrigins of Passkeys', RELATED_ORIGINS, context)
   }
 
-  #factorRules (secondFactor: SecondFactor | null, passkeys: Passkeys | null): FactorRules {
-    const cookieName = this.session?.options.cookieName ?? 'svc_session'
-    const rules = secondFactor?.rulesWith(
-      requiredDataSecrets(this.dataSecrets, 'with secondFactor, because it seals the secrets of users'),
-      // svc_session and svc_trusted; the prefix __Host- stays.
-      `${cookieName.replace(/_?session$/, '')}_trusted`
-    ) ?? null
-    return Object.freeze({
-      secondFactor: rules,
-      passkeys: passkeys?.resolve(this.site) ?? null,
-      sealer: rules?.sealer ?? (this.dataSecrets && passkeys?.sealerOf(this.dataSecrets)) ?? null
-    })
-  }
+  const page = pageOn(site)
+  const { changePasswordPage, ...pages } = checkedMembers(
+    options, { loginPage: page, reauthenticatePage: page, secondFactorPage: page, changePasswordPage: page })
+  const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page }
+  if (changePasswordPage !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, context)
+  const layout = given.pages?.look.redirectingTo(site.trustedOrigins) ?? null
+  const routePath = (part: unknown, path: string): string | null =>
+    part == null ? null : site.routePath(`${prefix}/${path}`)
+  return Object.freeze({
+    accounts: new Accounts(store),
+    changePasswordPage: changePasswordPage ?? (isAtRoot(context) ? routePath(layout, 'pages/account') : null),
+    dataSecrets,
+    factors,
+    /** How the plugin's own pages look; null without the option `pages`. */
+    layout,
+    linking,
+    listedSessions: session === null || session.options.store !== undefined ? null : session.rows.sessions,
+    local,
+    mailPages: local?.mail == null ? null : checkedMembers(local.mail.pages, mailPages, 'local.pages.'),
+    mailTokens,
+    onDelete,
+    onLink,
+    onSignIn,
+    pages: new RedirectPages(site, {
+      login: pages.loginPage ?? routePath(layout, 'pages/sign-in'),
+      reauthenticate: pages.reauthenticatePage ?? routePath(layout, 'pages/confirm'),
+      secondFactor: pages.secondFactorPage ?? (layout === null
+        ? routePath(factors.secondFactor, 'local/totp')
+        : routePath(factors.secondFactor ?? factors.passkeys, 'pages/factors')),
+      step: pages.secondFactorPage ?? routePath(factors.sealer, 'local/second-factor')
+    }, providers.map(({ name }) => `${prefix}/${name}/`)),
+    prefix,
+    providers,
+    /** Null for no limits. */
+    rateLimit: given.rateLimit,
+    remember: session?.remember ?? null,
+    /** The plugin's own session; null when the application has registered @fastify/session. */
+    session,
+    signedRequests: new SignedRequests(session?.options.secret),
+    site,
+    store
+  })
+}
+
+function factorRules (
+  { secondFactor, passkeys, dataSecret }: Checked<typeof OPTIONS>, site: Site, session: OwnSession | null
+): FactorRules {
+  const cookieName = session?.options.cookieName ?? 'svc_session'
+  const rules = secondFactor?.rulesWith(
+    requiredDataSecrets(dataSecret, 'with secondFactor, because it seals the secrets of users'),
+    // svc_session and svc_trusted; the prefix __Host- stays.
+    `${cookieName.replace(/_?session$/, '')}_trusted`
+  ) ?? null
+  return Object.freeze({
+    secondFactor: rules,
+    passkeys: passkeys?.resolve(site) ?? null,
+    sealer: rules?.sealer ?? (dataSecret && passkeys?.sealerOf(dataSecret)) ?? null
+  })
 }
 
 function publicUrl (value: unknown, option: string): string {
@@ -331,9 +282,7 @@ function publicUrl (value: unknown, option: string): string {
 }
 
 function isPublicUrl (value: unknown): value is string {
-  if (typeof value !== 'string' || !URL.canParse(value)) return false
-  const { protocol, username, password, search, hash } = new URL(value)
-  return ['http:', 'https:'].includes(protocol) && `${username}${password}${search}${hash}` === ''
+  return isSecureUrl(value, true) && new URL(value).search === ''
 }
 
 function externalProviders (value: unknown, option: string): readonly ExternalProvider[] {
@@ -403,9 +352,13 @@ function pageOn (site: Site): Check<string | null> {
   }, null)
 }
 
+function isAtRoot (prefix: string): boolean {
+  return ['', '/'].includes(prefix)
+}
+
 /** Refuses an option whose route must be at the root of the application. */
 function assertAtRoot (option: string, route: string, prefix: string): void {
-  if (['', '/'].includes(prefix)) return
+  if (isAtRoot(prefix)) return
   throw new OptionsError(`${option} needs the route ${route}, which would be under the ` +
     `prefix ${prefix} of the context; register fastify-svc-auth outside that context`)
 }
@@ -429,6 +382,6 @@ function isLocal (value: unknown): value is LocalIdentityProvider {
   return value instanceof LocalIdentityProvider
 }
 
-function hasLook (value: unknown): value is Pages {
+function isPages (value: unknown): value is Pages {
   return Object(value).look !== undefined
 }

@@ -18,7 +18,9 @@ import { OptionsError } from './errors.js'
 import { redirectToBaseUrl } from './http/base-url.js'
 import { withParameter } from './http/redirects.js'
 import type { LocalIdentityProvider } from './local-identity-provider.js'
-import { type AuthPluginOptions, DEFAULT_PREFIX, type GivenOptions, ResolvedOptions } from './options.js'
+import {
+  type AuthPluginOptions, DEFAULT_PREFIX, type GivenOptions, type ResolvedOptions, resolveOptions
+} from './options.js'
 import type { PasskeyPaths } from './pages/passkey-form.js'
 import type { PageLayout } from './pages/page-layout.js'
 import { hashing } from './passwords/hashing.js'
@@ -92,7 +94,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     throw new OptionsError('this application has request.session already, and not of @fastify/session; remove the ' +
       'plugin that decorates "session", such as @fastify/secure-session, or register it in another context')
   }
-  const options = new ResolvedOptions(given, {
+  const options = resolveOptions(given, {
     session: hasSession,
     rateLimit: app.hasDecorator('createRateLimit'),
     prefix: app.prefix
@@ -152,7 +154,8 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
 
 /** Makes what acts, guards and hooks work with. */
 async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promise<AuthContext> {
-  const { accounts, store, local, factors, site, prefix, mailTokens, rateLimit, look } = options
+  const { session, store, rateLimit, layout, dataSecrets, ...resolved } = options
+  const { factors, site } = resolved
   const kept = capabilitiesOf(store)
   let counter: Counter | undefined
   // In a context of its own: it may register @fastify/rate-limit.
@@ -162,33 +165,16 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
   // An application may have a listener for each open socket.
   channel.setMaxListeners(0)
   const mailer = mailerOf(options, counter)
-  const { listedSessions, providers, signedRequests, remember, linking, onSignIn, onLink, onDelete, pages } = options
   return Object.freeze({
-    accounts,
+    ...resolved,
     kept,
-    listedSessions,
-    providers,
-    local,
-    factors,
-    signedRequests,
-    remember,
-    linking,
-    onSignIn,
-    onLink,
-    onDelete,
     channel,
-    site,
-    prefix,
     redirectToBaseUrl: redirectToBaseUrl(site),
-    pages,
-    mailPages: options.mailPages,
-    changePasswordPage: options.changePasswordPage,
-    layout: look ?? (mailer !== null || hasFactors({ factors }) ? await plainLayout(options) : null),
-    hasPages: look !== null,
+    layout: layout ?? (mailer !== null || hasFactors({ factors }) ? await plainLayout(options) : null),
+    hasPages: layout !== null,
     passkeyPaths: factors.passkeys === null ? null : await passkeyPathsOf(options),
     limits: setUpRateLimits(counter, rateLimit),
-    mailer,
-    mailTokens
+    mailer
   })
 }
 

@@ -26,7 +26,7 @@ export function secretsOf (given: unknown, option: string, setting: string): [st
 }
 
 /**
- * Reads the secrets of the option `dataSecret` or, if it is absent, those of SVC_AUTH_DATA_SECRET,
+ * Reads the secrets of the option `dataSecret` or, if it is absent, of SVC_AUTH_DATA_SECRET,
  * separated by blanks.
  *
  * @returns null where neither is given

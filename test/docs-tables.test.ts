@@ -11,7 +11,7 @@ import { Passkeys } from '../lib/passkeys.js'
 import { SecondFactor } from '../lib/second-factor.js'
 import { DEFAULT_ARGON2_COST } from '../lib/passwords/argon2-cost.js'
 import { MIN_LENGTH } from '../lib/passwords/password-rules.js'
-import { ResolvedOptions } from '../lib/options.js'
+import { resolveOptions } from '../lib/options.js'
 import { checkedProviderOptions } from '../lib/providers/provider-options.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider } from './helpers/app.js'
 import { compilerOptions } from './helpers/compiler-options.js'
@@ -114,13 +114,13 @@ t.test('the defaults that the documentation has in tables are those of the code'
     pages: { application: { login: loginPage, reauthenticate: reauthenticatePage, secondFactor: secondFactorPage } },
     factors: { secondFactor, passkeys },
     changePasswordPage,
-    look,
+    layout,
     providers,
     store,
     prefix,
     linking,
     rateLimit
-  } = new ResolvedOptions({ session: { secret: SESSION_SECRET } })
+  } = resolveOptions({ session: { secret: SESSION_SECRET } })
   const { issuer, ttl, registration, mail } = new LocalIdentityProvider({ secret: LOCAL_SECRET, sendMail () {} })
   const { choices: mails, pages } = mail ?? {}
   const { authorizationParams, timeout, fetch } = checkedProviderOptions({ name: 'any', ...CLIENT }, [], {})
@@ -143,7 +143,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
       passkeys: passkeys ?? nothing,
       secondFactorPage: secondFactorPage ?? nothing,
       changePasswordPage: changePasswordPage ?? nothing,
-      pages: look ?? nothing,
+      pages: layout ?? nothing,
       linking,
       onSignIn: onSignIn ?? nothing,
       onLink: onLink ?? nothing,
@@ -213,7 +213,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
 })
 
 t.test('the defaults in the doc comments of the limits are those of the code', async t => {
-  const { rateLimit } = new ResolvedOptions({ session: { secret: SESSION_SECRET } })
+  const { rateLimit } = resolveOptions({ session: { secret: SESSION_SECRET } })
   const documented = typeOf('RateLimitOptions').getProperties().filter(({ name }) => name !== 'store').map(member => {
     const text = ts.displayPartsToString(member.getDocumentationComment(checker))
     return [member.name, Number(/default (\d+)/.exec(text)?.[1])]

@@ -1,7 +1,7 @@
 import { Signer } from '@fastify/cookie'
 import t from 'tap'
 import { LocalIdentityProvider } from '../lib/local-identity-provider.js'
-import { type AuthPluginOptions, ResolvedOptions } from '../lib/options.js'
+import { type AuthPluginOptions, resolveOptions } from '../lib/options.js'
 import { OidcProvider } from '../lib/providers/oidc.js'
 import { MemoryAuthStore } from '../lib/store/memory.js'
 import { setEnv } from './helpers/environment.js'
@@ -20,7 +20,7 @@ const provider = (name: string) => new OidcProvider({
 const LIMITS = { network: 10, account: 20, start: 300, register: 60, callback: 300, reauthenticate: 10, mail: 30, code: 60, factor: 600, challenge: 3000 }
 
 t.test('options that are not given have a default', async t => {
-  const resolved = new ResolvedOptions({ session })
+  const resolved = resolveOptions({ session })
 
   t.match(resolved.site, { baseUrl: null, trustedOrigins: new Set() })
   t.strictSame(resolved.pages.application, { login: null, reauthenticate: null, secondFactor: null, step: null })
@@ -43,7 +43,7 @@ t.test('options that are not given have a default', async t => {
     onLink: null,
     onDelete: null,
     factors: { secondFactor: null, passkeys: null, sealer: null },
-    look: null,
+    layout: null,
     changePasswordPage: null,
     mailPages: null,
     rateLimit: { timeWindow: 900_000, ...LIMITS, login: 300 }
@@ -51,7 +51,7 @@ t.test('options that are not given have a default', async t => {
   t.notOk('remember' in (resolved.session?.options ?? {}))
   t.equal(resolved.listedSessions, resolved.session?.rows.sessions)
   t.ok(resolved.store instanceof MemoryAuthStore)
-  t.not(resolved.store, new ResolvedOptions({ session }).store, 'each application has a store of its own')
+  t.not(resolved.store, resolveOptions({ session }).store, 'each application has a store of its own')
 })
 
 t.test('options that are given are taken', async t => {
@@ -60,7 +60,7 @@ t.test('options that are given are taken', async t => {
   const cookie = { path: '/', domain: 'app.example' }
   const usual = { httpOnly: true, sameSite: 'lax', secure: true, maxAge: 7 * 24 * 60 * 60 * 1000 }
 
-  const resolved = new ResolvedOptions({
+  const resolved = resolveOptions({
     baseUrl: 'https://app.example/app',
     providers,
     local,
@@ -82,13 +82,13 @@ t.test('options that are given are taken', async t => {
 })
 
 t.test('options that Fastify itself takes are let through', async t => {
-  t.doesNotThrow(() => new ResolvedOptions({ session, logLevel: 'warn', logSerializers: {} }))
+  t.doesNotThrow(() => resolveOptions({ session, logLevel: 'warn', logSerializers: {} }))
 })
 
 t.test('the result is frozen, and lists changed afterwards change nothing', async t => {
   const providers = [provider('a')]
   const trustedOrigins = ['https://admin.app.example']
-  const resolved = new ResolvedOptions({ session, baseUrl: 'https://app.example', providers, trustedOrigins })
+  const resolved = resolveOptions({ session, baseUrl: 'https://app.example', providers, trustedOrigins })
 
   providers.push(provider('b'))
   trustedOrigins.push('https://evil.example')
@@ -100,7 +100,7 @@ t.test('the result is frozen, and lists changed afterwards change nothing', asyn
 })
 
 t.test('baseUrl loses its trailing slashes and nothing else', async t => {
-  const resolved = (baseUrl: string) => new ResolvedOptions({ session, baseUrl }).site.baseUrl
+  const resolved = (baseUrl: string) => resolveOptions({ session, baseUrl }).site.baseUrl
 
   t.equal(resolved('https://app.example'), 'https://app.example')
   t.equal(resolved('https://app.example/'), 'https://app.example')
@@ -114,22 +114,22 @@ const OF_SETTING = 'a-setting-with-more-than-32-characters'
 t.test('the secret of the session comes from the setting unless it is given', async t => {
   setEnv(t, { SVC_SESSION_SECRET: OF_SETTING })
 
-  t.strictSame(new ResolvedOptions({}).session?.options.secret, [OF_SETTING])
-  t.match(new ResolvedOptions({ session: { cookieName: 'id' } }).session?.options, { cookieName: 'id', secret: [OF_SETTING] })
-  t.strictSame(new ResolvedOptions({ session }).session?.options.secret, [SECRET])
+  t.strictSame(resolveOptions({}).session?.options.secret, [OF_SETTING])
+  t.match(resolveOptions({ session: { cookieName: 'id' } }).session?.options, { cookieName: 'id', secret: [OF_SETTING] })
+  t.strictSame(resolveOptions({ session }).session?.options.secret, [SECRET])
 })
 
 t.test('the data secrets come from the setting unless they are given', async t => {
   setEnv(t, { SVC_AUTH_DATA_SECRET: `${'a'.repeat(32)} ${'b'.repeat(32)}` })
 
-  t.strictSame(new ResolvedOptions({ session }).dataSecrets, ['a'.repeat(32), 'b'.repeat(32)])
-  t.strictSame(new ResolvedOptions({ session, dataSecret: SECRET }).dataSecrets, [SECRET])
-  t.strictSame(new ResolvedOptions({ session, dataSecret: [SECRET, `${SECRET} before`] }).dataSecrets, [SECRET, `${SECRET} before`])
+  t.strictSame(resolveOptions({ session }).dataSecrets, ['a'.repeat(32), 'b'.repeat(32)])
+  t.strictSame(resolveOptions({ session, dataSecret: SECRET }).dataSecrets, [SECRET])
+  t.strictSame(resolveOptions({ session, dataSecret: [SECRET, `${SECRET} before`] }).dataSecrets, [SECRET, `${SECRET} before`])
 })
 
 t.test('the days of remembered sessions become milliseconds, and @fastify/session does not get them', async t => {
   for (const [days, milliseconds] of [[1, 86_400_000], [30, 2_592_000_000], [400, 34_560_000_000]] as const) {
-    const resolved = new ResolvedOptions({ session: { ...session, remember: { days } } })
+    const resolved = resolveOptions({ session: { ...session, remember: { days } } })
 
     t.equal(resolved.remember, milliseconds)
     t.notOk('remember' in Object(resolved.session?.options))
@@ -140,15 +140,15 @@ t.test('the secret of the session may be a list, or an object that signs', async
   const secrets = [SECRET, `${SECRET} of last year`]
   const signer = new Signer(SECRET)
 
-  t.strictSame(new ResolvedOptions({ session: { secret: secrets } }).session?.options.secret, secrets)
-  t.equal(new ResolvedOptions({ session: { secret: signer } }).session?.options.secret, signer)
+  t.strictSame(resolveOptions({ session: { secret: secrets } }).session?.options.secret, secrets)
+  t.equal(resolveOptions({ session: { secret: signer } }).session?.options.secret, signer)
 })
 
 t.test('an application with a session of its own needs no secret, and cannot have a second session', async t => {
-  t.equal(new ResolvedOptions({}, { session: true }).session, null)
-  t.equal(new ResolvedOptions({ session: undefined } as object, { session: true }).session, null)
+  t.equal(resolveOptions({}, { session: true }).session, null)
+  t.equal(resolveOptions({ session: undefined } as object, { session: true }).session, null)
   for (const given of [session, {}, null]) {
-    t.throws(() => new ResolvedOptions({ session: given } as object, { session: true }), {
+    t.throws(() => resolveOptions({ session: given } as object, { session: true }), {
       name: 'OptionsError',
       message: /^session must be absent: the application has registered @fastify\/session itself/
     })
@@ -160,18 +160,18 @@ t.test('an option that is undefined has its default', async t => {
   const names = ['cookieName', 'cookiePrefix', 'algorithm', 'saveUninitialized', 'rolling', 'idGenerator', 'store', 'remember']
   const cookie = without(['maxAge', 'expires', 'path', 'domain', 'secure', 'httpOnly', 'sameSite', 'partitioned'])
 
-  const resolved = new ResolvedOptions({ session: { ...session, ...without(names), cookie }, rateLimit: { login: undefined, timeWindow: undefined } })
-  const usual = new ResolvedOptions({ session })
+  const resolved = resolveOptions({ session: { ...session, ...without(names), cookie }, rateLimit: { login: undefined, timeWindow: undefined } })
+  const usual = resolveOptions({ session })
 
   t.strictSame(resolved.session?.options, usual.session?.options)
   t.strictSame(resolved.rateLimit, usual.rateLimit)
-  const { prefix } = new ResolvedOptions({ session, prefix: undefined })
+  const { prefix } = resolveOptions({ session, prefix: undefined })
   t.equal(prefix, '/auth')
 })
 
 t.test('the path of the cookie may be one that covers the routes', async t => {
   for (const [prefix, path] of [['/auth', '/'], ['/auth', '/auth'], ['/api/auth', '/api'], ['/api/auth', '/api/'], ['/api/auth', '/api/auth']] as const) {
-    t.doesNotThrow(() => new ResolvedOptions({ session: { ...session, cookie: { path } }, prefix }), `${path} covers ${prefix}`)
+    t.doesNotThrow(() => resolveOptions({ session: { ...session, cookie: { path } }, prefix }), `${path} covers ${prefix}`)
   }
 })
 
@@ -185,24 +185,24 @@ t.test('how identities are linked, the hook and the pages are taken as they are'
   }
 
   const { loginPage: login, reauthenticatePage: reauthenticate, ...others } = given
-  t.match(new ResolvedOptions({ session, ...given }), { ...others, pages: { application: { login, reauthenticate } } })
-  t.equal(new ResolvedOptions({ session, linking: 'never' }).linking, 'never')
+  t.match(resolveOptions({ session, ...given }), { ...others, pages: { application: { login, reauthenticate } } })
+  t.equal(resolveOptions({ session, linking: 'never' }).linking, 'never')
 })
 
 t.test('some rate limits may be given, or all switched off', async t => {
   const store = class { incr () {} child () { return this } }
-  const { rateLimit } = new ResolvedOptions({ session, rateLimit: { login: 5, timeWindow: 1000, store } })
+  const { rateLimit } = resolveOptions({ session, rateLimit: { login: 5, timeWindow: 1000, store } })
 
   t.strictSame(rateLimit, { timeWindow: 1000, ...LIMITS, login: 5, store })
-  t.equal(new ResolvedOptions({ session, rateLimit: { store: 'memory' } }).rateLimit?.store, 'memory')
-  t.equal(new ResolvedOptions({ session, rateLimit: false }).rateLimit, null)
+  t.equal(resolveOptions({ session, rateLimit: { store: 'memory' } }).rateLimit?.store, 'memory')
+  t.equal(resolveOptions({ session, rateLimit: false }).rateLimit, null)
   for (const given of [store, 'memory'] as const) {
-    t.throws(() => new ResolvedOptions({ session, rateLimit: { store: given } }, { rateLimit: true }), {
+    t.throws(() => resolveOptions({ session, rateLimit: { store: given } }, { rateLimit: true }), {
       name: 'OptionsError',
       message: /^rateLimit\.store must be absent: the application has registered @fastify\/rate-limit itself/
     })
   }
-  t.match(new ResolvedOptions({ session, rateLimit: { login: 5 } }, { rateLimit: true }).rateLimit, { login: 5 })
+  t.match(resolveOptions({ session, rateLimit: { login: 5 } }, { rateLimit: true }).rateLimit, { login: 5 })
 })
 
 const STORE_METHODS = [
@@ -436,7 +436,7 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
 
 for (const [what, options, message] of MISTAKES) {
   t.test(`${what} is refused with a sentence that names the option`, async t => {
-    const resolve = () => new ResolvedOptions({ session, ...options } as AuthPluginOptions)
+    const resolve = () => resolveOptions({ session, ...options } as AuthPluginOptions)
     const refused = t.throws(resolve, { name: 'OptionsError', code: 'invalid_options', message })
 
     t.notOk(String(refused).includes('too short') || String(refused).includes(SECRET), 'no secret is printed')

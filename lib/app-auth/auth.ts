@@ -15,8 +15,7 @@ import { endOtherSessions, followRevocations, signOut } from '../sign-in/sign-ou
 import { type SignInUrlOptions, signInParameters } from '../http/signed-requests.js'
 import {
   type AnyReply, type AnyRequest, type Bivariant, type Guard, type RecentProof, type RequiredClaims,
-  anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireSecondFactor,
-  requireUser, requireVerified
+  anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireSecondFactor, requireVerified
 } from './guards.js'
 import type { TokenUse } from '../tokens/token-claims.js'
 import { checkedUserId } from './users.js'
@@ -86,7 +85,7 @@ export class Auth extends Authorization {
     this.#log = log
     this.channel = auth.channel
     followRevocations(auth, log)
-    this.requireUser = requireUser(auth)
+    this.requireUser = requireClaims(auth, {})
     this.requireVerified = requireVerified(auth)
     this.requireSecondFactor = requireSecondFactor(auth)
     this.requireBearer = requireBearer(auth)
@@ -295,14 +294,14 @@ export class Auth extends Authorization {
 
   /**
    * Signs a user in without a provider, for example from an e-mailed link. The caller must have
-   * verified the user's identity. The identity claims are those of the user's link `local`, else of
+   * verified the user's identity. The identity claims come from the user's link `local`, else from
    * their first link by the provider's name. The session gets a new id.
    *
    * @param userId a UUID in lower case
    * @returns the principal of the user
    * @throws what the hook throws; AuthError `unknown_user`, `blocked`, `second_factor_required`
-   * when the user goes on by a second factor (send them to the page for it), `invalid_state` when
-   * the user signs out meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`;
+   * when a second factor is due (send the user to the page for it), `invalid_state` when the user
+   * signs out meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`;
    * OptionsError for an unknown name
    */
   signIn (request: AnyRequest, userId: string, options?: SignInOptions): Promise<Principal>

@@ -92,7 +92,7 @@ export class Authorization extends Users {
    * is ignored. Ends all sessions of the user.
    *
    * @param provider `local` or the name of an external provider
-   * @param kept `except`: a request whose session goes on, with a new id
+   * @param kept `except`: a request whose session is kept, with a new id
    * @returns the remaining links
    * @throws AuthError `invalid_request` when `provider` is not a string, `unknown_user`,
    * `last_link` for the only link of the user, `unauthenticated` when the session of `except` has

@@ -79,13 +79,6 @@ function merged (vary: unknown, headers: string): string {
   return named.has('*') ? '*' : [...named.values()].join(', ')
 }
 
-/** See {@link Auth.requireUser}. */
-export function requireUser (auth: AuthContext): Guard {
-  return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
-    if (await currentPrincipal(auth, request) === null) await askToSignIn(auth, request, reply)
-  })
-}
-
 /** See {@link Auth.requireClaims}. */
 export function requireClaims (auth: AuthContext, required: RequiredClaims): Guard {
   if (!isPlainObject(required)) {
@@ -248,7 +241,7 @@ function bearerGuard (
 
 /**
  * Returns the header `Authorization`, and nothing when a request has several: Node.js takes the
- * first, and a proxy may have checked another one (RFC 9110 section 5.3).
+ * first, and a proxy may have checked a later one (RFC 9110 section 5.3).
  */
 function authorizationOf ({ raw, headers }: FastifyRequest): string {
   // An injected request need not have raw headers.

@@ -59,7 +59,7 @@ export interface UserPage {
   next: string | null
 }
 
-/** The session that goes on when all others of its user end. */
+/** The session that is kept when all others of its user end. */
 export interface KeptSession {
   /** A request of the user. */
   except?: AnyRequest | undefined
@@ -156,7 +156,7 @@ export class Users {
    * sessions of the user.
    *
    * @param password 8 to 1024 bytes in NFKC
-   * @param kept `except`: a request whose session goes on, with a new id
+   * @param kept `except`: a request whose session is kept, with a new id
    * @returns the user
    * @throws AuthError `unknown_user`, `weak_password`, `invalid_request` for a user without an
    *   e-mail, `unauthenticated` when the session of `except` has ended, `busy`, `unavailable`;
@@ -178,7 +178,7 @@ export class Users {
   }
 
   /**
-   * Compares a password with that of a user, as a login does and in the same time.
+   * Compares a password with a user's, as a login does and in the same time.
    *
    * @param caller the client behind the call: passwords of different addresses take turns
    * @returns false for a wrong password and for a user without one
@@ -266,7 +266,7 @@ export class Users {
    * Ends all sessions of a user, at the next guard in each process and whatever the session store.
    * Tokens that were issued to the user until now are refused.
    *
-   * @param kept `except`: a request whose session goes on, with a new id
+   * @param kept `except`: a request whose session is kept, with a new id
    * @throws AuthError `unknown_user`, `unavailable`
    */
   async signOutEverywhere (userId: string, kept: KeptSession = {}): Promise<void> {
@@ -294,7 +294,7 @@ export class Users {
 }
 
 /**
- * Returns the generation of the session that goes on when all others of a user end: one that has
+ * Returns the generation of the session that is kept when all others of a user end: one that has
  * ended meanwhile must change nothing. Undefined without such a session of the user.
  */
 export function generationIn (userId: string, { except }: KeptSession): number | undefined {
@@ -302,11 +302,7 @@ export function generationIn (userId: string, { except }: KeptSession): number |
   return record?.principal.userId === userId ? record.generation : undefined
 }
 
-/**
- * Checks that a value has the form of a user id.
- *
- * @throws AuthError `unknown_user`
- */
+/** Refuses a value without the form of a user id as `unknown_user`. */
 export function checkedUserId (userId: unknown): string {
   if (!isUserId(userId)) throw new AuthError('unknown_user')
   return userId

@@ -12,7 +12,7 @@ export interface ApplicationPages {
   readonly reauthenticate: string | null
   /** Where a signed-in user sets up a second factor. */
   readonly secondFactor: string | null
-  /** Where a sign-in that waits for a second factor goes on. */
+  /** Where a sign-in that waits for a second factor continues. */
   readonly step: string | null
 }
 
@@ -23,13 +23,15 @@ export interface ApplicationPages {
 export class RedirectPages {
   readonly application: ApplicationPages
   readonly #site: Site
-  readonly #showsErrors: boolean
+  /** The login page; null for one that starts a sign-in itself. */
+  readonly #login: string | null
 
   /** @param signInPaths the paths under which a sign-in starts at once, without a page */
   constructor (site: Site, pages: ApplicationPages, signInPaths: readonly string[]) {
     this.#site = site
     this.application = pages
-    this.#showsErrors = !signInPaths.some(path => pages.login?.startsWith(site.publicPath(path)))
+    const startsSignIn = signInPaths.some(path => pages.login?.startsWith(site.publicPath(path)))
+    this.#login = startsSignIn ? null : pages.login
   }
 
   /**
@@ -46,7 +48,7 @@ export class RedirectPages {
    * application.
    */
   afterLink (request: FastifyRequest, next: unknown): string {
-    const login = request.principal === null && this.#showsErrors ? this.application.login : null
+    const login = request.principal === null ? this.#login : null
     return this.asked(request, next) ?? login ?? this.afterSuccess(request, next)
   }
 
@@ -71,7 +73,7 @@ export class RedirectPages {
    * request that does not ask for a page.
    */
   login (request: FastifyRequest): string | null {
-    return wantsHtml(request) && this.#showsErrors ? this.application.login : null
+    return wantsHtml(request) ? this.#login : null
   }
 
   /**
@@ -79,8 +81,7 @@ export class RedirectPages {
    * a sign-in itself.
    */
   loginWith (request: FastifyRequest, next: string | null): string | null {
-    const page = this.#showsErrors ? this.application.login : null
-    return page === null || next === null ? page : this.#withNext(request, page, next)
+    return this.#withNext(request, this.#login, next)
   }
 
   /**
@@ -92,8 +93,7 @@ export class RedirectPages {
   forStep (
     request: FastifyRequest, to: 'reauthenticate' | 'step', next: string | null, needsFactor = false
   ): string | null {
-    const page = wantsHtml(request) ? this.#page(to, needsFactor) : null
-    return page === null || next === null ? page : this.#withNext(request, page, next)
+    return wantsHtml(request) ? this.#withNext(request, this.#page(to, needsFactor), next) : null
   }
 
   /**
@@ -110,7 +110,7 @@ export class RedirectPages {
       pathnameOf(here) === pathnameOf(page)
     if (page === null || isThere || !wantsHtml(request)) return false
     // The URL to which a form was sent need not be a page.
-    const target = here !== null && isRead(request) ? this.#withNext(request, page, here) : page
+    const target = this.#withNext(request, page, isRead(request) ? here : null)
     reply.header('Cache-Control', 'no-store').redirect(target, isRead(request) ? 302 : 303)
     return true
   }
@@ -130,7 +130,8 @@ export class RedirectPages {
   }
 
   /** On a page of another origin, the path of this application needs its origin in front. */
-  #withNext (request: FastifyRequest, page: string, next: string): string {
+  #withNext<Page extends string | null> (request: FastifyRequest, page: Page, next: string | null): Page | string {
+    if (page === null || next === null) return page
     const isAbroad = !isOwnPath(page) && isOwnPath(next)
     return withParameter(page, 'next', isAbroad ? this.#site.originOf(request) + next : next)
   }

@@ -1,10 +1,9 @@
-import { hkdfSync } from 'node:crypto'
 import { Signer } from '@fastify/cookie'
 import { isText } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { type ChecksOf, checkedOptions, listOf, mustBe, optional, wholeNumber } from '../option-checks.js'
 import type { SignInParameters } from '../providers/provider.js'
-import { secretsOf } from '../secrets.js'
+import { derivedKey, secretsOf } from '../secrets.js'
 import { settingOf } from '../settings.js'
 
 /**
@@ -26,7 +25,7 @@ export interface SignInUrlOptions {
    * `auth_time`.
    */
   maxAge?: number | undefined
-  /** Scopes besides those of the provider. */
+  /** Scopes besides the provider's. */
   scopes?: readonly string[] | undefined
 }
 
@@ -37,8 +36,8 @@ const MAX_HINT = 1000
 const TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 
 const OPTIONS = {
-  next: optional(mustBe('a path of this application', isString)),
-  loginHint: optional(mustBe('a string', isString), ''),
+  next: optional(mustBe('a path of this application', value => typeof value === 'string')),
+  loginHint: optional(mustBe('a string', value => typeof value === 'string'), ''),
   prompt: optional(mustBe('a value such as select_account, or several separated by blanks', arePrompts)),
   maxAge: optional(wholeNumber(0, Infinity, 'seconds')),
   scopes: optional(listOf('a list of scopes without blanks', isToken))
@@ -58,9 +57,10 @@ export class SignedRequests {
    */
   constructor (secret: unknown) {
     const given = Array.isArray(secret) ? secret : settingOf('SVC_SESSION_SECRET')
+    const keyOf = (secret: string): Buffer => derivedKey(secret, 'fastify-svc-auth sign-in request')
     this.#signer = given === undefined
       ? null
-      : new Signer(secretsOf(given, 'the secret of signInUrl', 'SVC_SESSION_SECRET').map(derivedKey))
+      : new Signer(secretsOf(given, 'the secret of signInUrl', 'SVC_SESSION_SECRET').map(keyOf))
   }
 
   /**
@@ -91,11 +91,7 @@ export class SignedRequests {
   }
 }
 
-/**
- * Checks the options of `signInUrl` and returns the parameters of the authorization request.
- *
- * @throws OptionsError naming the option
- */
+/** Checks the options of `signInUrl` and returns the parameters of the authorization request. */
 export function signInParameters (options: SignInUrlOptions): SignInParameters {
   const { next: _, loginHint, ...parameters } =
     checkedOptions('signInUrl', options, OPTIONS, '{ loginHint }, after the name of a provider')
@@ -103,19 +99,10 @@ export function signInParameters (options: SignInUrlOptions): SignInParameters {
   return { ...parameters, ...(isHint && { loginHint }) }
 }
 
-function isString (value: unknown): value is string {
-  return typeof value === 'string'
-}
-
 function arePrompts (value: unknown): value is string {
-  return isString(value) && value.split(' ').every(isToken)
+  return typeof value === 'string' && value.split(' ').every(isToken)
 }
 
 function isToken (value: unknown): value is string {
-  return isString(value) && TOKEN.test(value)
-}
-
-/** Derives the signing key from a secret (HKDF, RFC 5869). */
-function derivedKey (secret: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', secret, '', 'fastify-svc-auth sign-in request', 32))
+  return typeof value === 'string' && TOKEN.test(value)
 }

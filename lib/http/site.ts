@@ -44,7 +44,7 @@ export class Site {
   readonly baseUrl: string | null
   /** The path of `baseUrl`, without a slash at its end. */
   readonly #base: string
-  /** Other origins whose pages are as good as those of the application. */
+  /** Other origins whose pages are as good as the application's. */
   readonly trustedOrigins: ReadonlySet<string>
 
   constructor (baseUrl: string | null, trustedOrigins: ReadonlySet<string>) {
@@ -61,7 +61,7 @@ export class Site {
     return this.baseUrl?.startsWith('http:') === true ? 'same-origin' : 'no-referrer'
   }
 
-  /** Returns the application's own origin: that of `baseUrl`, else that of the request. */
+  /** Returns the application's own origin: of `baseUrl`, else of the request. */
   originOf (request: FastifyRequest): string {
     const url = this.baseUrl ?? `${request.protocol}://${request.host}`
     if (!URL.canParse(url)) throw new AuthError('invalid_request', { message: 'The Host header names no host.' })

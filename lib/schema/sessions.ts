@@ -1,4 +1,4 @@
-import type { FormerSession, Proof } from '../authentication.js'
+import type { ReplacedSession, Proof } from '../authentication.js'
 
 /** The column `proofs` of `svc_auth_sessions`: how and when the user authenticated. */
 export interface SessionProofs {
@@ -10,7 +10,7 @@ export interface SessionProofs {
    * Sessions that this one replaced in the last ten minutes: sign-ins that other tabs started in
    * them may still finish.
    */
-  replacedSessions?: readonly FormerSession[]
+  replacedSessions?: readonly ReplacedSession[]
   /**
    * The end of the session, in milliseconds since the epoch, with the option `session.remember`: no
    * user is signed in afterwards, whatever the cookie and the store say.

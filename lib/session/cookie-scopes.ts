@@ -13,8 +13,6 @@ const cookiesOf = new WeakMap<object, Set<string>>()
 /**
  * Refuses a second session with the same cookie on one server: each would sign out the users of the
  * other.
- *
- * @throws OptionsError
  */
 export function claimCookie ({ server }: FastifyInstance, name: string, cookie: Attributes): void {
   const cookies = cookiesOf.get(server) ?? new Set()

@@ -3,7 +3,6 @@ import type { Session } from 'fastify'
 import { TIMEOUT_MS } from '../base/with-timeout.js'
 import { KeyedMutex } from '../base/keyed-mutex.js'
 import { ENDED_MS } from '../store/sessions.js'
-import type { EndingSession } from './session-backend.js'
 import { principalIn } from './record.js'
 import { type SessionEntries, entryId } from './express-store.js'
 
@@ -21,17 +20,11 @@ interface EndMark {
   next?: string
   /** When that sign-in is over at the latest, by {@link preciseTime}. */
   until?: number
-  /** Whether a user was signed in: then a flood of visitors does not displace the mark. */
-  isOfUser: boolean
 }
 
 /** Ends a session: no request under way, in whichever process, saves it again. */
-export async function endSession (
-  entries: SessionEntries,
-  { id, ...mark }: EndingSession & EndMark
-): Promise<void> {
-  const remove = async (): Promise<void> => entries.remove(id)
-  await entries.write(entryId('ended', id), { svcAuthEnd: mark satisfies EndMark }, ENDED_MS, remove)
+export async function endSession (entries: SessionEntries, id: string, mark: EndMark = {}): Promise<void> {
+  await entries.write(entryId('ended', id), { svcAuthEnd: mark }, ENDED_MS, async () => entries.remove(id))
 }
 
 /** Whether a session was ended; false for a new session and for one that expired. */
@@ -84,30 +77,26 @@ export async function isReplacedSince (entries: SessionEntries, id: string, time
  * one of the two sees the other.
  *
  * @returns the user of the session that had replaced it, null without one; null when another call
- * ended it. Of two calls in different processes, the one whose note
- * is the last does; a store without a conditional write allows no more.
+ * ended it. Of two calls in different processes, the one whose note is the last does; a store
+ * without a conditional write allows no more.
  */
-export async function signOutOf (
-  entries: SessionEntries,
-  session: EndingSession
-): Promise<{ nextUserId: string | null } | null> {
-  const { id, isOfUser } = session
+export async function signOutOf (entries: SessionEntries, id: string): Promise<{ nextUserId: string | null } | null> {
   return mutex.run(id, async () => {
     const note = entryId('signed-out', id)
     const isThere = await entries.read(id) !== null
     const isNoted = await entries.read(note) !== null
     const by = randomUUID()
     // The note of another process stays: it tells that process that it is the one.
-    if (!isNoted) await entries.write(note, { by, svcAuthEnd: { isOfUser } }, ENDED_MS)
+    if (!isNoted) await entries.write(note, { by }, ENDED_MS)
     let next: string | undefined
     let nextUserId: string | null = null
     try {
       next = endMarkIn(await entries.read(entryId('ended', id)))?.next
       if (next !== undefined) {
         nextUserId = principalIn(await entries.read(next))?.userId ?? null
-        await endSession(entries, { id: next, isOfUser: true })
+        await endSession(entries, next)
       }
-      await endSession(entries, { ...session, ...(next !== undefined && { next }) })
+      await endSession(entries, id, next === undefined ? {} : { next })
     } catch (error) {
       // The note of another sign-out stays.
       if (!isNoted) await entries.remove(note).catch(() => {})

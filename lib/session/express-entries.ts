@@ -6,7 +6,7 @@ import { type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from 
 import type { OwnedEntries } from './session-backend.js'
 import { digestOf } from '../base/digest.js'
 import { type SessionEntries, entryId } from './express-store.js'
-import { firstEntryIn } from './visitor.js'
+import { firstEntryIn } from './pending-only.js'
 
 /** An entry of a session in the session store. */
 interface PendingEntry extends Pick<OneTimeEntry, 'owner' | 'content'> {

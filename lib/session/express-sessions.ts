@@ -4,9 +4,7 @@ import { AuthError } from '../errors.js'
 import {
   SIGN_IN_MS, endSession, finishReplacement, hasEnded, hasSignedOut, isReplacedSince, preciseTime, signOutOf
 } from './ended-sessions.js'
-import type {
-  EndingSession, SessionReplacement, SessionToEnd, SavedPart, SessionBackend, SignedOut
-} from './session-backend.js'
+import type { SavedPart, SessionBackend, SessionReplacement, SessionToEnd, SignedOut } from './session-backend.js'
 import { ExpressEntries } from './express-entries.js'
 import { isOver, withOwnLifetime } from './lifetime.js'
 import { type CallbackStore, SessionEntries } from './express-store.js'
@@ -38,11 +36,11 @@ export class ExpressSessions implements SessionBackend {
     this.entries.noteFirst(id, session)
     await this.#store.writeSession(id, session)
     if (replaced === undefined) return false
-    await endSession(this.#store, { ...replaced, next: id, until: preciseTime() + SIGN_IN_MS })
+    await endSession(this.#store, replaced, { next: id, until: preciseTime() + SIGN_IN_MS })
     // Another sign-in may replace the session meanwhile, as when a form is sent twice; a sign-out
     // wins.
-    if (await hasSignedOut(this.#store, replaced.id)) throw new AuthError('invalid_state')
-    finishReplacement(this.#store, replaced.id, id)
+    if (await hasSignedOut(this.#store, replaced)) throw new AuthError('invalid_state')
+    finishReplacement(this.#store, replaced, id)
     return false
   }
 
@@ -64,12 +62,12 @@ export class ExpressSessions implements SessionBackend {
     await this.#store.remove(id)
   }
 
-  async end (session: EndingSession): Promise<void> {
-    await endSession(this.#store, session)
+  async end (id: string): Promise<void> {
+    await endSession(this.#store, id)
   }
 
   async signOut ({ id, userId }: SessionToEnd): Promise<SignedOut | null> {
-    const ended = await signOutOf(this.#store, { id, isOfUser: userId !== null })
+    const ended = await signOutOf(this.#store, id)
     const endedUserId = ended && (userId ?? ended.nextUserId)
     return endedUserId === null ? null : { userId: endedUserId, isRecorded: false }
   }

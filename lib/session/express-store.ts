@@ -34,8 +34,9 @@ export function entryId (kind: EntryKind, key: string): string {
 }
 
 /**
- * A session store with promises. Its calls in a row wait five seconds together, so that a store
- * that hangs holds a request no longer, however many calls the request makes.
+ * A session store with promises. Every method rejects with AuthError `unavailable` when the store
+ * fails. Its calls in a row wait five seconds together, so that a store that hangs holds a request
+ * no longer, however many calls the request makes.
  */
 export class SessionEntries {
   readonly #store: CallbackStore
@@ -46,11 +47,7 @@ export class SessionEntries {
     this.#store = store
   }
 
-  /**
-   * Reads an entry or a session; null without one.
-   *
-   * @throws AuthError `unavailable`
-   */
+  /** Reads an entry or a session; null without one. */
   async read (id: string): Promise<Session | null> {
     return await this.#ask<Session | null | undefined>(done => { this.#store.get(id, done) }, ignoreMissing) ?? null
   }
@@ -60,7 +57,6 @@ export class SessionEntries {
    *
    * @param lifetime milliseconds; stores take them from the member `cookie`, as for a session
    * @param afterwards as for {@link writeSession}
-   * @throws AuthError `unavailable`
    */
   async write (id: string, content: object, lifetime: number, afterwards?: () => Promise<void>): Promise<void> {
     const cookie = { originalMaxAge: lifetime, maxAge: lifetime, expires: new Date(Date.now() + lifetime) }
@@ -71,7 +67,6 @@ export class SessionEntries {
    * Writes a session.
    *
    * @param afterwards runs after the write, also when the store answers too late for the caller
-   * @throws AuthError `unavailable`
    */
   async writeSession (id: string, session: Session, afterwards?: () => Promise<void>): Promise<void> {
     let isLate = false
@@ -90,11 +85,7 @@ export class SessionEntries {
     await afterwards?.()
   }
 
-  /**
-   * Removes an entry or a session; a missing one is ignored.
-   *
-   * @throws AuthError `unavailable`
-   */
+  /** Removes an entry or a session; a missing one is ignored. */
   async remove (id: string): Promise<void> {
     await this.#ask(done => { this.#store.destroy(id, done) }, ignoreMissing)
   }

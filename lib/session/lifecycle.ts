@@ -1,81 +1,74 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { FormerSession } from '../authentication.js'
+import type { ReplacedSession } from '../authentication.js'
 import { AuthError } from '../errors.js'
 import { nameInCookie, sessionCookieName, signedIdsIn } from './cookie.js'
 import { preciseTime } from './ended-sessions.js'
 import type { SignedOut } from './session-backend.js'
 import { type Lifetime, endCookie } from './lifetime.js'
-import { type Principal, type SessionRecord, principalIn, principalOf, recordIn } from './record.js'
+import { type Principal, type SessionRecord, principalOf, recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
 import { digestOf } from '../base/digest.js'
 import { forgetOthers, otherSessions } from './several-cookies.js'
 import { PENDING_MS } from '../store/one-time-entries.js'
-import { membersIn, restoreLifetime, shortenLifetime } from './visitor.js'
+import { membersIn, restoreLifetime, shortenLifetime } from './pending-only.js'
 
 /** What a sign-in or a reauthentication writes into a session. */
-type NewRecord = Omit<SessionRecord, 'formerly'>
+type NewRecord = Omit<SessionRecord, 'replacedSessions'>
 
 /** The number of replaced sessions whose pending sign-ins may still finish. */
-const MAX_FORMER = 8
+const MAX_REPLACED = 8
 
 /**
  * Writes a record into a new session with a new id, so that an attacker who knew or prepared the
  * old session has no access to the new one. Of the old one only the sign-ins go on that other tabs
  * have started in it.
  *
- * @param entry `lifetime`: null for that of the options
- * @throws AuthError `invalid_state` when the user signed out meanwhile, `unavailable`; what
- * `confirm` throws
+ * @param replacement `lifetime`: null for the lifetime of the options
+ * @throws AuthError `invalid_state` when the user signed out meanwhile; what `confirm` throws
  * @see OWASP ASVS 7.2.4
  */
 export async function startSession (
   request: FastifyRequest,
   record: NewRecord,
-  { lifetime, ...admission }: Admission & { lifetime: Lifetime | null }
+  { lifetime, ...replacement }: Replacement & { lifetime: Lifetime | null }
 ): Promise<void> {
-  if (lifetime === null) return replaceSession(request, record, { kept: [], ...admission })
+  if (lifetime === null) return replaceSession(request, record, replacement)
   const { until, cookieEnd } = lifetime
-  await replaceSession(request, { ...record, until }, { kept: [], cookieEnd, ...admission })
+  await replaceSession(request, { ...record, until }, { cookieEnd, ...replacement })
 }
 
 /**
  * Moves a session with a new record to a new id. The application's part of the session is kept, and
  * so is its end.
  *
- * @throws AuthError `invalid_state` when the user signed out meanwhile, `unavailable`
+ * @throws AuthError `invalid_state` when the user signed out meanwhile
  */
 export async function renewSession (request: FastifyRequest, record: NewRecord): Promise<void> {
   const kept = membersIn(request.session)
-  const hasEnd = record.until !== undefined
   const { expires = null } = request.session.cookie
-  const none: Admission = { admits: false, confirm: async () => {} }
-  await replaceSession(request, record, { kept, ...(hasEnd && { cookieEnd: expires }), ...none })
+  await replaceSession(request, record, { kept, ...(record.until !== undefined && { cookieEnd: expires }) })
 }
 
-/** How a new user is admitted. */
-interface Admission {
+interface Replacement {
+  /** The names of members of the present session that the new one gets. */
+  kept?: string[]
+  /** The end of its cookie; absent for the end of the options. */
+  cookieEnd?: Date | null
   /** Whether the user is new: they are admitted with the session where one store keeps both. */
-  admits: boolean
+  admits?: boolean
   /**
    * Runs after the session is written: when it fails, the sign-in fails.
    *
    * @param isAdmitted whether the user was admitted with the session
    */
-  confirm: (isAdmitted: boolean) => Promise<void>
+  confirm?: (isAdmitted: boolean) => Promise<void>
 }
 
-interface Replacement extends Admission {
-  /** The names of members of the present session that the new one gets. */
-  kept: string[]
-  /** The end of its cookie; absent for that of the options. */
-  cookieEnd?: Date | null
-}
-
-/** Ends the session of a request and goes on with a new one; without a record no user is in it. */
+/** Replaces the session of a request with a new one; without a record no user is in it. */
 export async function replaceSession (
   request: FastifyRequest,
   record: NewRecord | null,
-  { kept, cookieEnd, admits, confirm }: Replacement
+  { kept = [], cookieEnd, admits = false, confirm }: Replacement
 ): Promise<void> {
   const sessions = sessionsOf(request)
   const { session: before } = request
@@ -90,14 +83,14 @@ export async function replaceSession (
   if (record === null) shortenLifetime(session, { kept })
   try {
     // Saved now and not when the response is sent: a failure of the store must fail the sign-in.
-    const replaced = { id: before.sessionId, isOfUser: principalIn(before) !== null }
+    const replaced = before.sessionId
     const isAdmitted = isReplaced
       ? await sessions.saveRecord(
         request, record && { ...record, replacedSessions: replacedSessions(before) }, { replaced, admits }
       )
       : await sessions.saveRecord(request, record, { admits })
-    for (const { id, userId } of others) await sessions.backend.end({ id, isOfUser: userId !== null })
-    await confirm(isAdmitted)
+    for (const { id } of others) await sessions.backend.end(id)
+    await confirm?.(isAdmitted)
   } catch (error) {
     // The browser never learns the id of the new session.
     await sessions.backend.remove(session.sessionId).catch(() => {})
@@ -109,17 +102,17 @@ export async function replaceSession (
   forgetOthers(request)
 }
 
-function replacedSessions (before: FastifyRequest['session']): FormerSession[] {
+function replacedSessions (before: FastifyRequest['session']): ReplacedSession[] {
   const now = Date.now()
   const earlier = recordIn(before)?.replacedSessions ?? []
   const replaced = { digest: digestOf(before.sessionId), endedAt: now }
-  return [replaced, ...earlier.filter(({ endedAt }) => endedAt > now - PENDING_MS)].slice(0, MAX_FORMER)
+  return [replaced, ...earlier.filter(({ endedAt }) => endedAt > now - PENDING_MS)].slice(0, MAX_REPLACED)
 }
 
 /**
  * Refuses a session that ended while the request was under way.
  *
- * @throws AuthError `invalid_state`, `unavailable`
+ * @throws AuthError `invalid_state`
  */
 export async function assertSessionActive (request: FastifyRequest): Promise<void> {
   const present = await sessionsOf(request).backend.read(request.session.sessionId)
@@ -138,27 +131,25 @@ export async function updateRecord (request: FastifyRequest, record: SessionReco
 }
 
 /**
- * Ends the session and continues the request with that of another user whom the browser names, else
- * with an empty one, in which no user is signed in.
- *
- * @throws AuthError `unavailable`
+ * Ends the session and continues the request with the session of another user whom the browser
+ * names, else with an empty one, in which no user is signed in.
  */
 export async function endSession (request: FastifyRequest): Promise<void> {
   const sessions = sessionsOf(request)
   const next = otherSessions(request).find(({ userId }) => userId !== null)
-  await sessions.backend.end({ id: request.session.sessionId, isOfUser: true })
+  await sessions.backend.end(request.session.sessionId)
   if (next !== undefined) return next.use()
   sessions.renew(request)
   sessions.hasLeft = true
 }
 
 /**
- * Ends the session and clears its cookie, and those of other cookies of the name. Other requests of
- * a session that are under way cannot restore it, and a sign-in among them does not replace it.
+ * Ends the session, and the sessions of other cookies of the name, and clears the cookies. Other
+ * requests of a session that are under way cannot restore it, and a sign-in among them does not
+ * replace it.
  *
  * @param recordedFor the user whose sign-out is recorded for the other processes already
  * @returns the users that this call signed out, without those whom another request did first
- * @throws AuthError `unavailable`
  */
 export async function signOutSession (
   request: FastifyRequest,
@@ -177,7 +168,7 @@ export async function signOutSession (
 
   const signedOut = isStored ? [] : await signOutReplaced(request, reply)
   for (const leaving of [...otherSessions(request), ...(isStored ? [present] : [])]) {
-    const user = await sessions.backend.signOut(leaving, { isRecorded: leaving.userId === recordedFor })
+    const user = await sessions.backend.signOut(leaving, leaving.userId === recordedFor)
     if (user !== null && signedOut.every(({ userId }) => userId !== user.userId)) signedOut.push(user)
   }
   forgetOthers(request)

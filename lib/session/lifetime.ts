@@ -42,7 +42,7 @@ export function isOver (session: Session | null | undefined): boolean {
 
 /**
  * Returns a cookie that was read as @fastify/session must have it. Otherwise it would give a cookie
- * without a lifetime that of the options.
+ * without a lifetime the lifetime of the options.
  */
 export function withoutMaxAge (cookie: Session['cookie']): Session['cookie'] {
   return Object.assign(cookie, { maxAge: null })

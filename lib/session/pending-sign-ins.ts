@@ -66,14 +66,14 @@ export async function takePendingSignIn (
     const content = owners.length > 0 ? await entries.take(hash, kind, owners) : null
     return content && Object({ ...content, state })
   }
-  const formerly = (recordIn(session)?.replacedSessions ?? []).map(({ digest }) => digest)
-  const pending = await take([digestOf(session.sessionId)]) ?? ofFormerSession(await take(formerly))
+  const replaced = (recordIn(session)?.replacedSessions ?? []).map(({ digest }) => digest)
+  const pending = await take([digestOf(session.sessionId)]) ?? ofReplacedSession(await take(replaced))
   if (pending === null) return null
   const isInTime = pending.startedAt > Date.now() - PENDING_MS
   // The callback of another provider is a mix-up (RFC 9700 section 4.4): the state is used up.
   return isInTime && pending.provider === provider ? pending : null
 }
 
-function ofFormerSession (pending: PendingSignIn | null): PendingSignIn | null {
+function ofReplacedSession (pending: PendingSignIn | null): PendingSignIn | null {
   return pending === null || pending.purpose === 'sign-in' ? pending : { ...pending, startedBy: null }
 }

@@ -4,20 +4,19 @@ import { replaceSession } from './lifecycle.js'
 import { type RequestSessions, sessionsOf } from './request-sessions.js'
 import { digestOf } from '../base/digest.js'
 import { sessionsUnavailable } from './express-store.js'
-import { membersIn, shortenLifetime } from './visitor.js'
+import { membersIn, shortenLifetime } from './pending-only.js'
 
 /**
- * Ends the session of a request and goes on with a new one, in which no user is signed in and which
- * owns an entry. What the application has written for a visitor is kept, as the hook `onSignIn`
- * reads it once the entry is used; what it has written for a user is not.
+ * Replaces the session of a request with a new one, in which no user is signed in and which
+ * owns an entry. What the application has written into a session without a user is kept, as the
+ * hook `onSignIn` reads it once the entry is used; what it has written for a user is not.
  *
- * @throws AuthError `invalid_state` when the user of the session signed out meanwhile,
- *   `unavailable`
+ * @throws AuthError `invalid_state` when the user of the session signed out meanwhile
  */
 export async function startPendingSession (request: FastifyRequest, kind: string, content: object): Promise<void> {
   const confirm = async (): Promise<void> => sessionsOf(request).backend.entries.put(stepOf(request, kind, content), 1)
   const kept = request.session.svcAuth?.principal === undefined ? membersIn(request.session) : []
-  await replaceSession(request, null, { kept, admits: false, confirm })
+  await replaceSession(request, null, { kept, confirm })
 }
 
 /**
@@ -26,7 +25,6 @@ export async function startPendingSession (request: FastifyRequest, kind: string
  *
  * @param options `key`: default the empty text, for the one entry of the kind; `most`: how many of
  *   the kind a session may have, default 1
- * @throws AuthError `unavailable`
  */
 export async function putEntry (
   request: FastifyRequest, kind: string, content: object, { key, most = 1 }: { key?: string, most?: number } = {}
@@ -37,8 +35,6 @@ export async function putEntry (
 /**
  * Returns the content of an entry that the session has written in the last ten minutes. Only one
  * flow writes entries of a kind, so the caller knows its form.
- *
- * @throws AuthError `unavailable`, as the functions below
  */
 export async function findEntry<Content> (
   request: FastifyRequest, kind: string, key?: string
@@ -83,8 +79,8 @@ function contentOf<Content> (found: EntryContent | null): Content | null {
 }
 
 /**
- * Writes an entry of the session of a request. Each has a place of its own, so that those of other
- * tabs and processes do not overwrite it and a late save of the session does not restore it.
+ * Writes an entry of the session of a request. Each has a place of its own, so that other tabs and
+ * processes do not overwrite it and a late save of the session does not restore it.
  */
 export async function putOwned (request: FastifyRequest, entry: OneTimeEntry, most: number): Promise<void> {
   const sessions = sessionsOf(request)

@@ -12,7 +12,7 @@ export type { Principal } from '../authentication.js'
 export interface SessionRecord extends Readonly<SessionProofs> {
   /** The signed-in user. */
   readonly principal: Principal
-  /** As of the sign-in: a session with another one than the user's has ended. */
+  /** As of the sign-in: a session whose generation is not the user's has ended. */
   readonly generation: number
 }
 
@@ -51,7 +51,7 @@ export function principalOf ({ session, svcAuthVerified: verified }: FastifyRequ
 
 /**
  * Gives the principal of a request the verified e-mail of its user until the request ends. The
- * claim `email` in the session may be another address, an unverified one: that of the identity by
+ * claim `email` in the session may be another address, an unverified one, of the identity by
  * which the user signed in.
  */
 export function showVerifiedEmail (request: FastifyRequest, email: string): void {
@@ -61,16 +61,11 @@ export function showVerifiedEmail (request: FastifyRequest, email: string): void
 
 /** The principal in a session; null without one. */
 export function principalIn (session: Session | null | undefined): Principal | null {
-  return presentRecord(session)?.principal ?? null
+  return recordIn(session)?.principal ?? null
 }
 
 /** The plugin's part of a session; null when no user is signed in. */
 export function recordIn (session: Session | null | undefined): SessionRecord | null {
-  const record = presentRecord(session)
-  return record && { ...record }
-}
-
-function presentRecord (session: Session | null | undefined): SessionRecord | null {
   // A destroyed session is null; outside the path of its cookie it is empty; a store may hold
   // anything.
   const record: unknown = session?.svcAuth
@@ -97,7 +92,7 @@ export function withDates (methods: readonly Proof[]): AuthenticationState['meth
   return methods.map(({ method, at }) => ({ method, at: new Date(at) }))
 }
 
-/** Adds a proof to those of a session; it replaces an earlier one of its method. */
+/** Adds a proof to a session's proofs; it replaces an earlier one of its method. */
 export function withProof (methods: readonly Proof[], proof: Proof): readonly Proof[] {
   return [...methods.filter(({ method }) => method !== proof.method), proof]
 }

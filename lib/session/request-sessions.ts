@@ -7,13 +7,11 @@ import { type SessionRecord, principalIn } from './record.js'
 import { RowSessions, type RowSettings } from './row-sessions.js'
 import { type CallbackStore, type Done, sessionsUnavailable } from './express-store.js'
 import { keepEnd } from './lifetime.js'
-import { isOutgrown, restoreLifetime } from './visitor.js'
+import { isOutgrown, restoreLifetime } from './pending-only.js'
 
 /** What a request knows of a session in the store. */
 interface StoredSession {
   id: string
-  /** Whether a user is signed in to it. */
-  isOfUser: boolean
   /** Its cookie as it was read or written. */
   cookie: Session['cookie']
   /** The members of the cookie, as {@link membersOf} lists them. */
@@ -78,9 +76,8 @@ export class RequestSessions implements CallbackStore {
   }
 
   destroy (id: string, done: Done): void {
-    const stored = this.#find(id)
-    if (this.#isQuiet || stored === undefined) return done()
-    settle(done, this.backend.end({ id, isOfUser: stored.isOfUser }))
+    if (this.#isQuiet || this.#find(id) === undefined) return done()
+    settle(done, this.backend.end(id))
   }
 
   /**
@@ -94,10 +91,10 @@ export class RequestSessions implements CallbackStore {
   async saveRecord (
     { session }: FastifyRequest,
     record: SessionRecord | null,
-    entrance: SessionReplacement = {}
+    replacement: SessionReplacement = {}
   ): Promise<boolean> {
     if (record !== null) session.svcAuth = record
-    const own = this.#own = { ...entrance, record, isAdmitted: false }
+    const own = this.#own = { ...replacement, record, isAdmitted: false }
     try {
       const saved = session.save()
       this.#own = undefined
@@ -131,11 +128,11 @@ export class RequestSessions implements CallbackStore {
 
   async #save (id: string, session: Session, own: OwnSave | undefined): Promise<void> {
     const isStored = this.#find(id) !== undefined
-    const isVisitor = isOutgrown(session)
-    if (isVisitor) restoreLifetime(session)
+    const hasOutgrown = isOutgrown(session)
+    if (hasOutgrown) restoreLifetime(session)
     const hasNewCookie = this.hasNewCookie(id, session)
     const hasChange = own !== undefined || hasNewCookie
-    if (!this.#isRolling && isStored && !isVisitor && !hasNewCookie) keepEnd(session)
+    if (!this.#isRolling && isStored && !hasOutgrown && !hasNewCookie) keepEnd(session)
     const isUnchanged = (): boolean => !hasChange && !isModified(session)
     this.#note(id, session)
     if (!isStored) {
@@ -143,13 +140,12 @@ export class RequestSessions implements CallbackStore {
       if (own !== undefined) own.isAdmitted = isAdmitted
       return
     }
-    await this.backend.save(id, session, own?.record ?? (isVisitor ? 'none' : 'stored'), isUnchanged)
+    await this.backend.save(id, session, own?.record ?? (hasOutgrown ? 'none' : 'stored'), isUnchanged)
   }
 
   #note (id: string, session: Session): void {
     const { cookie } = session
-    const stored = { id, isOfUser: principalIn(session) !== null, cookie, members: membersOf(cookie) }
-    this.#stored = [stored, ...this.#stored.filter(other => other.id !== id)]
+    this.#stored = [{ id, cookie, members: membersOf(cookie) }, ...this.#stored.filter(other => other.id !== id)]
   }
 
   #find (id: string): StoredSession | undefined {
@@ -158,7 +154,7 @@ export class RequestSessions implements CallbackStore {
 }
 
 /**
- * An `onRequest` hook behind that of @fastify/session: from then on a session that is in the store
+ * An `onRequest` hook behind @fastify/session's: from then on a session that is in the store
  * uses the store as {@link RequestSessions} does. A new session cannot have ended, so the
  * application saves it as it is.
  */
@@ -221,7 +217,7 @@ function membersOf (cookie: Session['cookie']): unknown[] {
   return [expires, originalMaxAge, path, domain, secure, httpOnly, sameSite]
 }
 
-/** Whether the application's part of a session is another one than in the store. */
+/** Whether the application's part of a session differs from the store's. */
 function isModified (session: Session): boolean {
   return !('isModified' in session && typeof session.isModified === 'function' && session.isModified() === false)
 }
@@ -287,7 +283,7 @@ export class RowStore implements CallbackStore {
   }
 
   destroy (id: string, done: Done): void {
-    settle(done, new RowSessions(this.#settings).end({ id }))
+    settle(done, new RowSessions(this.#settings).end(id))
   }
 }
 

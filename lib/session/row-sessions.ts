@@ -5,12 +5,12 @@ import type { SessionData } from '../schema/sessions.js'
 import type { SessionRows } from '../store/capabilities.js'
 import type { EndedSession, FoundSession, SessionUser, StoredSessions } from '../store/sessions.js'
 import type {
-  EndingSession, SessionReplacement, SessionToEnd, OwnedEntries, SavedPart, SessionBackend, SignOut, SignedOut
+  OwnedEntries, SavedPart, SessionBackend, SessionReplacement, SessionToEnd, SignedOut
 } from './session-backend.js'
 import { withoutMaxAge } from './lifetime.js'
 import { ReadRecord, type SessionRecord, recordIn } from './record.js'
 import { digestOf } from '../base/digest.js'
-import { isVisitor, visitorSession } from './visitor.js'
+import { isPendingOnly, pendingOnlySession } from './pending-only.js'
 
 type CookieOptions = NonNullable<FastifySessionOptions['cookie']>
 
@@ -24,14 +24,12 @@ export interface RowSettings {
 /** The lifetime of a session whose cookie has none: the browser keeps it until it is closed. */
 const BROWSER_SESSION_MS = 7 * 24 * 60 * 60 * 1000
 
-const UNKNOWN: EndedSession = { userId: null, wasOpen: false, replacedBy: null }
-
 /** `seenAt` and a sliding end may be off by this part of the lifetime. */
 const PRECISION = 10
 
 /**
- * Keeps sessions in the rows of a store, which replaces, ends and takes in one step each. A visitor
- * who only started a sign-in has no row: the entries that they own tell that the session exists.
+ * Keeps sessions in the rows of a store, which replaces, ends and takes in one step each. A session
+ * with pending entries alone has no row: the entries tell that it exists.
  */
 export class RowSessions implements SessionBackend {
   readonly entries: OwnedEntries
@@ -51,14 +49,14 @@ export class RowSessions implements SessionBackend {
     const idHash = digestOf(id)
     const found = await this.#rows.find(idHash, now)
     if (found === 'ended' || found === null) return null
-    if (found === 'visitor') return visitorSession(this.#cookie)
+    if (found === 'visitor') return pendingOnlySession(this.#cookie)
     // In the background: it is for the list of sessions alone.
     if (isOff(found.seenAt, now, found)) this.#rows.update(idHash, { seenAt: now }).catch(() => {})
     return sessionOf(found, now, this.#cookie)
   }
 
   async create (id: string, session: Session, { replaced, admits = false }: SessionReplacement = {}): Promise<boolean> {
-    if (isVisitor(session) && replaced === undefined) return false
+    if (isPendingOnly(session) && replaced === undefined) return false
     const now = Date.now()
     const record = recordIn(session)
     const written = await this.#rows.insert({
@@ -69,7 +67,7 @@ export class RowSessions implements SessionBackend {
       createdAt: now,
       expiresAt: endOf(session, now),
       admits
-    }, replaced === undefined ? null : digestOf(replaced.id))
+    }, replaced === undefined ? null : digestOf(replaced))
     if (written === false) throw new AuthError('invalid_state')
     return written === 'admitted'
   }
@@ -90,20 +88,20 @@ export class RowSessions implements SessionBackend {
   }
 
   async remove (id: string): Promise<void> {
-    await this.end({ id })
+    await this.end(id)
   }
 
-  async end ({ id }: Pick<EndingSession, 'id'>): Promise<void> {
+  async end (id: string): Promise<void> {
     await this.#rows.end(digestOf(id), { now: Date.now(), isSignOut: false })
   }
 
-  async signOut ({ id }: SessionToEnd, how: SignOut): Promise<SignedOut | null> {
-    return signOutRow(this.#rows, digestOf(id), how)
+  async signOut ({ id }: SessionToEnd, isRecorded: boolean): Promise<SignedOut | null> {
+    return signOutRow(this.#rows, digestOf(id), isRecorded)
   }
 
   async signOutReplaced (id: string): Promise<SignedOut | null> {
     // A sign-in is over with the one step in which it has replaced the session. One that is under
-    // way in the session of a visitor has taken the entry by which it was known.
+    // way in a session with pending entries alone has taken the entry by which it was known.
     const isUnknown = await this.#rows.find(digestOf(id), Date.now()) === null
     return isUnknown ? signOutRow(this.#rows, digestOf(id)) : null
   }
@@ -119,22 +117,20 @@ export class RowSessions implements SessionBackend {
 }
 
 /**
- * Ends a session because its user signs out, and those of sign-ins that have replaced it meanwhile:
+ * Ends a session because its user signs out, and the sessions that have replaced it meanwhile:
  * see {@link SessionBackend.signOut}.
  */
 export async function signOutRow (
-  rows: StoredSessions,
-  idHash: string,
-  how: SignOut = { isRecorded: false }
+  rows: StoredSessions, idHash: string, isRecorded = false
 ): Promise<SignedOut | null> {
   const now = Date.now()
   let signedOut: SignedOut | null = null
   for (let next: string | null = idHash; next !== null;) {
-    const { isRecorded } = signedOut ?? how
-    const ended = await rows.end(next, { now, isSignOut: true, isRecorded })
-    const { wasOpen, userId, replacedBy, isRecorded: isRecordedNow = false } = ended ?? UNKNOWN
-    if (wasOpen && userId !== null) signedOut ??= { userId, isRecorded: isRecordedNow }
-    next = replacedBy
+    const how = { now, isSignOut: true, isRecorded: signedOut?.isRecorded ?? isRecorded }
+    const ended: EndedSession | null = await rows.end(next, how)
+    const { wasOpen = false, userId = null } = ended ?? {}
+    if (wasOpen && userId !== null) signedOut ??= { userId, isRecorded: ended?.isRecorded ?? false }
+    next = ended?.replacedBy ?? null
   }
   return signedOut
 }
@@ -171,10 +167,10 @@ function endOf ({ cookie: { expires }, svcAuth }: Session, now: number): number 
   return Math.min(end, svcAuth?.until ?? end)
 }
 
-type Times = Pick<FoundSession, 'createdAt' | 'expiresAt'>
-
 /** Whether a time that is written is off by more than a tenth of the lifetime. */
-function isOff (written: number, present: number, { createdAt, expiresAt }: Times): boolean {
+function isOff (
+  written: number, present: number, { createdAt, expiresAt }: Pick<FoundSession, 'createdAt' | 'expiresAt'>
+): boolean {
   return !(Math.abs(present - written) * PRECISION <= expiresAt - createdAt)
 }
 

@@ -2,17 +2,10 @@ import type { Session } from 'fastify'
 import type { SessionRecord } from './record.js'
 import type { OneTimeEntries } from '../store/one-time-entries.js'
 
-/** A session that ends. */
-export interface EndingSession {
-  id: string
-  /** Whether a user is signed in to it. */
-  isOfUser: boolean
-}
-
 /** What happens in the step that writes a new session. */
 export interface SessionReplacement {
-  /** The session that it replaces, which ends. */
-  replaced?: EndingSession
+  /** The id of the session that it replaces, which ends. */
+  replaced?: string
   /** Whether a new user is admitted: see `Accounts.admitUser`. */
   admits?: boolean
 }
@@ -24,20 +17,16 @@ export interface SessionToEnd {
   userId: string | null
 }
 
-/** What a sign-out did. */
-export interface SignOut {
-  /** Whether it is recorded for the other processes: see `Revocations`. */
-  isRecorded: boolean
-}
-
 /** A user who was signed out. */
-export interface SignedOut extends SignOut {
+export interface SignedOut {
   userId: string
+  /** Whether the sign-out is recorded for the other processes: see `Revocations`. */
+  isRecorded: boolean
 }
 
 /**
  * The plugin's part of a session that is saved: a new one, the one that is in the store, or none,
- * for a visitor's session that holds something of the application now.
+ * for a session of pending entries that holds something of the application now.
  */
 export type SavedPart = SessionRecord | 'stored' | 'none'
 
@@ -63,7 +52,7 @@ export interface SessionBackend {
    * @throws AuthError `invalid_state` when the user of that one signed out meanwhile; the caller
    *   removes the new one
    */
-  create (id: string, session: Session, entrance?: SessionReplacement): Promise<boolean>
+  create (id: string, session: Session, replacement?: SessionReplacement): Promise<boolean>
 
   /**
    * Saves a session that is in the store, unless it has ended meanwhile.
@@ -77,16 +66,15 @@ export interface SessionBackend {
   remove (id: string): Promise<void>
 
   /** Ends a session: no request under way, in whichever process, saves it again. */
-  end (session: EndingSession): Promise<void>
+  end (id: string): Promise<void>
 
   /**
-   * Ends a session because its user signs out, and those of sign-ins that have replaced it
-   * meanwhile.
+   * Ends a session because its user signs out, and the sessions that have replaced it meanwhile.
    *
-   * @param how whether the sign-out is recorded already
-   * @returns null when this call signed out no user, also because another one did
+   * @param isRecorded whether the sign-out is recorded already
+   * @returns null when this call signed out no user, also because another call did
    */
-  signOut (session: SessionToEnd, how: SignOut): Promise<SignedOut | null>
+  signOut (session: SessionToEnd, isRecorded: boolean): Promise<SignedOut | null>
 
   /**
    * Ends the session of a sign-in that has replaced one before the sign-out could read it, or that

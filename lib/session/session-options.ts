@@ -6,6 +6,7 @@ import {
 } from '../option-checks.js'
 import { secretsOf } from '../secrets.js'
 import type { AuthStore } from '../accounts/auth-store.js'
+import type { Site } from '../http/site.js'
 import { MemoryAuthStore, sessionRowsOf } from '../store/memory.js'
 import type { SessionRows } from '../store/capabilities.js'
 
@@ -21,11 +22,8 @@ export type SessionCookieOptions = { [Name in keyof OptionsOfCookie]?: OptionsOf
   maxAge?: number | null | undefined
 }
 
-/** Options of @fastify/session that the plugin passes on. */
-export type PassedSessionOptions = { [Name in keyof OptionsOfSession]?: OptionsOfSession[Name] | undefined }
-
 /** Options of @fastify/session; `secret` comes from the setting SVC_SESSION_SECRET unless given. */
-export type SessionOptions = PassedSessionOptions & {
+export type SessionOptions = { [Name in keyof OptionsOfSession]?: OptionsOfSession[Name] | undefined } & {
   /** The cookie; default `HttpOnly`, `SameSite=Lax`, `Secure` on https, for seven days. */
   cookie?: SessionCookieOptions | undefined
   /**
@@ -58,16 +56,6 @@ export interface OwnSession {
   readonly remember: number | null
 }
 
-/** What the session is for. */
-export interface SessionSurroundings {
-  /** The store of users, which keeps the sessions too if it can. */
-  readonly users: AuthStore
-  /** The path of the routes as the application sees it, and as browsers see it. */
-  readonly routes: readonly string[]
-  /** The public URL of the application; null without one. */
-  readonly baseUrl: string | null
-}
-
 const DAY_MS = 24 * 60 * 60 * 1000
 
 const LIFETIME_MS = 7 * DAY_MS
@@ -76,7 +64,7 @@ const COOKIE = {
   maxAge: optional(mustBe(
     'a number of milliseconds above 0, such as 7 * 24 * 60 * 60 * 1000 for seven days, or null', isMaxAge)),
   expires: optional(mustBe('a Date', isDate)),
-  path: optional(mustBe('a path, such as /', isString), '/'),
+  path: optional(mustBe('a path, such as /', value => typeof value === 'string'), '/'),
   domain: optional(matching('the name of a host, such as app.example', /^[\w.-]+$/)),
   secure: optional(mustBe("true, false or 'auto'", value => typeof value === 'boolean' || value === 'auto')),
   httpOnly: optional(boolean, true),
@@ -94,7 +82,7 @@ const checkedOptions = table({
   // RFC 6265 section 4.1.1.
   cookieName: optional(matching(
     'a name of letters, digits and hyphens, such as __Host-session', /^[!#$%&'*+.^`|~\w-]+$/), 'svc_session'),
-  cookiePrefix: optional(mustBe('text', isString)),
+  cookiePrefix: optional(mustBe('text', value => typeof value === 'string')),
   algorithm: optional(
     mustBe('the name of a hash function that Node.js has, such as sha256', isHashFunction)),
   saveUninitialized: optional(boolean, false),
@@ -105,20 +93,21 @@ const checkedOptions = table({
 /**
  * Checks the options of the session that the plugin registers.
  *
- * @throws OptionsError naming the option
+ * @param users the store of users, which keeps the sessions too if it can
+ * @param prefix the path in front of all routes
  */
-export function checkedSession (session: unknown, around: SessionSurroundings): OwnSession {
+export function checkedSession (session: unknown, users: AuthStore, site: Site, prefix: string): OwnSession {
   const { store, remember, cookie, secret, ...others } = checkedOptions(session, 'session')
   const options = {
     ...others,
     secret,
-    cookie: cookieOf(cookie, around.baseUrl),
+    cookie: cookieOf(cookie, site.baseUrl),
     ...(store !== undefined && store !== 'memory' && { store })
   }
-  assertAccepted(options, around.routes)
+  assertAccepted(options, [prefix, site.publicPath(prefix)])
   return Object.freeze({
     options,
-    rows: sessionRowsOf(store === 'memory' ? new MemoryAuthStore() : around.users),
+    rows: sessionRowsOf(store === 'memory' ? new MemoryAuthStore() : users),
     isMemoryChosen: store === 'memory',
     remember: remember === null ? null : remember.days * DAY_MS
   })
@@ -176,12 +165,8 @@ function isSessionStore (value: unknown): value is NonNullable<SessionOptions['s
   return value === 'memory' || hasMethods<SessionStore>('get', 'set', 'destroy')(value)
 }
 
-function isString (value: unknown): value is string {
-  return typeof value === 'string'
-}
-
 function isHashFunction (value: unknown): value is string {
-  return isString(value) && getHashes().includes(value)
+  return typeof value === 'string' && getHashes().includes(value)
 }
 
 function isMaxAge (value: unknown): value is number | null {

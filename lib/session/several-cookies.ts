@@ -67,16 +67,15 @@ export function chooseCookie (
   }
 }
 
-/** The open sessions that other cookies of a request name than that of its session. */
+/** The open sessions of a request that its other cookies name. */
 export function otherSessions (request: FastifyRequest): NamedSession[] {
   return severalOf.get(request)?.open.filter(({ id }) => id !== request.session.sessionId) ?? []
 }
 
 /**
- * Makes the session that owns an entry that of the request.
+ * Makes the session that owns an entry the session of the request.
  *
  * @param keyOf returns the key of the entry if a session owns it
- * @throws AuthError `unavailable`
  */
 export async function useOwner (
   request: FastifyRequest, keyOf: (owner: { session: { sessionId: string } }) => EntryKey

@@ -2,7 +2,7 @@ import t from 'tap'
 import { type AuthPluginOptions, LocalIdentityProvider, type LocalIdentityProviderOptions } from '../../lib/index.js'
 import { type MailTokens, emailDigest } from '../../lib/mails/mail-tokens.js'
 import { LINK_LIFETIMES, type LinkMailKind } from '../../lib/mails/mail.js'
-import { ResolvedOptions } from '../../lib/options.js'
+import { resolveOptions } from '../../lib/options.js'
 import { SESSION_SECRET } from '../helpers/app.js'
 import { setEnv } from '../helpers/environment.js'
 import { ecKey } from '../helpers/signing-key.js'
@@ -15,7 +15,7 @@ const KINDS = Object.keys(LINK_LIFETIMES) as LinkMailKind[]
 /** The tokens of mails of an application. */
 function tokensOf (options: LocalIdentityProviderOptions, dataSecret?: AuthPluginOptions['dataSecret']): MailTokens {
   const local = new LocalIdentityProvider({ sendMail: () => {}, ...options })
-  const { mailTokens } = new ResolvedOptions({ baseUrl: 'https://app.example', session: { secret: SESSION_SECRET }, local, dataSecret })
+  const { mailTokens } = resolveOptions({ baseUrl: 'https://app.example', session: { secret: SESSION_SECRET }, local, dataSecret })
   if (mailTokens === null) throw new Error('the application sends mails')
   return mailTokens
 }
@@ -90,7 +90,7 @@ t.test('with a signing key and without dataSecret and its setting, the registrat
   })
   const sendMail = (): void => {}
   t.doesNotThrow(() => new LocalIdentityProvider({ signingKey: ecKey(), sendMail }), 'a process that sends no mails needs none')
-  t.doesNotThrow(() => new ResolvedOptions({ session: { secret: SESSION_SECRET }, local: new LocalIdentityProvider({ signingKey: ecKey() }) }))
+  t.doesNotThrow(() => resolveOptions({ session: { secret: SESSION_SECRET }, local: new LocalIdentityProvider({ signingKey: ecKey() }) }))
 })
 
 t.test('with a signing key the secret of mails is dataSecret, else its setting', async t => {

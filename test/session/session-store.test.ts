@@ -20,7 +20,6 @@ const session = (subject: string): Session => ({
     principal: { userId: USER_ID, provider: 'local', claims: { sub: subject } }, generation: 0, at: 0, methods: []
   }
 })
-const ofUser = (id: string) => ({ id, isOfUser: true })
 const call = (ask: (done: (error?: unknown) => void) => void) => new Promise<unknown>(resolve => { ask(resolve) })
 
 t.test('an entry has an id of 36 characters that tells neither the session nor the state', async t => {
@@ -36,7 +35,7 @@ t.test('an entry has an id of 36 characters that tells neither the session nor t
 t.test('a sign-out is noted unless it fails, stays noted when another one fails, and is done by one', async t => {
   const store = new SlowSessionStore()
   const entries = new SessionEntries(store)
-  const signOut = () => signOutOf(entries, ofUser('1'))
+  const signOut = () => signOutOf(entries, '1')
   const failing = async () => {
     const { destroy } = store
     store.destroy = (_id, done) => { store.destroy = destroy; done(new Error('down')) }
@@ -56,15 +55,15 @@ t.test('a sign-out is noted unless it fails, stays noted when another one fails,
 t.test('a sign-out ends the session that replaced the signed-out one meanwhile', async t => {
   const entries = new SessionEntries(new SlowSessionStore())
   await entries.writeSession('2', session('ada'))
-  await endSession(entries, { ...ofUser('1'), next: '2' })
+  await endSession(entries, '1', { next: '2' })
 
-  t.strictSame(await signOutOf(entries, ofUser('1')), { nextUserId: USER_ID }, 'this call signed the user out')
+  t.strictSame(await signOutOf(entries, '1'), { nextUserId: USER_ID }, 'this call signed the user out')
 
   t.equal(await entries.read('2'), null)
   t.ok(await hasEnded(entries, '2'))
 
-  await endSession(entries, { ...ofUser('3'), next: '4' })
-  t.strictSame(await signOutOf(entries, ofUser('3')), { nextUserId: null }, 'the sign-in has removed its session itself')
+  await endSession(entries, '3', { next: '4' })
+  t.strictSame(await signOutOf(entries, '3'), { nextUserId: null }, 'the sign-in has removed its session itself')
 })
 
 t.test('attack 59: a session that is written after the wait is over does not outlive its end', async t => {
@@ -93,7 +92,7 @@ t.test('attack 59: a session that is written after the wait is over does not out
   const letPass = stopTime(t)
   const saving = call(done => { sessions.set('1', session('ada'), done) })
   await immediate()
-  endSession(new SessionEntries(store), ofUser('1'))
+  endSession(new SessionEntries(store), '1')
   letPass(TIMEOUT_MS)
   const failure = await saving
   t.match(failure, { code: 'unavailable', cause: { message: /^the session store did not answer within 5 seconds/ } })
@@ -153,7 +152,7 @@ t.test('ended sessions', async t => {
       const id = `session-${round}`
       const [one, other] = [new RequestSessions(new ExpressSessions(store), true), new RequestSessions(new ExpressSessions(store), true)]
       await Promise.all([saved(one, id), saved(other, id)])
-      await Promise.all([endSession(new SessionEntries(store), ofUser(id)), saved(other, id), saved(one, id)])
+      await Promise.all([endSession(new SessionEntries(store), id), saved(other, id), saved(one, id)])
       t.equal(await one.backend.read(id), null)
     }
     t.equal(store.sessions.length, 0)
@@ -163,7 +162,7 @@ t.test('ended sessions', async t => {
     const store = new SlowSessionStore()
     const sessions = new RequestSessions(new ExpressSessions(store), true)
     await saved(sessions, '1')
-    await sessions.backend.end(ofUser('1'))
+    await sessions.backend.end('1')
     const written: string[] = []
     const { set } = store
     store.set = (id, session, done) => { written.push(id); set.call(store, id, session, done) }

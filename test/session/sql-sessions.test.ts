@@ -93,18 +93,17 @@ t.test('a sign-out ends the sessions of sign-ins that have replaced the session 
       methods: []
     }
   }
-  const ofUser = (id: string) => ({ id, isOfUser: true })
   await backend.create('1', session)
   // A form that is sent twice.
-  await backend.create('2', session, { replaced: ofUser('1') })
-  await backend.create('3', session, { replaced: ofUser('1') })
+  await backend.create('2', session, { replaced: '1' })
+  await backend.create('3', session, { replaced: '1' })
 
   const { userId } = session.svcAuth.principal
-  t.strictSame(await backend.signOut({ id: '1', userId }, { isRecorded: false }), { userId, isRecorded: false })
+  t.strictSame(await backend.signOut({ id: '1', userId }, false), { userId, isRecorded: false })
 
   for (const id of ['1', '2', '3']) t.equal(await backend.read(id), null, id)
-  t.equal(await backend.signOut({ id: '1', userId }, { isRecorded: false }), null)
-  await t.rejects(backend.create('4', session, { replaced: ofUser('1') }), { code: 'invalid_state' })
+  t.equal(await backend.signOut({ id: '1', userId }, false), null)
+  await t.rejects(backend.create('4', session, { replaced: '1' }), { code: 'invalid_state' })
 })
 
 t.test('a guard relies for one second on what was read of the user with the session', async t => {

@@ -6,7 +6,7 @@ import { endCookie } from './lifetime.js'
 type CookieOptions = NonNullable<FastifySessionOptions['cookie']>
 
 /** What is noted in a session without a user that lives as long as an entry. */
-interface VisitorNote {
+interface LifetimeNote {
   /** Of a session that holds more than entries: milliseconds, a date; null for no limit. */
   fullLifetime: { maxAge: number | null, expires: string | Date | null }
   /** The hash of the entry that it was saved for. */
@@ -24,10 +24,10 @@ export function membersIn (session: Session): string[] {
  * Makes a new session end with the entry that it is saved for, and notes how long it would live
  * otherwise: anyone can start a sign-in, and most of them are never finished.
  */
-export function shortenLifetime (session: Session, what: Pick<VisitorNote, 'firstEntry' | 'kept'>): void {
+export function shortenLifetime (session: Session, what: Pick<LifetimeNote, 'firstEntry' | 'kept'>): void {
   const { cookie } = session
   const fullLifetime = { maxAge: cookie.originalMaxAge, expires: cookie.expires ?? null }
-  Object.assign(session, { svcAuth: { fullLifetime, ...what } satisfies VisitorNote })
+  Object.assign(session, { svcAuth: { fullLifetime, ...what } satisfies LifetimeNote })
   cookie.maxAge = PENDING_MS
 }
 
@@ -41,15 +41,15 @@ export function restoreLifetime (session: Session, from = session): void {
   else endCookie(session, expires === null ? null : new Date(expires))
 }
 
-/** The session of a visitor whose entries are all that is known of it. */
-export function visitorSession ({ maxAge, expires }: CookieOptions): Session {
-  const note: VisitorNote = { fullLifetime: { maxAge: maxAge ?? null, expires: expires ?? null } }
+/** Returns a session of which the pending entries are all that is known. */
+export function pendingOnlySession ({ maxAge, expires }: CookieOptions): Session {
+  const note: LifetimeNote = { fullLifetime: { maxAge: maxAge ?? null, expires: expires ?? null } }
   const session: Session = { cookie: { originalMaxAge: PENDING_MS, expires: new Date(Date.now() + PENDING_MS) } }
   return Object.assign(session, { svcAuth: note })
 }
 
-/** Whether a session holds nothing but entries. */
-export function isVisitor (session: Session): boolean {
+/** Whether a session holds nothing but pending entries. */
+export function isPendingOnly (session: Session): boolean {
   return noteIn(session).fullLifetime !== undefined && membersIn(session).length === 0
 }
 
@@ -59,11 +59,11 @@ export function isOutgrown (session: Session): boolean {
   return fullLifetime !== undefined && membersIn(session).some(name => !kept.includes(name))
 }
 
-/** The hash of the entry that a visitor's session was saved for; null for other sessions. */
+/** The hash of the entry that a session was saved for; null for other sessions. */
 export function firstEntryIn (session: Session): string | null {
   return noteIn(session).firstEntry ?? null
 }
 
-function noteIn ({ svcAuth }: Session): Partial<VisitorNote> {
+function noteIn ({ svcAuth }: Session): Partial<LifetimeNote> {
   return Object(svcAuth)
 }
