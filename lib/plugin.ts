@@ -157,10 +157,7 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
   const { session, store, rateLimit, layout, dataSecrets, ...resolved } = options
   const { factors, site } = resolved
   const kept = capabilitiesOf(store)
-  let counter: Counter | undefined
-  // In a context of its own: it may register @fastify/rate-limit.
-  await app.register(async scope => { counter = await setUpCounter(scope, rateLimit, kept.attempts) })
-  if (counter === undefined) throw new Error('the limits could not be set up')
+  const counter = await setUpCounter(app, rateLimit, kept.attempts)
   const channel = new EventEmitter<AuthEvents>()
   // An application may have a listener for each open socket.
   channel.setMaxListeners(0)

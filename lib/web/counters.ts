@@ -46,11 +46,11 @@ const MAX_COUNTS = 50_000
  * @param shared the counts of the database; null when it has none
  */
 export async function setUpCounter (
-  scope: FastifyInstance,
+  app: FastifyInstance,
   options: Pick<ResolvedRateLimits, 'store'> | null,
   shared: AttemptCounter | null
 ): Promise<Counter> {
-  const counter = await chooseCounter(scope, options?.store, shared)
+  const counter = await chooseCounter(app, options?.store, shared)
   return rules => {
     const count = counter(rules)
     return (...attempt) => withTimeout(TIMEOUT_MS, count(...attempt), 'the store of counts')
@@ -58,17 +58,20 @@ export async function setUpCounter (
 }
 
 async function chooseCounter (
-  scope: FastifyInstance,
+  app: FastifyInstance,
   store: ResolvedRateLimits['store'],
   shared: AttemptCounter | null
 ): Promise<Counter> {
-  const isRegistered = scope.hasDecorator('createRateLimit')
-  if (shared !== null && store === undefined && !isRegistered) return counterIn(shared)
-  if (!isRegistered) {
-    const isClass = store !== undefined && store !== 'memory'
+  if (app.hasDecorator('createRateLimit')) return counterByPlugin(app)
+  if (shared !== null && store === undefined) return counterIn(shared)
+  const isClass = store !== undefined && store !== 'memory'
+  let limited = app
+  // In a context of its own, so that the application may register the plugin too.
+  await app.register(async scope => {
     await scope.register(fastifyRateLimit, { global: false, ...(isClass && { store }) })
-  }
-  return counterByPlugin(scope)
+    limited = scope
+  })
+  return counterByPlugin(limited)
 }
 
 /**
