@@ -40,9 +40,8 @@ export class MailTokens {
 
   /** @param secrets the first one signs, all verify */
   constructor (issuer: string, secrets: Secrets) {
-    const keysOf = (kind: LinkMailKind): TokenKeys => keysOfSecrets(
-      derivedSecrets(secrets, `svc-auth mail ${kind}`, issuer)
-    )
+    const keysOf = (kind: LinkMailKind): TokenKeys =>
+      keysOfSecrets(derivedSecrets(secrets, `svc-auth mail ${kind}`, issuer))
     this.#keys = {
       register: keysOf('register'),
       'verify-email': keysOf('verify-email'),

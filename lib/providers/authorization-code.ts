@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import * as oauth from 'oauth4webapi'
-import type { Complete } from '../base/defaults.js'
+import { type Complete, withoutUndefined } from '../base/defaults.js'
 import { type BackChannel, type BackChannelOptions, backChannel } from './back-channel.js'
 import { ClientCredentials } from './client-authentication.js'
 import { unacceptable } from './failures.js'
@@ -53,9 +53,7 @@ export class AuthorizationCodeFlow {
     const scope = [...new Set([...this.scopes, ...scopes])].join(' ')
     const parameters = {
       ...this.#authorizationParams,
-      ...(loginHint !== undefined && { login_hint: loginHint }),
-      ...(prompt !== undefined && { prompt }),
-      ...(maxAge !== undefined && { max_age: String(maxAge) }),
+      ...withoutUndefined({ login_hint: loginHint, prompt, max_age: maxAge?.toString() }),
       ...extra,
       client_id: this.client.client_id,
       redirect_uri: redirectUri,
@@ -92,13 +90,11 @@ export const RECOGNIZED_TOKEN_TYPES: oauth.RecognizedTokenTypes = {
 
 /** Names the parameters of a token response as {@link ProviderTokens} does. */
 export function tokensOf (response: oauth.TokenEndpointResponse): ProviderTokens {
-  const { access_token: accessToken, refresh_token: refreshToken, id_token: idToken } = response
-  const { expires_in: expiresIn, scope } = response
-  return {
-    accessToken,
-    ...(refreshToken !== undefined && { refreshToken }),
-    ...(idToken !== undefined && { idToken }),
-    ...(expiresIn !== undefined && { expiresIn }),
-    ...(scope !== undefined && { scope })
-  }
+  return withoutUndefined({
+    accessToken: response.access_token,
+    refreshToken: response.refresh_token,
+    idToken: response.id_token,
+    expiresIn: response.expires_in,
+    scope: response.scope
+  })
 }

@@ -26,24 +26,18 @@ export async function withTenantOf (
   return tenant === null ? server : { ...server, issuer: server.issuer.replace(PLACEHOLDER, tenant) }
 }
 
-/** A verified ID token and what verified it. */
-interface Verification {
-  /** The metadata, perhaps with a template as issuer. */
-  server: oauth.AuthorizationServer
-  /** The metadata with the tenant filled in. */
-  issuer: oauth.AuthorizationServer
-  idToken: string
-  /** The cache with the keys that `validateApplicationLevelSignature` used. */
-  keys: oauth.ExportedJWKSCache
-}
-
 /**
  * Checks that a verified ID token names a tenant and that its key may sign for that tenant: some
  * keys of the common set belong to one tenant.
  *
- * @throws AuthError `provider_error`
+ * @param verified the token, the keys that verified it, and its metadata with the tenant filled in
  */
-export function assertKeyOfIssuer ({ server, issuer, idToken, keys: { jwks } }: Verification): void {
+export function assertKeyOfIssuer (
+  server: oauth.AuthorizationServer,
+  { issuer, idToken, keys: { jwks } }: {
+    issuer: oauth.AuthorizationServer, idToken: string, keys: oauth.ExportedJWKSCache
+  }
+): void {
   if (!server.issuer.includes(PLACEHOLDER)) return
   const { kid } = decodeProtectedHeader(idToken)
   const key = jwks.keys.find(key => key.kid === kid)
@@ -55,9 +49,7 @@ export function assertKeyOfIssuer ({ server, issuer, idToken, keys: { jwks } }: 
   }
 }
 
-/**
- * @returns null for a response that cannot be read: oauth4webapi then reports what is wrong with it
- */
+/** Returns null for a response that cannot be read: oauth4webapi reports what is wrong with it. */
 async function claimedTenant (response: Response): Promise<string | null> {
   try {
     const body: unknown = await response.clone().json()

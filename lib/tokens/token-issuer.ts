@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { withoutUndefined } from '../base/defaults.js'
 import { type JsonValue, plainJsonObject } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { Once } from '../base/once.js'
@@ -57,7 +58,7 @@ export class TokenIssuer {
     const { signedToken } = await jwt.done()
     const token = await signedToken({
       ...extra,
-      ...claimsOfUse(use),
+      ...withoutUndefined({ purpose: use.purpose, aud: use.audience }),
       iss: this.#issuer,
       sub: userId,
       iat,
@@ -103,7 +104,6 @@ export function withoutReservedClaims (claims: Record<string, JsonValue | undefi
   return Object.fromEntries(Object.entries(claims).filter(isExtra))
 }
 
-/** @throws AuthError `invalid_claims`, naming the claim */
 function checkedClaims (claims: ExtraClaims, userId: string): Record<string, JsonValue> {
   const extra = plainJsonObject(claims)
   for (const [name, value] of Object.entries(extra)) {
@@ -113,8 +113,4 @@ function checkedClaims (claims: ExtraClaims, userId: string): Record<string, Jso
     throw new AuthError('invalid_claims', { message })
   }
   return extra
-}
-
-function claimsOfUse ({ purpose, audience }: TokenUse): { purpose?: string, aud?: string } {
-  return { ...(purpose !== undefined && { purpose }), ...(audience !== undefined && { aud: audience }) }
 }

@@ -1,4 +1,5 @@
 import { type JsonWebKey, type webcrypto, createPrivateKey, createPublicKey, createSecretKey, hash } from 'node:crypto'
+import type { Complete } from '../base/defaults.js'
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import type { Secrets } from '../secrets.js'
@@ -27,21 +28,11 @@ export interface Jwk {
 }
 
 /** A published public key, without any private member. */
-export interface PublicJwk {
-  /** `EC` or `OKP`. */
-  readonly kty: string
-  /** `P-256` or `Ed25519`. */
-  readonly crv: string
-  /** The public key, or its x coordinate. */
-  readonly x: string
+export interface PublicJwk extends Readonly<Complete<Pick<Jwk, 'kty' | 'crv' | 'x' | 'alg' | 'kid'>>> {
   /** The y coordinate of an EC key. */
   readonly y?: string
-  /** `ES256` or `EdDSA`. */
-  readonly alg: string
   /** For signatures only. */
   readonly use: 'sig'
-  /** The id of the key, which the header of a token names. */
-  readonly kid: string
 }
 
 /** The keys of an issuer, imported once. */
