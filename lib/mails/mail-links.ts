@@ -23,10 +23,8 @@ export function hasMailbox (user: User): user is MailboxOwner {
 }
 
 /**
- * Returns the user that a link is about.
- *
- * @throws AuthError `invalid_token` when the user is gone, has another e-mail, or when their
- * sessions were ended since the link was sent
+ * Returns the user that a link is about; throws `invalid_token` when they are gone, have another
+ * e-mail, or when their sessions were ended since the link was sent.
  */
 export async function userOfLink (
   accounts: Accounts, { userId, generation, digest }: MailToken
@@ -41,8 +39,6 @@ export async function userOfLink (
 /**
  * Verifies that a link to register was not used. A link works once: it makes no second account
  * after the first one was deleted, if the store keeps one-time entries.
- *
- * @throws AuthError `invalid_token`
  */
 export async function assertUnused ({ entries }: StoreMembers, { userId }: MailToken): Promise<void> {
   const isUsed = await entries?.has(digestOf(userId), USED_REGISTRATION, 0)

@@ -65,8 +65,6 @@ export class MailTokens {
   /**
    * Verifies the token of a link. What it says must still be compared with the user, whose address
    * and generation may be others by now.
-   *
-   * @throws AuthError `invalid_token`
    */
   async verify (kind: LinkMailKind, token: string): Promise<MailToken> {
     const opened = await this.#open(kind, token)

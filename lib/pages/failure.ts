@@ -14,9 +14,7 @@ export function sentenceOf ({ errors }: Texts, code: string): string {
 
 /**
  * Returns the sentence of an error in a language; the application's own where it has one, such as
- * what `password.check` says of a password.
- *
- * @param ownSentences sentences of the plugin besides those of its codes
+ * what `password.check` says. `ownSentences` are those of the plugin besides those of its codes.
  */
 export function failureOf (texts: Texts, error: AuthError, ownSentences: readonly string[] = []): string {
   const { code, message, retryAfter } = error

@@ -39,12 +39,7 @@ export const PASSWORD_RULES = {
   minLength: optional(wholeNumber(MIN_LENGTH, 128, 'characters'), MIN_LENGTH)
 } satisfies ChecksOf<PasswordRules>
 
-/**
- * Makes the function that accepts new passwords.
- *
- * @returns a function that resolves to the password in NFKC, and throws AuthError `weak_password`
- * or what `check` throws
- */
+/** Makes the function that accepts new passwords: it resolves to the password in NFKC. */
 export function passwordRules (
   { check, minLength }: Checked<typeof PASSWORD_RULES>
 ): (password: string, context: PasswordContext) => Promise<string> {

@@ -36,10 +36,7 @@ export class AuthorizationCodeFlow {
     this.#authorizationParams = authorizationParams
   }
 
-  /**
-   * @returns secrets of the token request, which a provider may quote in an error and the log must
-   *   not show
-   */
+  /** Returns what a provider may quote of the token request in an error, and no log must show. */
   secretsOf ({ parameters, codeVerifier }: AuthorizationResponse): string[] {
     return [...this.#credentials.secrets, codeVerifier, ...parameters.getAll('code')]
   }

@@ -27,10 +27,7 @@ export async function discover (
   }
 }
 
-/**
- * @returns the accepted issuer that the document names, else the first one, for the comparison to
- *   fail
- */
+/** Returns the accepted issuer that the document names, or else one that it does not name. */
 async function expectedIssuer (issuers: DiscoveryOptions['issuers'], response: Response): Promise<URL> {
   const { issuer }: { issuer?: unknown } = Object(parsedJson(await response.clone().text()))
   const named = URL.parse(String(issuer))

@@ -12,11 +12,8 @@ import { unacceptable } from './failures.js'
 const PLACEHOLDER = '{tenantid}'
 
 /**
- * Fills the tenant of the ID token into the issuer of the metadata. The token is not verified yet:
- * its tenant only selects the issuer that the token must then match.
- *
- * @returns the same metadata when their issuer is not a template, or when the response names no
- *   tenant
+ * Fills the tenant of the ID token into the issuer of the metadata, if that is a template. The
+ * token is not verified yet: its tenant only selects the issuer that the token must then match.
  */
 export async function withTenantOf (
   response: Response, server: oauth.AuthorizationServer

@@ -28,9 +28,7 @@ interface OidcFlowOptions extends AuthorizationCodeFlowOptions {
   userinfo: boolean
 }
 
-/**
- * The claims that each scope requests (OpenID Connect Core 5.4), as far as this library reads them.
- */
+/** The claims that each scope requests (OpenID Connect Core 5.4) and that this library reads. */
 const CLAIMS_OF_SCOPE: Readonly<Record<string, readonly string[]>> = {
   email: ['email', 'email_verified'],
   profile: ['name', 'picture']

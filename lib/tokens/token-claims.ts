@@ -32,10 +32,7 @@ export interface TokenClaims {
   [claim: string]: JsonValue | undefined
 }
 
-/**
- * Characters of a token. Node.js accepts no more for all headers together, so no longer token is
- * issued or verified.
- */
+/** Characters of a token: Node.js accepts no more for all headers together. */
 export const MAX_TOKEN_LENGTH = 16_384
 
 /** Seconds by which the issuer's clock may be ahead. */
@@ -48,12 +45,7 @@ export function assertTokenText (token: unknown): asserts token is string {
 
 const checkedUse = mustBe('a non-empty string, or left out', isText)
 
-/**
- * Checks the form of a use. A purpose that is undefined by mistake would issue, or accept, a token
- * without any restriction.
- *
- * @throws OptionsError
- */
+/** A purpose that is undefined by mistake would issue, or accept, a token without restriction. */
 export function assertUse (use: unknown): void {
   if (!isPlainObject(use)) {
     const expected = '{ purpose }, { audience } or both'
@@ -69,11 +61,7 @@ export function isTokenClaims (claims: unknown): claims is TokenClaims {
     (claims.jti === undefined || typeof claims.jti === 'string')
 }
 
-/**
- * Checks the times and the use of a token, which may differ each time that the token is presented.
- *
- * @throws AuthError `invalid_token`
- */
+/** Checks what may differ each time that a token is presented: its times and its use. */
 export function assertUsable ({ iat, nbf = iat, exp, purpose, aud }: TokenClaims, use: TokenUse): void {
   const now = Date.now() / 1000
   const isCurrent = Math.max(iat, Number(nbf)) <= now + CLOCK_TOLERANCE && now < exp

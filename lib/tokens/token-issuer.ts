@@ -95,10 +95,7 @@ export class TokenIssuer {
   }
 }
 
-/**
- * Removes the claims that only the issuer may set, so that a principal's claims can go into a
- * token.
- */
+/** Removes the claims that only the issuer may set, so that a principal's can go into a token. */
 export function withoutReservedClaims (claims: Record<string, JsonValue | undefined>): ExtraClaims {
   const isExtra = ([name, value]: [string, unknown]) => value !== undefined && !RESERVED_CLAIMS.has(name)
   return Object.fromEntries(Object.entries(claims).filter(isExtra))

@@ -47,10 +47,7 @@ export interface TokenKeys {
 /** The signature algorithms of key pairs (RFC 7518 section 3.1, RFC 8037). */
 export const KEY_PAIR_ALGORITHMS = ['ES256', 'EdDSA']
 
-/**
- * The supported kinds of keys. `names` are the values of `alg` in a JWK: Web Crypto writes
- * `Ed25519` for EdDSA.
- */
+/** The supported kinds of keys, with values of `alg` in a JWK: Web Crypto writes `Ed25519`. */
 const KINDS = [
   { kty: 'EC', crv: 'P-256', alg: 'ES256', names: ['ES256'], algorithm: { name: 'ECDSA', namedCurve: 'P-256' } },
   { kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', names: ['EdDSA', 'Ed25519'], algorithm: { name: 'Ed25519' } }
@@ -73,11 +70,7 @@ export function keysOfSecrets ([secret, ...olderSecrets]: Secrets): TokenKeys {
   }
 }
 
-/**
- * Imports one or several private JWKs: the first one signs, all verify.
- *
- * @throws OptionsError naming the option, never showing the key
- */
+/** Imports one or several private JWKs: the first one signs, all verify. */
 export function keysOfSigningKey (signingKey: unknown, option: string): TokenKeys {
   const pairs = Array.isArray(signingKey)
     ? signingKey.map((jwk: unknown, index) => keyPairOf(jwk, `${option}[${index}]`))
@@ -96,11 +89,7 @@ export function keysOfSigningKey (signingKey: unknown, option: string): TokenKey
   }
 }
 
-/**
- * Imports public JWKs, which only verify.
- *
- * @throws OptionsError naming the option
- */
+/** Imports public JWKs, which only verify. */
 export function verifyingKeysOf (keys: unknown, option: string): readonly webcrypto.CryptoKey[] {
   if (!Array.isArray(keys) || keys.length === 0) {
     throw new OptionsError(`${option} must be a list of public JWKs, such as the keys of /auth/local/jwks.json`)
@@ -143,12 +132,7 @@ function keyPairOf (jwk: unknown, option: string): KeyPair {
   })
 }
 
-/**
- * Imports a JWK with `importKey`. The error does not say what is wrong with the JWK: that could
- * reveal a part of the key.
- *
- * @throws OptionsError
- */
+/** The error does not say what is wrong with the JWK: that could reveal a part of the key. */
 function imported<Key> (jwk: unknown, must: string, importKey: (jwk: NamedKey, kind: Kind) => Key): Key {
   try {
     const kind = isNamedKey(jwk) ? KINDS.find(kind => isOfKind(jwk, kind)) : undefined
