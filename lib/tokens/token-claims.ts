@@ -57,7 +57,8 @@ export function assertUse (use: unknown): void {
 
 /** Whether the claims have the form of RFC 7519 section 4.1 and include the required ones. */
 export function isTokenClaims (claims: unknown): claims is TokenClaims {
-  return isPlainObject(claims) && isNonEmpty(claims.sub) && isTime(claims.iat) && isTime(claims.exp) &&
+  return isPlainObject(claims) && typeof claims.sub === 'string' && claims.sub !== '' &&
+    Number.isFinite(claims.iat) && Number.isFinite(claims.exp) &&
     (claims.jti === undefined || typeof claims.jti === 'string')
 }
 
@@ -66,13 +67,4 @@ export function assertUsable ({ iat, nbf = iat, exp, purpose, aud }: TokenClaims
   const now = Date.now() / 1000
   const isCurrent = Math.max(iat, Number(nbf)) <= now + CLOCK_TOLERANCE && now < exp
   if (!isCurrent || purpose !== use.purpose || aud !== use.audience) throw new AuthError('invalid_token')
-}
-
-function isNonEmpty (value: unknown): boolean {
-  return typeof value === 'string' && value !== ''
-}
-
-/** A NumericDate (RFC 7519 section 2). */
-function isTime (value: unknown): boolean {
-  return typeof value === 'number' && Number.isFinite(value)
 }

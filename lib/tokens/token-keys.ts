@@ -108,13 +108,7 @@ function keyOfSecret (secret: string): webcrypto.CryptoKey {
   return createSecretKey(Buffer.from(secret)).toCryptoKey({ name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify'])
 }
 
-interface KeyPair {
-  signing: webcrypto.CryptoKey
-  verifying: webcrypto.CryptoKey
-  jwk: PublicJwk
-}
-
-function keyPairOf (jwk: unknown, option: string): KeyPair {
+function keyPairOf (jwk: unknown, option: string) {
   return imported(jwk, `${option} must be a private JWK`, (key, { kty, crv, alg, algorithm }) => {
     const privateKey = createPrivateKey({ key, format: 'jwk' })
     // Derived from the private key instead of copied from its JWK, so that no private member can be
@@ -127,7 +121,7 @@ function keyPairOf (jwk: unknown, option: string): KeyPair {
     return {
       signing: privateKey.toCryptoKey(algorithm, false, ['sign']),
       verifying: publicKey.toCryptoKey(algorithm, true, ['verify']),
-      jwk: Object.freeze({ ...point, alg, use: 'sig', kid })
+      jwk: Object.freeze<PublicJwk>({ ...point, alg, use: 'sig', kid })
     }
   })
 }
