@@ -77,10 +77,7 @@ export class AuthorizationCodeFlow {
   }
 }
 
-/**
- * Refuses the token types that oauth4webapi accepts but that are not Bearer tokens (RFC 6749
- * section 7.1).
- */
+/** Refuses the token types that oauth4webapi accepts besides Bearer (RFC 6749 section 7.1). */
 export const RECOGNIZED_TOKEN_TYPES: oauth.RecognizedTokenTypes = {
   dpop: () => { throw unacceptable('the access token is bound to a key (DPoP), which was not requested') }
 }

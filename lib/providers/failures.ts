@@ -91,10 +91,7 @@ export function unreachable (error: unknown): AuthError {
   return new AuthError('provider_unavailable', { cause: new ProviderFailure(descriptionOf(error)) })
 }
 
-/**
- * Recognizes errors of oauth4webapi by code: their classes would load the package before the first
- * sign-in.
- */
+/** Errors of oauth4webapi are known by code: their classes would load the package too early. */
 function codeOf (error: unknown): string {
   return error instanceof Error && 'code' in error && isText(error.code) ? error.code : ''
 }

@@ -1,7 +1,4 @@
-/**
- * The part that needs jose. It is loaded with the first token, to keep the start of an application
- * fast.
- */
+/** The part that needs jose: loaded with the first token, to start an application fast. */
 import type { webcrypto } from 'node:crypto'
 import { createRemoteJWKSet } from 'jose/jwks/remote'
 import type { JWTHeaderParameters } from 'jose'
