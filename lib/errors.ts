@@ -43,6 +43,11 @@ export const ERRORS = {
 export const PASSKEY_REFUSED = 'This passkey was not accepted; if it was removed from the account, sign in another way.'
 export const PASSKEY_EXISTS = 'This passkey belongs to an account already.'
 
+/** The sentence about the length of a password where `password.minLength` is set. */
+export function wrongLength (minLength: number): string {
+  return `The password must have ${minLength} characters or more, and at most 1024 bytes; choose another one.`
+}
+
 /**
  * The stable code of an {@link AuthError}: the value that pages and tests compare, and that
  * `?error=` carries.

@@ -11,7 +11,7 @@ import type { Caller } from './passwords/fair-queue.js'
 import { MAIL_OPTIONS, type MailChoices, type MailOptions, type MailPages, type SendMail } from './mails/mail.js'
 import { MailTokens } from './mails/mail-tokens.js'
 import { PasswordHasher, type PasswordVerdict } from './passwords/password-hasher.js'
-import { PASSWORD_RULES, type PasswordRules, lengthSentence, passwordRules } from './passwords/password-rules.js'
+import { PASSWORD_RULES, type PasswordRules, passwordRules } from './passwords/password-rules.js'
 import { type ExtraClaims, TokenIssuer } from './tokens/token-issuer.js'
 import type { TokenClaims, TokenUse } from './tokens/token-claims.js'
 import { type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningKey } from './tokens/token-keys.js'
@@ -282,15 +282,6 @@ export class LocalIdentityProvider {
   mailTokens (dataSecrets: Secrets | null): MailTokens {
     const need = 'with sendMail and signingKey of the LocalIdentityProvider, because it signs the links in mails'
     return new MailTokens(this.issuer, this.#secrets ?? requiredDataSecrets(dataSecrets, need))
-  }
-
-  /**
-   * Its sentences besides the error codes', which pages say in their language. For the plugin.
-   *
-   * @hidden
-   */
-  get sentences (): readonly string[] {
-    return [lengthSentence(this.minPasswordLength)]
   }
 
   /** The form for logs, without the secret. */

@@ -5,7 +5,7 @@ import { currentPrincipal, refreshPrincipal } from '../current-user/current.js'
 import { assertIsUser, isSignedInAs, recentByPassword } from '../current-user/recent.js'
 import { NOT_THIS_ADDRESS, canonicalEmail, checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import { claimsOf, hasMailbox, linkFor, sendVerification, userOfLink } from '../mails/mail-links.js'
+import { hasMailbox, sendVerification, userOfLink } from '../mails/mail-links.js'
 import { emailDigest } from '../mails/mail-tokens.js'
 import { changeEmailPage, verifyPage } from '../pages/link-pages.js'
 import { endOtherSessions } from '../sign-in/sign-out.js'
@@ -39,7 +39,7 @@ export const requestNewEmail = form({
     throw new AuthError('invalid_request', { message: 'This account has no e-mail address that could be changed.' })
   }
   await auth.limits.newEmail(request)
-  outbox.link('change-email', { ...linkFor(user), generation, to }, user)
+  outbox.link('change-email', { ...user, generation, to }, user)
   outbox.notice('email-change-requested', user)
   return ACCEPTED
 })
@@ -87,7 +87,7 @@ export const confirmNewEmail = form({
     await userOfLink(accounts, link)
     throw error
   })
-  if (await accounts.changeEmail(claimsOf(user), String(link.to)) === null) throw new AuthError('invalid_token')
+  if (await accounts.changeEmail(user, String(link.to)) === null) throw new AuthError('invalid_token')
   audit('email', { userId }, request)
   outbox.notice('email-changed', user)
   await endOtherSessions(auth, request, userId)
@@ -146,7 +146,7 @@ export const verifyEmail = form({
   const { userId } = user
   await assertIsUser(auth, form, { userId, password })
 
-  const outcome = await accounts.verifyEmail(claimsOf(user))
+  const outcome = await accounts.verifyEmail(user)
   if (outcome === null) throw new AuthError('invalid_token')
   if (outcome === 'verified') audit('verification', { userId }, request)
   return LINK_USED

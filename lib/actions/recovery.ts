@@ -5,7 +5,7 @@ import { type AuthContext, hasMails, needed } from '../context.js'
 import { assertText } from '../current-user/recent.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import { type MailboxOwner, claimsOf, hasMailbox, linkFor, userOfLink } from '../mails/mail-links.js'
+import { type MailboxOwner, hasMailbox, userOfLink } from '../mails/mail-links.js'
 import { resetPage } from '../pages/link-pages.js'
 import { ACCEPTED, LINK_USED, form } from '../web/form.js'
 import { NEW_PASSWORD_REFUSALS, email, newPassword } from '../web/password-forms.js'
@@ -38,7 +38,7 @@ export const forgotPassword = form({
     outbox.skip('reset-password', 'blocked')
   } else {
     // To the stored address and not to the one that was typed.
-    outbox.link('reset-password', linkFor(user), user)
+    outbox.link('reset-password', { ...user, to: null }, user)
   }
   return ACCEPTED
 })
@@ -80,7 +80,7 @@ export const resetPassword = form({
   const { userId, email } = user
   const passwordHash = await passwords.hashPassword(password, { email })
 
-  const reset = await auth.accounts.resetPassword(claimsOf(user), passwordHash)
+  const reset = await auth.accounts.resetPassword(user, passwordHash)
   if (reset === null) throw new AuthError('invalid_token')
   audit('password', { userId }, request)
   if (!reset.wasProven) audit('recovery', { userId, removed: reset.removed, claims: reset.user.claims }, request)

@@ -14,10 +14,8 @@ export interface TypedCode {
 }
 
 /**
- * Tells by its shape what kind of code a text is, before anything is counted or compared. In a
- * recovery code O stands for 0, and I and L for 1.
- *
- * @returns null for a text that is no code of any kind
+ * Tells by its shape what kind of code a text is, before anything is counted or compared; null for
+ * no code. In a recovery code O stands for 0, and I and L for 1.
  */
 export function codeShape (text: unknown): TypedCode | null {
   if (typeof text !== 'string' || text.length > MAX_LENGTH) return null
@@ -47,10 +45,7 @@ export function newRecoveryCodes (): string[] {
   return Array.from({ length: 10 }, () => randomText(ALPHABET, 24).replace(/.{4}(?!$)/g, '$&-'))
 }
 
-/**
- * Returns what a code is compared by. A plain hash is enough, because nobody can try 120 random
- * bits.
- */
+/** Returns what a code is compared by: a plain hash, because nobody can try 120 random bits. */
 export function recoveryHash (code: string): string {
   return hash('sha256', code.replaceAll('-', ''), 'base64url')
 }

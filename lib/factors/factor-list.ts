@@ -17,11 +17,7 @@ export interface UserFactor {
   codesLeft: number | null
 }
 
-/**
- * Lists the factors of a user, the oldest first.
- *
- * @throws AuthError `unavailable`
- */
+/** Lists the factors of a user, the oldest first. */
 export async function listFactors (accounts: Accounts, userId: string): Promise<UserFactor[]> {
   return (await accounts.factors(userId)).map(({ id, kind, name, createdAt, usedAt, data }) => ({
     id,

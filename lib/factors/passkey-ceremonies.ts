@@ -128,7 +128,6 @@ export class PasskeyCeremonies {
    * manufacturer vouches for it, is neither asked for nor read: certificates would name addresses
    * for this server to ask.
    *
-   * @param ceremony its challenge, and the user's name for the passkey; null for "Passkey, <date>"
    * @throws AuthError `invalid`, with the reason as `cause`; `invalid_request` for a name that
    *   cannot be stored
    */
@@ -209,11 +208,7 @@ export class PasskeyCeremonies {
   }
 }
 
-/**
- * Returns the user's name for a passkey, as it may be shown; "Passkey, <date>" for none.
- *
- * @throws AuthError `invalid_request` for a name that the stores cannot keep
- */
+/** Returns the user's name for a passkey, as it may be shown; "Passkey, <date>" for none. */
 export function passkeyName (name: string | null, now: number = Date.now()): string {
   const shown = Array.from(checkedName(name ?? '') ?? '').slice(0, MAX_NAME).join('')
   return shown === '' ? `Passkey, ${new Date(now).toISOString().slice(0, 10)}` : shown
@@ -247,8 +242,7 @@ export interface PasskeyResponse {
 
 /**
  * Reads a response: what `PublicKeyCredential.toJSON` returns, or its JSON text, from a client.
- *
- * @returns null for what is too long, or does not have the form of a response
+ * Null for what is too long, or does not have the form of a response.
  */
 export function readResponse (response: unknown): PasskeyResponse | null {
   try {

@@ -28,11 +28,8 @@ export function totpUri ({ issuer, account, secret }: { issuer: string, account:
 }
 
 /**
- * Draws the QR code of a URI. Its margin and background are in the picture, so that cameras read it
- * on dark pages too.
- *
- * @returns an SVG element; null where the optional package uqr is not installed, and for a URI that
- *   is too long for a QR code
+ * Draws the QR code of a URI as SVG; null without the optional package uqr, and for a URI that is
+ * too long. Margin and background are in the picture, so that cameras read it on dark pages too.
  */
 export async function qrSvg (uri: string): Promise<string | null> {
   return import('uqr').then(({ renderSVG }) => renderSVG(uri, { border: 4, pixelSize: 1 })).catch(() => null)
@@ -44,9 +41,8 @@ export function stepAt (now: number): number {
 }
 
 /**
- * Returns the code of a time step.
+ * Returns the code of a time step for a secret in base32.
  *
- * @param secret base32
  * @see RFC 6238 section 4, RFC 4226 section 5.3
  */
 export function totpCode (secret: string, step: number): string {
@@ -61,7 +57,6 @@ export function totpCode (secret: string, step: number): string {
  * Returns the time step that a code is of, the newest where it is of several; null for a wrong
  * code. Takes the same time for each code of six digits.
  *
- * @param now milliseconds
  * @param tolerance by how many steps the clock of the app may differ, in both directions
  */
 export function totpStep (

@@ -1,8 +1,7 @@
 import { AuthError } from '../errors.js'
-import type { MailTokenClaims } from '../accounts/credentials.js'
 import type { Outbox } from './outbox.js'
 import type { LinkMailKind } from './mail.js'
-import { type MailLink, type MailToken, type MailTokens, emailDigest } from './mail-tokens.js'
+import { type MailToken, type MailTokens, emailDigest } from './mail-tokens.js'
 import { digestOf } from '../base/digest.js'
 import type { User } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
@@ -23,16 +22,9 @@ export function hasMailbox (user: User): user is MailboxOwner {
   return user.email !== null
 }
 
-/** The link that is sent to a user now. */
-export function linkFor (user: MailboxOwner): MailLink {
-  return { ...claimsOf(user), to: null }
-}
-
 /**
- * Returns the user that a link is about.
- *
- * @throws AuthError `invalid_token` when the user is gone, has another e-mail, or when their
- * sessions were ended since the link was sent
+ * Returns the user that a link is about; throws `invalid_token` when they are gone, have another
+ * e-mail, or when their sessions were ended since the link was sent.
  */
 export async function userOfLink (
   accounts: Accounts, { userId, generation, digest }: MailToken
@@ -44,16 +36,9 @@ export async function userOfLink (
   return user
 }
 
-/** What the rules of an account compare, for a link that {@link userOfLink} accepted. */
-export function claimsOf ({ userId, email, generation }: MailboxOwner): MailTokenClaims {
-  return { userId, email, generation }
-}
-
 /**
  * Verifies that a link to register was not used. A link works once: it makes no second account
  * after the first one was deleted, if the store keeps one-time entries.
- *
- * @throws AuthError `invalid_token`
  */
 export async function assertUnused ({ entries }: StoreCapabilities, { userId }: MailToken): Promise<void> {
   const isUsed = await entries?.has(digestOf(userId), USED_REGISTRATION, 0)
@@ -88,14 +73,8 @@ export interface UnusableMailToken {
 /** What a page of the application finds out about the token of a link. */
 export type OpenedMailToken = UsableMailToken | UnusableMailToken
 
-/**
- * Opens the token of a link without using it.
- *
- * @throws AuthError `unavailable`
- */
-export async function openMailToken (
-  kept: KeptOfLinks, tokens: MailTokens, token: string
-): Promise<OpenedMailToken> {
+/** Opens the token of a link without using it. */
+export async function openMailToken (kept: KeptOfLinks, tokens: MailTokens, token: string): Promise<OpenedMailToken> {
   const opened = await tokens.open(token)
   if (opened === null) return { valid: false, kind: null, reason: 'invalid' }
   const { kind, to, expiresAt, isExpired } = opened
@@ -117,6 +96,6 @@ async function emailOfLink ({ accounts, kept }: KeptOfLinks, token: MailToken): 
 
 /** Sends the link that confirms the address of a user. */
 export function sendVerification (user: User, outbox: Outbox): void {
-  if (hasMailbox(user)) outbox.link('verify-email', linkFor(user), user)
+  if (hasMailbox(user)) outbox.link('verify-email', { ...user, to: null }, user)
   else outbox.skip('verify-email', 'no-address')
 }

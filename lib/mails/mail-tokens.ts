@@ -40,9 +40,8 @@ export class MailTokens {
 
   /** @param secrets the first one signs, all verify */
   constructor (issuer: string, secrets: Secrets) {
-    const keysOf = (kind: LinkMailKind): TokenKeys => keysOfSecrets(
-      derivedSecrets(secrets, `svc-auth mail ${kind}`, issuer)
-    )
+    const keysOf = (kind: LinkMailKind): TokenKeys =>
+      keysOfSecrets(derivedSecrets(secrets, `svc-auth mail ${kind}`, issuer))
     this.#keys = {
       register: keysOf('register'),
       'verify-email': keysOf('verify-email'),
@@ -66,8 +65,6 @@ export class MailTokens {
   /**
    * Verifies the token of a link. What it says must still be compared with the user, whose address
    * and generation may be others by now.
-   *
-   * @throws AuthError `invalid_token`
    */
   async verify (kind: LinkMailKind, token: string): Promise<MailToken> {
     const opened = await this.#open(kind, token)

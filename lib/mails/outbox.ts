@@ -1,13 +1,9 @@
+import type { User } from '../accounts/account.js'
 import type { AccountNotice, CodeMailKind, LinkMailKind, NoticeMailKind } from './mail.js'
 import type { MailLink } from './mail-tokens.js'
 
 /** A user whom a mail is about. */
-export interface Addressee {
-  readonly userId: string
-  readonly email: string | null
-  readonly emailVerified: boolean
-  readonly name: string | null
-}
+export type Addressee = Readonly<Pick<User, 'userId' | 'email' | 'emailVerified' | 'name'>>
 
 /** Why a request for a mail causes none: nothing is known of the address, or the user has none. */
 export type NoMail = 'unknown' | 'blocked' | 'no-address'

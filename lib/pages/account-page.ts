@@ -1,6 +1,6 @@
 import { deviceOf } from './device.js'
-import { action, button, currentPassword, field, form, nameField, newPassword, username } from './form.js'
-import { type Html, html } from './html.js'
+import { action, button, currentPassword, field, form, nameField, newPassword, section, username } from './form.js'
+import { type Content, type Html, html } from './html.js'
 import type { Page } from './page-layout.js'
 import { type PasskeyUser, passkeySignal } from './passkey-form.js'
 import type { OfferedProvider, Targets } from './sign-in-pages.js'
@@ -65,108 +65,85 @@ export function accountPage (texts: Texts, view: AccountView): Page {
       emailSection(texts, view),
       passwordSection(texts, view),
       methodsSection(texts, view),
-      view.factors === null ? null : html`<section>${button(view.factors, factors.title)}</section>`,
+      view.factors && html`<section>${button(view.factors, factors.title)}</section>`,
       devicesSection(texts, view),
       deleteSection(texts, view),
-      logout === null
-        ? null
-        : html`<section>${action(logout, left, common.signOut)}${
-          action(logout, { ...left, everywhere: 'on' }, account.signOutEverywhere, { isDanger: true })}</section>`
+      logout && html`<section>${action(logout, left, common.signOut)}${
+        action(logout, { ...left, everywhere: 'on' }, account.signOutEverywhere, { isDanger: true })}</section>`
     ]
   }
 }
 
-function nameSection ({ common, account }: Texts, { user, saved, paths: { rename } }: AccountView): Html | null {
-  if (rename === null) return null
-  const fields = [nameField(common.name, user.name)]
-  return section(common.name, form({ action: rename, hidden: saved, fields, submit: account.nameSubmit }))
+function nameSection ({ common, account }: Texts, { user, saved, paths: { rename } }: AccountView): Content {
+  const fields = nameField(common.name, user.name)
+  return rename && section(common.name, form({ action: rename, hidden: saved, fields, submit: account.nameSubmit }))
 }
 
-function emailSection ({ common, account }: Texts, { user, hasPassword, sent, paths }: AccountView): Html | null {
+function emailSection ({ common, account }: Texts, { user, hasPassword, sent, paths }: AccountView): Content {
   const { email, isVerified } = user
-  if (email === null) return null
   const state = isVerified ? account.confirmed : account.unconfirmed
-  return section(common.email, html`<p>${email} <small>${state}</small></p>
-${paths.verifyEmail === null || isVerified
-  ? null
-  : action(paths.verifyEmail, sent, account.sendAgain)}
-${paths.changeEmail === null
-  ? null
-  : form({
-    action: paths.changeEmail,
-    hidden: sent,
-    fields: [
-      field({ name: 'email', label: account.newEmail, type: 'email', autocomplete: 'email' }),
-      hasPassword ? currentPassword(common.currentPassword) : null
-    ],
-    submit: account.emailSubmit
-  })}`)
+  return email !== null && section(common.email, html`<p>${email} <small>${state}</small></p>
+${!isVerified && paths.verifyEmail && action(paths.verifyEmail, sent, account.sendAgain)}
+${paths.changeEmail && form({
+  action: paths.changeEmail,
+  hidden: sent,
+  fields: [
+    field({ name: 'email', label: account.newEmail, type: 'email', autocomplete: 'email' }),
+    hasPassword && currentPassword(common.currentPassword)
+  ],
+  submit: account.emailSubmit
+})}`)
 }
 
-function passwordSection (
-  { common, account }: Texts,
-  { user, hasPassword, minLength, saved, paths: { changePassword, setPassword } }: AccountView
-): Html | null {
-  const path = hasPassword ? changePassword : user.isVerified ? setPassword : null
-  if (path === null) return null
-  return section(common.password, form({
+function passwordSection ({ common, account }: Texts, view: AccountView): Content {
+  const { user, hasPassword, minLength, saved, paths } = view
+  const path = hasPassword ? paths.changePassword : user.isVerified && paths.setPassword
+  return path && section(common.password, form({
     action: path,
     hidden: saved,
     fields: [
       username(common.email, user.email),
-      hasPassword ? currentPassword(common.currentPassword) : null,
+      hasPassword && currentPassword(common.currentPassword),
       newPassword(common, common.newPassword, minLength)
     ],
     submit: hasPassword ? account.passwordSubmit : account.setPassword
   }))
 }
 
-function methodsSection (
-  { common, account }: Texts,
-  { methods, others, saved, paths: { removeMethod } }: AccountView
-): Html {
+function methodsSection ({ common, account }: Texts, view: AccountView): Html {
+  const { methods, others, saved, paths: { removeMethod } } = view
   return section(account.methodsTitle, html`<ul>
 ${methods.map(({ provider, label, email }) => {
   const shown = label ?? common.password
+  const removal = { label: filled(account.removeMethod, { provider: shown }) }
   return html`<li><span>${shown} <small>${email}</small></span>${methods.length < 2 || removeMethod === null
     ? html`<small>${account.onlyMethod}</small>`
-    : action(removeMethod, { ...saved, provider }, account.remove, {
-      label: filled(account.removeMethod, { provider: shown })
-    })}</li>`
+    : action(removeMethod, { ...saved, provider }, account.remove, removal)}</li>`
 })}
 </ul>
 ${others.map(({ label, href }) => button(href, filled(account.add, { provider: label })))}`)
 }
 
-function devicesSection (
-  { language, common, account }: Texts,
-  { sessions, saved, paths: { endSession } }: AccountView
-): Html | null {
-  if (sessions === null) return null
-  return section(account.devicesTitle, html`<ul>
+function devicesSection ({ language, common, account }: Texts, view: AccountView): Content {
+  const { sessions, saved, paths: { endSession } } = view
+  return sessions && section(account.devicesTitle, html`<ul>
 ${sessions.map(({ id, current, lastSeenAt, userAgent }) => {
   const device = deviceOf(userAgent) ?? account.unknownDevice
   const used = current ? account.thisDevice : filled(account.lastUsed, { date: dateIn(language, lastSeenAt) })
-  return html`<li><span>${device} <small>${used}</small></span>${current || endSession === null
-    ? null
-    : action(endSession, { ...saved, id }, common.signOut, { label: filled(account.endSession, { device }) })}</li>`
+  const label = filled(account.endSession, { device })
+  return html`<li><span>${device} <small>${used}</small></span>${
+    !current && endSession && action(endSession, { ...saved, id }, common.signOut, { label })}</li>`
 })}
 </ul>`)
 }
 
-function deleteSection ({ common, account }: Texts, view: AccountView): Html | null {
+function deleteSection ({ common, account }: Texts, view: AccountView): Content {
   const { hasPassword, left, paths: { deleteAccount } } = view
-  if (deleteAccount === null) return null
-  return section(account.deleteSubmit, html`<p>${account.deleteText}</p>${form({
+  return deleteAccount && section(account.deleteSubmit, [html`<p>${account.deleteText}</p>`, form({
     action: deleteAccount,
     hidden: left,
-    fields: hasPassword ? [currentPassword(common.currentPassword)] : [],
+    fields: hasPassword && currentPassword(common.currentPassword),
     submit: account.deleteSubmit,
     isDanger: true
-  })}`)
-}
-
-/** Makes a part of a page, below a heading. */
-export function section (title: string, content: Html): Html {
-  return html`<section><h2>${title}</h2>${content}</section>`
+  })])
 }

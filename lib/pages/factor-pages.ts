@@ -1,6 +1,5 @@
-import { section } from './account-page.js'
-import { action, button, checkbox, codeField, field, form } from './form.js'
-import { Html, html } from './html.js'
+import { action, button, checkbox, codeField, field, form, section } from './form.js'
+import { type Content, Html, html } from './html.js'
 import type { Page } from './page-layout.js'
 import { type PasskeyPaths, type PasskeyUser, passkeyForm, passkeyHints, passkeySignal } from './passkey-form.js'
 import type { Targets } from './sign-in-pages.js'
@@ -24,25 +23,17 @@ export interface SecondFactorView {
 export function secondFactorPage (texts: Texts, view: SecondFactorView): Page {
   const { language, factors, confirm } = texts
   const { action, targets: hidden, hasCode, trustDays, passkey, leave } = view
-  const trust = trustDays === null
-    ? null
-    : checkbox('trust', filled(factors.trust, { time: timeIn(language, trustDays, 'day') }))
+  const trust = trustDays !== null &&
+    checkbox('trust', filled(factors.trust, { time: timeIn(language, trustDays, 'day') }))
   const fields = [codeField('code', factors.code, 'text'), trust]
   return {
     title: factors.secondTitle,
     script: passkey && passkey.script,
     content: [
-      hasCode ? html`<p>${factors.codeText}</p>` : null,
-      hasCode ? form({ action, hidden, fields, submit: confirm.submit }) : null,
+      hasCode && [html`<p>${factors.codeText}</p>`, form({ action, hidden, fields, submit: confirm.submit })],
       passkey && passkeyForm(texts, {
-        ceremony: 'factor',
-        options: passkey.options,
-        action,
-        hidden,
-        fields: hasCode ? [] : [trust],
-        submit: factors.usePasskey
+        ceremony: 'factor', options: passkey.options, action, hidden, fields: !hasCode && trust
       }),
-      passkey && passkeyHints(texts),
       leaving(texts, leave)
     ]
   }
@@ -71,28 +62,20 @@ export function enrolPage (texts: Texts, view: EnrolView): Page {
   const { action: path, targets, passkey } = view
   return {
     script: passkey && passkey.script,
-    ...setUpPage(texts, view, [
-      path === null ? null : action(path, targets, texts.factors.setUp), enrolPasskey(texts, view)
-    ])
+    ...setUpPage(texts, view, [path && action(path, targets, texts.factors.setUp), enrolPasskey(texts, view)])
   }
 }
 
-function enrolPasskey (texts: Texts, { targets, passkey, asksMailCode, isMailed }: EnrolView): Html | null {
+function enrolPasskey (texts: Texts, { targets, passkey, asksMailCode, isMailed }: EnrolView): Content {
   if (passkey === null) return null
   const { register, options } = passkey
-  const { factors } = texts
+  const fields = asksMailCode && mailCodeField(texts)
+  if (!asksMailCode || isMailed) {
+    return passkeyForm(texts, { ceremony: 'register', options, action: register, hidden: targets, fields })
+  }
   // The form that asks for the code begins a ceremony, which mails it, and leads back here.
   const begin = { ...targets, next: targets.error_next, for: 'register' }
-  return html`${asksMailCode && !isMailed
-    ? action(options, begin, factors.addPasskey)
-    : passkeyForm(texts, {
-      ceremony: 'register',
-      options,
-      action: register,
-      hidden: targets,
-      fields: [asksMailCode ? mailCodeField(texts) : null],
-      submit: factors.addPasskey
-    })}${passkeyHints(texts)}`
+  return [action(options, begin, texts.factors.addPasskey), passkeyHints(texts)]
 }
 
 function mailCodeField ({ factors }: Texts): Html {
@@ -100,14 +83,14 @@ function mailCodeField ({ factors }: Texts): Html {
 }
 
 function setUpPage (
-  texts: Texts, { isRequired, leave }: Pick<SetUpView, 'isRequired' | 'leave'>, content: Page['content']
+  texts: Texts, { isRequired, leave }: Pick<SetUpView, 'isRequired' | 'leave'>, content: Content
 ): Page {
   const { common, factors } = texts
   return {
     title: isRequired ? factors.requiredTitle : factors.setUp,
     content: [
-      isRequired ? html`<p>${factors.requiredText}</p>` : null,
-      ...content,
+      isRequired && html`<p>${factors.requiredText}</p>`,
+      content,
       isRequired ? leaving(texts, leave) : button(leave.next, common.back)
     ]
   }
@@ -127,11 +110,11 @@ export interface TotpView extends SetUpView {
 export function totpPage (texts: Texts, view: TotpView): Page {
   const { factors, confirm } = texts
   const { action, targets: hidden, svg, uri, secret, issuer, asksMailCode } = view
-  const fields = [codeField('code', factors.appCode, 'numeric'), asksMailCode ? mailCodeField(texts) : null]
+  const fields = [codeField('code', factors.appCode, 'numeric'), asksMailCode && mailCodeField(texts)]
   return setUpPage(texts, view, [
     html`<p>${filled(factors.appText, { issuer })}</p>`,
     // Made by uqr of what we have made.
-    svg === null ? null : html`<div class="qr" role="img" aria-label="${factors.qrCode}">${new Html(svg)}</div>`,
+    svg && html`<div class="qr" role="img" aria-label="${factors.qrCode}">${new Html(svg)}</div>`,
     html`<p><a href="${uri}">${factors.openApp}</a></p><p>${factors.key}<br><code dir="ltr">${secret}</code></p>`,
     form({ action, hidden, fields, submit: confirm.submit })
   ])
@@ -191,30 +174,31 @@ export function factorsPage (texts: Texts, view: FactorsView): Page {
     title: factors.title,
     script: passkeys && passkeys.script,
     content: [
-      view.confirm === null ? null : html`<p>${factors.confirmText}</p>${button(view.confirm, confirm.title)}`,
-      view.lost === null ? null : html`<p><a href="${view.lost}">${factors.lost}</a></p>`,
+      view.confirm && [html`<p>${factors.confirmText}</p>`, button(view.confirm, confirm.title)],
+      view.lost && html`<p><a href="${view.lost}">${factors.lost}</a></p>`,
       appSection(texts, view),
       codesSection(texts, view),
       passkeys && passkeysSection(texts, view, passkeys),
-      account === null ? null : html`<section>${button(account, common.back)}</section>`
+      account && html`<section>${button(account, common.back)}</section>`
     ]
   }
 }
 
-function appSection (texts: Texts, { factors: own, saved, paths: { enrol, removeApp } }: FactorsView): Html | null {
+function appSection (texts: Texts, { factors: own, saved, paths: { enrol, removeApp } }: FactorsView): Content {
   const { account, factors } = texts
   const app = own.find(({ kind }) => kind === 'totp')
-  if (app === undefined) return enrol === null ? null : section(factors.app, action(enrol, saved, factors.setUp))
+  if (app === undefined) return enrol && section(factors.app, action(enrol, saved, factors.setUp))
   const label = filled(account.removeMethod, { provider: factors.app })
   return section(factors.app, html`<ul><li><span>${added(texts, app.createdAt)}</span>${
-    removeApp === null ? null : action(removeApp, saved, account.remove, { label })}</li></ul>`)
+    removeApp && action(removeApp, saved, account.remove, { label })}</li></ul>`)
 }
 
-function codesSection ({ factors }: Texts, { factors: own, saved, paths: { newCodes } }: FactorsView): Html | null {
+function codesSection ({ factors }: Texts, { factors: own, saved, paths: { newCodes } }: FactorsView): Content {
   const codes = own.find(({ kind }) => kind === 'recovery')
-  if (codes === undefined) return null
-  return section(factors.recoveryTitle, html`<p>${filled(factors.codesLeft, { count: String(codes.codesLeft) })}</p>${
-    newCodes === null ? null : html`<p>${factors.newCodesText}</p>${action(newCodes, saved, factors.newCodes)}`}`)
+  return codes && section(factors.recoveryTitle, [
+    html`<p>${filled(factors.codesLeft, { count: String(codes.codesLeft) })}</p>`,
+    newCodes && [html`<p>${factors.newCodesText}</p>`, action(newCodes, saved, factors.newCodes)]
+  ])
 }
 
 function passkeysSection (
@@ -236,7 +220,7 @@ ${list.map(({ id, name: shown, createdAt, lastUsedAt }) => html`<li><span>${show
 <details><summary aria-label="${factors.rename}: ${shown}">${factors.rename}</summary>${form({
   action: paths.rename,
   hidden: { ...saved, id },
-  fields: [field({ ...name, value: shown, attributes })],
+  fields: field({ ...name, value: shown, attributes }),
   submit: account.nameSubmit
 })}</details></li>`)}
 </ul>
@@ -245,9 +229,8 @@ ${passkeyForm(texts, {
   options,
   action: paths.register,
   hidden: saved,
-  fields: [field({ ...name, isOptional: true, attributes })],
-  submit: factors.addPasskey
-})}${passkeyHints(texts)}`)
+  fields: field({ ...name, isOptional: true, attributes })
+})}`)
 }
 
 function added ({ language, factors }: Texts, date: Date): string {

@@ -1,5 +1,5 @@
 import { NOT_THIS_ADDRESS } from '../email.js'
-import { type AuthError, ERRORS, PASSKEY_EXISTS, PASSKEY_REFUSED } from '../errors.js'
+import { type AuthError, ERRORS, PASSKEY_EXISTS, PASSKEY_REFUSED, wrongLength } from '../errors.js'
 import { type Texts, filled, timeIn } from './texts.js'
 
 /** Sentences of the plugin that are not those of a code. */
@@ -15,15 +15,14 @@ export function sentenceOf ({ errors }: Texts, code: string): string {
 /**
  * Returns the sentence of an error in a language; the application's own where it has one, such as
  * what `password.check` says of a password.
- *
- * @param ownSentences sentences of the plugin besides those of its codes
  */
-export function failureOf (texts: Texts, error: AuthError, ownSentences: readonly string[] = []): string {
+export function failureOf (texts: Texts, error: AuthError): string {
   const { code, message, retryAfter } = error
   const ownText = OWN_TEXTS.get(message)
   if (ownText !== undefined) return texts.errors[ownText]
   const isOfCode = Object.hasOwn(ERRORS, code)
-  const isOwn = isOfCode && (message === ERRORS[code as keyof typeof ERRORS][1] || ownSentences.includes(message))
+  // With the number of `password.minLength`.
+  const isOwn = message === ERRORS.weak_password[1] || message.replace(/\d+/, '0') === wrongLength(0)
   if (!isOfCode || (code === 'weak_password' && !isOwn)) return message
   if (code !== 'rate_limited' || retryAfter === undefined) return sentenceOf(texts, code)
   return `${sentenceOf(texts, code)} ${filled(texts.common.wait, { time: duration(texts.language, retryAfter) })}`

@@ -1,4 +1,4 @@
-import { type Html, html } from './html.js'
+import { type Content, type Html, html } from './html.js'
 import { type Texts, filled } from './texts.js'
 
 /** A form of a page. It works without scripts. */
@@ -8,7 +8,7 @@ export interface PageForm {
   /** Fields that are sent and not shown, such as a token; those that are null are left out. */
   hidden: Readonly<Record<string, string | null>>
   /** The fields that the user fills in. */
-  fields: ReadonlyArray<Html | null>
+  fields: Content
   /** The words of the button. */
   submit: string
   /** What the button does, for screen readers, where the words alone do not say it. */
@@ -39,16 +39,12 @@ export interface PageField {
 type Username = 'username' | 'username webauthn'
 
 /** Makes a form. */
-export function form (
-  { action, hidden, fields, submit, label, isDanger = false, attributes = html`` }: PageForm
-): Html {
+export function form ({ action, hidden, fields, submit, label, isDanger, attributes }: PageForm): Html {
   return html`<form method="post" action="${action}"${attributes}>
 ${Object.entries(hidden).map(([name, value]) =>
-  value === null ? null : html`<input type="hidden" name="${name}" value="${value}">`)}
+  value !== null && html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}
-<button type="submit"${label === undefined ? null : html` aria-label="${label}"`}${isDanger
-  ? html` class="danger"`
-  : null}>${submit}</button>
+<button type="submit"${label && html` aria-label="${label}"`}${isDanger && html` class="danger"`}>${submit}</button>
 </form>
 `
 }
@@ -62,17 +58,15 @@ export function action (
 
 /** Makes a field. */
 export function field (
-  { name, label, type, autocomplete, value, hint = '', isOptional = false, attributes = html`` }: PageField
+  { name, label, type, autocomplete, value, hint, isOptional = false, attributes }: PageField
 ): Html {
-  return html`<label>${label}${hint === '' ? null : html` <small>${hint}</small>`}
-<input type="${type}" name="${name}" autocomplete="${autocomplete}"${value == null ? null : html` value="${value}"`}${
-  isOptional ? null : html` required`}${attributes}></label>`
+  return html`<label>${label}${hint && html` <small>${hint}</small>`}
+<input type="${type}" name="${name}" autocomplete="${autocomplete}"${value != null && html` value="${value}"`}${
+  !isOptional && html` required`}${attributes}></label>`
 }
 
-/** Makes a field in which the user may choose a value. */
-export function choice (
-  { name, label, none, choices }: { name: string, label: string, none: string, choices: readonly string[] }
-): Html {
+/** Makes a field in which the user may choose a value; `none` is the text of no value. */
+export function choice (name: string, label: string, none: string, choices: readonly string[]): Html {
   return html`<label>${label}
 <select name="${name}">
 <option value="">${none}</option>
@@ -89,10 +83,8 @@ export function checkbox (name: string, label: string): Html {
  * Makes the field of the e-mail by which the user signs in, beside a password: it is shown and not
  * sent. Password managers keep the password under it.
  */
-export function username (label: string, email: string | null): Html | null {
-  return email === null
-    ? null
-    : html`<label>${label}
+export function username (label: string, email: string | null): Content {
+  return email !== null && html`<label>${label}
 <input type="email" value="${email}" autocomplete="username" readonly></label>`
 }
 
@@ -131,4 +123,9 @@ export function newPassword ({ passwordRule }: Texts['common'], label: string, m
 /** Makes a link that looks like a button. */
 export function button (href: string, label: string): Html {
   return html`<a class="button quiet" href="${href}">${label}</a>`
+}
+
+/** Makes a part of a page, below a heading. */
+export function section (title: string, content: Content): Html {
+  return html`<section><h2>${title}</h2>${content}</section>`
 }

@@ -7,15 +7,16 @@ export class Html {
   }
 }
 
-type Value = string | Html | ReadonlyArray<Html | null> | null
+/** What HTML may hold: a text, which is escaped, other HTML, or a list of these. */
+export type Content = string | Html | readonly Content[] | false | null | undefined
 
-/** Makes HTML of a template. Texts in it are escaped; absent values are empty. */
-export function html (template: TemplateStringsArray, ...values: readonly Value[]): Html {
+/** Makes HTML of a template. Absent values are empty. */
+export function html (template: TemplateStringsArray, ...values: readonly Content[]): Html {
   return new Html(String.raw({ raw: template }, ...values.map(sourceOf)))
 }
 
-function sourceOf (value: Value): string {
-  if (value === null) return ''
+function sourceOf (value: Content): string {
+  if (value === null || value === undefined || value === false) return ''
   if (typeof value === 'string') return value.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
   return value instanceof Html ? value.source : value.map(sourceOf).join('')
 }

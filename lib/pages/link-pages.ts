@@ -1,5 +1,5 @@
-import { checkbox, choice, field, form, nameField, newPassword, password, username } from './form.js'
-import { html } from './html.js'
+import { checkbox, choice, field, form, nameField, newPassword, password, section, username } from './form.js'
+import { type Content, type Html, html } from './html.js'
 import type { Page } from './page-layout.js'
 import { type Texts, dateIn, filled } from './texts.js'
 
@@ -21,43 +21,26 @@ interface RegistrationView extends LinkView {
 }
 
 /** The page that registers a user whose address the link confirms. */
-export function registrationPage (
-  { common, titles }: Texts,
-  { action, token, email, minLength, roles, asksToRemember }: RegistrationView
-): Page {
+export function registrationPage ({ common, titles }: Texts, view: RegistrationView): Page {
+  const { email, minLength, roles, asksToRemember } = view
   return {
     title: titles.register,
-    content: [form({
-      action,
-      hidden: { token },
-      fields: [
-        username(common.email, email),
-        nameField(common.optionalName, null),
-        newPassword(common, common.password, minLength),
-        roles.length === 0 ? null : choice({ name: 'role', label: common.role, none: common.noRole, choices: roles }),
-        asksToRemember ? checkbox('remember', common.remember) : null
-      ],
-      submit: titles.register
-    })]
+    content: linkForm(view, titles.register, [
+      username(common.email, email),
+      nameField(common.optionalName, null),
+      newPassword(common, common.password, minLength),
+      roles.length > 0 && choice('role', common.role, common.noRole, roles),
+      asksToRemember && checkbox('remember', common.remember)
+    ])
   }
 }
 
 /** The page on which a user chooses a new password. */
-export function resetPage ({ common, titles, links }: Texts, { action, token, email, minLength }: LinkView): Page {
+export function resetPage ({ common, titles, links }: Texts, view: LinkView): Page {
+  const fields = [username(common.email, view.email), newPassword(common, common.newPassword, view.minLength)]
   return {
     title: titles['reset-password'],
-    content: [
-      html`<p>${links.resetText}</p>`,
-      form({
-        action,
-        hidden: { token },
-        fields: [
-          username(common.email, email),
-          newPassword(common, common.newPassword, minLength)
-        ],
-        submit: links.resetSubmit
-      })
-    ]
+    content: [html`<p>${links.resetText}</p>`, linkForm(view, links.resetSubmit, fields)]
   }
 }
 
@@ -69,25 +52,19 @@ export function verifyPage (
   { language, common, titles, links }: Texts,
   view: Omit<LinkView, 'minLength'> & { createdAt: Date, isSignedIn: boolean, isVerified: boolean }
 ): Page {
-  const { action, token, email, createdAt, isSignedIn, isVerified } = view
-  const confirm = form({
-    action,
-    hidden: { token },
-    fields: [username(common.email, email), isSignedIn ? null : password(common.password)],
-    submit: links.verifySubmit
-  })
-  const release = form({
-    action,
-    hidden: { token, not_me: 'true' },
-    fields: [field({ name: 'email', label: links.releaseField, type: 'email', autocomplete: 'email' })],
-    submit: links.releaseSubmit
-  })
+  const { email, createdAt, isSignedIn, isVerified } = view
+  const confirm = linkForm(view, links.verifySubmit, [
+    username(common.email, email), !isSignedIn && password(common.password)
+  ])
+  const release = linkForm(view, links.releaseSubmit, [
+    field({ name: 'email', label: links.releaseField, type: 'email', autocomplete: 'email' })
+  ], { not_me: 'true' })
   return {
     title: titles['verify-email'],
     content: [
       html`<p>${filled(links.verifyText, { date: dateIn(language, createdAt) })}</p>`,
-      html`<section><h2>${links.itWasYou}</h2>${confirm}</section>`,
-      isVerified ? null : html`<section><h2>${links.itWasNotYou}</h2>${release}</section>`
+      section(links.itWasYou, confirm),
+      !isVerified && section(links.itWasNotYou, release)
     ]
   }
 }
@@ -95,19 +72,21 @@ export function verifyPage (
 /** The page that confirms a new address. It asks for the password unless the user is signed in. */
 export function changeEmailPage (
   { common, confirm, titles, links }: Texts,
-  { action, token, email, to, isSignedIn }: Omit<LinkView, 'minLength'> & { to: string, isSignedIn: boolean }
+  view: Omit<LinkView, 'minLength'> & { to: string, isSignedIn: boolean }
 ): Page {
+  const { email, to, isSignedIn } = view
   return {
     title: titles['change-email'],
     content: [
       html`<p>${filled(links.changeText, { to, email })}</p>`,
-      isSignedIn ? null : html`<p>${links.changePassword}</p>`,
-      form({
-        action,
-        hidden: { token },
-        fields: isSignedIn ? [] : [username(common.email, email), password(common.password)],
-        submit: confirm.submit
-      })
+      !isSignedIn && html`<p>${links.changePassword}</p>`,
+      linkForm(view, confirm.submit, !isSignedIn && [username(common.email, email), password(common.password)])
     ]
   }
+}
+
+function linkForm (
+  { action, token }: Pick<LinkView, 'action' | 'token'>, submit: string, fields: Content, more: { not_me?: string } = {}
+): Html {
+  return form({ action, hidden: { token, ...more }, fields, submit })
 }

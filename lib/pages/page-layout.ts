@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
-import { Html, html } from './html.js'
+import { type Content, Html, html } from './html.js'
 import { english } from './languages/en.js'
 import { STYLE } from './style.js'
 import type { Texts } from './texts.js'
@@ -26,7 +26,7 @@ export interface LookOptions {
 /** A page: its title and what is below. */
 export interface Page {
   readonly title: string
-  readonly content: ReadonlyArray<Html | null>
+  readonly content: Content
   /** The path of its script; absent or null for none. */
   readonly script?: string | null
 }
@@ -100,25 +100,21 @@ export class PageLayout {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-${logo === null ? null : html`<link rel="icon" href="${logo}">`}
-<title>${title}${name === null ? null : html` · ${name}`}</title>
+${logo && html`<link rel="icon" href="${logo}">`}
+<title>${title}${name && html` · ${name}`}</title>
 <style>${new Html(STYLE)}</style>
-${stylesheet === null ? null : html`<link rel="stylesheet" href="${stylesheet}">`}
-${script == null ? null : html`<script type="module" src="${script}"></script>`}
+${stylesheet && html`<link rel="stylesheet" href="${stylesheet}">`}
+${script && html`<script type="module" src="${script}"></script>`}
 </head>
 <body>
-${name === null && logo === null
-  ? null
-  : html`<header>${logo === null ? null : html`<img src="${logo}" alt="">`}${name}</header>`}
+${(name ?? logo) && html`<header>${logo && html`<img src="${logo}" alt="">`}${name}</header>`}
 <main>
 <h1>${title}</h1>
-${failure == null ? null : html`<p role="alert">${failure}</p>`}
-${notice == null ? null : html`<p role="status">${notice}</p>`}
+${failure && html`<p role="alert">${failure}</p>`}
+${notice && html`<p role="status">${notice}</p>`}
 ${content}
 </main>
-${links.length === 0
-  ? null
-  : html`<footer>${links.map(({ label, href }) => html`<a href="${href}">${label}</a> `)}</footer>`}
+${links.length > 0 && html`<footer>${links.map(({ label, href }) => html`<a href="${href}">${label}</a> `)}</footer>`}
 </body>
 </html>
 `

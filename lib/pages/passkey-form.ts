@@ -1,5 +1,5 @@
 import { type PageForm, form } from './form.js'
-import { type Html, html } from './html.js'
+import { type Content, type Html, html } from './html.js'
 import type { Texts } from './texts.js'
 
 /** Paths for a page with passkeys. */
@@ -14,25 +14,30 @@ export interface PasskeyPaths {
 export type PasskeyUser = Readonly<Record<'rpId' | 'userId' | 'name' | 'displayName', string>>
 
 /** A form that the script of passkeys shows, and sends with the field `response`. */
-export interface PasskeyForm extends Pick<PageForm, 'action' | 'hidden' | 'fields' | 'submit'> {
+export interface PasskeyForm extends Pick<PageForm, 'action' | 'hidden'> {
   /** What the script does; with `autofill` it offers passkeys in the field of the e-mail. */
   ceremony: 'login' | 'autofill' | 'factor' | 'register'
   /** The path of the options. */
   options: string
+  fields?: Content
 }
 
-/** Makes a form for a passkey. */
-export function passkeyForm ({ factors, errors }: Texts, { ceremony, options, fields, ...others }: PasskeyForm): Html {
-  return form({
+/** Makes a form for a passkey, with its hints unless it is never shown. */
+export function passkeyForm (texts: Texts, { ceremony, options, fields, ...others }: PasskeyForm): Content {
+  const { factors, errors } = texts
+  const isShown = ceremony !== 'autofill'
+  const isNew = ceremony === 'register'
+  return [form({
     ...others,
     attributes: html` data-passkey="${ceremony}" data-options="${options}" hidden`,
     fields: [
       html`<input type="hidden" name="response">`,
-      ...fields,
-      ceremony === 'autofill' ? null : html`<p role="alert" data-passkey-failed hidden>${factors.passkeyFailed}</p>`,
-      ceremony === 'register' ? html`<p role="alert" data-passkey-exists hidden>${errors.passkey_exists}</p>` : null
-    ]
-  })
+      fields,
+      isShown && html`<p role="alert" data-passkey-failed hidden>${factors.passkeyFailed}</p>`,
+      isNew && html`<p role="alert" data-passkey-exists hidden>${errors.passkey_exists}</p>`
+    ],
+    submit: isNew ? factors.addPasskey : factors.usePasskey
+  }), isShown && passkeyHints(texts)]
 }
 
 /** Makes the sentences beside forms for passkeys, for browsers that do not show them. */

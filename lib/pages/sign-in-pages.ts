@@ -1,9 +1,9 @@
 import {
-  type PageForm, action, button, checkbox, codeField, emailField, form, nameField, newPassword, password, username
+  action, button, checkbox, codeField, emailField, form, nameField, newPassword, password, username
 } from './form.js'
-import { type Html, html } from './html.js'
+import { type Content, type Html, html } from './html.js'
 import type { Page } from './page-layout.js'
-import { type PasskeyPaths, passkeyForm, passkeyHints, passkeySignal } from './passkey-form.js'
+import { type PasskeyPaths, passkeyForm, passkeySignal } from './passkey-form.js'
 import { type Texts, filled } from './texts.js'
 
 /** What each form of these pages sends besides its fields. */
@@ -47,36 +47,31 @@ export interface PasskeySignInView extends PasskeyPaths {
 
 /** The page on which users sign in. */
 export function signInPage (texts: Texts, view: SignInView): Page {
-  const { common, signIn, factors } = texts
-  const { targets, providers, login, email, asksToRemember, forgotPassword, register, passkey } = view
-  const remember = asksToRemember ? checkbox('remember', common.remember) : null
-  const withPasskey = (
-    ceremony: 'login' | 'autofill', fields: PageForm['fields']
-  ): Html | null => passkey && passkeyForm(texts, {
-    ceremony, options: passkey.options, action: passkey.action, hidden: targets, fields, submit: factors.usePasskey
+  const { common, signIn } = texts
+  const { targets: hidden, providers, login, email, asksToRemember, forgotPassword, register, passkey } = view
+  const remember = asksToRemember && checkbox('remember', common.remember)
+  const withPasskey = (ceremony: 'login' | 'autofill', fields?: Content): Content => passkey && passkeyForm(texts, {
+    ceremony, options: passkey.options, action: passkey.action, hidden, fields
   })
   return {
     title: signIn.title,
     script: passkey && passkey.script,
     content: [
-      ...providers.map(({ label, href }) => button(href, filled(signIn.withProvider, { provider: label }))),
-      login === null || providers.length === 0 ? null : html`<p class="or">${signIn.or}</p>`,
-      login === null
-        ? null
-        : form({
-          action: login,
-          hidden: targets,
-          fields: [
-            emailField(common.email, email, passkey === null ? 'username' : 'username webauthn'),
-            password(common.password),
-            remember
-          ],
-          submit: signIn.title
-        }),
-      login === null ? null : withPasskey('autofill', []),
-      withPasskey('login', login === null ? [remember] : []),
-      passkey && passkeyHints(texts),
-      passkey?.unknown == null ? null : passkeySignal('unknown-credential', { ...passkey.unknown }),
+      providerLinks(texts, providers),
+      login !== null && providers.length > 0 && html`<p class="or">${signIn.or}</p>`,
+      login !== null && form({
+        action: login,
+        hidden,
+        fields: [
+          emailField(common.email, email, passkey === null ? 'username' : 'username webauthn'),
+          password(common.password),
+          remember
+        ],
+        submit: signIn.title
+      }),
+      login !== null && withPasskey('autofill'),
+      withPasskey('login', login === null && remember),
+      passkey?.unknown && passkeySignal('unknown-credential', { ...passkey.unknown }),
       links([[forgotPassword, signIn.forgot], [register, signIn.register]])
     ]
   }
@@ -109,23 +104,20 @@ export interface RegisterView extends Pick<SignInView, 'targets' | 'email' | 'as
 
 /** The page on which users register. */
 export function registerPage ({ common, titles, register, forgotPassword }: Texts, view: RegisterView): Page {
-  const { targets, email, name, minLength, isFirst, asksToRemember, signIn } = view
-  const address = emailField(common.email, email)
+  const { action, targets: hidden, email, name, minLength, isFirst, asksToRemember, signIn } = view
   return {
     title: titles.register,
     content: [
-      isFirst ? html`<p>${register.firstText}</p>` : null,
+      isFirst && html`<p>${register.firstText}</p>`,
       form({
-        action: view.action,
-        hidden: targets,
-        fields: isFirst
-          ? [address]
-          : [
-              nameField(common.optionalName, name),
-              address,
-              newPassword(common, common.password, minLength),
-              asksToRemember ? checkbox('remember', common.remember) : null
-            ],
+        action,
+        hidden,
+        fields: [
+          !isFirst && nameField(common.optionalName, name),
+          emailField(common.email, email),
+          !isFirst && newPassword(common, common.password, minLength),
+          !isFirst && asksToRemember && checkbox('remember', common.remember)
+        ],
         submit: isFirst ? forgotPassword.submit : titles.register
       }),
       links([[signIn, register.signIn]])
@@ -136,19 +128,14 @@ export function registerPage ({ common, titles, register, forgotPassword }: Text
 /** The page on which users ask for a link to a new password. */
 export function forgotPasswordPage (
   { common, forgotPassword }: Texts,
-  view: Pick<RegisterView, 'targets' | 'action' | 'email' | 'signIn'>
+  { action, targets: hidden, email, signIn }: Pick<RegisterView, 'targets' | 'action' | 'email' | 'signIn'>
 ): Page {
   return {
     title: forgotPassword.title,
     content: [
       html`<p>${forgotPassword.text}</p>`,
-      form({
-        action: view.action,
-        hidden: view.targets,
-        fields: [emailField(common.email, view.email)],
-        submit: forgotPassword.submit
-      }),
-      links([[view.signIn, common.back]])
+      form({ action, hidden, fields: emailField(common.email, email), submit: forgotPassword.submit }),
+      links([[signIn, common.back]])
     ]
   }
 }
@@ -183,30 +170,28 @@ export interface ConfirmView {
 
 /** The page on which a signed-in user authenticates again. */
 export function confirmPage (texts: Texts, view: ConfirmView): Page {
-  const { common, signIn, confirm, factors } = texts
+  const { common, confirm, factors } = texts
   const { targets: hidden, user, email, action: path, asksCode, asksPassword, passkey, providers, logout } = view
-  const submit = confirm.submit
+  const ask = (...fields: Content[]): Html => form({ action: path, hidden, fields, submit: confirm.submit })
   return {
     title: confirm.title,
     script: passkey && passkey.script,
     content: [
       html`<p>${filled(confirm.text, { user })}</p>`,
-      asksCode ? html`<p>${factors.codeText}</p>` : null,
-      asksCode ? form({ action: path, hidden, fields: [codeField('code', factors.code, 'text')], submit }) : null,
-      asksPassword
-        ? form({ action: path, hidden, fields: [username(common.email, email), password(common.password)], submit })
-        : null,
-      passkey && passkeyForm(texts, {
-        ceremony: 'factor', options: passkey.options, action: path, hidden, fields: [], submit: factors.usePasskey
-      }),
-      passkey && passkeyHints(texts),
-      ...providers.map(({ label, href }) => button(href, filled(signIn.withProvider, { provider: label }))),
+      asksCode && [html`<p>${factors.codeText}</p>`, ask(codeField('code', factors.code, 'text'))],
+      asksPassword && ask(username(common.email, email), password(common.password)),
+      passkey && passkeyForm(texts, { ceremony: 'factor', options: passkey.options, action: path, hidden }),
+      providerLinks(texts, providers),
       action(logout, { next: view.signIn }, confirm.signOut, { isDanger: true })
     ]
   }
 }
 
+function providerLinks ({ signIn }: Texts, providers: readonly OfferedProvider[]): Html[] {
+  return providers.map(({ label, href }) => button(href, filled(signIn.withProvider, { provider: label })))
+}
+
 function links (others: ReadonlyArray<readonly [href: string | null, label: string]>): Html {
-  const items = others.map(([href, label]) => href === null ? null : html`<li><a href="${href}">${label}</a></li>`)
+  const items = others.map(([href, label]) => href !== null && html`<li><a href="${href}">${label}</a></li>`)
   return html`<ul>${items}</ul>`
 }

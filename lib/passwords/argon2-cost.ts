@@ -17,10 +17,7 @@ export type Argon2Cost = Complete<Argon2Options>
 /** The cost that OWASP recommends for Argon2id. */
 export const DEFAULT_ARGON2_COST: Argon2Cost = { memoryCost: 19456, timeCost: 2, parallelism: 1 }
 
-/**
- * The highest cost that is computed. Verifying a damaged hash that asks for more could exhaust the
- * machine.
- */
+/** The highest cost: verifying a damaged hash that asks for more could exhaust the machine. */
 export const HIGHEST_ARGON2_COST: Argon2Cost = { memoryCost: 1_048_576, timeCost: 64, parallelism: 16 }
 
 const checkedCost = table({
@@ -29,11 +26,7 @@ const checkedCost = table({
   parallelism: optional(wholeNumber(1, HIGHEST_ARGON2_COST.parallelism), DEFAULT_ARGON2_COST.parallelism)
 } satisfies ChecksOf<Argon2Options>)
 
-/**
- * Checks the option `argon2` and fills in the defaults.
- *
- * @throws OptionsError naming the option
- */
+/** The option `argon2`. */
 export function argon2Cost (options: unknown, option: string): Argon2Cost {
   const cost = checkedCost(options, option)
   // RFC 9106 section 3.1.

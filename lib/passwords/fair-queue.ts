@@ -44,22 +44,14 @@ export class FairQueue {
     this.#limits = limits
   }
 
-  /**
-   * @returns the error `busy` when a caller at this address would get no place now; null when there
-   *   is one
-   */
+  /** Returns the error `busy` when a caller at this address would get no place now; else null. */
   refusalFor (address = ''): AuthError | null {
     const ownLength = this.#lines.get(address)?.size ?? 0
     const hasRoom = this.#waiting < this.#limits.waiting || this.#longestLine().size > ownLength + 1
     return hasRoom ? null : this.#busy()
   }
 
-  /**
-   * Waits for a turn and runs the work.
-   *
-   * @throws AuthError `busy` when no place is left, or a caller with a shorter line takes it; the
-   *   reason of `signal`
-   */
+  /** Waits for a turn and runs the work; throws `busy` without one, and the reason of `signal`. */
   async run<T> (work: () => Promise<T>, caller: Caller = {}): Promise<T> {
     await this.#turn(caller)
     try {

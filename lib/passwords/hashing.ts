@@ -54,10 +54,7 @@ export const hashing = {
     return parseOptions(hash)
   },
 
-  /**
-   * @returns the error `busy` when the queue has no place for a caller at this address; null when
-   *   it has one
-   */
+  /** As {@link FairQueue.refusalFor}. */
   refusalFor (address: string): AuthError | null {
     return queue.refusalFor(address)
   }

@@ -34,13 +34,7 @@ export class PasswordHasher {
     this.#cost = cost
   }
 
-  /**
-   * Hashes a password.
-   *
-   * @returns a PHC string
-   * @throws AuthError `weak_password` when the length is not 8 to 1024 bytes, `busy` when too many
-   *   hashes wait
-   */
+  /** Hashes a password; throws `weak_password` when its length is not 8 to 1024 bytes. */
   async hash (password: string, caller?: Caller): Promise<string> {
     const normalized = normalizePassword(password)
     if (normalized === null) throw new AuthError('weak_password')
@@ -52,8 +46,6 @@ export class PasswordHasher {
    * hash is unreadable and when the password is not allowed: the time must not tell which e-mails
    * have an account. Refuses a very long password at once for every e-mail, so that it does not
    * wait in memory.
-   *
-   * @throws AuthError `busy` when too many hashes wait
    */
   async verify (hash: string | null, password: string, caller?: Caller): Promise<PasswordVerdict> {
     if (password.length > MAX_CHARACTERS) return { matches: false, outdated: false }

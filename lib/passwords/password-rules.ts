@@ -1,4 +1,4 @@
-import { AuthError } from '../errors.js'
+import { AuthError, wrongLength } from '../errors.js'
 import { type Checked, type ChecksOf, callable, optional, wholeNumber } from '../option-checks.js'
 import { normalizePassword } from './password-hasher.js'
 
@@ -39,31 +39,21 @@ export const PASSWORD_RULES = {
   minLength: optional(wholeNumber(MIN_LENGTH, 128, 'characters'), MIN_LENGTH)
 } satisfies ChecksOf<PasswordRules>
 
-/**
- * Makes the function that accepts new passwords.
- *
- * @returns a function that resolves to the password in NFKC, and throws AuthError `weak_password`
- * or what `check` throws
- */
+/** Makes the function that accepts new passwords: it resolves to the password in NFKC. */
 export function passwordRules (
   { check, minLength }: Checked<typeof PASSWORD_RULES>
 ): (password: string, context: PasswordContext) => Promise<string> {
-  const wrongLength = minLength === MIN_LENGTH ? {} : { message: lengthSentence(minLength) }
+  const refusal = minLength === MIN_LENGTH ? {} : { message: wrongLength(minLength) }
 
   return async (password, context) => {
     const normalized = normalizePassword(password)
     if (normalized === null || !hasCharacters(normalized, minLength)) {
-      throw new AuthError('weak_password', wrongLength)
+      throw new AuthError('weak_password', refusal)
     }
     const verdict = await check(normalized, context)
     if (verdict !== true) throw new AuthError('weak_password', typeof verdict === 'string' ? { message: verdict } : {})
     return normalized
   }
-}
-
-/** What is said of a password of the wrong length. */
-export function lengthSentence (minLength: number): string {
-  return `The password must have ${minLength} characters or more, and at most 1024 bytes; choose another one.`
 }
 
 /** Whether a text has so many characters as a user counts them: an emoji is one. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import * as oauth from 'oauth4webapi'
-import type { Complete } from '../base/defaults.js'
+import { type Complete, withoutUndefined } from '../base/defaults.js'
 import { type BackChannel, type BackChannelOptions, backChannel } from './back-channel.js'
 import { ClientCredentials } from './client-authentication.js'
 import { unacceptable } from './failures.js'
@@ -36,10 +36,7 @@ export class AuthorizationCodeFlow {
     this.#authorizationParams = authorizationParams
   }
 
-  /**
-   * @returns secrets of the token request, which a provider may quote in an error and the log must
-   *   not show
-   */
+  /** Returns what a provider may quote of the token request in an error, and no log must show. */
   secretsOf ({ parameters, codeVerifier }: AuthorizationResponse): string[] {
     return [...this.#credentials.secrets, codeVerifier, ...parameters.getAll('code')]
   }
@@ -53,9 +50,7 @@ export class AuthorizationCodeFlow {
     const scope = [...new Set([...this.scopes, ...scopes])].join(' ')
     const parameters = {
       ...this.#authorizationParams,
-      ...(loginHint !== undefined && { login_hint: loginHint }),
-      ...(prompt !== undefined && { prompt }),
-      ...(maxAge !== undefined && { max_age: String(maxAge) }),
+      ...withoutUndefined({ login_hint: loginHint, prompt, max_age: maxAge?.toString() }),
       ...extra,
       client_id: this.client.client_id,
       redirect_uri: redirectUri,
@@ -82,23 +77,18 @@ export class AuthorizationCodeFlow {
   }
 }
 
-/**
- * Refuses the token types that oauth4webapi accepts but that are not Bearer tokens (RFC 6749
- * section 7.1).
- */
+/** Refuses the token types that oauth4webapi accepts besides Bearer (RFC 6749 section 7.1). */
 export const RECOGNIZED_TOKEN_TYPES: oauth.RecognizedTokenTypes = {
   dpop: () => { throw unacceptable('the access token is bound to a key (DPoP), which was not requested') }
 }
 
 /** Names the parameters of a token response as {@link ProviderTokens} does. */
 export function tokensOf (response: oauth.TokenEndpointResponse): ProviderTokens {
-  const { access_token: accessToken, refresh_token: refreshToken, id_token: idToken } = response
-  const { expires_in: expiresIn, scope } = response
-  return {
-    accessToken,
-    ...(refreshToken !== undefined && { refreshToken }),
-    ...(idToken !== undefined && { idToken }),
-    ...(expiresIn !== undefined && { expiresIn }),
-    ...(scope !== undefined && { scope })
-  }
+  return withoutUndefined({
+    accessToken: response.access_token,
+    refreshToken: response.refresh_token,
+    idToken: response.id_token,
+    expiresIn: response.expires_in,
+    scope: response.scope
+  })
 }

@@ -39,10 +39,7 @@ export function backChannel ({ timeout, fetch, allowInsecureRequests, conform }:
   }
 }
 
-/**
- * Makes concurrent requests for the same URL share one request. For documents that are the same for
- * every user.
- */
+/** Makes concurrent requests for a URL share one. For documents that are the same for all users. */
 export function deduplicated (http: BackChannel): BackChannel {
   const pending = new Map<string, Promise<Response>>()
   return {
@@ -58,12 +55,7 @@ export function deduplicated (http: BackChannel): BackChannel {
   }
 }
 
-/**
- * Waits for a response until the signal aborts. The option `fetch` may be a function that ignores
- * the signal.
- *
- * @throws AuthError `provider_unavailable`; `provider_error` for a response that is too long
- */
+/** Waits until the signal aborts: the option `fetch` may be a function that ignores it. */
 async function untilAborted (response: Promise<Response>, signal: AbortSignal): Promise<Response> {
   try {
     return await new Promise((resolve, reject) => {

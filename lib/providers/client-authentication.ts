@@ -25,9 +25,7 @@ export class ClientCredentials {
     this.#fixed = fixed
   }
 
-  /**
-   * The secret as it is sent. A provider may quote it in an error, and the log must not show it.
-   */
+  /** The secret as it is sent. */
   get secrets (): string[] {
     return [this.#clientSecret, this.#basic]
   }
@@ -35,9 +33,6 @@ export class ClientCredentials {
   /**
    * Sends the token request. When the method is a guess, retries once with the other method after
    * the client was refused, and remembers the other method if the client was accepted.
-   *
-   * @param request sends the token request with the given client authentication
-   * @throws AuthError `provider_error` when the refused request has used up the authorization code
    */
   async authenticate (
     server: oauth.AuthorizationServer, request: (authentication: oauth.ClientAuth) => Promise<Response>

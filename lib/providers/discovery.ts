@@ -1,5 +1,4 @@
 import * as oauth from 'oauth4webapi'
-import { Once } from '../base/once.js'
 import { isSecureUrl } from '../http/secure-url.js'
 import type { BackChannel } from './back-channel.js'
 import { failureAt, unacceptable } from './failures.js'
@@ -12,47 +11,23 @@ export interface DiscoveryOptions {
   issuers: readonly [URL, ...URL[]]
 }
 
-/**
- * Fetches the metadata of an OpenID provider (OpenID Connect Discovery 1.0) on first use and keeps
- * them.
- */
-export class Discovery {
-  readonly #options: DiscoveryOptions
-  readonly #http: BackChannel
-  readonly #document = new Once(() => this.#fetch())
-
-  constructor (options: DiscoveryOptions, http: BackChannel) {
-    this.#options = options
-    this.#http = http
-  }
-
-  /**
-   * Resolves to the same object each time, because oauth4webapi caches the provider's keys by this
-   * object.
-   */
-  metadata (): Promise<oauth.AuthorizationServer> {
-    return this.#document.done()
-  }
-
-  async #fetch (): Promise<oauth.AuthorizationServer> {
-    const { url, issuers } = this.#options
-    const { headers, [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: allowInsecureRequests } = this.#http
-    try {
-      // oauth4webapi would derive the URL from an issuer, but some providers have their document
-      // elsewhere.
-      const response = await fetch(url.href, { method: 'GET', headers: { ...headers, accept: 'application/json' } })
-      const issuer = await expectedIssuer(issuers, response)
-      return usable(await oauth.processDiscoveryResponse(issuer, response), allowInsecureRequests)
-    } catch (error) {
-      throw failureAt(url, error)
-    }
+/** Fetches the metadata of an OpenID provider (OpenID Connect Discovery 1.0). */
+export async function discover (
+  { url, issuers }: DiscoveryOptions, http: BackChannel
+): Promise<oauth.AuthorizationServer> {
+  const { headers, [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: allowInsecureRequests } = http
+  try {
+    // oauth4webapi would derive the URL from an issuer, but some providers have their document
+    // elsewhere.
+    const response = await fetch(url.href, { method: 'GET', headers: { ...headers, accept: 'application/json' } })
+    const issuer = await expectedIssuer(issuers, response)
+    return usable(await oauth.processDiscoveryResponse(issuer, response), allowInsecureRequests)
+  } catch (error) {
+    throw failureAt(url, error)
   }
 }
 
-/**
- * @returns the accepted issuer that the document names, else the first one, for the comparison to
- *   fail
- */
+/** Returns the accepted issuer that the document names, or else one that it does not name. */
 async function expectedIssuer (issuers: DiscoveryOptions['issuers'], response: Response): Promise<URL> {
   const { issuer }: { issuer?: unknown } = Object(parsedJson(await response.clone().text()))
   const named = URL.parse(String(issuer))

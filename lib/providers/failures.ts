@@ -2,16 +2,10 @@ import type * as oauth from 'oauth4webapi'
 import { isPlainObject, isText } from '../claims.js'
 import { AuthError } from '../errors.js'
 
-/**
- * The cause of an {@link AuthError} about a provider: one line for the log, often in the words of
- * the provider.
- */
+/** The cause of an {@link AuthError} about a provider: one line for the log. */
 export class ProviderFailure extends Error {
   override readonly name = 'ProviderFailure'
-  /**
-   * Whether the failure is common and the next sign-in can succeed; the operator must look at any
-   * other failure.
-   */
+  /** Whether the next sign-in can succeed; the operator must look at any other failure. */
   readonly isEveryday: boolean
 
   constructor (message: string, { isEveryday = false, ...options }: { isEveryday?: boolean, cause?: unknown } = {}) {
@@ -54,10 +48,7 @@ const DENIALS: ReadonlySet<string> = new Set([
   'unauthorized'
 ])
 
-/**
- * Error codes of a used or expired code, as after the browser's back button, and of an unconfirmed
- * address.
- */
+/** Of a used or expired code, as after the browser's back button, and of an unconfirmed address. */
 const EVERYDAY: ReadonlySet<string> = new Set(['invalid_grant', 'bad_verification_code', 'unverified_user_email'])
 
 /**
@@ -100,10 +91,7 @@ export function unreachable (error: unknown): AuthError {
   return new AuthError('provider_unavailable', { cause: new ProviderFailure(descriptionOf(error)) })
 }
 
-/**
- * Recognizes errors of oauth4webapi by code: their classes would load the package before the first
- * sign-in.
- */
+/** Errors of oauth4webapi are known by code: their classes would load the package too early. */
 function codeOf (error: unknown): string {
   return error instanceof Error && 'code' in error && isText(error.code) ? error.code : ''
 }
@@ -152,10 +140,7 @@ function descriptionOf (error: unknown): string {
   return error instanceof Error ? `${error.message}${detailOf(error.cause)}` : 'unknown failure'
 }
 
-/**
- * Describes the cause of an error of oauth4webapi or fetch, without the codes, tokens and claims in
- * it.
- */
+/** Describes the cause of an error of oauth4webapi or fetch, without codes, tokens and claims. */
 function detailOf (cause: unknown): string {
   if (cause instanceof Response) return ` (status ${cause.status})`
   // The message of a SyntaxError quotes the text, which may be a token.
@@ -177,10 +162,7 @@ function redacted (text: string, secrets: readonly string[]): string {
   return long.reduce((text, secret) => text.replaceAll(secret, '[redacted]'), text)
 }
 
-/**
- * Replaces line breaks and control characters, and limits the length: providers and users write
- * these texts.
- */
+/** Removes line breaks and control characters, and cuts: providers and users write these texts. */
 function oneLine (text: string): string {
   return text.replace(/[\p{C}\p{Z}]+/gu, ' ').slice(0, 300)
 }

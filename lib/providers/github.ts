@@ -64,9 +64,7 @@ function apiOf (origin: string): string {
   return host === 'github.com' || host.endsWith('.ghe.com') ? `https://api.${host}` : `${origin}/api/v3`
 }
 
-/**
- * Gives rate limits the status 429: GitHub also sends 403, not always with a header that says so.
- */
+/** Gives rate limits the status 429: GitHub also sends 403, not always with a header for it. */
 async function conform (response: Response): Promise<Response> {
   const { status, headers } = response
   if (status !== 403) return response

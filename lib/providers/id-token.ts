@@ -10,7 +10,6 @@ import { unacceptable } from './failures.js'
  *
  * @param tokens a token response that was processed with `requireIdToken`
  * @param options.checksAge whether `max_age` was asked for, so that `auth_time` counts
- * @throws AuthError `provider_error`
  */
 export function acceptedIdToken (
   tokens: oauth.TokenEndpointResponse, { client_id: clientId }: oauth.Client, { checksAge }: { checksAge: boolean }
@@ -38,10 +37,8 @@ export function acceptedIdToken (
 
 /**
  * Computes the `at_hash` of the access token: the left half of its hash, with the hash function of
- * the signature algorithm (OpenID Connect Core 3.1.3.6).
- *
- * @returns null for an algorithm that names no hash function, such as EdDSA, because providers
- *   differ there
+ * the signature algorithm (OpenID Connect Core 3.1.3.6). Null for an algorithm that names none,
+ * such as EdDSA: providers differ there.
  */
 function hashOf ({ id_token: idToken, access_token: accessToken }: oauth.TokenEndpointResponse): string | null {
   const { alg } = decodeProtectedHeader(String(idToken))

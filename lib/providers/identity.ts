@@ -47,10 +47,7 @@ function cleanNames (claims: Record<string, unknown>): Record<string, string> {
   }))
 }
 
-/**
- * Accepts https: only, because pages load the picture: a `javascript:` or `data:` URL would be
- * unsafe there.
- */
+/** Accepts https: only: pages load the picture, where a `javascript:` or `data:` URL is unsafe. */
 function httpsUrl (value: unknown): string | undefined {
   const url = isText(value) ? URL.parse(value) : null
   return url?.protocol === 'https:' ? url.href : undefined

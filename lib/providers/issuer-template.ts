@@ -12,11 +12,8 @@ import { unacceptable } from './failures.js'
 const PLACEHOLDER = '{tenantid}'
 
 /**
- * Fills the tenant of the ID token into the issuer of the metadata. The token is not verified yet:
- * its tenant only selects the issuer that the token must then match.
- *
- * @returns the same metadata when their issuer is not a template, or when the response names no
- *   tenant
+ * Fills the tenant of the ID token into the issuer of the metadata, if that is a template. The
+ * token is not verified yet: its tenant only selects the issuer that the token must then match.
  */
 export async function withTenantOf (
   response: Response, server: oauth.AuthorizationServer
@@ -26,24 +23,18 @@ export async function withTenantOf (
   return tenant === null ? server : { ...server, issuer: server.issuer.replace(PLACEHOLDER, tenant) }
 }
 
-/** A verified ID token and what verified it. */
-interface Verification {
-  /** The metadata, perhaps with a template as issuer. */
-  server: oauth.AuthorizationServer
-  /** The metadata with the tenant filled in. */
-  issuer: oauth.AuthorizationServer
-  idToken: string
-  /** The cache with the keys that `validateApplicationLevelSignature` used. */
-  keys: oauth.ExportedJWKSCache
-}
-
 /**
  * Checks that a verified ID token names a tenant and that its key may sign for that tenant: some
  * keys of the common set belong to one tenant.
  *
- * @throws AuthError `provider_error`
+ * @param verified the token, the keys that verified it, and its metadata with the tenant filled in
  */
-export function assertKeyOfIssuer ({ server, issuer, idToken, keys: { jwks } }: Verification): void {
+export function assertKeyOfIssuer (
+  server: oauth.AuthorizationServer,
+  { issuer, idToken, keys: { jwks } }: {
+    issuer: oauth.AuthorizationServer, idToken: string, keys: oauth.ExportedJWKSCache
+  }
+): void {
   if (!server.issuer.includes(PLACEHOLDER)) return
   const { kid } = decodeProtectedHeader(idToken)
   const key = jwks.keys.find(key => key.kid === kid)
@@ -55,9 +46,7 @@ export function assertKeyOfIssuer ({ server, issuer, idToken, keys: { jwks } }: 
   }
 }
 
-/**
- * @returns null for a response that cannot be read: oauth4webapi then reports what is wrong with it
- */
+/** Returns null for a response that cannot be read: oauth4webapi reports what is wrong with it. */
 async function claimedTenant (response: Response): Promise<string | null> {
   try {
     const body: unknown = await response.clone().json()

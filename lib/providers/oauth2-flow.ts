@@ -8,10 +8,6 @@ import { checkedIdentity } from './identity.js'
 import { parsedJson } from './parsed-json.js'
 import type { Authentication, AuthorizationRequest, AuthorizationResponse, UncheckedIdentity } from './provider.js'
 
-interface OAuth2FlowOptions extends AuthorizationCodeFlowOptions {
-  server: oauth.AuthorizationServer
-}
-
 /**
  * The provider's API, called with the access token of the user who signs in. An error that it
  * throws ends the sign-in.
@@ -31,7 +27,7 @@ export class OAuth2Flow {
   readonly #server: oauth.AuthorizationServer
   readonly #flow: AuthorizationCodeFlow
 
-  constructor ({ server, ...options }: OAuth2FlowOptions) {
+  constructor ({ server, ...options }: AuthorizationCodeFlowOptions & { server: oauth.AuthorizationServer }) {
     this.#server = server
     this.#flow = new AuthorizationCodeFlow(options)
   }

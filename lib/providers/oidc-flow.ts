@@ -1,9 +1,10 @@
 import * as oauth from 'oauth4webapi'
+import { Once } from '../base/once.js'
 import {
   AuthorizationCodeFlow, type AuthorizationCodeFlowOptions, RECOGNIZED_TOKEN_TYPES, tokensOf
 } from './authorization-code.js'
 import { type BackChannel, deduplicated } from './back-channel.js'
-import { Discovery, type DiscoveryOptions } from './discovery.js'
+import { type DiscoveryOptions, discover } from './discovery.js'
 import { providerFailure } from './failures.js'
 import { acceptedIdToken } from './id-token.js'
 import { checkedIdentity, presentClaims } from './identity.js'
@@ -27,9 +28,7 @@ interface OidcFlowOptions extends AuthorizationCodeFlowOptions {
   userinfo: boolean
 }
 
-/**
- * The claims that each scope requests (OpenID Connect Core 5.4), as far as this library reads them.
- */
+/** The claims that each scope requests (OpenID Connect Core 5.4) and that this library reads. */
 const CLAIMS_OF_SCOPE: Readonly<Record<string, readonly string[]>> = {
   email: ['email', 'email_verified'],
   profile: ['name', 'picture']
@@ -41,7 +40,8 @@ type MaxAge = number | typeof oauth.skipAuthTimeCheck
 /** Runs the authorization code flow of OpenID Connect (Core 3.1) with one provider. */
 export class OidcFlow {
   readonly #flow: AuthorizationCodeFlow
-  readonly #discovery: Discovery
+  /** The same object each time: oauth4webapi caches the provider's keys by it. */
+  readonly #server: Once<oauth.AuthorizationServer>
   readonly #usesUserinfo: boolean
   readonly #maxAge: MaxAge
   readonly #keysHttp: BackChannel
@@ -49,7 +49,7 @@ export class OidcFlow {
 
   constructor ({ discovery, userinfo, ...options }: OidcFlowOptions) {
     this.#flow = new AuthorizationCodeFlow(options)
-    this.#discovery = new Discovery(discovery, this.#flow.http)
+    this.#server = new Once(() => discover(discovery, this.#flow.http))
     this.#usesUserinfo = userinfo
     const { max_age: maxAge } = options.authorizationParams
     this.#maxAge = maxAge === undefined ? oauth.skipAuthTimeCheck : Number(maxAge)
@@ -58,7 +58,7 @@ export class OidcFlow {
 
   async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
     try {
-      return this.#flow.authorizationUrl(await this.#discovery.metadata(), request, { nonce: request.nonce })
+      return this.#flow.authorizationUrl(await this.#server.done(), request, { nonce: request.nonce })
     } catch (error) {
       throw providerFailure(error)
     }
@@ -70,7 +70,7 @@ export class OidcFlow {
   ): Promise<Authentication> {
     const sent = this.#flow.secretsOf(response)
     try {
-      const server = await this.#discovery.metadata()
+      const server = await this.#server.done()
       const maxAge = response.maxAge ?? this.#maxAge
       const tokens = await this.#tokens(server, response, maxAge)
       sent.push(tokens.access_token)
@@ -86,10 +86,7 @@ export class OidcFlow {
     }
   }
 
-  /**
-   * Sends the token request (OpenID Connect Core 3.1.3) and validates the response, including the
-   * signature.
-   */
+  /** Sends the token request (OpenID Connect Core 3.1.3) and validates the response. */
   async #tokens (
     server: oauth.AuthorizationServer, authorizationResponse: AuthorizationResponse, maxAge: MaxAge
   ): Promise<oauth.TokenEndpointResponse> {
@@ -102,18 +99,12 @@ export class OidcFlow {
       recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES
     })
     const keys = await this.#verifySignature(issuer, response)
-    assertKeyOfIssuer({ server, issuer, idToken: String(tokens.id_token), keys })
+    assertKeyOfIssuer(server, { issuer, idToken: String(tokens.id_token), keys })
     return tokens
   }
 
-  /**
-   * Verifies the signature of the ID token in a token response.
-   *
-   * @returns the keys that were used; a concurrent sign-in may have fetched newer ones
-   */
-  async #verifySignature (
-    issuer: oauth.AuthorizationServer, response: Response
-  ): Promise<oauth.ExportedJWKSCache> {
+  /** Returns the keys that were used; a concurrent sign-in may have fetched newer ones. */
+  async #verifySignature (issuer: oauth.AuthorizationServer, response: Response): Promise<oauth.ExportedJWKSCache> {
     const keys = { ...this.#keys }
     try {
       await oauth.validateApplicationLevelSignature(issuer, response, { ...this.#keysHttp, [oauth.jwksCache]: keys })
@@ -123,10 +114,7 @@ export class OidcFlow {
     return keys
   }
 
-  /**
-   * Adds the claims of the scopes that only userinfo has. The claims of the signed ID token take
-   * precedence.
-   */
+  /** Adds the claims of the scopes that only userinfo has: the signed ID token takes precedence. */
   async #withUserinfo (
     server: oauth.AuthorizationServer, accessToken: string, idToken: OidcProfile
   ): Promise<OidcProfile> {

@@ -38,7 +38,6 @@ const commonOptions = (scopes: readonly string[]) => ({
  * Checks the options of a provider class: those of every class, and its own by a table.
  *
  * @param scopes the default of the option `scopes`
- * @throws OptionsError naming the provider and the option, never showing the secret
  */
 export function checkedProviderOptions<Own extends Checks> (
   { name, ...options }: ProviderOptions & { name: string }, scopes: readonly string[], own: Own
@@ -69,11 +68,7 @@ function areStrings (value: unknown): value is Record<string, string> {
   return isPlainObject(value) && Object.values(value).every(isText)
 }
 
-/**
- * Combines the options that a provider class sets itself with those of the application.
- *
- * @throws OptionsError when the application sets an option of the class
- */
+/** Adds options of the application to those that a provider class sets itself. */
 export function withFixed<Fixed extends { name: string }, Chosen extends object> (
   fixed: Fixed, chosen: Chosen
 ): Fixed & Chosen {
@@ -83,8 +78,7 @@ export function withFixed<Fixed extends { name: string }, Chosen extends object>
 }
 
 /**
- * Makes the check of an option that is a URL with nothing but a host and a port, and becomes its
- * origin.
+ * An option that is a URL with nothing but a host and a port, and becomes its origin.
  *
  * @param owner what the URL belongs to, with an example, for the message
  */

@@ -1,7 +1,4 @@
-/**
- * The part that needs jose. It is loaded with the first token, to keep the start of an application
- * fast.
- */
+/** The part that needs jose: loaded with the first token, to start an application fast. */
 import type { webcrypto } from 'node:crypto'
 import { createRemoteJWKSet } from 'jose/jwks/remote'
 import type { JWTHeaderParameters } from 'jose'
@@ -35,8 +32,6 @@ export async function signedToken (claims: TokenClaims, { key, header }: TokenKe
 /**
  * Checks everything about a token that cannot change: encoding, signature, header, issuer and the
  * form of its claims.
- *
- * @throws AuthError `invalid_token`; `unavailable` when the keys cannot be fetched
  */
 export async function verifiedClaims (token: unknown, { keys, ...trust }: Trust): Promise<TokenClaims> {
   assertTokenText(token)
@@ -47,11 +42,7 @@ export async function verifiedClaims (token: unknown, { keys, ...trust }: Trust)
   throw new AuthError('invalid_token')
 }
 
-/**
- * Signs a text that is not a set of claims, with HS256.
- *
- * @returns a JWS in the compact serialization (RFC 7515 section 7.1)
- */
+/** Signs a text that is not a set of claims: returns a compact JWS with HS256 (RFC 7515). */
 export async function signedText (text: string, key: webcrypto.CryptoKey): Promise<string> {
   return new CompactSign(Buffer.from(text)).setProtectedHeader({ alg: 'HS256' }).sign(key)
 }
@@ -82,10 +73,7 @@ export function publishedKeys (url: URL): JWTVerifyGetKey {
   }
 }
 
-/**
- * @returns null for a token that another key signed or that is invalid: the error must not say
- *   which
- */
+/** Returns null both for a token of another key and for an invalid one: no error says which. */
 async function claimsBy (
   key: Trust['keys'][number], token: string, { issuer, algorithms }: Omit<Trust, 'keys'>
 ): Promise<TokenClaims | null> {
@@ -112,17 +100,12 @@ function isPlainHeader ({ alg, typ = 'JWT', kid = '', ...others }: JWTHeaderPara
   return Object.keys(others).length === 0 && typeof typ === 'string' && JWT_TYPE.test(typ) && typeof kid === 'string'
 }
 
-/**
- * Whether the parts have the one correct encoding. Base64 decoders ignore padding and the last
- * bits.
- */
+/** Whether the parts have the one correct encoding: decoders ignore padding and the last bits. */
 function isCanonical (token: string): boolean {
   return token.split('.').every(part => Buffer.from(part, 'base64url').toString('base64url') === part)
 }
 
-/**
- * Whether no claim name appears twice: parsers differ in which one they read (RFC 7519 section 4).
- */
+/** Whether no claim name appears twice: parsers differ in which they read (RFC 7519 section 4). */
 function hasUniqueNames (token: string, claims: TokenClaims): boolean {
   const [, payload = ''] = token.split('.')
   const strings = Array.from(Buffer.from(payload, 'base64url').toString().matchAll(STRING))

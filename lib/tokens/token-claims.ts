@@ -32,10 +32,7 @@ export interface TokenClaims {
   [claim: string]: JsonValue | undefined
 }
 
-/**
- * Characters of a token. Node.js accepts no more for all headers together, so no longer token is
- * issued or verified.
- */
+/** Characters of a token: Node.js accepts no more for all headers together. */
 export const MAX_TOKEN_LENGTH = 16_384
 
 /** Seconds by which the issuer's clock may be ahead. */
@@ -48,12 +45,7 @@ export function assertTokenText (token: unknown): asserts token is string {
 
 const checkedUse = mustBe('a non-empty string, or left out', isText)
 
-/**
- * Checks the form of a use. A purpose that is undefined by mistake would issue, or accept, a token
- * without any restriction.
- *
- * @throws OptionsError
- */
+/** A purpose that is undefined by mistake would issue, or accept, a token without restriction. */
 export function assertUse (use: unknown): void {
   if (!isPlainObject(use)) {
     const expected = '{ purpose }, { audience } or both'
@@ -65,26 +57,14 @@ export function assertUse (use: unknown): void {
 
 /** Whether the claims have the form of RFC 7519 section 4.1 and include the required ones. */
 export function isTokenClaims (claims: unknown): claims is TokenClaims {
-  return isPlainObject(claims) && isNonEmpty(claims.sub) && isTime(claims.iat) && isTime(claims.exp) &&
+  return isPlainObject(claims) && typeof claims.sub === 'string' && claims.sub !== '' &&
+    Number.isFinite(claims.iat) && Number.isFinite(claims.exp) &&
     (claims.jti === undefined || typeof claims.jti === 'string')
 }
 
-/**
- * Checks the times and the use of a token, which may differ each time that the token is presented.
- *
- * @throws AuthError `invalid_token`
- */
+/** Checks what may differ each time that a token is presented: its times and its use. */
 export function assertUsable ({ iat, nbf = iat, exp, purpose, aud }: TokenClaims, use: TokenUse): void {
   const now = Date.now() / 1000
   const isCurrent = Math.max(iat, Number(nbf)) <= now + CLOCK_TOLERANCE && now < exp
   if (!isCurrent || purpose !== use.purpose || aud !== use.audience) throw new AuthError('invalid_token')
-}
-
-function isNonEmpty (value: unknown): boolean {
-  return typeof value === 'string' && value !== ''
-}
-
-/** A NumericDate (RFC 7519 section 2). */
-function isTime (value: unknown): boolean {
-  return typeof value === 'number' && Number.isFinite(value)
 }

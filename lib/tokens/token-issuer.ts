@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { withoutUndefined } from '../base/defaults.js'
 import { type JsonValue, plainJsonObject } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { Once } from '../base/once.js'
@@ -57,7 +58,7 @@ export class TokenIssuer {
     const { signedToken } = await jwt.done()
     const token = await signedToken({
       ...extra,
-      ...claimsOfUse(use),
+      ...withoutUndefined({ purpose: use.purpose, aud: use.audience }),
       iss: this.#issuer,
       sub: userId,
       iat,
@@ -94,16 +95,12 @@ export class TokenIssuer {
   }
 }
 
-/**
- * Removes the claims that only the issuer may set, so that a principal's claims can go into a
- * token.
- */
+/** Removes the claims that only the issuer may set, so that a principal's can go into a token. */
 export function withoutReservedClaims (claims: Record<string, JsonValue | undefined>): ExtraClaims {
   const isExtra = ([name, value]: [string, unknown]) => value !== undefined && !RESERVED_CLAIMS.has(name)
   return Object.fromEntries(Object.entries(claims).filter(isExtra))
 }
 
-/** @throws AuthError `invalid_claims`, naming the claim */
 function checkedClaims (claims: ExtraClaims, userId: string): Record<string, JsonValue> {
   const extra = plainJsonObject(claims)
   for (const [name, value] of Object.entries(extra)) {
@@ -113,8 +110,4 @@ function checkedClaims (claims: ExtraClaims, userId: string): Record<string, Jso
     throw new AuthError('invalid_claims', { message })
   }
   return extra
-}
-
-function claimsOfUse ({ purpose, audience }: TokenUse): { purpose?: string, aud?: string } {
-  return { ...(purpose !== undefined && { purpose }), ...(audience !== undefined && { aud: audience }) }
 }

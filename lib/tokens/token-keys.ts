@@ -1,4 +1,5 @@
 import { type JsonWebKey, type webcrypto, createPrivateKey, createPublicKey, createSecretKey, hash } from 'node:crypto'
+import type { Complete } from '../base/defaults.js'
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import type { Secrets } from '../secrets.js'
@@ -27,21 +28,11 @@ export interface Jwk {
 }
 
 /** A published public key, without any private member. */
-export interface PublicJwk {
-  /** `EC` or `OKP`. */
-  readonly kty: string
-  /** `P-256` or `Ed25519`. */
-  readonly crv: string
-  /** The public key, or its x coordinate. */
-  readonly x: string
+export interface PublicJwk extends Readonly<Complete<Pick<Jwk, 'kty' | 'crv' | 'x' | 'alg' | 'kid'>>> {
   /** The y coordinate of an EC key. */
   readonly y?: string
-  /** `ES256` or `EdDSA`. */
-  readonly alg: string
   /** For signatures only. */
   readonly use: 'sig'
-  /** The id of the key, which the header of a token names. */
-  readonly kid: string
 }
 
 /** The keys of an issuer, imported once. */
@@ -56,10 +47,7 @@ export interface TokenKeys {
 /** The signature algorithms of key pairs (RFC 7518 section 3.1, RFC 8037). */
 export const KEY_PAIR_ALGORITHMS = ['ES256', 'EdDSA']
 
-/**
- * The supported kinds of keys. `names` are the values of `alg` in a JWK: Web Crypto writes
- * `Ed25519` for EdDSA.
- */
+/** The supported kinds of keys, with values of `alg` in a JWK: Web Crypto writes `Ed25519`. */
 const KINDS = [
   { kty: 'EC', crv: 'P-256', alg: 'ES256', names: ['ES256'], algorithm: { name: 'ECDSA', namedCurve: 'P-256' } },
   { kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', names: ['EdDSA', 'Ed25519'], algorithm: { name: 'Ed25519' } }
@@ -82,11 +70,7 @@ export function keysOfSecrets ([secret, ...olderSecrets]: Secrets): TokenKeys {
   }
 }
 
-/**
- * Imports one or several private JWKs: the first one signs, all verify.
- *
- * @throws OptionsError naming the option, never showing the key
- */
+/** Imports one or several private JWKs: the first one signs, all verify. */
 export function keysOfSigningKey (signingKey: unknown, option: string): TokenKeys {
   const pairs = Array.isArray(signingKey)
     ? signingKey.map((jwk: unknown, index) => keyPairOf(jwk, `${option}[${index}]`))
@@ -105,11 +89,7 @@ export function keysOfSigningKey (signingKey: unknown, option: string): TokenKey
   }
 }
 
-/**
- * Imports public JWKs, which only verify.
- *
- * @throws OptionsError naming the option
- */
+/** Imports public JWKs, which only verify. */
 export function verifyingKeysOf (keys: unknown, option: string): readonly webcrypto.CryptoKey[] {
   if (!Array.isArray(keys) || keys.length === 0) {
     throw new OptionsError(`${option} must be a list of public JWKs, such as the keys of /auth/local/jwks.json`)
@@ -128,13 +108,7 @@ function keyOfSecret (secret: string): webcrypto.CryptoKey {
   return createSecretKey(Buffer.from(secret)).toCryptoKey({ name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify'])
 }
 
-interface KeyPair {
-  signing: webcrypto.CryptoKey
-  verifying: webcrypto.CryptoKey
-  jwk: PublicJwk
-}
-
-function keyPairOf (jwk: unknown, option: string): KeyPair {
+function keyPairOf (jwk: unknown, option: string) {
   return imported(jwk, `${option} must be a private JWK`, (key, { kty, crv, alg, algorithm }) => {
     const privateKey = createPrivateKey({ key, format: 'jwk' })
     // Derived from the private key instead of copied from its JWK, so that no private member can be
@@ -147,17 +121,12 @@ function keyPairOf (jwk: unknown, option: string): KeyPair {
     return {
       signing: privateKey.toCryptoKey(algorithm, false, ['sign']),
       verifying: publicKey.toCryptoKey(algorithm, true, ['verify']),
-      jwk: Object.freeze({ ...point, alg, use: 'sig', kid })
+      jwk: Object.freeze<PublicJwk>({ ...point, alg, use: 'sig', kid })
     }
   })
 }
 
-/**
- * Imports a JWK with `importKey`. The error does not say what is wrong with the JWK: that could
- * reveal a part of the key.
- *
- * @throws OptionsError
- */
+/** The error does not say what is wrong with the JWK: that could reveal a part of the key. */
 function imported<Key> (jwk: unknown, must: string, importKey: (jwk: NamedKey, kind: Kind) => Key): Key {
   try {
     const kind = isNamedKey(jwk) ? KINDS.find(kind => isOfKind(jwk, kind)) : undefined

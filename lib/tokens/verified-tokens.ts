@@ -15,7 +15,6 @@ const MAX_REMEMBERED = 1000
 export class VerifiedTokens {
   readonly #claimsByHash = new BoundedMap<string>(MAX_REMEMBERED)
 
-  /** @returns undefined for a token that is not remembered */
   claimsOf (token: string): TokenClaims | undefined {
     const key = keyOf(token)
     const json = this.#claimsByHash.get(key)

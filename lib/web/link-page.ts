@@ -56,7 +56,7 @@ export function mountLinkPage (scope: FastifyInstance, auth: AuthContext, linkPa
    * holds the token, unless a JSON client or a page of the application has sent the form.
    */
   async function fail (error: Error, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const { pages, local } = auth
+    const { pages } = auth
     const { error_next: errorNext }: { error_next?: unknown } = Object(request.body)
     // A form may give a password, as a sign-in does.
     const attempt = isRead(request) ? {} : { signInAt: 'local' }
@@ -69,7 +69,7 @@ export function mountLinkPage (scope: FastifyInstance, auth: AuthContext, linkPa
     const { token }: { token?: unknown } = Object(isRead(request) ? request.query : request.body)
     const pageOf = typeof token === 'string' ? await open(auth, { token, action }).catch(() => null) : null
     const shown = pageOf?.(texts, request) ?? { title: texts.titles[kind], content: [html`<p>${texts.links.over}</p>`] }
-    return layout.send(reply.code(refusal.statusCode), shown, { failure: failureOf(texts, refusal, local?.sentences) })
+    return layout.send(reply.code(refusal.statusCode), shown, { failure: failureOf(texts, refusal) })
   }
 
   scope.withTypeProvider<SchemaTypes>().get(`/${LINK_PATHS[kind]}`, {

@@ -90,7 +90,7 @@ function mountPage ({ scope, auth, failurePages }: Mounting, { path, name }: Pag
   failurePages.set(pathOf(auth, path), async (request, reply, failure, query) => {
     return show({ request, reply, typed: Object(request.body), failure }, query, texts => {
       reply.code(failure.statusCode)
-      return { failure: failureOf(texts, failure, auth.local?.sentences) }
+      return { failure: failureOf(texts, failure) }
     })
   })
 }
