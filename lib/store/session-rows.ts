@@ -1,4 +1,4 @@
-import { type Column, type SQL, and, lte, notInArray, or, sql } from '../drizzle/sql.js'
+import { type Column, type SQL, and, lte, notInArray, or } from '../drizzle/sql.js'
 import type { UserExtras } from '../schema/extras.js'
 import type { sessions } from '../schema/sqlite.js'
 import { statusOf } from '../accounts/account.js'
@@ -66,15 +66,6 @@ function presentClaims ({ userClaims, linkClaims }: Pick<SessionRow, 'userClaims
 function userIn ({ userId, provider, claims, generation, proofs }: UserColumns): SessionUser | null {
   if (userId === null || provider === null || claims === null || proofs === null) return null
   return { userId, provider, claims, generation, proofs }
-}
-
-/** What an entry with the same hash becomes. */
-export const REPLACED_ENTRY = {
-  kind: sql`excluded.kind`,
-  owner: sql`excluded.owner`,
-  content: sql`excluded.content`,
-  attempts: sql`excluded.attempts`,
-  startedAt: sql`excluded.started_at`
 }
 
 /** The condition of one-time entries whose lifetime is over. */

@@ -3,6 +3,7 @@ import {
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import { type SessionRows, inPages, withSweeps } from '../capabilities.js'
+import { excluded } from '../columns.js'
 import { changedColumns, columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
 import { ENDED_MS, MAX_LISTED, type StoredSessions } from '../sessions.js'
 import { PENDING_MS } from '../one-time-entries.js'
@@ -110,7 +111,7 @@ function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): Bui
       false, ${replacedBy}`)
     .onConflictDoUpdate({
       target: sessions.idHash,
-      set: { data: sql`excluded.data`, expiresAt: sql`excluded.expires_at` },
+      set: excluded({ data: sessions.data, expiresAt: sessions.expiresAt }),
       setWhere: isNull(sessions.endedAt)
     })
     .returning({ isAdmitted: isTrue(sql`false`).as('is_admitted') })
