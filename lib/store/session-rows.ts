@@ -4,7 +4,7 @@ import type { sessions } from '../schema/sqlite.js'
 import { statusOf } from '../accounts/account.js'
 import { type Claims, mergeClaims } from '../claims.js'
 import { PENDING_MS, RECORDS_OF_USE, RECORD_MS } from './one-time-entries.js'
-import type { FoundSession, NewSession, SessionChange, SessionUser } from './sessions.js'
+import type { FoundSession, NewSession, SessionUser } from './sessions.js'
 
 /** What the columns of `svc_auth_sessions` hold; the same on every database. */
 type Columns = typeof sessions.$inferSelect
@@ -38,11 +38,6 @@ export function readColumns<Table extends Record<ReadColumn, unknown>> (table: T
 /** Returns the columns of a session to write. */
 export function columnsOf ({ user, admits: _, ...session }: NewSession) {
   return { ...session, ...(user ?? ANONYMOUS), seenAt: session.createdAt, signedOut: false }
-}
-
-/** Returns the columns that a save changes. */
-export function changedColumns ({ user, ...change }: SessionChange) {
-  return { ...user, ...change }
 }
 
 /**

@@ -76,7 +76,6 @@ export class Connection {
     this.drop()
   }
 
-  /** Drops the connection at once. */
   drop (): void {
     this.#isOver = true
     this.#latest?.drop()

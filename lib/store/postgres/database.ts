@@ -32,7 +32,6 @@ export interface PostgresDatabaseOptions {
 
 /** A Postgres database with tables of the store. */
 export class PostgresDatabase {
-  /** Builds statements. */
   readonly db: PostgresDrizzle
   readonly #options: PostgresDatabaseOptions
   /** The migrations that were applied, read once for all parts of the tables. */

@@ -75,7 +75,6 @@ export const isForeignKeyViolation = hasState('23503', '23001')
  */
 export const isRetryable = hasState(UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK, DUPLICATE_TABLE)
 
-/** Whether a table is missing. */
 export const isTableMissing = hasState(UNDEFINED_TABLE)
 
 /** What Postgres calls text that it cannot store: in `text`, and the two kinds in `jsonb`. */

@@ -29,13 +29,11 @@ interface Decoder {
 /** A column that is read as the text that it is. */
 export const TEXT: Decoder = { mapFromDriverValue: text => text }
 
-/** A number. */
 export const NUMBER: Decoder = { mapFromDriverValue: Number }
 
 /** A boolean of `isTrue`. */
 export const BOOLEAN: Decoder = { mapFromDriverValue: text => text === '1' }
 
-/** Runs a statement. */
 export type Prepared<Row> = (values: Values) => Promise<Row[]>
 
 /**

@@ -4,7 +4,7 @@ import {
 import { AuthError } from '../../errors.js'
 import { type SessionRows, inPages, withSweeps } from '../capabilities.js'
 import { excluded } from '../columns.js'
-import { changedColumns, columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
+import { columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
 import { ENDED_MS, MAX_LISTED, type StoredSessions } from '../sessions.js'
 import { PENDING_MS } from '../one-time-entries.js'
 import type { PostgresDrizzle } from '../sql-target.js'
@@ -150,8 +150,8 @@ async function ofKnownUser<T> (insertion: Promise<T>): Promise<T> {
 }
 
 function update (database: PostgresDatabase): StoredSessions['update'] {
-  return async (idHash, change) => {
-    await database.run(() => database.db.update(sessions).set(changedColumns(change))
+  return async (idHash, { user, ...change }) => {
+    await database.run(() => database.db.update(sessions).set({ ...user, ...change })
       .where(and(eq(sessions.idHash, idHash), isNull(sessions.endedAt))))
   }
 }

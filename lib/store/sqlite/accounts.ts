@@ -1,7 +1,7 @@
 import { type Account, linksOf, statusOf, userOf } from '../../accounts/account.js'
 import type { AccountQuery, UniqueKeys } from '../../accounts/auth-store.js'
 import {
-  and, credentials, eq, factors, getTableColumns, gte, lt, or, providerLinks, sql, users
+  and, credentials, eq, factors, getTableColumns, gte, lt, not, or, providerLinks, sql, users
 } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import {
@@ -102,12 +102,8 @@ function status (database: SqliteDatabase): StoredAccounts['status'] {
 
 function listUsers (database: SqliteDatabase): StoredAccounts['users'] {
   // The first condition is that of the partial index.
-  const isBlocked = (now: number) => and(
-    sql`json_extract(${users.extras}, '$.blocked') is not null`,
-    sql`coalesce(json_extract(${users.extras}, '$.blocked.until') > ${now}, true)`
-  )
-  const isFree = (now: number) => sql`coalesce(json_extract(${users.extras}, '$.blocked.until') <= ${now},
-    json_extract(${users.extras}, '$.blocked') is null)`
+  const isBlocked = (now: number) => sql`(json_extract(${users.extras}, '$.blocked') is not null
+    and coalesce(json_extract(${users.extras}, '$.blocked.until') > ${now}, true))`
 
   return ({ after, limit, email, blocked }) => database.read(() => {
     // With a plus, SQLite does not go through all users by id: the index on e-mails finds fewer.
@@ -116,7 +112,7 @@ function listUsers (database: SqliteDatabase): StoredAccounts['users'] {
       .where(and(
         after === null ? undefined : sql`${userId} > ${after}`,
         email === null ? undefined : and(gte(users.email, email), lt(users.email, endOfPrefix(email))),
-        blocked === null ? undefined : (blocked ? isBlocked : isFree)(Date.now())
+        blocked === null ? undefined : blocked ? isBlocked(Date.now()) : not(isBlocked(Date.now()))
       ))
       .orderBy(userId)
       .limit(limit)

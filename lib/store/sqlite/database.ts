@@ -35,7 +35,6 @@ interface WriteOptions {
 
 /** An SQLite database with the tables of the store. */
 export class SqliteDatabase {
-  /** Builds statements. */
   readonly db: BetterSQLite3Database
   readonly #options: Required<SqliteDatabaseOptions>
   readonly #parts: readonly TablePart[]

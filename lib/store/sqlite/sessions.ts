@@ -6,7 +6,7 @@ import { AuthError } from '../../errors.js'
 import type { UserExtras } from '../../schema/extras.js'
 import { type SessionRows, inPages, withSweeps } from '../capabilities.js'
 import { excluded, givenAll } from '../columns.js'
-import { changedColumns, columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
+import { columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
 import { PENDING_MS } from '../one-time-entries.js'
 import { ENDED_MS, MAX_LISTED, type StoredSessions, unwrittenRow } from '../sessions.js'
 import { type SqliteDatabase, given } from './database.js'
@@ -119,8 +119,8 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
 }
 
 function update (database: SqliteDatabase): StoredSessions['update'] {
-  return (idHash, change) => database.write(() => {
-    database.db.update(sessions).set(changedColumns(change))
+  return (idHash, { user, ...change }) => database.write(() => {
+    database.db.update(sessions).set({ ...user, ...change })
       .where(and(eq(sessions.idHash, idHash), isNull(sessions.endedAt)))
       .run()
   })
