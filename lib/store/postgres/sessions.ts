@@ -64,17 +64,14 @@ function find (database: PostgresDatabase): StoredSessions['find'] {
 function insertSession (database: PostgresDatabase): StoredSessions['insert'] {
   // A statement for each case: the server would plan the parts that have nothing to do too.
   const insertion = (given: Insertion) => database.prepared(db => insertionOf(db, given), { isAdmitted: BOOLEAN })
-  const insertions = {
-    alone: insertion({ replaces: false, admits: false }),
-    admitting: insertion({ replaces: false, admits: true }),
-    replacing: insertion({ replaces: true, admits: false }),
-    both: insertion({ replaces: true, admits: true })
-  }
+  const alone = insertion({ replaces: false, admits: false })
+  const admitting = insertion({ replaces: false, admits: true })
+  const replacing = insertion({ replaces: true, admits: false })
+  const both = insertion({ replaces: true, admits: true })
 
   return async (session, replaced) => {
     const { admits = false } = session
-    const cases = replaced === null ? ['alone', 'admitting'] as const : ['replacing', 'both'] as const
-    const insert = insertions[cases[admits ? 1 : 0]]
+    const insert = replaced === null ? (admits ? admitting : alone) : (admits ? both : replacing)
     const [row] = await database.run(() => ofKnownUser(insert({ ...columnsOf(session), replaced })))
     return row?.isAdmitted === true ? 'admitted' : replaced === null || row !== undefined
   }
