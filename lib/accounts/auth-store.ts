@@ -2,13 +2,10 @@ import { AuthError } from '../errors.js'
 import type { Account, AccountStatus, Credential, Factor, Link, Subject, User } from './account.js'
 
 /** How a user is looked up: by id, by e-mail, or by a link. */
-export type UserQuery = {
-  /** A UUID in lower case. */
-  userId: string
-} | {
+export type UserQuery = AccountQuery | {
   /** The e-mail of the user, not the one in the claims of a link. */
   email: string
-} | Subject
+}
 
 /** Which users {@link AuthStore.users} returns. */
 export interface UsersQuery {

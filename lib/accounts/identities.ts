@@ -45,10 +45,8 @@ export function newAccount (newUser: NewUser, now: number): Account {
 /** Notes a sign-in: see {@link Accounts.refreshIdentity}. */
 export function refreshIdentity (identity: LinkedIdentity): Rule<User | null> {
   return (account, { ofEmail }) => {
-    const earlier = account && linkAt(account, identity.provider)
-    if (account === null || earlier === undefined || earlier === null) return { result: null }
-    const hasChanged = earlier.claims.email !== identity.claims.email
-    const noted = withIdentity(account, identity, { hasChanged, owner: ofEmail })
+    if (account === null || linkAt(account, identity.provider) === undefined) return { result: null }
+    const noted = withIdentity(account, identity, ofEmail)
     return { result: userOf(noted), account: noted }
   }
 }
@@ -98,8 +96,7 @@ export function signIn (
     const present = linkAt(account, identity.provider)
     const isDue = joins ? present === undefined && ofLink === null : present?.subject === identity.subject
     if (!isDue) return { result: null }
-    const hasChanged = present !== undefined && present.claims.email !== identity.claims.email
-    const noted = withIdentity(account, identity, { hasChanged, owner: ofEmail })
+    const noted = withIdentity(account, identity, ofEmail)
     return { result: movedTo(account, userOf(noted)), account: noted }
   }
 }
@@ -123,7 +120,7 @@ export function addLink (identity: LinkedIdentity, generation: number | undefine
     assertCanSignIn({ email: identity.verifiedEmail, link: identity })
     const isTaken = ofLink !== null || account === null || linkAt(account, identity.provider) !== undefined
     if (isTaken || !isAtGeneration(account, generation)) return { result: null }
-    const noted = withIdentity(account, identity, { hasChanged: false, owner: ofEmail })
+    const noted = withIdentity(account, identity, ofEmail)
     return { result: userOf(noted), account: noted }
   }
 }
@@ -157,24 +154,21 @@ export function isAtGeneration (account: Pick<Account, 'extras'>, expected: numb
   return expected === undefined || expected === generationOf(account)
 }
 
-interface EmailReport {
-  /** Whether the claim `email` of the link was another one before. */
-  hasChanged: boolean
-  /** The account with the verified e-mail; null when no user has it. */
-  owner: Account | null
-}
-
 /**
  * Returns an account with what a provider reports of its user. An e-mail that has changed at the
  * provider replaces only an address that is verified and that the user did not confirm. Otherwise
  * an attacker who registered the address of another person could leave it, and keep the password.
+ *
+ * @param owner the account with the verified e-mail; null when no user has it
  */
 function withIdentity (
   account: Account,
   { provider, subject, claims, verifiedEmail }: LinkedIdentity,
-  { hasChanged, owner }: EmailReport
+  owner: Account | null
 ): Account {
   const { email, name, extras } = account
+  const present = linkAt(account, provider)
+  const hasChanged = present !== undefined && present.claims.email !== claims.email
   const named = { ...account, name: extras.name_set ? name : claims.name ?? name }
   const noted = withLink(named, { provider, subject, claims })
   const mayReplace = hasChanged && extras.email_verified === true && !isConfirmed(account)

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Account, Subject, UserExtras } from '../accounts/account.js'
+import type { Account, Subject } from '../accounts/account.js'
 import type { AccountQuery, AuthStore, Rule, UniqueKeys } from '../accounts/auth-store.js'
 import { AuthError } from '../errors.js'
 
@@ -68,11 +68,6 @@ function changesOf<T> (before: readonly T[], after: readonly T[], keyOf: (part: 
 /** A text that each text with a prefix is less than, compared by code points. */
 export function endOfPrefix (prefix: string): string {
   return `${prefix}\u{10ffff}`
-}
-
-/** Whether there are factors of a user to load. */
-export function hasFactors ({ extras }: { extras: UserExtras }): boolean {
-  return extras.factors !== undefined
 }
 
 /** Returns the error for a factor whose id another user has. */

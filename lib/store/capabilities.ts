@@ -31,11 +31,7 @@ export function capabilitiesOf (store: AuthStore & Partial<StoreCapabilities>): 
   return { sessions, entries, attempts, revocations }
 }
 
-/**
- * Checks the members of a store of the application.
- *
- * @throws OptionsError
- */
+/** Checks the members of a store of the application. */
 export function assertCapabilities ({ sessions, entries, attempts, revocations }: StoreCapabilities): void {
   assertCapability('sessions', sessions, ['find', 'insert', 'update', 'end', 'ofUser'])
   assertCapability('entries', entries, ['put', 'find', 'take', 'attempt', 'has'])

@@ -8,11 +8,8 @@ import { OptionsError } from '../errors.js'
 const ESCAPED = '""""'
 
 /**
- * Refuses a Drizzle database of the application whose drizzle-orm is too old. The version cannot be
- * read from the database.
- *
- * @param statement the SQL that the database makes of {@link ODD_NAME}
- * @throws OptionsError
+ * Refuses a Drizzle database of the application whose drizzle-orm is too old, by the SQL that it
+ * makes of {@link ODD_NAME}. The version cannot be read from the database.
  */
 export function assertEscapes (statement: string): void {
   if (statement.includes(ESCAPED)) return

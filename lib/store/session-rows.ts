@@ -1,10 +1,10 @@
-import { type Column, type SQL, and, lte, notInArray, or, sql } from '../drizzle/sql.js'
+import { type Column, type SQL, and, lte, notInArray, or } from '../drizzle/sql.js'
 import type { UserExtras } from '../schema/extras.js'
 import type { sessions } from '../schema/sqlite.js'
 import { statusOf } from '../accounts/account.js'
 import { type Claims, mergeClaims } from '../claims.js'
 import { PENDING_MS, RECORDS_OF_USE, RECORD_MS } from './one-time-entries.js'
-import type { FoundSession, NewSession, SessionChange, SessionUser } from './sessions.js'
+import type { FoundSession, NewSession, SessionUser } from './sessions.js'
 
 /** What the columns of `svc_auth_sessions` hold; the same on every database. */
 type Columns = typeof sessions.$inferSelect
@@ -40,11 +40,6 @@ export function columnsOf ({ user, admits: _, ...session }: NewSession) {
   return { ...session, ...(user ?? ANONYMOUS), seenAt: session.createdAt, signedOut: false }
 }
 
-/** Returns the columns that a save changes. */
-export function changedColumns ({ user, ...change }: SessionChange) {
-  return { ...user, ...change }
-}
-
 /**
  * Returns the session that a row holds; null for a row that was not found, or whose columns are
  * null because it was joined.
@@ -66,15 +61,6 @@ function presentClaims ({ userClaims, linkClaims }: Pick<SessionRow, 'userClaims
 function userIn ({ userId, provider, claims, generation, proofs }: UserColumns): SessionUser | null {
   if (userId === null || provider === null || claims === null || proofs === null) return null
   return { userId, provider, claims, generation, proofs }
-}
-
-/** What an entry with the same hash becomes. */
-export const REPLACED_ENTRY = {
-  kind: sql`excluded.kind`,
-  owner: sql`excluded.owner`,
-  content: sql`excluded.content`,
-  attempts: sql`excluded.attempts`,
-  startedAt: sql`excluded.started_at`
 }
 
 /** The condition of one-time entries whose lifetime is over. */

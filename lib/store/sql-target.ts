@@ -22,9 +22,7 @@ export type PostgresEngine =
   | { dialect: 'postgres', client: Sql }
   | { dialect: 'postgres', db: PostgresDrizzle }
 
-export type PostgresTarget = { dialect: 'postgres', url: string } | PostgresEngine
-
-export type SqlTarget = SqliteTarget | PostgresTarget
+type SqlTarget = SqliteTarget | PostgresEngine | { dialect: 'postgres', url: string }
 
 const EXPECTED = 'an SQLite file, a sqlite:, file: or postgres: URL, :memory:, or an existing engine'
 

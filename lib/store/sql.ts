@@ -31,12 +31,6 @@ const UNUSABLE = 'The store cannot use its database; until it can, requests that
 /** When tables are looked at that are used for the first time: the request goes first. */
 const LATER_MS = 1000
 
-/** Connections to a URL, which are made when they are first needed. */
-interface PostgresPool {
-  dialect: 'postgres'
-  pool: Once<Pool>
-}
-
 /** An open database: what it does for the store, by capability. */
 interface OpenDatabase extends SessionRows, Pick<StoreCapabilities, 'attempts' | 'revocations'> {
   readonly accounts: StoredAccounts
@@ -87,7 +81,7 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
   readonly attempts: AttemptCounter | null
   /** The revocations, which processes share on Postgres; null on SQLite. */
   readonly revocations: Revocations | null
-  readonly #target: SqliteTarget | PostgresEngine | PostgresPool
+  readonly #target: SqliteTarget | PostgresEngine | { dialect: 'postgres', pool: Once<Pool> }
   readonly #createTables: boolean
   #opened = new Once(() => this.#open())
   #log: StoreLog | undefined

@@ -9,9 +9,9 @@ import {
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import {
-  type AccountChange, type StoredAccounts, endOfPrefix, factorChanges, factorExists, hasFactors, linkChanges, applyRule,
-  valuesOf
+  type AccountChange, type StoredAccounts, applyRule, endOfPrefix, factorChanges, factorExists, linkChanges, valuesOf
 } from '../apply-rule.js'
+import { excluded } from '../columns.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
@@ -207,7 +207,9 @@ function loading (database: PostgresDatabase, withFactors: PostgresDatabase) {
   return async (find: AccountQuery, keys: UniqueKeys, deadline: number): Promise<LoadedAccount[]> => {
     const values = valuesOf(find, keys)
     let rows = withFactors.isMade ? null : await database.run(() => plain(values), deadline)
-    if (rows === null || rows.some(hasFactors)) rows = await withFactors.run(() => whole(values), deadline)
+    if (rows === null || rows.some(({ extras }) => extras.factors !== undefined)) {
+      rows = await withFactors.run(() => whole(values), deadline)
+    }
     return rows.map(({ version, ...account }) => ({ account, version }))
   }
 }
@@ -341,7 +343,7 @@ function changeStatements (db: PostgresDrizzle) {
   const linked = db.$with('linked').as(db.insert(providerLinks).select(linksFor(sql`${owner}`))
     .onConflictDoUpdate({
       target: [providerLinks.userId, providerLinks.provider],
-      set: { subject: sql`excluded.subject`, claims: sql`excluded.claims` }
+      set: excluded({ subject: providerLinks.subject, claims: providerLinks.claims })
     }))
   const forgotten = db.$with('forgotten').as(db.delete(credentials)
     .where(and(inArray(credentials.userId, ids), sql`${PASSWORD_HASH} is null`)))
@@ -398,7 +400,7 @@ function passwordFor (user: SQL): SQL {
 
 /** Writes the given factors of a user in another part of the statement. */
 function writtenFactors (db: PostgresDrizzle, user: SQL) {
-  const { factorId, userId } = factors
+  const { factorId, userId, ...others } = getTableColumns(factors)
   return db.$with('written_factors').as(db.insert(factors)
     .select(sql`select factor ->> 'id', user_id, factor ->> 'kind', factor ->> 'name', factor ->> 'secret',
       factor -> 'data', (factor ->> 'counter')::bigint, (factor ->> 'createdAt')::bigint,
@@ -409,13 +411,7 @@ function writtenFactors (db: PostgresDrizzle, user: SQL) {
       set: {
         // Without a value for the factor of another user: the server refuses the statement.
         userId: sql`case when ${userId} = excluded.user_id then excluded.user_id end`,
-        kind: sql`excluded.kind`,
-        name: sql`excluded.name`,
-        secret: sql`excluded.secret`,
-        data: sql`excluded.data`,
-        counter: sql`excluded.counter`,
-        createdAt: sql`excluded.created_at`,
-        usedAt: sql`excluded.used_at`
+        ...excluded(others)
       }
     }))
 }

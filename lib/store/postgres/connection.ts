@@ -66,19 +66,16 @@ export class Connection {
     return withTimeout(PROBE_MS, probe, 'Postgres').then(() => true, () => false)
   }
 
-  /** Lets the process end until the next statement. */
   unref (): void {
     this.#found?.unref()
   }
 
-  /** Closes the connection when its statement is done; within five seconds. */
   async close (): Promise<void> {
     this.#isOver = true
     await this.#found?.close()
     this.drop()
   }
 
-  /** Drops the connection at once. */
   drop (): void {
     this.#isOver = true
     this.#latest?.drop()

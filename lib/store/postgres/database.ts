@@ -12,7 +12,9 @@ import { appliedMigrations, lacksTables, migration } from './tables.js'
 const MAX_ATTEMPTS = 5
 
 /** Ways to send a statement: alone on a connection, or together with others. */
-export type PostgresQueries = Readonly<Record<'alone' | Batch, Query>>
+export type PostgresQueries = (how: How) => Query
+
+type How = 'alone' | Batch
 
 export interface PostgresDatabaseOptions {
   createTables: boolean
@@ -30,7 +32,6 @@ export interface PostgresDatabaseOptions {
 
 /** A Postgres database with tables of the store. */
 export class PostgresDatabase {
-  /** Builds statements. */
   readonly db: PostgresDrizzle
   readonly #options: PostgresDatabaseOptions
   /** The migrations that were applied, read once for all parts of the tables. */
@@ -54,7 +55,7 @@ export class PostgresDatabase {
       : former.#applied
     this.#tables = new Once(async () => {
       if (former !== null) await former.#tables.done()
-      await this.#make(part)
+      if (options.createTables && lacksTables(part, await this.#applied.done())) await this.#migrate(part)
       options.ready?.()
       this.#shared.made.add(part)
     })
@@ -84,10 +85,6 @@ export class PostgresDatabase {
    * Creates a part of the tables, or brings it up to date. That may take minutes, such as an index
    * of millions of rows: meanwhile calls are `unavailable`.
    */
-  async #make (part: TablePart): Promise<void> {
-    if (this.#options.createTables && lacksTables(part, await this.#applied.done())) await this.#migrate(part)
-  }
-
   async #migrate (part: TablePart): Promise<void> {
     const { migrate = (migration: string) => this.db.execute(sql.raw(migration)) } = this.#options
     await withRetry(() => migrate(migration(part)))
@@ -106,9 +103,9 @@ export class PostgresDatabase {
   prepared<Row> (
     build: (db: PostgresDrizzle) => BuiltStatement<Row>,
     columns: Columns | null = null,
-    how: keyof PostgresQueries = 'alone'
+    how: How = 'alone'
   ): Prepared<Row> {
-    const statement = lazily(() => prepared(build(this.db), columns, this.#options.queries?.[how] ?? null))
+    const statement = lazily(() => prepared(build(this.db), columns, this.#options.queries?.(how) ?? null))
     return values => statement()(values)
   }
 
@@ -117,8 +114,6 @@ export class PostgresDatabase {
    * a race against another one, or misses a table, is run again.
    *
    * @param deadline an earlier end, in milliseconds since the epoch
-   * @throws AuthError `unavailable` with the failure as its cause, and AuthErrors of the statement
-   *   as they are
    */
   async run<T> (statement: () => Promise<T>, deadline = Date.now() + TIMEOUT_MS): Promise<T> {
     try {

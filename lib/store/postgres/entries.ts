@@ -1,10 +1,13 @@
-import { type SQL, and, desc, eq, gt, inArray, lt, not, oneTimeEntries, sql } from '../../drizzle/postgres.js'
-import { REPLACED_ENTRY } from '../session-rows.js'
+import {
+  type SQL, and, desc, eq, getTableColumns, gt, inArray, lt, not, oneTimeEntries, sql
+} from '../../drizzle/postgres.js'
+import { excluded } from '../columns.js'
 import { type EntryContent, type OneTimeEntries, RECORDS_OF_USE } from '../one-time-entries.js'
 import type { PostgresDatabase } from './database.js'
 import { given, json } from './statements.js'
 
-const { hash, kind, owner, content, attempts, startedAt } = oneTimeEntries
+const { hash, ...columns } = getTableColumns(oneTimeEntries)
+const { kind, owner, content, attempts, startedAt } = columns
 
 const isEntry = and(eq(hash, given('hash')), eq(kind, given('kind')))
 const isOfOwner = and(eq(owner, given('owner')), eq(kind, given('kind')))
@@ -21,7 +24,7 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
     return db.with(oldest).insert(oneTimeEntries)
       .select(sql`select ${given('hash')}, ${given('kind')}, ${given('owner')}, ${json('content')}, 0,
         ${given('startedAt')}::bigint where ${condition}`)
-      .onConflictDoUpdate({ target: hash, set: REPLACED_ENTRY })
+      .onConflictDoUpdate({ target: hash, set: excluded(columns) })
       .returning({ hash })
   }, { hash }, how)
   const insert = insertion(database.asyncCommit, 'entries')

@@ -2,20 +2,12 @@ import { AuthError } from '../../errors.js'
 
 const UNSTORABLE = 'A value holds a NUL character or half a surrogate pair, which Postgres cannot store.'
 
-/** What Postgres calls text that it cannot store: in `text`, and the two kinds in `jsonb`. */
-const UNSTORABLE_STATES = new Set<unknown>(['22021', '22P05', '22P02'])
-
 const UNIQUE_VIOLATION = '23505'
 const NOT_NULL_VIOLATION = '23502'
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
 const DUPLICATE_TABLE = '42P07'
 const UNDEFINED_TABLE = '42P01'
-
-const RETRYABLE = new Set<unknown>([UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK, DUPLICATE_TABLE])
-
-/** A reference with `on delete restrict` has a code of its own since Postgres 18. */
-const FOREIGN_KEY_VIOLATIONS = new Set<unknown>(['23503', '23001'])
 
 const UNKNOWN_AUTHORITY =
   "name the file of the authority's certificate in the URL: sslmode=verify-full&sslrootcert=ca.pem"
@@ -60,42 +52,37 @@ export function otherEncoding (encoding: string): Error {
 
 /** Returns the SQLSTATE of a failed statement, or the code of a failed connection. */
 function sqlState (error: unknown): unknown {
-  const reason = reasonOf(error)
-  return typeof reason === 'object' && reason !== null && 'code' in reason ? reason.code : undefined
+  return Object(reasonOf(error)).code
 }
+
+const hasState = (...states: unknown[]) => (error: unknown): boolean => states.includes(sqlState(error))
 
 /** Whether a row with the same e-mail, link or id exists. */
-export function isUniqueViolation (error: unknown): boolean {
-  return sqlState(error) === UNIQUE_VIOLATION
-}
+export const isUniqueViolation = hasState(UNIQUE_VIOLATION)
 
 /** Whether another user has a factor with the same id: then its row would belong to no user. */
-export function isFactorTaken (error: unknown): boolean {
-  return sqlState(error) === NOT_NULL_VIOLATION
-}
+export const isFactorTaken = hasState(NOT_NULL_VIOLATION)
 
-/** Whether another table refers to a row that was to be deleted. */
-export function isForeignKeyViolation (error: unknown): boolean {
-  return FOREIGN_KEY_VIOLATIONS.has(sqlState(error))
-}
+/**
+ * Whether another table refers to a row that was to be deleted. A reference with
+ * `on delete restrict` has a state of its own since Postgres 18.
+ */
+export const isForeignKeyViolation = hasState('23503', '23001')
 
 /**
  * Whether a statement failed because a concurrent one got ahead of it; it may succeed when it is
  * run again.
  */
-export function isRetryable (error: unknown): boolean {
-  return RETRYABLE.has(sqlState(error))
-}
+export const isRetryable = hasState(UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK, DUPLICATE_TABLE)
 
-/** Whether a table is missing. */
-export function isTableMissing (error: unknown): boolean {
-  return sqlState(error) === UNDEFINED_TABLE
-}
+export const isTableMissing = hasState(UNDEFINED_TABLE)
+
+/** What Postgres calls text that it cannot store: in `text`, and the two kinds in `jsonb`. */
+const isUnstorable = hasState('22021', '22P05', '22P02')
 
 /** Whether the server answered a statement with an error and keeps the connection. */
 export function isAnswer (error: unknown): boolean {
-  const reason = reasonOf(error)
-  return typeof reason === 'object' && reason !== null && 'severity' in reason && reason.severity === 'ERROR'
+  return Object(reasonOf(error)).severity === 'ERROR'
 }
 
 /**
@@ -120,9 +107,8 @@ export function refusesTimeLimit (error: unknown): boolean {
  */
 export function storeFailure (error: unknown): AuthError {
   const cause = causeOf(error)
-  const state = sqlState(error)
-  if (UNSTORABLE_STATES.has(state)) return new AuthError('invalid_request', { message: UNSTORABLE, cause })
-  const advice = ADVICE[String(state)]
+  if (isUnstorable(error)) return new AuthError('invalid_request', { message: UNSTORABLE, cause })
+  const advice = ADVICE[String(sqlState(error))]
   if (advice === undefined || !(cause instanceof Error)) return new AuthError('unavailable', { cause })
   return new AuthError('unavailable', { cause: new Error(`Postgres: ${cause.message}; ${advice}`, { cause }) })
 }

@@ -3,7 +3,6 @@ import { TIMEOUT_MS, withTimeout } from '../../base/with-timeout.js'
 import { Connection } from './connection.js'
 import type { Hosts } from './hosts.js'
 
-/** The channel of the notifications. */
 export const CHANNEL = 'svc_auth_revocations'
 
 /** What is done about notifications. */
@@ -24,7 +23,6 @@ export interface Notifications {
    * @returns whether they have arrived since the last call without an interruption
    */
   listen (): Promise<boolean>
-  /** Ends it at once. */
   close (): void
 }
 

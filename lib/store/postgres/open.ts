@@ -9,7 +9,7 @@ import { type PostgresQueries, PostgresDatabase, type PostgresDatabaseOptions } 
 import { inspect } from './inspection.js'
 import { PostgresRevocations } from './revocations.js'
 import { type OpenNotifications, notificationsAt, notificationsOf } from './notifications.js'
-import { type Batch, Pool } from './pool.js'
+import { Pool } from './pool.js'
 import type { Query } from './prepared.js'
 import { postgresSessions } from './sessions.js'
 
@@ -19,13 +19,12 @@ const UNKNOWN = 705
 /**
  * Opens the store on a pool of its own, or on an application's engine, which the application
  * closes.
- *
- * @param options `ready` is called when a part of the tables is there
  */
 export function openPostgres (
   target: Pool | PostgresEngine, options: Pick<PostgresDatabaseOptions, 'createTables' | 'ready' | 'lost'>
 ) {
-  const { db, queries, migrate, isOwn, notifications, close } = connected(target)
+  const isOwn = target instanceof Pool
+  const { db, queries, migrate, notifications, close } = isOwn ? connectedTo(target) : connectedBy(target)
   const database = new PostgresDatabase(db, { ...options, queries, migrate, isOwn })
   const withSessions = database.with('sessions')
   const revocations = new PostgresRevocations(withSessions, notifications)
@@ -35,9 +34,9 @@ export function openPostgres (
     revocations,
     ...postgresSessions(withSessions, revocations),
     async inspect () {
-      const isUnverified = target instanceof Pool && target.hosts.settings.isUnverified
+      const isUnverified = isOwn && target.hosts.settings.isUnverified
       const warnings = await inspect(db, { ...options, isUnverified })
-      if (target instanceof Pool) target.unref()
+      if (isOwn) target.unref()
       return warnings
     },
     close: () => {
@@ -53,22 +52,18 @@ interface Connected {
   queries?: PostgresQueries
   /** On an application's engine, its own limits hold. */
   migrate?: (migration: string) => Promise<void>
-  /** Whether the connections are the store's own. */
-  isOwn: boolean
   /** Null where the engine does not pass them on. */
   notifications: OpenNotifications | null
   close: () => Promise<void>
 }
 
-function connected (target: Pool | PostgresEngine): Connected {
-  if (target instanceof Pool) return connectedTo(target)
+function connectedBy (target: PostgresEngine): Connected {
   const leaveOpen = async (): Promise<void> => {}
   if ('db' in target) {
     assertEscapes(target.db.select().from(ODD_NAME).toSQL().sql)
     const client = '$client' in target.db ? target.db.$client : null
     return {
       db: target.db,
-      isOwn: false,
       notifications: isPostgresClient(client) ? notificationsOf(client) : null,
       close: leaveOpen
     }
@@ -76,8 +71,7 @@ function connected (target: Pool | PostgresEngine): Connected {
   const query = queryOn(statement => statement(target.client))
   return {
     db: drizzleOn(query),
-    queries: { alone: query, reads: query, 'sign-ins': query, entries: query },
-    isOwn: false,
+    queries: () => query,
     notifications: notificationsOf(target.client),
     close: leaveOpen
   }
@@ -87,10 +81,9 @@ function connectedTo (pool: Pool): Connected {
   const { hosts } = pool
   const migrations = new Set<Connection>()
   const query = queryOn((statement, isRead) => pool.run(statement, { isRead }))
-  const batched = (batch: Batch): Query => queryOn(statement => pool.batched(batch, statement))
   return {
     db: drizzleOn(query),
-    queries: { alone: query, reads: batched('reads'), 'sign-ins': batched('sign-ins'), entries: batched('entries') },
+    queries: how => how === 'alone' ? query : queryOn(statement => pool.batched(how, statement)),
     async migrate (migration) {
       const connection = new Connection(hosts, { hasTimeLimit: false })
       migrations.add(connection)
@@ -102,7 +95,6 @@ function connectedTo (pool: Pool): Connected {
         connection.drop()
       }
     },
-    isOwn: true,
     notifications: notificationsAt(hosts),
     async close () {
       for (const connection of migrations) connection.drop()

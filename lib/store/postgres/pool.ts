@@ -40,8 +40,6 @@ export async function openPool (url: string): Promise<Pool> {
  */
 export class Pool {
   readonly hosts: Hosts
-  readonly #size: number
-  readonly #open: () => Connection
   readonly #connections = new Set<Connection>()
   #idle: Connection[] = []
   readonly #waiting: Array<() => void> = []
@@ -58,8 +56,6 @@ export class Pool {
    */
   constructor (hosts: Hosts) {
     this.hosts = hosts
-    this.#size = hosts.max
-    this.#open = () => new Connection(hosts, { hasTimeLimit: this.#hasTimeLimit })
   }
 
   /**
@@ -87,7 +83,7 @@ export class Pool {
   async run<T> (statement: Statement<T>, { isRead = false } = {}): Promise<T> {
     const deadline = Date.now() + TIMEOUT_MS
     await this.#connecting
-    if (this.#used === this.#size) await new Promise<void>(resolve => { this.#waiting.push(resolve) })
+    if (this.#used === this.hosts.max) await new Promise<void>(resolve => { this.#waiting.push(resolve) })
     else this.#used++
     try {
       // The caller has been told that the statement failed: it must not run any more.
@@ -136,7 +132,7 @@ export class Pool {
   async #send<T> (statement: Statement<T>, how: { isRead: boolean }, deadline = Date.now() + ANSWER_MS): Promise<T> {
     const idle = await this.#idleConnection()
     if (this.#isClosed) throw new Error('the store is closed')
-    const connection = idle ?? this.#open()
+    const connection = idle ?? new Connection(this.hosts, { hasTimeLimit: this.#hasTimeLimit })
     this.#connections.add(connection)
     try {
       const result = await withTimeout(deadline - Date.now(), connection.run(statement), 'Postgres')

@@ -29,13 +29,11 @@ interface Decoder {
 /** A column that is read as the text that it is. */
 export const TEXT: Decoder = { mapFromDriverValue: text => text }
 
-/** A number. */
 export const NUMBER: Decoder = { mapFromDriverValue: Number }
 
 /** A boolean of `isTrue`. */
 export const BOOLEAN: Decoder = { mapFromDriverValue: text => text === '1' }
 
-/** Runs a statement. */
 export type Prepared<Row> = (values: Values) => Promise<Row[]>
 
 /**
@@ -55,37 +53,29 @@ export function prepared<Row> (
     return values => ofDrizzle.execute(values)
   }
   const { sql, params } = statement.toSQL()
-  const readers = readersOf(columns)
+  const read = readerOf(columns)
   return async values => {
     const rows = await query(sql, fillPlaceholders(params, values))
-    return rows.map(row => rowOf(readers, row.values()) as Row)
+    return rows.map(row => read(row.values()) as Row)
   }
 }
 
-type Reader = [name: string, read: (texts: Iterator<string | null>) => unknown]
-
-function readersOf (columns: Columns): Reader[] {
-  return Object.entries(columns).map(([name, column]) => [name, isDecoder(column) ? valueOf(column) : partOf(column)])
+/** Returns what reads a column, or several into one object. */
+function readerOf (column: Decoder | Columns): (texts: Iterator<string | null>) => unknown {
+  if (isDecoder(column)) {
+    return texts => {
+      const { value } = texts.next()
+      return value === null ? null : column.mapFromDriverValue(value)
+    }
+  }
+  const readers = Object.entries(column).map(([name, part]) => [name, readerOf(part)] as const)
+  return texts => {
+    const row: Values = {}
+    for (const [name, read] of readers) row[name] = read(texts)
+    return row
+  }
 }
 
 function isDecoder (column: Decoder | Columns): column is Decoder {
   return typeof column.mapFromDriverValue === 'function'
-}
-
-function valueOf (column: Decoder) {
-  return (texts: Iterator<string | null>): unknown => {
-    const { value } = texts.next()
-    return value === null ? null : column.mapFromDriverValue(value)
-  }
-}
-
-function partOf (columns: Columns) {
-  const readers = readersOf(columns)
-  return (texts: Iterator<string | null>): unknown => rowOf(readers, texts)
-}
-
-function rowOf (readers: readonly Reader[], texts: Iterator<string | null>): Values {
-  const row: Values = {}
-  for (const [name, read] of readers) row[name] = read(texts)
-  return row
 }

@@ -24,12 +24,6 @@ const FAILS = 'sign-outs in other processes cannot be heard of at the moment; th
 /** A notification takes less time, unless it does not arrive. */
 const DELIVERY_MS = 1000
 
-/** A revocation that was found. */
-interface Revocation {
-  id: string
-  userId: string
-}
-
 /**
  * Tells of the revocations that other processes record, of each once. A notification tells at once;
  * in rounds, and whenever the connection was lost, the table is read for those that were missed.
@@ -169,7 +163,7 @@ export class RevocationFollower {
     }
   }
 
-  #tell (revocations: Revocation[]): void {
+  #tell (revocations: ReadonlyArray<{ id: string, userId: string }>): void {
     for (const { id, userId } of revocations) {
       if (this.#isClosed || this.#heard.has(id)) continue
       this.#heard.set(id, performance.now())

@@ -91,7 +91,6 @@ export class PostgresRevocations implements Revocations {
     this.#follower.follow(listener)
   }
 
-  /** Stops following at once. */
   close (): void {
     this.#follower.close()
   }

@@ -3,7 +3,8 @@ import {
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import { type SessionRows, inPages, withSweeps } from '../capabilities.js'
-import { changedColumns, columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
+import { excluded } from '../columns.js'
+import { columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
 import { ENDED_MS, MAX_LISTED, type StoredSessions } from '../sessions.js'
 import { PENDING_MS } from '../one-time-entries.js'
 import type { PostgresDrizzle } from '../sql-target.js'
@@ -63,17 +64,14 @@ function find (database: PostgresDatabase): StoredSessions['find'] {
 function insertSession (database: PostgresDatabase): StoredSessions['insert'] {
   // A statement for each case: the server would plan the parts that have nothing to do too.
   const insertion = (given: Insertion) => database.prepared(db => insertionOf(db, given), { isAdmitted: BOOLEAN })
-  const insertions = {
-    alone: insertion({ replaces: false, admits: false }),
-    admitting: insertion({ replaces: false, admits: true }),
-    replacing: insertion({ replaces: true, admits: false }),
-    both: insertion({ replaces: true, admits: true })
-  }
+  const alone = insertion({ replaces: false, admits: false })
+  const admitting = insertion({ replaces: false, admits: true })
+  const replacing = insertion({ replaces: true, admits: false })
+  const both = insertion({ replaces: true, admits: true })
 
   return async (session, replaced) => {
     const { admits = false } = session
-    const cases = replaced === null ? ['alone', 'admitting'] as const : ['replacing', 'both'] as const
-    const insert = insertions[cases[admits ? 1 : 0]]
+    const insert = replaced === null ? (admits ? admitting : alone) : (admits ? both : replacing)
     const [row] = await database.run(() => ofKnownUser(insert({ ...columnsOf(session), replaced })))
     return row?.isAdmitted === true ? 'admitted' : replaced === null || row !== undefined
   }
@@ -110,7 +108,7 @@ function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): Bui
       false, ${replacedBy}`)
     .onConflictDoUpdate({
       target: sessions.idHash,
-      set: { data: sql`excluded.data`, expiresAt: sql`excluded.expires_at` },
+      set: excluded({ data: sessions.data, expiresAt: sessions.expiresAt }),
       setWhere: isNull(sessions.endedAt)
     })
     .returning({ isAdmitted: isTrue(sql`false`).as('is_admitted') })
@@ -149,8 +147,8 @@ async function ofKnownUser<T> (insertion: Promise<T>): Promise<T> {
 }
 
 function update (database: PostgresDatabase): StoredSessions['update'] {
-  return async (idHash, change) => {
-    await database.run(() => database.db.update(sessions).set(changedColumns(change))
+  return async (idHash, { user, ...change }) => {
+    await database.run(() => database.db.update(sessions).set({ ...user, ...change })
       .where(and(eq(sessions.idHash, idHash), isNull(sessions.endedAt))))
   }
 }

@@ -50,6 +50,6 @@ const BLOCK = sql`${users.extras} -> 'blocked'`
  * Whether the user is blocked at a time in milliseconds. The first condition is that of the partial
  * index.
  */
-export function isBlocked (now: SQLWrapper | number): SQL {
+export function isBlocked (now: number): SQL {
   return sql`(${BLOCK} is not null and coalesce((${BLOCK} ->> 'until')::bigint > ${now}, true))`
 }

@@ -7,11 +7,7 @@ import { type Migration, type TablePart, ifMissing, mainTable, missingPart, rena
 /** A number that other software is unlikely to lock. */
 const LOCK = 7_320_118_454
 
-/**
- * Reads the names of the migrations that were applied from the journal of this package.
- *
- * @throws Error for a database whose encoding is not UTF-8
- */
+/** Reads the names of the migrations that were applied from the journal of this package. */
 export async function appliedMigrations (db: PostgresDrizzle): Promise<string[]> {
   const [{ encoding, journals } = { encoding: 'unknown', journals: 0 }] = await db.select({
     encoding: sql<string>`current_setting('server_encoding')`,

@@ -1,13 +1,13 @@
 import { type Account, linksOf, statusOf, userOf } from '../../accounts/account.js'
 import type { AccountQuery, UniqueKeys } from '../../accounts/auth-store.js'
 import {
-  and, credentials, eq, factors, getTableColumns, gte, lt, or, providerLinks, sql, users
+  and, credentials, eq, factors, getTableColumns, gte, lt, not, or, providerLinks, sql, users
 } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import {
-  type AccountChange, type StoredAccounts, endOfPrefix, factorChanges, factorExists, hasFactors, linkChanges, applyRule,
-  valuesOf
+  type AccountChange, type StoredAccounts, applyRule, endOfPrefix, factorChanges, factorExists, linkChanges, valuesOf
 } from '../apply-rule.js'
+import { excluded, givenAll } from '../columns.js'
 import { type SqliteDatabase, given } from './database.js'
 import { isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
 
@@ -37,12 +37,11 @@ export function sqliteAccounts (database: SqliteDatabase): StoredAccounts {
 }
 
 function findUser (database: SqliteDatabase): StoredAccounts['findUser'] {
-  const byId = database.prepared(db => db.select().from(users).where(isUser).prepare())
-  const byEmail = database.prepared(db => db.select().from(users).where(eq(users.email, given('email'))).prepare())
+  const byId = database.prepared(db => db.select().from(users).where(isUser))
+  const byEmail = database.prepared(db => db.select().from(users).where(eq(users.email, given('email'))))
   const byLink = database.prepared(db => db.select(getTableColumns(users)).from(providerLinks)
     .innerJoin(users, eq(users.userId, providerLinks.userId))
-    .where(isLink)
-    .prepare())
+    .where(isLink))
 
   return query => database.read(() => {
     const find = 'userId' in query ? byId : 'email' in query ? byEmail : byLink
@@ -61,8 +60,7 @@ function linksOfUser (database: SqliteDatabase) {
   const { provider, subject, claims } = providerLinks
   return database.prepared(db => db.select({ provider, subject, claims }).from(providerLinks)
     .where(isLinkOfUser)
-    .orderBy(provider)
-    .prepare())
+    .orderBy(provider))
 }
 
 function listFactors (database: SqliteDatabase): StoredAccounts['factors'] {
@@ -75,8 +73,7 @@ function factorsOfUser (database: SqliteDatabase) {
   const { factorId: id, userId: _, ...columns } = getTableColumns(factors)
   return database.prepared(db => db.select({ id, ...columns }).from(factors)
     .where(isFactorOfUser)
-    .orderBy(factors.createdAt, id)
-    .prepare())
+    .orderBy(factors.createdAt, id))
 }
 
 function findCredential (database: SqliteDatabase): StoredAccounts['findCredential'] {
@@ -85,8 +82,7 @@ function findCredential (database: SqliteDatabase): StoredAccounts['findCredenti
     .from(providerLinks)
     .innerJoin(users, eq(users.userId, providerLinks.userId))
     .innerJoin(credentials, eq(credentials.userId, providerLinks.userId))
-    .where(isLink)
-    .prepare())
+    .where(isLink))
 
   return email => database.read(() => {
     const found = credential().get({ provider: 'local', subject: email })
@@ -96,7 +92,7 @@ function findCredential (database: SqliteDatabase): StoredAccounts['findCredenti
 
 function status (database: SqliteDatabase): StoredAccounts['status'] {
   const { email, extras } = users
-  const ofUser = database.prepared(db => db.select({ email, extras }).from(users).where(isUser).prepare())
+  const ofUser = database.prepared(db => db.select({ email, extras }).from(users).where(isUser))
 
   return userId => database.read(() => {
     const user = ofUser().get({ userId })
@@ -106,12 +102,8 @@ function status (database: SqliteDatabase): StoredAccounts['status'] {
 
 function listUsers (database: SqliteDatabase): StoredAccounts['users'] {
   // The first condition is that of the partial index.
-  const isBlocked = (now: number) => and(
-    sql`json_extract(${users.extras}, '$.blocked') is not null`,
-    sql`coalesce(json_extract(${users.extras}, '$.blocked.until') > ${now}, true)`
-  )
-  const isFree = (now: number) => sql`coalesce(json_extract(${users.extras}, '$.blocked.until') <= ${now},
-    json_extract(${users.extras}, '$.blocked') is null)`
+  const isBlocked = (now: number) => sql`(json_extract(${users.extras}, '$.blocked') is not null
+    and coalesce(json_extract(${users.extras}, '$.blocked.until') > ${now}, true))`
 
   return ({ after, limit, email, blocked }) => database.read(() => {
     // With a plus, SQLite does not go through all users by id: the index on e-mails finds fewer.
@@ -120,7 +112,7 @@ function listUsers (database: SqliteDatabase): StoredAccounts['users'] {
       .where(and(
         after === null ? undefined : sql`${userId} > ${after}`,
         email === null ? undefined : and(gte(users.email, email), lt(users.email, endOfPrefix(email))),
-        blocked === null ? undefined : (blocked ? isBlocked : isFree)(Date.now())
+        blocked === null ? undefined : blocked ? isBlocked(Date.now()) : not(isBlocked(Date.now()))
       ))
       .orderBy(userId)
       .limit(limit)
@@ -146,6 +138,10 @@ function insert (database: SqliteDatabase): StoredAccounts['insert'] {
 function change (database: SqliteDatabase): StoredAccounts['change'] {
   const load = loading(database)
   const { write } = writes(database)
+  const failure = (error: unknown): AuthError => {
+    if (isForeignKeyViolation(error)) return new AuthError('user_in_use', { cause: error })
+    return isFactorTaken(error) ? factorExists() : storeFailure(error)
+  }
 
   return async (find, keys, rule) => {
     const ask = () => applyRule(rule, { find, keys }, load(find, keys))
@@ -157,10 +153,7 @@ function change (database: SqliteDatabase): StoredAccounts['change'] {
       const { result, change } = ask()
       if (change !== null) write(change)
       return result
-    }, error => {
-      if (isForeignKeyViolation(error)) return new AuthError('user_in_use', { cause: error })
-      return isFactorTaken(error) ? factorExists() : storeFailure(error)
-    })
+    }, { failure })
   }
 }
 
@@ -172,19 +165,17 @@ function loading (database: SqliteDatabase) {
   const rows = database.prepared(db => db.select().from(users)
     .where(or(
       isUser, eq(users.email, given('email')), isOwner('provider', 'subject'), isOwner('otherProvider', 'otherSubject')
-    ))
-    .prepare())
+    )))
   const links = linksOfUser(database)
   const credential = database.prepared(db => db.select().from(credentials)
-    .where(eq(credentials.userId, given('userId')))
-    .prepare())
+    .where(eq(credentials.userId, given('userId'))))
   const factorsOf = factorsOfUser(database)
 
   return (find: AccountQuery, keys: UniqueKeys): Account[] => rows().all(valuesOf(find, keys)).map(user => ({
     ...user,
     links: links().all({ userId: user.userId }),
     passwordHash: credential().get({ userId: user.userId })?.pwHash ?? null,
-    factors: hasFactors(user) ? factorsOf().all({ userId: user.userId }) : []
+    factors: user.extras.factors === undefined ? [] : factorsOf().all({ userId: user.userId })
   }))
 }
 
@@ -195,47 +186,26 @@ function writes (database: SqliteDatabase) {
     claims: sql`${sql.param(given('claims'), users.claims)}`,
     extras: sql`${sql.param(given('extras'), users.extras)}`
   }
-  const addUser = database.prepared(db => db.insert(users).values({ userId: given('userId'), ...columns }).prepare())
-  const setUser = database.prepared(db => db.update(users).set(columns).where(isUser).prepare())
-  const removeUser = database.prepared(db => db.delete(users).where(isUser).prepare())
+  const addUser = database.prepared(db => db.insert(users).values({ userId: given('userId'), ...columns }))
+  const setUser = database.prepared(db => db.update(users).set(columns).where(isUser))
+  const removeUser = database.prepared(db => db.delete(users).where(isUser))
   const putLink = database.prepared(db => db.insert(providerLinks)
-    .values({
-      provider: given('provider'),
-      subject: given('subject'),
-      userId: given('userId'),
-      claims: given('claims')
-    })
+    .values(givenAll(getTableColumns(providerLinks)))
     .onConflictDoUpdate({
       target: [providerLinks.userId, providerLinks.provider],
-      set: { subject: sql`excluded.subject`, claims: sql`excluded.claims` }
-    })
-    .prepare())
+      set: excluded({ subject: providerLinks.subject, claims: providerLinks.claims })
+    }))
   const removeLink = database.prepared(db => db.delete(providerLinks)
-    .where(and(isLinkOfUser, eq(providerLinks.provider, given('provider'))))
-    .prepare())
+    .where(and(isLinkOfUser, eq(providerLinks.provider, given('provider')))))
   const putPassword = database.prepared(db => db.insert(credentials)
     .values({ userId: given('userId'), pwHash: given('passwordHash') })
-    .onConflictDoUpdate({ target: credentials.userId, set: { pwHash: sql`excluded.pw_hash` } })
-    .prepare())
+    .onConflictDoUpdate({ target: credentials.userId, set: { pwHash: sql`excluded.pw_hash` } }))
   const removePassword = database.prepared(db => db.delete(credentials)
-    .where(eq(credentials.userId, given('userId')))
-    .prepare())
+    .where(eq(credentials.userId, given('userId'))))
   const removeFactor = database.prepared(db => db.delete(factors)
-    .where(and(isFactorOfUser, eq(factors.factorId, given('id'))))
-    .prepare())
+    .where(and(isFactorOfUser, eq(factors.factorId, given('id')))))
   const addFactor = database.prepared(db => db.insert(factors)
-    .values({
-      factorId: given('id'),
-      userId: given('userId'),
-      kind: given('kind'),
-      name: given('name'),
-      secret: given('secret'),
-      data: given('data'),
-      counter: given('counter'),
-      createdAt: given('createdAt'),
-      usedAt: given('usedAt')
-    })
-    .prepare())
+    .values({ ...givenAll(getTableColumns(factors)), factorId: given('id') }))
 
   /** Writes the links, the factors and the password of a user. */
   const setBelongings = (before: Account, after: Account): void => {

@@ -22,9 +22,19 @@ export interface SqliteDatabaseOptions {
   lost?: (error: unknown, message: string) => void
 }
 
+interface WriteOptions {
+  /** Turns an error into the one for the caller; default {@link storeFailure}. */
+  failure?: (error: unknown) => AuthError
+  /**
+   * Whether the commit waits for the disk; default true. Otherwise a crash of the machine may undo
+   * it, one of the process not. What is committed after it reaches the disk after it: no crash
+   * undoes this alone.
+   */
+  isSynced?: boolean
+}
+
 /** An SQLite database with the tables of the store. */
 export class SqliteDatabase {
-  /** Builds statements. */
   readonly db: BetterSQLite3Database
   readonly #options: Required<SqliteDatabaseOptions>
   readonly #parts: readonly TablePart[]
@@ -49,33 +59,20 @@ export class SqliteDatabase {
   }
 
   /**
-   * Builds a statement on its first use, when its tables exist, and keeps it: building takes longer
-   * than running.
-   *
-   * @returns a function that returns the statement
+   * Prepares a statement on its first use, when its tables exist, and keeps it: building takes
+   * longer than running.
    */
-  prepared<T> (build: (db: BetterSQLite3Database) => T): () => T {
-    return lazily(() => build(this.db))
+  prepared<T> (build: (db: BetterSQLite3Database) => { prepare: () => T }): () => T {
+    return lazily(() => build(this.db).prepare())
   }
 
-  /**
-   * Runs statements that only read.
-   *
-   * @throws AuthError `unavailable` with the failure as its cause
-   */
+  /** Runs statements that only read. */
   read<T> (work: () => T): Promise<T> {
     return this.#run(attempt => whileLocked(attempt), work)
   }
 
-  /**
-   * Runs one statement that writes, when it is its turn.
-   *
-   * @param failure turns an error into the one for the caller
-   * @param isSynced whether the commit waits for the disk: see {@link writeUnsynced}
-   * @throws AuthError `unavailable` with the failure as its cause, and AuthErrors of the work as
-   *   they are
-   */
-  write<T> (work: () => T, failure?: (error: unknown) => AuthError, isSynced = true): Promise<T> {
+  /** Runs one statement that writes, when it is its turn. */
+  write<T> (work: () => T, { failure, isSynced = true }: WriteOptions = {}): Promise<T> {
     return this.#run(attempt => this.#shared.writeLock.run(attempt), () => {
       this.#options.sync(isSynced)
       const result = work()
@@ -88,17 +85,8 @@ export class SqliteDatabase {
    * Runs several statements like {@link write}, in a transaction that holds the write lock before
    * it reads.
    */
-  transaction<T> (work: () => T, failure?: (error: unknown) => AuthError): Promise<T> {
-    return this.write(() => this.db.transaction(work, { behavior: 'immediate' }), failure)
-  }
-
-  /**
-   * Runs work like {@link write}, without waiting for the disk: a crash of the machine may undo it,
-   * one of the process not. What is committed after it reaches the disk after it: no crash undoes
-   * this alone.
-   */
-  writeUnsynced<T> (work: () => T, failure?: (error: unknown) => AuthError): Promise<T> {
-    return this.write(work, failure, false)
+  transaction<T> (work: () => T, options?: WriteOptions): Promise<T> {
+    return this.write(() => this.db.transaction(work, { behavior: 'immediate' }), options)
   }
 
   async #run<T> (

@@ -20,7 +20,6 @@ export function sqliteCode (error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
-/** Whether a table is missing. */
 export function isTableMissing (error: unknown): boolean {
   return String(error).includes(' no such table')
 }

@@ -1,11 +1,12 @@
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import {
-  type SQL, and, desc, eq, gt, isNull, lte, oneTimeEntries, providerLinks, sessions, sql, users
+  type SQL, and, desc, eq, getTableColumns, gt, isNull, lte, oneTimeEntries, providerLinks, sessions, sql, users
 } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import type { UserExtras } from '../../schema/extras.js'
 import { type SessionRows, inPages, withSweeps } from '../capabilities.js'
-import { changedColumns, columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
+import { excluded, givenAll } from '../columns.js'
+import { columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
 import { PENDING_MS } from '../one-time-entries.js'
 import { ENDED_MS, MAX_LISTED, type StoredSessions, unwrittenRow } from '../sessions.js'
 import { type SqliteDatabase, given } from './database.js'
@@ -52,13 +53,11 @@ function find (database: SqliteDatabase): StoredSessions['find'] {
       linkClaims
     })
     .from(sessions)
-    .where(isSession)
-    .prepare())
+    .where(isSession))
   const { owner, startedAt } = oneTimeEntries
   const pending = database.prepared(db => db.select({ startedAt }).from(oneTimeEntries)
     .where(and(eq(owner, given('idHash')), gt(startedAt, given('since'))))
-    .limit(1)
-    .prepare())
+    .limit(1))
 
   return (idHash, now) => database.read(() => {
     const found = foundSession(session().get({ idHash }), now)
@@ -68,56 +67,46 @@ function find (database: SqliteDatabase): StoredSessions['find'] {
 }
 
 function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
-  const byId = database.prepared(db => db.select().from(sessions).where(isSession).prepare())
+  const byId = database.prepared(db => db.select().from(sessions).where(isSession))
   const insert = database.prepared(db => db.insert(sessions)
     .values({
-      idHash: given('idHash'),
-      userId: given('userId'),
-      provider: given('provider'),
-      claims: json('claims'),
-      generation: given('generation'),
-      proofs: json('proofs'),
-      data: json('data'),
-      userAgent: given('userAgent'),
-      createdAt: given('createdAt'),
-      seenAt: given('seenAt'),
-      expiresAt: given('expiresAt'),
-      endedAt: given('endedAt'),
-      signedOut: given('signedOut'),
-      replacedBy: given('replacedBy')
+      ...givenAll(getTableColumns(sessions)), claims: json('claims'), proofs: json('proofs'), data: json('data')
     })
     .onConflictDoUpdate({
       target: sessions.idHash,
-      set: { data: sql`excluded.data`, expiresAt: sql`excluded.expires_at` },
+      set: excluded({ data: sessions.data, expiresAt: sessions.expiresAt }),
       setWhere: isNull(sessions.endedAt)
-    })
-    .prepare())
+    }))
   const replace = database.prepared(db => db.update(sessions)
     .set({
       endedAt: sql`coalesce(${sessions.endedAt}, ${given('endedAt')})`,
       replacedBy: sql`${given('replacedBy')}`
     })
-    .where(isSession)
-    .prepare())
+    .where(isSession))
 
   // As the rule `admitUser` of accounts does.
   const admit = database.prepared(db => db.update(users)
     .set({ extras: sql`json_remove(${users.extras}, '$.is_new')` })
     .where(and(
       eq(users.userId, given('userId')), sql`json_extract(${users.extras}, '$.is_new') is not null`
-    ))
-    .prepare())
+    )))
+
+  // The user of the session may have been deleted meanwhile.
+  const failure = (error: unknown): AuthError =>
+    isForeignKeyViolation(error) ? new AuthError('unauthenticated', { cause: error }) : storeFailure(error)
 
   return async (session, replaced) => {
     const { admits = false } = session
     const columns = { ...columnsOf(session), endedAt: null, replacedBy: null }
     if (replaced === null && !admits) {
-      return database.writeUnsynced(() => {
+      return database.write(() => {
         insert().run(columns)
         return true
-      }, insertionFailure)
+      }, { failure, isSynced: false })
     }
-    const work = (): boolean | 'admitted' => database.db.transaction(() => {
+    // A session that a crash of the machine loses signs nobody in; one that is known must end.
+    const isSynced = admits || await database.read(() => byId().get({ idHash: replaced }) !== undefined)
+    return database.transaction(() => {
       const before = replaced === null ? undefined : byId().get({ idHash: replaced })
       if (before?.signedOut === true) return false
       insert().run({ ...columns, replacedBy: before?.replacedBy ?? null })
@@ -125,38 +114,28 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
       if (before !== undefined) replace().run({ ...end, idHash: before.idHash })
       else if (replaced !== null) insert().run({ ...columnsOf(unwrittenRow(replaced, session.createdAt)), ...end })
       return admits && admit().run({ userId: columns.userId }).changes > 0 ? 'admitted' : true
-    }, { behavior: 'immediate' })
-    // A session that a crash of the machine loses signs nobody in; one that is known must end.
-    const isVisitor = !admits && await database.read(() => byId().get({ idHash: replaced }) === undefined)
-    return isVisitor ? database.writeUnsynced(work, insertionFailure) : database.write(work, insertionFailure)
+    }, { failure, isSynced })
   }
 }
 
-/** The error of a session that could not be written: its user may have been deleted meanwhile. */
-function insertionFailure (error: unknown): AuthError {
-  return isForeignKeyViolation(error) ? new AuthError('unauthenticated', { cause: error }) : storeFailure(error)
-}
-
 function update (database: SqliteDatabase): StoredSessions['update'] {
-  return (idHash, change) => database.write(() => {
-    database.db.update(sessions).set(changedColumns(change))
+  return (idHash, { user, ...change }) => database.write(() => {
+    database.db.update(sessions).set({ ...user, ...change })
       .where(and(eq(sessions.idHash, idHash), isNull(sessions.endedAt)))
       .run()
   })
 }
 
 function end (database: SqliteDatabase): StoredSessions['end'] {
-  const byId = database.prepared(db => db.select().from(sessions).where(isSession).prepare())
+  const byId = database.prepared(db => db.select().from(sessions).where(isSession))
   const setEnd = database.prepared(db => db.update(sessions)
     .set({
       endedAt: sql`coalesce(${sessions.endedAt}, ${given('now')})`,
       signedOut: sql`${sessions.signedOut} or ${given('isSignOut')}`
     })
-    .where(isSession)
-    .prepare())
+    .where(isSession))
   const deletePending = database.prepared(db => db.delete(oneTimeEntries)
-    .where(eq(oneTimeEntries.owner, given('idHash')))
-    .prepare())
+    .where(eq(oneTimeEntries.owner, given('idHash'))))
 
   return (idHash, { now, isSignOut }) => database.transaction(() => {
     if (isSignOut) deletePending().run({ idHash })
@@ -181,8 +160,7 @@ function ofUser (database: SqliteDatabase): StoredSessions['ofUser'] {
       eq(sessions.userId, given('userId')), eq(sessions.generation, given('generation')), isOpen
     ))
     .orderBy(desc(sessions.seenAt))
-    .limit(MAX_LISTED)
-    .prepare())
+    .limit(MAX_LISTED))
 
   return (userId, generation, now) => database.read(() => listed().all({ userId, generation, now }))
 }
@@ -192,8 +170,7 @@ function sweep (database: SqliteDatabase): (now: number) => Promise<void> {
   const page = database.prepared(db => db.select({ idHash: sessions.idHash }).from(sessions)
     .where(gt(sessions.idHash, given('after')))
     .orderBy(sessions.idHash)
-    .limit(SWEPT)
-    .prepare())
+    .limit(SWEPT))
   const sweepSessions = inPages(async (after, now) => {
     const found = await database.read(() => page().all({ after }))
     const last = found.at(-1)?.idHash ?? after

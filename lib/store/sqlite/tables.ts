@@ -65,7 +65,6 @@ function migrationsOf (part: TablePart): readonly Migration[] {
   return MIGRATIONS.filter(migration => migration.part === part)
 }
 
-/** Whether the journal has a migration. */
 function isApplied (db: Pick<BetterSQLite3Database, 'get'>, { name }: Migration): boolean {
   return db.get(sql`select 1 from ${JOURNAL} where name = ${name}`) !== undefined
 }
