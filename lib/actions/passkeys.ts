@@ -1,10 +1,10 @@
 /** What users do with passkeys. It is loaded only with an option of factors. */
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import type { User } from '../accounts/account.js'
 import { changeOf, withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import { isUserId, shortened } from '../base/uuid.js'
-import type { AuthContext } from '../context.js'
+import { type AuthContext, hasPasskeys } from '../context.js'
 import { currentPrincipal } from '../current-user/current.js'
 import { recent } from '../current-user/recent.js'
 import { AuthError, PASSKEY_EXISTS } from '../errors.js'
@@ -19,6 +19,7 @@ import { pendingSecondFactor } from '../sign-in/second-factor.js'
 import { identityOfUser, signIn, written } from '../sign-in/sign-in.js'
 import { CHALLENGE } from '../store/one-time-entries.js'
 import type { Act } from '../web/act.js'
+import { allowCaching } from '../web/answers.js'
 import { ACCEPTED, form, signedInAs } from '../web/form.js'
 import {
   SECURITY, type SchemaTypes, accepted, isChecked, lost, lostPasskeysIn, mailCode, passkeyResponse, refusals, remember,
@@ -242,16 +243,12 @@ export const passkeyScript: Act = {
         response: { 200: { type: 'string', description: 'JavaScript' }, ...refusals() }
       },
       exposeHeadRoute: false,
-      onSend: allowCaching
+      async onSend (request, reply) {
+        const { v: version }: { v?: unknown } = Object(request.query)
+        // While processes of two versions run, a page of one may ask another one for its script.
+        if (version === PASSKEY_SCRIPT_VERSION) allowCaching(reply, 'public, max-age=31536000, immutable')
+      }
     }, async (_request, reply) => reply.type('text/javascript; charset=utf-8').send(PASSKEY_SCRIPT))
-  }
-}
-
-/** While processes of two versions run, a page of one may ask another one for its script. */
-async function allowCaching (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const { v: version }: { v?: unknown } = Object(request.query)
-  if (reply.statusCode === 200 && version === PASSKEY_SCRIPT_VERSION && !reply.hasHeader('Set-Cookie')) {
-    reply.header('Cache-Control', 'public, max-age=31536000, immutable')
   }
 }
 
@@ -279,10 +276,6 @@ async function spendMailAttempt (
 ): Promise<void> {
   await countAttempt(auth, form.request, { userId, generation }, { outbox: form.outbox })
   await assertMailCode(auth, form.request, userId, mailCode)
-}
-
-function hasPasskeys ({ factors: { passkeys } }: AuthContext): boolean {
-  return passkeys !== null
 }
 
 function noPasskey (): AuthError {

@@ -1,5 +1,5 @@
 /** The pages of second factors. */
-import type { AuthContext } from '../context.js'
+import { type AuthContext, hasSecondFactor } from '../context.js'
 import { factorsOfUser } from '../current-user/methods.js'
 import type { AuthError } from '../errors.js'
 import { withError } from '../http/redirects.js'
@@ -13,7 +13,7 @@ import { pathOf } from '../web/act.js'
 import { nextAuthenticationStep } from '../web/answers.js'
 import { type View, page, redirected, withQuery } from '../web/page.js'
 import { isCodeMailed } from './enrolment.js'
-import { finishSignIn, hasSecondFactor, pendingTotp } from './second-factor.js'
+import { finishSignIn, pendingTotp } from './second-factor.js'
 
 /** Who sets up a factor, as far as pages are concerned. */
 interface SettingUp {

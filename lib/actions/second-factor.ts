@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Factor, FactorKind, User } from '../accounts/account.js'
 import { withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
-import { type AuthContext, hasFactors, needed } from '../context.js'
+import { type AuthContext, hasFactors, hasLocal, hasPasskeys, hasSecondFactor, needed } from '../context.js'
 import { recent } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
@@ -240,9 +240,9 @@ export const reauthenticate = form({
   if (code !== undefined && hasSecondFactor(auth)) {
     await auth.limits.factor(request)
     await reauthenticateByCode(auth, request, code, form.outbox)
-  } else if (response !== undefined && response !== '' && auth.factors.passkeys !== null) {
+  } else if (response !== undefined && response !== '' && hasPasskeys(auth)) {
     await reauthenticateByPasskey(auth, form, response)
-  } else if (password !== undefined && auth.local !== null) {
+  } else if (password !== undefined && hasLocal(auth)) {
     refusePasswordWhenBusy(request)
     await auth.limits.reauthenticate(request)
     await reauthenticateByPassword(auth, form, password)
@@ -258,7 +258,7 @@ async function finish (
     await auth.limits.factor(request)
     return finishByCode(auth, request, code, form.outbox)
   }
-  if (response === undefined || auth.factors.passkeys === null) throw new AuthError('invalid_request')
+  if (response === undefined || !hasPasskeys(auth)) throw new AuthError('invalid_request')
   return finishByPasskey(auth, form, response)
 }
 
@@ -277,11 +277,6 @@ async function trustBrowser (
   reply.setCookie(cookieName, value, {
     path, httpOnly: true, sameSite: 'lax', secure: secure === true, maxAge, ...(domain && { domain })
   })
-}
-
-/** Whether the application has authenticator apps. */
-export function hasSecondFactor ({ factors: { secondFactor } }: AuthContext): boolean {
-  return secondFactor !== null
 }
 
 /**

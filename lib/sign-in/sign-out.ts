@@ -14,9 +14,7 @@ import { recordIn } from '../session/record.js'
  * @throws AuthError `unavailable`
  */
 export async function signOutEverywhere (
-  auth: AuthContext,
-  request: FastifyRequest,
-  reply: FastifyReply
+  auth: AuthContext, request: FastifyRequest, reply: FastifyReply
 ): Promise<void> {
   // A session that has ended already must not end those of a later sign-in.
   const principal = await currentPrincipal(auth, request)
@@ -47,11 +45,9 @@ async function keepSession (request: FastifyRequest, userId: string): Promise<vo
  * @throws AuthError `invalid_state`, `unavailable`
  */
 export async function endOtherSessions (
-  auth: Pick<AuthContext, 'channel'>,
-  request: FastifyRequest,
-  userId: string
+  { channel }: AuthContext, request: FastifyRequest, userId: string
 ): Promise<void> {
-  announceRevoke(auth.channel, userId, request)
+  announceRevoke(channel, userId, request)
   await keepSession(request, userId)
 }
 
@@ -73,9 +69,7 @@ export async function signOut (
 
 /** Announces that a user was signed out of one session, in each process. */
 export async function announceSignOut (
-  { kept, channel }: AuthContext,
-  { userId, isRecorded }: SignedOut,
-  source: RevokeSource
+  { kept, channel }: AuthContext, { userId, isRecorded }: SignedOut, source: RevokeSource
 ): Promise<void> {
   announceRevoke(channel, userId, source)
   if (isRecorded) return

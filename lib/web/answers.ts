@@ -55,6 +55,11 @@ export function answerFailure (
   return reply.code(statusCode).type('application/json; charset=utf-8').send(body)
 }
 
+/** Lets caches keep an answer, but no error and no response that sets the cookie of a session. */
+export function allowCaching (reply: FastifyReply, cacheControl: string): void {
+  if (reply.statusCode === 200 && !reply.hasHeader('Set-Cookie')) reply.header('Cache-Control', cacheControl)
+}
+
 /** Logs a failure, and returns it as an error with a code. Tells the client when to try again. */
 export function recordFailure (
   request: FastifyRequest,

@@ -141,14 +141,3 @@ function refusal (codes: readonly AuthErrorCode[]) {
 export function isChecked (field: boolean | string | undefined): boolean {
   return field === true || (typeof field === 'string' && !['', 'off', 'false', '0'].includes(field))
 }
-
-const formPage = {
-  description: 'A page with a form; or a redirect to the page of the application, with `token`',
-  content: { 'text/html': { schema: { type: 'string' } } }
-} as const
-
-/** The query and the answers of the page that a link in a mail leads to. */
-export const linkPage = {
-  querystring: { type: 'object', required: ['token'], properties: { token } },
-  response: { 200: formPage, 302: redirect, ...refusals('invalid_request', 'invalid_token', 'unavailable') }
-} as const
