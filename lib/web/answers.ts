@@ -18,8 +18,8 @@ export interface FailureAnswer {
   page: string | null
   /** How the user goes on, if what the request lacks is an authentication. */
   step?: FurtherStep | null
-  /** The provider of the sign-in that failed; absent for other requests. */
-  signInAt?: string
+  /** The provider of the sign-in that failed; undefined for other requests. */
+  signInAt?: string | undefined
 }
 
 /**
@@ -62,10 +62,7 @@ export function allowCaching (reply: FastifyReply, cacheControl: string): void {
 
 /** Logs a failure, and returns it as an error with a code. Tells the client when to try again. */
 export function recordFailure (
-  request: FastifyRequest,
-  reply: FastifyReply,
-  failure: unknown,
-  signInAt?: string
+  request: FastifyRequest, reply: FastifyReply, failure: unknown, signInAt?: string
 ): AuthError {
   const refusal = refusalOf(failure)
   // A sign-in that waits for a second factor has not failed.

@@ -83,12 +83,12 @@ export function mountLinkPage (scope: FastifyInstance, auth: AuthContext, linkPa
     const { pages, local } = auth
     const { error_next: errorNext }: { error_next?: unknown } = Object(request.body)
     // A form may give a password, as a sign-in does.
-    const attempt = isRead(request) ? {} : { signInAt: 'local' }
+    const signInAt = isRead(request) ? undefined : 'local'
     if (customPage !== null || wantsJson(request) || pages.asked(request, errorNext) !== null) {
-      return answerFailure(request, reply, error, { page: pages.forError(request, errorNext), ...attempt })
+      return answerFailure(request, reply, error, { page: pages.forError(request, errorNext), signInAt })
     }
 
-    const refusal = recordFailure(request, reply, error, attempt.signInAt)
+    const refusal = recordFailure(request, reply, error, signInAt)
     const texts = layout.textsFor(request)
     const { token }: { token?: unknown } = Object(isRead(request) ? request.query : request.body)
     const pageOf = typeof token === 'string' ? await open(auth, { token, action }).catch(() => null) : null
