@@ -12,11 +12,11 @@ import { assertCanAsk, isFactorRequiredOf } from '../current-user/methods.js'
 import { RECENT_SECONDS, isRecent, missingAuthentication, reauthenticationBy } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { normalCode } from '../factors/codes.js'
-import type { Outbox } from '../mails/outbox.js'
 import { isEqual } from '../secrets.js'
 import { renewSession, updateRecord } from '../session/lifecycle.js'
 import { attemptEntry, findEntry, putEntry } from '../session/pending-steps.js'
 import { type SessionRecord, principalOf, withProof } from '../session/record.js'
+import type { FactorForm } from '../sign-in/factor-codes.js'
 import {
   type PendingSecondFactor, continueSignIn, pendingSecondFactor, sealerOf, takePendingSecondFactor
 } from '../sign-in/second-factor.js'
@@ -100,7 +100,6 @@ export async function enrollingUser (
 /** A factor that a user adds, and what adding it proved. */
 interface FactorAddition extends Omit<FactorChange, 'generation'> {
   proof: Proof & { method: 'totp' | 'passkey' }
-  outbox: Outbox
 }
 
 /**
@@ -112,21 +111,22 @@ interface FactorAddition extends Omit<FactorChange, 'generation'> {
  */
 export async function addFactor (
   auth: AuthContext,
-  request: FastifyRequest,
+  form: FactorForm,
   { user: { userId, generation, factors: kinds = [] }, record }: EnrollingUser,
-  { proof, outbox, endsSessions, change }: FactorAddition
+  { proof, endsSessions, change }: FactorAddition
 ): Promise<void> {
+  const { request } = form
   // Before the change: only the request that completes the sign-in adds the factor.
   const waiting = record === null ? await takePendingSecondFactor(auth, request, userId) : null
   const user = await auth.accounts.changeFactors(userId, { generation, kinds, endsSessions, change })
   if (user === null) throw new AuthError('invalid_state')
   audit('factor-added', { userId, method: proof.method }, request)
-  outbox.notice('factor-added', user)
+  form.outbox.notice('factor-added', user)
   if (endsSessions) announceRevoke(auth.channel, userId, request)
-  if (waiting !== null) await continueSignIn(auth, request, waiting, { user, proof, outbox })
+  if (waiting !== null) await continueSignIn(auth, form, waiting, { user, proof })
   if (record === null) return
   const proven = { ...record, at: proof.at, methods: withProof(record.methods, proof) }
-  if (endsSessions) await keepSession(request, proven, user)
+  if (endsSessions) await renewSession(request, { ...proven, generation: user.generation })
   else await updateRecord(request, proven)
 }
 
@@ -144,12 +144,7 @@ export async function changeFactors (
   const user = await accounts.changeFactors(userId, { generation, endsSessions: true, change })
   if (user === null) throw new AuthError('unauthenticated')
   announceRevoke(channel, userId, request)
-  await keepSession(request, record, user)
-}
-
-/** Lets the session of a request go on, with a new id, after a change that ended the others. */
-async function keepSession (request: FastifyRequest, record: SessionRecord, { generation }: User): Promise<void> {
-  await renewSession(request, { ...record, generation })
+  await renewSession(request, { ...record, generation: user.generation })
 }
 
 /**
@@ -163,8 +158,8 @@ export async function assertNotRequired (auth: AuthContext, { principal }: Sessi
 }
 
 /** Mails the code that setting up a first factor takes, or that stands in for lost passkeys. */
-export async function mailCode (
-  auth: AuthContext, request: FastifyRequest, user: User, outbox: Outbox
+export async function sendMailCode (
+  auth: AuthContext, { request, outbox }: FactorForm, user: User
 ): Promise<void> {
   outbox.refuseWhenFull()
   const code = String(randomInt(1_000_000)).padStart(6, '0')

@@ -4,16 +4,16 @@ import type { User } from '../accounts/account.js'
 import { changeOf, withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import { isUserId, shortened } from '../base/uuid.js'
-import { type AuthContext, hasPasskeys } from '../context.js'
+import { type AuthContext, hasPasskeys, needed } from '../context.js'
 import { currentPrincipal } from '../current-user/current.js'
 import { recent } from '../current-user/recent.js'
 import { AuthError, PASSKEY_EXISTS } from '../errors.js'
 import { CEREMONY_MS, passkeyName } from '../factors/passkey-ceremonies.js'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from '../pages/passkey-script.js'
 import { putEntry } from '../session/pending-steps.js'
-import { countAttempt } from '../sign-in/factor-codes.js'
+import { type FactorForm, countAttempt } from '../sign-in/factor-codes.js'
 import {
-  type Challenge, type PasskeyForm, countedResponse, passkeysIn, passkeysOf, takeChallenge, usePasskey
+  type Challenge, countedResponse, passkeysIn, takeChallenge, usePasskey
 } from '../sign-in/passkeys.js'
 import { pendingSecondFactor } from '../sign-in/second-factor.js'
 import { identityOfUser, signIn, written } from '../sign-in/sign-in.js'
@@ -26,8 +26,8 @@ import {
   signedIn, tags
 } from '../web/schema-parts.js'
 import {
-  addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser, isCodeMailed, mailCode as sendMailCode,
-  requireRecentFactor
+  addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser, isCodeMailed,
+  requireRecentFactor, sendMailCode
 } from './enrolment.js'
 
 /** For each session. */
@@ -77,7 +77,7 @@ export const beginCeremony = form({
   limits: ['challenge']
 }, async (auth, form) => {
   const { request, fields: { for: ceremony, lost } } = form
-  const passkeys = passkeysOf(auth)
+  const passkeys = needed(auth.factors.passkeys, 'passkeys')
   const user = ceremony === 'login'
     ? null
     : ceremony === 'factor' ? await provingUser(auth, request) : await addingUser(auth, form, isChecked(lost))
@@ -121,10 +121,10 @@ export const registerPasskey = form({
   }
   const response = await takeChallenge(request, counted, 'register')
   if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
-  const passkey = await passkeysOf(auth).verifyRegistration(response, { challenge: response.challenge, name })
-  await addFactor(auth, request, enrolling, {
+  const passkey = await needed(auth.factors.passkeys, 'passkeys')
+    .verifyRegistration(response, { challenge: response.challenge, name })
+  await addFactor(auth, form, enrolling, {
     proof: { method: 'passkey', at: Date.now() },
-    outbox: form.outbox,
     // In place of passkeys that were lost: sessions of who has found them end.
     endsSessions: asksMailCode && waiting === null,
     change (factors) {
@@ -211,7 +211,7 @@ export const removePasskey = form({
   const { user, record, asksMailCode } = await requireRecentFactor(auth, request, isLost)
   const { userId, factors: kinds = [] } = user
   if (asksMailCode && mailCode === undefined) {
-    await sendMailCode(auth, request, user, form.outbox)
+    await sendMailCode(auth, form, user)
     return ACCEPTED
   }
   if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
@@ -253,11 +253,11 @@ export const passkeyScript: Act = {
 }
 
 /** Returns the user who adds a passkey: signed in, or in a sign-in that waits. */
-async function addingUser (auth: AuthContext, form: PasskeyForm, isLost: boolean): Promise<User> {
+async function addingUser (auth: AuthContext, form: FactorForm, isLost: boolean): Promise<User> {
   const { request } = form
   const { user, asksMailCode } = await enrollingUser(auth, request, isLost)
   // One that was sent stays good, so that the user can begin a second time.
-  if (asksMailCode && !await isCodeMailed(request)) await sendMailCode(auth, request, user, form.outbox)
+  if (asksMailCode && !await isCodeMailed(request)) await sendMailCode(auth, form, user)
   return user
 }
 
@@ -272,9 +272,9 @@ async function provingUser (auth: AuthContext, request: FastifyRequest): Promise
 
 /** Checks the code that was mailed, and counts the attempt for the user. */
 async function spendMailAttempt (
-  auth: AuthContext, form: PasskeyForm, { userId, generation }: User, mailCode: string | undefined
+  auth: AuthContext, form: FactorForm, { userId, generation }: User, mailCode: string | undefined
 ): Promise<void> {
-  await countAttempt(auth, form.request, { userId, generation }, { outbox: form.outbox })
+  await countAttempt(auth, form, { userId, generation })
   await assertMailCode(auth, form.request, userId, mailCode)
 }
 

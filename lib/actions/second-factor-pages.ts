@@ -1,12 +1,11 @@
 /** The pages of second factors. */
-import { type AuthContext, hasSecondFactor } from '../context.js'
+import { type AuthContext, hasSecondFactor, needed } from '../context.js'
 import { factorsOfUser } from '../current-user/methods.js'
 import type { AuthError } from '../errors.js'
 import { withError } from '../http/redirects.js'
 import { type SecondFactorView, enrolPage, secondFactorPage, totpPage } from '../pages/factor-pages.js'
 import type { Page } from '../pages/page-layout.js'
 import { principalOf } from '../session/record.js'
-import { secondFactorOf } from '../sign-in/factor-codes.js'
 import { type PendingSecondFactor, pendingSecondFactor } from '../sign-in/second-factor.js'
 import { pathOf } from '../web/act.js'
 import { nextAuthenticationStep } from '../web/answers.js'
@@ -63,7 +62,7 @@ export const totp = page({ path: '/local/totp', when: hasSecondFactor }, async (
     svg,
     uri,
     secret: secret.replace(/.{4}(?!$)/g, '$& '),
-    issuer: secondFactorOf(auth).issuer
+    issuer: needed(auth.factors.secondFactor, 'secondFactor').issuer
   })
 })
 

@@ -14,7 +14,7 @@ import { expireDuplicates } from '../session/cookie-scopes.js'
 import { cookiesNamed } from '../session/cookie.js'
 import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
 import {
-  countAttempt, openSecret, readCode, reauthenticateByCode, secondFactorOf, stepOf
+  countAttempt, openSecret, readCode, reauthenticateByCode, stepOf
 } from '../sign-in/factor-codes.js'
 import { finishByPasskey, reauthenticateByPasskey } from '../sign-in/passkeys.js'
 import { reauthenticateByPassword } from '../sign-in/reauthentication.js'
@@ -29,7 +29,7 @@ import {
 } from '../web/schema-parts.js'
 import {
   type EnrollingUser, MAX_ATTEMPTS, addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser,
-  mailCode as sendMailCode
+  sendMailCode
 } from './enrolment.js'
 
 /** What an authenticator app is given. */
@@ -126,10 +126,10 @@ export const beginTotp = form({
   const { user, asksMailCode } = await enrollingUser(auth, request, isLost)
   const { userId, generation } = user
   const [id, secret] = [randomUUID(), newTotpSecret()]
-  const sealed = await secondFactorOf(auth).sealer.seal(secret, id)
+  const sealed = await needed(auth.factors.secondFactor, 'secondFactor').sealer.seal(secret, id)
   const pending: PendingTotp = { userId, generation, id, secret: sealed }
   await putEntry(request, ENROLMENT, pending)
-  if (asksMailCode) await sendMailCode(auth, request, user, form.outbox)
+  if (asksMailCode) await sendMailCode(auth, form, user)
   const page = withQuery(pathOf(auth, 'local/totp'), { next, lost: isLost ? 'true' : null })
   return { status: 200, body: await totpEnrolment(auth, user, secret), page }
 })
@@ -151,14 +151,14 @@ export const confirmTotp = form({
   limits: ['factor'],
   isSignInAttempt: true
 }, async (auth, form) => {
-  const { request, fields: { code, ...ofLost }, outbox } = form
+  const { request, fields: { code, ...ofLost } } = form
   const { isLost, mailCode } = lostPasskeysIn(ofLost)
   const typed = readCode(code)
   const enrolling = await enrollingUser(auth, request, isLost)
   const { user: { userId, generation }, asksMailCode } = enrolling
   const pending = await attemptEntry<PendingTotp>(request, ENROLMENT, MAX_ATTEMPTS)
   if (pending?.userId !== userId || pending.generation !== generation) throw new AuthError('invalid_state')
-  await countAttempt(auth, request, { userId, generation }, { outbox })
+  await countAttempt(auth, form, { userId, generation })
   if (asksMailCode) await assertMailCode(auth, request, userId, mailCode)
   const { id, secret } = pending
   const { text } = await openSecret(auth, request, pending)
@@ -168,9 +168,8 @@ export const confirmTotp = form({
 
   const codes = newRecoveryCodes()
   const totp = newFactor('totp', { id, secret, counter: step, usedAt: Date.now() })
-  await addFactor(auth, request, enrolling, {
+  await addFactor(auth, form, enrolling, {
     proof: { method: 'totp', at: Date.now() },
-    outbox,
     endsSessions: true,
     change: factors => [...factors.filter(({ kind }) => kind === 'passkey'), totp, recoveryFactor(codes)]
   })
@@ -239,7 +238,7 @@ export const reauthenticate = form({
   const [code, password] = [filledIn(form.fields.code), filledIn(form.fields.password)]
   if (code !== undefined && hasSecondFactor(auth)) {
     await auth.limits.factor(request)
-    await reauthenticateByCode(auth, request, code, form.outbox)
+    await reauthenticateByCode(auth, form, code)
   } else if (response !== undefined && response !== '' && hasPasskeys(auth)) {
     await reauthenticateByPasskey(auth, form, response)
   } else if (password !== undefined && hasLocal(auth)) {
@@ -256,7 +255,7 @@ async function finish (
   const { request, fields: { code, response } } = form
   if (code !== undefined && hasSecondFactor(auth)) {
     await auth.limits.factor(request)
-    return finishByCode(auth, request, code, form.outbox)
+    return finishByCode(auth, form, code)
   }
   if (response === undefined || !hasPasskeys(auth)) throw new AuthError('invalid_request')
   return finishByPasskey(auth, form, response)
@@ -298,7 +297,8 @@ export async function pendingTotp (
 async function totpEnrolment (
   auth: AuthContext, { email, name, userId }: User, secret: string
 ): Promise<TotpEnrolment> {
-  const uri = totpUri({ issuer: secondFactorOf(auth).issuer, account: email ?? name ?? userId, secret })
+  const { issuer } = needed(auth.factors.secondFactor, 'secondFactor')
+  const uri = totpUri({ issuer, account: email ?? name ?? userId, secret })
   return { uri, secret, svg: await qrSvg(uri) }
 }
 

@@ -3,7 +3,6 @@ import type { Proof } from '../authentication.js'
 import type { AuthContext } from '../context.js'
 import { factorsOf, isFactorRequired } from '../current-user/methods.js'
 import { AuthError } from '../errors.js'
-import type { Outbox } from '../mails/outbox.js'
 import { cookiesNamed } from '../session/cookie.js'
 import { attemptEntry, findEntry, keyOf, takeEntry, startPendingSession } from '../session/pending-steps.js'
 import type { Principal } from '../session/record.js'
@@ -11,7 +10,7 @@ import { useOwner } from '../session/several-cookies.js'
 import { PENDING_MS, SECOND_STEP } from '../store/one-time-entries.js'
 import { type User, isBlocked } from '../accounts/account.js'
 import { type AuthenticatedUser, completeSignIn, principalFor } from './complete-sign-in.js'
-import { readCode, spendCode } from './factor-codes.js'
+import { type FactorForm, readCode, spendCode } from './factor-codes.js'
 import type { Sealer } from '../sealed.js'
 import { callHook } from '../hooks.js'
 
@@ -155,14 +154,15 @@ export interface SecondFactorSignIn {
  * `blocked`, `unavailable`
  */
 export async function finishByCode (
-  auth: AuthContext, request: FastifyRequest, text: string, outbox: Outbox
+  auth: AuthContext, form: FactorForm, text: string
 ): Promise<SecondFactorSignIn> {
   const code = readCode(text)
+  const { request } = form
   const waiting = await attemptSignIn(auth, request)
   if (waiting?.needs !== 'factor') throw new AuthError('invalid_state')
-  const { recoveryCodesLeft, ...spent } = await spendCode(auth, request, waiting, { code, outbox })
+  const { recoveryCodesLeft, ...spent } = await spendCode(auth, form, waiting, code)
   const taken = await takePendingSecondFactor(auth, request, waiting.userId)
-  const principal = await continueSignIn(auth, request, taken, { ...spent, outbox })
+  const principal = await continueSignIn(auth, form, taken, spent)
   return { principal, user: spent.user, recoveryCodesLeft }
 }
 
@@ -188,9 +188,9 @@ export async function takePendingSecondFactor (
  */
 export async function continueSignIn (
   auth: AuthContext,
-  request: FastifyRequest,
+  { request, outbox }: FactorForm,
   { proof: first, ...waiting }: PendingSecondFactor,
-  { user, proof, outbox }: { user: User, proof: Proof, outbox: Outbox }
+  { user, proof }: { user: User, proof: Proof }
 ): Promise<Principal> {
   if (isBlocked(user)) throw new AuthError('blocked')
   const isAsFound = user.email === waiting.email && user.emailVerified === waiting.emailVerified
