@@ -9,7 +9,7 @@ import { announceRevoke } from '../channel.js'
 import type { AuthContext } from '../context.js'
 import { type CurrentUser, current } from '../current-user/current.js'
 import { assertCanAsk, isFactorRequiredOf } from '../current-user/methods.js'
-import { RECENT_SECONDS, isRecent, missingAuthentication, reauthenticationBy } from '../current-user/recent.js'
+import { RECENT_SECONDS, assertFactorRecent, isRecent, missingAuthentication } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { normalCode } from '../factors/codes.js'
 import { isEqual } from '../secrets.js'
@@ -54,10 +54,10 @@ export async function requireRecentFactor (
 ): Promise<FactorOwner> {
   const { user, record } = await current(auth, request)
   assertCanAsk(auth, user)
-  const missing = missingAuthentication(auth, { user, record })
-  if (missing === null) return { user, record, asksMailCode: false }
-  if (isLost && await maySendMailCode(auth, { user, record })) return { user, record, asksMailCode: true }
-  throw reauthenticationBy(missing)
+  const asksMailCode = isLost && missingAuthentication(auth, { user, record }) !== null &&
+    await maySendMailCode(auth, { user, record })
+  if (!asksMailCode) assertFactorRecent(auth, { user, record })
+  return { user, record, asksMailCode }
 }
 
 /**

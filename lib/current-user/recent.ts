@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { Credential, FactorKind, User } from '../accounts/account.js'
+import type { Credential, FactorKind } from '../accounts/account.js'
 import { ownFactorAt } from '../authentication.js'
 import type { AuthContext } from '../context.js'
 import { AuthError } from '../errors.js'
@@ -42,8 +42,7 @@ export async function recent (
   const present = await current(auth, request)
   if (factor) {
     assertCanAsk(auth, present.user)
-    const missing = missingAuthentication(auth, present)
-    if (missing !== null) throw reauthenticationBy(missing)
+    assertFactorRecent(auth, present)
     return present
   }
   await assertFactorUsed(auth, present)
@@ -137,7 +136,7 @@ export function assertText (password: string): void {
  *   nothing
  */
 export function missingAuthentication (
-  auth: AuthContext, { user, record: { at, methods } }: { user: User, record: Pick<SessionRecord, 'at' | 'methods'> }
+  auth: AuthContext, { user, record: { at, methods } }: Pick<CurrentUser, 'user' | 'record'>
 ): FactorKind[] | null {
   const hasOwn = user.factors !== undefined
   if (isRecent(hasOwn ? ownFactorAt(methods) ?? 0 : at, RECENT_SECONDS)) return null
@@ -145,10 +144,13 @@ export function missingAuthentication (
 }
 
 /**
- * Returns the error of a missing authentication, by one of some kinds of factors if there are any.
+ * Refuses a user who lacks an authentication to change their factors.
+ *
+ * @throws AuthError `reauthenticate`, with the kinds of factors to authenticate by if they have any
  */
-export function reauthenticationBy (methods: readonly FactorKind[]): AuthError {
-  return new AuthError('reauthenticate', { details: methods.length > 0 ? { methods } : {} })
+export function assertFactorRecent (auth: AuthContext, present: Pick<CurrentUser, 'user' | 'record'>): void {
+  const methods = missingAuthentication(auth, present)
+  if (methods !== null) throw new AuthError('reauthenticate', { details: methods.length > 0 ? { methods } : {} })
 }
 
 /**
@@ -162,9 +164,7 @@ async function assertFactorUsed (auth: AuthContext, present: CurrentUser): Promi
   const { user, record: { principal } } = present
   if (user.factors === undefined) return
   assertCanAsk(auth, user)
-  const isAsked = user.factors.includes('totp') || await isFactorRequiredOf(auth, principal)
-  const missing = isAsked ? missingAuthentication(auth, present) : null
-  if (missing !== null) throw reauthenticationBy(missing)
+  if (user.factors.includes('totp') || await isFactorRequiredOf(auth, principal)) assertFactorRecent(auth, present)
 }
 
 /**
