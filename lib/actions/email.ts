@@ -148,11 +148,7 @@ export const verifyEmail = form({
   return LINK_USED
 })
 
-/**
- * Sends the link that confirms the address of the signed-in user.
- *
- * @throws AuthError `unauthenticated`, `busy`, `unavailable`
- */
+/** Sends the link that confirms the address of the signed-in user. */
 async function sendLink (auth: AuthContext, { request, outbox }: Form<unknown>): Promise<void> {
   outbox.refuseWhenFull()
   const principal = await currentPrincipal(auth, request)
@@ -167,7 +163,7 @@ async function sendLink (auth: AuthContext, { request, outbox }: Form<unknown>):
  * that examine mails send forms too.
  *
  * @throws AuthError `invalid_email` for another address; `invalid_token`, also when the user has
- * owned an address of the account; `user_in_use`, `unavailable`
+ * owned an address of the account
  */
 async function releaseEmail (
   auth: AuthContext, { request }: Form<unknown>, { token, email }: { token: string, email: string }

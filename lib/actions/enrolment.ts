@@ -47,7 +47,6 @@ export const MAX_ATTEMPTS = 5
  * have any.
  *
  * @param isLost whether the user says that they have lost all their passkeys
- * @throws AuthError `unauthenticated`, `reauthenticate`, `unavailable`
  */
 export async function requireRecentFactor (
   auth: AuthContext, request: FastifyRequest, isLost: boolean
@@ -81,8 +80,8 @@ export async function maySendMailCode (
  * session or of the sign-in that waits.
  *
  * @param isLost as for {@link requireRecentFactor}
- * @throws AuthError `unauthenticated`, `reauthenticate`, `blocked`, `unavailable`; `invalid_state`
- * when since the sign-in began the sessions of the user were ended, or the user has set up a factor
+ * @throws AuthError `unauthenticated` without either; `invalid_state` when since the sign-in began
+ * the sessions of the user were ended, or the user has set up a factor
  */
 export async function enrollingUser (
   auth: AuthContext, request: FastifyRequest, isLost: boolean
@@ -106,8 +105,8 @@ interface FactorAddition extends Omit<FactorChange, 'generation'> {
  * Adds a factor that was verified to the account of a user. The session of a signed-in user goes
  * on, with a new id if the others end; the sign-in of another one is completed.
  *
- * @throws what the hook throws; AuthError `invalid_state` when the user's sessions were ended
- * since, or they have another factor by now; `exists`, `blocked`, `unavailable`
+ * @throws AuthError `invalid_state` when the user's sessions were ended since, or they have another
+ * factor by now
  */
 export async function addFactor (
   auth: AuthContext,
@@ -134,8 +133,7 @@ export async function addFactor (
  * Changes the factors of the signed-in user. All other sessions of the user end; this one gets a
  * new id.
  *
- * @throws AuthError `unauthenticated` when it has ended since, `invalid_state`, `unavailable`; what
- * the change throws
+ * @throws AuthError `unauthenticated` when it has ended since
  */
 export async function changeFactors (
   { accounts, channel }: AuthContext, request: FastifyRequest, record: SessionRecord, change: FactorChange['change']

@@ -229,7 +229,6 @@ interface Callback {
  * Starts a sign-in at a provider.
  *
  * @returns the URL of the authorization request (RFC 6749 section 4.1.1)
- * @throws AuthError `provider_unavailable`, `provider_error`, `unavailable`
  */
 async function startSignIn (
   auth: AuthContext, request: FastifyRequest, provider: ExternalProvider, start: SignInStart
@@ -245,8 +244,6 @@ async function startSignIn (
 /**
  * Takes the sign-in that an authorization response belongs to out of the session. This happens
  * before anything else, because an authorization response may be used once.
- *
- * @throws AuthError `invalid_state`
  */
 async function pendingSignIn (
   request: FastifyRequest, provider: ExternalProvider, parameters: URLSearchParams
@@ -261,10 +258,6 @@ async function pendingSignIn (
 /**
  * Finishes what was started: a sign-in (authorization response, token request, identity, user,
  * session), a linking or a reauthentication.
- *
- * @throws what the hook throws; AuthError `access_denied`, `provider_unavailable`,
- * `provider_error`, `account_exists`, `already_linked`, `reauthenticate`, and what {@link signIn}
- * throws
  */
 async function finishSignIn (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { purpose } = callback.pending
@@ -280,8 +273,6 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
 /**
  * Refuses to sign in another user than the present one by a sign-in that was started before they
  * signed in. An attacker could have started it and planted its session in the user's browser.
- *
- * @throws AuthError `invalid_state`, `unavailable`
  */
 async function assertSameUser (
   auth: AuthContext,
@@ -300,9 +291,6 @@ async function assertSameUser (
  * The user who started it must still be signed in, by a recent authentication: with the new
  * identity they can sign in anew, so that a session stolen long ago would become a recent one. The
  * user is told by a mail. The session does not change.
- *
- * @throws what the hook throws; AuthError `invalid_state`, `already_linked`, `access_denied`,
- * `provider_unavailable`, `provider_error`, `unauthenticated`, `reauthenticate`, `unavailable`
  */
 async function finishLinking (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { accounts, onLink } = auth
@@ -327,9 +315,6 @@ async function finishLinking (auth: AuthContext, request: FastifyRequest, callba
 /**
  * Finishes a further sign-in of the signed-in user. The provider proves by `auth_time` that they
  * authenticated since it was started.
- *
- * @throws AuthError `invalid_state`, `access_denied`, `provider_unavailable`, `provider_error`,
- * `unauthenticated`, `unavailable`
  */
 async function finishReauthentication (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { pending } = callback

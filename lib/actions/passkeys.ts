@@ -8,12 +8,12 @@ import { type AuthContext, hasPasskeys, needed } from '../context.js'
 import { currentPrincipal } from '../current-user/current.js'
 import { recent } from '../current-user/recent.js'
 import { AuthError, PASSKEY_EXISTS } from '../errors.js'
-import { CEREMONY_MS, passkeyName } from '../factors/passkey-ceremonies.js'
+import { CEREMONY_MS, type PasskeyCeremonies, passkeyName } from '../factors/passkey-ceremonies.js'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from '../pages/passkey-script.js'
 import { putEntry } from '../session/pending-steps.js'
 import { type FactorForm, countAttempt } from '../sign-in/factor-codes.js'
 import {
-  type Challenge, countedResponse, passkeysIn, takeChallenge, usePasskey
+  type Ceremony, type Challenge, countedResponse, passkeysIn, takeChallenge, usePasskey
 } from '../sign-in/passkeys.js'
 import { pendingSecondFactor } from '../sign-in/second-factor.js'
 import { identityOfUser, signIn, written } from '../sign-in/sign-in.js'
@@ -76,17 +76,10 @@ export const beginCeremony = form({
   refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
   limits: ['challenge']
 }, async (auth, form) => {
-  const { request, fields: { for: ceremony, lost } } = form
-  const passkeys = needed(auth.factors.passkeys, 'passkeys')
-  const user = ceremony === 'login'
-    ? null
-    : ceremony === 'factor' ? await provingUser(auth, request) : await addingUser(auth, form, isChecked(lost))
-  const own = user === null ? [] : passkeysIn(await auth.accounts.factors(user.userId))
-  const { challenge, options } = user === null
-    ? passkeys.loginOptions()
-    : ceremony === 'factor' ? passkeys.factorOptions(own) : passkeys.registrationOptions(user, own)
+  const { for: ceremony, lost } = form.fields
+  const { challenge, options } = await begun(auth, form, { ceremony, isLost: isChecked(lost) })
   const content: Challenge = { ceremony, expiresAt: Date.now() + CEREMONY_MS }
-  await putEntry(request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES })
+  await putEntry(form.request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES })
   return { status: 200, body: options }
 })
 
@@ -250,6 +243,18 @@ export const passkeyScript: Act = {
       }
     }, async (_request, reply) => reply.type('text/javascript; charset=utf-8').send(PASSKEY_SCRIPT))
   }
+}
+
+/** Makes the challenge of a ceremony, and what the browser is asked with it. */
+async function begun (
+  auth: AuthContext, form: FactorForm, { ceremony, isLost }: { ceremony: Ceremony, isLost: boolean }
+): Promise<ReturnType<PasskeyCeremonies['loginOptions']>> {
+  const passkeys = needed(auth.factors.passkeys, 'passkeys')
+  if (ceremony === 'login') return passkeys.loginOptions()
+  const isAdded = ceremony === 'register'
+  const user = isAdded ? await addingUser(auth, form, isLost) : await provingUser(auth, form.request)
+  const own = passkeysIn(await auth.accounts.factors(user.userId))
+  return isAdded ? passkeys.registrationOptions(user, own) : passkeys.factorOptions(own)
 }
 
 /** Returns the user who adds a passkey: signed in, or in a sign-in that waits. */

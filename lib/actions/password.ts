@@ -151,8 +151,7 @@ async function rehash (
  *
  * @param expected the hash that it replaces; null for the first password
  * @returns false when the password of the user is another one by now
- * @throws AuthError `weak_password`, `busy`; `unauthenticated` when the sessions of the user were
- * ended since
+ * @throws AuthError `unauthenticated` when the sessions of the user were ended since
  */
 async function replacePassword (
   auth: AuthContext,

@@ -209,8 +209,6 @@ interface Registration {
  *
  * @param how `isConfirmed`: whether a link has confirmed the address; `before`: what comes first,
  *   once the password is hashed
- * @throws AuthError `claim_not_allowed`, `invalid_email`, `weak_password`, `busy`, `exists`,
- * `unavailable`
  */
 async function createAccount (
   auth: AuthContext,

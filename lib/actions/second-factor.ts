@@ -10,8 +10,8 @@ import { AuthError } from '../errors.js'
 import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
 import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
 import { recoveryCodesPage } from '../pages/factor-pages.js'
-import { expireDuplicates } from '../session/cookie-scopes.js'
 import { cookiesNamed } from '../session/cookie.js'
+import { expireDuplicates } from '../session/cookie-scopes.js'
 import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
 import {
   countAttempt, openSecret, readCode, reauthenticateByCode, stepOf
@@ -278,11 +278,7 @@ async function trustBrowser (
   })
 }
 
-/**
- * Returns what waits to be confirmed in the session of a request; null without it.
- *
- * @throws AuthError as {@link enrollingUser}
- */
+/** Returns what waits to be confirmed in the session of a request; null without it. */
 export async function pendingTotp (
   auth: AuthContext, request: FastifyRequest, isLost: boolean
 ): Promise<{ enrolling: EnrollingUser, enrolment: TotpEnrolment | null }> {

@@ -33,8 +33,7 @@ const CLOCK_TOLERANCE_MS = 5000
  *
  * @param how `factor`: by one of their factors, if they have any; otherwise only where the user has
  *   an authenticator app, or the application requires it
- * @throws AuthError `unauthenticated`, `reauthenticate`, `unavailable`; what the application's rule
- * throws
+ * @throws AuthError `unauthenticated`, `reauthenticate`; what the application's rule throws
  */
 export async function recent (
   auth: AuthContext, request: FastifyRequest, { factor = false }: { factor?: boolean } = {}
@@ -55,7 +54,7 @@ export async function recent (
  * authenticated recently as {@link recent} requires it. Counts the change for the user.
  *
  * @param password the field of the form; empty for none
- * @throws AuthError as {@link recent}, and `invalid`, `invalid_request`, `rate_limited`, `busy`
+ * @throws AuthError as {@link recent}, and `invalid`, `rate_limited`
  */
 export async function recentByPassword (
   auth: AuthContext, form: PasswordForm, password: string | undefined
@@ -76,8 +75,7 @@ export async function recentByPassword (
 /**
  * Refuses a request unless its session is that of a user, or the password in its form is theirs.
  *
- * @throws AuthError `unauthenticated` without session and password, `invalid`, `invalid_request`,
- * `rate_limited`, `busy`, `unavailable`
+ * @throws AuthError `unauthenticated` without session and password, `invalid`, `rate_limited`
  */
 export async function assertIsUser (
   auth: AuthContext, form: PasswordForm, { userId, password }: { userId: string, password: string | undefined }
@@ -105,7 +103,7 @@ async function attemptPassword (
  * Refuses a password that is not that of an account, in the same time for a user without one.
  *
  * @returns whether its hash is outdated
- * @throws AuthError `invalid`, `invalid_request`, `busy`
+ * @throws AuthError `invalid`
  */
 export async function verifyPassword (
   { passwords }: Pick<PasswordForm, 'passwords'>, password: string, credential: Credential | null
@@ -158,7 +156,7 @@ export function assertFactorRecent (auth: AuthContext, present: Pick<CurrentUser
  * application requires, unless one of their factors was used recently. A password does not replace
  * it.
  *
- * @throws AuthError `reauthenticate`, `unavailable`; what the application's rule throws
+ * @throws AuthError `reauthenticate`; what the application's rule throws
  */
 async function assertFactorUsed (auth: AuthContext, present: CurrentUser): Promise<void> {
   const { user, record: { principal } } = present

@@ -1,15 +1,15 @@
 import type { FastifyRequest } from 'fastify'
+import type { Factor, User } from '../accounts/account.js'
+import type { FactorSpending } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import type { Proof } from '../authentication.js'
 import { type AuthContext, needed } from '../context.js'
 import { current } from '../current-user/current.js'
 import { AuthError } from '../errors.js'
 import { type TypedCode, codeShape, recoveryHash } from '../factors/codes.js'
+import { hashesIn } from '../factors/factor-list.js'
 import { totpStep } from '../factors/totp.js'
 import type { Outbox } from '../mails/outbox.js'
-import type { Factor, User } from '../accounts/account.js'
-import type { FactorSpending } from '../accounts/factors.js'
-import { hashesIn } from '../factors/factor-list.js'
 import { prove } from './reauthentication.js'
 
 /** A form by which a user may authenticate with one of their factors. */
@@ -36,11 +36,7 @@ export function readCode (text: string): TypedCode {
   return code
 }
 
-/**
- * Authenticates the signed-in user again, by a code.
- *
- * @throws AuthError `unauthenticated`, and as {@link readCode} and {@link spendCode}
- */
+/** Authenticates the signed-in user again, by a code. */
 export async function reauthenticateByCode (auth: AuthContext, form: FactorForm, text: string): Promise<void> {
   const code = readCode(text)
   const { record } = await current(auth, form.request)
@@ -54,8 +50,6 @@ export async function reauthenticateByCode (auth: AuthContext, form: FactorForm,
  * the user, whether or not the code is right.
  *
  * @returns the user as they are now; after a recovery code, how many are left
- * @throws AuthError `invalid_code`, `invalid_state` when the user's sessions were ended since,
- * `rate_limited`, `unavailable`
  * @see RFC 6238 section 5.2
  */
 export async function spendCode (
@@ -79,7 +73,8 @@ export async function spendCode (
  * Counts an attempt at a code of a user, and spends the code if it is right.
  *
  * @param spend absent for a code that is checked afterwards
- * @throws AuthError `invalid_state`, `rate_limited` with a notice to the user, `unavailable`
+ * @throws AuthError `invalid_state` when the user's sessions were ended since; `rate_limited`, the
+ * first time with a notice to the user
  */
 export async function countAttempt (
   { accounts }: AuthContext, { request, outbox }: FactorForm, { userId, generation }: CodeOwner, spend?: FactorSpending

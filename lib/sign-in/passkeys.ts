@@ -31,8 +31,6 @@ type AnsweredChallenge = PasskeyResponse & { readonly challenge: string }
  * Finishes a sign-in that waits, by a passkey of its user.
  *
  * @param field the response, from the client
- * @throws what the hook throws; AuthError `invalid`, `invalid_request`, `invalid_state`,
- * `rate_limited`, `blocked`, `unavailable`
  */
 export async function finishByPasskey (
   auth: AuthContext, form: FactorForm, field: unknown
@@ -54,8 +52,6 @@ export async function finishByPasskey (
  * Authenticates the signed-in user again, by a passkey of theirs.
  *
  * @param field the response, from the client
- * @throws AuthError `unauthenticated`, `invalid`, `invalid_request`, `invalid_state`,
- * `rate_limited`, `unavailable`
  */
 export async function reauthenticateByPasskey (auth: AuthContext, form: FactorForm, field: unknown): Promise<void> {
   const { request } = form
@@ -70,7 +66,6 @@ export async function reauthenticateByPasskey (auth: AuthContext, form: FactorFo
  * Reads the response of a passkey, and counts it before anything of it is checked.
  *
  * @returns null for what does not have the form of a response, which counts for nothing
- * @throws AuthError `rate_limited`
  */
 export async function countedResponse (
   { limits }: AuthContext, request: FastifyRequest, field: unknown
@@ -102,8 +97,7 @@ export async function takeChallenge (
  * Verifies the response of a passkey and notes its use.
  *
  * @returns the user as they are now, and what the passkey proved
- * @throws AuthError `invalid`, `invalid_state` when the user's sessions were ended meanwhile,
- * `unavailable`
+ * @throws AuthError `invalid`; `invalid_state` when the user's sessions were ended meanwhile
  */
 export async function usePasskey (
   auth: AuthContext, form: FactorForm, user: User | null, response: AnsweredChallenge

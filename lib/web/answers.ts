@@ -2,8 +2,8 @@ import { STATUS_CODES } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { auditEntry, publish } from '../audit.js'
 import type { AuthContext } from '../context.js'
-import { AuthError } from '../errors.js'
 import { methodsOf } from '../current-user/methods.js'
+import { AuthError } from '../errors.js'
 import { wantsJson } from '../http/accept.js'
 import { withError } from '../http/redirects.js'
 import { ProviderFailure } from '../providers/failures.js'
@@ -17,15 +17,12 @@ export interface FailureAnswer {
    */
   page: string | null
   /** How the user goes on, if what the request lacks is an authentication. */
-  step?: FurtherStep | null
+  step?: AuthenticationStep | null
   /** The provider of the sign-in that failed; undefined for other requests. */
   signInAt?: string | undefined
 }
 
-/**
- * The body of an error, in the shape of Fastify's own errors: `error` holds the words of the
- * status.
- */
+/** The body of an error, in the shape of Fastify's own: `error` is the HTTP reason phrase. */
 export interface ErrorBody {
   statusCode: number
   code: string
@@ -116,7 +113,7 @@ function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: stri
 }
 
 /** How a user goes on who lacks an authentication. */
-export interface FurtherStep {
+export interface AuthenticationStep {
   /** Further members of the JSON body. */
   details: Readonly<Record<string, unknown>>
   /** The page for browsers; null for none. */
@@ -134,7 +131,7 @@ export async function nextAuthenticationStep (
   request: FastifyRequest,
   error: unknown,
   { next, needing }: { next: string | null, needing: string | null }
-): Promise<FurtherStep | null> {
+): Promise<AuthenticationStep | null> {
   const { code, details = {} }: Partial<AuthError> = Object(error)
   if (code === 'second_factor_required') return { details, page: auth.pages.forStep(request, 'step', next) }
   const principal = code === 'reauthenticate' ? principalOf(request) : null

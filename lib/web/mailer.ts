@@ -1,13 +1,13 @@
 import { finished } from 'node:stream'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { withTimeout } from '../base/with-timeout.js'
-import { FairQueue } from '../passwords/fair-queue.js'
 import {
   type AccountNotice, CODE_LIFETIME, LINK_LIFETIMES, type LinkMail, type LinkMailKind, type Mail, type MailOptions,
   type MailOrigin
 } from '../mails/mail.js'
 import type { MailLink, MailTokens } from '../mails/mail-tokens.js'
 import type { Addressee, NoMail, Outbox } from '../mails/outbox.js'
+import { FairQueue } from '../passwords/fair-queue.js'
 import { addressOf } from './limits.js'
 import { type CountedMail, LINK_LIMITS, type MailLimits } from './mail-limits.js'
 
