@@ -20,6 +20,7 @@ import { page, redirected, targetsOf, withQuery } from '../web/page.js'
 import { removeMethod, rename } from './account.js'
 import { isCodeMailed, maySendMailCode } from './enrolment.js'
 
+/** The page on which users sign in; a signed-in user sees who they are. */
 const signIn = page({ path: '/pages/sign-in' }, async (auth, { request, texts, next, typed, failure }) => {
   const principal = await currentPrincipal(auth, request)
   if (principal !== null) {
@@ -50,6 +51,7 @@ const signIn = page({ path: '/pages/sign-in' }, async (auth, { request, texts, n
   })
 })
 
+/** The page on which users register. */
 const register = page({ path: '/pages/register', when: canRegister }, async (auth, { request, texts, next, typed }) => {
   const { local, remember } = auth
   const verify = local?.registration?.verify
@@ -67,6 +69,7 @@ const register = page({ path: '/pages/register', when: canRegister }, async (aut
   })
 })
 
+/** The page on which users ask for the link that chooses a new password. */
 const forgotPassword = page({
   path: '/pages/forgot-password', when: auth => hasMails(auth, 'forgotPassword')
 }, async (auth, { request, texts, next, typed }) => {
@@ -78,12 +81,14 @@ const forgotPassword = page({
   })
 })
 
+/** The page after a form that sends a link: the same for each address. */
 const linkSent = page({
   path: '/pages/link-sent', when: auth => hasMails(auth)
 }, async (auth, { request, texts, next }) => {
   return linkSentPage(texts, { signIn: signInPath(auth, request, next) })
 })
 
+/** The page on which the signed-in user sees and changes their account. */
 const account = page({ path: '/pages/account' }, async (auth, { request, reply, texts }) => {
   const present = await currentUser(auth, request)
   const here = pathOfPage(auth, 'account')
@@ -125,6 +130,7 @@ const account = page({ path: '/pages/account' }, async (auth, { request, reply, 
   })
 })
 
+/** The page on which the signed-in user authenticates again. */
 const confirm = page({ path: '/pages/confirm' }, async (auth, { request, reply, texts, next, needsFactor }) => {
   const present = await currentUser(auth, request)
   if (present === null) return redirected(reply, signInPath(auth, request, next))
@@ -147,6 +153,7 @@ const confirm = page({ path: '/pages/confirm' }, async (auth, { request, reply, 
   })
 })
 
+/** The page on which the signed-in user sees and changes their factors. */
 const factors = page({ path: '/pages/factors', when: hasFactors }, async (auth, view) => {
   const { request, reply, texts, next, isLost } = view
   const here = pathOfPage(auth, 'factors', next)

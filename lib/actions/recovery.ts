@@ -28,12 +28,12 @@ export const forgotPassword = form({
   answers: { 202: accepted },
   refuses: ['invalid_email'],
   limits: ['mail']
-}, async ({ accounts, mailer }, { fields, outbox }) => {
+}, async (auth, { fields, outbox }) => {
   const email = checkedEmail(fields.email)
   outbox.refuseWhenFull()
-  const user = await accounts.findUser({ email })
+  const user = await auth.accounts.findUser({ email })
   if (user === null || !hasMailbox(user)) {
-    if (needed(mailer, 'sendMail').answersUnknown) outbox.sendTo('unknown-address', email, null)
+    if (needed(auth.mailer, 'sendMail').answersUnknown) outbox.sendTo('unknown-address', email, null)
     else outbox.skip('reset-password', 'unknown')
   } else if (isBlocked(user)) {
     outbox.skip('reset-password', 'blocked')

@@ -12,8 +12,8 @@ import { localIdentity, signIn, written } from '../sign-in/sign-in.js'
 import { USED_REGISTRATION } from '../store/one-time-entries.js'
 import { ACCEPTED, type Form, form, signedInAs } from '../web/form.js'
 import type { LimitName } from '../web/limits.js'
-import { NEW_PASSWORD_REFUSALS, email, filledIn, newPassword } from '../web/password-forms.js'
-import { checkbox, isChecked, remember, signedIn, token } from '../web/schema-parts.js'
+import { NEW_PASSWORD_REFUSALS, email, newPassword } from '../web/password-forms.js'
+import { checkbox, filledIn, isChecked, remember, signedIn, token } from '../web/schema-parts.js'
 
 /** The form that creates a user at once. */
 const route = {

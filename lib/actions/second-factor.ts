@@ -23,9 +23,9 @@ import { ENROLMENT } from '../store/one-time-entries.js'
 import { pathOf } from '../web/act.js'
 import { type Form, type FormAnswer, form } from '../web/form.js'
 import { withQuery } from '../web/page.js'
-import { filledIn, password, refusePasswordWhenBusy } from '../web/password-forms.js'
+import { password, refusePasswordWhenBusy } from '../web/password-forms.js'
 import {
-  checkbox, factorCode, isChecked, lost, lostPasskeysIn, mailCode, passkeyResponse, signedIn
+  checkbox, factorCode, filledIn, isChecked, lost, lostPasskeysIn, mailCode, passkeyResponse, signedIn
 } from '../web/schema-parts.js'
 import {
   type EnrollingUser, MAX_ATTEMPTS, addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser,

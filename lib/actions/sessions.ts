@@ -18,10 +18,10 @@ const route = {
 } as const
 
 /** Ends the session of a request, or all sessions of its user. */
-const logout = form({ path: '/logout', ...route }, signOutAs)
+const logout = form({ path: '/logout', ...route }, endSessions)
 
 /** The same, below the path of the local identity provider. */
-const revoke = form({ path: '/local/revoke', when: hasLocal, ...route }, signOutAs)
+const revoke = form({ path: '/local/revoke', when: hasLocal, ...route }, endSessions)
 
 /**
  * Ends one session of the signed-in user, who must have authenticated recently: a stolen session
@@ -54,7 +54,7 @@ const endListedSession = form({
 /** What ends sessions, in the order of the document. */
 export const SESSION_ACTS: readonly Act[] = [logout, revoke, endListedSession]
 
-async function signOutAs (
+async function endSessions (
   auth: AuthContext, { request, reply, fields: { everywhere } }: Form<{ everywhere?: boolean | string }>
 ): Promise<void> {
   await (isChecked(everywhere) ? signOutEverywhere : signOut)(auth, request, reply)

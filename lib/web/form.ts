@@ -11,9 +11,9 @@ import type { Act, Mounting } from './act.js'
 import { answerFailure, nextAuthenticationStep, recordFailure } from './answers.js'
 import type { LimitName } from './limits.js'
 import type { LinkPage } from './link-page.js'
-import { filledIn, ownFields, passwordsFor, refusePasswordWhenBusy, refuseWhenBusy } from './password-forms.js'
+import { ownFields, passwordsFor, refusePasswordWhenBusy, refuseWhenBusy } from './password-forms.js'
 import {
-  FORM_OR_JSON, SECURITY, done, errorNext, next, operationIdOf, redirect, refusals, tags
+  FORM_OR_JSON, SECURITY, done, errorNext, filledIn, next, operationIdOf, redirect, refusals, tags
 } from './schema-parts.js'
 
 /**
