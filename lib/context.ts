@@ -92,6 +92,21 @@ export interface FactorRules {
   readonly sealer: Sealer | null
 }
 
+/** Whether the application has passwords and tokens. */
+export function hasLocal ({ local }: AuthContext): boolean {
+  return local !== null
+}
+
+/** Whether the application has authenticator apps and recovery codes. */
+export function hasSecondFactor ({ factors: { secondFactor } }: AuthContext): boolean {
+  return secondFactor !== null
+}
+
+/** Whether the application has passkeys. */
+export function hasPasskeys ({ factors: { passkeys } }: AuthContext): boolean {
+  return passkeys !== null
+}
+
 /** Whether the application has second factors or passkeys. */
 export function hasFactors ({ factors: { secondFactor, passkeys } }: Pick<AuthContext, 'factors'>): boolean {
   return secondFactor !== null || passkeys !== null
@@ -102,9 +117,7 @@ export function hasFactors ({ factors: { secondFactor, passkeys } }: Pick<AuthCo
  *
  * @param route one of those that the application may switch off
  */
-export function hasMails (
-  { local, mailer }: Pick<AuthContext, 'local' | 'mailer'>, route?: keyof AccountRoutes
-): boolean {
+export function hasMails ({ local, mailer }: AuthContext, route?: keyof AccountRoutes): boolean {
   return mailer !== null && local !== null && (route === undefined || local.accountRoutes[route])
 }
 

@@ -13,7 +13,7 @@ import type { AuthStore } from './accounts/auth-store.js'
 import { Auth } from './app-auth/auth.js'
 import { varyByGuards } from './app-auth/guards.js'
 import type { AuthEvents } from './channel.js'
-import { type AuthContext, hasFactors } from './context.js'
+import { type AuthContext, hasFactors, hasMails } from './context.js'
 import { OptionsError } from './errors.js'
 import { redirectToBaseUrl } from './http/base-url.js'
 import { withParameter } from './http/redirects.js'
@@ -177,14 +177,11 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
 
 /** Returns what is mounted, in its order. Parts that no option asks for are not loaded. */
 async function actsOf (auth: AuthContext): Promise<Act[]> {
-  const { mailer, local, hasPages } = auth
-  const { MAIL_ACTS } = mailer !== null && local !== null ? await import('./actions/mails.js') : { MAIL_ACTS: [] }
+  const { MAIL_ACTS } = hasMails(auth) ? await import('./actions/mails.js') : { MAIL_ACTS: [] }
   const { FACTOR_ACTS } = hasFactors(auth) ? await import('./actions/factors.js') : { FACTOR_ACTS: [] }
-  const { PAGE_ACTS } = hasPages ? await import('./actions/pages.js') : { PAGE_ACTS: [] }
-  const { ACCOUNT_PAGE_ACTS } = hasPages ? await import('./actions/account.js') : { ACCOUNT_PAGE_ACTS: [] }
+  const { PAGE_ACTS } = auth.hasPages ? await import('./actions/pages.js') : { PAGE_ACTS: [] }
   return [
-    ...EXTERNAL_ACTS, ...PASSWORD_ACTS, ...TOKEN_ACTS, ...MAIL_ACTS, ...FACTOR_ACTS, ...PAGE_ACTS, ...ACCOUNT_PAGE_ACTS,
-    ...SESSION_ACTS
+    ...EXTERNAL_ACTS, ...PASSWORD_ACTS, ...TOKEN_ACTS, ...MAIL_ACTS, ...FACTOR_ACTS, ...PAGE_ACTS, ...SESSION_ACTS
   ]
 }
 

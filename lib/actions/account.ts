@@ -7,7 +7,6 @@ import { recent, recentByPassword } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { callHook } from '../hooks.js'
 import { endOtherSessions, signOut } from '../sign-in/sign-out.js'
-import type { Act } from '../web/act.js'
 import { form } from '../web/form.js'
 import { UNPROVEN, presentPassword } from '../web/password-forms.js'
 
@@ -69,6 +68,3 @@ export const removeMethod = form({
   audit('unlink', { userId, provider }, request)
   await endOtherSessions(auth, request, userId)
 })
-
-/** What users do on the account page of the plugin, besides what other routes do. */
-export const ACCOUNT_PAGE_ACTS: readonly Act[] = [rename, removeMethod]

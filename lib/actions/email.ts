@@ -10,6 +10,7 @@ import { emailDigest } from '../mails/mail-tokens.js'
 import { changeEmailPage, verifyPage } from '../pages/link-pages.js'
 import { endOtherSessions } from '../sign-in/sign-out.js'
 import { ACCEPTED, type Form, LINK_USED, form } from '../web/form.js'
+import { openLink } from '../web/link-page.js'
 import { UNPROVEN, changed, email, presentPassword } from '../web/password-forms.js'
 import { accepted, checkbox, done, isChecked, token } from '../web/schema-parts.js'
 
@@ -69,8 +70,7 @@ export const confirmNewEmail = form({
     user: 'signed-in-or-not',
     customPage: 'changeEmail',
     async open (auth, { token, action }) {
-      const link = await needed(auth.mailTokens, 'sendMail').verify('change-email', token)
-      const { userId, email } = await userOfLink(auth.accounts, link)
+      const { user: { userId, email }, link } = await openLink(auth, 'change-email', token)
       return (texts, request) => changeEmailPage(texts, {
         token, action, email, to: String(link.to), isSignedIn: isSignedInAs(request, userId)
       })
@@ -79,8 +79,7 @@ export const confirmNewEmail = form({
 }, async (auth, form) => {
   const { request, fields: { token, password }, outbox } = form
   const { accounts } = auth
-  const link = await needed(auth.mailTokens, 'sendMail').verify('change-email', token)
-  const user = await userOfLink(accounts, link)
+  const { user, link } = await openLink(auth, 'change-email', token)
   const { userId } = user
   await assertIsUser(auth, form, { userId, password }).catch(async (error: unknown) => {
     // A link that is used meanwhile moves the account: its password was not found then.
@@ -124,8 +123,7 @@ export const verifyEmail = form({
     user: 'anyone',
     customPage: 'verifyEmail',
     async open (auth, { token, action }) {
-      const link = await needed(auth.mailTokens, 'sendMail').verify('verify-email', token)
-      const { userId, email, createdAt, emailVerified } = await userOfLink(auth.accounts, link)
+      const { user: { userId, email, createdAt, emailVerified } } = await openLink(auth, 'verify-email', token)
       return (texts, request) => verifyPage(texts, {
         token, action, email, createdAt, isSignedIn: isSignedInAs(request, userId), isVerified: emailVerified
       })
@@ -133,7 +131,6 @@ export const verifyEmail = form({
   }
 }, async (auth, form) => {
   const { request, fields: { token, password, not_me: isNotMe, email = '' } } = form
-  const { accounts } = auth
   if (token === undefined) {
     await sendLink(auth, form)
     return ACCEPTED
@@ -142,21 +139,16 @@ export const verifyEmail = form({
     await releaseEmail(auth, form, { token, email })
     return LINK_USED
   }
-  const user = await userOfLink(accounts, await needed(auth.mailTokens, 'sendMail').verify('verify-email', token))
+  const { user } = await openLink(auth, 'verify-email', token)
   const { userId } = user
   await assertIsUser(auth, form, { userId, password })
-
-  const outcome = await accounts.verifyEmail(user)
+  const outcome = await auth.accounts.verifyEmail(user)
   if (outcome === null) throw new AuthError('invalid_token')
   if (outcome === 'verified') audit('verification', { userId }, request)
   return LINK_USED
 })
 
-/**
- * Sends the link that confirms the address of the signed-in user.
- *
- * @throws AuthError `unauthenticated`, `busy`, `unavailable`
- */
+/** Sends the link that confirms the address of the signed-in user. */
 async function sendLink (auth: AuthContext, { request, outbox }: Form<unknown>): Promise<void> {
   outbox.refuseWhenFull()
   const principal = await currentPrincipal(auth, request)
@@ -171,7 +163,7 @@ async function sendLink (auth: AuthContext, { request, outbox }: Form<unknown>):
  * that examine mails send forms too.
  *
  * @throws AuthError `invalid_email` for another address; `invalid_token`, also when the user has
- * owned an address of the account; `user_in_use`, `unavailable`
+ * owned an address of the account
  */
 async function releaseEmail (
   auth: AuthContext, { request }: Form<unknown>, { token, email }: { token: string, email: string }

@@ -9,14 +9,14 @@ import { announceRevoke } from '../channel.js'
 import type { AuthContext } from '../context.js'
 import { type CurrentUser, current } from '../current-user/current.js'
 import { assertCanAsk, isFactorRequiredOf } from '../current-user/methods.js'
-import { RECENT_SECONDS, isRecent, missingAuthentication, reauthenticationBy } from '../current-user/recent.js'
+import { RECENT_SECONDS, assertFactorRecent, isRecent, missingAuthentication } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { normalCode } from '../factors/codes.js'
-import type { Outbox } from '../mails/outbox.js'
 import { isEqual } from '../secrets.js'
 import { renewSession, updateRecord } from '../session/lifecycle.js'
 import { attemptEntry, findEntry, putEntry } from '../session/pending-steps.js'
 import { type SessionRecord, principalOf, withProof } from '../session/record.js'
+import type { FactorForm } from '../sign-in/factor-codes.js'
 import {
   type PendingSecondFactor, continueSignIn, pendingSecondFactor, sealerOf, takePendingSecondFactor
 } from '../sign-in/second-factor.js'
@@ -47,17 +47,16 @@ export const MAX_ATTEMPTS = 5
  * have any.
  *
  * @param isLost whether the user says that they have lost all their passkeys
- * @throws AuthError `unauthenticated`, `reauthenticate`, `unavailable`
  */
 export async function requireRecentFactor (
   auth: AuthContext, request: FastifyRequest, isLost: boolean
 ): Promise<FactorOwner> {
   const { user, record } = await current(auth, request)
   assertCanAsk(auth, user)
-  const missing = missingAuthentication(auth, { user, record })
-  if (missing === null) return { user, record, asksMailCode: false }
-  if (isLost && await maySendMailCode(auth, { user, record })) return { user, record, asksMailCode: true }
-  throw reauthenticationBy(missing)
+  const asksMailCode = isLost && missingAuthentication(auth, { user, record }) !== null &&
+    await maySendMailCode(auth, { user, record })
+  if (!asksMailCode) assertFactorRecent(auth, { user, record })
+  return { user, record, asksMailCode }
 }
 
 /**
@@ -81,8 +80,8 @@ export async function maySendMailCode (
  * session or of the sign-in that waits.
  *
  * @param isLost as for {@link requireRecentFactor}
- * @throws AuthError `unauthenticated`, `reauthenticate`, `blocked`, `unavailable`; `invalid_state`
- * when since the sign-in began the sessions of the user were ended, or the user has set up a factor
+ * @throws AuthError `unauthenticated` without either; `invalid_state` when since the sign-in began
+ * the sessions of the user were ended, or the user has set up a factor
  */
 export async function enrollingUser (
   auth: AuthContext, request: FastifyRequest, isLost: boolean
@@ -100,33 +99,33 @@ export async function enrollingUser (
 /** A factor that a user adds, and what adding it proved. */
 interface FactorAddition extends Omit<FactorChange, 'generation'> {
   proof: Proof & { method: 'totp' | 'passkey' }
-  outbox: Outbox
 }
 
 /**
  * Adds a factor that was verified to the account of a user. The session of a signed-in user goes
  * on, with a new id if the others end; the sign-in of another one is completed.
  *
- * @throws what the hook throws; AuthError `invalid_state` when the user's sessions were ended
- * since, or they have another factor by now; `exists`, `blocked`, `unavailable`
+ * @throws AuthError `invalid_state` when the user's sessions were ended since, or they have another
+ * factor by now
  */
 export async function addFactor (
   auth: AuthContext,
-  request: FastifyRequest,
+  form: FactorForm,
   { user: { userId, generation, factors: kinds = [] }, record }: EnrollingUser,
-  { proof, outbox, endsSessions, change }: FactorAddition
+  { proof, endsSessions, change }: FactorAddition
 ): Promise<void> {
+  const { request } = form
   // Before the change: only the request that completes the sign-in adds the factor.
   const waiting = record === null ? await takePendingSecondFactor(auth, request, userId) : null
   const user = await auth.accounts.changeFactors(userId, { generation, kinds, endsSessions, change })
   if (user === null) throw new AuthError('invalid_state')
   audit('factor-added', { userId, method: proof.method }, request)
-  outbox.notice('factor-added', user)
+  form.outbox.notice('factor-added', user)
   if (endsSessions) announceRevoke(auth.channel, userId, request)
-  if (waiting !== null) await continueSignIn(auth, request, waiting, { user, proof, outbox })
+  if (waiting !== null) await continueSignIn(auth, form, waiting, { user, proof })
   if (record === null) return
   const proven = { ...record, at: proof.at, methods: withProof(record.methods, proof) }
-  if (endsSessions) await keepSession(request, proven, user)
+  if (endsSessions) await renewSession(request, { ...proven, generation: user.generation })
   else await updateRecord(request, proven)
 }
 
@@ -134,8 +133,7 @@ export async function addFactor (
  * Changes the factors of the signed-in user. All other sessions of the user end; this one gets a
  * new id.
  *
- * @throws AuthError `unauthenticated` when it has ended since, `invalid_state`, `unavailable`; what
- * the change throws
+ * @throws AuthError `unauthenticated` when it has ended since
  */
 export async function changeFactors (
   { accounts, channel }: AuthContext, request: FastifyRequest, record: SessionRecord, change: FactorChange['change']
@@ -144,12 +142,7 @@ export async function changeFactors (
   const user = await accounts.changeFactors(userId, { generation, endsSessions: true, change })
   if (user === null) throw new AuthError('unauthenticated')
   announceRevoke(channel, userId, request)
-  await keepSession(request, record, user)
-}
-
-/** Lets the session of a request go on, with a new id, after a change that ended the others. */
-async function keepSession (request: FastifyRequest, record: SessionRecord, { generation }: User): Promise<void> {
-  await renewSession(request, { ...record, generation })
+  await renewSession(request, { ...record, generation: user.generation })
 }
 
 /**
@@ -163,8 +156,8 @@ export async function assertNotRequired (auth: AuthContext, { principal }: Sessi
 }
 
 /** Mails the code that setting up a first factor takes, or that stands in for lost passkeys. */
-export async function mailCode (
-  auth: AuthContext, request: FastifyRequest, user: User, outbox: Outbox
+export async function sendMailCode (
+  auth: AuthContext, { request, outbox }: FactorForm, user: User
 ): Promise<void> {
   outbox.refuseWhenFull()
   const code = String(randomInt(1_000_000)).padStart(6, '0')

@@ -89,51 +89,29 @@ const callbackSchema = (provider: string) => ({
 export const EXTERNAL_ACTS: readonly Act[] = [{
   when: ({ providers }) => providers.length > 0,
   mount (mounting) {
-    for (const provider of mounting.auth.providers) mountProvider(mounting, provider)
+    for (const provider of mounting.auth.providers) {
+      mountLogin(mounting, provider)
+      mountCallback(mounting, provider)
+    }
   }
 }]
 
-function mountProvider ({ scope, auth }: Mounting, provider: ExternalProvider): void {
-  const { site, prefix, pages, limits, mailer } = auth
+/** The login route redirects to the provider: authorization request. */
+function mountLogin ({ scope, auth }: Mounting, provider: ExternalProvider): void {
+  const { pages, limits, redirectToBaseUrl } = auth
   const { name } = provider
-  const routes = scope.withTypeProvider<SchemaTypes>()
-  const redirectUri = `${site.baseUrl}${prefix}/${name}/callback`
 
-  /**
-   * Answers a failure on the page of the start; the lack of an authentication on the page that asks
-   * for it.
-   */
-  const fail = async (
-    error: unknown,
-    request: FastifyRequest,
-    reply: FastifyReply,
-    startedOn: string | null,
-    next: string | null = null
-  ): Promise<FastifyReply> => {
-    const step = await nextAuthenticationStep(auth, request, error, { next, needing: startedOn })
-    const page = startedOn ?? pages.login(request)
-    return answerFailure(request, reply, error, { page, step, signInAt: name })
-  }
-
-  const login = {
+  scope.withTypeProvider<SchemaTypes>().get(`/${name}/login`, {
     schema: loginSchema(name),
-    // Fastify would answer HEAD with the GET handler, which starts a sign-in, or uses one up.
+    // Fastify would answer HEAD with the GET handler, which starts a sign-in.
     exposeHeadRoute: false,
-    onRequest: [auth.redirectToBaseUrl, refuseForeign, limits.start],
-    errorHandler: async (error: Error, request: FastifyRequest, reply: FastifyReply) =>
-      fail(error, request, reply, pages.ofStart(request, Object(request.query).error_next))
-  }
-  const callback = {
-    schema: callbackSchema(name),
-    exposeHeadRoute: false,
-    onRequest: [refuseForeign, limits.callback],
-    errorHandler: async (error: Error, request: FastifyRequest, reply: FastifyReply) =>
-      fail(error, request, reply, pages.ofStart(request, undefined))
-  }
-
-  routes.get(`/${name}/login`, login, async (request, reply) => {
+    onRequest: [redirectToBaseUrl, refuseForeign, limits.start],
+    errorHandler: async (error, request, reply) => fail(auth, name, { error, request, reply }, {
+      startedOn: pages.ofStart(request, Object(request.query).error_next), next: null
+    })
+  }, async (request, reply) => {
     const { query } = request
-    const url = await startSignIn(request, provider, redirectUri, {
+    const url = await startSignIn(auth, request, provider, {
       next: pages.afterSuccess(request, query.next),
       remember: isChecked(query.remember),
       asked: askedOf(auth, provider, query),
@@ -142,29 +120,58 @@ function mountProvider ({ scope, auth }: Mounting, provider: ExternalProvider): 
     })
     return reply.redirect(url.href, 302)
   })
+}
 
-  routes.get(`/${name}/callback`, callback, async (request, reply) => {
+/** The provider redirects to the callback: authorization response. */
+function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): void {
+  const { pages, limits, mailer } = auth
+  const { name } = provider
+  const errorHandler = async (error: Error, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
+    fail(auth, name, { error, request, reply }, { startedOn: pages.ofStart(request, undefined), next: null })
+
+  scope.get(`/${name}/callback`, {
+    schema: callbackSchema(name),
+    // A HEAD request would use up a sign-in.
+    exposeHeadRoute: false,
+    onRequest: [refuseForeign, limits.callback],
+    errorHandler
+  }, async (request, reply) => {
     const parameters = new URLSearchParams(request.url.replace(/^[^?]*/, ''))
     const pending = await pendingSignIn(request, provider, parameters)
     try {
       const outbox = mailer?.outbox(request, reply) ?? null
-      await finishSignIn(auth, request, { provider, redirectUri, parameters, pending, outbox })
+      await finishSignIn(auth, request, { provider, parameters, pending, outbox })
     } catch (error) {
-      return fail(error, request, reply, pending.startedOn, pending.next)
+      return fail(auth, name, { error, request, reply }, pending)
     }
     return reply.redirect(pending.next, 302)
   })
 
-  routes.route({
+  scope.route({
     method: scope.supportedMethods.filter(method => method !== 'GET'),
     url: `/${name}/callback`,
     schema: undocumented,
-    errorHandler: callback.errorHandler,
-    handler: async (_request, reply) => {
+    errorHandler,
+    async handler (_request, reply) {
       reply.header('Allow', 'GET')
       throw new AuthError('invalid_request', { statusCode: 405, message: 'A callback is a GET request.' })
     }
   })
+}
+
+/**
+ * Answers a failure on the page of the start; the lack of an authentication on the page that asks
+ * for it.
+ */
+async function fail (
+  auth: AuthContext,
+  provider: string,
+  { error, request, reply }: { error: unknown, request: FastifyRequest, reply: FastifyReply },
+  { startedOn, next }: { startedOn: string | null, next: string | null }
+): Promise<FastifyReply> {
+  const step = await nextAuthenticationStep(auth, request, error, { next, needing: startedOn })
+  const page = startedOn ?? auth.pages.login(request)
+  return answerFailure(request, reply, error, { page, step, signInAt: provider })
 }
 
 async function refuseForeign (request: FastifyRequest): Promise<void> {
@@ -211,8 +218,6 @@ type SignInStart = Pick<PendingSignIn, 'next' | 'startedOn' | 'purpose' | 'remem
 /** An authorization response (RFC 6749 section 4.1.2) and the sign-in that it belongs to. */
 interface Callback {
   provider: ExternalProvider
-  /** The redirect URI of the authorization request. */
-  redirectUri: string
   /** The parameters of the authorization response. */
   parameters: URLSearchParams
   pending: PendingSignIn
@@ -224,16 +229,13 @@ interface Callback {
  * Starts a sign-in at a provider.
  *
  * @returns the URL of the authorization request (RFC 6749 section 4.1.1)
- * @throws AuthError `provider_unavailable`, `provider_error`, `unavailable`
  */
 async function startSignIn (
-  request: FastifyRequest,
-  provider: ExternalProvider,
-  redirectUri: string,
-  start: SignInStart
+  auth: AuthContext, request: FastifyRequest, provider: ExternalProvider, start: SignInStart
 ): Promise<URL> {
   const checks = { state: randomToken(), nonce: randomToken(), codeVerifier: randomToken() }
-  const url = await answerOf(() => provider.authorizationUrl({ ...start.asked, ...checks, redirectUri }))
+  const redirectUri = redirectUriOf(auth, provider)
+  const url = await callProvider(() => provider.authorizationUrl({ ...start.asked, ...checks, redirectUri }))
   const startedBy = principalOf(request)?.userId ?? null
   await addPendingSignIn(request, { ...checks, ...start, startedBy, provider: provider.name, startedAt: Date.now() })
   return url
@@ -242,13 +244,9 @@ async function startSignIn (
 /**
  * Takes the sign-in that an authorization response belongs to out of the session. This happens
  * before anything else, because an authorization response may be used once.
- *
- * @throws AuthError `invalid_state`
  */
 async function pendingSignIn (
-  request: FastifyRequest,
-  provider: ExternalProvider,
-  parameters: URLSearchParams
+  request: FastifyRequest, provider: ExternalProvider, parameters: URLSearchParams
 ): Promise<PendingSignIn> {
   const [state, ...others] = parameters.getAll('state')
   if (state === undefined || state === '' || others.length > 0) throw new AuthError('invalid_state')
@@ -260,16 +258,12 @@ async function pendingSignIn (
 /**
  * Finishes what was started: a sign-in (authorization response, token request, identity, user,
  * session), a linking or a reauthentication.
- *
- * @throws what the hook throws; AuthError `access_denied`, `provider_unavailable`,
- * `provider_error`, `account_exists`, `already_linked`, `reauthenticate`, and what {@link signIn}
- * throws
  */
 async function finishSignIn (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { purpose } = callback.pending
   if (purpose === 'link') return finishLinking(auth, request, callback)
   if (purpose === 'reauthentication') return finishReauthentication(auth, request, callback)
-  const { identity, tokens, signed } = await authenticate(callback)
+  const { identity, tokens, signed } = await authenticate(auth, callback)
   await assertSameUser(auth, request, callback.pending, identity)
   const { pending: { remember }, outbox } = callback
   const user = await userOfIdentity(auth, identity, outbox)
@@ -279,8 +273,6 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
 /**
  * Refuses to sign in another user than the present one by a sign-in that was started before they
  * signed in. An attacker could have started it and planted its session in the user's browser.
- *
- * @throws AuthError `invalid_state`, `unavailable`
  */
 async function assertSameUser (
   auth: AuthContext,
@@ -299,18 +291,11 @@ async function assertSameUser (
  * The user who started it must still be signed in, by a recent authentication: with the new
  * identity they can sign in anew, so that a session stolen long ago would become a recent one. The
  * user is told by a mail. The session does not change.
- *
- * @throws what the hook throws; AuthError `invalid_state`, `already_linked`, `access_denied`,
- * `provider_unavailable`, `provider_error`, `unauthenticated`, `reauthenticate`, `unavailable`
  */
-async function finishLinking (
-  auth: AuthContext,
-  request: FastifyRequest,
-  callback: Callback
-): Promise<void> {
+async function finishLinking (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { accounts, onLink } = auth
   assertStarter(request, callback.pending)
-  const { identity, tokens } = await authenticate(callback)
+  const { identity, tokens } = await authenticate(auth, callback)
   await assertSessionActive(request)
   // The user may have been deleted meanwhile, or the link of the session removed.
   const { record: { principal: { userId }, generation } } = await recent(auth, request)
@@ -330,19 +315,13 @@ async function finishLinking (
 /**
  * Finishes a further sign-in of the signed-in user. The provider proves by `auth_time` that they
  * authenticated since it was started.
- *
- * @throws AuthError `invalid_state`, `access_denied`, `provider_unavailable`, `provider_error`,
- * `unauthenticated`, `unavailable`
  */
-async function finishReauthentication (
-  auth: AuthContext,
-  request: FastifyRequest,
-  callback: Callback
-): Promise<void> {
+async function finishReauthentication (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { pending } = callback
   assertStarter(request, pending)
   const maxAge = Math.ceil((Date.now() - pending.startedAt) / 1000)
-  const { identity } = await authenticate({ ...callback, pending: { ...pending, asked: { ...pending.asked, maxAge } } })
+  const asked = { ...pending.asked, maxAge }
+  const { identity } = await authenticate(auth, { ...callback, pending: { ...pending, asked } })
   await reauthenticateAs(auth, request, identity)
 }
 
@@ -352,10 +331,11 @@ function assertStarter (request: FastifyRequest, { startedBy }: PendingSignIn): 
 }
 
 async function authenticate (
-  { provider, redirectUri, parameters, pending }: Callback
+  auth: AuthContext, { provider, parameters, pending }: Callback
 ): Promise<{ identity: ProviderIdentity, tokens: ProviderTokens, signed: AuthenticationContext | undefined }> {
   const { asked, state, nonce, codeVerifier } = pending
-  return answerOf(async () => {
+  const redirectUri = redirectUriOf(auth, provider)
+  return callProvider(async () => {
     const { identity, tokens, signed } = await provider.authenticate({
       ...asked, parameters, redirectUri, state, nonce, codeVerifier
     })
@@ -367,12 +347,17 @@ async function authenticate (
  * Turns every error of a provider into a failure of that provider, those of an application's
  * provider included.
  */
-async function answerOf<T> (ask: () => Promise<T>): Promise<T> {
+async function callProvider<T> (ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()
   } catch (error) {
     throw providerFailure(error)
   }
+}
+
+/** The redirect URI of authorization requests, and of the token requests after them. */
+function redirectUriOf ({ site, prefix }: AuthContext, { name }: ExternalProvider): string {
+  return `${site.baseUrl}${prefix}/${name}/callback`
 }
 
 /**

@@ -6,12 +6,12 @@ import {
 import {
   beginTotp, confirmTotp, finishSignIn, reauthenticate, removeTotp, renewRecoveryCodes
 } from './second-factor.js'
-import { secondFactorPage, totpPage } from './second-factor-pages.js'
+import { secondFactor, totp } from './second-factor-pages.js'
 
 /** In the order of the document. */
 export const FACTOR_ACTS: readonly Act[] = [
-  secondFactorPage, finishSignIn,
-  totpPage, beginTotp, confirmTotp, removeTotp, renewRecoveryCodes,
+  secondFactor, finishSignIn,
+  totp, beginTotp, confirmTotp, removeTotp, renewRecoveryCodes,
   beginCeremony, registerPasskey, signInByPasskey, renamePasskey, removePasskey, passkeyScript,
   reauthenticate
 ]

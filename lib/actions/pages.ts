@@ -1,6 +1,6 @@
 /** The pages of the option `pages`. They are loaded only with it. */
 import type { FastifyRequest } from 'fastify'
-import { type AuthContext, hasFactors } from '../context.js'
+import { type AuthContext, hasFactors, hasLocal, hasMails } from '../context.js'
 import { currentPrincipal, currentUser } from '../current-user/current.js'
 import { methodsOf } from '../current-user/methods.js'
 import { missingAuthentication } from '../current-user/recent.js'
@@ -16,13 +16,12 @@ import {
 import type { Principal } from '../session/record.js'
 import { sessionsOfUser } from '../sign-in/user-sessions.js'
 import { type Act, pathOf } from '../web/act.js'
-import { type PageOf, page, redirected, withQuery } from '../web/page.js'
+import { page, redirected, targetsOf, withQuery } from '../web/page.js'
+import { removeMethod, rename } from './account.js'
 import { isCodeMailed, maySendMailCode } from './enrolment.js'
 
-/** The name of a page below `/pages`. */
-type PageName = 'sign-in' | 'register' | 'forgot-password' | 'link-sent' | 'account' | 'confirm' | 'factors'
-
-const signIn = ownPage('sign-in', async (auth, { request, texts, next, typed, failure }) => {
+/** The page on which users sign in; a signed-in user sees who they are. */
+const signIn = page({ path: '/pages/sign-in' }, async (auth, { request, texts, next, typed, failure }) => {
   const principal = await currentPrincipal(auth, request)
   if (principal !== null) {
     return signedInPage(texts, {
@@ -32,15 +31,15 @@ const signIn = ownPage('sign-in', async (auth, { request, texts, next, typed, fa
       after: pathOfPage(auth, 'sign-in', next)
     })
   }
-  const { providers, local, remember, factors: { passkeys }, passkeyPaths } = auth
-  const targets = targetsOf(auth, 'sign-in', next)
+  const { providers, remember, factors: { passkeys }, passkeyPaths } = auth
+  const targets = targetsOf(auth, 'pages/sign-in', { next })
   return signInPage(texts, {
     targets,
     providers: offered(auth, providers.map(({ name }) => name), targets),
-    login: local === null ? null : pathOf(auth, 'local/login'),
+    login: hasLocal(auth) ? pathOf(auth, 'local/login') : null,
     email: textIn(typed.email),
     asksToRemember: remember !== null,
-    forgotPassword: canRecover(auth) ? pathOfPage(auth, 'forgot-password', next) : null,
+    forgotPassword: hasMails(auth, 'forgotPassword') ? pathOfPage(auth, 'forgot-password', next) : null,
     register: canRegister(auth) ? pathOfPage(auth, 'register', next) : null,
     passkey: passkeys && passkeyPaths && {
       ...passkeyPaths,
@@ -52,13 +51,14 @@ const signIn = ownPage('sign-in', async (auth, { request, texts, next, typed, fa
   })
 })
 
-const register = ownPage('register', async (auth, { request, texts, next, typed }) => {
+/** The page on which users register. */
+const register = page({ path: '/pages/register', when: canRegister }, async (auth, { request, texts, next, typed }) => {
   const { local, remember } = auth
   const verify = local?.registration?.verify
   // A page after the registration that says the same for each address.
   const after = verify === 'later' ? next : pathOfPage(auth, 'link-sent', next)
   return registerPage(texts, {
-    targets: { ...targetsOf(auth, 'register', next), next: after },
+    targets: { ...targetsOf(auth, 'pages/register', { next }), next: after },
     action: pathOf(auth, 'local/register'),
     email: textIn(typed.email),
     name: textIn(typed.name),
@@ -67,34 +67,39 @@ const register = ownPage('register', async (auth, { request, texts, next, typed 
     asksToRemember: remember !== null && verify === 'later',
     signIn: signInPath(auth, request, next)
   })
-}, canRegister)
+})
 
-const forgotPassword = ownPage('forgot-password', async (auth, { request, texts, next, typed }) => {
+/** The page on which users ask for the link that chooses a new password. */
+const forgotPassword = page({
+  path: '/pages/forgot-password', when: auth => hasMails(auth, 'forgotPassword')
+}, async (auth, { request, texts, next, typed }) => {
   return forgotPasswordPage(texts, {
-    targets: { ...targetsOf(auth, 'forgot-password', next), next: pathOfPage(auth, 'link-sent', next) },
+    targets: { ...targetsOf(auth, 'pages/forgot-password', { next }), next: pathOfPage(auth, 'link-sent', next) },
     action: pathOf(auth, 'local/forgot-password'),
     email: textIn(typed.email),
     signIn: signInPath(auth, request, next)
   })
-}, canRecover)
+})
 
-const linkSent = ownPage('link-sent', async (auth, { request, texts, next }) => {
+/** The page after a form that sends a link: the same for each address. */
+const linkSent = page({
+  path: '/pages/link-sent', when: auth => hasMails(auth)
+}, async (auth, { request, texts, next }) => {
   return linkSentPage(texts, { signIn: signInPath(auth, request, next) })
-}, ({ mailer }) => mailer !== null)
+})
 
-const account = ownPage('account', async (auth, { request, reply, texts }) => {
+/** The page on which the signed-in user sees and changes their account. */
+const account = page({ path: '/pages/account' }, async (auth, { request, reply, texts }) => {
   const present = await currentUser(auth, request)
   const here = pathOfPage(auth, 'account')
   if (present === null) return redirected(reply, signInPath(auth, request, here))
   const { user, links } = present
-  const { local, mailer, providers, listedSessions, factors: { passkeys }, passkeyPaths } = auth
+  const { local, providers, listedSessions, factors: { passkeys }, passkeyPaths } = auth
   const has = (name: string): boolean => links.some(({ provider }) => provider === name)
   const others = providers.map(({ name }) => name).filter(name => !has(name))
   const after = (params: Record<string, string>): Targets => ({ next: withQuery(here, params), error_next: here })
   const saved = after({ done: 'saved' })
-  const routes = mailer === null ? null : local?.accountRoutes
-  const pathIf = (isMounted: boolean | undefined, route: string): string | null =>
-    isMounted === true ? pathOf(auth, route) : null
+  const pathIf = (isMounted: boolean, route: string): string | null => isMounted ? pathOf(auth, route) : null
   return accountPage(texts, {
     user: { name: user.name, email: user.email, isVerified: user.emailVerified },
     hasPassword: has('local'),
@@ -114,25 +119,24 @@ const account = ownPage('account', async (auth, { request, reply, texts }) => {
     paths: {
       rename: pathOf(auth, 'pages/name'),
       removeMethod: pathOf(auth, 'pages/unlink'),
-      changeEmail: pathIf(routes?.changeEmail, 'local/change-email'),
-      verifyEmail: pathIf(routes !== null, 'local/verify-email'),
-      changePassword: pathIf(routes?.changePassword, 'local/change-password'),
-      setPassword: pathIf(routes?.setPassword, 'local/set-password'),
-      endSession: pathIf(local?.accountRoutes.sessionsEnd, 'local/sessions/end'),
-      deleteAccount: pathIf(routes?.deleteAccount, 'local/delete-account'),
+      changeEmail: pathIf(hasMails(auth, 'changeEmail'), 'local/change-email'),
+      verifyEmail: pathIf(hasMails(auth), 'local/verify-email'),
+      changePassword: pathIf(hasMails(auth, 'changePassword'), 'local/change-password'),
+      setPassword: pathIf(hasMails(auth, 'setPassword'), 'local/set-password'),
+      endSession: pathIf(local?.accountRoutes.sessionsEnd === true, 'local/sessions/end'),
+      deleteAccount: pathIf(hasMails(auth, 'deleteAccount'), 'local/delete-account'),
       logout: pathOf(auth, 'logout')
     }
   })
 })
 
-const confirm = ownPage('confirm', async (auth, { request, reply, texts, next, needsFactor }) => {
+/** The page on which the signed-in user authenticates again. */
+const confirm = page({ path: '/pages/confirm' }, async (auth, { request, reply, texts, next, needsFactor }) => {
   const present = await currentUser(auth, request)
   if (present === null) return redirected(reply, signInPath(auth, request, next))
   const { user: { userId, email }, record: { principal } } = present
   const methods = await methodsOf(auth, userId)
-  const targets = {
-    next, error_next: withQuery(pathOf(auth, 'pages/confirm'), { next, second_factor: needsFactor ? 'true' : null })
-  }
+  const targets = targetsOf(auth, 'pages/confirm', { next, second_factor: needsFactor ? 'true' : null })
   const names = auth.providers.map(({ name }) => name)
   const proving = needsFactor ? [] : names.filter(name => methods.includes(name))
   return confirmPage(texts, {
@@ -141,7 +145,7 @@ const confirm = ownPage('confirm', async (auth, { request, reply, texts, next, n
     email,
     action: pathOf(auth, 'local/reauthenticate'),
     asksCode: methods.includes('totp') || methods.includes('recovery'),
-    asksPassword: !needsFactor && methods.includes('password') && auth.local !== null,
+    asksPassword: !needsFactor && methods.includes('password') && hasLocal(auth),
     passkey: methods.includes('passkey') ? auth.passkeyPaths : null,
     providers: offered(auth, proving, { ...targets, reauthenticate: 'true' }),
     logout: pathOf(auth, 'logout'),
@@ -149,7 +153,8 @@ const confirm = ownPage('confirm', async (auth, { request, reply, texts, next, n
   })
 })
 
-const factors = ownPage('factors', async (auth, view) => {
+/** The page on which the signed-in user sees and changes their factors. */
+const factors = page({ path: '/pages/factors', when: hasFactors }, async (auth, view) => {
   const { request, reply, texts, next, isLost } = view
   const here = pathOfPage(auth, 'factors', next)
   const present = await currentUser(auth, request)
@@ -192,29 +197,24 @@ const factors = ownPage('factors', async (auth, view) => {
       newCodes: ofCodes('local/recovery-codes')
     }
   })
-}, hasFactors)
+})
 
-/** The pages, in the order of the document. */
+/** The pages and what users do on that of their account, in the order of the document. */
 export const PAGE_ACTS: readonly Act[] = [
-  signIn, register, forgotPassword, linkSent, confirm, account, factors
+  signIn, register, forgotPassword, linkSent, confirm, account, factors, rename, removeMethod
 ]
 
-function ownPage (name: PageName, pageOf: PageOf, when: (auth: AuthContext) => boolean = () => true): Act {
-  return page({ path: `pages/${name}`, name, when }, pageOf)
-}
-
 /** The path of a page, with the page after a success. */
-function pathOfPage (auth: AuthContext, name: PageName, next: string | null = null): string {
+function pathOfPage (
+  auth: AuthContext, name: 'sign-in' | 'register' | 'forgot-password' | 'link-sent' | 'account' | 'factors',
+  next: string | null = null
+): string {
   return withQuery(pathOf(auth, `pages/${name}`), { next })
 }
 
 /** The page on which users sign in: the application's, if it has one. */
 function signInPath (auth: AuthContext, request: FastifyRequest, next: string | null = null): string {
   return auth.pages.loginWith(request, next) ?? pathOfPage(auth, 'sign-in', next)
-}
-
-function targetsOf (auth: AuthContext, name: PageName, next: string | null): Targets {
-  return { next, error_next: pathOfPage(auth, name, next) }
 }
 
 function offered (
@@ -225,10 +225,6 @@ function offered (
 
 function canRegister ({ local }: AuthContext): boolean {
   return local !== null && local.registration !== null
-}
-
-function canRecover ({ local, mailer }: AuthContext): boolean {
-  return local !== null && mailer !== null && local.accountRoutes.forgotPassword
 }
 
 function minLengthOf ({ local }: AuthContext): number {

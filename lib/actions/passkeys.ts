@@ -1,32 +1,33 @@
 /** What users do with passkeys. It is loaded only with an option of factors. */
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import type { User } from '../accounts/account.js'
 import { changeOf, withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import { isUserId, uuidToBase64url } from '../base/uuid.js'
-import type { AuthContext } from '../context.js'
+import { type AuthContext, hasPasskeys, needed } from '../context.js'
 import { currentPrincipal } from '../current-user/current.js'
 import { recent } from '../current-user/recent.js'
 import { AuthError, PASSKEY_EXISTS } from '../errors.js'
-import { CEREMONY_MS, passkeyName } from '../factors/passkey-ceremonies.js'
+import { CEREMONY_MS, type PasskeyCeremonies, passkeyName } from '../factors/passkey-ceremonies.js'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from '../pages/passkey-script.js'
 import { putEntry } from '../session/pending-steps.js'
-import { countAttempt } from '../sign-in/factor-codes.js'
+import { type FactorForm, countAttempt } from '../sign-in/factor-codes.js'
 import {
-  type Challenge, type PasskeyForm, countedResponse, passkeysIn, passkeysOf, takeChallenge, usePasskey
+  type Ceremony, type Challenge, countedResponse, passkeysIn, takeChallenge, usePasskey
 } from '../sign-in/passkeys.js'
 import { pendingSecondFactor } from '../sign-in/second-factor.js'
 import { identityOfUser, signIn, written } from '../sign-in/sign-in.js'
 import { CHALLENGE } from '../store/one-time-entries.js'
 import type { Act } from '../web/act.js'
+import { allowCaching } from '../web/answers.js'
 import { ACCEPTED, form, signedInAs } from '../web/form.js'
 import {
   SECURITY, type SchemaTypes, accepted, isChecked, lost, lostPasskeysIn, mailCode, passkeyResponse, refusals, remember,
   signedIn, tags
 } from '../web/schema-parts.js'
 import {
-  addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser, isCodeMailed, mailCode as sendMailCode,
-  requireRecentFactor
+  addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser, isCodeMailed,
+  requireRecentFactor, sendMailCode
 } from './enrolment.js'
 
 /** For each session. */
@@ -75,17 +76,10 @@ export const beginCeremony = form({
   refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
   limits: ['challenge']
 }, async (auth, form) => {
-  const { request, fields: { for: ceremony, lost } } = form
-  const passkeys = passkeysOf(auth)
-  const user = ceremony === 'login'
-    ? null
-    : ceremony === 'factor' ? await provingUser(auth, request) : await addingUser(auth, form, isChecked(lost))
-  const own = user === null ? [] : passkeysIn(await auth.accounts.factors(user.userId))
-  const { challenge, options } = user === null
-    ? passkeys.loginOptions()
-    : ceremony === 'factor' ? passkeys.factorOptions(own) : passkeys.registrationOptions(user, own)
+  const { for: ceremony, lost } = form.fields
+  const { challenge, options } = await begun(auth, form, { ceremony, isLost: isChecked(lost) })
   const content: Challenge = { ceremony, expiresAt: Date.now() + CEREMONY_MS }
-  await putEntry(request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES })
+  await putEntry(form.request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES })
   return { status: 200, body: options }
 })
 
@@ -120,10 +114,10 @@ export const registerPasskey = form({
   }
   const response = await takeChallenge(request, counted, 'register')
   if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
-  const passkey = await passkeysOf(auth).verifyRegistration(response, { challenge: response.challenge, name })
-  await addFactor(auth, request, enrolling, {
+  const passkey = await needed(auth.factors.passkeys, 'passkeys')
+    .verifyRegistration(response, { challenge: response.challenge, name })
+  await addFactor(auth, form, enrolling, {
     proof: { method: 'passkey', at: Date.now() },
-    outbox: form.outbox,
     // In place of passkeys that were lost: sessions of who has found them end.
     endsSessions: asksMailCode && waiting === null,
     change (factors) {
@@ -210,7 +204,7 @@ export const removePasskey = form({
   const { user, record, asksMailCode } = await requireRecentFactor(auth, request, isLost)
   const { userId, factors: kinds = [] } = user
   if (asksMailCode && mailCode === undefined) {
-    await sendMailCode(auth, request, user, form.outbox)
+    await sendMailCode(auth, form, user)
     return ACCEPTED
   }
   if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
@@ -242,25 +236,33 @@ export const passkeyScript: Act = {
         response: { 200: { type: 'string', description: 'JavaScript' }, ...refusals() }
       },
       exposeHeadRoute: false,
-      onSend: allowCaching
+      async onSend (request, reply) {
+        const { v: version }: { v?: unknown } = Object(request.query)
+        // While processes of two versions run, a page of one may ask another one for its script.
+        if (version === PASSKEY_SCRIPT_VERSION) allowCaching(reply, 'public, max-age=31536000, immutable')
+      }
     }, async (_request, reply) => reply.type('text/javascript; charset=utf-8').send(PASSKEY_SCRIPT))
   }
 }
 
-/** While processes of two versions run, a page of one may ask another one for its script. */
-async function allowCaching (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const { v: version }: { v?: unknown } = Object(request.query)
-  if (reply.statusCode === 200 && version === PASSKEY_SCRIPT_VERSION && !reply.hasHeader('Set-Cookie')) {
-    reply.header('Cache-Control', 'public, max-age=31536000, immutable')
-  }
+/** Makes the challenge of a ceremony, and what the browser is asked with it. */
+async function begun (
+  auth: AuthContext, form: FactorForm, { ceremony, isLost }: { ceremony: Ceremony, isLost: boolean }
+): Promise<ReturnType<PasskeyCeremonies['loginOptions']>> {
+  const passkeys = needed(auth.factors.passkeys, 'passkeys')
+  if (ceremony === 'login') return passkeys.loginOptions()
+  const isAdded = ceremony === 'register'
+  const user = isAdded ? await addingUser(auth, form, isLost) : await provingUser(auth, form.request)
+  const own = passkeysIn(await auth.accounts.factors(user.userId))
+  return isAdded ? passkeys.registrationOptions(user, own) : passkeys.factorOptions(own)
 }
 
 /** Returns the user who adds a passkey: signed in, or in a sign-in that waits. */
-async function addingUser (auth: AuthContext, form: PasskeyForm, isLost: boolean): Promise<User> {
+async function addingUser (auth: AuthContext, form: FactorForm, isLost: boolean): Promise<User> {
   const { request } = form
   const { user, asksMailCode } = await enrollingUser(auth, request, isLost)
   // One that was sent stays good, so that the user can begin a second time.
-  if (asksMailCode && !await isCodeMailed(request)) await sendMailCode(auth, request, user, form.outbox)
+  if (asksMailCode && !await isCodeMailed(request)) await sendMailCode(auth, form, user)
   return user
 }
 
@@ -275,14 +277,10 @@ async function provingUser (auth: AuthContext, request: FastifyRequest): Promise
 
 /** Checks the code that was mailed, and counts the attempt for the user. */
 async function spendMailAttempt (
-  auth: AuthContext, form: PasskeyForm, { userId, generation }: User, mailCode: string | undefined
+  auth: AuthContext, form: FactorForm, { userId, generation }: User, mailCode: string | undefined
 ): Promise<void> {
-  await countAttempt(auth, form.request, { userId, generation }, { outbox: form.outbox })
+  await countAttempt(auth, form, { userId, generation })
   await assertMailCode(auth, form.request, userId, mailCode)
-}
-
-function hasPasskeys ({ factors: { passkeys } }: AuthContext): boolean {
-  return passkeys !== null
 }
 
 function noPasskey (): AuthError {

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { type Credential, isBlocked } from '../accounts/account.js'
 import { audit } from '../audit.js'
-import { type AuthContext, hasFactors, hasMails } from '../context.js'
+import { type AuthContext, hasFactors, hasLocal, hasMails } from '../context.js'
 import type { CurrentUser } from '../current-user/current.js'
 import { assertText, recentByPassword, verifyPassword } from '../current-user/recent.js'
 import { canonicalEmail } from '../email.js'
@@ -25,7 +25,7 @@ import { register, registerUnconfirmed } from './registration.js'
  */
 export const login = form({
   path: '/local/login',
-  when: ({ local }) => local !== null,
+  when: hasLocal,
   summary: 'Sign in with e-mail and password',
   user: 'anyone',
   fields: { email, password, remember },
@@ -65,7 +65,7 @@ export const login = form({
  */
 export const reauthenticate = form({
   path: '/local/reauthenticate',
-  when: auth => auth.local !== null && !hasFactors(auth),
+  when: auth => hasLocal(auth) && !hasFactors(auth),
   summary: 'Authenticate the signed-in user again',
   user: 'signed-in',
   fields: { password },
@@ -151,8 +151,7 @@ async function rehash (
  *
  * @param expected the hash that it replaces; null for the first password
  * @returns false when the password of the user is another one by now
- * @throws AuthError `weak_password`, `busy`; `unauthenticated` when the sessions of the user were
- * ended since
+ * @throws AuthError `unauthenticated` when the sessions of the user were ended since
  */
 async function replacePassword (
   auth: AuthContext,

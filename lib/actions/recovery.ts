@@ -1,13 +1,14 @@
 import { isBlocked } from '../accounts/account.js'
 import { audit } from '../audit.js'
 import { announceRevoke } from '../channel.js'
-import { type AuthContext, hasMails, needed } from '../context.js'
+import { hasMails, needed } from '../context.js'
 import { assertText } from '../current-user/recent.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import { type MailboxOwner, hasMailbox, userOfLink } from '../mails/mail-links.js'
+import { hasMailbox } from '../mails/mail-links.js'
 import { resetPage } from '../pages/link-pages.js'
 import { ACCEPTED, LINK_USED, form } from '../web/form.js'
+import { openLink } from '../web/link-page.js'
 import { NEW_PASSWORD_REFUSALS, email, newPassword } from '../web/password-forms.js'
 import { accepted, token } from '../web/schema-parts.js'
 
@@ -27,12 +28,12 @@ export const forgotPassword = form({
   answers: { 202: accepted },
   refuses: ['invalid_email'],
   limits: ['mail']
-}, async ({ accounts, mailer }, { fields, outbox }) => {
+}, async (auth, { fields, outbox }) => {
   const email = checkedEmail(fields.email)
   outbox.refuseWhenFull()
-  const user = await accounts.findUser({ email })
+  const user = await auth.accounts.findUser({ email })
   if (user === null || !hasMailbox(user)) {
-    if (needed(mailer, 'sendMail').answersUnknown) outbox.sendTo('unknown-address', email, null)
+    if (needed(auth.mailer, 'sendMail').answersUnknown) outbox.sendTo('unknown-address', email, null)
     else outbox.skip('reset-password', 'unknown')
   } else if (isBlocked(user)) {
     outbox.skip('reset-password', 'blocked')
@@ -68,7 +69,7 @@ export const resetPassword = form({
     user: 'anyone',
     customPage: 'resetPassword',
     async open (auth, { token, action }) {
-      const { email } = await userOfToken(auth, token)
+      const { user: { email } } = await openLink(auth, 'reset-password', token)
       const { minPasswordLength: minLength } = needed(auth.local, 'local')
       return texts => resetPage(texts, { token, action, email, minLength })
     }
@@ -76,10 +77,9 @@ export const resetPassword = form({
 }, async (auth, form) => {
   const { request, fields: { token, password }, passwords, outbox } = form
   assertText(password)
-  const user = await userOfToken(auth, token)
+  const { user } = await openLink(auth, 'reset-password', token)
   const { userId, email } = user
   const passwordHash = await passwords.hashPassword(password, { email })
-
   const reset = await auth.accounts.resetPassword(user, passwordHash)
   if (reset === null) throw new AuthError('invalid_token')
   audit('password', { userId }, request)
@@ -88,8 +88,3 @@ export const resetPassword = form({
   outbox.notice('password-changed', reset.user)
   return LINK_USED
 })
-
-/** @throws AuthError `invalid_token`, `unavailable` */
-async function userOfToken ({ accounts, mailTokens }: AuthContext, token: string): Promise<MailboxOwner> {
-  return userOfLink(accounts, await needed(mailTokens, 'sendMail').verify('reset-password', token))
-}

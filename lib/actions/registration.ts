@@ -12,8 +12,8 @@ import { localIdentity, signIn, written } from '../sign-in/sign-in.js'
 import { USED_REGISTRATION } from '../store/one-time-entries.js'
 import { ACCEPTED, type Form, form, signedInAs } from '../web/form.js'
 import type { LimitName } from '../web/limits.js'
-import { NEW_PASSWORD_REFUSALS, email, filledIn, newPassword } from '../web/password-forms.js'
-import { checkbox, isChecked, remember, signedIn, token } from '../web/schema-parts.js'
+import { NEW_PASSWORD_REFUSALS, email, newPassword } from '../web/password-forms.js'
+import { checkbox, filledIn, isChecked, remember, signedIn, token } from '../web/schema-parts.js'
 
 /** The form that creates a user at once. */
 const route = {
@@ -121,7 +121,7 @@ export const registerConfirmed = form({
     user: 'anyone',
     customPage: 'register',
     async open (auth, { token, action }) {
-      const { email } = await openLink(auth, token)
+      const { email } = await openRegistration(auth, token)
       const { minPasswordLength: minLength, registration } = needed(auth.local, 'local')
       const { roles = [] } = registration ?? {}
       // Loaded with the first link, because most applications register users without one.
@@ -145,7 +145,7 @@ export const registerConfirmed = form({
   }
   if (password === undefined) throw invalid('A registration needs a password beside the token of the mail.')
 
-  const link = await openLink(auth, token)
+  const link = await openRegistration(auth, token)
   const { accounts, kept: { entries } } = auth
   const owner = digestOf(link.userId)
   const use = { hash: digestOf(randomUUID()), kind: USED_REGISTRATION, owner, content: {}, startedAt: Date.now() }
@@ -186,7 +186,7 @@ async function sendLink ({ accounts }: AuthContext, { outbox }: Form<unknown>, e
  *
  * @throws AuthError `invalid_token`, also for a link that was used
  */
-async function openLink (
+async function openRegistration (
   { kept, mailTokens }: AuthContext, token: string
 ): Promise<{ userId: string, email: string }> {
   const link = await needed(mailTokens, 'sendMail').verify('register', token)
@@ -209,8 +209,6 @@ interface Registration {
  *
  * @param how `isConfirmed`: whether a link has confirmed the address; `before`: what comes first,
  *   once the password is hashed
- * @throws AuthError `claim_not_allowed`, `invalid_email`, `weak_password`, `busy`, `exists`,
- * `unavailable`
  */
 async function createAccount (
   auth: AuthContext,

@@ -1,19 +1,17 @@
 /** The pages of second factors. */
-import type { AuthContext } from '../context.js'
+import { type AuthContext, hasSecondFactor, needed } from '../context.js'
 import { factorsOfUser } from '../current-user/methods.js'
 import type { AuthError } from '../errors.js'
 import { withError } from '../http/redirects.js'
-import * as views from '../pages/factor-pages.js'
+import { type SecondFactorView, enrolPage, secondFactorPage, totpPage } from '../pages/factor-pages.js'
 import type { Page } from '../pages/page-layout.js'
-import type { Targets } from '../pages/sign-in-pages.js'
 import { principalOf } from '../session/record.js'
-import { secondFactorOf } from '../sign-in/factor-codes.js'
 import { type PendingSecondFactor, pendingSecondFactor } from '../sign-in/second-factor.js'
 import { pathOf } from '../web/act.js'
 import { nextAuthenticationStep } from '../web/answers.js'
-import { type View, page, redirected, withQuery } from '../web/page.js'
+import { type View, page, redirected, targetsOf, withQuery } from '../web/page.js'
 import { isCodeMailed } from './enrolment.js'
-import { finishSignIn, hasSecondFactor, pendingTotp } from './second-factor.js'
+import { finishSignIn, pendingTotp } from './second-factor.js'
 
 /** Who sets up a factor, as far as pages are concerned. */
 interface SettingUp {
@@ -22,9 +20,7 @@ interface SettingUp {
 }
 
 /** The page on which a user finishes a sign-in that waits, or sets up the factor that it needs. */
-export const secondFactorPage = page({
-  path: 'local/second-factor', name: 'second-factor', when: finishSignIn.when
-}, async (auth, view) => {
+export const secondFactor = page({ path: '/local/second-factor', when: finishSignIn.when }, async (auth, view) => {
   const { request, reply, texts, next } = view
   const { pages, passkeyPaths } = auth
   const waiting = await pendingSecondFactor(auth, request)
@@ -35,9 +31,9 @@ export const secondFactorPage = page({
   }
   if (waiting.needs === 'enrolment') return beginPage(auth, view, { waiting, asksMailCode: waiting.asksMailCode })
   const kinds = await factorsOfUser(auth, waiting.userId)
-  return views.secondFactorPage(texts, {
+  return secondFactorPage(texts, {
     action: pathOf(auth, 'local/second-factor'),
-    targets: targetsOf(auth, 'local/second-factor', next),
+    targets: targetsOf(auth, 'local/second-factor', { next }),
     hasCode: kinds.some(kind => kind !== 'passkey'),
     trustDays: auth.factors.secondFactor?.trustedDays ?? null,
     passkey: kinds.includes('passkey') ? passkeyPaths : null,
@@ -46,7 +42,7 @@ export const secondFactorPage = page({
 })
 
 /** The page on which a user sets up an authenticator app. */
-export const totpPage = page({ path: 'local/totp', name: 'totp', when: hasSecondFactor }, async (auth, view) => {
+export const totp = page({ path: '/local/totp', when: hasSecondFactor }, async (auth, view) => {
   const { request, reply, texts, next, isLost } = view
   const here = withQuery(pathOf(auth, 'local/totp'), { next })
   const pending = await pendingTotp(auth, request, isLost).catch(async (error: unknown) => {
@@ -60,20 +56,20 @@ export const totpPage = page({ path: 'local/totp', name: 'totp', when: hasSecond
   const { enrolling, enrolment } = pending
   if (enrolment === null) return beginPage(auth, view, enrolling)
   const { uri, secret, svg } = enrolment
-  return views.totpPage(texts, {
+  return totpPage(texts, {
     ...setUp(auth, view, enrolling),
     action: pathOf(auth, 'local/totp/confirm'),
     svg,
     uri,
     secret: secret.replace(/.{4}(?!$)/g, '$& '),
-    issuer: secondFactorOf(auth).issuer
+    issuer: needed(auth.factors.secondFactor, 'secondFactor').issuer
   })
 })
 
 /** The page on which a user begins to set up their authenticator app, or adds a passkey. */
 async function beginPage (auth: AuthContext, view: View, enrolling: SettingUp): Promise<Page> {
   const { passkeyPaths } = auth
-  return views.enrolPage(view.texts, {
+  return enrolPage(view.texts, {
     ...setUp(auth, view, enrolling),
     action: pathOf(auth, 'local/totp/enroll'),
     passkey: passkeyPaths && { ...passkeyPaths, register: pathOf(auth, 'local/passkeys/register') },
@@ -86,19 +82,14 @@ function setUp (auth: AuthContext, { request, next }: View, { waiting, asksMailC
   const lost = asksMailCode && waiting === null ? 'true' : null
   const leave = leaveTo(auth)
   return {
-    targets: { ...targetsOf(auth, 'local/totp', next, lost), lost },
+    targets: { ...targetsOf(auth, 'local/totp', { next, lost }), lost },
     isRequired: waiting !== null,
     asksMailCode,
     leave: waiting !== null ? leave : { ...leave, next: auth.pages.afterSuccess(request, next) }
   }
 }
 
-/** Where the forms of a page lead: after a success to `next`, after a failure to the page. */
-function targetsOf (auth: AuthContext, page: string, next: string | null, lost: string | null = null): Targets {
-  return { next, error_next: withQuery(pathOf(auth, page), { next, lost }) }
-}
-
 /** How a user leaves a sign-in that waits. */
-function leaveTo (auth: AuthContext): views.SecondFactorView['leave'] {
+function leaveTo (auth: AuthContext): SecondFactorView['leave'] {
   return { logout: pathOf(auth, 'logout'), next: auth.pages.application.login ?? auth.site.publicPath('/') }
 }

@@ -4,17 +4,17 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Factor, FactorKind, User } from '../accounts/account.js'
 import { withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
-import { type AuthContext, hasFactors, needed } from '../context.js'
+import { type AuthContext, hasFactors, hasLocal, hasPasskeys, hasSecondFactor, needed } from '../context.js'
 import { recent } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
 import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
 import { recoveryCodesPage } from '../pages/factor-pages.js'
-import { expireDuplicates } from '../session/cookie-scopes.js'
 import { cookiesNamed } from '../session/cookie.js'
+import { expireDuplicates } from '../session/cookie-scopes.js'
 import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
 import {
-  countAttempt, openSecret, readCode, reauthenticateByCode, secondFactorOf, stepOf
+  countAttempt, openSecret, readCode, reauthenticateByCode, stepOf
 } from '../sign-in/factor-codes.js'
 import { finishByPasskey, reauthenticateByPasskey } from '../sign-in/passkeys.js'
 import { reauthenticateByPassword } from '../sign-in/reauthentication.js'
@@ -23,13 +23,13 @@ import { ENROLMENT } from '../store/one-time-entries.js'
 import { pathOf } from '../web/act.js'
 import { type Form, type FormAnswer, form } from '../web/form.js'
 import { withQuery } from '../web/page.js'
-import { filledIn, password, refusePasswordWhenBusy } from '../web/password-forms.js'
+import { password, refusePasswordWhenBusy } from '../web/password-forms.js'
 import {
-  checkbox, factorCode, isChecked, lost, lostPasskeysIn, mailCode, passkeyResponse, signedIn
+  checkbox, factorCode, filledIn, isChecked, lost, lostPasskeysIn, mailCode, passkeyResponse, signedIn
 } from '../web/schema-parts.js'
 import {
   type EnrollingUser, MAX_ATTEMPTS, addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser,
-  mailCode as sendMailCode
+  sendMailCode
 } from './enrolment.js'
 
 /** What an authenticator app is given. */
@@ -126,10 +126,10 @@ export const beginTotp = form({
   const { user, asksMailCode } = await enrollingUser(auth, request, isLost)
   const { userId, generation } = user
   const [id, secret] = [randomUUID(), newTotpSecret()]
-  const sealed = await secondFactorOf(auth).sealer.seal(secret, id)
+  const sealed = await needed(auth.factors.secondFactor, 'secondFactor').sealer.seal(secret, id)
   const pending: PendingTotp = { userId, generation, id, secret: sealed }
   await putEntry(request, ENROLMENT, pending)
-  if (asksMailCode) await sendMailCode(auth, request, user, form.outbox)
+  if (asksMailCode) await sendMailCode(auth, form, user)
   const page = withQuery(pathOf(auth, 'local/totp'), { next, lost: isLost ? 'true' : null })
   return { status: 200, body: await totpEnrolment(auth, user, secret), page }
 })
@@ -151,14 +151,14 @@ export const confirmTotp = form({
   limits: ['factor'],
   isSignInAttempt: true
 }, async (auth, form) => {
-  const { request, fields: { code, ...ofLost }, outbox } = form
+  const { request, fields: { code, ...ofLost } } = form
   const { isLost, mailCode } = lostPasskeysIn(ofLost)
   const typed = readCode(code)
   const enrolling = await enrollingUser(auth, request, isLost)
   const { user: { userId, generation }, asksMailCode } = enrolling
   const pending = await attemptEntry<PendingTotp>(request, ENROLMENT, MAX_ATTEMPTS)
   if (pending?.userId !== userId || pending.generation !== generation) throw new AuthError('invalid_state')
-  await countAttempt(auth, request, { userId, generation }, { outbox })
+  await countAttempt(auth, form, { userId, generation })
   if (asksMailCode) await assertMailCode(auth, request, userId, mailCode)
   const { id, secret } = pending
   const { text } = await openSecret(auth, request, pending)
@@ -168,9 +168,8 @@ export const confirmTotp = form({
 
   const codes = newRecoveryCodes()
   const totp = newFactor('totp', { id, secret, counter: step, usedAt: Date.now() })
-  await addFactor(auth, request, enrolling, {
+  await addFactor(auth, form, enrolling, {
     proof: { method: 'totp', at: Date.now() },
-    outbox,
     endsSessions: true,
     change: factors => [...factors.filter(({ kind }) => kind === 'passkey'), totp, recoveryFactor(codes)]
   })
@@ -239,10 +238,10 @@ export const reauthenticate = form({
   const [code, password] = [filledIn(form.fields.code), filledIn(form.fields.password)]
   if (code !== undefined && hasSecondFactor(auth)) {
     await auth.limits.factor(request)
-    await reauthenticateByCode(auth, request, code, form.outbox)
-  } else if (response !== undefined && response !== '' && auth.factors.passkeys !== null) {
+    await reauthenticateByCode(auth, form, code)
+  } else if (response !== undefined && response !== '' && hasPasskeys(auth)) {
     await reauthenticateByPasskey(auth, form, response)
-  } else if (password !== undefined && auth.local !== null) {
+  } else if (password !== undefined && hasLocal(auth)) {
     refusePasswordWhenBusy(request)
     await auth.limits.reauthenticate(request)
     await reauthenticateByPassword(auth, form, password)
@@ -256,9 +255,9 @@ async function finish (
   const { request, fields: { code, response } } = form
   if (code !== undefined && hasSecondFactor(auth)) {
     await auth.limits.factor(request)
-    return finishByCode(auth, request, code, form.outbox)
+    return finishByCode(auth, form, code)
   }
-  if (response === undefined || auth.factors.passkeys === null) throw new AuthError('invalid_request')
+  if (response === undefined || !hasPasskeys(auth)) throw new AuthError('invalid_request')
   return finishByPasskey(auth, form, response)
 }
 
@@ -279,16 +278,7 @@ async function trustBrowser (
   })
 }
 
-/** Whether the application has authenticator apps. */
-export function hasSecondFactor ({ factors: { secondFactor } }: AuthContext): boolean {
-  return secondFactor !== null
-}
-
-/**
- * Returns what waits to be confirmed in the session of a request; null without it.
- *
- * @throws AuthError as {@link enrollingUser}
- */
+/** Returns what waits to be confirmed in the session of a request; null without it. */
 export async function pendingTotp (
   auth: AuthContext, request: FastifyRequest, isLost: boolean
 ): Promise<{ enrolling: EnrollingUser, enrolment: TotpEnrolment | null }> {
@@ -303,7 +293,8 @@ export async function pendingTotp (
 async function totpEnrolment (
   auth: AuthContext, { email, name, userId }: User, secret: string
 ): Promise<TotpEnrolment> {
-  const uri = totpUri({ issuer: secondFactorOf(auth).issuer, account: email ?? name ?? userId, secret })
+  const { issuer } = needed(auth.factors.secondFactor, 'secondFactor')
+  const uri = totpUri({ issuer, account: email ?? name ?? userId, secret })
   return { uri, secret, svg: await qrSvg(uri) }
 }
 

@@ -1,15 +1,16 @@
-import type { AuthContext } from '../context.js'
+import { type AuthContext, hasLocal } from '../context.js'
 import { currentStatus } from '../current-user/current.js'
 import { assertRecent } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { recordIn } from '../session/record.js'
-import { signOut as endSession, signOutEverywhere } from '../sign-in/sign-out.js'
+import { signOut, signOutEverywhere } from '../sign-in/sign-out.js'
 import { endSessionOfUser, isSessionOf } from '../sign-in/user-sessions.js'
 import type { Act } from '../web/act.js'
-import { type Form, type FormAnswer, form } from '../web/form.js'
+import { type Form, form } from '../web/form.js'
 import { checkbox, isChecked } from '../web/schema-parts.js'
 
-const signOut = {
+/** The form by which users sign out. */
+const route = {
   summary: 'Sign out',
   user: 'signed-in-or-not',
   fields: { everywhere: { ...checkbox, description: 'A checkbox: ends all sessions of the user' } },
@@ -17,11 +18,10 @@ const signOut = {
 } as const
 
 /** Ends the session of a request, or all sessions of its user. */
-async function runSignOut (
-  auth: AuthContext, { request, reply, fields: { everywhere } }: Form<{ everywhere?: boolean | string }>
-): Promise<FormAnswer | void> {
-  await (isChecked(everywhere) ? signOutEverywhere : endSession)(auth, request, reply)
-}
+const logout = form({ path: '/logout', ...route }, endSessions)
+
+/** The same, below the path of the local identity provider. */
+const revoke = form({ path: '/local/revoke', when: hasLocal, ...route }, endSessions)
 
 /**
  * Ends one session of the signed-in user, who must have authenticated recently: a stolen session
@@ -46,14 +46,16 @@ const endListedSession = form({
   const record = await currentStatus(auth, request) === null ? null : recordIn(request.session)
   if (record === null) throw new AuthError('unauthenticated')
   assertRecent(record)
-  if (isSessionOf(request, id)) return endSession(auth, request, reply)
+  if (isSessionOf(request, id)) return signOut(auth, request, reply)
   const isEnded = await endSessionOfUser(auth, { userId: record.principal.userId, id }, request)
   if (!isEnded) throw new AuthError('not_found', { message: 'The user has no open session with this id.' })
 })
 
 /** What ends sessions, in the order of the document. */
-export const SESSION_ACTS: readonly Act[] = [
-  form({ path: '/logout', ...signOut }, runSignOut),
-  form({ path: '/local/revoke', when: ({ local }) => local !== null, ...signOut }, runSignOut),
-  endListedSession
-]
+export const SESSION_ACTS: readonly Act[] = [logout, revoke, endListedSession]
+
+async function endSessions (
+  auth: AuthContext, { request, reply, fields: { everywhere } }: Form<{ everywhere?: boolean | string }>
+): Promise<void> {
+  await (isChecked(everywhere) ? signOutEverywhere : signOut)(auth, request, reply)
+}

@@ -1,7 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { hasLocal } from '../context.js'
 import { issueToken, verifyToken } from '../current-user/user-tokens.js'
 import type { Act } from '../web/act.js'
-import { answerFailure } from '../web/answers.js'
+import { allowCaching, answerFailure } from '../web/answers.js'
 import { FORM_OR_JSON, SECURITY, type SchemaTypes, refusals, tags } from '../web/schema-parts.js'
 
 const issueSchema = {
@@ -66,41 +67,43 @@ const jwksSchema = {
   }
 } as const
 
-/** What issues and verifies tokens, and what publishes the public keys if there are any. */
-export const TOKEN_ACTS: readonly Act[] = [
-  {
-    when: ({ local }) => local !== null,
-    mount ({ scope, auth }) {
-      const routes = scope.withTypeProvider<SchemaTypes>()
-      routes.post('/local/token', { schema: issueSchema, errorHandler: answerWithStatus }, async request => ({
-        token: await issueToken(auth, request), token_type: 'Bearer', expires_in: auth.local?.ttl
-      }))
-      routes.post('/local/verify-token', {
-        schema: verifySchema,
-        errorHandler: answerWithStatus
-      }, async request => verifyToken(auth, request.body.token))
-    }
-  },
-  {
-    when: ({ local }) => local?.jwks != null,
-    mount ({ scope, auth: { local } }) {
-      scope.get('/local/jwks.json', {
-        schema: jwksSchema,
-        onSend: allowCaching,
-        exposeHeadRoute: false
-      }, async () => local?.jwks)
-    }
+/** Issues a token for the signed-in user. */
+const issue: Act = {
+  when: hasLocal,
+  mount ({ scope, auth }) {
+    scope.post('/local/token', { schema: issueSchema, errorHandler: answerWithStatus }, async request => ({
+      token: await issueToken(auth, request), token_type: 'Bearer', expires_in: auth.local?.ttl
+    }))
   }
-]
+}
+
+/** Verifies a token for programs that cannot. */
+const verify: Act = {
+  when: hasLocal,
+  mount ({ scope, auth }) {
+    scope.withTypeProvider<SchemaTypes>().post('/local/verify-token', {
+      schema: verifySchema,
+      errorHandler: answerWithStatus
+    }, async request => verifyToken(auth, request.body.token))
+  }
+}
+
+/** Publishes the keys that verify tokens; a secret has none. */
+const publishKeys: Act = {
+  when: ({ local }) => local?.jwks != null,
+  mount ({ scope, auth: { local } }) {
+    scope.get('/local/jwks.json', {
+      schema: jwksSchema,
+      onSend: async (_request, reply) => allowCaching(reply, 'public, max-age=300'),
+      exposeHeadRoute: false
+    }, async () => local?.jwks)
+  }
+}
+
+/** What issues and verifies tokens, in the order of the document. */
+export const TOKEN_ACTS: readonly Act[] = [issue, verify, publishKeys]
 
 /** Answers with the status and a JSON body to every client: these routes are for scripts. */
 function answerWithStatus (error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   return answerFailure(request, reply, error, { page: null })
-}
-
-/**
- * Lets caches keep the public keys, but no error and no response that sets the cookie of a session.
- */
-async function allowCaching (_request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  if (reply.statusCode === 200 && !reply.hasHeader('Set-Cookie')) reply.header('Cache-Control', 'public, max-age=300')
 }

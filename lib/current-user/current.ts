@@ -20,7 +20,7 @@ export interface CurrentUser {
  * Returns the signed-in user of a request. The session is left as it is.
  *
  * @throws AuthError `unauthenticated` without a user, when the user, or the link by which they
- * signed in, no longer exists, and when their sessions were ended; `unavailable`
+ * signed in, no longer exists, and when their sessions were ended
  */
 export async function current (auth: AuthContext, request: FastifyRequest): Promise<CurrentUser> {
   const record = recordIn(request.session)
@@ -35,8 +35,6 @@ export async function current (auth: AuthContext, request: FastifyRequest): Prom
 /**
  * Returns the signed-in user of a request, for a page; null without one. A session that has ended
  * is left, as a guard does.
- *
- * @throws AuthError `unavailable`
  */
 export async function currentUser (auth: AuthContext, request: FastifyRequest): Promise<CurrentUser | null> {
   const principal = await currentPrincipal(auth, request)
@@ -48,18 +46,12 @@ export async function currentUser (auth: AuthContext, request: FastifyRequest): 
 /**
  * Returns the principal of a session if the user still exists and their sessions were not ended,
  * else signs the user out. The claims are those of the session.
- *
- * @throws AuthError `unavailable`
  */
 export async function currentPrincipal (auth: AuthContext, request: FastifyRequest): Promise<Principal | null> {
   return await currentStatus(auth, request) === null ? null : principalOf(request)
 }
 
-/**
- * Returns what a guard asks about the user of a session, under the same conditions.
- *
- * @throws AuthError `unavailable`
- */
+/** Returns what a guard asks about the user of a session, under the same conditions. */
 export async function currentStatus (auth: AuthContext, request: FastifyRequest): Promise<AccountStatus | null> {
   const record = recordIn(request.session)
   if (record === null) return null
@@ -72,8 +64,6 @@ export async function currentStatus (auth: AuthContext, request: FastifyRequest)
 /**
  * Returns the record of a session with the claims that were read together with it a moment ago,
  * else as {@link current} does.
- *
- * @throws AuthError as {@link current}
  */
 export async function currentRecord (auth: AuthContext, request: FastifyRequest): Promise<SessionRecord> {
   const record = recordIn(request.session)
@@ -89,8 +79,6 @@ export async function currentRecord (auth: AuthContext, request: FastifyRequest)
 /**
  * Updates the principal of a session from the store. Signs the user out when the user, or the link
  * by which they signed in, no longer exists, and when their sessions were ended.
- *
- * @throws AuthError `unavailable`
  */
 export async function refreshPrincipal (auth: AuthContext, request: FastifyRequest): Promise<Principal | null> {
   for (;;) {

@@ -31,7 +31,7 @@ export async function factorsOfUser (auth: AuthContext, userId: string): Promise
 
 /** As {@link factorsOfUser}, for a user who was read already. */
 export function factorsOf (
-  { factors: { secondFactor, passkeys } }: Pick<AuthContext, 'factors'>, { factors: kinds = [] }: Pick<User, 'factors'>
+  { factors: { secondFactor, passkeys } }: Pick<AuthContext, 'factors'>, { factors: kinds = [] }: User
 ): FactorKind[] {
   return kinds.filter(kind => (kind === 'passkey' ? passkeys : secondFactor) !== null)
 }
@@ -42,7 +42,7 @@ export function factorsOf (
  *
  * @throws AuthError `unavailable`; its cause names the option, for the log
  */
-export function assertCanAsk (auth: Pick<AuthContext, 'factors'>, user: Pick<User, 'userId' | 'factors'>): void {
+export function assertCanAsk (auth: AuthContext, user: User): void {
   const { userId, factors: kinds = [] } = user
   if (kinds.length === 0 || factorsOf(auth, user).length > 0) return
   const option = kinds.includes('passkey') ? 'passkeys' : 'secondFactor'
@@ -56,7 +56,7 @@ export function assertCanAsk (auth: Pick<AuthContext, 'factors'>, user: Pick<Use
  * Whether a second factor may be due at a sign-in of a user, or the sign-in be refused for want of
  * one: until that is known, it writes nothing.
  */
-export function mayNeedFactor (auth: Pick<AuthContext, 'factors'>, user: Pick<User, 'factors'>): boolean {
+export function mayNeedFactor (auth: Pick<AuthContext, 'factors'>, user: User): boolean {
   const { factors: kinds = [] } = user
   const cannotAsk = kinds.length > 0 && factorsOf(auth, user).length === 0
   return cannotAsk || kinds.includes('totp') || auth.factors.secondFactor?.required != null
@@ -64,7 +64,7 @@ export function mayNeedFactor (auth: Pick<AuthContext, 'factors'>, user: Pick<Us
 
 /** Whether the application requires a second factor of a sign-in. */
 export async function isFactorRequired (
-  { factors: { secondFactor } }: Pick<AuthContext, 'factors'>, signIn: FirstFactor
+  { factors: { secondFactor } }: AuthContext, signIn: FirstFactor
 ): Promise<boolean> {
   const required = secondFactor?.required ?? null
   // Any truthy answer: a rule that is not typed must not fail open.
@@ -74,7 +74,7 @@ export async function isFactorRequired (
 const FIRST_FACTORS: readonly AuthenticationMethod[] = ['password', 'provider', 'application']
 
 /** Whether the application requires a second factor of a user, by whichever method they sign in. */
-export async function isFactorRequiredOf (auth: Pick<AuthContext, 'factors'>, principal: Principal): Promise<boolean> {
+export async function isFactorRequiredOf (auth: AuthContext, principal: Principal): Promise<boolean> {
   for (const method of FIRST_FACTORS) if (await isFactorRequired(auth, { principal, method })) return true
   return false
 }

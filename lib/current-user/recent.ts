@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { Credential, FactorKind, User } from '../accounts/account.js'
+import type { Credential, FactorKind } from '../accounts/account.js'
 import { ownFactorAt } from '../authentication.js'
 import type { AuthContext } from '../context.js'
 import { AuthError } from '../errors.js'
@@ -33,8 +33,7 @@ const CLOCK_TOLERANCE_MS = 5000
  *
  * @param how `factor`: by one of their factors, if they have any; otherwise only where the user has
  *   an authenticator app, or the application requires it
- * @throws AuthError `unauthenticated`, `reauthenticate`, `unavailable`; what the application's rule
- * throws
+ * @throws AuthError `unauthenticated`, `reauthenticate`; what the application's rule throws
  */
 export async function recent (
   auth: AuthContext, request: FastifyRequest, { factor = false }: { factor?: boolean } = {}
@@ -42,8 +41,7 @@ export async function recent (
   const present = await current(auth, request)
   if (factor) {
     assertCanAsk(auth, present.user)
-    const missing = missingAuthentication(auth, present)
-    if (missing !== null) throw reauthenticationBy(missing)
+    assertFactorRecent(auth, present)
     return present
   }
   await assertFactorUsed(auth, present)
@@ -56,7 +54,7 @@ export async function recent (
  * authenticated recently as {@link recent} requires it. Counts the change for the user.
  *
  * @param password the field of the form; empty for none
- * @throws AuthError as {@link recent}, and `invalid`, `invalid_request`, `rate_limited`, `busy`
+ * @throws AuthError as {@link recent}, and `invalid`, `rate_limited`
  */
 export async function recentByPassword (
   auth: AuthContext, form: PasswordForm, password: string | undefined
@@ -77,8 +75,7 @@ export async function recentByPassword (
 /**
  * Refuses a request unless its session is that of a user, or the password in its form is theirs.
  *
- * @throws AuthError `unauthenticated` without session and password, `invalid`, `invalid_request`,
- * `rate_limited`, `busy`, `unavailable`
+ * @throws AuthError `unauthenticated` without session and password, `invalid`, `rate_limited`
  */
 export async function assertIsUser (
   auth: AuthContext, form: PasswordForm, { userId, password }: { userId: string, password: string | undefined }
@@ -106,7 +103,7 @@ async function attemptPassword (
  * Refuses a password that is not that of an account, in the same time for a user without one.
  *
  * @returns whether its hash is outdated
- * @throws AuthError `invalid`, `invalid_request`, `busy`
+ * @throws AuthError `invalid`
  */
 export async function verifyPassword (
   { passwords }: Pick<PasswordForm, 'passwords'>, password: string, credential: Credential | null
@@ -137,7 +134,7 @@ export function assertText (password: string): void {
  *   nothing
  */
 export function missingAuthentication (
-  auth: AuthContext, { user, record: { at, methods } }: { user: User, record: Pick<SessionRecord, 'at' | 'methods'> }
+  auth: AuthContext, { user, record: { at, methods } }: Pick<CurrentUser, 'user' | 'record'>
 ): FactorKind[] | null {
   const hasOwn = user.factors !== undefined
   if (isRecent(hasOwn ? ownFactorAt(methods) ?? 0 : at, RECENT_SECONDS)) return null
@@ -145,10 +142,13 @@ export function missingAuthentication (
 }
 
 /**
- * Returns the error of a missing authentication, by one of some kinds of factors if there are any.
+ * Refuses a user who lacks an authentication to change their factors.
+ *
+ * @throws AuthError `reauthenticate`, with the kinds of factors to authenticate by if they have any
  */
-export function reauthenticationBy (methods: readonly FactorKind[]): AuthError {
-  return new AuthError('reauthenticate', { details: methods.length > 0 ? { methods } : {} })
+export function assertFactorRecent (auth: AuthContext, present: Pick<CurrentUser, 'user' | 'record'>): void {
+  const methods = missingAuthentication(auth, present)
+  if (methods !== null) throw new AuthError('reauthenticate', { details: methods.length > 0 ? { methods } : {} })
 }
 
 /**
@@ -156,15 +156,13 @@ export function reauthenticationBy (methods: readonly FactorKind[]): AuthError {
  * application requires, unless one of their factors was used recently. A password does not replace
  * it.
  *
- * @throws AuthError `reauthenticate`, `unavailable`; what the application's rule throws
+ * @throws AuthError `reauthenticate`; what the application's rule throws
  */
 async function assertFactorUsed (auth: AuthContext, present: CurrentUser): Promise<void> {
   const { user, record: { principal } } = present
   if (user.factors === undefined) return
   assertCanAsk(auth, user)
-  const isAsked = user.factors.includes('totp') || await isFactorRequiredOf(auth, principal)
-  const missing = isAsked ? missingAuthentication(auth, present) : null
-  if (missing !== null) throw reauthenticationBy(missing)
+  if (user.factors.includes('totp') || await isFactorRequiredOf(auth, principal)) assertFactorRecent(auth, present)
 }
 
 /**

@@ -28,8 +28,7 @@ export function authTimeOf (token: TokenClaims, how: { secondFactor: boolean }):
  * Issues a token for the signed-in user, with the claims that the store has now and, as
  * `auth_time`, when the user last authenticated.
  *
- * @throws AuthError `unauthenticated` for an anonymous session and for one that a refresh would
- * end, `unavailable`
+ * @throws AuthError `unauthenticated` for an anonymous session and for one that a refresh would end
  */
 export async function issueToken (
   auth: AuthContext, request: FastifyRequest
@@ -52,8 +51,6 @@ export async function issueToken (
  * Verifies a token without a purpose or audience and refuses that of a user who was deleted, or
  * whose sessions were ended since it was issued. A subject that is not a user id, such as the name
  * of a program, is not looked up.
- *
- * @throws AuthError `invalid_token`, `unavailable`
  */
 export async function verifyToken (
   { local, accounts }: Pick<AuthContext, 'local' | 'accounts'>, token: string

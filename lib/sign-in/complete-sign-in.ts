@@ -5,13 +5,13 @@ import { mergeClaims } from '../claims.js'
 import type { AuthContext } from '../context.js'
 import { readUser } from '../current-user/current.js'
 import { AuthError } from '../errors.js'
+import { type ProviderIdentity, callHook } from '../hooks.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { ProviderTokens, AuthenticationContext } from '../providers/provider.js'
-import { chosenLifetime } from '../session/lifetime.js'
 import { startSession } from '../session/lifecycle.js'
+import { chosenLifetime } from '../session/lifetime.js'
 import type { Principal, SessionRecord } from '../session/record.js'
 import { type UserOfIdentity, writeHeld } from './linking.js'
-import { type ProviderIdentity, callHook } from '../hooks.js'
 
 /** A user who has authenticated by a first factor. */
 export interface AuthenticatedUser extends UserOfIdentity {
@@ -38,7 +38,7 @@ export interface AuthenticatedUser extends UserOfIdentity {
  *
  * @param proofs how they authenticated, in order
  * @throws what the hook throws; AuthError `unauthenticated` when the hook deleted the user,
- * `invalid_state` when the user has changed or signed out meanwhile, `blocked`, `unavailable`
+ * `invalid_state` when the user has changed or signed out meanwhile
  */
 export async function completeSignIn (
   auth: AuthContext,

@@ -1,17 +1,23 @@
 import type { FastifyRequest } from 'fastify'
+import type { Factor, User } from '../accounts/account.js'
+import type { FactorSpending } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import type { Proof } from '../authentication.js'
 import { type AuthContext, needed } from '../context.js'
 import { current } from '../current-user/current.js'
 import { AuthError } from '../errors.js'
 import { type TypedCode, codeShape, recoveryHash } from '../factors/codes.js'
-import type { SecondFactorRules } from '../factors/second-factor.js'
+import { hashesIn } from '../factors/factor-list.js'
 import { totpStep } from '../factors/totp.js'
 import type { Outbox } from '../mails/outbox.js'
-import type { Factor, User } from '../accounts/account.js'
-import type { FactorSpending } from '../accounts/factors.js'
-import { hashesIn } from '../factors/factor-list.js'
 import { prove } from './reauthentication.js'
+
+/** A form by which a user may authenticate with one of their factors. */
+export interface FactorForm {
+  readonly request: FastifyRequest
+  /** Takes the mails of the request. */
+  readonly outbox: Outbox
+}
 
 /** The user whose code is checked, with the generation that they must still have. */
 interface CodeOwner {
@@ -30,19 +36,13 @@ export function readCode (text: string): TypedCode {
   return code
 }
 
-/**
- * Authenticates the signed-in user again, by a code.
- *
- * @throws AuthError `unauthenticated`, and as {@link readCode} and {@link spendCode}
- */
-export async function reauthenticateByCode (
-  auth: AuthContext, request: FastifyRequest, text: string, outbox: Outbox
-): Promise<void> {
+/** Authenticates the signed-in user again, by a code. */
+export async function reauthenticateByCode (auth: AuthContext, form: FactorForm, text: string): Promise<void> {
   const code = readCode(text)
-  const { record } = await current(auth, request)
+  const { record } = await current(auth, form.request)
   const { principal: { userId }, generation } = record
-  const { proof } = await spendCode(auth, request, { userId, generation }, { code, outbox })
-  await prove(request, record, proof.method)
+  const { proof } = await spendCode(auth, form, { userId, generation }, code)
+  await prove(form.request, record, proof.method)
 }
 
 /**
@@ -50,19 +50,15 @@ export async function reauthenticateByCode (
  * the user, whether or not the code is right.
  *
  * @returns the user as they are now; after a recovery code, how many are left
- * @throws AuthError `invalid_code`, `invalid_state` when the user's sessions were ended since,
- * `rate_limited`, `unavailable`
  * @see RFC 6238 section 5.2
  */
 export async function spendCode (
-  auth: AuthContext,
-  request: FastifyRequest,
-  owner: CodeOwner,
-  { code: { kind, code }, outbox }: { code: TypedCode, outbox: Outbox }
+  auth: AuthContext, form: FactorForm, owner: CodeOwner, { kind, code }: TypedCode
 ): Promise<{ proof: Proof, user: User, recoveryCodesLeft: number | null }> {
+  const { request, outbox } = form
   const { userId } = owner
   const spend = kind === 'totp' ? await totpSpending(auth, request, userId, code) : recoverySpending(code)
-  const { user, spent } = await countAttempt(auth, request, owner, { outbox, spend })
+  const { user, spent } = await countAttempt(auth, form, owner, spend)
   // It is wrong, or another request has spent it.
   if (spent === null) throw new AuthError('invalid_code')
   const proof = { method: kind, at: Date.now() }
@@ -76,14 +72,12 @@ export async function spendCode (
 /**
  * Counts an attempt at a code of a user, and spends the code if it is right.
  *
- * @param how `spend`: absent for a code that is checked afterwards
- * @throws AuthError `invalid_state`, `rate_limited` with a notice to the user, `unavailable`
+ * @param spend absent for a code that is checked afterwards
+ * @throws AuthError `invalid_state` when the user's sessions were ended since; `rate_limited`, the
+ * first time with a notice to the user
  */
 export async function countAttempt (
-  { accounts }: AuthContext,
-  request: FastifyRequest,
-  { userId, generation }: CodeOwner,
-  { outbox, spend }: { outbox: Outbox, spend?: FactorSpending }
+  { accounts }: AuthContext, { request, outbox }: FactorForm, { userId, generation }: CodeOwner, spend?: FactorSpending
 ): Promise<{ user: User, spent: Factor | null }> {
   const attempt = await accounts.attemptFactor(userId, generation, spend)
   if (attempt === null) throw new AuthError('invalid_state')
@@ -104,7 +98,8 @@ async function totpSpending (
   const { text, isOld } = await openSecret(auth, request, { ...factor, userId })
   const step = stepOf(auth, text, code)
   if (step === null) return () => null
-  const secret = isOld ? await secondFactorOf(auth).sealer.seal(text, factor.id) : factor.secret
+  const { sealer } = needed(auth.factors.secondFactor, 'secondFactor')
+  const secret = isOld ? await sealer.seal(text, factor.id) : factor.secret
   return factors => {
     const present = factors.find(({ id }) => id === factor.id)
     // A code of a step is good once, and after it no code of an earlier step.
@@ -124,8 +119,9 @@ function recoverySpending (code: string): FactorSpending {
 }
 
 /** Returns the time step of a code; null for a code of no step within the tolerance. */
-export function stepOf (auth: AuthContext, secret: string, code: string): number | null {
-  return totpStep(secret, code, { now: Date.now(), tolerance: secondFactorOf(auth).tolerance })
+export function stepOf ({ factors: { secondFactor } }: AuthContext, secret: string, code: string): number | null {
+  const { tolerance } = needed(secondFactor, 'secondFactor')
+  return totpStep(secret, code, { now: Date.now(), tolerance })
 }
 
 /**
@@ -134,23 +130,14 @@ export function stepOf (auth: AuthContext, secret: string, code: string): number
  * @throws AuthError `unavailable` for one that cannot be opened: that is never "no factor"
  */
 export async function openSecret (
-  auth: AuthContext,
+  { factors: { secondFactor } }: AuthContext,
   request: FastifyRequest,
   { userId, id, secret }: { userId: string, id: string, secret: string | null }
 ): Promise<{ text: string, isOld: boolean }> {
   try {
-    return await secondFactorOf(auth).sealer.open(secret ?? '', id)
+    return await needed(secondFactor, 'secondFactor').sealer.open(secret ?? '', id)
   } catch (error) {
     audit('secret-unreadable', { userId }, request)
     throw error
   }
-}
-
-/**
- * Returns the settings of second factors.
- *
- * @throws AuthError `unavailable` without the option
- */
-export function secondFactorOf ({ factors: { secondFactor } }: AuthContext): SecondFactorRules {
-  return needed(secondFactor, 'secondFactor')
 }

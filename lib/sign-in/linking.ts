@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import { audit } from '../audit.js'
-import type { IdentityClaims } from '../claims.js'
-import { canonicalEmail } from '../email.js'
-import type { AuthContext } from '../context.js'
-import { mayNeedFactor } from '../current-user/methods.js'
-import { AuthError } from '../errors.js'
-import type { Outbox } from '../mails/outbox.js'
 import { type User, isBlocked } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { LinkedIdentity, NewUser, NotedSignIn } from '../accounts/identities.js'
+import { audit } from '../audit.js'
+import type { IdentityClaims } from '../claims.js'
+import type { AuthContext } from '../context.js'
+import { mayNeedFactor } from '../current-user/methods.js'
+import { canonicalEmail } from '../email.js'
+import { AuthError } from '../errors.js'
 import { type LinkingPolicy, type ProviderIdentity, callHook } from '../hooks.js'
+import type { Outbox } from '../mails/outbox.js'
 
 /** The user of an identity. */
 export interface UserOfIdentity {
@@ -36,8 +36,7 @@ const MAX_ATTEMPTS = 10
  * Simultaneous first sign-ins of one identity, or of two identities with one verified e-mail,
  * therefore end as one user.
  *
- * @throws AuthError `account_exists` when a user has the e-mail and the identity may not join them,
- * `unavailable`
+ * @throws AuthError `account_exists` when a user has the e-mail and the identity may not join them
  */
 export async function userOfIdentity (
   auth: Pick<AuthContext, 'accounts' | 'linking' | 'factors'>,
@@ -77,8 +76,7 @@ export async function userOfIdentity (
  * Writes what a first factor has found, now that no further one is due.
  *
  * @returns the user as they are now
- * @throws AuthError `blocked`; `invalid_state` when what was found has changed; then nothing was
- * written
+ * @throws AuthError `invalid_state` when what was found has changed; then nothing was written
  */
 export async function writeHeld (
   { accounts }: AuthContext,
@@ -120,8 +118,7 @@ function tellOwner ({ movedFrom }: NotedSignIn, outbox: Outbox | null): void {
  * @param generation that of the session in which the user asked
  * @returns the user with a new link; null when they had it already
  * @throws AuthError `unauthenticated` when the user's sessions were ended since, `already_linked`
- * when the identity belongs to another user or the user has another one at this provider,
- * `unavailable`
+ * when the identity belongs to another user or the user has another one at this provider
  */
 export async function linkIdentity (
   accounts: Accounts,
@@ -147,11 +144,7 @@ export async function linkIdentity (
   return null
 }
 
-/**
- * Refuses an identity that cannot be linked to a user.
- *
- * @throws AuthError `already_linked`, `unavailable`
- */
+/** Refuses an identity that cannot be linked to a user. */
 export async function assertLinkable (
   accounts: Accounts,
   userId: string,

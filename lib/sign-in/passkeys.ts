@@ -7,12 +7,10 @@ import type { Proof } from '../authentication.js'
 import { type AuthContext, needed } from '../context.js'
 import { current } from '../current-user/current.js'
 import { AuthError, PASSKEY_REFUSED } from '../errors.js'
-import {
-  CounterRegression, type PasskeyCeremonies, type PasskeyResponse, UnknownPasskey, readResponse
-} from '../factors/passkey-ceremonies.js'
-import type { Outbox } from '../mails/outbox.js'
+import { CounterRegression, type PasskeyResponse, UnknownPasskey, readResponse } from '../factors/passkey-ceremonies.js'
 import { takeEntry } from '../session/pending-steps.js'
 import { CHALLENGE, DAY_MS } from '../store/one-time-entries.js'
+import type { FactorForm } from './factor-codes.js'
 import { prove } from './reauthentication.js'
 import { type SecondFactorSignIn, attemptSignIn, continueSignIn, takePendingSecondFactor } from './second-factor.js'
 
@@ -29,22 +27,13 @@ export interface Challenge {
 /** A response whose challenge was taken. */
 type AnsweredChallenge = PasskeyResponse & { readonly challenge: string }
 
-/** A form by which a user may authenticate with a passkey. */
-export interface PasskeyForm {
-  readonly request: FastifyRequest
-  /** Takes the mails of the request. */
-  readonly outbox: Outbox
-}
-
 /**
  * Finishes a sign-in that waits, by a passkey of its user.
  *
  * @param field the response, from the client
- * @throws what the hook throws; AuthError `invalid`, `invalid_request`, `invalid_state`,
- * `rate_limited`, `blocked`, `unavailable`
  */
 export async function finishByPasskey (
-  auth: AuthContext, form: PasskeyForm, field: unknown
+  auth: AuthContext, form: FactorForm, field: unknown
 ): Promise<SecondFactorSignIn> {
   const { request } = form
   const response = await takeChallenge(request, await countedResponse(auth, request, field), 'factor')
@@ -55,7 +44,7 @@ export async function finishByPasskey (
   if (user?.generation !== waiting.generation) throw new AuthError('invalid_state')
   const used = await usePasskey(auth, form, user, response)
   const taken = await takePendingSecondFactor(auth, request, userId)
-  const principal = await continueSignIn(auth, request, taken, { ...used, outbox: form.outbox })
+  const principal = await continueSignIn(auth, form, taken, used)
   return { principal, user: used.user, recoveryCodesLeft: null }
 }
 
@@ -63,10 +52,8 @@ export async function finishByPasskey (
  * Authenticates the signed-in user again, by a passkey of theirs.
  *
  * @param field the response, from the client
- * @throws AuthError `unauthenticated`, `invalid`, `invalid_request`, `invalid_state`,
- * `rate_limited`, `unavailable`
  */
-export async function reauthenticateByPasskey (auth: AuthContext, form: PasskeyForm, field: unknown): Promise<void> {
+export async function reauthenticateByPasskey (auth: AuthContext, form: FactorForm, field: unknown): Promise<void> {
   const { request } = form
   const counted = await countedResponse(auth, request, field)
   const { user, record } = await current(auth, request)
@@ -79,7 +66,6 @@ export async function reauthenticateByPasskey (auth: AuthContext, form: PasskeyF
  * Reads the response of a passkey, and counts it before anything of it is checked.
  *
  * @returns null for what does not have the form of a response, which counts for nothing
- * @throws AuthError `rate_limited`
  */
 export async function countedResponse (
   { limits }: AuthContext, request: FastifyRequest, field: unknown
@@ -111,11 +97,10 @@ export async function takeChallenge (
  * Verifies the response of a passkey and notes its use.
  *
  * @returns the user as they are now, and what the passkey proved
- * @throws AuthError `invalid`, `invalid_state` when the user's sessions were ended meanwhile,
- * `unavailable`
+ * @throws AuthError `invalid`; `invalid_state` when the user's sessions were ended meanwhile
  */
 export async function usePasskey (
-  auth: AuthContext, form: PasskeyForm, user: User | null, response: AnsweredChallenge
+  auth: AuthContext, form: FactorForm, user: User | null, response: AnsweredChallenge
 ): Promise<{ user: User, proof: Proof }> {
   const { userId = '' } = user ?? {}
   // For a user without passkeys too, and for none: the answer must not come sooner.
@@ -124,7 +109,7 @@ export async function usePasskey (
   const factor = own.find(({ id }) => isOfUser && id === response.id) ?? null
   const unknown = factor === null && isOfUser ? new UnknownPasskey(response.id) : null
   const { challenge } = response
-  const used = await passkeysOf(auth).verifyAssertion(response, { challenge, factor, userId })
+  const used = await needed(auth.factors.passkeys, 'passkeys').verifyAssertion(response, { challenge, factor, userId })
     .catch((error: unknown) => {
       if (unknown !== null) return null
       if (user !== null && Object(error).cause instanceof CounterRegression) {
@@ -151,15 +136,6 @@ export async function usePasskey (
   })
   if (changed === null) throw new AuthError('invalid_state')
   return { user: changed, proof }
-}
-
-/**
- * Returns the ceremonies of passkeys.
- *
- * @throws AuthError `unavailable` without the option
- */
-export function passkeysOf ({ factors: { passkeys } }: AuthContext): PasskeyCeremonies {
-  return needed(passkeys, 'passkeys')
 }
 
 /** Returns the passkeys among the factors of a user. */

@@ -5,16 +5,14 @@ import type { AuthContext } from '../context.js'
 import { current } from '../current-user/current.js'
 import { type PasswordForm, verifyPassword } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
+import type { ProviderIdentity } from '../hooks.js'
 import { renewSession } from '../session/lifecycle.js'
 import { type SessionRecord, withProof } from '../session/record.js'
-import type { ProviderIdentity } from '../hooks.js'
 
 /**
  * Authenticates the signed-in user again. The session gets a new id and counts as authenticated
  * now.
  *
- * @throws AuthError `unauthenticated`; `invalid`, `invalid_request`, `rate_limited`, `busy`;
- * `invalid_state` when the user signed out meanwhile, `unavailable`
  * @see OWASP ASVS 7.5.3
  */
 export async function reauthenticateByPassword (
@@ -29,8 +27,7 @@ export async function reauthenticateByPassword (
  * Refuses to finish a further sign-in of the signed-in user at a provider unless the identity is
  * theirs; then the session gets a new id and counts as authenticated now.
  *
- * @throws AuthError `invalid_state` when the identity is another one or the user signed out
- * meanwhile, `unauthenticated`, `unavailable`
+ * @throws AuthError `invalid_state` when the identity is another one
  */
 export async function reauthenticateAs (
   auth: AuthContext, request: FastifyRequest, { provider, subject }: ProviderIdentity

@@ -1,19 +1,18 @@
 import type { FastifyRequest } from 'fastify'
+import { type User, isBlocked } from '../accounts/account.js'
 import type { Proof } from '../authentication.js'
 import type { AuthContext } from '../context.js'
 import { factorsOf, isFactorRequired } from '../current-user/methods.js'
 import { AuthError } from '../errors.js'
-import type { Outbox } from '../mails/outbox.js'
+import { callHook } from '../hooks.js'
+import type { Sealer } from '../sealed.js'
 import { cookiesNamed } from '../session/cookie.js'
 import { attemptEntry, findEntry, keyOf, takeEntry, startPendingSession } from '../session/pending-steps.js'
 import type { Principal } from '../session/record.js'
 import { useOwner } from '../session/several-cookies.js'
 import { PENDING_MS, SECOND_STEP } from '../store/one-time-entries.js'
-import { type User, isBlocked } from '../accounts/account.js'
 import { type AuthenticatedUser, completeSignIn, principalFor } from './complete-sign-in.js'
-import { readCode, spendCode } from './factor-codes.js'
-import type { Sealer } from '../sealed.js'
-import { callHook } from '../hooks.js'
+import { type FactorForm, readCode, spendCode } from './factor-codes.js'
 
 /**
  * A sign-in that waits for a second factor: what the first one has found, which is written after
@@ -54,7 +53,7 @@ const MAX_ATTEMPTS = 5
  * Returns the proof of a first factor that suffices. Otherwise the sign-in waits in a new session,
  * in which it can be finished or left.
  *
- * @throws AuthError `second_factor_required`, `unavailable`; what the application's rules throw
+ * @throws AuthError `second_factor_required`; what the application's rules throw
  */
 export async function checkSecondFactor (
   auth: AuthContext, request: FastifyRequest, authenticated: AuthenticatedUser, proof: Proof
@@ -117,11 +116,7 @@ async function opened (
   return waiting.proof.at > Date.now() - PENDING_MS ? waiting : null
 }
 
-/**
- * Returns the sign-in that waits in the session of a request; null without one.
- *
- * @throws AuthError `unavailable`, as the functions below
- */
+/** Returns the sign-in that waits in the session of a request; null without one. */
 export async function pendingSecondFactor (
   auth: AuthContext, request: FastifyRequest
 ): Promise<PendingSecondFactor | null> {
@@ -150,26 +145,23 @@ export interface SecondFactorSignIn {
  * Finishes a sign-in that waits, by a code. A code that was right is spent, also when another
  * request has finished the sign-in meanwhile.
  *
- * @throws what the hook throws; AuthError `invalid_code`; `invalid_state` when no sign-in waits in
- * this session, after five codes, and when the user's sessions were ended since; `rate_limited`,
- * `blocked`, `unavailable`
+ * @throws AuthError `invalid_state` when no sign-in waits in this session, and after five codes
  */
 export async function finishByCode (
-  auth: AuthContext, request: FastifyRequest, text: string, outbox: Outbox
+  auth: AuthContext, form: FactorForm, text: string
 ): Promise<SecondFactorSignIn> {
   const code = readCode(text)
+  const { request } = form
   const waiting = await attemptSignIn(auth, request)
   if (waiting?.needs !== 'factor') throw new AuthError('invalid_state')
-  const { recoveryCodesLeft, ...spent } = await spendCode(auth, request, waiting, { code, outbox })
+  const { recoveryCodesLeft, ...spent } = await spendCode(auth, form, waiting, code)
   const taken = await takePendingSecondFactor(auth, request, waiting.userId)
-  const principal = await continueSignIn(auth, request, taken, { ...spent, outbox })
+  const principal = await continueSignIn(auth, form, taken, spent)
   return { principal, user: spent.user, recoveryCodesLeft }
 }
 
 /**
  * Takes the sign-in of a user that waits in the session of a request: one request of all gets it.
- *
- * @throws AuthError `invalid_state`, `unavailable`
  */
 export async function takePendingSecondFactor (
   auth: AuthContext, request: FastifyRequest, userId: string
@@ -183,14 +175,13 @@ export async function takePendingSecondFactor (
  * Completes a sign-in that has waited. The generation was compared with the second factor.
  *
  * @param second the user as they were read with the second factor, and its proof
- * @throws what the hook throws; AuthError `blocked`; `invalid_state` when what the first factor has
- * found has changed; `unavailable`
+ * @throws AuthError `blocked`; `invalid_state` when what the first factor has found has changed
  */
 export async function continueSignIn (
   auth: AuthContext,
-  request: FastifyRequest,
+  { request, outbox }: FactorForm,
   { proof: first, ...waiting }: PendingSecondFactor,
-  { user, proof, outbox }: { user: User, proof: Proof, outbox: Outbox }
+  { user, proof }: { user: User, proof: Proof }
 ): Promise<Principal> {
   if (isBlocked(user)) throw new AuthError('blocked')
   const isAsFound = user.email === waiting.email && user.emailVerified === waiting.emailVerified

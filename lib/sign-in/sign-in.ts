@@ -1,13 +1,12 @@
 import type { FastifyRequest } from 'fastify'
-import type { AuthContext } from '../context.js'
-import { hasFactors } from '../context.js'
+import { type AccountLink, type Link, type User, isBlocked } from '../accounts/account.js'
+import { type AuthContext, hasFactors } from '../context.js'
 import { assertCanAsk } from '../current-user/methods.js'
 import { AuthError } from '../errors.js'
+import type { ProviderIdentity } from '../hooks.js'
 import type { Principal } from '../session/record.js'
-import { type AccountLink, type Link, type User, isBlocked } from '../accounts/account.js'
 import { type AuthenticatedUser, completeSignIn } from './complete-sign-in.js'
 import { auditJoin, emailOf } from './linking.js'
-import type { ProviderIdentity } from '../hooks.js'
 
 /**
  * Signs in a user who has authenticated by a first factor, whatever that was. Each sign-in passes

@@ -1,22 +1,16 @@
 import type { EventEmitter } from 'node:events'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type RevokeSource, announceRevoke, callListeners } from '../channel.js'
 import { audit } from '../audit.js'
+import { type RevokeSource, announceRevoke, callListeners } from '../channel.js'
 import type { AuthContext } from '../context.js'
 import { currentPrincipal } from '../current-user/current.js'
-import type { SignedOut } from '../session/session-backend.js'
 import { renewSession, signOutSession } from '../session/lifecycle.js'
 import { recordIn } from '../session/record.js'
+import type { SignedOut } from '../session/session-backend.js'
 
-/**
- * Signs a user out everywhere: ends all of their sessions, then the one of the request.
- *
- * @throws AuthError `unavailable`
- */
+/** Signs a user out everywhere: ends all of their sessions, then the one of the request. */
 export async function signOutEverywhere (
-  auth: AuthContext,
-  request: FastifyRequest,
-  reply: FastifyReply
+  auth: AuthContext, request: FastifyRequest, reply: FastifyReply
 ): Promise<void> {
   // A session that has ended already must not end those of a later sign-in.
   const principal = await currentPrincipal(auth, request)
@@ -29,30 +23,19 @@ export async function signOutEverywhere (
 }
 
 /**
- * Keeps the session of a request when all sessions of its user were ended: it gets a new id and the
- * next generation. A session that had ended before is not kept, because its generation was lower.
+ * Announces that all sessions of a user were ended, and keeps that of the request: it gets a new id
+ * and the next generation. A session that had ended before is not kept, because its generation was
+ * lower. Announces first: the sessions have ended, also when this one cannot be kept.
  *
- * @throws AuthError `invalid_state` when the user signed out meanwhile, `unavailable`
+ * @throws AuthError `invalid_state` when the user signed out meanwhile
  */
-async function keepSession (request: FastifyRequest, userId: string): Promise<void> {
+export async function endOtherSessions (
+  { channel }: AuthContext, request: FastifyRequest, userId: string
+): Promise<void> {
+  announceRevoke(channel, userId, request)
   const record = recordIn(request.session)
   if (record?.principal.userId !== userId) return
   await renewSession(request, { ...record, generation: record.generation + 1 })
-}
-
-/**
- * Announces that all sessions of a user were ended, and keeps that of the request: see
- * {@link keepSession}. Announces first: the sessions have ended, also when this one cannot be kept.
- *
- * @throws AuthError `invalid_state`, `unavailable`
- */
-export async function endOtherSessions (
-  auth: Pick<AuthContext, 'channel'>,
-  request: FastifyRequest,
-  userId: string
-): Promise<void> {
-  announceRevoke(auth.channel, userId, request)
-  await keepSession(request, userId)
 }
 
 /**
@@ -61,7 +44,6 @@ export async function endOtherSessions (
  * once, one announces.
  *
  * @param announced the user whose sign-out is announced already
- * @throws AuthError `unavailable`
  */
 export async function signOut (
   auth: AuthContext, request: FastifyRequest, reply: FastifyReply, announced?: string
@@ -73,9 +55,7 @@ export async function signOut (
 
 /** Announces that a user was signed out of one session, in each process. */
 export async function announceSignOut (
-  { kept, channel }: AuthContext,
-  { userId, isRecorded }: SignedOut,
-  source: RevokeSource
+  { kept, channel }: AuthContext, { userId, isRecorded }: SignedOut, source: RevokeSource
 ): Promise<void> {
   announceRevoke(channel, userId, source)
   if (isRecorded) return

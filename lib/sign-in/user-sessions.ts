@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
+import { digestOf } from '../base/digest.js'
 import type { RevokeSource } from '../channel.js'
 import type { AuthContext } from '../context.js'
 import { AuthError } from '../errors.js'
 import { type AuthenticationState, withDates } from '../session/record.js'
 import { signOutRow } from '../session/row-sessions.js'
-import { digestOf } from '../base/digest.js'
 import type { ListedSession, StoredSessions } from '../store/sessions.js'
 import { announceSignOut } from './sign-out.js'
 
@@ -29,7 +29,7 @@ export interface UserSession {
  * Lists the open sessions of a user, the last used ones first.
  *
  * @param current a request whose session is marked
- * @throws AuthError `unknown_user`, `unsupported`, `unavailable`
+ * @throws AuthError `unknown_user`, `unsupported`
  */
 export async function sessionsOfUser (
   auth: AuthContext,
@@ -52,7 +52,7 @@ export async function sessionsOfUser (
  * Ends one session of a user and announces it like a sign-out.
  *
  * @returns false when the user has no open session with this id
- * @throws AuthError `unknown_user`, `unsupported`, `unavailable`
+ * @throws AuthError `unknown_user`, `unsupported`
  */
 export async function endSessionOfUser (
   auth: AuthContext,

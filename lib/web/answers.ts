@@ -2,8 +2,8 @@ import { STATUS_CODES } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { auditEntry, publish } from '../audit.js'
 import type { AuthContext } from '../context.js'
-import { AuthError } from '../errors.js'
 import { methodsOf } from '../current-user/methods.js'
+import { AuthError } from '../errors.js'
 import { wantsJson } from '../http/accept.js'
 import { withError } from '../http/redirects.js'
 import { ProviderFailure } from '../providers/failures.js'
@@ -17,15 +17,12 @@ export interface FailureAnswer {
    */
   page: string | null
   /** How the user goes on, if what the request lacks is an authentication. */
-  step?: FurtherStep | null
-  /** The provider of the sign-in that failed; absent for other requests. */
-  signInAt?: string
+  step?: AuthenticationStep | null
+  /** The provider of the sign-in that failed; undefined for other requests. */
+  signInAt?: string | undefined
 }
 
-/**
- * The body of an error, in the shape of Fastify's own errors: `error` holds the words of the
- * status.
- */
+/** The body of an error, in the shape of Fastify's own: `error` is the HTTP reason phrase. */
 export interface ErrorBody {
   statusCode: number
   code: string
@@ -55,12 +52,14 @@ export function answerFailure (
   return reply.code(statusCode).type('application/json; charset=utf-8').send(body)
 }
 
+/** Lets caches keep an answer, but no error and no response that sets the cookie of a session. */
+export function allowCaching (reply: FastifyReply, cacheControl: string): void {
+  if (reply.statusCode === 200 && !reply.hasHeader('Set-Cookie')) reply.header('Cache-Control', cacheControl)
+}
+
 /** Logs a failure, and returns it as an error with a code. Tells the client when to try again. */
 export function recordFailure (
-  request: FastifyRequest,
-  reply: FastifyReply,
-  failure: unknown,
-  signInAt?: string
+  request: FastifyRequest, reply: FastifyReply, failure: unknown, signInAt?: string
 ): AuthError {
   const refusal = refusalOf(failure)
   // A sign-in that waits for a second factor has not failed.
@@ -114,7 +113,7 @@ function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: stri
 }
 
 /** How a user goes on who lacks an authentication. */
-export interface FurtherStep {
+export interface AuthenticationStep {
   /** Further members of the JSON body. */
   details: Readonly<Record<string, unknown>>
   /** The page for browsers; null for none. */
@@ -132,7 +131,7 @@ export async function nextAuthenticationStep (
   request: FastifyRequest,
   error: unknown,
   { next, needing }: { next: string | null, needing: string | null }
-): Promise<FurtherStep | null> {
+): Promise<AuthenticationStep | null> {
   const { code, details = {} }: Partial<AuthError> = Object(error)
   if (code === 'second_factor_required') return { details, page: auth.pages.forStep(request, 'step', next) }
   const principal = code === 'reauthenticate' ? principalOf(request) : null

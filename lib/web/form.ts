@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
+import type { FastifyError, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
 import type { Static } from 'typebox'
 import { type AuthContext, needed } from '../context.js'
 import type { AuthErrorCode } from '../errors.js'
@@ -11,9 +11,9 @@ import type { Act, Mounting } from './act.js'
 import { answerFailure, nextAuthenticationStep, recordFailure } from './answers.js'
 import type { LimitName } from './limits.js'
 import type { LinkPage } from './link-page.js'
-import { filledIn, ownFields, passwordsFor, refusePasswordWhenBusy, refuseWhenBusy } from './password-forms.js'
+import { ownFields, passwordsFor, refusePasswordWhenBusy, refuseWhenBusy } from './password-forms.js'
 import {
-  FORM_OR_JSON, SECURITY, done, errorNext, next, operationIdOf, redirect, refusals, tags
+  FORM_OR_JSON, SECURITY, done, errorNext, filledIn, next, operationIdOf, redirect, refusals, tags
 } from './schema-parts.js'
 
 /**
@@ -77,7 +77,7 @@ export interface FormAnswer {
   readonly status: number
   readonly body?: unknown
   /** Whether a link in a mail was used: see {@link RedirectPages.afterLink}. */
-  readonly isLinkUsed?: true
+  readonly isLinkUsed?: boolean
   /** Where browsers are redirected, in place of `next`. */
   readonly page?: string
   /** Query parameters of the page that browsers are redirected to. */
@@ -104,51 +104,33 @@ type Values<Fields extends Properties, Required extends readonly string[]> = Sta
   required: Required
 }>
 
+/** What a form does; without an answer, 204. */
+type Run<Fields> = (auth: AuthContext, form: Form<Fields>) => Promise<FormAnswer | void>
+
 /** Makes an act of a form: what it looks like, and what it does. */
 export function form<const Fields extends Properties, const Required extends readonly string[] = []> (
-  route: FormRoute<Fields, Required>,
-  run: (auth: AuthContext, form: Form<Values<Fields, Required>>) => Promise<FormAnswer | void>
+  route: FormRoute<Fields, Required>, run: Run<Values<Fields, Required>>
 ): Act {
   const { when = () => true } = route
   return { when, mount: async mounting => mountForm(mounting, route, run) }
 }
 
 async function mountForm<Fields extends Properties, Required extends readonly string[]> (
-  { scope, auth, failurePages }: Mounting,
-  route: FormRoute<Fields, Required>,
-  run: (auth: AuthContext, form: Form<Values<Fields, Required>>) => Promise<FormAnswer | void>
+  { scope, auth, failurePages }: Mounting, route: FormRoute<Fields, Required>, run: Run<Values<Fields, Required>>
 ): Promise<void> {
-  const { path, isSignInAttempt = false, needsElapsedTime = false } = route
-  const { pages, mailer } = auth
+  const { path, required, isSignInAttempt = false, needsElapsedTime = false } = route
   // Loaded with the forms that have one: it is made of pages.
   const linkPage = route.linkPage && (await import('./link-page.js')).mountLinkPage(scope, auth, route.linkPage)
-  const needsToken = route.required?.includes('token') === true
+  const needsToken = required?.includes('token') === true
+  const fail = failureOn(auth, failurePages, isSignInAttempt ? 'local' : undefined)
 
   scope.post(path, {
     schema: schemaOf(route),
     ...checksOf(route, auth),
     ...(needsElapsedTime && { onResponse: async () => {} }),
     async errorHandler (error, request, reply) {
-      const fields: { token?: unknown, next?: unknown, error_next?: unknown } = Object(request.body)
-      const isOfLink = needsToken || fields.token !== undefined
-      if (linkPage !== undefined && isOfLink) return linkPage.fail(error, request, reply)
-      const signInAt = isSignInAttempt ? 'local' : undefined
-      const page = pages.forError(request, fields.error_next)
-      const own = page === null || !isOwnPath(page) ? null : new URL(page, ANY_ORIGIN)
-      const ownPage = own === null || wantsJson(request) ? null : failurePages.get(own.pathname)
-      const asked = pages.asked(request, fields.error_next)
-      const step = await nextAuthenticationStep(auth, request, error, {
-        next: pages.asked(request, fields.next),
-        needing: pages.ofStart(request, fields.error_next)
-      })
-      // A page of the application that the form names shows that it lacks a recent sign-in.
-      const isShown = step !== null && error.code === 'reauthenticate' && ownPage == null && asked !== null
-      if (own !== null && ownPage != null && step?.page == null) {
-        return ownPage(request, reply, recordFailure(request, reply, error, signInAt), own.searchParams)
-      }
-      return answerFailure(request, reply, error, {
-        page, step: isShown ? { ...step, page: null } : step, ...(signInAt !== undefined && { signInAt })
-      })
+      const isOfLink = needsToken || Object(request.body).token !== undefined
+      return linkPage !== undefined && isOfLink ? linkPage.fail(error, request, reply) : fail(error, request, reply)
     }
   }, async (request, reply) => {
     let passwords: Passwords | undefined
@@ -157,21 +139,53 @@ async function mountForm<Fields extends Properties, Required extends readonly st
       reply,
       // The schema has checked them.
       fields: request.body as Values<Fields, Required>,
-      get outbox () { return mailer?.outbox(request, reply) ?? NO_MAILS },
+      get outbox () { return auth.mailer?.outbox(request, reply) ?? NO_MAILS },
       get passwords () {
         passwords ??= passwordsFor(needed(auth.local, 'local'), { request, reply })
         return passwords
       }
     })
-    const { status, body, isLinkUsed = false, page, query = {}, show } = answer ?? DONE
-    if (wantsJson(request)) return reply.code(status).send(body)
-    if (show !== undefined) return show()
-    const { next }: { next?: unknown } = Object(request.body)
-    const target = page ?? (isLinkUsed ? pages.afterLink(request, next) : pages.afterSuccess(request, next))
-    const parameters = Object.entries(query)
-    // So that the browser fetches the page with GET (RFC 9110 section 15.4.4).
-    return reply.redirect(parameters.reduce((page, [name, value]) => withParameter(page, name, value), target), 303)
+    return send(auth, request, reply, answer ?? DONE)
   })
+}
+
+/**
+ * Returns what answers the failures of a form: on the page of the plugin that it is on, else as
+ * {@link answerFailure} does.
+ */
+function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], signInAt: string | undefined) {
+  const { pages } = auth
+  return async (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const { next, error_next: errorNext }: { next?: unknown, error_next?: unknown } = Object(request.body)
+    const page = pages.forError(request, errorNext)
+    const url = page !== null && isOwnPath(page) && !wantsJson(request) ? new URL(page, ANY_ORIGIN) : null
+    const ownPage = url === null ? undefined : failurePages.get(url.pathname)
+    const step = await nextAuthenticationStep(auth, request, error, {
+      next: pages.asked(request, next), needing: pages.ofStart(request, errorNext)
+    })
+    if (url !== null && ownPage !== undefined && (step === null || step.page === null)) {
+      return ownPage(request, reply, recordFailure(request, reply, error, signInAt), url.searchParams)
+    }
+    // A page of the application that the form names shows that it lacks a recent sign-in.
+    const isShown = error.code === 'reauthenticate' && ownPage === undefined && pages.asked(request, errorNext) !== null
+    return answerFailure(request, reply, error, {
+      page, step: step !== null && isShown ? { ...step, page: null } : step, signInAt
+    })
+  }
+}
+
+/** Answers JSON clients with the status and the body, and browsers with a page. */
+function send (
+  { pages }: AuthContext, request: FastifyRequest, reply: FastifyReply,
+  { status, body, isLinkUsed = false, page, query = {}, show }: FormAnswer
+): FastifyReply {
+  if (wantsJson(request)) return reply.code(status).send(body)
+  if (show !== undefined) return show()
+  const { next }: { next?: unknown } = Object(request.body)
+  const target = page ?? (isLinkUsed ? pages.afterLink(request, next) : pages.afterSuccess(request, next))
+  const parameters = Object.entries(query)
+  // So that the browser fetches the page with GET (RFC 9110 section 15.4.4).
+  return reply.redirect(parameters.reduce((page, [name, value]) => withParameter(page, name, value), target), 303)
 }
 
 /** The hooks that refuse a form: before its body is read, and by what its body has. */
@@ -199,7 +213,7 @@ function namesOf (limits: LimitNames | undefined, auth: AuthContext): readonly L
 type LimitNames = readonly LimitName[] | ((auth: AuthContext) => readonly LimitName[])
 
 function schemaOf ({
-  path, operationId = operationIdOf(path), summary, description, user, fields, required, allowsExtraFields: takesOthers,
+  path, operationId = operationIdOf(path), summary, description, user, fields, required, allowsExtraFields = false,
   answers = { 204: done }, refuses = [], hashes, limits, bodyLimit
 }: FormRoute<Properties, readonly string[]>): object {
   const isLimited = hashes !== undefined || limits !== undefined || bodyLimit !== undefined
@@ -214,7 +228,7 @@ function schemaOf ({
       type: 'object',
       ...(required !== undefined && { required }),
       properties: { ...fields, next, error_next: errorNext },
-      ...(takesOthers === true && ownFields)
+      ...(allowsExtraFields && ownFields)
     },
     response: {
       ...answers,

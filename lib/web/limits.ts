@@ -69,7 +69,7 @@ const UNLIMITED: RateLimits = {
  */
 export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits | null): RateLimits {
   if (options === null) return UNLIMITED
-  const { timeWindow, network } = options
+  const { timeWindow } = options
 
   const limited = <Counted extends Attempt>(rules: ReadonlyArray<Rule<Counted>>) => {
     const count = counter(rules)
@@ -83,28 +83,13 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     return request => count({ request })
   }
 
-  const byAddress = <Counted extends Attempt>(
-    name: Limited,
-    partOf: (attempt: Counted) => string = () => ''
-  ): Array<Rule<Counted>> => {
-    const keyOf = (attempt: Counted, origin: string): string => `svc-auth-${name}:${origin}${partOf(attempt)}`
-    return [
-      { max: options[name], timeWindow, keyOf: attempt => keyOf(attempt, addressOf(attempt.request)) },
-      // In this order: attempts that an address has left do not use up those of its network.
-      {
-        max: options[name] * network,
-        timeWindow,
-        keyOf: attempt => isIPv6(addressOf(attempt.request)) ? keyOf(attempt, `${networkOf(attempt.request)}/48`) : null
-      }
-    ]
-  }
-
-  const account = byAddress<SignInAttempt>('account', ({ email }) => ` ${email}`)
+  const account = byAddress<SignInAttempt>(options, 'account', ({ email }) => ` ${email}`)
   // All counts of a sign-in in one step: in a database that is one statement.
-  const login = limited([...byAddress<SignInAttempt>('login'), ...account])
+  const login = limited([...byAddress<SignInAttempt>(options, 'login'), ...account])
   const attempt = limited(account)
 
-  const [mail, code] = [limitedRequest(byAddress('mail')), limitedRequest(byAddress('code'))]
+  const limit = (name: Limited): Limit => limitedRequest(byAddress(options, name))
+  const [mail, code] = [limit('mail'), limit('code')]
 
   return {
     async login (request, lookUp) {
@@ -117,11 +102,11 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
       return await (found ?? lookUp())
     },
     attempt: (request, email) => attempt({ request, email }),
-    start: limitedRequest(byAddress('start')),
-    register: limitedRequest(byAddress('register')),
-    callback: limitedRequest(byAddress('callback')),
-    factor: limitedRequest(byAddress('factor')),
-    challenge: limitedRequest(byAddress('challenge')),
+    start: limit('start'),
+    register: limit('register'),
+    callback: limit('callback'),
+    factor: limit('factor'),
+    challenge: limit('challenge'),
     reauthenticate: limitedRequest([
       { max: options.reauthenticate, timeWindow, keyOf: attempt => `svc-auth-reauthenticate:${userIn(attempt)}` }
     ]),
@@ -132,6 +117,25 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     // Each is a mail to an address of the user's choice.
     newEmail: limitedRequest([{ ...NEW_EMAIL_LIMIT, keyOf: attempt => `svc-auth-new-email:${userIn(attempt)}` }])
   }
+}
+
+/** The rules that count by the client's address, and by the network that it is in. */
+function byAddress<Counted extends Attempt> (
+  { timeWindow, network, ...limits }: ResolvedRateLimits,
+  name: Limited,
+  partOf: (attempt: Counted) => string = () => ''
+): Array<Rule<Counted>> {
+  const max = limits[name]
+  const keyOf = (attempt: Counted, origin: string): string => `svc-auth-${name}:${origin}${partOf(attempt)}`
+  return [
+    { max, timeWindow, keyOf: attempt => keyOf(attempt, addressOf(attempt.request)) },
+    // In this order: attempts that an address has left do not use up those of its network.
+    {
+      max: max * network,
+      timeWindow,
+      keyOf: attempt => isIPv6(addressOf(attempt.request)) ? keyOf(attempt, `${networkOf(attempt.request)}/48`) : null
+    }
+  ]
 }
 
 /** @param retryAfter seconds, for `Retry-After` and for the sentence */

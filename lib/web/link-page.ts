@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { AuthContext } from '../context.js'
-import { needed } from '../context.js'
+import { type AuthContext, needed } from '../context.js'
 import { wantsJson } from '../http/accept.js'
 import { withParameter } from '../http/redirects.js'
 import { isRead } from '../http/site.js'
 import type { LinkMailKind, MailPages } from '../mails/mail.js'
+import { type MailboxOwner, userOfLink } from '../mails/mail-links.js'
+import type { MailToken } from '../mails/mail-tokens.js'
 import { failureOf } from '../pages/failure.js'
 import { html } from '../pages/html.js'
 import type { Page } from '../pages/page-layout.js'
@@ -12,7 +13,7 @@ import type { Texts } from '../pages/texts.js'
 import { pathOf } from './act.js'
 import { answerFailure, recordFailure } from './answers.js'
 import { LINK_PATHS } from './mailer.js'
-import { SECURITY, type SchemaTypes, linkPage as linkPageSchema, tags } from './schema-parts.js'
+import { SECURITY, type SchemaTypes, redirect, refusals, tags, token } from './schema-parts.js'
 
 /**
  * The page that a link in a mail leads to: the one of the plugin, or a redirect to that of the
@@ -38,6 +39,29 @@ export interface LinkPage {
   ) => Promise<(texts: Texts, request: FastifyRequest) => Page>
 }
 
+/**
+ * Verifies the token of a link without using it, and returns the user that the link is about.
+ *
+ * @throws AuthError `invalid_token`, also when the account has changed since the link was sent
+ */
+export async function openLink (
+  { accounts, mailTokens }: AuthContext, kind: LinkMailKind, token: string
+): Promise<{ user: MailboxOwner, link: MailToken }> {
+  const link = await needed(mailTokens, 'sendMail').verify(kind, token)
+  return { user: await userOfLink(accounts, link), link }
+}
+
+const querystring = { type: 'object', required: ['token'], properties: { token } } as const
+
+const response = {
+  200: {
+    description: 'A page with a form; or a redirect to the page of the application, with `token`',
+    content: { 'text/html': { schema: { type: 'string' } } }
+  },
+  302: redirect,
+  ...refusals('invalid_request', 'invalid_token', 'unavailable')
+} as const
+
 /** Answers the failures of a form on the page of its link. */
 export interface LinkFailures {
   /** An error handler of the routes. */
@@ -59,12 +83,12 @@ export function mountLinkPage (scope: FastifyInstance, auth: AuthContext, linkPa
     const { pages } = auth
     const { error_next: errorNext }: { error_next?: unknown } = Object(request.body)
     // A form may give a password, as a sign-in does.
-    const attempt = isRead(request) ? {} : { signInAt: 'local' }
+    const signInAt = isRead(request) ? undefined : 'local'
     if (customPage !== null || wantsJson(request) || pages.asked(request, errorNext) !== null) {
-      return answerFailure(request, reply, error, { page: pages.forError(request, errorNext), ...attempt })
+      return answerFailure(request, reply, error, { page: pages.forError(request, errorNext), signInAt })
     }
 
-    const refusal = recordFailure(request, reply, error, attempt.signInAt)
+    const refusal = recordFailure(request, reply, error, signInAt)
     const texts = layout.textsFor(request)
     const { token }: { token?: unknown } = Object(isRead(request) ? request.query : request.body)
     const pageOf = typeof token === 'string' ? await open(auth, { token, action }).catch(() => null) : null
@@ -73,7 +97,7 @@ export function mountLinkPage (scope: FastifyInstance, auth: AuthContext, linkPa
   }
 
   scope.withTypeProvider<SchemaTypes>().get(`/${LINK_PATHS[kind]}`, {
-    schema: { tags, summary, operationId, security: SECURITY[user], ...linkPageSchema },
+    schema: { tags, summary, operationId, security: SECURITY[user], querystring, response },
     onRequest: auth.redirectToBaseUrl,
     errorHandler: fail
   }, async (request, reply) => {

@@ -1,13 +1,13 @@
 import { finished } from 'node:stream'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { withTimeout } from '../base/with-timeout.js'
-import { FairQueue } from '../passwords/fair-queue.js'
 import {
   type AccountNotice, CODE_LIFETIME, LINK_LIFETIMES, type LinkMail, type LinkMailKind, type Mail, type MailOptions,
   type MailOrigin
 } from '../mails/mail.js'
 import type { MailLink, MailTokens } from '../mails/mail-tokens.js'
 import type { Addressee, NoMail, Outbox } from '../mails/outbox.js'
+import { FairQueue } from '../passwords/fair-queue.js'
 import { addressOf } from './limits.js'
 import { type CountedMail, LINK_LIMITS, type MailLimits } from './mail-limits.js'
 
@@ -56,8 +56,8 @@ type Unsent = NoMail | 'limit' | 'unconfirmed' | 'closing'
  * time whether or not a mail follows, and a failure of the mail server does not fail it.
  */
 export class Mailer {
-  /** Issues and verifies the tokens in the links. */
-  readonly tokens: MailTokens
+  /** Issues the tokens in the links. */
+  readonly #tokens: MailTokens
   readonly #mail: MailOptions
   readonly #base: URL
   readonly #limits: MailLimits
@@ -67,7 +67,7 @@ export class Mailer {
 
   /** @param base the public URL in front of the routes, with a slash at the end */
   constructor (mail: MailOptions, tokens: MailTokens, base: URL, limits: MailLimits) {
-    this.tokens = tokens
+    this.#tokens = tokens
     this.#mail = mail
     this.#base = base
     this.#limits = limits
@@ -164,7 +164,7 @@ export class Mailer {
   }
 
   async #linkTo (kind: LinkMailKind, link: MailLink): Promise<Pick<LinkMail, 'url' | 'token' | 'expiresIn'>> {
-    const token = await this.tokens.issue(kind, link)
+    const token = await this.#tokens.issue(kind, link)
     const url = new URL(LINK_PATHS[kind], this.#base)
     url.searchParams.set('token', token)
     return { url: url.href, token, expiresIn: LINK_LIFETIMES[kind] }

@@ -4,6 +4,7 @@ import type { AuthError } from '../errors.js'
 import { ANY_ORIGIN } from '../http/redirects.js'
 import { failureOf, sentenceOf } from '../pages/failure.js'
 import type { Page, PageMessages } from '../pages/page-layout.js'
+import type { Targets } from '../pages/sign-in-pages.js'
 import type { Texts } from '../pages/texts.js'
 import { type Act, type Mounting, pathOf } from './act.js'
 import { recordFailure } from './answers.js'
@@ -31,20 +32,19 @@ export type PageOf = (auth: AuthContext, view: View) => Promise<Page | null>
 
 /** A page of the plugin. */
 export interface PageRoute {
-  /** Below the prefix, without a slash. */
+  /** Below the prefix; its last part names the page in the document. */
   readonly path: string
-  /** In the document. */
-  readonly name: string
-  /** Whether the options of the application ask for it. */
-  readonly when: (auth: AuthContext) => boolean
+  /** Whether the options of the application ask for it; default always. */
+  readonly when?: (auth: AuthContext) => boolean
 }
 
 /** Makes an act of a page, which shows the failures of its forms. */
-export function page (route: PageRoute, pageOf: PageOf): Act {
-  return { when: route.when, mount: mounting => { mountPage(mounting, route, pageOf) } }
+export function page ({ path, when = () => true }: PageRoute, pageOf: PageOf): Act {
+  return { when, mount: mounting => { mountPage(mounting, path, pageOf) } }
 }
 
-function mountPage ({ scope, auth, failurePages }: Mounting, { path, name }: PageRoute, pageOf: PageOf): void {
+function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageOf: PageOf): void {
+  const name = path.slice(path.lastIndexOf('/') + 1)
   const layout = needed(auth.layout, 'pages')
   const show = async (
     asked: Pick<View, 'request' | 'reply' | 'typed' | 'failure'>,
@@ -59,7 +59,7 @@ function mountPage ({ scope, auth, failurePages }: Mounting, { path, name }: Pag
     return page === null ? asked.reply : layout.send(asked.reply, page, messagesIn(texts))
   }
 
-  scope.withTypeProvider<SchemaTypes>().get(`/${path}`, {
+  scope.withTypeProvider<SchemaTypes>().get(path, {
     schema: {
       tags,
       summary: `The page ${name}`,
@@ -87,7 +87,7 @@ function mountPage ({ scope, auth, failurePages }: Mounting, { path, name }: Pag
     }))
   })
 
-  failurePages.set(pathOf(auth, path), async (request, reply, failure, query) => {
+  failurePages.set(pathOf(auth, path.slice(1)), async (request, reply, failure, query) => {
     return show({ request, reply, typed: Object(request.body), failure }, query, texts => {
       reply.code(failure.statusCode)
       return { failure: failureOf(texts, failure) }
@@ -100,6 +100,17 @@ export function withQuery (path: string, query: Readonly<Record<string, string |
   const params = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value !== null) params.set(name, value)
   return params.size === 0 ? path : `${path}?${params}`
+}
+
+/**
+ * Where the forms of a page lead: after a success to `next`, after a failure to the page itself.
+ *
+ * @param path as for {@link pathOf}
+ */
+export function targetsOf (
+  auth: AuthContext, path: string, query: { readonly next: string | null, readonly [name: string]: string | null }
+): Targets {
+  return { next: query.next, error_next: withQuery(pathOf(auth, path), query) }
 }
 
 /** Redirects a request for a page to another one. */

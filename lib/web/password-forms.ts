@@ -103,8 +103,3 @@ export function passwordsFor (
   else raw.once('close', close)
   return local.passwordsFor({ address: addressOf(request), signal: closed.signal })
 }
-
-/** Returns a field of a form; undefined for an empty one, which forms send as an empty string. */
-export function filledIn (field: string | undefined): string | undefined {
-  return field === '' ? undefined : field
-}

@@ -66,14 +66,6 @@ export const lost = {
   description: 'A checkbox: the user has lost all their passkeys; a code that is mailed stands in for them'
 } as const
 
-/** Returns what the form of a user who has lost their passkeys has: the code says it too. */
-export function lostPasskeysIn ({ lost, mailCode }: { lost?: boolean | string, mailCode?: string }): {
-  isLost: boolean, mailCode: string | undefined
-} {
-  const code = mailCode === '' ? undefined : mailCode
-  return { isLost: isChecked(lost) || code !== undefined, mailCode: code }
-}
-
 /** What an authenticator answers: forms send it as a text. */
 export const passkeyResponse = {
   anyOf: [{ type: 'object', additionalProperties: true }, { type: 'string', maxLength: 16_384 }],
@@ -134,6 +126,11 @@ function refusal (codes: readonly AuthErrorCode[]) {
   return { ...error, description, ...(saysWhen && { headers: RETRY_AFTER }) }
 }
 
+/** Returns a field of a form; undefined for an empty one, which forms send as an empty string. */
+export function filledIn (field: string | undefined): string | undefined {
+  return field === '' ? undefined : field
+}
+
 /**
  * Whether a checkbox is checked: forms send `on` or the value that the page gave it, and nothing
  * otherwise.
@@ -142,13 +139,10 @@ export function isChecked (field: boolean | string | undefined): boolean {
   return field === true || (typeof field === 'string' && !['', 'off', 'false', '0'].includes(field))
 }
 
-const formPage = {
-  description: 'A page with a form; or a redirect to the page of the application, with `token`',
-  content: { 'text/html': { schema: { type: 'string' } } }
-} as const
-
-/** The query and the answers of the page that a link in a mail leads to. */
-export const linkPage = {
-  querystring: { type: 'object', required: ['token'], properties: { token } },
-  response: { 200: formPage, 302: redirect, ...refusals('invalid_request', 'invalid_token', 'unavailable') }
-} as const
+/** Returns what the form of a user who has lost their passkeys has: the code says it too. */
+export function lostPasskeysIn (fields: { lost?: boolean | string, mailCode?: string }): {
+  isLost: boolean, mailCode: string | undefined
+} {
+  const mailCode = filledIn(fields.mailCode)
+  return { isLost: isChecked(fields.lost) || mailCode !== undefined, mailCode }
+}
