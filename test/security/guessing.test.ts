@@ -324,8 +324,8 @@ t.test('attack 59: a store of counts that fails lets no client try', async t => 
 })
 
 t.test('attack 59: a store of counts that does not answer lets no client try', async t => {
-  const app = await start(t, { rateLimit: { store: class extends SharedStore { override incr (): void {} override child () { return this } } } })
   hastenTime(t, 20)
+  const app = await start(t, { rateLimit: { store: class extends SharedStore { override incr (): void {} override child () { return this } } } })
   // A signed-in visitor needs no count, and is not kept waiting with the others.
   const waiting = tryToLogIn(app, ADA)
   t.equal((await app.inject('/me')).statusCode, 200)
