@@ -5,13 +5,14 @@ import { join } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
 import type { FastifyInstance, LightMyRequestResponse, Session } from 'fastify'
 import t, { type Test } from 'tap'
+import { TIMEOUT_MS } from '../../lib/base/with-timeout.js'
 import { AuthError, type AuthPluginOptions, type AuthStore, MemoryAuthStore, OidcProvider, SqlAuthStore } from '../../lib/index.js'
 import { html } from '../fakes/lies.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { signed, signingKey } from '../fakes/signing-keys.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
-import { advanceClock } from '../helpers/clock.js'
+import { advanceClock, hastenTime } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
 import { FROM_OWN_PAGE, OwnProvider, leaveFor, signInAt } from '../helpers/own-provider.js'
 import { emptyDatabase } from '../helpers/postgres.js'
@@ -225,6 +226,7 @@ t.test('attack 59: an SQLite file that another process has locked delays writers
     t.equal((await STORE_REQUESTS[name]?.send(target))?.statusCode, 200, name)
     order.push('reads')
   }
+  advanceClock(t, TIMEOUT_MS)
   const answer = await writing
   t.strictSame([answer.statusCode, answer.json().code], [503, 'unavailable'])
   t.strictSame(order, [...Array(4).fill('reads'), 'writes'])
@@ -241,6 +243,7 @@ t.test('attack 59: a Postgres server that falls silent is unavailable, guards de
 
   proxy.fate = 'is silent'
   proxy.silence()
+  const asUsual = hastenTime(t, 10)
   const answers = Object.entries(STORE_REQUESTS).map(async ([name, { send }]) => {
     const answer = await send(target).finally(() => { settled++ })
     return [name, ...failureOf(answer)]
@@ -251,6 +254,7 @@ t.test('attack 59: a Postgres server that falls silent is unavailable, guards de
 
   t.strictSame(await Promise.all(answers), Object.keys(STORE_REQUESTS).map(name => [name, 503, 'unavailable']))
   t.strictSame(target.reached, [])
+  asUsual()
   proxy.fate = 'works'
   await assertAllWorks(t, target)
 })
@@ -286,6 +290,7 @@ t.test('attack 59: sessions in a Postgres server that falls silent are unavailab
 
   proxy.fate = 'is silent'
   proxy.silence()
+  const asUsual = hastenTime(t, 10)
   const answers = Object.entries(STORE_REQUESTS).filter(([name]) => name !== 'a sign-in at a provider')
     .map(async ([name, { send }]) => [name, ...failureOf(await send(target))])
   t.equal((await new Browser(target.app).get('/me')).statusCode, 200, 'a visitor without a session asks no database')
@@ -293,6 +298,7 @@ t.test('attack 59: sessions in a Postgres server that falls silent are unavailab
   const expected = Object.keys(STORE_REQUESTS).filter(name => name !== 'a sign-in at a provider').map(name => [name, 503, 'unavailable'])
   t.strictSame(await Promise.all(answers), expected)
   t.strictSame(target.reached, [])
+  asUsual()
   proxy.fate = 'works'
   await assertAllWorks(t, target)
 })

@@ -3,7 +3,7 @@ import { hash, randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { Accounts } from '../../../lib/accounts/accounts.js'
 import { SqlAuthStore } from '../../../lib/store/sql.js'
-import { advanceClock } from '../../helpers/clock.js'
+import { advanceClock, hastenTime } from '../../helpers/clock.js'
 import { clientOf, emptyDatabase } from '../../helpers/postgres.js'
 import { isSoon } from '../../helpers/soon.js'
 import { startProxy } from '../../helpers/tcp-proxy.js'
@@ -173,6 +173,7 @@ t.test('a connection that was idle for fifteen seconds is tried before it is use
 
     const refused = t.rejects(store.links(randomUUID()), UNAVAILABLE)
     await asked
+    hastenTime(t, 10)
     await Promise.all([store.close(), refused])
 
     t.equal(proxy.connections, before)

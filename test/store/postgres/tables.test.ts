@@ -5,6 +5,7 @@ import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import t from 'tap'
 import { Accounts } from '../../../lib/accounts/accounts.js'
 import { SqlAuthStore } from '../../../lib/store/sql.js'
+import { hastenTime } from '../../helpers/clock.js'
 import { clientOf, poolOf } from '../../helpers/postgres.js'
 import { isSoon } from '../../helpers/soon.js'
 import { newUser } from '../users.js'
@@ -194,7 +195,9 @@ t.test('a migration that takes longer than a request may goes on, without the li
   await lock`select pg_advisory_lock(7320118454)`
   const store = open(t, limited)
 
+  const asUsual = hastenTime(t, 10)
   await t.rejects(store.findUser({ email: 'ada@example.com' }), UNAVAILABLE)
+  asUsual()
   const [statement] = await run("select 1 from pg_stat_activity where wait_event = 'advisory' and query like '%do $svc_auth$%'")
   t.ok(statement, 'the migration still waits when the request has been answered')
   await lock`select pg_advisory_unlock(7320118454)`
