@@ -8,7 +8,7 @@ import type { Proof } from '../authentication.js'
 import { announceRevoke } from '../channel.js'
 import type { AuthContext } from '../context.js'
 import { type CurrentUser, current } from '../current-user/current.js'
-import { assertCanAsk, isFactorRequiredOf } from '../current-user/methods.js'
+import { assertCanAsk, canMailCode, isFactorRequiredOf } from '../current-user/methods.js'
 import { RECENT_SECONDS, assertFactorRecent, isRecent, missingAuthentication } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { normalCode } from '../factors/codes.js'
@@ -67,10 +67,10 @@ export async function requireRecentFactor (
 export async function maySendMailCode (
   auth: AuthContext, { user, record: { principal, methods } }: Pick<CurrentUser, 'user' | 'record'>
 ): Promise<boolean> {
-  const { factors: kinds = [], email, emailVerified } = user
+  const { factors: kinds = [] } = user
   const isFirst = ({ method, at }: Proof): boolean =>
     ['password', 'provider'].includes(method) && isRecent(at, RECENT_SECONDS)
-  return auth.mailer !== null && auth.factors.sealer !== null && email !== null && emailVerified &&
+  return canMailCode(auth, user) && auth.factors.sealer !== null &&
     kinds.length > 0 && kinds.every(kind => kind === 'passkey') && methods.some(isFirst) &&
     !await isFactorRequiredOf(auth, principal)
 }

@@ -62,6 +62,11 @@ export function mayNeedFactor (auth: Pick<AuthContext, 'factors'>, user: User): 
   return cannotAsk || kinds.includes('totp') || auth.factors.secondFactor?.required != null
 }
 
+/** Whether a code can be mailed to a user: to an address that they have confirmed. */
+export function canMailCode ({ mailer }: AuthContext, { email, emailVerified }: User): boolean {
+  return mailer !== null && email !== null && emailVerified
+}
+
 /** Whether the application requires a second factor of a sign-in. */
 export async function isFactorRequired (
   { factors: { secondFactor } }: AuthContext, signIn: FirstFactor

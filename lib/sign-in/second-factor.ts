@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../accounts/account.js'
 import type { Proof } from '../authentication.js'
 import type { AuthContext } from '../context.js'
-import { factorsOf, isFactorRequired } from '../current-user/methods.js'
+import { canMailCode, factorsOf, isFactorRequired } from '../current-user/methods.js'
 import { AuthError } from '../errors.js'
 import { callHook } from '../hooks.js'
 import type { Sealer } from '../sealed.js'
@@ -89,7 +89,6 @@ async function wait (
   { proof, needs }: Pick<PendingSecondFactor, 'proof' | 'needs'>
 ): Promise<void> {
   const { userId, generation, email, emailVerified } = user
-  const hasMailbox = auth.mailer !== null && email !== null && emailVerified
   const waiting: PendingSecondFactor = {
     userId,
     generation,
@@ -102,7 +101,7 @@ async function wait (
     proof,
     needs,
     tokens: auth.onSignIn === null ? null : tokens,
-    asksMailCode: needs === 'enrolment' && hasMailbox && isNew !== 'user' && proof.method === 'password'
+    asksMailCode: needs === 'enrolment' && canMailCode(auth, user) && isNew !== 'user' && proof.method === 'password'
   }
   const entry: SealedSignIn = { userId, sealed: await sealerOf(auth).seal(JSON.stringify(waiting), userId) }
   await startPendingSession(request, SECOND_STEP, entry)
