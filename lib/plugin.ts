@@ -40,7 +40,6 @@ import { setUpMailLimits } from './web/mail-limits.js'
 import { Mailer } from './web/mailer.js'
 import { documentRoutes } from './web/openapi.js'
 import { checkRequests, mountNotFound, setUpScope } from './web/scope.js'
-import { acceptTasks } from './web/tasks.js'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -136,7 +135,6 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     const compilations = await setUpScope(scope, context)
     documentRoutes(scope)
     mountNotFound(scope)
-    acceptTasks(app.auth, scope.prefix)
     await scope.register(async scope => {
       checkRequests(scope, context.site)
       if (session === null) scope.addHook('onRequest', warnOfRepeatedCookie)

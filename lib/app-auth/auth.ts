@@ -157,6 +157,15 @@ export class Auth extends Authorization {
   }
 
   /**
+   * The path in front of the plugin's routes. For `fastify-svc-auth/testing`.
+   *
+   * @hidden
+   */
+  get prefix (): string {
+    return this.#auth.prefix
+  }
+
+  /**
    * Returns the path of a login with parameters for its authorization request, for a link or a
    * redirect. The parameters are signed and valid for ten minutes.
    *

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import type { FastifyRequest, InjectOptions, LightMyRequestResponse } from 'fastify'
+import diagnostics from 'node:diagnostics_channel'
+import type { FastifyReply, FastifyRequest, InjectOptions, LightMyRequestResponse } from 'fastify'
 import { Accounts } from '../accounts/accounts.js'
-import type { Auth } from '../app-auth/auth.js'
+import { Auth } from '../app-auth/auth.js'
 import type { AuthenticationMethod } from '../authentication.js'
 import type { GrantableClaims, IdentityClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError, OptionsError } from '../errors.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
-import { taskPath, withTask } from '../web/tasks.js'
 import { recordIn } from '../session/record.js'
 import { sessionsOf } from '../session/request-sessions.js'
 import { cookiesAfter } from './cookies.js'
@@ -81,27 +81,59 @@ const UNKNOWN_PASSWORD = '$argon2id$v=19$m=8,t=1,p=1$lUI1uJiFBPTdwIZpBqmBhw$b0yV
  */
 export async function signedIn (app: TestedApp, user: SignedInUser = {}): Promise<SignedInHeaders> {
   await app.ready()
-  const url = taskPath(app.auth)
-  if (url === undefined) {
+  if (!(app.auth instanceof Auth)) {
     throw new OptionsError('signedIn takes an application that has registered fastify-svc-auth, ' +
       'of the same copy of the package as fastify-svc-auth/testing')
   }
   const userId = user.userId ?? await makeUser(app, user)
   if (user.claims !== undefined) await app.auth.grant(userId, user.claims)
 
-  let signIn: Promise<unknown> | null = null
-  const response = await withTask(async request => {
-    signIn = app.auth.signIn(request, userId, { secondFactor: 'skip' })
-    await signIn
-    await rewriteProofs(request, user)
-  }, headers => app.inject({ url, headers: { ...user.headers, ...headers } }))
-  // What refused the sign-in, in place of the answer that was made of it.
+  let signIn: Promise<void> | null = null
+  const response = await insideRequest(app, user.headers, request => {
+    signIn = app.auth.signIn(request, userId, { secondFactor: 'skip' }).then(async () => rewriteProofs(request, user))
+    return signIn
+  })
+  // What refused the sign-in, in place of the answer of the route.
   await signIn
   if (response.statusCode !== 204) {
     throw new OptionsError('signedIn could not sign in, because a hook of the application answered ' +
       `${response.statusCode} ${response.body}; pass what it asks for, such as signedIn(app, { headers })`)
   }
   return { ...user.headers, cookie: cookiesAfter(response) }
+}
+
+/** Names a request, so that the handler of no other one is told. */
+const HEADER = 'svc-auth-test'
+
+/** Fastify tells of each handler here before it runs. */
+const HANDLERS = 'tracing:fastify.request.handler:start'
+
+/**
+ * Runs a task inside a request of an application, behind the hooks that load its session: after the
+ * sign-out of a client that no user is signed in to, before its answer is sent.
+ */
+async function insideRequest (
+  app: TestedApp, headers: Record<string, string> | undefined, task: (request: FastifyRequest) => Promise<void>
+): Promise<LightMyRequestResponse> {
+  const key = randomUUID()
+  const runTask = (message: unknown): void => {
+    const { request, reply } = message as { request: FastifyRequest, reply: FastifyReply }
+    if (request.headers[HEADER] !== key) return
+    const send = reply.send.bind(reply)
+    reply.send = payload => {
+      reply.send = send
+      const answer = (): void => { send(payload) }
+      task(request).then(answer, answer)
+      return reply
+    }
+  }
+  diagnostics.subscribe(HANDLERS, runTask)
+  try {
+    const asked = { ...headers, accept: 'application/json', [HEADER]: key }
+    return await app.inject({ method: 'POST', url: `${app.auth.prefix}/logout`, headers: asked })
+  } finally {
+    diagnostics.unsubscribe(HANDLERS, runTask)
+  }
 }
 
 /** Writes into a session that its user signed in at another time or by other methods. */

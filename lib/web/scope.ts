@@ -10,7 +10,6 @@ import type { Site } from '../http/site.js'
 import { warnOfPlainHttp } from '../session/cookie.js'
 import { answerFailure, failureBody } from './answers.js'
 import { undocumented } from './schema-parts.js'
-import { taskOf } from './tasks.js'
 
 /**
  * Sent with every response: it may carry the user's data, or redirect away from a URL with a code.
@@ -101,16 +100,10 @@ export function checkRequests (scope: FastifyInstance, site: Site): void {
   scope.addHook('preValidation', async request => { request.body ??= {} })
 }
 
-/**
- * Answers paths and methods under the prefix that no route has with 404 and a JSON body. A request
- * that carries a task of the application's tests runs the task instead.
- */
+/** Answers paths and methods under the prefix that no route has with 404 and a JSON body. */
 export function mountNotFound (scope: FastifyInstance): void {
   const notFound = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const task = taskOf(request)
-    if (task === undefined) return answerFailure(request, reply, new AuthError('not_found'), { page: null })
-    await task(request)
-    return reply.code(204).send()
+    return answerFailure(request, reply, new AuthError('not_found'), { page: null })
   }
   // A route, so that it precedes a wildcard of the application and its router reads the paths; it
   // answers before a body is parsed.
