@@ -1,7 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import SqliteDatabase from 'better-sqlite3'
+import { drizzle } from 'drizzle-orm/better-sqlite3'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { Accounts, SqlAuthStore } from '../../lib/index.js'
+import { createSqliteTables } from '../../lib/store/sqlite/tables.js'
 import { localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { enrolAda, startFactorApp } from '../helpers/factor-app.js'
@@ -214,3 +218,30 @@ function openStore (t: Test, { target }: TestDatabase, createTables = true): Sql
   t.teardown(() => store.close())
   return store
 }
+
+t.test('tables are made again in a database of the application, which has no log for it', async t => {
+  const connection = new SqliteDatabase(':memory:')
+  t.teardown(() => connection.close())
+  const store = new SqlAuthStore(connection)
+  const accounts = new Accounts(store)
+  await accounts.createUser(newUser())
+  connection.exec('drop table svc_auth_credentials; drop table svc_auth_provider_links; drop table svc_auth_users')
+
+  t.equal(await store.findUser({ email: EVE.email }), null)
+  t.ok(await accounts.createUser(newUser()))
+})
+
+t.test('a process whose tables another one has made meanwhile makes none', async t => {
+  const file = join(t.testdir(), 'users.db')
+  const [one, other] = [drizzle(new SqliteDatabase(file)), drizzle(new SqliteDatabase(file))]
+  t.teardown(() => { for (const { $client } of [one, other]) $client.close() })
+  const late = new Proxy(one, {
+    get (db, name) {
+      // Between the look at the tables and the lock.
+      if (name === 'transaction') t.equal(createSqliteTables(other, 'users'), true)
+      return Reflect.get(db, name, db)
+    }
+  })
+
+  t.equal(createSqliteTables(late, 'users'), false)
+})

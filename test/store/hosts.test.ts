@@ -2,8 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import { EventEmitter, on } from 'node:events'
 import { type Socket, connect, createServer } from 'node:net'
+import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import type { SqlAuthStore } from '../../lib/index.js'
+import { Hosts } from '../../lib/store/postgres/hosts.js'
 import { Ear, endingsIn, openStore } from '../helpers/revocations.js'
 import { freePort, listening } from '../helpers/loopback.js'
 import { emptyDatabase } from '../helpers/postgres.js'
@@ -190,4 +192,25 @@ t.test('hosts may have names and IPv6 addresses', BESIDE, async t => {
   const { url, hosts: [working = ''] } = await twoHosts(t)
   const port = await freePort()
   t.equal(await (await openOn(t, url, [`[::1]:${port}`, working.replace('127.0.0.1', 'localhost')])).findUser(ADA), null)
+})
+
+t.test('a host has its share of the time, and less where connect_timeout says so', BESIDE, async t => {
+  const [one, two] = ['postgres://db/app', 'postgres://one,two/app']
+  for (const [url, max, connectTimeout] of [
+    [one, 10, 4000],
+    [two, 10, 2000],
+    [`${two}?connect_timeout=1&max=3`, 3, 1000],
+    [`${two}?connect_timeout=0`, 10, 2000]
+  ] as const) {
+    const hosts = new Hosts(postgres, url)
+    t.strictSame([hosts.max, hosts.connectTimeout], [max, connectTimeout], url)
+  }
+})
+
+t.test('a store that prefers a standby takes the primary where there is none', BESIDE, async t => {
+  const url = await emptyDatabase(t)
+  await openStore(t, url).findUser(ADA)
+
+  t.equal(await openStore(t, `${url}?target_session_attrs=prefer-standby`).findUser(ADA), null)
+  await t.rejects(openStore(t, `${url}?target_session_attrs=standby`).findUser(ADA), { code: 'unavailable' })
 })
