@@ -381,5 +381,7 @@ t.test('what one application has compiled of the forms, another one in the proce
   await register()
   const made = t.capture(globalThis, 'Function', Function)
   await register()
-  t.strictSame(made().filter(({ args: [name] }) => name === 'self'), [], 'ajv makes functions of self and scope')
+  // Those of other routes are compiled in the background meanwhile.
+  const ofRegistration = made().filter(({ args: [name, , code] }) => name === 'self' && String(code).includes('email_verified'))
+  t.strictSame(ofRegistration, [], 'ajv makes functions of self, scope and the code')
 })
