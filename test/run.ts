@@ -30,10 +30,10 @@ const LONGEST = [
 ]
 
 /** How many processes the files share that none has to itself: some for each core, so that none is left alone for long. */
-const GROUPS = 4 * availableParallelism()
+const GROUPS = 2 * availableParallelism()
 
 /** What changes the whole process or the folder of the root test: such a file has a process of its own. */
-const ALONE = /^(?:t|root)\.(?:before|beforeEach|afterEach|jobs)\b|process\.env(?:\.\w+ = |,)|\bsettingsFor\b/m
+const ALONE = /^(?:t|root)\.(?:before|beforeEach|afterEach|jobs)\b|\bprocess\.env\.\w+ = |Object\.assign\(process\.env|\bsettingsFor\b/m
 
 /** Where the modules are that load several files. */
 const CACHE = 'node_modules/.cache/tests'

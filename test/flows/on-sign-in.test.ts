@@ -14,7 +14,7 @@ import { Browser } from '../helpers/browser.js'
 import { deferred } from '../helpers/deferred.js'
 import { DATA_SECRET, enrolAt, nextCode } from '../helpers/factor-app.js'
 import { OwnProvider, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
-import { ALL_SESSIONS } from '../helpers/session-stores.js'
+import { SHARED_SESSIONS } from '../helpers/session-stores.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
@@ -138,7 +138,7 @@ t.test('what the hook wrote into the session stays with the visitor when it refu
   }
 })
 
-for (const [kind, keep] of ALL_SESSIONS) {
+for (const [kind, keep] of SHARED_SESSIONS) {
   t.test(`the hook sees what the application wrote for the visitor, also after a second factor, with ${kind}`, async t => {
     const { store, sessions } = await keep(t)
     const seen: unknown[] = []

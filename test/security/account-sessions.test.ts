@@ -10,7 +10,7 @@ import { advanceClock } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
 import { holdAnswers } from '../helpers/holding-store.js'
 import { FROM_OWN_PAGE, leaveFor, signInAt } from '../helpers/own-provider.js'
-import { SHARED_SESSIONS } from '../helpers/session-stores.js'
+import { SOME_SHARED_SESSIONS } from '../helpers/session-stores.js'
 import { ADA, editRecord, rowsOf, sessionIdOf, startTwoApps, stored, openSession } from '../helpers/shared-apps.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 import { SOME_STORES } from '../helpers/stores.js'
@@ -64,7 +64,7 @@ const SIGN_INS = {
   'an external callback': async browser => signInAt(browser, 'a', ADA_AT_A)
 } satisfies Record<string, (browser: Browser) => Promise<LightMyRequestResponse>>
 
-for (const [kind, keep] of SHARED_SESSIONS) {
+for (const [kind, keep] of SOME_SHARED_SESSIONS) {
   t.test(`the rules hold with ${kind}`, async t => {
     for (const [number, [ending, end]] of Object.entries(ENDINGS).entries()) {
       for (const [way, signIn] of some(Object.entries(SIGN_INS), 2, number)) {

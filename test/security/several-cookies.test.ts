@@ -10,12 +10,10 @@ import { Browser } from '../helpers/browser.js'
 import { JarBrowser } from '../helpers/cookie-jar.js'
 import { DATA_SECRET, enrolAt, nextCode, waitAt } from '../helpers/factor-app.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
-import { ALL_SESSIONS, type Kept } from '../helpers/session-stores.js'
+import { SHARED_SESSIONS, type Kept } from '../helpers/session-stores.js'
 import { ADA, GRACE, sessionIdOf, stored } from '../helpers/shared-apps.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 import { isThorough } from '../helpers/thorough.js'
-
-const STORES = ALL_SESSIONS.filter(([name]) => isThorough || name !== 'sessions in Postgres')
 
 const HOST = 'www.app.example'
 
@@ -84,7 +82,7 @@ function expiredBy ({ cookies }: { cookies: ReadonlyArray<{ name: string, value:
   return cookies.filter(({ maxAge }) => maxAge === 0).map(({ name, domain = '', path = '' }) => `${name} ${domain} ${path}`)
 }
 
-for (const [kind, keep] of STORES) {
+for (const [kind, keep] of SHARED_SESSIONS) {
   t.test(`the rules hold with ${kind}`, async t => {
     t.test('attack 138: of several cookies the first one of a user counts, otherwise the first one of an open session', async t => {
       const { app, adasId, gracesId } = await start(t, await keep(t))

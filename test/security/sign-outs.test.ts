@@ -9,7 +9,7 @@ import { Browser } from '../helpers/browser.js'
 import { deferred } from '../helpers/deferred.js'
 import { DATA_SECRET, enrolAt, nextCode } from '../helpers/factor-app.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
-import { ALL_SESSIONS, type Kept } from '../helpers/session-stores.js'
+import { SHARED_SESSIONS, type Kept } from '../helpers/session-stores.js'
 import { ADA, GRACE } from '../helpers/shared-apps.js'
 
 type Point = 'provider' | 'hook'
@@ -108,7 +108,7 @@ async function signOut (app: FastifyInstance, cookies: ReadonlyMap<string, strin
   if (statusCode !== 204) throw new Error(`the sign-out answered ${statusCode} ${body}`)
 }
 
-for (const [kind, keep] of ALL_SESSIONS) {
+for (const [kind, keep] of SHARED_SESSIONS) {
   t.test(`a visitor signs out, with ${kind}`, async t => {
     const kept = await keep(t)
     const { app, other, gate, finishes, visit } = await start(t, kept)

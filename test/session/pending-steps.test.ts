@@ -9,7 +9,7 @@ import { CHALLENGE, ENROLMENT, SECOND_STEP } from '../../lib/store/one-time-entr
 import { SESSION_SECRET, localProvider, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
-import { ALL_SESSIONS, type Kept } from '../helpers/session-stores.js'
+import { SHARED_SESSIONS, type Kept } from '../helpers/session-stores.js'
 import { ADA, sessionIdOf, stored } from '../helpers/shared-apps.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 
@@ -21,7 +21,7 @@ interface Place extends Kept {
 }
 
 const PLACES: ReadonlyArray<readonly [name: string, keep: (t: Test) => Promise<Place>]> = [
-  ...ALL_SESSIONS,
+  ...SHARED_SESSIONS,
   ['a session store in the process', async () => ({ store: new MemoryAuthStore(), sessions: new MemoryStore(new Map()) })],
   ['a session of the application', async () => ({ store: new MemoryAuthStore(), sessions: new SlowSessionStore(), isOwn: true })],
   ['a session of the application in the process', async () => ({ store: new MemoryAuthStore(), sessions: undefined, isOwn: true })]

@@ -13,7 +13,7 @@ import { stopTime } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
 import { OwnProvider, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
 import { ADA, sessionIdOf, startTwoApps, stored } from '../helpers/shared-apps.js'
-import { ALL_SESSIONS, SESSION_STORES, SHARED_SESSIONS } from '../helpers/session-stores.js'
+import { SESSION_STORES, SHARED_SESSIONS } from '../helpers/session-stores.js'
 import { SlowSessionStore, isEntryId } from '../helpers/slow-session-store.js'
 
 const TEN_MINUTES_MS = 600_000
@@ -351,7 +351,7 @@ for (const [kind, keep] of SHARED_SESSIONS) {
 /** Text that `jsonb` of Postgres cannot hold. */
 const NUL = 'a\u0000b\ud800c'
 
-for (const [kind, keep] of ALL_SESSIONS) {
+for (const [kind, keep] of SHARED_SESSIONS) {
   t.test(`the application may write any text into a session, with ${kind}`, async t => {
     const { sessions, store } = await keep(t)
     const app = await startApp(t, { local: localProvider(), store, session: { secret: SESSION_SECRET, store: sessions } }, {}, app => {
