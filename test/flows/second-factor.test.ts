@@ -664,3 +664,14 @@ function wrongDigits (code: string): string {
 async function userIdOf ({ app }: MailApp): Promise<string> {
   return (await app.auth.findUser({ email: ADA.email }))?.userId ?? ''
 }
+
+t.test('a browser that asks to be trusted is asked again, where the application has no trusted browsers', async t => {
+  const made = await startFactorApp(t)
+  const { secret } = await enrolAda(t, made)
+  const browser = new Browser(made.app)
+  await waitAt(t, browser)
+  const answer = await browser.post('/auth/local/second-factor', { code: nextCode(t, secret), trust: true })
+  t.strictSame([answer.statusCode, answer.cookies.map(({ name }) => name)], [200, ['svc_session']])
+
+  await waitAt(t, new Browser(made.app, browser.cookies))
+})

@@ -309,7 +309,12 @@ t.test('a pooler that refuses a time limit in the URL is told of in the cause', 
 t.test('an IPv6 address is the host of a URL, alone and among others', { buffered: true }, async t => {
   const url = await emptyDatabase(t)
   const { port } = new URL(url)
-  const listener = createServer(client => { client.pipe(connect(Number(port), '127.0.0.1')).pipe(client) })
+  const listener = createServer(client => {
+    const server = connect(Number(port), '127.0.0.1')
+    // Each end may be reset as the other one closes.
+    for (const socket of [client, server]) socket.on('error', () => {})
+    client.pipe(server).pipe(client)
+  })
   const listens = await new Promise<boolean>(resolve => { listener.once('error', () => resolve(false)).listen(0, '::1', () => resolve(true)) })
   if (!listens) return t.pass('this machine has no IPv6')
   t.teardown(() => { listener.close() })
