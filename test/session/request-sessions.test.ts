@@ -269,7 +269,8 @@ const LIFETIMES: ReadonlyArray<readonly [what: string, cookie: SessionCookieOpti
   ['seven days', {}, SEVEN_DAYS_MS],
   ['an hour', { maxAge: 3_600_000 }, 3_600_000],
   ['no limit', { maxAge: null }, null],
-  ['a fixed end', { expires: new Date(Date.now() + 7_200_000) }, 7_200_000]
+  // Of the present, as the files of a group are loaded before they run.
+  ['a fixed end', { get expires () { return new Date(Date.now() + 7_200_000) } }, 7_200_000]
 ]
 
 for (const [what, cookie, lives] of LIFETIMES) {
