@@ -33,14 +33,15 @@ export async function current (auth: AuthContext, request: FastifyRequest): Prom
 }
 
 /**
- * Returns the signed-in user of a request, for a page; null without one. A session that has ended
- * is left, as a guard does.
+ * Returns the signed-in user of a request, for a page, with the claims of the session; null without
+ * one. A session that has ended is left, as a guard does. The link by which the user signed in may
+ * be gone: they have just removed it on their account page.
  */
 export async function currentUser (auth: AuthContext, request: FastifyRequest): Promise<CurrentUser | null> {
   const principal = await currentPrincipal(auth, request)
   const record = recordIn(request.session)
-  const found = principal === null || record === null ? null : await readUser(auth, principal)
-  return found === null || record === null ? null : { user: found.user, links: found.links, record }
+  const found = principal === null ? null : await readAccount(auth, principal.userId)
+  return found === null || record === null ? null : { ...found, record }
 }
 
 /**
@@ -95,10 +96,17 @@ export async function refreshPrincipal (auth: AuthContext, request: FastifyReque
 
 /** Returns a user, with a principal that has the claims of now; null without its user or link. */
 export async function readUser (
-  { accounts }: AuthContext, { userId, provider }: Principal
+  auth: AuthContext, { userId, provider }: Principal
 ): Promise<{ user: User, links: readonly Link[], principal: Principal } | null> {
+  const found = await readAccount(auth, userId)
+  const link = found?.links.find(link => link.provider === provider)
+  if (found === null || link === undefined) return null
+  return { ...found, principal: { userId, provider, claims: mergeClaims(link.claims, found.user.claims) } }
+}
+
+async function readAccount (
+  { accounts }: AuthContext, userId: string
+): Promise<{ user: User, links: readonly Link[] } | null> {
   const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
-  const link = links.find(link => link.provider === provider)
-  if (user === null || link === undefined) return null
-  return { user, links, principal: { userId, provider, claims: mergeClaims(link.claims, user.claims) } }
+  return user && { user, links }
 }

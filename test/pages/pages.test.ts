@@ -5,7 +5,7 @@ import { SESSION_SECRET, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { ADA, BASE_URL, type MailApp, NEW_PASSWORD, startMailApp } from '../helpers/mail-app.js'
-import { OwnProvider, leaveFor, signInAt } from '../helpers/own-provider.js'
+import { OwnProvider, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 import { type Reader, type ShownPage, pageOf, readerOf } from './page.js'
 
@@ -285,6 +285,15 @@ t.test('another device is signed out on the account page, and all of them', asyn
 
   t.match(await send(account.forms.find(({ hidden }) => hidden.everywhere === 'on')), { url: SIGN_IN })
   for (const device of [browser, phone, desk]) t.equal((await device.get('/private')).statusCode, 401)
+})
+
+t.test('who removes the method by which they signed in stays on the account page', async t => {
+  const { open, browser } = await start(t, { providers: [new OwnProvider('a')] })
+  await browser.post('/auth/local/register', ADA)
+  await linkAt(browser, 'a', { subject: 'ada-at-a' })
+  t.equal((await browser.post('/auth/pages/unlink', { provider: 'local' })).statusCode, 204)
+
+  for (const url of ['/auth/pages/account', '/auth/pages/confirm']) t.match(await open(url), { status: 200, url })
 })
 
 t.test('the only sign-in method stays, also for a form of one\'s own', async t => {
