@@ -33,7 +33,7 @@ import { MemorySessions } from './store/memory/sessions.js'
 import { capabilitiesOf } from './store/capabilities.js'
 import { SqlAuthStore } from './store/sql.js'
 import type { TokenClaims } from './tokens/token-claims.js'
-import { type Act, mountActs } from './web/act.js'
+import { type Act, mountActs, pathOf } from './web/act.js'
 import { type Counter, setUpCounter } from './web/counters.js'
 import { setUpRateLimits } from './web/limits.js'
 import { setUpMailLimits } from './web/mail-limits.js'
@@ -189,10 +189,10 @@ async function plainLayout ({ site }: ResolvedOptions): Promise<PageLayout> {
   return new PageLayout().redirectingTo(site.trustedOrigins)
 }
 
-async function passkeyPathsOf ({ site, prefix }: ResolvedOptions): Promise<PasskeyPaths> {
+async function passkeyPathsOf (options: ResolvedOptions): Promise<PasskeyPaths> {
   const { PASSKEY_SCRIPT_VERSION } = await import('./pages/passkey-script.js')
-  const path = (route: string): string => site.routePath(`${prefix}/local/passkeys/${route}`)
-  return { options: path('options'), script: withParameter(path('script.js'), 'v', PASSKEY_SCRIPT_VERSION) }
+  const script = withParameter(pathOf(options, 'local/passkeys/script.js'), 'v', PASSKEY_SCRIPT_VERSION)
+  return { options: pathOf(options, 'local/passkeys/options'), script }
 }
 
 /** The applications that share a store: it is closed with the last one. */

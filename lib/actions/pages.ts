@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import { type AuthContext, hasFactors, hasLocal, hasMails } from '../context.js'
 import { currentPrincipal, currentUser } from '../current-user/current.js'
-import { methodsOf } from '../current-user/methods.js'
+import { methodsIn } from '../current-user/methods.js'
 import { missingAuthentication } from '../current-user/recent.js'
 import { listFactors } from '../factors/factor-list.js'
 import { UnknownPasskey } from '../factors/passkey-ceremonies.js'
@@ -134,8 +134,8 @@ const account = page({ path: '/pages/account' }, async (auth, { request, reply, 
 const confirm = page({ path: '/pages/confirm' }, async (auth, { request, reply, texts, next, needsFactor }) => {
   const present = await currentUser(auth, request)
   if (present === null) return redirected(reply, signInPath(auth, request, next))
-  const { user: { userId, email }, record: { principal } } = present
-  const methods = await methodsOf(auth, userId)
+  const { user: { email }, record: { principal } } = present
+  const methods = methodsIn(auth, present)
   const targets = targetsOf(auth, 'pages/confirm', { next, second_factor: needsFactor ? 'true' : null })
   const names = auth.providers.map(({ name }) => name)
   const proving = needsFactor ? [] : names.filter(name => methods.includes(name))

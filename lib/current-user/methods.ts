@@ -1,4 +1,4 @@
-import type { FactorKind, User } from '../accounts/account.js'
+import type { FactorKind, Link, User } from '../accounts/account.js'
 import type { AuthenticationMethod, Principal } from '../authentication.js'
 import type { AuthContext } from '../context.js'
 import { AuthError } from '../errors.js'
@@ -11,9 +11,14 @@ import { callHook } from '../hooks.js'
  */
 export async function methodsOf (auth: AuthContext, userId: string): Promise<string[]> {
   const [user, links] = await Promise.all([auth.accounts.findUser({ userId }), auth.accounts.links(userId)])
-  const kinds = user === null ? [] : factorsOf(auth, user)
+  return user === null ? [] : methodsIn(auth, { user, links })
+}
+
+/** As {@link methodsOf}, for a user who was read already. */
+export function methodsIn (auth: AuthContext, { user, links }: { user: User, links: readonly Link[] }): string[] {
   const proving = new Set(auth.providers.filter(provider => provider.provesAuthTime === true).map(({ name }) => name))
   const names = links.map(({ provider }) => provider)
+  const kinds = factorsOf(auth, user)
   return [...names.includes('local') ? ['password'] : [], ...kinds, ...names.filter(name => proving.has(name))]
 }
 

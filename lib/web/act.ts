@@ -30,6 +30,6 @@ export async function mountActs (scope: FastifyInstance, auth: AuthContext, acts
 }
 
 /** Returns the path of a route below the prefix, such as `logout`, as browsers see it. */
-export function pathOf ({ site, prefix }: AuthContext, route: string): string {
+export function pathOf ({ site, prefix }: Pick<AuthContext, 'site' | 'prefix'>, route: string): string {
   return site.routePath(`${prefix}/${route}`)
 }
