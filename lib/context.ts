@@ -97,6 +97,16 @@ export function hasLocal ({ local }: AuthContext): boolean {
   return local !== null
 }
 
+/** Whether users sign in by a password. */
+export function hasPasswords ({ local }: AuthContext): boolean {
+  return local?.hasPasswords === true
+}
+
+/** Whether users sign in by mail. */
+export function hasMailSignIn ({ local, mailer }: AuthContext): boolean {
+  return mailer !== null && local?.signInByMail != null
+}
+
 /** Whether the application has authenticator apps and recovery codes. */
 export function hasSecondFactor ({ factors: { secondFactor } }: AuthContext): boolean {
   return secondFactor !== null

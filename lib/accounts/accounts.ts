@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { AuthorizationClaims } from '../claims.js'
 import { type AccountStatus, type Credential, type Factor, type Link, type User, userOf } from './account.js'
 import {
@@ -14,6 +15,7 @@ import {
   type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, addLink, enterIdentity,
   newAccount, refreshIdentity, removeLink, signIn
 } from './identities.js'
+import { type MailSignIn, type ProvenMailbox, signInByMail } from './mail-sign-in.js'
 
 /**
  * The operations on the accounts of a store: each asks one rule. `app.auth` is for applications;
@@ -144,6 +146,25 @@ export class Accounts {
     const { provider, subject, verifiedEmail } = identity
     const rule = signIn(identity, found, { ...how, now: Date.now() })
     return this.#change({ userId: found.userId }, rule, { email: verifiedEmail, link: { provider, subject } })
+  }
+
+  /**
+   * Signs the owner of a mailbox in: notes that the user has confirmed the address, or creates a
+   * user with it. When they had never owned an address of the account, another person may have
+   * made it: its links, its password and its factors are removed, and all sessions end.
+   *
+   * @param how `newId`: the id of the user to create; null where none may be. `holds`: as for
+   *   {@link enterIdentity}, for a user who had owned the address before
+   * @returns null when the user has another address, generation or verified state by now, or is
+   *   gone; then nothing was written
+   * @throws AuthError `blocked`; then nothing was written
+   */
+  async signInByMail (
+    proven: ProvenMailbox, how: { newId: string | null, holds: (user: User) => boolean }
+  ): Promise<MailSignIn | null> {
+    const { user, email } = proven
+    const userId = user?.userId ?? how.newId ?? randomUUID()
+    return this.#change({ userId }, signInByMail(proven, { ...how, now: Date.now() }), { email })
   }
 
   /**

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { digestOf } from '../base/digest.js'
 import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, checkedName } from '../claims.js'
-import { type AuthContext, hasMails, needed } from '../context.js'
+import { type AuthContext, hasMails, hasPasswords, needed } from '../context.js'
 import { assertText } from '../current-user/recent.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
@@ -43,7 +43,7 @@ const REFUSALS = ['invalid_email', ...NEW_PASSWORD_REFUSALS, 'claim_not_allowed'
 /** Creates a user with a password and signs them in. Sends the link that confirms their address. */
 export const register = form({
   ...route,
-  when: ({ local }) => local?.registration?.verify === 'later',
+  when: auth => hasPasswords(auth) && auth.local?.registration?.verify === 'later',
   summary: 'Register with e-mail and password, and sign in',
   answers: { 201: signedIn },
   refuses: [...REFUSALS, 'invalid_state', 'unauthenticated']
@@ -66,7 +66,7 @@ export const register = form({
  */
 export const registerUnconfirmed = form({
   ...route,
-  when: ({ local }) => local?.registration?.verify === 'required',
+  when: auth => hasPasswords(auth) && auth.local?.registration?.verify === 'required',
   summary: 'Register with e-mail and password; the link in a mail confirms the address',
   answers: { 202: { type: 'null', description: 'Registered: the user signs in once their address is confirmed' } },
   refuses: REFUSALS
@@ -84,7 +84,7 @@ export const registerUnconfirmed = form({
  */
 export const registerConfirmed = form({
   path: '/local/register',
-  when: auth => hasMails(auth) && auth.local?.registration?.verify === 'first',
+  when: auth => hasMails(auth) && hasPasswords(auth) && auth.local?.registration?.verify === 'first',
   summary: 'Ask for the link to register, or register with its token',
   description: 'With the e-mail alone: sends a link to it; the answer is the same for each address, whether or not ' +
     'an account has it. With the token of the link and a password: registers the user and signs them in. ' +
@@ -154,7 +154,8 @@ export const registerConfirmed = form({
     isConfirmed: true,
     async before () {
       // Another request has used the link while this one hashed its password.
-      if (await entries?.has(owner, USED_REGISTRATION, 0) === true) throw new AuthError('exists')
+      const uses = await entries?.count(owner, USED_REGISTRATION, 0) ?? 0
+      if (uses > 0) throw new AuthError('exists')
       // Before there is an account: whatever crashes from now on, the link makes no second one.
       await entries?.put(use, 1)
     }

@@ -1,13 +1,13 @@
 import type { FactorKind, Link, User } from '../accounts/account.js'
 import type { AuthenticationMethod, Principal } from '../authentication.js'
-import type { AuthContext } from '../context.js'
+import { type AuthContext, hasMailSignIn, hasPasswords } from '../context.js'
 import { AuthError } from '../errors.js'
 import type { FirstFactor } from '../factors/second-factor.js'
 import { callHook } from '../hooks.js'
 
 /**
- * The methods by which a user can reauthenticate: `password`, kinds of factors, and the names of
- * providers.
+ * The methods by which a user can reauthenticate: `password`, `mail` (they sign in again), kinds of
+ * factors, and the names of providers.
  */
 export async function methodsOf (auth: AuthContext, userId: string): Promise<string[]> {
   const [user, links] = await Promise.all([auth.accounts.findUser({ userId }), auth.accounts.links(userId)])
@@ -19,7 +19,9 @@ export function methodsIn (auth: AuthContext, { user, links }: { user: User, lin
   const proving = new Set(auth.providers.filter(provider => provider.provesAuthTime === true).map(({ name }) => name))
   const names = links.map(({ provider }) => provider)
   const kinds = factorsOf(auth, user)
-  return [...names.includes('local') ? ['password'] : [], ...kinds, ...names.filter(name => proving.has(name))]
+  const password = hasPasswords(auth) && names.includes('local') ? ['password'] : []
+  const mail = hasMailSignIn(auth) && user.email !== null ? ['mail'] : []
+  return [...password, ...mail, ...kinds, ...names.filter(name => proving.has(name))]
 }
 
 /**
@@ -81,7 +83,7 @@ export async function isFactorRequired (
   return required !== null && Boolean(await callHook(() => required(signIn)))
 }
 
-const FIRST_FACTORS: readonly AuthenticationMethod[] = ['password', 'provider', 'application']
+const FIRST_FACTORS: readonly AuthenticationMethod[] = ['password', 'provider', 'mail', 'application']
 
 /** Whether the application requires a second factor of a user, by whichever method they sign in. */
 export async function isFactorRequiredOf (auth: AuthContext, principal: Principal): Promise<boolean> {

@@ -41,8 +41,8 @@ export async function userOfLink (
  * after the first one was deleted, if the store keeps one-time entries.
  */
 export async function assertUnused ({ entries }: StoreCapabilities, { userId }: MailToken): Promise<void> {
-  const isUsed = await entries?.has(digestOf(userId), USED_REGISTRATION, 0)
-  if (isUsed === true) throw new AuthError('invalid_token')
+  const uses = await entries?.count(digestOf(userId), USED_REGISTRATION, 0) ?? 0
+  if (uses > 0) throw new AuthError('invalid_token')
 }
 
 /** A link that can be used. */
@@ -89,8 +89,9 @@ export async function openMailToken (kept: KeptOfLinks, tokens: MailTokens, toke
 }
 
 async function emailOfLink ({ accounts, kept }: KeptOfLinks, token: MailToken): Promise<string> {
-  if (token.kind !== 'register') return (await userOfLink(accounts, token)).email
-  await assertUnused(kept, token)
+  if (token.kind !== 'register' && token.kind !== 'sign-in') return (await userOfLink(accounts, token)).email
+  // What a sign-in by mail has used is known in the session that asked for it.
+  if (token.kind === 'register') await assertUnused(kept, token)
   return String(token.to)
 }
 

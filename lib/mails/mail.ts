@@ -39,7 +39,7 @@ export interface LinkMail extends AnyMail {
    * of a new account, or say that another person created it. `reset-password`: choose a new
    * password. `change-email`: confirm the new address of an account.
    */
-  kind: LinkMailKind
+  kind: Exclude<LinkMailKind, 'sign-in'>
   /** The link; it begins with `baseUrl`. */
   url: string
   /** The token in the link. */
@@ -47,6 +47,23 @@ export interface LinkMail extends AnyMail {
   /** There is no code. */
   code: null
   /** Seconds until the link expires. */
+  expiresIn: number
+}
+
+/**
+ * A mail by which its reader signs in: by the link in the browser that asked for it, or by the
+ * code, which they type there when the link opens in another browser.
+ */
+export interface SignInMail extends AnyMail {
+  /** The user is null for an address without an account, which the sign-in registers. */
+  kind: 'sign-in'
+  /** The link; it begins with `baseUrl`. */
+  url: string
+  /** The token in the link. */
+  token: string
+  /** Six digits; null after too many wrong codes for the address, when the link alone signs in. */
+  code: string | null
+  /** Seconds until link and code expire. */
   expiresIn: number
 }
 
@@ -68,9 +85,11 @@ export interface CodeMail extends AnyMail {
 export interface NoticeMail extends AnyMail {
   /**
    * `exists`: a registration with the address of an account. `unknown-address`: a forgotten
-   * password with an address that no account has. The others are notices about an account, to its
-   * confirmed address: `email-changed`, by the user or a provider, and `email-change-requested` to
-   * the old one, `too-many-codes` when another person has got as far as the second factor.
+   * password, or a sign-in by mail, with an address that no account has. The others are notices
+   * about an account, to its confirmed address: `email-proven` when a sign-in by mail has proven
+   * the address for the first time and removed what was there before, `email-changed`, by the user
+   * or a provider, and `email-change-requested` to the old one, `too-many-codes` when another
+   * person has got as far as the second factor.
    */
   kind: NoticeMailKind
   /** There is no link. */
@@ -84,17 +103,18 @@ export interface NoticeMail extends AnyMail {
 }
 
 /** A mail to send. */
-export type Mail = LinkMail | CodeMail | NoticeMail
+export type Mail = LinkMail | SignInMail | CodeMail | NoticeMail
 
 /** The kinds of mails with a link. */
-export type LinkMailKind = 'register' | 'verify-email' | 'reset-password' | 'change-email'
+export type LinkMailKind = 'register' | 'verify-email' | 'reset-password' | 'change-email' | 'sign-in'
 
 /** The seconds that the link of a mail lives. */
 export const LINK_LIFETIMES: Readonly<Record<LinkMailKind, number>> = {
   register: 24 * 60 * 60,
   'verify-email': 24 * 60 * 60,
   'reset-password': 30 * 60,
-  'change-email': 30 * 60
+  'change-email': 30 * 60,
+  'sign-in': 10 * 60
 }
 
 /** The kinds of mails with a code. */
@@ -105,8 +125,9 @@ export const CODE_LIFETIME = 600
 
 /** Notices about a change of an account: option `mails.notices` turns them off. */
 export type AccountNotice =
-  'password-changed' | 'email-changed' | 'email-change-requested' | 'identity-linked' | 'factor-added' |
-  'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' | 'too-many-codes' | 'passkey-cloned'
+  'password-changed' | 'email-proven' | 'email-changed' | 'email-change-requested' | 'identity-linked' |
+  'factor-added' | 'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' | 'too-many-codes' |
+  'passkey-cloned'
 
 /** The kinds of mails without a link. */
 export type NoticeMailKind = AccountNotice | 'exists' | 'unknown-address'
@@ -143,6 +164,8 @@ export interface MailPages {
   verifyEmail?: string | undefined
   /** The page that confirms a new address. */
   changeEmail?: string | undefined
+  /** The page that signs in by mail: with the token of the link, or, without one, by the code. */
+  mailLogin?: string | undefined
 }
 
 /** The options of mails with their defaults. */
@@ -168,6 +191,7 @@ export const MAIL_OPTIONS = {
     register: page,
     resetPassword: page,
     verifyEmail: page,
-    changeEmail: page
+    changeEmail: page,
+    mailLogin: page
   } satisfies ChecksOf<MailPages>)
 }

@@ -24,8 +24,9 @@ export interface Outbox {
    * Sends a link: to the address that it brings, or else to that of the user.
    *
    * @param user null where the link makes the user
+   * @param code that of a sign-in by mail, beside the link; null for none
    */
-  link (kind: LinkMailKind, link: MailLink, user: Addressee | null): void
+  link (kind: LinkMailKind, link: MailLink, user: Addressee | null, code?: string | null): void
   /** Sends a code to the address of a user. */
   code (kind: CodeMailKind, code: string, user: Addressee): void
   /** Tells the owner of an address what became of a request in which it was given. */

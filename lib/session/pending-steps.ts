@@ -39,7 +39,12 @@ export async function putEntry (
 export async function findEntry<Content> (
   request: FastifyRequest, kind: string, key?: string
 ): Promise<Content | null> {
-  return contentOf(await sessionsOf(request).backend.entries.find(keyOf(request, kind, key)))
+  return findEntryAt(request, keyOf(request, kind, key))
+}
+
+/** As {@link findEntry}, also for an entry of another session, which the caller knows. */
+export async function findEntryAt<Content> (request: FastifyRequest, key: EntryKey): Promise<Content | null> {
+  return contentOf(await sessionsOf(request).backend.entries.find(key))
 }
 
 /**
@@ -57,7 +62,13 @@ export async function attemptEntry<Content> (
 export async function takeEntry<Content> (
   request: FastifyRequest, kind: string, key?: string
 ): Promise<Content | null> {
-  const { hash, owner } = keyOf(request, kind, key)
+  return takeEntryAt(request, keyOf(request, kind, key))
+}
+
+/** As {@link takeEntry}, also for an entry of another session, which the caller knows. */
+export async function takeEntryAt<Content> (
+  request: FastifyRequest, { hash, kind, owner }: EntryKey
+): Promise<Content | null> {
   return contentOf(await sessionsOf(request).backend.entries.take(hash, kind, [owner]))
 }
 

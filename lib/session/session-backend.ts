@@ -31,7 +31,7 @@ export interface SignedOut {
 export type SavedPart = SessionRecord | 'stored' | 'none'
 
 /** The entries of sessions, as far as sessions use them. */
-export type OwnedEntries = Omit<OneTimeEntries, 'has'>
+export type OwnedEntries = Omit<OneTimeEntries, 'count'>
 
 /**
  * Keeps sessions, and the entries that they own, for one request. Every method rejects with

@@ -18,10 +18,11 @@ export interface UserOfIdentity {
   /** Whether this sign-in created the user, or the link alone. */
   isNew: 'user' | 'link' | false
   /**
-   * What a second factor may be due for before it is written: the sign-in by a link of the user, or
-   * the link of an identity that joins them by its e-mail. Null once it is written.
+   * What a second factor may be due for before it is written: the sign-in by a link of the user,
+   * the link of an identity that joins them by its e-mail, or the sign-in by mail. Null once it is
+   * written.
    */
-  held: 'sign-in' | 'link' | null
+  held: 'sign-in' | 'link' | 'mail' | null
 }
 
 /** The number of attempts when other sign-ins of the same user interfere. */
@@ -84,7 +85,9 @@ export async function writeHeld (
   { user, identity, held, outbox }: UserOfIdentity & { identity: ProviderIdentity, outbox: Outbox | null }
 ): Promise<User> {
   if (held === null) return user
-  const written = await writeSignIn(accounts, { user, identity, joins: held === 'link' }, outbox)
+  const written = held === 'mail'
+    ? await writeMailSignIn(accounts, user)
+    : await writeSignIn(accounts, { user, identity, joins: held === 'link' }, outbox)
   if (written === null) throw new AuthError('invalid_state')
   if (held === 'link') auditJoin(request, user, identity)
   return written
@@ -105,6 +108,11 @@ async function writeSignIn (
   if (joins) outbox?.notice('identity-linked', user)
   tellOwner(noted, outbox)
   return noted.user
+}
+
+async function writeMailSignIn (accounts: Accounts, user: User): Promise<User | null> {
+  const proven = { user, email: user.email ?? '' }
+  return (await accounts.signInByMail(proven, { newId: null, holds: () => false }))?.user ?? null
 }
 
 /** Tells the owner of an address that a provider has moved the account to another one. */

@@ -34,7 +34,7 @@ export function capabilitiesOf (store: AuthStore & Partial<StoreCapabilities>): 
 /** Checks the members of a store of the application. */
 export function assertCapabilities ({ sessions, entries, attempts, revocations }: StoreCapabilities): void {
   assertCapability('sessions', sessions, ['find', 'insert', 'update', 'end', 'ofUser'])
-  assertCapability('entries', entries, ['put', 'find', 'take', 'attempt', 'has'])
+  assertCapability('entries', entries, ['put', 'find', 'take', 'attempt', 'count'])
   assertCapability('attempts', attempts, ['count'])
   assertCapability('revocations', revocations, ['record', 'follow'])
   if (sessions !== null && entries === null) {

@@ -74,7 +74,7 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
     find: async (...given) => (await this.#database()).entries.find(...given),
     take: async (...given) => (await this.#database()).entries.take(...given),
     attempt: async (...given) => (await this.#database()).entries.attempt(...given),
-    has: async (...given) => (await this.#database()).entries.has(...given)
+    count: async (...given) => (await this.#database()).entries.count(...given)
   }
 
   /** The counts of attempts, which processes share on Postgres; null on SQLite. */

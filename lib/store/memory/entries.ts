@@ -53,8 +53,8 @@ export class MemoryEntries implements OneTimeEntries {
     return JSON.parse(row.content)
   }
 
-  async has (owner: string, kind: string, since: number): Promise<boolean> {
-    return this.#of(owner).some(row => row.kind === kind && row.startedAt > since)
+  async count (owner: string, kind: string, since: number): Promise<number> {
+    return this.#of(owner).filter(row => row.kind === kind && row.startedAt > since).length
   }
 
   /** Whether an owner has entries of any kind that were started since a time. */

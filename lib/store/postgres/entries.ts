@@ -1,9 +1,10 @@
 import {
-  type SQL, and, desc, eq, getTableColumns, gt, inArray, lt, not, oneTimeEntries, sql
+  type SQL, and, count, desc, eq, getTableColumns, gt, inArray, lt, not, oneTimeEntries, sql
 } from '../../drizzle/postgres.js'
 import { excluded } from '../columns.js'
 import { type EntryContent, type OneTimeEntries, RECORDS_OF_USE } from '../one-time-entries.js'
 import type { PostgresDatabase } from './database.js'
+import { NUMBER } from './prepared.js'
 import { given, json } from './statements.js'
 
 const { hash, ...columns } = getTableColumns(oneTimeEntries)
@@ -38,12 +39,12 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
     { content },
     'entries'
   )
-  const count = database.prepared(db => db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
+  const noteAttempt = database.prepared(db => db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
     .where(and(isEntry, isOfOwner, lt(attempts, given('most'))))
     .returning({ content }))
-  const one = database.prepared(
-    db => db.select({ hash }).from(oneTimeEntries).where(and(isOfOwner, gt(startedAt, given('since')))).limit(1),
-    { hash },
+  const counted = database.prepared(
+    db => db.select({ entries: count() }).from(oneTimeEntries).where(and(isOfOwner, gt(startedAt, given('since')))),
+    { entries: NUMBER },
     'reads'
   )
   const contentOf = async (query: () => Promise<Array<{ content: EntryContent }>>): Promise<EntryContent | null> => {
@@ -59,7 +60,7 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
     },
     find: async entry => contentOf(() => byKey({ ...entry })),
     take: async (hash, kind, owners) => contentOf(() => remove({ hash, kind, owners })),
-    attempt: async (entry, most) => contentOf(() => count({ ...entry, most })),
-    has: async (owner, kind, since) => (await database.run(() => one({ owner, kind, since }))).length > 0
+    attempt: async (entry, most) => contentOf(() => noteAttempt({ ...entry, most })),
+    count: async (owner, kind, since) => (await database.run(() => counted({ owner, kind, since })))[0]?.entries ?? 0
   }
 }
