@@ -1,10 +1,13 @@
 /** Attacks on the sign-in by mail, by number: see docs/threats.md. */
 import t, { type Test } from 'tap'
-import type { AuthPluginOptions, LocalIdentityProviderOptions } from '../../lib/index.js'
+import { type AuthPluginOptions, type LocalIdentityProviderOptions, SignInRefused } from '../../lib/index.js'
+import { Pages } from '../../lib/pages.js'
 import { userIdIn } from '../helpers/app.js'
 import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
+import { deferred } from '../helpers/deferred.js'
+import { enrolAda, enrolAt, nextCode, startFactorApp } from '../helpers/factor-app.js'
 import { ADA, BASE_URL, type MailApp, formsOn, mailsInTheEnd, registerAt, startMailApp } from '../helpers/mail-app.js'
 import { linkAt } from '../helpers/own-provider.js'
 import { SOME_STORES } from '../helpers/stores.js'
@@ -216,6 +219,139 @@ t.test('answers and mails are the same for each address', async t => {
     t.equal((await browser.post(CONFIRM, { code: '12345' })).json().code, 'invalid_code')
   }
   t.match(await mailsInTheEnd(start_), { length: 1 })
+})
+
+t.test('attack 86: with a second factor the sign-in waits, and nothing is written before', async t => {
+  const asked: string[] = []
+  const start_ = await startFactorApp(t, {}, {
+    rateLimit: {}, onSignIn: ({ principal }) => { asked.push(principal.userId) }
+  }, { signInByMail: true, mails: { limits: false } })
+  const { app } = start_
+  const { userId, secret } = await enrolAda(t, start_)
+  asked.length = 0
+  const before = await app.auth.findUser({ userId })
+  const browser = new Browser(app)
+  const { code } = await mailFor(browser, start_)
+
+  const waiting = await browser.post(CONFIRM, { code })
+
+  t.match([waiting.statusCode, waiting.json()], [401, { code: 'second_factor_required', methods: ['recovery', 'totp'] }])
+  for (const url of ['/private', '/recent']) t.equal((await browser.get(url)).statusCode, 401)
+  t.strictSame([asked, await app.auth.findUser({ userId })], [[], before])
+  t.equal((await browser.post('/auth/local/second-factor', { code: nextCode(t, secret) })).statusCode, 200)
+  t.match((await browser.get('/authentication')).json(), { methods: [{ method: 'mail' }, { method: 'totp' }], secondFactor: true })
+  t.strictSame(asked, [userId])
+})
+
+t.test('what a first proof removes is removed at once, also where a second factor is required', async t => {
+  const start_ = await startFactorApp(t, { required: () => true }, { rateLimit: {} }, { signInByMail: true, mails: { limits: false } })
+  const { app } = start_
+  const { userId } = await app.auth.createUser(ADA)
+  const browser = new Browser(app)
+  const { code } = await mailFor(browser, start_)
+
+  t.match((await browser.post(CONFIRM, { code })).json(), { code: 'second_factor_required', enrolment: true })
+
+  t.match(await app.auth.links(userId), [{ provider: 'application' }])
+  t.equal((await new Browser(app).post('/auth/local/login', ADA)).json().code, 'invalid')
+  await enrolAt(t, browser)
+  t.equal((await browser.get('/private')).statusCode, 200)
+})
+
+t.test('what has changed while a second factor was due ends the sign-in', async t => {
+  const start_ = await startFactorApp(t, {}, { rateLimit: {} }, { signInByMail: true, mails: { limits: false } })
+  const { app } = start_
+  const { userId, secret } = await enrolAda(t, start_)
+  const browser = new Browser(app)
+  const { code } = await mailFor(browser, start_)
+  await browser.post(CONFIRM, { code })
+  await app.auth.signOutEverywhere(userId)
+
+  t.equal((await browser.post('/auth/local/second-factor', { code: nextCode(t, secret) })).json().code, 'invalid_state')
+})
+
+t.test('attack 79: a sign-in by mail that the end of all sessions overtakes is refused', async t => {
+  const [asked, goOn] = [deferred(), deferred()]
+  const start_ = await start(t, { onSignIn: async () => { asked.resolve(); await goOn.promise } })
+  const { app, browser } = start_
+  const { userId } = await app.auth.createUser({ email: ADA.email, emailVerified: true })
+  const { code } = await mailFor(browser, start_)
+  const answer = browser.post(CONFIRM, { code })
+  await asked.promise
+  await app.auth.signOutEverywhere(userId)
+  goOn.resolve()
+  await answer
+
+  t.equal((await browser.get('/private')).statusCode, 401)
+})
+
+t.test('attack 68 and attack 64: tokens of other kinds do not sign in, and the link begins with baseUrl', async t => {
+  const start_ = await start(t)
+  const { app, browser, mails } = start_
+  const { userId } = await app.auth.createUser({ email: ADA.email, emailVerified: true, password: ADA.password })
+  const reset = await browser.post('/auth/local/forgot-password', { email: ADA.email }).then(async () => mails.next('reset-password'))
+  const issued = await app.localIdp?.issueIdToken(userId, {}, 60, { purpose: 'sign-in' })
+  await browser.post(ASK, { email: ADA.email, next: '//evil.example' }, { host: 'evil.example', 'x-forwarded-host': 'evil.example' })
+  const { url, token } = await mails.next('sign-in')
+
+  t.ok(url.startsWith(`${BASE_URL}${ASK}?token=`))
+  t.equal((await browser.post('/auth/local/reset-password', { token, password: 'another password' })).json().code, 'invalid_token')
+  for (const other of [reset.token, issued, 'x']) t.equal((await browser.post(CONFIRM, { token: other })).json().code, 'invalid_token')
+  const answer = await browser.submit(CONFIRM, { token })
+  t.match([answer.statusCode, answer.headers.location], [303, '/'])
+})
+
+t.test('a user who is blocked meanwhile is refused, and a refused new user is deleted', async t => {
+  const start_ = await start(t, { onSignIn: () => { throw new SignInRefused('not_invited') } })
+  const { app, browser } = start_
+  const { code } = await mailFor(browser, start_)
+  t.equal((await browser.post(CONFIRM, { code })).json().code, 'not_invited')
+  t.equal(await app.auth.findUser({ email: ADA.email }), null)
+
+  const again = await mailFor(browser, start_)
+  const { userId } = await app.auth.createUser({ email: ADA.email, emailVerified: true })
+  await app.auth.block(userId)
+  t.equal((await browser.post(CONFIRM, { code: again.code })).json().code, 'blocked')
+})
+
+t.test('a code is taken as it was typed, and an old one of the session is not', async t => {
+  const start_ = await start(t)
+  const { browser } = start_
+  const first = await mailFor(browser, start_)
+  const { code } = await mailFor(browser, start_)
+
+  t.equal((await browser.post(CONFIRM, { token: first.token })).json().code, 'invalid_state')
+  const typed = String(code).replace(/^.../, digits => `${digits}-`)
+  t.equal((await browser.post(CONFIRM, { code: ` ${typed}\u200b` })).statusCode, 200)
+})
+
+t.test('remember and next are those of the form that asked', async t => {
+  const start_ = await start(t, { session: { secret: 'k7Qm2vX9pL4tR8wZ1cN6bH3jF5gD0sAy', remember: { days: 30 } } })
+  const { browser, mails } = start_
+  const asked = await browser.submit(ASK, { email: ADA.email, next: '/orders', remember: 'on' })
+  t.match([asked.statusCode, asked.headers.location], [303, `${ASK}?next=%2Forders`])
+  const { token } = await mails.next('sign-in')
+  const answer = await browser.submit(CONFIRM, { token })
+
+  t.equal(answer.headers.location, '/orders')
+  t.ok(answer.cookies.some(({ name, expires }) => name === 'svc_session' && expires !== undefined))
+})
+
+t.test('without passwords no route takes one, and an old one signs in nowhere', async t => {
+  const start_ = await start(t, { pages: new Pages({ name: 'Shop' }) }, { password: false })
+  const { app, browser } = start_
+  for (const path of ['login', 'register', 'forgot-password', 'reset-password', 'change-password', 'set-password']) {
+    t.equal((await browser.post(`/auth/local/${path}`, ADA)).statusCode, 404, path)
+  }
+  const { code } = await mailFor(browser, start_)
+  t.equal((await browser.post(CONFIRM, { code })).statusCode, 200)
+  t.equal((await browser.post('/auth/local/token')).statusCode, 200)
+  for (const page of ['sign-in', 'account', 'confirm']) {
+    t.notMatch((await browser.get(`/auth/pages/${page}`, { accept: 'text/html' })).body, 'type="password"', page)
+  }
+  const { userId } = await app.auth.createUser({ email: 'old@example.com', emailVerified: true, password: ADA.password })
+  const old = await app.auth.findUser({ userId })
+  t.ok(old)
 })
 
 t.test('sign-in by mail without limits is refused', async t => {
