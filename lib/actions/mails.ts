@@ -4,10 +4,10 @@
  */
 import type { Act } from '../web/act.js'
 import { deleteAccount } from './account.js'
+import { registerConfirmed } from './confirmed-registration.js'
 import { confirmNewEmail, requestNewEmail, verifyEmail } from './email.js'
 import { changePassword, setFirstPassword } from './password.js'
 import { forgotPassword, resetPassword } from './recovery.js'
-import { registerConfirmed } from './registration.js'
 
 /** What sends mails and what their links lead to, and the changes of credentials. */
 export const MAIL_ACTS: readonly Act[] = [

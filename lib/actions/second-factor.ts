@@ -9,7 +9,8 @@ import { recent } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
 import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
-import { recoveryCodesPage } from '../pages/factor-pages.js'
+import { button } from '../pages/form.js'
+import { html } from '../pages/html.js'
 import { cookiesNamed } from '../session/cookie.js'
 import { expireDuplicates } from '../session/cookie-scopes.js'
 import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
@@ -303,12 +304,18 @@ function shown (
   auth: AuthContext, { request, reply, fields: { next } }: Form<{ next?: string }>, recoveryCodes: readonly string[]
 ): FormAnswer {
   const layout = needed(auth.layout, 'pages')
+  const { common, factors } = layout.textsFor(request)
   return {
     status: 200,
     body: { recoveryCodes },
-    show: () => layout.send(reply, recoveryCodesPage(layout.textsFor(request), {
-      codes: recoveryCodes, next: auth.pages.afterSuccess(request, next)
-    }))
+    show: () => layout.send(reply, {
+      title: factors.recoveryTitle,
+      content: [
+        html`<p>${factors.recoveryText}</p>`,
+        html`<ul class="codes">${recoveryCodes.map(code => html`<li><code dir="ltr">${code}</code></li>`)}</ul>`,
+        button(auth.pages.afterSuccess(request, next), common.continue)
+      ]
+    })
   }
 }
 

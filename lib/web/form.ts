@@ -120,7 +120,7 @@ async function mountForm<Fields extends Properties, Required extends readonly st
 ): Promise<void> {
   const { path, required, isSignInAttempt = false, needsElapsedTime = false } = route
   // Loaded with the forms that have one: it is made of pages.
-  const linkPage = route.linkPage && (await import('./link-page.js')).mountLinkPage(scope, auth, route.linkPage)
+  const failOnPage = route.linkPage && (await import('./link-page.js')).mountLinkPage(scope, auth, route.linkPage)
   const needsToken = required?.includes('token') === true
   const fail = failureOn(auth, failurePages, isSignInAttempt ? 'local' : undefined)
 
@@ -130,7 +130,7 @@ async function mountForm<Fields extends Properties, Required extends readonly st
     ...(needsElapsedTime && { onResponse: async () => {} }),
     async errorHandler (error, request, reply) {
       const isOfLink = needsToken || Object(request.body).token !== undefined
-      return linkPage !== undefined && isOfLink ? linkPage.fail(error, request, reply) : fail(error, request, reply)
+      return (failOnPage !== undefined && isOfLink ? failOnPage : fail)(error, request, reply)
     }
   }, async (request, reply) => {
     let passwords: Passwords | undefined

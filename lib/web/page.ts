@@ -4,7 +4,6 @@ import type { AuthError } from '../errors.js'
 import { ANY_ORIGIN } from '../http/redirects.js'
 import { failureOf, sentenceOf } from '../pages/failure.js'
 import type { Page, PageMessages } from '../pages/page-layout.js'
-import type { Targets } from '../pages/sign-in-pages.js'
 import type { Texts } from '../pages/texts.js'
 import { type Act, type Mounting, pathOf } from './act.js'
 import { recordFailure } from './answers.js'
@@ -27,8 +26,17 @@ export interface View {
   readonly failure: AuthError | null
 }
 
+/** What each form of a page sends besides its fields. */
+export interface Targets {
+  /** The page after a success; null for the root of the application. */
+  readonly next: string | null
+  /** The page of the form, which shows its errors. */
+  readonly error_next: string
+  readonly [field: string]: string | null
+}
+
 /** Makes a page; null once the request was answered otherwise. */
-export type PageOf = (auth: AuthContext, view: View) => Promise<Page | null>
+type PageOf = (auth: AuthContext, view: View) => Promise<Page | null>
 
 /** A page of the plugin. */
 export interface PageRoute {
