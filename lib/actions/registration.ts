@@ -9,7 +9,6 @@ import { sendVerification } from '../mails/mail-links.js'
 import type { AuthenticatedUser } from '../sign-in/complete-sign-in.js'
 import { localIdentity, signIn, written } from '../sign-in/sign-in.js'
 import { ACCEPTED, form, signedInAs } from '../web/form.js'
-import type { LimitName } from '../web/limits.js'
 import { NEW_PASSWORD_REFUSALS, email, newPassword } from '../web/password-forms.js'
 import { checkbox, filledIn, isChecked, remember, signedIn } from '../web/schema-parts.js'
 
@@ -32,7 +31,7 @@ const route = {
   allowsExtraFields: true,
   hashes: true,
   // A registration sends a mail, and one mailbox may have many addresses.
-  limits: ({ mailer }: AuthContext): readonly LimitName[] => mailer === null ? ['register'] : ['register', 'mail'],
+  limits: ['register', 'mail'],
   isSignInAttempt: true
 } as const
 

@@ -14,18 +14,14 @@ import type { Texts } from '../pages/texts.js'
 import { pathOf } from './act.js'
 import { answerFailure, recordFailure } from './answers.js'
 import { LINK_PATHS } from './mailer.js'
-import { SECURITY, type SchemaTypes, operationIdOf, redirect, refusals, tags, token } from './schema-parts.js'
+import { type Operation, type SchemaTypes, operation, operationIdOf, redirect, token } from './schema-parts.js'
 
 /**
  * The page that a link in a mail leads to: the one of the plugin, or a redirect to that of the
  * application. Opening it uses nothing, because mail servers and previews open links too.
  */
-export interface LinkPage {
+export interface LinkPage extends Pick<Operation, 'summary' | 'user'> {
   readonly kind: LinkMailKind
-  /** What the document says of the page. */
-  readonly summary: string
-  /** Whether it shows something else to the signed-in user. */
-  readonly user: keyof typeof SECURITY
   /** The option with the page of the application in its place. */
   readonly customPage: keyof MailPages
   /**
@@ -59,14 +55,13 @@ export async function openLink (
 
 const querystring = { type: 'object', required: ['token'], properties: { token } } as const
 
-const response = {
+const answers = {
   200: {
     description: 'A page with a form; or a redirect to the page of the application, with `token`',
     content: { 'text/html': { schema: { type: 'string' } } }
   },
-  302: redirect,
-  ...refusals('invalid_request', 'invalid_token', 'unavailable')
-} as const
+  302: redirect
+}
 
 /** Answers a failure of a form on the page of its link: an error handler of the routes. */
 type LinkFailure = (error: Error, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
@@ -108,7 +103,14 @@ export function mountLinkPage (
 
   scope.withTypeProvider<SchemaTypes>().get(`/${LINK_PATHS[kind]}`, {
     schema: {
-      tags, summary, operationId: operationIdOf(`local/${kind}-page`), security: SECURITY[user], querystring, response
+      ...operation({
+        summary,
+        operationId: operationIdOf(`local/${kind}-page`),
+        user,
+        answers,
+        refuses: ['invalid_request', 'invalid_token', 'unavailable']
+      }),
+      querystring
     },
     onRequest: auth.redirectToBaseUrl,
     errorHandler: fail

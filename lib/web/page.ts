@@ -7,7 +7,7 @@ import type { Page, PageMessages } from '../pages/page-layout.js'
 import type { Texts } from '../pages/texts.js'
 import { type Act, type Mounting, pathOf } from './act.js'
 import { recordFailure } from './answers.js'
-import { SECURITY, type SchemaTypes, operationIdOf, redirect, refusals, tags } from './schema-parts.js'
+import { operation, operationIdOf, redirect } from './schema-parts.js'
 
 /** What a page is made of. */
 export interface View {
@@ -67,18 +67,14 @@ function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageO
     return page === null ? asked.reply : layout.send(asked.reply, page, messagesIn(texts))
   }
 
-  scope.withTypeProvider<SchemaTypes>().get(path, {
-    schema: {
-      tags,
+  scope.get(path, {
+    schema: operation({
       summary: `The page ${name}`,
       operationId: operationIdOf(`${name}-page`),
-      security: SECURITY['signed-in-or-not'],
-      response: {
-        200: { type: 'string', description: 'A page in HTML' },
-        302: redirect,
-        ...refusals('unavailable')
-      }
-    },
+      user: 'signed-in-or-not',
+      answers: { 200: { type: 'string', description: 'A page in HTML' }, 302: redirect },
+      refuses: ['unavailable']
+    }),
     onRequest: auth.redirectToBaseUrl,
     // A redirect to a page would lead to this one, again and again.
     async errorHandler (error, request, reply) {
