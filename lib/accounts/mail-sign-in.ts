@@ -9,7 +9,7 @@ import { isAtGeneration, newAccount } from './identities.js'
 
 /** Whose mailbox a sign-in by mail has proven. */
 export interface ProvenMailbox {
-  /** The user who had the address when the mail was asked for; null for whoever has it now. */
+  /** The user who had the address when the mail was asked for; null for the user who has it now. */
   readonly user: Pick<User, 'userId' | 'generation'> & Partial<Pick<User, 'emailVerified'>> | null
   /** In its canonical form. */
   readonly email: string

@@ -22,8 +22,7 @@ import type { Act } from '../web/act.js'
 import { allowCaching } from '../web/answers.js'
 import { ACCEPTED, form, signedInAs } from '../web/form.js'
 import {
-  SECURITY, type SchemaTypes, accepted, isChecked, lost, lostPasskeysIn, mailCode, passkeyResponse, refusals, remember,
-  signedIn, tags
+  accepted, isChecked, lost, lostPasskeysIn, mailCode, operation, passkeyResponse, remember, signedIn
 } from '../web/schema-parts.js'
 import {
   addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser, isCodeMailed,
@@ -228,14 +227,13 @@ export const removePasskey = form({
 export const passkeyScript: Act = {
   when: hasPasskeys,
   mount ({ scope }) {
-    scope.withTypeProvider<SchemaTypes>().get('/local/passkeys/script.js', {
-      schema: {
-        tags,
+    scope.get('/local/passkeys/script.js', {
+      schema: operation({
         summary: 'The script of pages with passkeys',
         operationId: 'authLocalPasskeyScript',
-        security: SECURITY.anyone,
-        response: { 200: { type: 'string', description: 'JavaScript' }, ...refusals() }
-      },
+        user: 'anyone',
+        answers: { 200: { type: 'string', description: 'JavaScript' } }
+      }),
       exposeHeadRoute: false,
       async onSend (request, reply) {
         const { v: version }: { v?: unknown } = Object(request.query)

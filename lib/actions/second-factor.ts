@@ -4,12 +4,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Factor, FactorKind, User } from '../accounts/account.js'
 import { withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
-import { type AuthContext, hasFactors, hasLocal, hasPasskeys, hasSecondFactor, needed } from '../context.js'
+import { type AuthContext, hasFactors, hasPasskeys, hasPasswords, hasSecondFactor, needed } from '../context.js'
 import { recent } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
 import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
-import { recoveryCodesPage } from '../pages/factor-pages.js'
+import { button } from '../pages/form.js'
+import { html } from '../pages/html.js'
 import { cookiesNamed } from '../session/cookie.js'
 import { expireDuplicates } from '../session/cookie-scopes.js'
 import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
@@ -241,7 +242,7 @@ export const reauthenticate = form({
     await reauthenticateByCode(auth, form, code)
   } else if (response !== undefined && response !== '' && hasPasskeys(auth)) {
     await reauthenticateByPasskey(auth, form, response)
-  } else if (password !== undefined && hasLocal(auth)) {
+  } else if (password !== undefined && hasPasswords(auth)) {
     refusePasswordWhenBusy(request)
     await auth.limits.reauthenticate(request)
     await reauthenticateByPassword(auth, form, password)
@@ -303,12 +304,18 @@ function shown (
   auth: AuthContext, { request, reply, fields: { next } }: Form<{ next?: string }>, recoveryCodes: readonly string[]
 ): FormAnswer {
   const layout = needed(auth.layout, 'pages')
+  const { common, factors } = layout.textsFor(request)
   return {
     status: 200,
     body: { recoveryCodes },
-    show: () => layout.send(reply, recoveryCodesPage(layout.textsFor(request), {
-      codes: recoveryCodes, next: auth.pages.afterSuccess(request, next)
-    }))
+    show: () => layout.send(reply, {
+      title: factors.recoveryTitle,
+      content: [
+        html`<p>${factors.recoveryText}</p>`,
+        html`<ul class="codes">${recoveryCodes.map(code => html`<li><code dir="ltr">${code}</code></li>`)}</ul>`,
+        button(auth.pages.afterSuccess(request, next), common.continue)
+      ]
+    })
   }
 }
 

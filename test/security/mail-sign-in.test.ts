@@ -160,7 +160,7 @@ for (const [kind, createStore] of Object.entries(SOME_STORES)) {
       t.equal((await owner.post(CONFIRM, { token })).statusCode, 200)
     })
 
-    t.test('a link that was forwarded signs in nowhere, whoever asked for another', async t => {
+    t.test('a link that was forwarded signs in nowhere, even where another one was asked for', async t => {
       const start_ = await start(t, { store: await createStore(t) })
       const { app, browser: owner } = start_
       const { token } = await mailFor(owner, start_)
