@@ -33,6 +33,7 @@ function signInPage (auth: AuthContext, { texts, next, typed, failure }: View): 
   const [byPassword, byMail] = [hasPasswords(auth), hasMailSignIn(auth)]
   const remember = auth.remember !== null && checkbox('remember', common.remember)
   const byPasskey = pathOf(auth, 'local/passkeys/login')
+  const toMail = { action: pathOf(auth, 'local/mail-login'), submit: mail.ask }
   const emailTyped = emailField(
     common.email, textIn(typed.email), passkeyPaths === null ? 'username' : 'username webauthn')
   const passkey = (ceremony: 'login' | 'autofill', fields?: Content): Content => passkeyPaths && passkeyForm(texts, {
@@ -49,12 +50,10 @@ function signInPage (auth: AuthContext, { texts, next, typed, failure }: View): 
         action: pathOf(auth, 'local/login'),
         hidden,
         fields: [emailTyped, passwordField(common.password), remember],
-        submit: signIn.title
+        submit: signIn.title,
+        other: byMail && toMail
       }),
-      byPassword && byMail && html`<p class="or">${signIn.or}</p>`,
-      byMail && form({
-        action: pathOf(auth, 'local/mail-login'), hidden, fields: [emailTyped, remember], submit: mail.ask
-      }),
+      !byPassword && byMail && form({ ...toMail, hidden, fields: [emailTyped, remember] }),
       (byPassword || byMail) && passkey('autofill'),
       passkey('login', !byPassword && !byMail && remember),
       unknown && passkeys && passkeySignal('unknown-credential', {
