@@ -1,14 +1,18 @@
 /** Attacks on the sign-in by mail, by number: see docs/threats.md. */
+import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { type AuthPluginOptions, type LocalIdentityProviderOptions, SignInRefused } from '../../lib/index.js'
+import {
+  type AuthPluginOptions, type AuthStore, type LocalIdentityProviderOptions, MemoryAuthStore, SignInRefused
+} from '../../lib/index.js'
 import { Pages } from '../../lib/pages.js'
-import { userIdIn } from '../helpers/app.js'
+import { SESSION_SECRET, userIdIn } from '../helpers/app.js'
 import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
 import { enrolAda, enrolAt, nextCode, startFactorApp } from '../helpers/factor-app.js'
 import { ADA, BASE_URL, type MailApp, formsOn, mailsInTheEnd, registerAt, startMailApp } from '../helpers/mail-app.js'
+import { SlowSessionStore } from '../helpers/slow-session-store.js'
 import { linkAt } from '../helpers/own-provider.js'
 import { SOME_STORES } from '../helpers/stores.js'
 
@@ -96,6 +100,19 @@ for (const [kind, createStore] of Object.entries(SOME_STORES)) {
 
       t.strictSame(answers.map(({ statusCode }) => statusCode), [200, 200])
       t.equal(new Set(answers.map(answer => answer.json().userId)).size, 1)
+    })
+
+    t.test('of one code that is sent to two processes at once, one signs in', async t => {
+      const store = await createStore(t)
+      const [start_, other] = [await start(t, { store }), await start(t, { store })]
+      const { browser } = start_
+      const { code } = await mailFor(browser, start_)
+      const browsers = [browser, new Browser(other.app, browser.cookies)]
+
+      const answers = await Promise.all(browsers.map(async browser => browser.post(CONFIRM, { code })))
+
+      t.strictSame(answers.map(({ statusCode }) => statusCode).sort(), [200, 400])
+      t.match(await start_.app.auth.users(), { users: { length: 1 } })
     })
 
     t.test('attack 112: five codes a mail, ten in fifteen minutes and twenty a day for an address, and the link still works', async t => {
@@ -335,6 +352,33 @@ t.test('remember and next are those of the form that asked', async t => {
 
   t.equal(answer.headers.location, '/orders')
   t.ok(answer.cookies.some(({ name, expires }) => name === 'svc_session' && expires !== undefined))
+})
+
+t.test('the bounds hold where neither sessions nor counts are in the store', async t => {
+  const store: AuthStore = Object.assign(new MemoryAuthStore(), { sessions: null, entries: null })
+  const session = { secret: SESSION_SECRET, store: new SlowSessionStore() }
+  const start_ = await start(t, { store, session })
+  const { app } = start_
+  const email = `${randomUUID()}@example.com`
+  for (let index = 0; index < 2; index++) {
+    const browser = new Browser(app)
+    const { code } = await mailFor(browser, start_, email)
+    for (let wrong = 0; wrong < 5; wrong++) await browser.post(CONFIRM, { code: otherThan(code) })
+  }
+  const owner = new Browser(app)
+  const { token, code } = await mailFor(owner, start_, email)
+  t.equal(code, null)
+  t.equal((await owner.post(CONFIRM, { token })).statusCode, 200)
+})
+
+t.test('a mail that an older secret has signed is taken', async t => {
+  const [old, recent] = ['an old secret of 32 characters, and more', 'a new secret of 32 characters, and more']
+  const store = new MemoryAuthStore()
+  const before = await start(t, { store }, { secret: old })
+  const { code } = await mailFor(before.browser, before)
+  const after = await start(t, { store }, { secret: [recent, old] })
+
+  t.equal((await new Browser(after.app, before.browser.cookies).post(CONFIRM, { code })).statusCode, 200)
 })
 
 t.test('without passwords no route takes one, and an old one signs in nowhere', async t => {
