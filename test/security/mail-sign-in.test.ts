@@ -117,6 +117,7 @@ for (const [kind, createStore] of Object.entries(SOME_STORES)) {
 
     t.test('attack 112: five codes a mail, ten in fifteen minutes and twenty a day for an address, and the link still works', async t => {
       const start_ = await start(t, { store: await createStore(t) })
+      const email = `${randomUUID()}@example.com`
       const { app } = start_
       const codesOf = async (browser: Browser, code: string | null, count: number): Promise<string[]> => {
         const answers: string[] = []
@@ -124,35 +125,36 @@ for (const [kind, createStore] of Object.entries(SOME_STORES)) {
         return answers
       }
       const [first, second] = [new Browser(app), new Browser(app)]
-      const mail = await mailFor(first, start_)
+      const mail = await mailFor(first, start_, email)
       t.strictSame(await codesOf(first, otherThan(mail.code), 6), [...Array(5).fill('invalid_code'), 'invalid_state'])
-      const again = await mailFor(second, start_)
+      const again = await mailFor(second, start_, email)
       t.strictSame(await codesOf(second, otherThan(again.code), 5), Array(5).fill('invalid_code'))
 
       const third = new Browser(app)
-      const linkOnly = await mailFor(third, start_)
+      const linkOnly = await mailFor(third, start_, email)
       t.equal(linkOnly.code, null)
       t.strictSame(await codesOf(third, '000000', 1), ['rate_limited'])
       advanceClock(t, 16 * MINUTE_MS)
-      const later = await mailFor(third, start_)
+      const later = await mailFor(third, start_, email)
       t.not(later.code, null)
       t.strictSame(await codesOf(third, otherThan(later.code), 5), Array(5).fill('invalid_code'))
       const fourth = new Browser(app)
-      const last = await mailFor(fourth, start_)
+      const last = await mailFor(fourth, start_, email)
       t.strictSame(await codesOf(fourth, otherThan(last.code), 5), [...Array(4).fill('invalid_code'), 'rate_limited'])
       advanceClock(t, 32 * MINUTE_MS)
       const owner = new Browser(app)
-      const ofOwner = await mailFor(owner, start_)
+      const ofOwner = await mailFor(owner, start_, email)
       t.equal(ofOwner.code, null, 'the bound of a day')
       t.equal((await owner.post(CONFIRM, { token: ofOwner.token })).statusCode, 200)
     })
 
     t.test('attack 112: of fifty codes at once for one address, ten are compared', async t => {
       const start_ = await start(t, { store: await createStore(t) })
+      const email = `${randomUUID()}@example.com`
       const { app } = start_
       const browsers = Array.from({ length: 10 }, () => new Browser(app))
       const codes: string[] = []
-      for (const browser of browsers) codes.push(otherThan((await mailFor(browser, start_)).code))
+      for (const browser of browsers) codes.push(otherThan((await mailFor(browser, start_, email)).code))
 
       const answers = await Promise.all(browsers.flatMap((browser, index) =>
         Array.from({ length: 5 }, async () => (await browser.post(CONFIRM, { code: codes[index] })).json().code)))
