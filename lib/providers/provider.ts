@@ -9,13 +9,13 @@ export interface SignInParameters {
    * The e-mail address or name that the provider fills in. `signInUrl` leaves out a hint that is
    * empty or longer than 1000 characters.
    */
-  loginHint?: string | undefined
+  loginHint?: string
   /** What the provider must show, such as `select_account`, `consent`, `login` or `none`. */
-  prompt?: string | undefined
+  prompt?: string
   /** Seconds since the user authenticated at the provider at most, which the class must check. */
-  maxAge?: number | undefined
+  maxAge?: number
   /** Scopes in addition to those of the provider class. */
-  scopes?: readonly string[] | undefined
+  scopes?: readonly string[]
 }
 
 /** An authorization request. `state`, `nonce` and `codeVerifier` are new and random each time. */
