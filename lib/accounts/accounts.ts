@@ -149,15 +149,14 @@ export class Accounts {
   }
 
   /**
-   * Signs the owner of a mailbox in: notes that the user has confirmed the address, or creates a
-   * user with it. When they had never owned an address of the account, another person may have
-   * made it: its links, its password and its factors are removed, and all sessions end.
+   * Notes that the owner of a mailbox has confirmed the address, or creates a user with it. Where
+   * no address of the account was ever proven, another person may have made it: its links, its
+   * password and its factors are removed, and all sessions end.
    *
    * @param how `newId`: the id of the user to create; null where none may be. `holds`: as for
-   *   {@link enterIdentity}, for a user who had owned the address before
-   * @returns null when the user has another address, generation or verified state by now, or is
-   *   gone; then nothing was written
-   * @throws AuthError `blocked`; then nothing was written
+   *   {@link enterIdentity}, where an address was proven before
+   * @returns null when what was found has changed; then nothing was written
+   * @throws AuthError `blocked`
    */
   async signInByMail (
     proven: ProvenMailbox, how: { newId: string | null, holds: (user: User) => boolean }

@@ -46,9 +46,6 @@ const LIMITS = [{ max: 10, window: 15 * 60_000 }, { max: 20, window: DAY_MS }]
 /** The attempts of an address that are kept: one more than those that are allowed. */
 const MAX_KEPT = 21
 
-/** Seconds. */
-const RETRY_AFTER = 15 * 60
-
 /** For stores without entries. */
 const entriesOfProcess = new MemoryEntries()
 
@@ -120,9 +117,13 @@ export const confirmMail = form({
   const { request, fields } = form
   await useOwner(request, owner => keyOf(owner, MAIL_SIGN_IN))
   const { token, code = '' } = fields
-  const { pending, key } = token === undefined
-    ? await checkCode(auth, request, code)
-    : await checkToken(auth, request, token)
+  const found = token === undefined ? await checkCode(auth, request, code) : await signInOfLink(auth, request, token)
+  if (found === null) {
+    throw new AuthError('invalid_state', {
+      message: 'This link signs in once, in the browser in which it was asked for; type the code of the mail there.'
+    })
+  }
+  const { pending, key } = found
   // One request of all gets it; an entry that another mail has replaced is not the one found.
   const taken = await takeEntryAt<PendingMailSignIn>(request, key)
   if (taken?.id !== pending.id) throw new AuthError('invalid_state')
@@ -153,20 +154,7 @@ async function checkCode (auth: AuthContext, request: FastifyRequest, text: stri
   return { pending, key: keyOf(request, MAIL_SIGN_IN) }
 }
 
-/**
- * Checks the token of a link. It uses nothing.
- *
- * @throws AuthError `invalid_token`; `invalid_state` where the link does not sign in
- */
-async function checkToken (auth: AuthContext, request: FastifyRequest, token: string): Promise<FoundSignIn> {
-  const found = await signInOfLink(auth, request, token)
-  if (found !== null) return found
-  throw new AuthError('invalid_state', {
-    message: 'This link signs in only in the browser in which it was asked for, once; type the code of the mail there.'
-  })
-}
-
-/** Returns the sign-in that a link finishes in this browser; null for none. */
+/** Returns the sign-in that a link finishes in this browser, and uses nothing; null for none. */
 export async function signInOfLink (
   auth: AuthContext, request: FastifyRequest, token: string
 ): Promise<FoundSignIn | null> {
@@ -218,14 +206,13 @@ async function countAttempt (auth: AuthContext, email: string): Promise<void> {
   const entry = { hash: digestOf(randomUUID()), kind: MAIL_ATTEMPTS, owner: ownerOf(auth, email), content: {} }
   // Before they are counted, so that of many at once no more than these pass.
   await entriesOf(auth).put({ ...entry, startedAt: Date.now() }, MAX_KEPT)
-  if (await attemptsLeft(auth, email) < 0) throw new AuthError('rate_limited', { retryAfter: RETRY_AFTER })
+  if (await attemptsLeft(auth, email) < 0) throw new AuthError('rate_limited', { retryAfter: 15 * 60 })
 }
 
 /** Returns how many more codes an address takes now. */
 async function attemptsLeft (auth: AuthContext, email: string): Promise<number> {
-  const owner = ownerOf(auth, email)
-  const left = await Promise.all(LIMITS.map(async ({ max, window }) =>
-    max - await entriesOf(auth).count(owner, MAIL_ATTEMPTS, Date.now() - window)))
+  const since = (window: number) => entriesOf(auth).count(ownerOf(auth, email), MAIL_ATTEMPTS, Date.now() - window)
+  const left = await Promise.all(LIMITS.map(async ({ max, window }) => max - await since(window)))
   return Math.min(...left)
 }
 
@@ -235,9 +222,9 @@ function entriesOf ({ kept }: AuthContext): OneTimeEntries {
 
 /** The store does not learn the address. */
 function ownerOf (auth: AuthContext, email: string): string {
-  return needed(auth.mailTokens, 'sendMail').digestsOf(`attempts ${email}`)[0]
+  return digestsOf(auth, 'attempts', email)[0]
 }
 
-function digestsOf (auth: AuthContext, id: string, code: string): [string, ...string[]] {
-  return needed(auth.mailTokens, 'sendMail').digestsOf(`code ${id} ${code}`)
+function digestsOf ({ mailTokens }: AuthContext, ...parts: [string, string]): [string, ...string[]] {
+  return needed(mailTokens, 'sendMail').digestsOf(parts.join(' '))
 }
