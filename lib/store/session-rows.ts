@@ -1,9 +1,7 @@
-import { type Column, type SQL, and, lte, notInArray, or } from '../drizzle/sql.js'
 import type { UserExtras } from '../schema/extras.js'
 import type { sessions } from '../schema/sqlite.js'
 import { statusOf } from '../accounts/account.js'
 import { type Claims, mergeClaims } from '../claims.js'
-import { PENDING_MS, RECORDS_OF_USE, RECORD_MS } from './one-time-entries.js'
 import type { FoundSession, NewSession, SessionUser } from './sessions.js'
 
 /** What the columns of `svc_auth_sessions` hold; the same on every database. */
@@ -61,10 +59,4 @@ function presentClaims ({ userClaims, linkClaims }: Pick<SessionRow, 'userClaims
 function userIn ({ userId, provider, claims, generation, proofs }: UserColumns): SessionUser | null {
   if (userId === null || provider === null || claims === null || proofs === null) return null
   return { userId, provider, claims, generation, proofs }
-}
-
-/** The condition of one-time entries whose lifetime is over. */
-export function isOutdated ({ kind, startedAt }: { kind: Column, startedAt: Column }, now: number): SQL | undefined {
-  const isOfMinutes = notInArray(kind, [...RECORDS_OF_USE])
-  return or(lte(startedAt, now - RECORD_MS), and(lte(startedAt, now - PENDING_MS), isOfMinutes))
 }

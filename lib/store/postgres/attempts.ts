@@ -3,8 +3,8 @@ import { Sweeper } from '../../base/sweeper.js'
 import { attempts, inArray, lte, sql } from '../../drizzle/postgres.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { Attempt, AttemptCounter } from '../attempts.js'
-import type { PostgresDatabase } from './database.js'
-import { NUMBER, type Prepared } from './prepared.js'
+import type { PostgresDatabase, Prepared } from './database.js'
+import { NUMBER } from './prepared.js'
 import { STATEMENT_START, given } from './statements.js'
 
 const MINUTE_MS = 60_000
@@ -31,7 +31,7 @@ export function postgresAttempts (database: PostgresDatabase): AttemptCounter {
     const statement = statements.get(length) ??
       database.prepared(db => counting(db, length), { count: NUMBER, wait: NUMBER }, 'sign-ins')
     statements.set(length, statement)
-    const rows = await database.run(() => statement(Object.fromEntries(counted.flatMap(valuesOf))))
+    const rows = await statement(Object.fromEntries(counted.flatMap(valuesOf)))
     // The last count that was added to: only that one can be beyond its limit.
     const [last, limit] = [rows.at(-1), counted[rows.length - 1]]
     if (last === undefined || limit === undefined || last.count <= limit.max) return null
@@ -41,7 +41,7 @@ export function postgresAttempts (database: PostgresDatabase): AttemptCounter {
   const sweeper = new Sweeper(async () => {
     if (await count([SWEEP]) !== null) return
     let swept
-    do swept = (await database.run(() => sweep({})))[0]?.count
+    do swept = (await sweep({}))[0]?.count
     while (swept === SWEPT_AT_ONCE)
   }, Date.now())
 

@@ -1,12 +1,14 @@
 import { TIMEOUT_MS, withTimeout } from '../../base/with-timeout.js'
 import { Once, lazily } from '../../base/once.js'
-import { type SQL, sql } from '../../drizzle/postgres.js'
+import {
+  type SQL, credentials, factors, oneTimeEntries, providerLinks, sessions, sql, users
+} from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import type { PostgresDrizzle } from '../sql-target.js'
+import type { Batch, Columns, SqlDatabase, SqlTables, Values } from '../sql-database.js'
 import { DROPPED, type TablePart } from '../table-parts.js'
 import { isRetryable, isTableMissing, storeFailure } from './failures.js'
-import type { Batch } from './pool.js'
-import { type Query, type BuiltStatement, type Columns, type Prepared, prepared } from './prepared.js'
+import { type Query, type BuiltStatement, prepared } from './prepared.js'
 import { appliedMigrations, lacksTables, migration } from './tables.js'
 
 const MAX_ATTEMPTS = 5
@@ -30,8 +32,21 @@ export interface PostgresDatabaseOptions {
   isOwn?: boolean | undefined
 }
 
+/** Turns an error of a statement into the one for the caller; default {@link storeFailure}. */
+type Failure = (error: unknown) => AuthError
+
+export interface RunOptions {
+  deadline?: number | undefined
+  failure?: Failure | undefined
+}
+
+export type Prepared<Row> = (values: Values, deadline?: number) => Promise<Row[]>
+
 /** A Postgres database with tables of the store. */
-export class PostgresDatabase {
+export class PostgresDatabase implements SqlDatabase {
+  readonly tables =
+    { users, credentials, providerLinks, factors, sessions, oneTimeEntries } as unknown as SqlTables
+
   readonly db: PostgresDrizzle
   readonly #options: PostgresDatabaseOptions
   /** The migrations that were applied, read once for all parts of the tables. */
@@ -97,29 +112,40 @@ export class PostgresDatabase {
   }
 
   /**
-   * Prepares a statement, which {@link run} runs: see {@link prepared}. It is built on its first
-   * use and kept: building takes longer than the server takes to run it.
+   * Prepares a statement, which runs as {@link run} does: see {@link prepared}. It is built on its
+   * first use and kept: building takes longer than the server takes to run it.
    */
   prepared<Row> (
     build: (db: PostgresDrizzle) => BuiltStatement<Row>,
     columns: Columns | null = null,
-    how: How = 'alone'
+    how: How = 'alone',
+    failure?: Failure
   ): Prepared<Row> {
     const statement = lazily(() => prepared(build(this.db), columns, this.#options.queries?.(how) ?? null))
-    return values => statement()(values)
+    return (values, deadline) => this.run(() => statement()(values), { deadline, failure })
+  }
+
+  query: SqlDatabase['query'] = (build, columns, how) =>
+    this.prepared(build as unknown as (db: PostgresDrizzle) => BuiltStatement<never>, columns, how)
+
+  execute: SqlDatabase['execute'] = async build => {
+    await this.run(async () => (build as unknown as (db: PostgresDrizzle) => Promise<unknown>)(this.db))
   }
 
   /**
    * Runs a statement within five seconds. The first call creates the tables; a statement that lost
    * a race against another one, or misses a table, is run again.
    *
-   * @param deadline an earlier end, in milliseconds since the epoch
+   * @param how with a deadline: an earlier end, in milliseconds since the epoch
    */
-  async run<T> (statement: () => Promise<T>, deadline = Date.now() + TIMEOUT_MS): Promise<T> {
+  async run<T> (
+    statement: () => Promise<T>,
+    { deadline = Date.now() + TIMEOUT_MS, failure = storeFailure }: RunOptions = {}
+  ): Promise<T> {
     try {
       return await withTimeout(deadline - Date.now(), this.#onTables(statement), 'Postgres')
     } catch (error) {
-      throw error instanceof AuthError ? error : storeFailure(error)
+      throw error instanceof AuthError ? error : failure(error)
     }
   }
 

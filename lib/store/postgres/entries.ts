@@ -46,20 +46,18 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
     { hash },
     'reads'
   )
-  const contentOf = async (query: () => Promise<Array<{ content: EntryContent }>>): Promise<EntryContent | null> => {
-    return (await database.run(query))[0]?.content ?? null
-  }
+  const contentOf = (rows: Array<{ content: EntryContent }>): EntryContent | null => rows[0]?.content ?? null
 
   return {
     // After a crash of the machine a sign-in starts again, and the session that an entry was taken
     // for is written after it.
     async put (entry, most) {
       const statement = RECORDS_OF_USE.includes(entry.kind) ? insertRecord : insert
-      await database.run(() => statement({ ...entry, others: most - 1 }))
+      await statement({ ...entry, others: most - 1 })
     },
-    find: async entry => contentOf(() => byKey({ ...entry })),
-    take: async (hash, kind, owners) => contentOf(() => remove({ hash, kind, owners })),
-    attempt: async (entry, most) => contentOf(() => count({ ...entry, most })),
-    has: async (owner, kind, since) => (await database.run(() => one({ owner, kind, since }))).length > 0
+    find: async entry => contentOf(await byKey({ ...entry })),
+    take: async (hash, kind, owners) => contentOf(await remove({ hash, kind, owners })),
+    attempt: async (entry, most) => contentOf(await count({ ...entry, most })),
+    has: async (owner, kind, since) => (await one({ owner, kind, since })).length > 0
   }
 }

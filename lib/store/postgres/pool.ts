@@ -1,6 +1,7 @@
 import type postgres from 'postgres'
 import { notLoaded } from '../../base/not-loaded.js'
 import { TIMEOUT_MS, TimeoutError, withTimeout } from '../../base/with-timeout.js'
+import type { Batch } from '../sql-database.js'
 import { Connection } from './connection.js'
 import { isAnswer, refusesTimeLimit } from './failures.js'
 import { Hosts } from './hosts.js'
@@ -12,12 +13,6 @@ import { Hosts } from './hosts.js'
 const ANSWER_MS = 4500
 
 type Statement<T> = (client: postgres.Sql) => Promise<T>
-
-/**
- * What is sent together: statements that wait for no lock, those of sign-ins by password, which
- * wait for each other's counts alone, and those of one-time entries, which wait for the same entry.
- */
-export type Batch = 'reads' | 'sign-ins' | 'entries'
 
 /** A statement of {@link Pool.batched}. */
 interface BatchedStatement {

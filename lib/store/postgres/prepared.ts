@@ -1,8 +1,6 @@
 import { fillPlaceholders } from '../../drizzle/postgres.js'
+import type { Columns, Decoder, Values } from '../sql-database.js'
 import { UNNAMED } from './statements.js'
-
-/** The values that a statement is given when it runs, by name. */
-export type Values = Record<string, unknown>
 
 /**
  * Sends the text of a statement with its values. The rows have the columns as the text that the
@@ -16,16 +14,6 @@ export interface BuiltStatement<Row> {
   prepare (name: string): { execute (values: Values): Promise<Row[]> }
 }
 
-/** What the columns of a statement are read by, in the order of the columns. */
-export interface Columns {
-  readonly [name: string]: Decoder | Columns
-}
-
-/** A column of a table, or what reads the text of one. */
-interface Decoder {
-  mapFromDriverValue (text: string): unknown
-}
-
 /** A column that is read as the text that it is. */
 export const TEXT: Decoder = { mapFromDriverValue: text => text }
 
@@ -33,8 +21,6 @@ export const NUMBER: Decoder = { mapFromDriverValue: Number }
 
 /** A boolean of `isTrue`. */
 export const BOOLEAN: Decoder = { mapFromDriverValue: text => text === '1' }
-
-export type Prepared<Row> = (values: Values) => Promise<Row[]>
 
 /**
  * Prepares a statement. Drizzle has built its text from the tables; what Drizzle does each time it
@@ -47,7 +33,7 @@ export function prepared<Row> (
   statement: BuiltStatement<Row>,
   columns: Columns | null,
   query: Query | null
-): Prepared<Row> {
+): (values: Values) => Promise<Row[]> {
   if (query === null || columns === null) {
     const ofDrizzle = statement.prepare(UNNAMED)
     return values => ofDrizzle.execute(values)

@@ -29,7 +29,6 @@ const DELIVERY_MS = 1000
  * in rounds, and whenever the connection was lost, the table is read for those that were missed.
  */
 export class RevocationFollower {
-  readonly #database: PostgresDatabase
   /** Null when none arrive. */
   #notifications: Notifications | null
   readonly #recent
@@ -49,7 +48,6 @@ export class RevocationFollower {
   #isClosed = false
 
   constructor (database: PostgresDatabase, openNotifications: OpenNotifications | null) {
-    this.#database = database
     this.#notifications = openNotifications?.({
       notified: id => { this.#notice(id) },
       changed: () => { this.#again.resolve() }
@@ -132,7 +130,7 @@ export class RevocationFollower {
   async #read (): Promise<boolean> {
     const readAt = performance.now()
     const age = Math.ceil(readAt - this.#startedAt) + TIMEOUT_MS
-    const rows = await this.#database.run(() => this.#recent({ since: this.#since, age }))
+    const rows = await this.#recent({ since: this.#since, age })
     const present = Number(rows[0]?.present)
     const untold = rows.flatMap(({ revocation }) =>
       revocation === null || this.#heard.has(revocation.id) ? [] : [revocation])
@@ -154,7 +152,7 @@ export class RevocationFollower {
     try {
       while (this.#ids.size > 0) {
         const ids = [...this.#ids]
-        this.#tell(await this.#database.run(() => this.#notified({ ids, since: this.#since })))
+        this.#tell(await this.#notified({ ids, since: this.#since }))
         for (const id of ids) this.#ids.delete(id)
       }
     } catch {

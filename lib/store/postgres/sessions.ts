@@ -1,16 +1,17 @@
 import {
-  type SQL, and, desc, eq, gt, isNull, lte, not, oneTimeEntries, providerLinks, sessions, sql, users
+  type SQL, and, eq, gt, isNull, not, oneTimeEntries, providerLinks, sessions, sql, users
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
-import { type SessionRows, inPages, withSweeps } from '../capabilities.js'
+import type { SessionRows } from '../capabilities.js'
 import { excluded } from '../columns.js'
-import { columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
-import { ENDED_MS, MAX_LISTED, type StoredSessions } from '../sessions.js'
+import { columnsOf, foundSession, readColumns } from '../session-rows.js'
+import type { StoredSessions } from '../sessions.js'
+import { sqlSessions } from '../sql-sessions.js'
 import { PENDING_MS } from '../one-time-entries.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase } from './database.js'
 import { postgresEntries } from './entries.js'
-import { causeOf, isForeignKeyViolation } from './failures.js'
+import { causeOf, isForeignKeyViolation, storeFailure } from './failures.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
 import { BOOLEAN, type BuiltStatement, TEXT } from './prepared.js'
 import { USER_ID, given, isTrue, isUser, jsonOrNull } from './statements.js'
@@ -23,14 +24,14 @@ const isOpen = and(isNull(sessions.endedAt), gt(sessions.expiresAt, given('now')
 
 /** Keeps sessions and what they own on Postgres: each operation is one statement. */
 export function postgresSessions (database: PostgresDatabase, revocations: PostgresRevocations): SessionRows {
-  const sessions = {
+  return sqlSessions(database, {
     find: find(database),
-    insert: insertSession(database),
-    update: update(database),
+    insert: insert(database),
     end: end(database, revocations),
-    ofUser: ofUser(database)
-  }
-  return withSweeps({ sessions, entries: postgresEntries(database) }, sweep(database))
+    entries: postgresEntries(database),
+    userId: USER_ID,
+    swept: SWEPT
+  })
 }
 
 function find (database: PostgresDatabase): StoredSessions['find'] {
@@ -55,15 +56,19 @@ function find (database: PostgresDatabase): StoredSessions['find'] {
   )
 
   return async (idHash, now) => {
-    const [row] = await database.run(() => session({ idHash, since: now - PENDING_MS }))
+    const [row] = await session({ idHash, since: now - PENDING_MS })
     if (row?.isVisitor === true) return 'visitor'
     return foundSession(row, now)
   }
 }
 
-function insertSession (database: PostgresDatabase): StoredSessions['insert'] {
+function insert (database: PostgresDatabase): StoredSessions['insert'] {
+  // The user may have been deleted meanwhile.
+  const failure = (error: unknown): AuthError =>
+    isForeignKeyViolation(error) ? new AuthError('unauthenticated', { cause: causeOf(error) }) : storeFailure(error)
   // A statement for each case: the server would plan the parts that have nothing to do too.
-  const insertion = (given: Insertion) => database.prepared(db => insertionOf(db, given), { isAdmitted: BOOLEAN })
+  const insertion = (given: Insertion) =>
+    database.prepared(db => insertionOf(db, given), { isAdmitted: BOOLEAN }, 'alone', failure)
   const alone = insertion({ replaces: false, admits: false })
   const admitting = insertion({ replaces: false, admits: true })
   const replacing = insertion({ replaces: true, admits: false })
@@ -71,8 +76,8 @@ function insertSession (database: PostgresDatabase): StoredSessions['insert'] {
 
   return async (session, replaced) => {
     const { admits = false } = session
-    const insert = replaced === null ? (admits ? admitting : alone) : (admits ? both : replacing)
-    const [row] = await database.run(() => ofKnownUser(insert({ ...columnsOf(session), replaced })))
+    const statement = replaced === null ? (admits ? admitting : alone) : (admits ? both : replacing)
+    const [row] = await statement({ ...columnsOf(session), replaced })
     return row?.isAdmitted === true ? 'admitted' : replaced === null || row !== undefined
   }
 }
@@ -137,22 +142,6 @@ function unwrittenOf (db: PostgresDrizzle, idHash: string, endedAt: string, outc
       ${time}, ${time}, ${time}, ${time}, ${outcome} where not exists (select from before)`))
 }
 
-/** @throws AuthError `unauthenticated` for a user who was deleted meanwhile */
-async function ofKnownUser<T> (insertion: Promise<T>): Promise<T> {
-  try {
-    return await insertion
-  } catch (error) {
-    throw isForeignKeyViolation(error) ? new AuthError('unauthenticated', { cause: causeOf(error) }) : error
-  }
-}
-
-function update (database: PostgresDatabase): StoredSessions['update'] {
-  return async (idHash, { user, ...change }) => {
-    await database.run(() => database.db.update(sessions).set({ ...user, ...change })
-      .where(and(eq(sessions.idHash, idHash), isNull(sessions.endedAt))))
-  }
-}
-
 function end (database: PostgresDatabase, revocations: PostgresRevocations): StoredSessions['end'] {
   const endSession = database.prepared(db => endingOf(db, { isSignOut: false }))
   const signOut = database.prepared(db => endingOf(db, { isSignOut: true }))
@@ -161,7 +150,7 @@ function end (database: PostgresDatabase, revocations: PostgresRevocations): Sto
     const values = { idHash, now }
     const [row] = isSignOut
       ? await revocations.run(revocation => signOut({ ...values, isRecorded, ...revocation }))
-      : await database.run(() => endSession(values))
+      : await endSession(values)
     if (row === undefined) return null
     return isSignOut ? { ...row, isRecorded: true } : row
   }
@@ -189,42 +178,4 @@ function endingOf (db: PostgresDrizzle, { isSignOut }: { isSignOut: boolean }) {
   return db.with(before, ended, ...ofSignOut)
     .select({ userId: before.userId, wasOpen: before.wasOpen, replacedBy: before.replacedBy })
     .from(before)
-}
-
-function ofUser (database: PostgresDatabase): StoredSessions['ofUser'] {
-  const { idHash, userAgent, createdAt, seenAt, expiresAt } = sessions
-  const proofs = sql`${sessions.proofs}`.mapWith(sessions.proofs)
-  const listed = database.prepared(db => db.select({ idHash, proofs, userAgent, createdAt, seenAt, expiresAt })
-    .from(sessions)
-    .where(and(eq(sessions.userId, USER_ID), eq(sessions.generation, given('generation')), isOpen))
-    .orderBy(desc(seenAt))
-    .limit(MAX_LISTED))
-
-  return (userId, generation, now) => database.run(() => listed({ userId, generation, now }))
-}
-
-/** Removes what is over, a part of the sessions at a time. */
-function sweep (database: PostgresDatabase): (now: number) => Promise<void> {
-  const { db } = database
-  const sweepSessions = inPages(async (after, now) => {
-    const page = db.select({ idHash: sessions.idHash }).from(sessions)
-      .where(gt(sessions.idHash, after))
-      .orderBy(sessions.idHash)
-      .limit(SWEPT)
-      .as('page')
-    const [found] = await database.run(() =>
-      db.select({ last: sql<string | null>`max(${page.idHash})`, size: sql`count(*)`.mapWith(Number) }).from(page))
-    const last = found?.last ?? after
-    await database.run(() => db.delete(sessions).where(and(
-      gt(sessions.idHash, after),
-      lte(sessions.idHash, last),
-      lte(sql`coalesce(${sessions.endedAt} + ${ENDED_MS}::bigint, ${sessions.expiresAt})`, now)
-    )))
-    return Number(found?.size) < SWEPT ? null : last
-  })
-
-  return async now => {
-    await database.run(() => db.delete(oneTimeEntries).where(isOutdated(oneTimeEntries, now)))
-    await sweepSessions(now)
-  }
 }

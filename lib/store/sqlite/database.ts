@@ -1,9 +1,12 @@
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import { lazily } from '../../base/once.js'
-import { sql } from '../../drizzle/sqlite.js'
+import {
+  credentials, factors, oneTimeEntries, providerLinks, sessions, sql, users
+} from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import { isTableMissing, storeFailure } from './failures.js'
 import { WriteLock, whileLocked } from './lock.js'
+import type { SqlDatabase, Values } from '../sql-database.js'
 import { DROPPED, type TablePart } from '../table-parts.js'
 import { createSqliteTables, makeMissingTables } from './tables.js'
 
@@ -34,7 +37,8 @@ interface WriteOptions {
 }
 
 /** An SQLite database with the tables of the store. */
-export class SqliteDatabase {
+export class SqliteDatabase implements SqlDatabase {
+  readonly tables = { users, credentials, providerLinks, factors, sessions, oneTimeEntries }
   readonly db: BetterSQLite3Database
   readonly #options: Required<SqliteDatabaseOptions>
   readonly #parts: readonly TablePart[]
@@ -64,6 +68,17 @@ export class SqliteDatabase {
    */
   prepared<T> (build: (db: BetterSQLite3Database) => { prepare: () => T }): () => T {
     return lazily(() => build(this.db).prepare())
+  }
+
+  query<Row> (
+    build: (db: BetterSQLite3Database) => { prepare: () => { all: (values: Values) => Row[] } }
+  ): (values: Values) => Promise<Row[]> {
+    const statement = this.prepared(build)
+    return values => this.read(() => statement().all(values))
+  }
+
+  async execute (build: (db: BetterSQLite3Database) => { run: () => unknown }): Promise<void> {
+    await this.write(() => { build(this.db).run() })
   }
 
   /** Runs statements that only read. */
