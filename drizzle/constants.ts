@@ -17,7 +17,7 @@ ${migrationsIn(dialect).map(({ name, part, sql }) => `  {
     name: '${name}',
     part: '${part}',
     sql: [
-${sql.map(linesOf).join(',\n')}
+${sql.map(statement => `      ${literal(statement)}`).join(',\n')}
     ]
   }`).join(',\n')}
 ]
@@ -41,8 +41,8 @@ function partOf (statement: string): TablePart {
   return FIRST_TABLES.includes(table) ? 'users' : 'sessions'
 }
 
-/** The lines of a statement as one string of JavaScript. */
-function linesOf (statement: string): string {
-  const escaped = statement.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\t', '\\t')
-  return escaped.split('\n').map(line => `'${line}`).join("\\n' +\n        ").replace(/^/, '      ') + "'"
+/** A statement as a string of JavaScript on one line: to be read, it is in drizzle/. */
+function literal (statement: string): string {
+  const escaped = statement.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\t', '\\t').replaceAll('\n', '\\n')
+  return `'${escaped}'`
 }

@@ -13,7 +13,7 @@ const { kind, owner, content, attempts, startedAt } = columns
 const isEntry = and(eq(hash, given('hash')), eq(kind, given('kind')))
 const isOfOwner = and(eq(owner, given('owner')), eq(kind, given('kind')))
 
-/** Keeps one-time entries on Postgres: each operation is one statement. */
+/** Each operation is one statement. */
 export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
   const insertion = (condition: SQL, how: 'alone' | 'entries') => database.prepared(db => {
     // The new one is not among those that the statement sees.
@@ -47,20 +47,18 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
     { entries: NUMBER },
     'reads'
   )
-  const contentOf = async (query: () => Promise<Array<{ content: EntryContent }>>): Promise<EntryContent | null> => {
-    return (await database.run(query))[0]?.content ?? null
-  }
+  const contentOf = (rows: Array<{ content: EntryContent }>): EntryContent | null => rows[0]?.content ?? null
 
   return {
     // After a crash of the machine a sign-in starts again, and the session that an entry was taken
     // for is written after it.
     async put (entry, most) {
       const statement = RECORDS_OF_USE.includes(entry.kind) ? insertRecord : insert
-      await database.run(() => statement({ ...entry, others: most - 1 }))
+      await statement({ ...entry, others: most - 1 })
     },
-    find: async entry => contentOf(() => byKey({ ...entry })),
-    take: async (hash, kind, owners) => contentOf(() => remove({ hash, kind, owners })),
-    attempt: async (entry, most) => contentOf(() => noteAttempt({ ...entry, most })),
-    count: async (owner, kind, since) => (await database.run(() => counted({ owner, kind, since })))[0]?.entries ?? 0
+    find: async entry => contentOf(await byKey({ ...entry })),
+    take: async (hash, kind, owners) => contentOf(await remove({ hash, kind, owners })),
+    attempt: async (entry, most) => contentOf(await noteAttempt({ ...entry, most })),
+    count: async (owner, kind, since) => (await counted({ owner, kind, since }))[0]?.entries ?? 0
   }
 }
