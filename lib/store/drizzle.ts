@@ -2,8 +2,8 @@ import { sql } from '../drizzle/sql.js'
 import { OptionsError } from '../errors.js'
 
 /**
- * Refuses a Drizzle database of the application whose drizzle-orm does not escape quotation marks in
- * names, by the SQL that it makes of {@link ODD_NAME}: the version cannot be read from the database.
+ * Refuses a Drizzle database of the application whose drizzle-orm does not escape quotation marks
+ * in names, by the SQL that it makes of {@link ODD_NAME}: the version cannot be read from it.
  */
 export function assertEscapes (statement: string): void {
   if (statement.includes('""""')) return

@@ -143,8 +143,8 @@ function hostsOf (hosts: string, given: Parameters): Host[] {
 }
 
 /**
- * The driver cannot bind authentication to the channel (SCRAM-SHA-256-PLUS): where that is required,
- * certificate and host are verified instead.
+ * The driver cannot bind authentication to the channel (SCRAM-SHA-256-PLUS): where that is
+ * required, certificate and host are verified instead.
  */
 function encryptionOf (given: Parameters) {
   const [ca, cert, key, ssl = ''] = ['sslrootcert', 'sslcert', 'sslkey', 'ssl'].map(name => given.get(name))

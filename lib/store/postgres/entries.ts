@@ -4,8 +4,7 @@ import {
 import { excluded } from '../columns.js'
 import { type EntryContent, type OneTimeEntries, RECORDS_OF_USE } from '../one-time-entries.js'
 import type { PostgresDatabase } from './database.js'
-import { NUMBER } from './prepared.js'
-import { given, json } from './statements.js'
+import { NUMBER, given, json } from './statements.js'
 
 const { hash, ...columns } = getTableColumns(oneTimeEntries)
 const { kind, owner, content, attempts, startedAt } = columns

@@ -25,8 +25,8 @@ const FAILS = 'sign-outs in other processes cannot be heard of at the moment; th
 const DELIVERY_MS = 1000
 
 /**
- * Tells of the revocations of other processes, of each once. A notification tells at once; the table
- * is read for those that were missed, in rounds and whenever the connection was lost.
+ * Tells of the revocations of other processes, of each once. A notification tells at once; the
+ * table is read for those that were missed, in rounds and whenever the connection was lost.
  */
 export class RevocationFollower {
   /** Null when none arrive. */

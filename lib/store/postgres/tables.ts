@@ -76,8 +76,8 @@ function applied ({ name, sql: statements }: Migration): string {
 }
 
 /**
- * Adds a foreign key unless it is there. Where the table of users was dropped, rows of users who are
- * gone are deleted, as the key would have done.
+ * Adds a foreign key unless it is there. Where the table of users was dropped, rows of users who
+ * are gone are deleted, as the key would have done.
  */
 function withKeys (statement: string): string {
   const [, table] = /^ALTER TABLE (\S+) ADD CONSTRAINT .+ FOREIGN KEY/.exec(statement) ?? []
