@@ -11,8 +11,8 @@ import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
 import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
 import { recoveryCodesPage } from '../pages/factor-pages.js'
 import { cookiesNamed } from '../session/cookie.js'
-import { expireDuplicates } from '../session/cookie-scopes.js'
 import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
+import { expireDuplicates } from '../session/several-cookies.js'
 import {
   countAttempt, openSecret, readCode, reauthenticateByCode, stepOf
 } from '../sign-in/factor-codes.js'
