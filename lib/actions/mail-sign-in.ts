@@ -83,7 +83,8 @@ export const requestMail = form({
   }
   await putEntry(request, MAIL_SIGN_IN, pending)
 
-  const entry = auth.local?.signInByMail?.anyBrowser === true ? keyOf(request, MAIL_SIGN_IN) : undefined
+  const isForAny = auth.local?.signInByMail?.anyBrowser === true
+  const entry = isForAny ? keyOf(request.session.sessionId, MAIL_SIGN_IN) : undefined
   if (isSent) outbox.link('sign-in', { userId: id, generation: 0, email, to: email, entry }, user, code)
   else if (user !== null) outbox.skip('sign-in', 'blocked')
   else if (needed(auth.mailer, 'sendMail').answersUnknown) outbox.sendTo('unknown-address', email, null)
@@ -115,7 +116,7 @@ export const confirmMail = form({
   isSignInAttempt: true
 }, async (auth, form) => {
   const { request, fields } = form
-  await useOwner(request, owner => keyOf(owner, MAIL_SIGN_IN))
+  await useOwner(request, id => keyOf(id, MAIL_SIGN_IN))
   const { token, code = '' } = fields
   const found = token === undefined ? await checkCode(auth, request, code) : await signInOfLink(auth, request, token)
   if (found === null) {
@@ -151,7 +152,7 @@ async function checkCode (auth: AuthContext, request: FastifyRequest, text: stri
   await countAttempt(auth, pending.email)
   const isRight = digestsOf(auth, pending.id, code).some(digest => isEqual(digest, pending.code))
   if (!isRight) throw new AuthError('invalid_code')
-  return { pending, key: keyOf(request, MAIL_SIGN_IN) }
+  return { pending, key: keyOf(request.session.sessionId, MAIL_SIGN_IN) }
 }
 
 /** Returns the sign-in that a link finishes in this browser, and uses nothing; null for none. */
@@ -159,7 +160,7 @@ export async function signInOfLink (
   auth: AuthContext, request: FastifyRequest, token: string
 ): Promise<FoundSignIn | null> {
   const { userId: id, entry } = await needed(auth.mailTokens, 'sendMail').verify('sign-in', token)
-  const keys = [keyOf(request, MAIL_SIGN_IN)]
+  const keys = [keyOf(request.session.sessionId, MAIL_SIGN_IN)]
   const isForAny = auth.local?.signInByMail?.anyBrowser === true
   if (isForAny && entry !== undefined) keys.push({ ...entry, kind: MAIL_SIGN_IN })
   for (const key of keys) {

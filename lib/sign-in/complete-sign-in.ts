@@ -8,7 +8,7 @@ import { AuthError } from '../errors.js'
 import { type ProviderIdentity, callHook } from '../hooks.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { ProviderTokens, AuthenticationContext } from '../providers/provider.js'
-import { startSession } from '../session/lifecycle.js'
+import { replaceSession } from '../session/lifecycle.js'
 import { chosenLifetime } from '../session/lifetime.js'
 import type { Principal, SessionRecord } from '../session/record.js'
 import { type UserOfIdentity, writeHeld } from './linking.js'
@@ -95,12 +95,12 @@ async function writeSession (
 ): Promise<void> {
   const { userId, generation, isNew: admits = false } = authenticated.user
   const { provider } = admitted.principal
-  const lifetime = remember === null ? null : chosenLifetime(remember, authenticated.remember)
+  const { cookieEnd, ...end } = chosenLifetime(remember, authenticated.remember)
   const confirm = async (isAdmitted: boolean): Promise<void> => {
     if (isAdmitted || (admits && await accounts.admitUser(userId))) audit('registration', { userId, provider }, request)
   }
   const at = admitted.methods.at(-1)?.at ?? Date.now()
-  await startSession(request, { ...admitted, generation, at }, { lifetime, admits, confirm })
+  await replaceSession(request, { ...admitted, ...end, generation, at }, { cookieEnd, admits, confirm })
 }
 
 /**

@@ -119,7 +119,7 @@ async function opened (
 export async function pendingSecondFactor (
   auth: AuthContext, request: FastifyRequest
 ): Promise<PendingSecondFactor | null> {
-  await useOwner(request, owner => keyOf(owner, SECOND_STEP))
+  await useOwner(request, sessionId => keyOf(sessionId, SECOND_STEP))
   return opened(auth, await findEntry<SealedSignIn>(request, SECOND_STEP))
 }
 
@@ -127,7 +127,7 @@ export async function pendingSecondFactor (
 export async function attemptSignIn (
   auth: AuthContext, request: FastifyRequest
 ): Promise<PendingSecondFactor | null> {
-  await useOwner(request, owner => keyOf(owner, SECOND_STEP))
+  await useOwner(request, sessionId => keyOf(sessionId, SECOND_STEP))
   return opened(auth, await attemptEntry<SealedSignIn>(request, SECOND_STEP, MAX_ATTEMPTS))
 }
 

@@ -22,7 +22,7 @@ export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }
   if (customPage !== null) {
     return redirected(reply, token === null ? customPage : withParameter(customPage, 'token', token))
   }
-  await useOwner(request, owner => keyOf(owner, MAIL_SIGN_IN))
+  await useOwner(request, id => keyOf(id, MAIL_SIGN_IN))
   const title = titles['sign-in']
   const path = pathOf(auth, 'local/mail-login/confirm')
   if (token !== null) {
