@@ -20,16 +20,9 @@ export interface FactorForm {
 }
 
 /** The user whose code is checked, with the generation that they must still have. */
-interface CodeOwner {
-  readonly userId: string
-  readonly generation: number
-}
+type CodeOwner = Pick<User, 'userId' | 'generation'>
 
-/**
- * Reads a code as the user typed it: that of an authenticator app, or a recovery code.
- *
- * @throws AuthError `invalid_code` for text that is not a code, before anything is counted
- */
+/** Reads what the user typed: text that is no code is `invalid_code` before anything is counted. */
 export function readCode (text: string): TypedCode {
   const code = codeShape(text)
   if (code === null) throw new AuthError('invalid_code')
@@ -39,10 +32,9 @@ export function readCode (text: string): TypedCode {
 /** Authenticates the signed-in user again, by a code. */
 export async function reauthenticateByCode (auth: AuthContext, form: FactorForm, text: string): Promise<void> {
   const code = readCode(text)
-  const { record } = await current(auth, form.request)
-  const { principal: { userId }, generation } = record
-  const { proof } = await spendCode(auth, form, { userId, generation }, code)
-  await prove(form.request, record, proof.method)
+  const { user, record } = await current(auth, form.request)
+  await spendCode(auth, form, user, code)
+  await prove(form.request, record, code.kind)
 }
 
 /**
@@ -70,9 +62,9 @@ export async function spendCode (
 }
 
 /**
- * Counts an attempt at a code of a user, and spends the code if it is right.
+ * Counts an attempt at a code of a user, and spends the code if it is right; without `spend` the
+ * code is checked afterwards.
  *
- * @param spend absent for a code that is checked afterwards
  * @throws AuthError `invalid_state` when the user's sessions were ended since; `rate_limited`, the
  * first time with a notice to the user
  */
@@ -118,17 +110,13 @@ function recoverySpending (code: string): FactorSpending {
   }
 }
 
-/** Returns the time step of a code; null for a code of no step within the tolerance. */
+/** Returns the time step of a code; null for none within the tolerance. */
 export function stepOf ({ factors: { secondFactor } }: AuthContext, secret: string, code: string): number | null {
   const { tolerance } = needed(secondFactor, 'secondFactor')
   return totpStep(secret, code, { now: Date.now(), tolerance })
 }
 
-/**
- * Opens a sealed secret of a user.
- *
- * @throws AuthError `unavailable` for one that cannot be opened: that is never "no factor"
- */
+/** Opens a secret of a user; one that cannot be opened is `unavailable`, and never "no factor". */
 export async function openSecret (
   { factors: { secondFactor } }: AuthContext,
   request: FastifyRequest,
