@@ -115,3 +115,11 @@ export function needed<T> (part: T | null, option: string): T {
   if (part !== null) return part
   throw new AuthError('unavailable', { cause: new Error(`this process lacks the option ${option}: set it everywhere`) })
 }
+
+/** Returns what seals a sign-in that waits; without it no sign-in can wait: `unavailable`. */
+export function sealerOf ({ factors: { sealer } }: AuthContext): Sealer {
+  if (sealer !== null) return sealer
+  throw new AuthError('unavailable', {
+    cause: new Error('what waits for a second factor is sealed: set dataSecret or SVC_AUTH_DATA_SECRET everywhere')
+  })
+}

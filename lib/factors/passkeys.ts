@@ -1,8 +1,6 @@
 import { isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { type Checked, type ChecksOf, checkedOptions, listOf, mustBe, optional } from '../option-checks.js'
-import { FACTORS, Sealer } from '../sealed.js'
-import type { Secrets } from '../secrets.js'
 import { PasskeyCeremonies } from './passkey-ceremonies.js'
 
 /** Options of {@link Passkeys}. */
@@ -11,8 +9,8 @@ export interface PasskeysOptions {
   name: string
   /**
    * The domain that the passkeys are for; default the host of `baseUrl`. With a parent of it, such
-   * as `app.example` for `https://accounts.app.example`, the passkeys work on all hosts of that
-   * domain. Passkeys of another domain are lost when it changes.
+   * as `app.example` for `https://accounts.app.example`, they work on all hosts of that domain. A
+   * change loses all passkeys.
    */
   rpId?: string | undefined
   /**
@@ -49,15 +47,6 @@ export class Passkeys {
   /** @throws OptionsError naming the option */
   constructor (options: PasskeysOptions) {
     this.#options = checkedOptions('Passkeys', options, OPTIONS, "{ name: 'Shop' }")
-  }
-
-  /**
-   * Returns what seals a sign-in that waits for a passkey. For the plugin.
-   *
-   * @hidden
-   */
-  sealerOf (secrets: Secrets): Sealer {
-    return new Sealer(secrets, FACTORS)
   }
 
   /**
