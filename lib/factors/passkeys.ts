@@ -1,6 +1,8 @@
 import { isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { type Checked, type ChecksOf, checkedOptions, listOf, mustBe, optional } from '../option-checks.js'
+import { FACTORS, Sealer } from '../sealed.js'
+import type { Secrets } from '../secrets.js'
 import { PasskeyCeremonies } from './passkey-ceremonies.js'
 
 /** Options of {@link Passkeys}. */
@@ -47,6 +49,15 @@ export class Passkeys {
   /** @throws OptionsError naming the option */
   constructor (options: PasskeysOptions) {
     this.#options = checkedOptions('Passkeys', options, OPTIONS, "{ name: 'Shop' }")
+  }
+
+  /**
+   * Returns what seals a sign-in that waits. For the plugin.
+   *
+   * @hidden
+   */
+  sealerOf (secrets: Secrets): Sealer {
+    return new Sealer(secrets, FACTORS)
   }
 
   /**

@@ -2,6 +2,7 @@ import type { AuthenticationMethod, Principal } from '../authentication.js'
 import {
   type Checked, type ChecksOf, callable, checkedOptions, matching, optional, table, wholeNumber
 } from '../option-checks.js'
+import { FACTORS, Sealer } from '../sealed.js'
 import type { Secrets } from '../secrets.js'
 import { TrustedBrowsers } from './trusted-browsers.js'
 
@@ -85,6 +86,15 @@ export class SecondFactor {
   /** @throws OptionsError naming the option */
   constructor (options: SecondFactorOptions) {
     this.#settings = checkedOptions('SecondFactor', options, OPTIONS, "{ issuer: 'Shop' }")
+  }
+
+  /**
+   * Returns what seals a sign-in that waits. For the plugin.
+   *
+   * @hidden
+   */
+  sealerOf (secrets: Secrets): Sealer {
+    return new Sealer(secrets, FACTORS)
   }
 
   /**
