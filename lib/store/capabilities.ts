@@ -23,13 +23,11 @@ export interface SessionRows {
   readonly entries: OneTimeEntries
 }
 
-/** Returns what a store keeps besides accounts. */
 export function capabilitiesOf (store: AuthStore & Partial<StoreCapabilities>): StoreCapabilities {
   const { sessions = null, entries = null, attempts = null, revocations = null } = store
   return { sessions, entries, attempts, revocations }
 }
 
-/** Checks the members of a store of the application. */
 export function assertCapabilities ({ sessions, entries, attempts, revocations }: StoreCapabilities): void {
   assertCapability('sessions', sessions, ['find', 'insert', 'update', 'end', 'ofUser'])
   assertCapability('entries', entries, ['put', 'find', 'take', 'attempt', 'has'])

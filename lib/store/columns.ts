@@ -1,6 +1,5 @@
 import { type Column, sql } from '../drizzle/sql.js'
 
-/** Columns of a table, by the names that they have here. */
 type Columns = Readonly<Record<string, Column>>
 
 /** Returns values that a statement is given when it runs, by the names of columns. */

@@ -2,17 +2,11 @@ import { sql } from '../drizzle/sql.js'
 import { OptionsError } from '../errors.js'
 
 /**
- * How drizzle-orm writes {@link ODD_NAME} since 0.45.2; before, it did not escape quotation marks
- * in names.
- */
-const ESCAPED = '""""'
-
-/**
- * Refuses a Drizzle database of the application whose drizzle-orm is too old, by the SQL that it
- * makes of {@link ODD_NAME}. The version cannot be read from the database.
+ * Refuses a Drizzle database of the application whose drizzle-orm does not escape quotation marks
+ * in names, by the SQL that it makes of {@link ODD_NAME}: a database does not tell its version.
  */
 export function assertEscapes (statement: string): void {
-  if (statement.includes(ESCAPED)) return
+  if (statement.includes('""""')) return
   throw new OptionsError('target is a database of a drizzle-orm before 0.45.2, which does not escape names; ' +
     'install a later one: npm install drizzle-orm@^0.45.2')
 }

@@ -123,7 +123,7 @@ function keyOf (query: { email: string } | { factor: string } | { provider: stri
   return JSON.stringify('factor' in query ? [null, query.factor] : [query.provider, query.subject])
 }
 
-/** Copies plain JSON data and dates, many times faster than a structured clone. */
+/** Many times faster than a structured clone, for plain JSON data and dates. */
 function copyOf<T> (value: T): T
 function copyOf (value: unknown): unknown {
   if (value instanceof Date) return new Date(value)

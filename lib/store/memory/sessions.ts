@@ -6,10 +6,7 @@ import {
 import { PENDING_MS } from '../one-time-entries.js'
 import { type MemoryEntries, limit } from './entries.js'
 
-/**
- * A session. User and data are kept as text, so that sessions behave as in a database: a request
- * sees its session as of its start, without the changes of other requests.
- */
+/** User and data are text, as in a database: a request sees its session as of its start. */
 interface Row {
   readonly userId: string | null
   readonly userAgent: string | null
@@ -23,10 +20,7 @@ interface Row {
   replacedBy: string | null
 }
 
-/**
- * Keeps sessions in the memory of one process. Above the maximum, the oldest anonymous sessions are
- * removed.
- */
+/** Keeps sessions in memory. Above the maximum, the oldest anonymous ones are removed. */
 export class MemorySessions implements StoredSessions {
   readonly #rows = new Map<string, Row>()
   readonly #anonymous = new Set<string>()

@@ -17,10 +17,9 @@ import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase, Prepared, RunOptions } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
 import { causeOf, isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
-import { TEXT } from './prepared.js'
-import { UNNAMED, USER_ID, byCodePoints, given, isBlocked, isUser, json } from './statements.js'
+import { TEXT, UNNAMED, USER_ID, byCodePoints, given, isBlocked, isUser, json } from './statements.js'
 
-/** An account, with the version of its user's row: another one means that it was written since. */
+/** Another version of the user's row means that the account was written since. */
 interface LoadedAccount {
   account: Account
   version: string
@@ -29,7 +28,6 @@ interface LoadedAccount {
 /** The version of a user's row: where it is, and by which transaction it was written. */
 const VERSION = sql<string>`${users}.xmin::text || ${users}.ctid::text`
 
-/** What a change writes into the row of a user. */
 const USER_COLUMNS = {
   email: sql`${given('email')}`,
   name: sql`${given('name')}`,
@@ -41,13 +39,11 @@ const USER_COLUMNS = {
 const MAX_COLLISIONS = 5
 
 /**
- * Keeps accounts on Postgres. What is read takes one statement, and so does a new account; a change
- * takes one that loads and one that writes if the rows are as they were loaded. Each is atomic on
- * every driver.
+ * A new account is one statement; a change is one that loads and one that writes if the rows are as
+ * they were loaded. Each is atomic on every driver.
  *
- * What writes locks the user's row first: concurrent changes wait for each other instead of
- * deadlocking. Every change writes the user's row, so that its version tells of links, password and
- * factors too.
+ * What writes locks the user's row first: concurrent changes wait instead of deadlocking. Every
+ * change writes that row, so that its version tells of links, password and factors too.
  *
  * @param withFactors with the table of factors, which is made with those of sessions
  */
@@ -104,7 +100,6 @@ function change (
   }
 }
 
-/** Loads the account that is asked about, and the holders of unique keys. */
 function loading (database: PostgresDatabase, withFactors: PostgresDatabase) {
   // With nulls for what is not asked, the server would plan one statement for all anew each time.
   const accounts = (database: PostgresDatabase, ofFactors: SQL): Prepared<LoadedRow> => {
@@ -143,7 +138,6 @@ const LOADED_COLUMNS = {
 
 type LoadedRow = Account & Pick<LoadedAccount, 'version'>
 
-/** Builds the statement that loads accounts by what is asked, with the links and the password. */
 function accountsBy (db: PostgresDrizzle, asked: ReadonlyArray<typeof ASKED[number]>, ofFactors: SQL) {
   const own = alias(providerLinks, 'own_links')
   const link = sql`jsonb_build_object('provider', ${own.provider}, 'subject', ${own.subject}, 'claims', ${own.claims})`
@@ -178,7 +172,6 @@ const FACTORS_OF_USER = sql`case when ${users.extras} -> 'factors' is null then 
   ) order by ${factors.createdAt}, ${byCodePoints(factors.factorId)}), '[]')
   from ${factors} where ${factors.userId} = ${users.userId}) end`
 
-/** Writes a new account. */
 function addition (database: PostgresDatabase, withFactors: PostgresDatabase) {
   const added = (db: PostgresDrizzle, { hasFactors }: { hasFactors: boolean }) => {
     const user = db.$with('new_user').as(db.insert(users)
@@ -201,7 +194,6 @@ function addition (database: PostgresDatabase, withFactors: PostgresDatabase) {
 
 type Written = 'done' | 'serialization-failure' | 'collided'
 
-/** Writes a change if the rows of the account are as they were loaded. */
 function writing (database: PostgresDatabase, withFactors: PostgresDatabase, revocations: PostgresRevocations) {
   const add = addition(database, withFactors)
   const statements = lazily(() => changeStatements(database.db))
@@ -301,7 +293,7 @@ function changeStatements (db: PostgresDrizzle) {
   return { plain, whole, saveUser, remove }
 }
 
-/** Lists are read as text by some drivers, and by others as what it says. */
+/** Some drivers read JSON as text, others as what it says. */
 function listIn<T> (value: unknown): T[] {
   return Object(typeof value === 'string' ? JSON.parse(value) : value)
 }
@@ -319,7 +311,6 @@ function passwordFor (user: SQL): SQL {
   return sql`select user_id, ${PASSWORD_HASH} from ${user} where ${PASSWORD_HASH} is not null`
 }
 
-/** Writes the given factors of a user in another part of the statement. */
 function writtenFactors (db: PostgresDrizzle, user: SQL) {
   const { factorId, userId, ...others } = getTableColumns(factors)
   return db.$with('written_factors').as(db.insert(factors)

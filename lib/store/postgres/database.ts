@@ -8,12 +8,12 @@ import type { PostgresDrizzle } from '../sql-target.js'
 import type { Batch, Columns, SqlDatabase, SqlTables, Values } from '../sql-database.js'
 import { DROPPED, type TablePart } from '../table-parts.js'
 import { isRetryable, isTableMissing, storeFailure } from './failures.js'
-import { type Query, type BuiltStatement, prepared } from './prepared.js'
+import { type Query, type BuiltStatement, prepared } from './statements.js'
 import { appliedMigrations, lacksTables, migration } from './tables.js'
 
 const MAX_ATTEMPTS = 5
 
-/** Ways to send a statement: alone on a connection, or together with others. */
+/** How a statement is sent: alone on a connection, or together with others. */
 export type PostgresQueries = (how: How) => Query
 
 type How = 'alone' | Batch
@@ -32,7 +32,7 @@ export interface PostgresDatabaseOptions {
   isOwn?: boolean | undefined
 }
 
-/** Turns an error of a statement into the one for the caller; default {@link storeFailure}. */
+/** Turns an error into the one for the caller; default {@link storeFailure}. */
 type Failure = (error: unknown) => AuthError
 
 export interface RunOptions {
@@ -42,7 +42,6 @@ export interface RunOptions {
 
 export type Prepared<Row> = (values: Values, deadline?: number) => Promise<Row[]>
 
-/** A Postgres database with tables of the store. */
 export class PostgresDatabase implements SqlDatabase {
   readonly tables =
     { users, credentials, providerLinks, factors, sessions, oneTimeEntries } as unknown as SqlTables
@@ -78,34 +77,31 @@ export class PostgresDatabase implements SqlDatabase {
   }
 
   /**
-   * A condition that is true. The commit of a statement with it does not wait for the disk, where
-   * the connection is the store's own: a crash of the server may undo it. What is committed after
-   * it reaches the disk after it: no crash undoes this alone.
+   * A condition that is true. On a connection of the store's own, the commit of a statement with it
+   * does not wait for the disk. What is committed later reaches the disk later: a crash of the
+   * server that undoes the statement undoes that too.
    */
   get asyncCommit (): SQL {
     return this.#options.isOwn ? sql`(select set_config('synchronous_commit', 'off', true)) is not null` : sql`true`
   }
 
-  /** Whether this process has made the part of the tables, or found that it is there. */
+  /** Whether this process has made or found the part of the tables. */
   get isMade (): boolean {
     return this.#shared.made.has(this.#part)
   }
 
-  /** Returns the database with a further part of the tables. */
+  /** The database with a further part of the tables. */
   with (part: TablePart): PostgresDatabase {
     return new PostgresDatabase(this.db, this.#options, { former: this, part })
   }
 
-  /**
-   * Creates a part of the tables, or brings it up to date. That may take minutes, such as an index
-   * of millions of rows: meanwhile calls are `unavailable`.
-   */
+  /** May take minutes, as an index of millions of rows: meanwhile calls are `unavailable`. */
   async #migrate (part: TablePart): Promise<void> {
     const { migrate = (migration: string) => this.db.execute(sql.raw(migration)) } = this.#options
     await withRetry(() => migrate(migration(part)))
   }
 
-  /** Makes tables again that were dropped; later statements that miss one have that done anew. */
+  /** Makes dropped tables again, and anew when later statements miss one. */
   async #makeAgain (): Promise<void> {
     for (const part of this.#shared.made) await this.#migrate(part)
     this.#shared.again = new Once(() => this.#makeAgain())

@@ -12,7 +12,7 @@ const { kind, owner, content, attempts, startedAt } = columns
 const isEntry = and(eq(hash, given('hash')), eq(kind, given('kind')))
 const isOfOwner = and(eq(owner, given('owner')), eq(kind, given('kind')))
 
-/** Keeps one-time entries on Postgres: each operation is one statement. */
+/** Each operation is one statement. */
 export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
   const insertion = (condition: SQL, how: 'alone' | 'entries') => database.prepared(db => {
     // The new one is not among those that the statement sees.

@@ -25,8 +25,8 @@ const FAILS = 'sign-outs in other processes cannot be heard of at the moment; th
 const DELIVERY_MS = 1000
 
 /**
- * Tells of the revocations that other processes record, of each once. A notification tells at once;
- * in rounds, and whenever the connection was lost, the table is read for those that were missed.
+ * Tells of the revocations of other processes, of each once. A notification tells at once; the
+ * table is read for those that were missed, in rounds and whenever the connection was lost.
  */
 export class RevocationFollower {
   /** Null when none arrive. */
@@ -34,13 +34,13 @@ export class RevocationFollower {
   readonly #recent
   readonly #notified
   readonly #listeners: RevocationListener[] = []
-  /** Those whose log does not say yet that notifications do not arrive. */
+  /** Those whose log does not say yet that it polls. */
   readonly #unwarned: RevocationListener[] = []
-  /** The revocations that need not be told any more, and when that was known. */
+  /** The revocations that need not be told any more, and since when. */
   readonly #heard = new Map<string, number>()
   /** The ids of notifications whose rows are looked up. */
   readonly #ids = new Set<string>()
-  /** All revocations until this time have been told. By the clock of the server. */
+  /** All revocations until then have been told. By the clock of the server. */
   #since: number | null = null
   #startedAt = 0
   #again = Promise.withResolvers<void>()
@@ -147,7 +147,6 @@ export class RevocationFollower {
     if (this.#ids.size === 1) this.#lookUp()
   }
 
-  /** Looks up the revocations of notifications, those that arrive meanwhile together. */
   async #lookUp (): Promise<void> {
     try {
       while (this.#ids.size > 0) {
@@ -169,7 +168,6 @@ export class RevocationFollower {
     }
   }
 
-  /** Forgets the revocations that are older than what is read from a time on. */
   #forget (readAt: number): void {
     for (const [id, heardAt] of this.#heard) {
       if (heardAt >= readAt - REMEMBERED_MS) return

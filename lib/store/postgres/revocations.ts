@@ -13,9 +13,9 @@ const KEPT_MS = 3_600_000
 const BATCH = 1000
 
 /**
- * Builds the part of a statement that records a revocation for the users in another part, and tells
- * the other processes when the statement is committed. The notification has the id alone: every
- * role of the database may notify and listen, but not read and write the table.
+ * The part of a statement that records a revocation for the users in another part. At its commit
+ * the other processes are told, of the id alone: every role of the database may notify and listen,
+ * but not read and write the table.
  *
  * @param ended what follows `from`, with a column `user_id`
  */
@@ -37,7 +37,7 @@ function oldRemoved (db: PostgresDrizzle) {
   return db.delete(revocations).where(inArray(revocations.id, old)).returning({ id: revocations.id })
 }
 
-/** Keeps revocations on Postgres: each is one row, written by the statement that ends sessions. */
+/** Each revocation is one row, written by the statement that ends sessions. */
 export class PostgresRevocations implements Revocations {
   readonly #follower: RevocationFollower
   readonly #sweeper: Sweeper
@@ -56,9 +56,8 @@ export class PostgresRevocations implements Revocations {
   }
 
   /**
-   * Runs a statement that has a part {@link recordedRevocation}. The caller announces the
-   * revocation in this process. A statement that fails may have been committed all the same: then
-   * the revocation is followed like those of other processes.
+   * Runs a statement with {@link recordedRevocation}, which the caller announces in this process.
+   * One that fails may have been committed all the same: then its revocation is followed.
    */
   async run<T> (statement: (revocation: { revocationId: string }) => Promise<T>): Promise<T> {
     const revocationId = randomUUID()

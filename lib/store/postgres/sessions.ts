@@ -4,25 +4,22 @@ import {
 import { AuthError } from '../../errors.js'
 import type { SessionRows } from '../capabilities.js'
 import { excluded } from '../columns.js'
-import { columnsOf, foundSession, readColumns } from '../session-rows.js'
 import type { StoredSessions } from '../sessions.js'
-import { sqlSessions } from '../sql-sessions.js'
+import { columnsOf, foundSession, readColumns, sqlSessions } from '../sql-sessions.js'
 import { PENDING_MS } from '../one-time-entries.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase } from './database.js'
 import { postgresEntries } from './entries.js'
 import { causeOf, isForeignKeyViolation, storeFailure } from './failures.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
-import { BOOLEAN, type BuiltStatement, TEXT } from './prepared.js'
-import { USER_ID, given, isTrue, isUser, jsonOrNull } from './statements.js'
+import { BOOLEAN, type BuiltStatement, TEXT, USER_ID, given, isTrue, isUser, jsonOrNull } from './statements.js'
 
-/** The number of sessions that a sweep looks at. */
 const SWEPT = 5000
 
 const isSession = eq(sessions.idHash, given('idHash'))
 const isOpen = and(isNull(sessions.endedAt), gt(sessions.expiresAt, given('now')))
 
-/** Keeps sessions and what they own on Postgres: each operation is one statement. */
+/** Each operation is one statement. */
 export function postgresSessions (database: PostgresDatabase, revocations: PostgresRevocations): SessionRows {
   return sqlSessions(database, {
     find: find(database),
@@ -87,7 +84,6 @@ interface Insertion {
   admits: boolean
 }
 
-/** Builds the statement that writes a session, and with it what the session changes. */
 function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): BuiltStatement<{ isAdmitted: boolean }> {
   // A locked row is read as it is after the wait: a sign-in sees the sign-out that it waited for.
   const before = db.$with('before').as(db
@@ -130,8 +126,8 @@ function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): Bui
 }
 
 /**
- * Builds the part of a statement that writes a session as one that has ended, if the part `before`
- * has not found it. Of two that write it at once, the second is run again and finds it.
+ * Writes a session as one that has ended, if the part `before` of the statement has not found it.
+ * Of two that write it at once, the second is run again and finds it.
  *
  * @param outcome the columns `signed_out` and `replaced_by`
  */
@@ -156,7 +152,6 @@ function end (database: PostgresDatabase, revocations: PostgresRevocations): Sto
   }
 }
 
-/** Builds the statement that ends a session, and records a sign-out. */
 function endingOf (db: PostgresDrizzle, { isSignOut }: { isSignOut: boolean }) {
   const { idHash, userId, replacedBy } = sessions
   const before = db.$with('before').as(db

@@ -7,7 +7,6 @@ import { type Migration, type TablePart, ifMissing, mainTable, missingPart, rena
 /** A number that other software is unlikely to lock. */
 const LOCK = 7_320_118_454
 
-/** Reads the names of the migrations that were applied from the journal of this package. */
 export async function appliedMigrations (db: PostgresDrizzle): Promise<string[]> {
   const [{ encoding, journals } = { encoding: 'unknown', journals: 0 }] = await db.select({
     encoding: sql<string>`current_setting('server_encoding')`,
@@ -20,7 +19,6 @@ export async function appliedMigrations (db: PostgresDrizzle): Promise<string[]>
   return applied.map(({ name }) => name)
 }
 
-/** Whether a part of the tables is not up to date, by the migrations that were applied. */
 export function lacksTables (part: TablePart, applied: readonly string[]): boolean {
   return migrationsOf(part).some(({ name }) => !applied.includes(name))
 }
@@ -30,10 +28,9 @@ function migrationsOf (part: TablePart): readonly Migration[] {
 }
 
 /**
- * Returns the statement that brings a part of the tables up to date with the migrations of this
- * package. It is one statement, which is a transaction on every driver; processes that start
- * together take turns at its lock. Tables that the application's own migrations made are left as
- * they are; those of this package that were dropped are made again.
+ * Brings a part of the tables up to date by one statement, which is a transaction on every driver;
+ * processes that start together take turns at its lock. Tables of the application's own migrations
+ * stay; dropped ones of this package are made again.
  */
 export function migration (part: TablePart): string {
   const table = mainTable(part)
@@ -79,8 +76,8 @@ function applied ({ name, sql: statements }: Migration): string {
 }
 
 /**
- * Adds a foreign key unless it is there. Where the table of users was dropped, rows of users who no
- * longer exist are deleted, as the key would have done.
+ * Adds a foreign key unless it is there. Where the table of users was dropped, rows of users who
+ * are gone are deleted, as the key would have done.
  */
 function withKeys (statement: string): string {
   const [, table] = /^ALTER TABLE (\S+) ADD CONSTRAINT .+ FOREIGN KEY/.exec(statement) ?? []
@@ -89,9 +86,7 @@ function withKeys (statement: string): string {
     delete from ${table} where user_id not in (select user_id from svc_auth_users); ${statement} end;`
 }
 
-/**
- * Removes the schema that drizzle-kit names in foreign keys: the connection's search path decides.
- */
+/** drizzle-kit names a schema in foreign keys: the connection's search path decides. */
 function inSearchPath (statement: string): string {
   return statement.trim().replace(/;?$/, ';').replaceAll('"public".', '')
 }

@@ -16,7 +16,6 @@ const isUser = eq(users.userId, given('userId'))
 const isLinkOfUser = eq(providerLinks.userId, given('userId'))
 const isFactorOfUser = eq(factors.userId, given('userId'))
 
-/** What belongs to a user, before there is any. */
 const NOTHING = { links: [], passwordHash: null, factors: [] }
 
 /**
@@ -73,7 +72,6 @@ function change (database: SqliteDatabase): StoredAccounts['change'] {
   }
 }
 
-/** Loads the account that is asked about, and the holders of unique keys. */
 function loading (database: SqliteDatabase) {
   const isOwner = (provider: string, subject: string) => sql`${users.userId} = (
     select ${providerLinks.userId} from ${providerLinks}
@@ -129,7 +127,6 @@ function writes (database: SqliteDatabase) {
   const addFactor = database.prepared(db => db.insert(factors)
     .values({ ...givenAll(getTableColumns(factors)), factorId: given('id') }))
 
-  /** Writes the links, the factors and the password of a user. */
   const setBelongings = (before: Account, after: Account): void => {
     const { userId, passwordHash } = after
     const { removed, written } = linkChanges(before, after)

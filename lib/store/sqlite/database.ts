@@ -10,12 +10,11 @@ import type { SqlDatabase, Values } from '../sql-database.js'
 import { DROPPED, type TablePart } from '../table-parts.js'
 import { createSqliteTables, makeMissingTables } from './tables.js'
 
-/** A value that a statement is given when it runs, by name. */
 export const given = sql.placeholder
 
 export interface SqliteDatabaseOptions {
   createTables: boolean
-  /** Runs work on the connection, without waiting for a lock inside SQLite. */
+  /** Runs work without waiting for a lock inside SQLite. */
   attempt?: <T>(work: () => T) => T
   /** Sets whether commits wait for the disk, where the connection is the store's own. */
   sync?: (isWanted: boolean) => void
@@ -36,7 +35,6 @@ interface WriteOptions {
   isSynced?: boolean
 }
 
-/** An SQLite database with the tables of the store. */
 export class SqliteDatabase implements SqlDatabase {
   readonly tables = { users, credentials, providerLinks, factors, sessions, oneTimeEntries }
   readonly db: BetterSQLite3Database
@@ -57,15 +55,12 @@ export class SqliteDatabase implements SqlDatabase {
     this.#shared = shared
   }
 
-  /** Returns the database with a further part of the tables. */
+  /** The database with a further part of the tables. */
   with (part: TablePart): SqliteDatabase {
     return new SqliteDatabase(this.db, this.#options, ['users', part], this.#shared)
   }
 
-  /**
-   * Prepares a statement on its first use, when its tables exist, and keeps it: building takes
-   * longer than running.
-   */
+  /** Prepares a statement on its first use, when its tables exist. */
   prepared<T> (build: (db: BetterSQLite3Database) => { prepare: () => T }): () => T {
     return lazily(() => build(this.db).prepare())
   }

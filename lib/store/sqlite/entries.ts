@@ -9,7 +9,6 @@ const { kind, owner, content, attempts, startedAt } = columns
 const isEntry = and(eq(hash, given('hash')), eq(kind, given('kind')))
 const isOfOwner = and(eq(owner, given('owner')), eq(kind, given('kind')))
 
-/** Keeps one-time entries on SQLite. */
 export function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
   const insert = database.prepared(db => db.insert(oneTimeEntries)
     .values({ ...givenAll({ hash, ...columns }), attempts: 0 })

@@ -6,15 +6,14 @@ import { AuthError } from '../../errors.js'
 import type { UserExtras } from '../../schema/extras.js'
 import type { SessionRows } from '../capabilities.js'
 import { excluded, givenAll } from '../columns.js'
-import { columnsOf, foundSession, readColumns } from '../session-rows.js'
 import { PENDING_MS } from '../one-time-entries.js'
 import { type StoredSessions, unwrittenRow } from '../sessions.js'
-import { sqlSessions } from '../sql-sessions.js'
+import { columnsOf, foundSession, readColumns, sqlSessions } from '../sql-sessions.js'
 import { type SqliteDatabase, given } from './database.js'
 import { sqliteEntries } from './entries.js'
 import { isForeignKeyViolation, storeFailure } from './failures.js'
 
-/** The number of sessions that a sweep looks at: it holds up the process meanwhile. */
+/** How many sessions a sweep looks at: it holds up the process meanwhile. */
 const SWEPT = 1000
 
 const isSession = eq(sessions.idHash, given('idHash'))
@@ -25,7 +24,6 @@ function json (name: string): SQL {
   return sql`${sql.param(given(name), { mapToDriverValue })}`
 }
 
-/** Keeps sessions and what they own on SQLite. */
 export function sqliteSessions (database: SqliteDatabase): SessionRows {
   return sqlSessions(database, {
     find: find(database),

@@ -8,9 +8,8 @@ import { MIGRATIONS } from './migrations.js'
 const JOURNAL = sql.identifier('svc_auth_migrations')
 
 /**
- * Brings a part of the tables up to date with the migrations of this package. Processes that start
- * together take turns: the transaction holds the write lock from its beginning. Tables that the
- * application's own migrations made are left as they are.
+ * Brings a part of the tables up to date. Processes that start together take turns: the transaction
+ * holds the write lock from its beginning. Tables of the application's own migrations stay.
  *
  * @param isAgain whether tables are made again that are gone, though the journal names them
  * @returns whether there was something to do
@@ -46,12 +45,7 @@ function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TableP
   return []
 }
 
-/**
- * Makes the tables that a statement has missed: those that are gone, and that of factors before
- * those of sessions were used.
- *
- * @returns whether tables were gone that had been made before
- */
+/** Makes missing tables. Returns whether tables were gone that had been made before. */
 export function makeMissingTables (db: BetterSQLite3Database, made: ReadonlySet<TablePart>): boolean {
   const isNoted = (part: TablePart): boolean =>
     tableExists(db, 'svc_auth_migrations') && migrationsOf(part).some(migration => isApplied(db, migration))
