@@ -30,7 +30,6 @@ export function createSqliteTables (db: BetterSQLite3Database, part: TablePart, 
 }
 
 function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TablePart, isAgain: boolean) {
-  const table = mainTable(part)
   const all = migrationsOf(part)
   if (tableExists(db, 'svc_auth_migrations')) {
     const dropped = isAgain ? tablesOf(all).filter(name => !tableExists(db, name)) : []
@@ -41,7 +40,7 @@ function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TableP
     return all.filter(migration => !isApplied(db, migration))
   }
   if (!tableExists(db, 'svc_auth_users')) return all
-  if (!tableExists(db, table)) throw new Error(missingPart(table))
+  if (!tableExists(db, mainTable(part))) throw new Error(missingPart(mainTable(part)))
   return []
 }
 
