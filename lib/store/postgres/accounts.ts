@@ -12,7 +12,7 @@ import { accountReads } from '../account-reads.js'
 import {
   type AccountChange, type StoredAccounts, applyRule, endOfPrefix, factorChanges, factorExists, linkChanges, valuesOf
 } from '../apply-rule.js'
-import { excluded } from '../columns.js'
+import { excluded } from '../drizzle.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase, Prepared, RunOptions } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
