@@ -20,9 +20,8 @@ export type EntryKey = Pick<OneTimeEntry, 'hash' | 'kind' | 'owner'>
 
 /**
  * The optional member `entries` of an {@link AuthStore}, beside `sessions`. Each method is atomic,
- * also between processes. Every method rejects with AuthError `unavailable` when the store cannot
- * be reached. Entries are removed in the background: after ten minutes, those of the kind
- * `used-registration` after 25 hours.
+ * also between processes. Entries are removed in the background: after ten minutes, those of the
+ * kind `used-registration` after 25 hours.
  */
 export interface OneTimeEntries {
   /**

@@ -167,7 +167,14 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
    */
   async report (log: StoreLog): Promise<void> {
     this.#log = log
-    await this.#inspect(log)
+    try {
+      const { inspect } = await this.#database()
+      const warnings = await inspect?.() ?? []
+      for (const warning of warnings) if (!this.#warnings.includes(warning)) log.warn(warning)
+      this.#warnings = warnings
+    } catch (error) {
+      if (!this.#isClosed) log.error({ err: Object(error).cause }, UNUSABLE)
+    }
   }
 
   /** Closes the database if the store opened it; an engine that was passed in stays open. */
@@ -190,40 +197,26 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
     })
   }
 
-  async #inspect (log: StoreLog): Promise<void> {
-    try {
-      const { inspect } = await this.#database()
-      const warnings = await inspect?.() ?? []
-      for (const warning of warnings) if (!this.#warnings.includes(warning)) log.warn(warning)
-      this.#warnings = warnings
-    } catch (error) {
-      if (!this.#isClosed) log.error({ err: Object(error).cause }, UNUSABLE)
-    }
-  }
-
-  readonly #lost = (err: unknown, message: string): void => { this.#log?.error({ err }, message) }
-
   async #open (): Promise<OpenDatabase> {
     const target = this.#target
-    const ready = (): void => {
-      const log = this.#log
-      if (log !== undefined) setTimeout(() => this.#inspect(log), LATER_MS).unref()
-    }
-    const options = { createTables: this.#createTables, ready, lost: this.#lost }
+    const report = (): unknown => this.#log && this.report(this.#log)
+    const ready = (): void => { if (this.#log !== undefined) setTimeout(report, LATER_MS).unref() }
+    const lost = (err: unknown, message: string): void => { this.#log?.error({ err }, message) }
+    const options = { createTables: this.#createTables, ready, lost }
     if (target.dialect === 'postgres') {
       // It connects while Drizzle is loaded.
       const engine = 'pool' in target ? await target.pool.done() : target
-      const { openPostgres } = await loadPostgres()
+      const { openPostgres } =
+        await loadInTurns(() => import('../drizzle/postgres.js'), () => import('./postgres/open.js'))
       return openPostgres(engine, options)
     }
-    const { openSqlite } = await loadSqlite().catch(notLoaded('better-sqlite3', 'The store'))
+    const { openSqlite } = await loadInTurns(() => import('../drizzle/sqlite.js'), () => import('./sqlite/open.js'))
+      .catch(notLoaded('better-sqlite3', 'The store'))
     return openSqlite(target, options)
   }
 }
 
 const openPool = async (url: string) => (await import('./postgres/pool.js')).openPool(url)
-const loadPostgres = async () => loadInTurns(() => import('../drizzle/postgres.js'), () => import('./postgres/open.js'))
-const loadSqlite = async () => loadInTurns(() => import('../drizzle/sqlite.js'), () => import('./sqlite/open.js'))
 
 /** Lets other requests take turns: loading at once would hold up the event loop. */
 async function loadInTurns<Engine> (loadDialect: () => Promise<unknown>, loadEngine: () => Promise<Engine>) {
