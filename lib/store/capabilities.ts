@@ -5,7 +5,10 @@ import type { OneTimeEntries } from './one-time-entries.js'
 import type { Revocations } from './revocations.js'
 import type { StoredSessions } from './sessions.js'
 
-/** What an {@link AuthStore} may keep besides accounts: null or absent where it does not. */
+/**
+ * What an {@link AuthStore} may keep besides accounts: null or absent where it does not. Methods
+ * reject with AuthError `unavailable` when the store cannot be reached.
+ */
 export interface StoreCapabilities {
   /** Sessions beside the users, in place of a session store. It needs `entries`. */
   readonly sessions: StoredSessions | null

@@ -1,9 +1,9 @@
-import { sql } from '../drizzle/sql.js'
+import { type Column, sql } from '../drizzle/sql.js'
 import { OptionsError } from '../errors.js'
 
 /**
  * Refuses a Drizzle database of the application whose drizzle-orm does not escape quotation marks
- * in names, by the SQL that it makes of {@link ODD_NAME}: the version cannot be read from it.
+ * in names, by the SQL that it makes of {@link ODD_NAME}: a database does not tell its version.
  */
 export function assertEscapes (statement: string): void {
   if (statement.includes('""""')) return
@@ -13,3 +13,17 @@ export function assertEscapes (statement: string): void {
 
 /** A table whose name is a quotation mark. */
 export const ODD_NAME = sql`${sql.identifier('"')}`
+
+type Columns = Readonly<Record<string, Column>>
+
+/** Returns values that a statement is given when it runs, by the names of columns. */
+export const givenAll = <Some extends Columns>(columns: Some) => mapped(columns, (_, name) => sql.placeholder(name))
+
+/** Returns what an update takes from the row that was to be inserted. */
+export const excluded = <Some extends Columns>(columns: Some) =>
+  mapped(columns, ({ name }) => sql`excluded.${sql.identifier(name)}`)
+
+function mapped<Some extends Columns, Value> (columns: Some, valueOf: (column: Column, name: string) => Value) {
+  const values = Object.entries(columns).map(([name, column]) => [name, valueOf(column, name)])
+  return Object.fromEntries(values) as Record<keyof Some, Value>
+}

@@ -93,12 +93,12 @@ export class MemoryAuthStore implements AuthStore {
 
   #find (query: UserQuery): Account | null {
     const userId = 'userId' in query ? query.userId : this.#owners.get(keyOf(query))
-    return userId === undefined ? null : this.#accounts.get(userId) ?? null
+    return this.#accounts.get(userId ?? '') ?? null
   }
 
   #assertFree ({ userId, factors }: Account): void {
-    const owners = factors.map(({ id }) => this.#owners.get(keyOf({ factor: id })))
-    if (owners.some(owner => owner !== undefined && owner !== userId)) throw factorExists()
+    const owners = factors.map(({ id }) => this.#owners.get(keyOf({ factor: id })) ?? userId)
+    if (owners.some(owner => owner !== userId)) throw factorExists()
   }
 
   #write (account: Account): void {

@@ -14,12 +14,11 @@ import type { SqlDatabase } from './sql-database.js'
 
 const given = sql.placeholder
 
-/** What SQLite and Postgres do differently for sessions. */
 interface SqlSessionsDialect extends Pick<StoredSessions, 'find' | 'insert' | 'end'> {
   readonly entries: OneTimeEntries
   /** The id of a user that a statement is given. */
   readonly userId: SQLWrapper
-  /** The number of sessions that a sweep looks at. */
+  /** How many sessions a sweep looks at. */
   readonly swept: number
 }
 
@@ -63,9 +62,8 @@ export function sqlSessions (
 }
 
 /**
- * Removes what is over, of the sessions a page at a time, in the order of their hashes. It begins
- * at a random one: a process that does not run for long would never come to the last rows
- * otherwise.
+ * Removes what is over, of the sessions a page at a time, by their hashes. It begins at a random
+ * one: a process that does not run for long would never come to the last rows otherwise.
  */
 function sweep (database: SqlDatabase, size: number): (now: number) => Promise<void> {
   const { sessions: { idHash, expiresAt, endedAt }, sessions, oneTimeEntries: { kind, startedAt }, oneTimeEntries } =
@@ -109,13 +107,12 @@ type ReadColumn = keyof UserColumns | 'data' | 'createdAt' | 'seenAt' | 'expires
 
 /** A row of `svc_auth_sessions`, joined with what is asked about the user. */
 interface SessionRow extends Pick<Columns, ReadColumn> {
-  /** The user's e-mail. */
   email: string | null
   /** The notes about the user; null for an anonymous session. */
   extras: UserExtras | null
   /** The claims of the user as JSON, which few requests read. */
   userClaims: string | null
-  /** Those of the link by which the user signed in; null when it is gone. */
+  /** The claims of the link by which the user signed in; null when it is gone. */
   linkClaims: string | null
 }
 
@@ -123,21 +120,17 @@ type Joined<Row> = { [Name in keyof Row]: Row[Name] | null }
 
 const ANONYMOUS: UserColumns = { userId: null, provider: null, claims: null, generation: 0, proofs: null }
 
-/** Returns the columns that are read with a session, of the table of one database. */
+/** The columns that are read with a session. */
 export function readColumns<Table extends Record<ReadColumn, unknown>> (table: Table): Pick<Table, ReadColumn> {
   const { userId, provider, claims, generation, proofs, data, createdAt, seenAt, expiresAt, endedAt } = table
   return { userId, provider, claims, generation, proofs, data, createdAt, seenAt, expiresAt, endedAt }
 }
 
-/** Returns the columns of a session to write. */
 export function columnsOf ({ user, admits: _, ...session }: NewSession) {
   return { ...session, ...(user ?? ANONYMOUS), seenAt: session.createdAt, signedOut: false }
 }
 
-/**
- * Returns the session that a row holds; null for a row that was not found, or whose columns are
- * null because it was joined.
- */
+/** Null for a row that was not found, or whose columns are null because it was joined. */
 export function foundSession (row: Joined<SessionRow> | undefined, now: number): FoundSession | 'ended' | null {
   if (row === undefined) return null
   const { data, generation, createdAt, seenAt, expiresAt, endedAt, email, extras } = row

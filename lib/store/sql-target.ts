@@ -25,7 +25,7 @@ type SqlTarget = SqliteTarget | PostgresEngine | { dialect: 'postgres', url: str
 const EXPECTED = 'an SQLite file, a sqlite:, file: or postgres: URL, :memory:, or an existing engine'
 
 /**
- * Determines which database a target names; opens nothing. No error shows a target: it may hold a
+ * Determines which database a target names; opens nothing. Errors do not print it: it may hold a
  * password.
  */
 export function sqlTarget (target: unknown): SqlTarget {

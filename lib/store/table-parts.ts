@@ -7,9 +7,10 @@ export const PARTS = ['users', 'sessions'] as const
 export interface Migration {
   /** By which it stands in the journal `svc_auth_migrations`. */
   readonly name: string
-  readonly part: TablePart
   readonly sql: readonly string[]
 }
+
+export type Migrations = Readonly<Record<TablePart, readonly Migration[]>>
 
 /** The table by which it is seen whether the application's own migrations made a part. */
 export function mainTable (part: TablePart): string {

@@ -12,20 +12,14 @@ import { accountReads } from '../account-reads.js'
 import {
   type AccountChange, type StoredAccounts, applyRule, endOfPrefix, factorChanges, factorExists, linkChanges, valuesOf
 } from '../apply-rule.js'
-import { excluded } from '../columns.js'
+import { excluded } from '../drizzle.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase, Prepared, RunOptions } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
 import { causeOf, isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
 import { TEXT, UNNAMED, USER_ID, byCodePoints, given, isBlocked, isUser, json } from './statements.js'
 
-/** Another version of the user's row means that the account was written since. */
-interface LoadedAccount {
-  account: Account
-  version: string
-}
-
-/** The version of a user's row: where it is, and by which transaction it was written. */
+/** Where the user's row is, and by which transaction it was written. */
 const VERSION = sql<string>`${users}.xmin::text || ${users}.ctid::text`
 
 const USER_COLUMNS = {
@@ -116,7 +110,7 @@ function loading (database: PostgresDatabase, withFactors: PostgresDatabase) {
   const plain = accounts(database, sql`'[]'`)
   const whole = accounts(withFactors, FACTORS_OF_USER)
 
-  return async (find: AccountQuery, keys: UniqueKeys, deadline: number): Promise<LoadedAccount[]> => {
+  return async (find: AccountQuery, keys: UniqueKeys, deadline: number) => {
     const values = valuesOf(find, keys)
     const seen = withFactors.isMade ? null : await plain(values, deadline)
     const hasAll = seen?.every(({ extras }) => extras.factors === undefined) === true
@@ -136,7 +130,8 @@ const LOADED_COLUMNS = {
   version: TEXT
 }
 
-type LoadedRow = Account & Pick<LoadedAccount, 'version'>
+/** Another version of the user's row means that the account was written since. */
+type LoadedRow = Account & { version: string }
 
 function accountsBy (db: PostgresDrizzle, asked: ReadonlyArray<typeof ASKED[number]>, ofFactors: SQL) {
   const own = alias(providerLinks, 'own_links')

@@ -43,37 +43,35 @@ export interface RunOptions {
 export type Prepared<Row> = (values: Values, deadline?: number) => Promise<Row[]>
 
 export class PostgresDatabase implements SqlDatabase {
+  // Rows have the types that they have on SQLite.
   readonly tables =
     { users, credentials, providerLinks, factors, sessions, oneTimeEntries } as unknown as SqlTables
 
   readonly db: PostgresDrizzle
   readonly #options: PostgresDatabaseOptions
-  /** The migrations that were applied, read once for all parts of the tables. */
-  readonly #applied: Once<string[]>
   readonly #part: TablePart
   readonly #tables: Once<void>
-  /** Of all parts: those that were made, and what makes them again. */
-  readonly #shared: { made: Set<TablePart>, again: Once<void> }
+  /** For all parts: the applied migrations, the parts that are made, and what makes them again. */
+  readonly #shared: { applied: Once<string[]>, made: Set<TablePart>, again: Once<void> }
 
   /** @param former the database whose tables are made before a further part */
   constructor (
-    db: PostgresDrizzle,
-    options: PostgresDatabaseOptions,
-    { former = null, part = 'users' }: { former?: PostgresDatabase | null, part?: TablePart } = {}
+    db: PostgresDrizzle, options: PostgresDatabaseOptions, part: TablePart = 'users', former?: PostgresDatabase
   ) {
     this.db = db
     this.#options = options
     this.#part = part
-    this.#applied = former === null
-      ? new Once(() => withTimeout(TIMEOUT_MS, withRetry(() => appliedMigrations(db)), 'Postgres'))
-      : former.#applied
+    const applied = () => withTimeout(TIMEOUT_MS, withRetry(() => appliedMigrations(db)), 'Postgres')
+    this.#shared = former === undefined
+      ? { applied: new Once(applied), made: new Set(), again: new Once(() => this.#makeAgain()) }
+      : former.#shared
+    const { applied: migrations, made } = this.#shared
     this.#tables = new Once(async () => {
-      if (former !== null) await former.#tables.done()
-      if (options.createTables && lacksTables(part, await this.#applied.done())) await this.#migrate(part)
+      if (former !== undefined) await former.#tables.done()
+      if (options.createTables && lacksTables(part, await migrations.done())) await this.#migrate(part)
       options.ready?.()
-      this.#shared.made.add(part)
+      made.add(part)
     })
-    this.#shared = former === null ? { made: new Set(), again: new Once(() => this.#makeAgain()) } : former.#shared
   }
 
   /**
@@ -92,7 +90,7 @@ export class PostgresDatabase implements SqlDatabase {
 
   /** The database with a further part of the tables. */
   with (part: TablePart): PostgresDatabase {
-    return new PostgresDatabase(this.db, this.#options, { former: this, part })
+    return new PostgresDatabase(this.db, this.#options, part, this)
   }
 
   /** May take minutes, as an index of millions of rows: meanwhile calls are `unavailable`. */

@@ -1,7 +1,7 @@
 import {
   type SQL, and, count, desc, eq, getTableColumns, gt, inArray, lt, not, oneTimeEntries, sql
 } from '../../drizzle/postgres.js'
-import { excluded } from '../columns.js'
+import { excluded } from '../drizzle.js'
 import { type EntryContent, type OneTimeEntries, RECORDS_OF_USE } from '../one-time-entries.js'
 import type { PostgresDatabase } from './database.js'
 import { NUMBER, given, json } from './statements.js'

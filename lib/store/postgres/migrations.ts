@@ -1,11 +1,10 @@
 // Written by `npm run migrations` from drizzle/postgres.
-import type { Migration } from '../table-parts.js'
+import type { Migrations } from '../table-parts.js'
 
-/** The migrations in their order. */
-export const MIGRATIONS: readonly Migration[] = [
-  {
+/** The migrations of each part in their order. */
+export const MIGRATIONS: Migrations = {
+  users: [{
     name: '0000_tables-users',
-    part: 'users',
     sql: [
       'CREATE TABLE "svc_auth_credentials" (\n\t"user_id" uuid PRIMARY KEY NOT NULL,\n\t"pw_hash" text NOT NULL\n);',
       'CREATE TABLE "svc_auth_provider_links" (\n\t"provider" text NOT NULL,\n\t"subject" text NOT NULL,\n\t"user_id" uuid NOT NULL,\n\t"claims" jsonb NOT NULL,\n\tCONSTRAINT "svc_auth_provider_links_provider_subject_pk" PRIMARY KEY("provider","subject")\n);',
@@ -16,10 +15,9 @@ export const MIGRATIONS: readonly Migration[] = [
       'CREATE UNIQUE INDEX "svc_auth_users_email_unique" ON "svc_auth_users" USING btree ("email" text_pattern_ops);',
       'CREATE INDEX "svc_auth_users_blocked" ON "svc_auth_users" USING btree ("user_id") WHERE extras -> \'blocked\' is not null;'
     ]
-  },
-  {
+  }],
+  sessions: [{
     name: '0000_tables-sessions',
-    part: 'sessions',
     sql: [
       'CREATE UNLOGGED TABLE "svc_auth_attempts" (\n\t"key_hash" text PRIMARY KEY NOT NULL,\n\t"count" integer NOT NULL,\n\t"resets_at" bigint NOT NULL\n) WITH (fillfactor = 70);',
       'CREATE TABLE "svc_auth_factors" (\n\t"factor_id" text PRIMARY KEY NOT NULL,\n\t"user_id" uuid NOT NULL,\n\t"kind" text NOT NULL,\n\t"name" text,\n\t"secret" text,\n\t"data" jsonb NOT NULL,\n\t"counter" bigint NOT NULL,\n\t"created_at" bigint NOT NULL,\n\t"used_at" bigint\n);',
@@ -32,5 +30,5 @@ export const MIGRATIONS: readonly Migration[] = [
       'CREATE INDEX "svc_auth_pending_owner" ON "svc_auth_pending" USING btree ("owner");',
       'CREATE INDEX "svc_auth_sessions_user" ON "svc_auth_sessions" USING btree ("user_id");'
     ]
-  }
-]
+  }]
+}

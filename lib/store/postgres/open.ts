@@ -36,9 +36,9 @@ export function openPostgres (
       if (isOwn) target.unref()
       return warnings
     },
-    close: () => {
+    async close () {
       revocations.close()
-      return close()
+      await close?.()
     }
   }
 }
@@ -51,27 +51,18 @@ interface Connected {
   migrate?: (migration: string) => Promise<void>
   /** Null where the engine does not pass them on. */
   notifications: OpenNotifications | null
-  close: () => Promise<void>
+  /** Absent on an application's engine, which stays open. */
+  close?: () => Promise<void>
 }
 
 function connectedBy (target: PostgresEngine): Connected {
-  const leaveOpen = async (): Promise<void> => {}
   if ('db' in target) {
     assertEscapes(target.db.select().from(ODD_NAME).toSQL().sql)
     const client = '$client' in target.db ? target.db.$client : null
-    return {
-      db: target.db,
-      notifications: isPostgresClient(client) ? notificationsOf(client) : null,
-      close: leaveOpen
-    }
+    return { db: target.db, notifications: isPostgresClient(client) ? notificationsOf(client) : null }
   }
   const query = queryOn(statement => statement(target.client))
-  return {
-    db: drizzleOn(query),
-    queries: () => query,
-    notifications: notificationsOf(target.client),
-    close: leaveOpen
-  }
+  return { db: drizzleOn(query), queries: () => query, notifications: notificationsOf(target.client) }
 }
 
 function connectedTo (pool: Pool): Connected {

@@ -3,7 +3,7 @@ import {
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import type { SessionRows } from '../capabilities.js'
-import { excluded } from '../columns.js'
+import { excluded } from '../drizzle.js'
 import type { StoredSessions } from '../sessions.js'
 import { columnsOf, foundSession, readColumns, sqlSessions } from '../sql-sessions.js'
 import { PENDING_MS } from '../one-time-entries.js'

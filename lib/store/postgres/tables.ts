@@ -20,11 +20,7 @@ export async function appliedMigrations (db: PostgresDrizzle): Promise<string[]>
 }
 
 export function lacksTables (part: TablePart, applied: readonly string[]): boolean {
-  return migrationsOf(part).some(({ name }) => !applied.includes(name))
-}
-
-function migrationsOf (part: TablePart): readonly Migration[] {
-  return MIGRATIONS.filter(migration => migration.part === part)
+  return MIGRATIONS[part].some(({ name }) => !applied.includes(name))
 }
 
 /**
@@ -35,8 +31,8 @@ function migrationsOf (part: TablePart): readonly Migration[] {
 export function migration (part: TablePart): string {
   const table = mainTable(part)
   // With the table of users, the foreign keys of other parts are dropped.
-  const dropped = part === 'users' ? MIGRATIONS : migrationsOf(part)
-  const names = tablesOf(migrationsOf(part))
+  const dropped = part === 'users' ? Object.values(MIGRATIONS).flat() : MIGRATIONS[part]
+  const names = tablesOf(MIGRATIONS[part])
   const tables = listed(names)
   return `do $svc_auth$ begin
     perform pg_advisory_xact_lock(${LOCK});
@@ -62,7 +58,7 @@ export function migration (part: TablePart): string {
       end if;
       delete from svc_auth_migrations where name = any(${listed(dropped.map(({ name }) => name))});
     end if;
-    ${migrationsOf(part).map(applied).join('\n')}
+    ${MIGRATIONS[part].map(applied).join('\n')}
   end $svc_auth$`
 }
 

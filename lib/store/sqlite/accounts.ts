@@ -8,7 +8,7 @@ import { accountReads } from '../account-reads.js'
 import {
   type AccountChange, type StoredAccounts, applyRule, endOfPrefix, factorChanges, factorExists, linkChanges, valuesOf
 } from '../apply-rule.js'
-import { excluded, givenAll } from '../columns.js'
+import { excluded, givenAll } from '../drizzle.js'
 import { type SqliteDatabase, given } from './database.js'
 import { isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
 

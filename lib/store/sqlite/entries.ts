@@ -1,7 +1,7 @@
 import {
   and, count, desc, eq, getTableColumns, gt, inArray, lt, not, oneTimeEntries, sql
 } from '../../drizzle/sqlite.js'
-import { excluded, givenAll } from '../columns.js'
+import { excluded, givenAll } from '../drizzle.js'
 import { type OneTimeEntries, RECORDS_OF_USE } from '../one-time-entries.js'
 import { type SqliteDatabase, given } from './database.js'
 

@@ -1,11 +1,10 @@
 // Written by `npm run migrations` from drizzle/sqlite.
-import type { Migration } from '../table-parts.js'
+import type { Migrations } from '../table-parts.js'
 
-/** The migrations in their order. */
-export const MIGRATIONS: readonly Migration[] = [
-  {
+/** The migrations of each part in their order. */
+export const MIGRATIONS: Migrations = {
+  users: [{
     name: '0000_tables-users',
-    part: 'users',
     sql: [
       'CREATE TABLE `svc_auth_credentials` (\n\t`user_id` text PRIMARY KEY NOT NULL,\n\t`pw_hash` text NOT NULL,\n\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade\n);',
       'CREATE TABLE `svc_auth_provider_links` (\n\t`provider` text NOT NULL,\n\t`subject` text NOT NULL,\n\t`user_id` text NOT NULL,\n\t`claims` text NOT NULL,\n\tPRIMARY KEY(`provider`, `subject`),\n\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade\n);',
@@ -14,10 +13,9 @@ export const MIGRATIONS: readonly Migration[] = [
       'CREATE UNIQUE INDEX `svc_auth_users_email_unique` ON `svc_auth_users` (`email`);',
       'CREATE INDEX `svc_auth_users_blocked` ON `svc_auth_users` (`user_id`) WHERE json_extract(extras, \'$.blocked\') is not null;'
     ]
-  },
-  {
+  }],
+  sessions: [{
     name: '0000_tables-sessions',
-    part: 'sessions',
     sql: [
       'CREATE TABLE `svc_auth_factors` (\n\t`factor_id` text PRIMARY KEY NOT NULL,\n\t`user_id` text NOT NULL,\n\t`kind` text NOT NULL,\n\t`name` text,\n\t`secret` text,\n\t`data` text NOT NULL,\n\t`counter` integer NOT NULL,\n\t`created_at` integer NOT NULL,\n\t`used_at` integer,\n\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade\n);',
       'CREATE INDEX `svc_auth_factors_user` ON `svc_auth_factors` (`user_id`);',
@@ -26,5 +24,5 @@ export const MIGRATIONS: readonly Migration[] = [
       'CREATE TABLE `svc_auth_sessions` (\n\t`id_hash` text PRIMARY KEY NOT NULL,\n\t`user_id` text,\n\t`provider` text,\n\t`claims` text,\n\t`generation` integer NOT NULL,\n\t`proofs` text,\n\t`data` text,\n\t`user_agent` text,\n\t`created_at` integer NOT NULL,\n\t`seen_at` integer NOT NULL,\n\t`expires_at` integer NOT NULL,\n\t`ended_at` integer,\n\t`signed_out` integer NOT NULL,\n\t`replaced_by` text,\n\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade\n);',
       'CREATE INDEX `svc_auth_sessions_user` ON `svc_auth_sessions` (`user_id`);'
     ]
-  }
-]
+  }]
+}

@@ -5,7 +5,7 @@ import {
 import { AuthError } from '../../errors.js'
 import type { UserExtras } from '../../schema/extras.js'
 import type { SessionRows } from '../capabilities.js'
-import { excluded, givenAll } from '../columns.js'
+import { excluded, givenAll } from '../drizzle.js'
 import { PENDING_MS } from '../one-time-entries.js'
 import { type StoredSessions, unwrittenRow } from '../sessions.js'
 import { columnsOf, foundSession, readColumns, sqlSessions } from '../sql-sessions.js'

@@ -30,8 +30,7 @@ export function createSqliteTables (db: BetterSQLite3Database, part: TablePart, 
 }
 
 function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TablePart, isAgain: boolean) {
-  const table = mainTable(part)
-  const all = migrationsOf(part)
+  const all = MIGRATIONS[part]
   if (tableExists(db, 'svc_auth_migrations')) {
     const dropped = isAgain ? tablesOf(all).filter(name => !tableExists(db, name)) : []
     const hasIndex = (name: string): boolean =>
@@ -41,22 +40,18 @@ function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TableP
     return all.filter(migration => !isApplied(db, migration))
   }
   if (!tableExists(db, 'svc_auth_users')) return all
-  if (!tableExists(db, table)) throw new Error(missingPart(table))
+  if (!tableExists(db, mainTable(part))) throw new Error(missingPart(mainTable(part)))
   return []
 }
 
 /** Makes missing tables. Returns whether tables were gone that had been made before. */
 export function makeMissingTables (db: BetterSQLite3Database, made: ReadonlySet<TablePart>): boolean {
   const isNoted = (part: TablePart): boolean =>
-    tableExists(db, 'svc_auth_migrations') && migrationsOf(part).some(migration => isApplied(db, migration))
+    tableExists(db, 'svc_auth_migrations') && MIGRATIONS[part].some(migration => isApplied(db, migration))
   return PARTS.filter(part => {
     const wasMade = made.has(part) || isNoted(part)
     return createSqliteTables(db, part, true) && wasMade
   }).length > 0
-}
-
-function migrationsOf (part: TablePart): readonly Migration[] {
-  return MIGRATIONS.filter(migration => migration.part === part)
 }
 
 function isApplied (db: Pick<BetterSQLite3Database, 'get'>, { name }: Migration): boolean {
