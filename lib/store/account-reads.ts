@@ -1,9 +1,8 @@
 import { statusOf, userOf } from '../accounts/account.js'
-import { type SQL, type SQLWrapper, and, eq, getTableColumns, gt, not, sql } from '../drizzle/sql.js'
+import { type SQL, type SQLWrapper, and, eq, getTableColumns, gt, not } from '../drizzle/sql.js'
 import type { StoredAccounts } from './apply-rule.js'
+import { given } from './drizzle.js'
 import type { SqlDatabase } from './sql-database.js'
-
-const given = sql.placeholder
 
 /** What SQLite and Postgres write differently. */
 export interface ReadingDialect {

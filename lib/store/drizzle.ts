@@ -14,10 +14,13 @@ export function assertEscapes (statement: string): void {
 /** A table whose name is a quotation mark. */
 export const ODD_NAME = sql`${sql.identifier('"')}`
 
+/** A value that a statement is given when it runs, by name. */
+export const given = sql.placeholder
+
 type Columns = Readonly<Record<string, Column>>
 
 /** Returns values that a statement is given when it runs, by the names of columns. */
-export const givenAll = <Some extends Columns>(columns: Some) => mapped(columns, (_, name) => sql.placeholder(name))
+export const givenAll = <Some extends Columns>(columns: Some) => mapped(columns, (_, name) => given(name))
 
 /** Returns what an update takes from the row that was to be inserted. */
 export const excluded = <Some extends Columns>(columns: Some) =>

@@ -6,13 +6,12 @@ import { type SQLWrapper, and, desc, eq, gt, isNull, lte, notInArray, or, sql } 
 import type { UserExtras } from '../schema/extras.js'
 import type { sessions } from '../schema/sqlite.js'
 import type { SessionRows } from './capabilities.js'
+import { given } from './drizzle.js'
 import { type OneTimeEntries, PENDING_MS, RECORDS_OF_USE, RECORD_MS } from './one-time-entries.js'
 import {
   ENDED_MS, MAX_LISTED, type FoundSession, type NewSession, type SessionUser, type StoredSessions
 } from './sessions.js'
 import type { SqlDatabase } from './sql-database.js'
-
-const given = sql.placeholder
 
 interface SqlSessionsDialect extends Pick<StoredSessions, 'find' | 'insert' | 'end'> {
   readonly entries: OneTimeEntries

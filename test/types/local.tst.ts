@@ -91,6 +91,20 @@ describe('LocalIdentityProvider', () => {
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { role: ['member'] } })
   })
 
+  test('signs in by mail, with passwords or without', () => {
+    expect<LocalIdentityProviderOptions['signInByMail']>().type.toBe<
+      boolean | { anyBrowser?: boolean | undefined } | undefined
+    >()
+    const sendMail = async (): Promise<void> => {}
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ sendMail, signInByMail: true, password: false })
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ sendMail, signInByMail: { anyBrowser: true } })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ sendMail, signInByMail: { code: true } })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ sendMail, password: true })
+    expect(local.signInByMail).type.toBe<{ readonly anyBrowser: boolean } | null>()
+    expect<Extract<Mail, { kind: 'sign-in' }>['code']>().type.toBe<string | null>()
+    expect<Extract<Mail, { kind: 'sign-in' }>['url']>().type.toBe<string>()
+  })
+
   test('tells its settings, except for the secret', () => {
     expect(local.issuer).type.toBe<string>()
     expect(local.ttl).type.toBe<number>()

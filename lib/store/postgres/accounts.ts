@@ -12,12 +12,12 @@ import { accountReads } from '../account-reads.js'
 import {
   type AccountChange, type StoredAccounts, applyRule, endOfPrefix, factorChanges, factorExists, linkChanges, valuesOf
 } from '../apply-rule.js'
-import { excluded } from '../drizzle.js'
+import { excluded, given } from '../drizzle.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase, Prepared, RunOptions } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
 import { causeOf, isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
-import { TEXT, UNNAMED, USER_ID, byCodePoints, given, isBlocked, isUser, json } from './statements.js'
+import { TEXT, UNNAMED, USER_ID, byCodePoints, isBlocked, isUser, json } from './statements.js'
 
 /** Where the user's row is, and by which transaction it was written. */
 const VERSION = sql<string>`${users}.xmin::text || ${users}.ctid::text`

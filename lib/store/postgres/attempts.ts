@@ -1,10 +1,11 @@
 import { hash } from 'node:crypto'
 import { Sweeper } from '../../base/sweeper.js'
 import { attempts, inArray, lte, sql } from '../../drizzle/postgres.js'
+import { given } from '../drizzle.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { Attempt, AttemptCounter } from '../attempts.js'
 import type { PostgresDatabase, Prepared } from './database.js'
-import { NUMBER, STATEMENT_START, given } from './statements.js'
+import { NUMBER, STATEMENT_START } from './statements.js'
 
 const MINUTE_MS = 60_000
 

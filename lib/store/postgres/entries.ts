@@ -1,10 +1,14 @@
 import {
   type SQL, and, count, desc, eq, getTableColumns, gt, inArray, lt, not, oneTimeEntries, sql
 } from '../../drizzle/postgres.js'
-import { excluded } from '../drizzle.js'
+import { excluded, given } from '../drizzle.js'
 import { type EntryContent, type OneTimeEntries, RECORDS_OF_USE } from '../one-time-entries.js'
 import type { PostgresDatabase } from './database.js'
+<<<<<<< HEAD
 import { NUMBER, given, json } from './statements.js'
+=======
+import { json } from './statements.js'
+>>>>>>> r-store
 
 const { hash, ...columns } = getTableColumns(oneTimeEntries)
 const { kind, owner, content, attempts, startedAt } = columns

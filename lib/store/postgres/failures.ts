@@ -59,7 +59,7 @@ const hasState = (...states: unknown[]) => (error: unknown): boolean => states.i
 
 export const isUniqueViolation = hasState(UNIQUE_VIOLATION)
 
-/** For a factor of another user, as the statement that writes it says. */
+/** Whether another user has the factor: the statement that writes it gives it no user then. */
 export const isFactorTaken = hasState(NOT_NULL_VIOLATION)
 
 /** A reference with `on delete restrict` has a state of its own since Postgres 18. */
@@ -86,7 +86,7 @@ export function isOfEachHost (error: unknown): boolean {
   return error instanceof Error && 'severity' in error && !/^5[37]/.test(String(sqlState(error)))
 }
 
-/** As poolers like PgBouncer refuse a connection. */
+/** Poolers like PgBouncer may refuse connections with the parameter `statement_timeout`. */
 export function refusesTimeLimit (error: unknown): boolean {
   return sqlState(error) === '08P01' && String(error).includes('startup parameter: statement_timeout')
 }

@@ -1,11 +1,12 @@
 import { TIMEOUT_MS } from '../../base/with-timeout.js'
 import { UUID } from '../../base/uuid.js'
 import { and, gt, inArray, revocations, sql } from '../../drizzle/postgres.js'
+import { given } from '../drizzle.js'
 import type { RevocationListener } from '../revocations.js'
 import type { PostgresDatabase } from './database.js'
 import { isAnswer } from './failures.js'
 import type { Notifications, OpenNotifications } from './notifications.js'
-import { NOW, given, json } from './statements.js'
+import { NOW, json } from './statements.js'
 
 const ROUND_MS = 10_000
 const RETRY_MS = 1000

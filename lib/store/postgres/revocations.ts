@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { Sweeper } from '../../base/sweeper.js'
 import { type SQL, inArray, lt, revocations, sql } from '../../drizzle/postgres.js'
+import { given } from '../drizzle.js'
 import type { Revocations, RevocationListener } from '../revocations.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase } from './database.js'
 import { RevocationFollower } from './revocation-follower.js'
 import { CHANNEL, type OpenNotifications } from './notifications.js'
-import { NOW, given } from './statements.js'
+import { NOW } from './statements.js'
 
 /** A process that was away for longer misses revocations. */
 const KEPT_MS = 3_600_000
@@ -57,30 +58,26 @@ export class PostgresRevocations implements Revocations {
 
   /**
    * Runs a statement with {@link recordedRevocation}, which the caller announces in this process.
-   * One that fails may have been committed all the same: then its revocation is followed.
+   * One that fails may have been committed all the same: then its revocation is followed, unless
+   * the caller has announced it before.
    */
-  async run<T> (statement: (revocation: { revocationId: string }) => Promise<T>): Promise<T> {
+  async run<T> (
+    statement: (revocation: { revocationId: string }) => Promise<T>, { isAnnounced = false } = {}
+  ): Promise<T> {
     const revocationId = randomUUID()
+    this.#follower.ignore(revocationId)
     try {
-      return await this.#run(revocationId, statement)
+      return await statement({ revocationId })
     } catch (error) {
-      this.#follower.expect(revocationId)
+      if (!isAnnounced) this.#follower.expect(revocationId)
       throw error
+    } finally {
+      this.#sweeper.start(Date.now())
     }
   }
 
   async record (userId: string): Promise<void> {
-    await this.#run(randomUUID(), ({ revocationId }) => this.#record({ revocationId, userId }))
-  }
-
-  /** Runs a statement whose revocation is not followed here. */
-  async #run<T> (revocationId: string, statement: (revocation: { revocationId: string }) => Promise<T>): Promise<T> {
-    this.#follower.ignore(revocationId)
-    try {
-      return await statement({ revocationId })
-    } finally {
-      this.#sweeper.start(Date.now())
-    }
+    await this.run(({ revocationId }) => this.#record({ revocationId, userId }), { isAnnounced: true })
   }
 
   async follow (listener: RevocationListener): Promise<void> {

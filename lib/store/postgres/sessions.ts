@@ -3,7 +3,7 @@ import {
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import type { SessionRows } from '../capabilities.js'
-import { excluded } from '../drizzle.js'
+import { excluded, given } from '../drizzle.js'
 import type { StoredSessions } from '../sessions.js'
 import { columnsOf, foundSession, readColumns, sqlSessions } from '../sql-sessions.js'
 import { PENDING_MS } from '../one-time-entries.js'
@@ -12,7 +12,7 @@ import type { PostgresDatabase } from './database.js'
 import { postgresEntries } from './entries.js'
 import { causeOf, isForeignKeyViolation, storeFailure } from './failures.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
-import { BOOLEAN, type BuiltStatement, TEXT, USER_ID, given, isTrue, isUser, jsonOrNull } from './statements.js'
+import { BOOLEAN, type BuiltStatement, TEXT, USER_ID, isTrue, isUser, jsonOrNull } from './statements.js'
 
 const SWEPT = 5000
 

@@ -1,11 +1,10 @@
 import { isUserId } from '../../base/uuid.js'
 import { type SQL, type SQLWrapper, eq, fillPlaceholders, sql, users } from '../../drizzle/postgres.js'
+import { given } from '../drizzle.js'
 import type { Columns, Decoder, Values } from '../sql-database.js'
 
 /** A named statement stays on the server: it fails behind a pooler, and after a migration. */
 export const UNNAMED = ''
-
-export const given = sql.placeholder
 
 /** Text that is not an id becomes null, which no row has: Postgres would refuse to compare it. */
 export const USER_ID = sql.param(given('userId'), { mapToDriverValue: (id: unknown) => isUserId(id) ? id : null })

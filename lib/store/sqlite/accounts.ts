@@ -8,8 +8,8 @@ import { accountReads } from '../account-reads.js'
 import {
   type AccountChange, type StoredAccounts, applyRule, endOfPrefix, factorChanges, factorExists, linkChanges, valuesOf
 } from '../apply-rule.js'
-import { excluded, givenAll } from '../drizzle.js'
-import { type SqliteDatabase, given } from './database.js'
+import { excluded, given, givenAll } from '../drizzle.js'
+import type { SqliteDatabase } from './database.js'
 import { isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
 
 const isUser = eq(users.userId, given('userId'))

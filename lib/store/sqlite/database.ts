@@ -1,16 +1,12 @@
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import { lazily } from '../../base/once.js'
-import {
-  credentials, factors, oneTimeEntries, providerLinks, sessions, sql, users
-} from '../../drizzle/sqlite.js'
+import { credentials, factors, oneTimeEntries, providerLinks, sessions, users } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import { isTableMissing, storeFailure } from './failures.js'
 import { WriteLock, whileLocked } from './lock.js'
 import type { SqlDatabase, Values } from '../sql-database.js'
 import { DROPPED, type TablePart } from '../table-parts.js'
 import { createSqliteTables, makeMissingTables } from './tables.js'
-
-export const given = sql.placeholder
 
 export interface SqliteDatabaseOptions {
   createTables: boolean

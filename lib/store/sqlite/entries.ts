@@ -1,9 +1,9 @@
 import {
   and, count, desc, eq, getTableColumns, gt, inArray, lt, not, oneTimeEntries, sql
 } from '../../drizzle/sqlite.js'
-import { excluded, givenAll } from '../drizzle.js'
+import { excluded, given, givenAll } from '../drizzle.js'
 import { type OneTimeEntries, RECORDS_OF_USE } from '../one-time-entries.js'
-import { type SqliteDatabase, given } from './database.js'
+import type { SqliteDatabase } from './database.js'
 
 const { hash, ...columns } = getTableColumns(oneTimeEntries)
 const { kind, owner, content, attempts, startedAt } = columns

@@ -5,11 +5,11 @@ import {
 import { AuthError } from '../../errors.js'
 import type { UserExtras } from '../../schema/extras.js'
 import type { SessionRows } from '../capabilities.js'
-import { excluded, givenAll } from '../drizzle.js'
+import { excluded, given, givenAll } from '../drizzle.js'
 import { PENDING_MS } from '../one-time-entries.js'
 import { type StoredSessions, unwrittenRow } from '../sessions.js'
 import { columnsOf, foundSession, readColumns, sqlSessions } from '../sql-sessions.js'
-import { type SqliteDatabase, given } from './database.js'
+import type { SqliteDatabase } from './database.js'
 import { sqliteEntries } from './entries.js'
 import { isForeignKeyViolation, storeFailure } from './failures.js'
 
