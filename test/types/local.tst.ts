@@ -1,7 +1,7 @@
 import type { JsonWebKey } from 'node:crypto'
 import {
-  LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck, type Principal, type TokenClaims,
-  TokenVerifier
+  LocalIdentityProvider, type LocalIdentityProviderOptions, type Mail, type PasswordCheck, type Principal,
+  type TokenClaims, TokenVerifier
 } from 'fastify-svc-auth'
 import type { JWK } from 'jose'
 import { describe, expect, test } from 'tstyche'

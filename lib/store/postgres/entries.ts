@@ -4,11 +4,7 @@ import {
 import { excluded, given } from '../drizzle.js'
 import { type EntryContent, type OneTimeEntries, RECORDS_OF_USE } from '../one-time-entries.js'
 import type { PostgresDatabase } from './database.js'
-<<<<<<< HEAD
-import { NUMBER, given, json } from './statements.js'
-=======
-import { json } from './statements.js'
->>>>>>> r-store
+import { NUMBER, json } from './statements.js'
 
 const { hash, ...columns } = getTableColumns(oneTimeEntries)
 const { kind, owner, content, attempts, startedAt } = columns
