@@ -82,7 +82,7 @@ async function scan (t: Test, link: string): Promise<Visitor> {
 }
 
 for (const scripts of [true, false]) {
-  t.test(`the link signs in the browser that asked, after a scanner had it, ${scripts ? 'with' : 'without'} scripts`, async t => {
+  t.test(`attack 70: the link signs in the browser that asked, after a scanner had it, ${scripts ? 'with' : 'without'} scripts`, async t => {
     const { url, next } = await start(t)
     const ada = await Visitor.with(chromium, t, { scripts })
     const page = await ada.open(`${url}/cart`)
