@@ -5,9 +5,8 @@ import { totp } from './pages/totp.js'
 import {
   beginCeremony, passkeyScript, registerPasskey, removePasskey, renamePasskey, signInByPasskey
 } from './passkeys.js'
-import {
-  beginTotp, confirmTotp, finishSignIn, reauthenticate, removeTotp, renewRecoveryCodes
-} from './second-factor.js'
+import { finishSignIn, reauthenticate } from './second-factor.js'
+import { beginTotp, confirmTotp, removeTotp, renewRecoveryCodes } from './totp.js'
 
 /** In the order of the document. */
 export const FACTOR_ACTS: readonly Act[] = [

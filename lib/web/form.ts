@@ -16,10 +16,7 @@ import {
   FORM_OR_JSON, type Operation, done, errorNext, filledIn, next, operation, operationIdOf, redirect
 } from './schema-parts.js'
 
-/**
- * A route that takes a form, or the same fields as JSON. Its schema, refusals, limits and answers
- * follow from this.
- */
+/** A route that takes a form, or the same fields as JSON. */
 export interface FormRoute<Fields extends Properties, Required extends readonly string[]>
   extends Pick<Operation, 'summary' | 'description' | 'user'> {
   /** Below the prefix. */
@@ -38,8 +35,8 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
   /** Its error codes, besides those that each form has and those of what it says here. */
   refuses?: readonly AuthErrorCode[]
   /**
-   * Whether it hashes passwords: it is refused before its body is read while too many wait. Or the
-   * field with a password that the form may do without: only with one it is refused.
+   * Whether it hashes passwords: while too many wait, it is refused before its body is read. Or the
+   * field with a password that the form may do without: it is refused only with one.
    */
   hashes?: true | 'current' | 'password'
   /** Whether a failure is reported as that of a sign-in by password. */
@@ -50,21 +47,16 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
   bodyLimit?: LimitName | ((request: FastifyRequest, auth: AuthContext) => Promise<void>)
   /** The page of the link whose token the form sends, which shows the failures with that. */
   linkPage?: LinkPage
-  /**
-   * Whether the handler needs to know when the request came (`reply.elapsedTime`): Fastify measures
-   * it for routes with this hook, and where there is a log.
-   */
+  /** Whether it needs `reply.elapsedTime`: Fastify measures it for this hook, or for a log. */
   needsElapsedTime?: boolean
 }
 
-/** A request with a form. */
+/** A request with a form. Its outbox and passwords are made when an act asks for them. */
 export interface Form<Fields> {
   readonly request: FastifyRequest
   readonly reply: FastifyReply
   readonly fields: Fields
-  /** Takes the mails of the request. */
   readonly outbox: Outbox
-  /** Hashes and compares passwords for the sender. */
   readonly passwords: Passwords
 }
 
@@ -146,10 +138,7 @@ async function mountForm<Fields extends Properties, Required extends readonly st
   })
 }
 
-/**
- * Returns what answers the failures of a form: on the page of the plugin that it is on, else as
- * {@link answerFailure} does.
- */
+/** Returns what answers failures: on the page of the plugin that the form is on, if on one. */
 function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], signInAt: string | undefined) {
   const { pages } = auth
   return async (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {

@@ -9,7 +9,7 @@ import { pathOf } from '../../web/act.js'
 import { nextAuthenticationStep } from '../../web/answers.js'
 import { type Targets, type View, page, redirected, targetsOf, withQuery } from '../../web/page.js'
 import { type EnrollingUser, isCodeMailed } from '../enrolment.js'
-import { pendingTotp } from '../second-factor.js'
+import { pendingTotp } from '../totp.js'
 
 /** How a user sets up a factor. */
 interface SetUp {
@@ -32,10 +32,10 @@ export const totp = page({ path: '/local/totp', when: hasSecondFactor }, async (
     return { page }
   })
   if ('page' in pending) return redirected(reply, pending.page)
-  const { enrolling, enrolment } = pending
+  const { enrolling, app } = pending
   const setUp = setUpOf(auth, view, enrolling)
-  if (enrolment === null) return enrolPage(auth, view, setUp)
-  const { uri, secret, svg } = enrolment
+  if (app === null) return enrolPage(auth, view, setUp)
+  const { uri, secret, svg } = app
   const { issuer } = needed(auth.factors.secondFactor, 'secondFactor')
   const { factors, confirm } = texts
   const key = secret.replace(/.{4}(?!$)/g, '$& ')
