@@ -23,8 +23,7 @@ export interface Rule<Counted extends Attempt = Attempt> extends Allowance {
 }
 
 /**
- * Counts an attempt by several rules in their order, up to the first one that it is beyond. Waits
- * for the counts for a limited time.
+ * Counts an attempt by several rules in their order, up to the first one that it is beyond.
  *
  * @param meanwhile called while a database counts, for what is asked of it together with the counts
  * @returns milliseconds until the count of that rule starts again; null when the attempt is within
