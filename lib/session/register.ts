@@ -1,6 +1,5 @@
 import fastifySession from '@fastify/session'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { sessionCookieName } from './cookie.js'
 import { registerCookies } from './cookie-plugin.js'
 import { claimCookie } from './cookie-scopes.js'
 import { EntryStore, RowStore, hasSessions, sessionsOf } from './request-sessions.js'
@@ -43,7 +42,8 @@ function prepareCookie (request: FastifyRequest, cookieName: string): Promise<vo
   const sessions = sessionsOf(request)
   // A new session takes the place of that cookie. Without one, the session of the cookie may have
   // been replaced by a sign-in that was under way: then the browser has the new cookie already.
-  const isHidden = sessions.isStored(session) ? sessionCookieName(request) === undefined : !sessions.hasLeft
+  const isOfCookie = request.cookies[cookieName]?.endsWith(session.encryptedSessionId) === true
+  const isHidden = sessions.isStored(session) ? !isOfCookie : !sessions.hasLeft
   if (isHidden) request.cookies[cookieName] = undefined
   return sessions.hasNewCookie(session.sessionId, session) ? session.save() : null
 }
