@@ -13,9 +13,8 @@ import { filledIn, remember, signedIn, token } from '../web/schema-parts.js'
 import { createAccount } from './registration.js'
 
 /**
- * With `registration.verify: 'first'`, the form takes the e-mail alone, and the link in the mail
- * leads to the form for name and password: it creates a user whose address is confirmed, and signs
- * them in. The link is used then.
+ * Takes the e-mail alone; the link in the mail leads to the form for name and password, which
+ * creates a user whose address is confirmed, and signs them in. The link is used then.
  */
 export const registerConfirmed = form({
   path: '/local/register',

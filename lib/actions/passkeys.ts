@@ -74,7 +74,7 @@ export const beginCeremony = form({
   limits: ['challenge']
 }, async (auth, form) => {
   const { for: ceremony, lost } = form.fields
-  const { challenge, options } = await begun(auth, form, { ceremony, isLost: isChecked(lost) })
+  const { challenge, options } = await begun(auth, form, ceremony, isChecked(lost))
   const content: Challenge = { ceremony, expiresAt: Date.now() + CEREMONY_MS }
   await putEntry(form.request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES_OF_SESSION })
   return { status: 200, body: options }
@@ -127,8 +127,7 @@ export const registerPasskey = form({
 })
 
 /**
- * Signs a user in by a passkey, which is both factors. A passkey that nobody has is refused as one
- * that is wrong.
+ * Signs a user in by a passkey, which is both factors. One that nobody has is refused as if wrong.
  *
  * @see WebAuthn Level 3 section 7.2
  */
@@ -242,7 +241,7 @@ export const passkeyScript: Act = {
 
 /** Makes the challenge of a ceremony, and what the browser is asked with it. */
 async function begun (
-  auth: AuthContext, form: FactorForm, { ceremony, isLost }: { ceremony: Ceremony, isLost: boolean }
+  auth: AuthContext, form: FactorForm, ceremony: Ceremony, isLost: boolean
 ): Promise<ReturnType<PasskeyCeremonies['loginOptions']>> {
   const passkeys = needed(auth.factors.passkeys, 'passkeys')
   if (ceremony === 'login') return passkeys.loginOptions()

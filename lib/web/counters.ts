@@ -74,8 +74,8 @@ async function chooseCounter (
 }
 
 /**
- * Counts in the database, by one statement for all rules. A client that is beyond a limit stays so
- * until its count starts again: the process knows, and a flood of attempts causes no statements.
+ * Counts in the database, by one statement for all rules. The process knows who is beyond a limit
+ * until the count starts again: a flood of attempts causes no statements.
  */
 function counterIn (counts: AttemptCounter): Counter {
   const exceeded = new BoundedMap<number>(MAX_COUNTS)
@@ -95,7 +95,7 @@ function counterIn (counts: AttemptCounter): Counter {
   }
 }
 
-/** Counts by @fastify/rate-limit: in its memory, or in the store that it was given. */
+/** Counts by @fastify/rate-limit, in its memory or a store. */
 function counterByPlugin (scope: FastifyInstance): Counter {
   const counted = new Map<object, CountOfKey>()
   return rules => {
