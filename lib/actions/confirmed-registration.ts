@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { digestOf } from '../base/digest.js'
-import { type AuthContext, hasMails, needed } from '../context.js'
+import { type AuthContext, hasMails, hasPasswords, needed } from '../context.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { assertUnused } from '../mails/mail-links.js'
@@ -18,7 +18,7 @@ import { createAccount } from './registration.js'
  */
 export const registerConfirmed = form({
   path: '/local/register',
-  when: auth => hasMails(auth) && auth.local?.registration?.verify === 'first',
+  when: auth => hasMails(auth) && hasPasswords(auth) && auth.local?.registration?.verify === 'first',
   summary: 'Ask for the link to register, or register with its token',
   description: 'With the e-mail alone: sends a link to it; the answer is the same for each address, whether or not ' +
     'an account has it. With the token of the link and a password: registers the user and signs them in. ' +
@@ -89,7 +89,8 @@ export const registerConfirmed = form({
     isConfirmed: true,
     async before () {
       // Another request has used the link while this one hashed its password.
-      if (await entries?.has(owner, USED_REGISTRATION, 0) === true) throw new AuthError('exists')
+      const uses = await entries?.count(owner, USED_REGISTRATION, 0) ?? 0
+      if (uses > 0) throw new AuthError('exists')
       // Before there is an account: whatever crashes from now on, the link makes no second one.
       await entries?.put(use, 1)
     }

@@ -6,7 +6,7 @@ import type { FactorChange } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import type { Proof } from '../authentication.js'
 import { announceRevoke } from '../channel.js'
-import type { AuthContext } from '../context.js'
+import { type AuthContext, sealerOf } from '../context.js'
 import { type CurrentUser, current } from '../current-user/current.js'
 import { assertCanAsk, canMailCode, isFactorRequiredOf } from '../current-user/methods.js'
 import { RECENT_SECONDS, assertFactorRecent, isRecent, missingAuthentication } from '../current-user/recent.js'
@@ -18,7 +18,7 @@ import { attemptEntry, findEntry, putEntry } from '../session/pending-steps.js'
 import { type SessionRecord, principalOf, withProof } from '../session/record.js'
 import type { FactorForm } from '../sign-in/factor-codes.js'
 import {
-  type PendingSecondFactor, continueSignIn, pendingSecondFactor, sealerOf, takePendingSecondFactor
+  type PendingSecondFactor, continueSignIn, pendingSecondFactor, takePendingSecondFactor
 } from '../sign-in/second-factor.js'
 import { MAIL_CODE } from '../store/one-time-entries.js'
 

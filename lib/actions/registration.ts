@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, checkedName } from '../claims.js'
-import type { AuthContext } from '../context.js'
+import { type AuthContext, hasPasswords } from '../context.js'
 import { assertText } from '../current-user/recent.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
@@ -40,7 +40,7 @@ const REFUSALS = ['invalid_email', ...NEW_PASSWORD_REFUSALS, 'claim_not_allowed'
 /** Creates a user with a password and signs them in. Sends the link that confirms their address. */
 export const register = form({
   ...route,
-  when: ({ local }) => local?.registration?.verify === 'later',
+  when: auth => hasPasswords(auth) && auth.local?.registration?.verify === 'later',
   summary: 'Register with e-mail and password, and sign in',
   answers: { 201: signedIn },
   refuses: [...REFUSALS, 'invalid_state', 'unauthenticated']
@@ -60,7 +60,7 @@ export const register = form({
 /** Creates a user who signs in once the link in a mail has confirmed their address. */
 export const registerUnconfirmed = form({
   ...route,
-  when: ({ local }) => local?.registration?.verify === 'required',
+  when: auth => hasPasswords(auth) && auth.local?.registration?.verify === 'required',
   summary: 'Register with e-mail and password; the link in a mail confirms the address',
   answers: { 202: { type: 'null', description: 'Registered: the user signs in once their address is confirmed' } },
   refuses: REFUSALS

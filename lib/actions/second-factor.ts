@@ -1,10 +1,10 @@
 /** How users authenticate by their factors. It is loaded only with an option of factors. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { User } from '../accounts/account.js'
-import { type AuthContext, hasFactors, hasLocal, hasPasskeys, hasSecondFactor } from '../context.js'
+import { type AuthContext, hasFactors, hasPasskeys, hasPasswords, hasSecondFactor } from '../context.js'
 import { AuthError } from '../errors.js'
 import { cookiesNamed } from '../session/cookie.js'
-import { expireDuplicates } from '../session/cookie-scopes.js'
+import { expireDuplicates } from '../session/several-cookies.js'
 import { reauthenticateByCode } from '../sign-in/factor-codes.js'
 import { finishByPasskey, reauthenticateByPasskey } from '../sign-in/passkeys.js'
 import { reauthenticateByPassword } from '../sign-in/reauthentication.js'
@@ -70,7 +70,7 @@ export const reauthenticate = form({
     await reauthenticateByCode(auth, form, code)
   } else if (response !== undefined && response !== '' && hasPasskeys(auth)) {
     await reauthenticateByPasskey(auth, form, response)
-  } else if (password !== undefined && hasLocal(auth)) {
+  } else if (password !== undefined && hasPasswords(auth)) {
     refusePasswordWhenBusy(request)
     await auth.limits.reauthenticate(request)
     await reauthenticateByPassword(auth, form, password)

@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import type { Factor, FactorKind, User } from '../accounts/account.js'
 import { withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
-import { type AuthContext, hasSecondFactor, needed } from '../context.js'
+import { type AuthContext, hasSecondFactor, needed, sealerOf } from '../context.js'
 import { recent } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
@@ -67,8 +67,7 @@ export const beginTotp = form({
   const { user, asksMailCode } = await enrollingUser(auth, request, isLost)
   const { userId, generation } = user
   const [id, secret] = [randomUUID(), newTotpSecret()]
-  const { sealer } = needed(auth.factors.secondFactor, 'secondFactor')
-  const pending: PendingTotp = { userId, generation, id, secret: await sealer.seal(secret, id) }
+  const pending: PendingTotp = { userId, generation, id, secret: await sealerOf(auth).seal(secret, id) }
   await putEntry(request, ENROLMENT, pending)
   if (asksMailCode) await sendMailCode(auth, form, user)
   const page = withQuery(pathOf(auth, 'local/totp'), { next, lost: isLost ? 'true' : null })

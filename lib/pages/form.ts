@@ -15,6 +15,8 @@ export interface PageForm {
   /** Whether the button deletes something. */
   isDanger?: boolean
   attributes?: Html
+  /** A second button: where it sends the form, without checking the fields, and its words. */
+  other?: { readonly action: string, readonly submit: string } | false
 }
 
 /** A field that the user fills in. */
@@ -35,13 +37,14 @@ export interface PageField {
 /** With `webauthn`, the browser offers passkeys as well. */
 type Username = 'username' | 'username webauthn'
 
-export function form ({ action, hidden, fields, submit, label, isDanger, attributes }: PageForm): Html {
+export function form ({ action, hidden, fields, submit, label, isDanger, attributes, other }: PageForm): Html {
   return html`<form method="post" action="${action}"${attributes}>
 ${Object.entries(hidden).map(([name, value]) =>
   value !== null && html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}
 <button type="submit"${label && html` aria-label="${label}"`}${isDanger && html` class="danger"`}>${submit}</button>
-</form>
+${other && html`<button class="quiet" formaction="${other.action}" formnovalidate>${other.submit}</button>
+`}</form>
 `
 }
 

@@ -30,6 +30,7 @@ export interface MailLimits {
 export const LINK_LIMITS: Readonly<Record<LinkMailKind, keyof MailLimits>> = {
   register: 'owner',
   'reset-password': 'owner',
+  'sign-in': 'owner',
   'verify-email': 'account',
   'change-email': 'account'
 }

@@ -1,4 +1,4 @@
-import { type AuthContext, hasFactors, hasMails } from '../../context.js'
+import { type AuthContext, hasFactors, hasMails, hasPasswords } from '../../context.js'
 import { type CurrentUser, currentUser } from '../../current-user/current.js'
 import { deviceOf } from '../../pages/device.js'
 import {
@@ -39,7 +39,7 @@ export const account = page({ path: '/pages/account' }, async (auth, { request, 
     texts,
     user,
     links,
-    hasPassword: links.some(({ provider }) => provider === 'local'),
+    hasPassword: hasPasswords(auth) && links.some(({ provider }) => provider === 'local'),
     saved: after({ done: 'saved' }),
     sent: after({ done: 'sent' }),
     left

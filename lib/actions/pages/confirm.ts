@@ -1,4 +1,3 @@
-import { hasLocal } from '../../context.js'
 import { currentUser } from '../../current-user/current.js'
 import { methodsIn } from '../../current-user/methods.js'
 import { action, codeField, form, passwordField, usernameField } from '../../pages/form.js'
@@ -30,8 +29,10 @@ export const confirm = page({ path: '/pages/confirm' }, async (auth, view) => {
       html`<p>${filled(confirm.text, { user: nameOf(principal) })}</p>`,
       (methods.includes('totp') || methods.includes('recovery')) &&
         [html`<p>${factors.codeText}</p>`, ask(codeField('code', factors.code, 'text'))],
-      !needsFactor && methods.includes('password') && hasLocal(auth) &&
+      !needsFactor && methods.includes('password') &&
         ask(usernameField(common.email, email), passwordField(common.password)),
+      !needsFactor && methods.includes('mail') &&
+        action(pathOf(auth, 'local/mail-login'), { ...hidden, email }, texts.mail.ask),
       passkey && passkeyForm(texts, { ceremony: 'factor', options: passkey.options, action: path, hidden }),
       providerLinks(auth, texts.signIn.withProvider, providers, { ...hidden, reauthenticate: 'true' }),
       action(pathOf(auth, 'logout'), { next: signIn }, confirm.signOut, { isDanger: true })

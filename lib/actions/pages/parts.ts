@@ -1,6 +1,6 @@
 /** What several pages have in common. */
 import type { FastifyRequest } from 'fastify'
-import type { AuthContext } from '../../context.js'
+import { type AuthContext, hasPasswords } from '../../context.js'
 import { button } from '../../pages/form.js'
 import { type Html, html } from '../../pages/html.js'
 import { filled } from '../../pages/texts.js'
@@ -21,9 +21,9 @@ export function signInPath (auth: AuthContext, request: FastifyRequest, next: st
   return auth.pages.loginWith(request, next) ?? pathOfPage(auth, 'sign-in', next)
 }
 
-/** Whether users can register. */
-export function canRegister ({ local }: AuthContext): boolean {
-  return local !== null && local.registration !== null
+/** Whether users can register by a password. */
+export function canRegister (auth: AuthContext): boolean {
+  return hasPasswords(auth) && auth.local?.registration != null
 }
 
 /** Names that the first letter in upper case does not make. */

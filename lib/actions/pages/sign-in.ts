@@ -1,4 +1,4 @@
-import { type AuthContext, hasLocal, hasMails } from '../../context.js'
+import { type AuthContext, hasMailSignIn, hasMails, hasPasswords } from '../../context.js'
 import { currentPrincipal } from '../../current-user/current.js'
 import { UnknownPasskey } from '../../factors/passkey-ceremonies.js'
 import { action, button, checkbox, emailField, form, passwordField } from '../../pages/form.js'
@@ -26,13 +26,16 @@ export const signIn = page({ path: '/pages/sign-in' }, async (auth, view) => {
 })
 
 function signInPage (auth: AuthContext, { texts, next, typed, failure }: View): Page {
-  const { common, signIn } = texts
+  const { common, signIn, mail } = texts
   const { factors: { passkeys }, passkeyPaths } = auth
   const hidden = targetsOf(auth, 'pages/sign-in', { next })
   const providers = auth.providers.map(({ name }) => name)
-  const hasPasswords = hasLocal(auth)
+  const [byPassword, byMail] = [hasPasswords(auth), hasMailSignIn(auth)]
   const remember = auth.remember !== null && checkbox('remember', common.remember)
   const byPasskey = pathOf(auth, 'local/passkeys/login')
+  const toMail = { action: pathOf(auth, 'local/mail-login'), submit: mail.ask }
+  const emailTyped = emailField(
+    common.email, textIn(typed.email), passkeyPaths === null ? 'username' : 'username webauthn')
   const passkey = (ceremony: 'login' | 'autofill', fields?: Content): Content => passkeyPaths && passkeyForm(texts, {
     ceremony, options: passkeyPaths.options, action: byPasskey, hidden, fields
   })
@@ -42,19 +45,17 @@ function signInPage (auth: AuthContext, { texts, next, typed, failure }: View): 
     script: passkeyPaths && passkeyPaths.script,
     content: [
       providerLinks(auth, signIn.withProvider, providers, hidden),
-      hasPasswords && providers.length > 0 && html`<p class="or">${signIn.or}</p>`,
-      hasPasswords && form({
+      (byPassword || byMail) && providers.length > 0 && html`<p class="or">${signIn.or}</p>`,
+      byPassword && form({
         action: pathOf(auth, 'local/login'),
         hidden,
-        fields: [
-          emailField(common.email, textIn(typed.email), passkeyPaths === null ? 'username' : 'username webauthn'),
-          passwordField(common.password),
-          remember
-        ],
-        submit: signIn.title
+        fields: [emailTyped, passwordField(common.password), remember],
+        submit: signIn.title,
+        other: byMail && toMail
       }),
-      hasPasswords && passkey('autofill'),
-      passkey('login', !hasPasswords && remember),
+      !byPassword && byMail && form({ ...toMail, hidden, fields: [emailTyped, remember] }),
+      (byPassword || byMail) && passkey('autofill'),
+      passkey('login', !byPassword && !byMail && remember),
       unknown && passkeys && passkeySignal('unknown-credential', {
         rpId: passkeys.relyingParty.rpId, credentialId: unknown.id
       }),
