@@ -13,9 +13,8 @@ import { filledIn, remember, signedIn, token } from '../web/schema-parts.js'
 import { createAccount } from './registration.js'
 
 /**
- * With `registration.verify: 'first'`, the form takes the e-mail alone, and the link in the mail
- * leads to the form for name and password: it creates a user whose address is confirmed, and signs
- * them in. The link is used then.
+ * Takes the e-mail alone; the link in the mail leads to the form for name and password, which
+ * creates a user whose address is confirmed, and signs them in. The link is used then.
  */
 export const registerConfirmed = form({
   path: '/local/register',
@@ -31,9 +30,7 @@ export const registerConfirmed = form({
     password: { type: 'string', description: '8 to 1024 bytes; with a token' },
     name: { type: 'string', maxLength: 1000, description: 'A display name; with a token' },
     role: {
-      type: 'string',
-      maxLength: 1000,
-      description: 'An initial claim, if the application allows it; with a token'
+      type: 'string', maxLength: 1000, description: 'An initial claim, if the application allows it; with a token'
     },
     remember: { ...remember, description: `${remember.description}; with a token` }
   },
@@ -74,8 +71,7 @@ export const registerConfirmed = form({
   const { request, fields: { email, token, name, role, remember } } = form
   const password = filledIn(form.fields.password)
   if (token === undefined) {
-    // Not ignored: a page that asks for a password here would let users believe that they have set
-    // it.
+    // Not ignored: users of a page that asks for a password here would believe that it is set.
     if (email === undefined || password !== undefined) {
       throw invalid('A registration begins with the e-mail alone; the password goes with the token of the mail.')
     }
@@ -110,9 +106,8 @@ export const registerConfirmed = form({
 })
 
 /**
- * Sends the link to the registration form to an address in canonical form; to one that an account
- * has, a mail that says so. The answer follows the one look-up for each address, so that neither
- * the answer nor its time tells whether an account has it.
+ * Sends the link to an address in canonical form; to one that an account has, a mail that says so.
+ * The answer follows one look-up for each address, so that its time tells nothing either.
  */
 async function sendLink ({ accounts }: AuthContext, { outbox }: Form<unknown>, email: string): Promise<void> {
   outbox.refuseWhenFull()
@@ -121,11 +116,7 @@ async function sendLink ({ accounts }: AuthContext, { outbox }: Form<unknown>, e
   else outbox.sendTo('exists', email, user)
 }
 
-/**
- * Verifies the token of a link to register, which says what address it confirms.
- *
- * @throws AuthError `invalid_token`, also for a link that was used
- */
+/** Verifies the token of a link to register, which works once, and says what it confirms. */
 async function openRegistration (
   { kept, mailTokens }: AuthContext, token: string
 ): Promise<{ userId: string, email: string }> {

@@ -49,7 +49,7 @@ export const requestNewEmail = form({
 
 /**
  * Changes the e-mail of a user who has confirmed the new one and is signed in or gives their
- * password. A session of the user that the request has gets a new id; all others end.
+ * password. All other sessions of the user end.
  */
 export const confirmNewEmail = form({
   path: '/local/change-email/confirm',
@@ -174,12 +174,9 @@ async function sendLink (auth: AuthContext, { request, outbox }: Form<unknown>):
 }
 
 /**
- * Frees an address that another person registered: deletes the account, or removes the address from
- * it when the user has other sign-in methods. The address must be typed again, because programs
- * that examine mails send forms too.
- *
- * @throws AuthError `invalid_email` for another address; `invalid_token`, also when the user has
- * owned an address of the account
+ * Frees an address that another person registered, unless the user has owned one of the account:
+ * deletes it, or removes the address when there are other sign-in methods. The address must be
+ * typed again, because programs that examine mails send forms too.
  */
 async function releaseEmail (
   auth: AuthContext, { request }: Form<unknown>, { token, email }: { token: string, email: string }

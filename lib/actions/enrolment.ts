@@ -54,9 +54,8 @@ export async function requireRecentFactor (
 }
 
 /**
- * Whether a code that is mailed stands in for the passkeys of a user, who signed in by password or
- * at a provider: never where the application requires a second factor, because who reads the
- * mailbox has that code.
+ * Whether a mailed code stands in for the passkeys of a user who signed in by password or at a
+ * provider: never where a second factor is required, because who reads the mailbox has that code.
  */
 export async function maySendMailCode (
   auth: AuthContext, { user, record: { principal, methods } }: Pick<CurrentUser, 'user' | 'record'>
@@ -89,9 +88,7 @@ export async function enrollingUser (
 }
 
 /** A factor that a user adds, and what adding it proved. */
-interface FactorAddition extends Omit<FactorChange, 'generation'> {
-  proof: Proof & { method: 'totp' | 'passkey' }
-}
+type FactorAddition = Omit<FactorChange, 'generation'> & { proof: Proof & { method: 'totp' | 'passkey' } }
 
 /**
  * Adds a factor that was verified. The session of a signed-in user goes on, with a new id if the

@@ -161,10 +161,7 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
   })
 }
 
-/**
- * Answers a failure on the page of the start; the lack of an authentication on the page that asks
- * for it.
- */
+/** Answers a failure on the page of the start, or where the authentication that lacks is asked. */
 async function fail (
   auth: AuthContext,
   provider: string,
@@ -198,8 +195,7 @@ function askedOf (
 
 /**
  * Returns what a sign-in is for. Only the signed-in user may link an identity or reauthenticate, by
- * a click in this application. To link one, they must have authenticated recently: an identity that
- * is linked signs in.
+ * a click in this application; to link, after a recent authentication: what is linked signs in.
  */
 async function purposeOf (
   auth: AuthContext,
@@ -214,7 +210,7 @@ async function purposeOf (
   return purpose
 }
 
-/** An authorization response (RFC 6749 section 4.1.2) and the sign-in that it belongs to. */
+/** An authorization response (RFC 6749 section 4.1.2), and the sign-in that it belongs to. */
 interface Callback {
   provider: ExternalProvider
   parameters: URLSearchParams
@@ -223,10 +219,7 @@ interface Callback {
   outbox: Outbox | null
 }
 
-/**
- * Takes the sign-in that an authorization response belongs to out of the session. This happens
- * before anything else, because an authorization response may be used once.
- */
+/** Takes the sign-in of an authorization response, which may be used once: before all else. */
 async function pendingSignIn (
   request: FastifyRequest, provider: ExternalProvider, parameters: URLSearchParams
 ): Promise<PendingSignIn> {
@@ -237,10 +230,7 @@ async function pendingSignIn (
   return pending
 }
 
-/**
- * Finishes what was started: a sign-in (authorization response, token request, identity, user,
- * session), a linking or a reauthentication.
- */
+/** Finishes what was started: authorization response, token request, identity, user, session. */
 async function finishSignIn (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { purpose } = callback.pending
   if (purpose === 'link') return finishLinking(auth, request, callback)
@@ -269,10 +259,9 @@ async function assertSameUser (
 }
 
 /**
- * Finishes the linking of another identity: authorization response, token request, identity, link.
- * The user who started it must still be signed in, by a recent authentication: with the new
- * identity they can sign in anew, so that a session stolen long ago would become a recent one. The
- * user is told by a mail. The session does not change.
+ * Finishes the linking of another identity. The user who started it must still be signed in, by a
+ * recent authentication: otherwise a session stolen long ago would become a recent one by the new
+ * identity. The session does not change.
  */
 async function finishLinking (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { accounts, onLink } = auth
@@ -294,10 +283,7 @@ async function finishLinking (auth: AuthContext, request: FastifyRequest, callba
   callback.outbox?.notice('identity-linked', linked)
 }
 
-/**
- * Finishes a further sign-in of the signed-in user. The provider proves by `auth_time` that they
- * authenticated since it was started.
- */
+/** Finishes a reauthentication: the provider proves by `auth_time` that it came after the start. */
 async function finishReauthentication (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { pending } = callback
   assertStarter(request, pending)

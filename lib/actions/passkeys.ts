@@ -29,10 +29,8 @@ import {
   requireRecentFactor, sendMailCode
 } from './enrolment.js'
 
-/** For each session. */
-const MAX_CHALLENGES = 4
-/** For each user. */
-const MAX_PASSKEYS = 20
+const MAX_CHALLENGES_OF_SESSION = 4
+const MAX_PASSKEYS_OF_USER = 20
 
 const id = { type: 'string', maxLength: 2048, description: 'The id of the passkey' } as const
 const name = { type: 'string', maxLength: 1000, description: 'At most 64 characters' } as const
@@ -76,13 +74,13 @@ export const beginCeremony = form({
   limits: ['challenge']
 }, async (auth, form) => {
   const { for: ceremony, lost } = form.fields
-  const { challenge, options } = await begun(auth, form, { ceremony, isLost: isChecked(lost) })
+  const { challenge, options } = await begun(auth, form, ceremony, isChecked(lost))
   const content: Challenge = { ceremony, expiresAt: Date.now() + CEREMONY_MS }
-  await putEntry(form.request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES })
+  await putEntry(form.request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES_OF_SESSION })
   return { status: 200, body: options }
 })
 
-/** Adds a passkey to the account of a user, or completes the sign-in that waits for it. */
+/** Adds a passkey to an account; completes the sign-in that waits for it. */
 export const registerPasskey = form({
   path: '/local/passkeys/register',
   when: hasPasskeys,
@@ -121,7 +119,7 @@ export const registerPasskey = form({
     endsSessions: asksMailCode && waiting === null,
     change (factors) {
       if (factors.some(({ id }) => id === passkey.id)) throw new AuthError('exists', { message: PASSKEY_EXISTS })
-      if (passkeysIn(factors).length >= MAX_PASSKEYS) throw new AuthError('too_many')
+      if (passkeysIn(factors).length >= MAX_PASSKEYS_OF_USER) throw new AuthError('too_many')
       return [...factors, passkey]
     }
   })
@@ -129,8 +127,7 @@ export const registerPasskey = form({
 })
 
 /**
- * Signs a user in by a passkey, which is both factors. A passkey that nobody has is refused as one
- * that is wrong.
+ * Signs a user in by a passkey, which is both factors. One that nobody has is refused as if wrong.
  *
  * @see WebAuthn Level 3 section 7.2
  */
@@ -181,9 +178,8 @@ export const renamePasskey = form({
 })
 
 /**
- * Removes a passkey of the signed-in user, or mails the code that stands in for lost passkeys. All
- * other sessions of the user end. The only sign-in method of the user stays, and the last factor
- * where the application requires one.
+ * Removes a passkey of the signed-in user, or mails the code that stands in for lost passkeys. The
+ * only sign-in method stays, and the last factor where the application requires one.
  */
 export const removePasskey = form({
   path: '/local/passkeys/remove',
@@ -246,7 +242,7 @@ export const passkeyScript: Act = {
 
 /** Makes the challenge of a ceremony, and what the browser is asked with it. */
 async function begun (
-  auth: AuthContext, form: FactorForm, { ceremony, isLost }: { ceremony: Ceremony, isLost: boolean }
+  auth: AuthContext, form: FactorForm, ceremony: Ceremony, isLost: boolean
 ): Promise<ReturnType<PasskeyCeremonies['loginOptions']>> {
   const passkeys = needed(auth.factors.passkeys, 'passkeys')
   if (ceremony === 'login') return passkeys.loginOptions()

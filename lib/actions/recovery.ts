@@ -14,9 +14,8 @@ import { NEW_PASSWORD_REFUSALS, email, newPassword } from '../web/password-forms
 import { accepted, token } from '../web/schema-parts.js'
 
 /**
- * Sends the link that chooses a new password. A user without a password gets one too, for their
- * first; a blocked user gets none. The answer follows the one look-up for each address, so that
- * neither the answer nor its time tells whether an account has it.
+ * Sends the link that chooses a new password, or a first one; a blocked user gets none. The answer
+ * follows one look-up for each address, so that its time does not tell whether an account has it.
  */
 export const forgotPassword = form({
   path: '/local/forgot-password',
@@ -46,10 +45,9 @@ export const forgotPassword = form({
 })
 
 /**
- * Sets the password of the user that a link is about, and ends all their sessions. They sign in
- * afterwards, like every user. When they had never owned an address of the account, another person
- * may have made it: all other links and factors are removed. A link whose password is refused still
- * works.
+ * Sets the password of the user that a link is about, and ends all their sessions. When they had
+ * never owned an address of the account, another person may have made it: all other links and
+ * factors are removed. A link whose password is refused still works.
  *
  * @see OWASP ASVS 6.4.3, 7.4.3
  */

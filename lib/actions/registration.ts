@@ -57,10 +57,7 @@ export const register = form({
   return signedInAs(principal, 201)
 })
 
-/**
- * Creates a user with a password, with `registration.verify: 'required'`: they sign in once the
- * link in a mail has confirmed their address.
- */
+/** Creates a user who signs in once the link in a mail has confirmed their address. */
 export const registerUnconfirmed = form({
   ...route,
   when: auth => hasPasswords(auth) && auth.local?.registration?.verify === 'required',
@@ -74,7 +71,7 @@ export const registerUnconfirmed = form({
   return ACCEPTED
 })
 
-/** The fields of a registration, as the form sends them. */
+/** As the form sends it. */
 interface Registration {
   readonly email: string
   readonly password: string
@@ -105,11 +102,9 @@ export async function createAccount (
   const passwordHash = await passwords.hashPassword(fields.password, { email })
 
   const userId = randomUUID()
+  const isVerified = saysVerified || isConfirmed
   const identity: IdentityClaims = {
-    sub: userId,
-    email,
-    ...((saysVerified || isConfirmed) && { email_verified: true }),
-    ...(name !== null && { name })
+    sub: userId, email, ...(isVerified && { email_verified: true }), ...(name !== null && { name })
   }
   const link = { provider: 'local', subject: email, claims: identity }
   await before?.()
@@ -129,10 +124,7 @@ export async function createAccount (
   return { ...written(user), isNew: 'user', identity: localIdentity(user, link), method: 'password', remember }
 }
 
-/**
- * Returns the claims that the form asks for. The application must allow them, because any client
- * can post the form.
- */
+/** Returns the claims that the form asks for; the application must allow them: anyone can post. */
 function initialClaims (
   { local }: AuthContext, { role, saysVerified }: { role: string | undefined, saysVerified: boolean }
 ): AuthorizationClaims {

@@ -33,11 +33,9 @@ const relatedOriginsSchema = operation({
 })
 
 /**
- * Mounts the routes that password managers and browsers look for at the root of the application,
- * whatever the prefix of the other routes: the way to the page for changing the password, and the
- * origins of other domains whose pages may use the passkeys.
+ * Mounts what password managers and browsers look for at the root of the application, whatever the
+ * prefix: the page for changing the password, the origins whose pages may use the passkeys.
  *
- * @throws OptionsError when the application has one of them already
  * @see https://www.w3.org/TR/change-password-url/
  * @see WebAuthn Level 3 section 5.11 (related origin requests)
  */

@@ -9,13 +9,11 @@ export interface PageForm {
   hidden: Readonly<Record<string, string | null>>
   /** The fields that the user fills in. */
   fields: Content
-  /** The words of the button. */
   submit: string
   /** What the button does, for screen readers, where the words alone do not say it. */
   label?: string
   /** Whether the button deletes something. */
   isDanger?: boolean
-  /** Other attributes. */
   attributes?: Html
   /** A second button: where it sends the form, without checking the fields, and its words. */
   other?: { readonly action: string, readonly submit: string } | false
@@ -33,14 +31,12 @@ export interface PageField {
   hint?: string
   /** Whether the form may be sent without it; default false. */
   isOptional?: boolean
-  /** Other attributes. */
   attributes?: Html
 }
 
 /** With `webauthn`, the browser offers passkeys as well. */
 type Username = 'username' | 'username webauthn'
 
-/** Makes a form. */
 export function form ({ action, hidden, fields, submit, label, isDanger, attributes, other }: PageForm): Html {
   return html`<form method="post" action="${action}"${attributes}>
 ${Object.entries(hidden).map(([name, value]) =>
@@ -59,7 +55,6 @@ export function action (
   return form({ action: path, hidden, fields: [], submit, ...more })
 }
 
-/** Makes a field. */
 export function field (
   { name, label, type, autocomplete, value, hint, isOptional = false, attributes }: PageField
 ): Html {
@@ -77,7 +72,6 @@ ${choices.map(choice => html`<option>${choice}</option>`)}
 </select></label>`
 }
 
-/** Makes a checkbox. */
 export function checkbox (name: string, label: string): Html {
   return html`<label class="check"><input type="checkbox" name="${name}">${label}</label>`
 }

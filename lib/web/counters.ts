@@ -23,8 +23,7 @@ export interface Rule<Counted extends Attempt = Attempt> extends Allowance {
 }
 
 /**
- * Counts an attempt by several rules in their order, up to the first one that it is beyond. Waits
- * for the counts for a limited time.
+ * Counts an attempt by several rules in their order, up to the first one that it is beyond.
  *
  * @param meanwhile called while a database counts, for what is asked of it together with the counts
  * @returns milliseconds until the count of that rule starts again; null when the attempt is within
@@ -75,8 +74,8 @@ async function chooseCounter (
 }
 
 /**
- * Counts in the database, by one statement for all rules. A client that is beyond a limit stays so
- * until its count starts again: the process knows, and a flood of attempts causes no statements.
+ * Counts in the database, by one statement for all rules. The process knows who is beyond a limit
+ * until the count starts again: a flood of attempts causes no statements.
  */
 function counterIn (counts: AttemptCounter): Counter {
   const exceeded = new BoundedMap<number>(MAX_COUNTS)
@@ -96,7 +95,7 @@ function counterIn (counts: AttemptCounter): Counter {
   }
 }
 
-/** Counts by @fastify/rate-limit: in its memory, or in the store that it was given. */
+/** Counts by @fastify/rate-limit, in its memory or a store. */
 function counterByPlugin (scope: FastifyInstance): Counter {
   const counted = new Map<object, CountOfKey>()
   return rules => {

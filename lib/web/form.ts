@@ -75,9 +75,7 @@ export interface FormAnswer {
   readonly show?: () => FastifyReply
 }
 
-/** A mail follows if one is due. */
 export const ACCEPTED: FormAnswer = { status: 202 }
-/** A link in a mail was used. */
 export const LINK_USED: FormAnswer = { status: 204, isLinkUsed: true }
 
 /** A user is signed in. */

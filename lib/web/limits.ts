@@ -7,11 +7,7 @@ import type { Limited, ResolvedRateLimits } from '../rate-limits.js'
 import { principalOf } from '../session/record.js'
 import type { Attempt, Counter, Rule } from './counters.js'
 
-/**
- * Counts a request and refuses it beyond the limit.
- *
- * @throws AuthError `rate_limited`
- */
+/** Counts a request, and refuses it with `rate_limited` beyond the limit. */
 export type Limit = (request: FastifyRequest) => Promise<void>
 
 /** The limits that count a request as it is. */
@@ -135,10 +131,7 @@ function rateLimited (retryAfter: number): AuthError {
   return new AuthError('rate_limited', { retryAfter, message })
 }
 
-/**
- * The client's address as the limits count it: of an IPv6 address the /64, because one customer has
- * at least that much.
- */
+/** The client's address as limits count it: the /64 of IPv6, which one customer has at least. */
 export function addressOf (request: FastifyRequest): string {
   return prefixOf(request, 64)
 }

@@ -24,11 +24,7 @@ export interface LinkPage extends Pick<Operation, 'summary' | 'user'> {
   readonly kind: LinkMailKind
   /** The option with the page of the application in its place. */
   readonly customPage: keyof MailPages
-  /**
-   * Verifies a token without using it, and makes the page of a link that can be used.
-   *
-   * @throws AuthError `invalid_token`
-   */
+  /** Makes the page of a link that can be used; throws `invalid_token` for another. */
   readonly open: (auth: AuthContext, view: LinkView) => Promise<Page>
 }
 
@@ -41,11 +37,7 @@ export interface LinkView {
   readonly form: (submit: string, fields: Content, more?: { not_me?: string }) => Html
 }
 
-/**
- * Verifies the token of a link without using it, and returns the user that the link is about.
- *
- * @throws AuthError `invalid_token`, also when the account has changed since the link was sent
- */
+/** Verifies the token of a link without using it: the account must not have changed since. */
 export async function openLink (
   { accounts, mailTokens }: AuthContext, kind: LinkMailKind, token: string
 ): Promise<{ user: MailboxOwner, link: MailToken }> {
@@ -63,10 +55,10 @@ const answers = {
   302: redirect
 }
 
-/** Answers a failure of a form on the page of its link: an error handler of the routes. */
+/** Answers a failure: an error handler of routes. */
 type LinkFailure = (error: Error, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
-/** Mounts the page behind the links of one kind. */
+/** Mounts the page behind the links of a kind; returns what answers failures of its form there. */
 export function mountLinkPage (
   scope: FastifyInstance, auth: AuthContext, { kind, summary, user, customPage: option, open }: LinkPage
 ): LinkFailure {

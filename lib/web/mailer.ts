@@ -35,10 +35,9 @@ const MAX_HEADER = 256
 /** The event of the lines in the log. */
 const EVENT = 'fastify-svc-auth.mail'
 
-/** What a mail without a link has in place of one. */
 const WITHOUT_LINK = { url: null, token: null, code: null, expiresIn: null } as const
 
-/** A mail that a request causes, as the log shows it. */
+/** A mail, as the log shows it. */
 interface MailInfo {
   readonly kind: Mail['kind']
   /** Null without a request. */
@@ -57,7 +56,6 @@ type Unsent = NoMail | 'limit' | 'unconfirmed' | 'closing'
  * time whether or not a mail follows, and a failure of the mail server does not fail it.
  */
 export class Mailer {
-  /** Issues the tokens in the links. */
   readonly #tokens: MailTokens
   readonly #mail: MailOptions
   readonly #base: URL
@@ -79,7 +77,6 @@ export class Mailer {
     return this.#mail.choices.unknownAddress
   }
 
-  /** Returns the outbox of a request. */
   outbox (request: FastifyRequest, reply: FastifyReply): Outbox {
     const address = addressOf(request)
     const about = originOf(request)
@@ -141,7 +138,7 @@ export class Mailer {
   }
 
   /**
-   * Gives the mails under way a limited time, drops the others, and notes them in the log. Mails of
+   * Gives the mails under way a limited time, then drops them and notes them in the log. Mails of
    * requests that go on afterwards, whose clients have left, are sent.
    */
   async close (): Promise<void> {
@@ -186,12 +183,11 @@ function answered ({ raw }: FastifyReply): Promise<void> {
   })
 }
 
-/** Logs that a mail is not sent, without its address and without its link. */
+/** The log has neither the address of a mail nor its link. */
 function logUnsent ({ kind, requestId, log }: MailInfo, reason: Unsent): void {
   log.info({ event: EVENT, requestId, kind, reason }, 'a mail was not sent')
 }
 
-/** Logs that sending a mail failed, without its address and without its link. */
 function logFailure ({ kind, requestId, log }: MailInfo, error: unknown): void {
   const { name, code }: { name?: unknown, code?: unknown } = Object(error)
   log.error({ event: EVENT, requestId, kind, name, code }, 'a mail could not be sent')

@@ -38,16 +38,12 @@ export interface Targets {
 /** Makes a page; null once the request was answered otherwise. */
 type PageOf = (auth: AuthContext, view: View) => Promise<Page | null>
 
-/** A page of the plugin. */
-export interface PageRoute {
-  /** Below the prefix; its last part names the page in the document. */
-  readonly path: string
-  /** Whether the options of the application ask for it; default always. */
-  readonly when?: (auth: AuthContext) => boolean
-}
-
-/** Makes an act of a page, which shows the failures of its forms. */
-export function page ({ path, when = () => true }: PageRoute, pageOf: PageOf): Act {
+/**
+ * Makes an act of a page, which shows the failures of its forms.
+ *
+ * @param route `path`: below the prefix; its last part names the page in the document
+ */
+export function page ({ path, when = () => true }: { path: string, when?: Act['when'] }, pageOf: PageOf): Act {
   return { when, mount: mounting => { mountPage(mounting, path, pageOf) } }
 }
 

@@ -292,7 +292,9 @@ t.test('the page has no button for what this application does not have', async t
 
 t.test('the sign-in page offers passkeys where the application has them, in the field of the e-mail too', async t => {
   const session = { secret: SESSION_SECRET, remember: { days: 30 } }
-  const page = await (await start(t, {}, { session })).open(SIGN_IN)
+  const { open } = await start(t, {}, { session })
+  const page = await open(SIGN_IN)
+  t.match(inputOf(await open('/auth/pages/register'), 'remember'), 'type="checkbox"')
   t.match(inputOf(page, 'email'), 'autocomplete="username webauthn"')
   t.match(passkeyFormOf(page, 'autofill'), `data-options="${OPTIONS}" hidden>`)
   t.equal(count(page.html, 'name="remember"'), 1, 'the page asks once')
@@ -308,6 +310,15 @@ t.test('the sign-in page offers passkeys where the application has them, in the 
   const without = await (await start(t, {}, { passkeys: undefined })).open(SIGN_IN)
   t.match(inputOf(without, 'email'), 'autocomplete="username"')
   t.notMatch(without.html, /data-passkey=|noscript/)
+})
+
+t.test('without a login page a user who leaves a sign-in that waits goes to the root', async t => {
+  const made = await start(t, {}, { pages: undefined })
+  await registerAt(made)
+  await enrolAt(t, made.browser)
+  const browser = new Browser(made.app)
+  await waitAt(t, browser)
+  t.equal((await readerOf(t, browser).open(SECOND_FACTOR)).formOf('/auth/logout')?.hidden.next, '/')
 })
 
 t.test('without an e-mail there is no field that names the user', async t => {

@@ -6,12 +6,11 @@ import {
 } from '../../pages/form.js'
 import { type Content, type Html, html } from '../../pages/html.js'
 import { passkeySignal } from '../../pages/passkey-form.js'
-import { providerLabel } from '../../pages/provider-label.js'
 import { type Texts, dateIn, filled } from '../../pages/texts.js'
 import { type UserSession, sessionsOfUser } from '../../sign-in/user-sessions.js'
 import { pathOf } from '../../web/act.js'
 import { type Targets, page, redirected, withQuery } from '../../web/page.js'
-import { pathOfPage, providerLinks, signInPath } from './parts.js'
+import { pathOfPage, providerLabel, providerLinks, signInPath } from './parts.js'
 
 /** What the parts of the page show. */
 interface AccountView extends Pick<CurrentUser, 'user' | 'links'> {

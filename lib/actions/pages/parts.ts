@@ -3,7 +3,6 @@ import type { FastifyRequest } from 'fastify'
 import { type AuthContext, hasPasswords } from '../../context.js'
 import { button } from '../../pages/form.js'
 import { type Html, html } from '../../pages/html.js'
-import { providerLabel } from '../../pages/provider-label.js'
 import { filled } from '../../pages/texts.js'
 import type { Principal } from '../../session/record.js'
 import { pathOf } from '../../web/act.js'
@@ -25,6 +24,16 @@ export function signInPath (auth: AuthContext, request: FastifyRequest, next: st
 /** Whether users can register by a password. */
 export function canRegister (auth: AuthContext): boolean {
   return hasPasswords(auth) && auth.local?.registration != null
+}
+
+/** Names that the first letter in upper case does not make. */
+const LABELS: ReadonlyMap<string, string> = new Map([
+  ['github', 'GitHub'], ['gitlab', 'GitLab'], ['linkedin', 'LinkedIn']
+])
+
+/** Returns how users call a provider. */
+export function providerLabel (name: string): string {
+  return LABELS.get(name) ?? name.split('-').map(word => word.charAt(0).toUpperCase() + word.slice(1)).join(' ')
 }
 
 /** Makes the links that start a sign-in at a provider; `text` names it in braces. */

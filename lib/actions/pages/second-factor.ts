@@ -26,9 +26,9 @@ export const secondFactor = page({ path: '/local/second-factor', when: finishSig
   const kinds = await factorsOfUser(auth, userId)
   const hasCode = kinds.some(kind => kind !== 'passkey')
   const passkey = kinds.includes('passkey') ? auth.passkeyPaths : null
-  const { trustedDays } = auth.factors.secondFactor ?? {}
+  const trustedDays = auth.factors.secondFactor?.trustedDays ?? null
   const { language, factors, confirm } = texts
-  const trust = trustedDays != null &&
+  const trust = trustedDays !== null &&
     checkbox('trust', filled(factors.trust, { time: timeIn(language, trustedDays, 'day') }))
   const [action, hidden] = [pathOf(auth, 'local/second-factor'), targetsOf(auth, 'local/second-factor', { next })]
   const fields = [codeField('code', factors.code, 'text'), trust]
