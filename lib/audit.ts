@@ -1,16 +1,14 @@
 import { channel } from 'node:diagnostics_channel'
 import type { AuthenticationMethod } from './authentication.js'
+import { withoutUndefined } from './base/defaults.js'
 import type { AuthorizationClaims } from './claims.js'
 
 /**
- * The payloads of the audit events by name, without secrets and e-mail addresses. The diagnostics
- * channel `fastify-svc-auth.sign-in` publishes `AuditEvents['sign-in']`, and so on.
+ * The payloads of audit events, without secrets and e-mails, by name: the diagnostics channel
+ * `fastify-svc-auth.sign-in` publishes `AuditEvents['sign-in']`.
  */
 export interface AuditEvents {
-  /**
-   * A user was created, by the registration form or by the first sign-in of an identity, and the
-   * hook `onSignIn` admitted them.
-   */
+  /** A form or the first sign-in of an identity created a user, whom `onSignIn` admitted. */
   registration: AuditedUser & AuditedProvider
   /** The application created a user. */
   creation: AuditedUser & {
@@ -19,7 +17,7 @@ export interface AuditEvents {
   }
   /** A user signed in. */
   'sign-in': AuditedUser & AuditedProvider & {
-    /** `application`: signed in by `app.auth.signIn`, without the provider. */
+    /** `application`: by `app.auth.signIn`. */
     by: 'provider' | 'application'
     /** How they authenticated, in order. */
     methods: readonly AuthenticationMethod[]
@@ -31,15 +29,12 @@ export interface AuditEvents {
   }
   /** A sign-in, a registration, a linking or a change of credentials failed. */
   failure: AuditedProvider & {
-    /** The code that the browser receives: an {@link AuthErrorCode} or an application's own. */
+    /** An {@link AuthErrorCode} or an application's own. */
     code: string
   }
   /** An identity was added to a user. */
   link: AuditedUser & AuditedProvider & {
-    /**
-     * `email`: at a sign-in, because the user has its e-mail; `request`: because the user asked for
-     * it.
-     */
+    /** `email`: at a sign-in, because the user has its e-mail; `request`: the user asked for it. */
     by: 'email' | 'request'
   }
   /** A link was removed from a user. */
@@ -51,14 +46,14 @@ export interface AuditEvents {
   }
   /** Authorization claims were withdrawn from a user. */
   withdraw: AuditedUser & {
-    /** The names that were asked for, whether or not the user had these claims. */
+    /** Whether or not the user had these claims. */
     names: readonly string[]
   }
   /** The password of a user was set: by the application, by the user, or by a link in a mail. */
   password: AuditedUser
   /**
-   * A user whose address was never proven set their password by a link in a mail, which removed all
-   * factors. Another person may have made the account: check what they left in it.
+   * A user whose address was never proven set their password by a mail, which removed all factors.
+   * Another person may have made the account: check what they left in it.
    */
   recovery: AuditedUser & {
     /** The providers of the links that were removed. */
@@ -77,12 +72,12 @@ export interface AuditEvents {
   }
   /** A second factor or a passkey was added to a user. */
   'factor-added': AuditedUser & {
-    /** The kind of the factor. */
+    /** Its kind. */
     method: 'totp' | 'passkey'
   }
   /** A second factor or a passkey was removed from a user. */
   'factor-removed': AuditedUser & {
-    /** The kind of the factor; `all` for a reset. */
+    /** Its kind; `all` for a reset. */
     method: 'totp' | 'passkey' | 'all'
     /** Who did it. */
     by: 'user' | 'application'
@@ -94,16 +89,13 @@ export interface AuditEvents {
     /** How many codes the user has left. */
     left: number
   }
-  /**
-   * Too many codes were sent for a user: another person knows their password, or has an identity of
-   * theirs.
-   */
+  /** Too many codes were sent: another person knows the user's password, or has their identity. */
   'too-many-codes': AuditedUser
   /** The signature counter of a passkey did not grow: there may be a copy of it. */
   'passkey-cloned': AuditedUser
   /**
-   * The secret of a user's factor cannot be opened: the data secret is not the one that it was
-   * sealed with, or another person has changed the table.
+   * The secret of a user's factor cannot be opened: another data secret has sealed it, or another
+   * person has changed the table.
    */
   'secret-unreadable': AuditedUser
   /** A user was blocked. */
@@ -145,24 +137,16 @@ export interface AuditOrigin {
 
 type AuditContent<E extends keyof AuditEvents> = Omit<AuditEvents[E], keyof AuditOrigin>
 
-/** The source of an event: a request, an application, or the logger of a script. */
+/** A request, or the logger of an application or a script. */
 export interface AuditSource {
-  /** Where events are logged. */
-  log: {
-    /** Logs an event with its name as the message. */
-    info: (entry: object, message: string) => void
-  }
-  /** Fastify's `request.id`. */
+  log: { info: (entry: object, message: string) => void }
   id?: string
-  /** Fastify's `request.ip`. */
   ip?: string
 }
 
 /** Writes an event to the log and publishes it. */
 export function audit<E extends keyof AuditEvents> (
-  event: E,
-  content: AuditContent<E>,
-  source: AuditSource | null
+  event: E, content: AuditContent<E>, source: AuditSource | null
 ): void {
   source?.log.info({ ...auditEntry(event), ...content }, event)
   publish(event, content, source)
@@ -175,12 +159,9 @@ export function auditEntry (event: keyof AuditEvents): { event: string } {
 
 /** Publishes an event that is in the log already. */
 export function publish<E extends keyof AuditEvents> (
-  event: E,
-  content: AuditContent<E>,
-  source: AuditSource | null
+  event: E, content: AuditContent<E>, source: AuditSource | null
 ): void {
-  const { id, ip } = source ?? {}
-  const origin: AuditOrigin = { ...(id !== undefined && { requestId: id }), ...(ip !== undefined && { ip }) }
+  const origin: AuditOrigin = withoutUndefined({ requestId: source?.id, ip: source?.ip })
   channel(channelName(event)).publish({ ...content, ...origin })
 }
 

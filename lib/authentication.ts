@@ -1,10 +1,10 @@
 import type { Claims } from './claims.js'
 
 /**
- * How a user authenticates. `application`: the application vouched for them; `totp`: a code of an
- * authenticator app; `recovery`: a recovery code.
+ * How a user authenticates. `mail`: by a link or a code in a mail; `application`: the application
+ * vouched for them; `totp`: a code of an authenticator app; `recovery`: a recovery code.
  */
-export type AuthenticationMethod = 'password' | 'provider' | 'application' | 'passkey' | 'totp' | 'recovery'
+export type AuthenticationMethod = 'password' | 'provider' | 'mail' | 'application' | 'passkey' | 'totp' | 'recovery'
 
 /** A proof of a user's identity. */
 export interface Proof {
@@ -19,15 +19,12 @@ export interface Proof {
 /** A passkey is a second factor too: it verifies the user on their device. */
 const SECOND_FACTORS: readonly AuthenticationMethod[] = ['totp', 'recovery', 'passkey']
 
-/** Returns when the user last authenticated by a second factor, in milliseconds; null for never. */
+/** When the user last authenticated by a second factor, in milliseconds; null for never. */
 export function secondFactorAt (methods: readonly Proof[]): number | null {
   return lastOf(methods, ({ method, multiFactor }) => multiFactor === true || SECOND_FACTORS.includes(method))
 }
 
-/**
- * Returns when the user last authenticated by a factor of their account, in milliseconds; null for
- * never. The second factor of a provider is not one.
- */
+/** Likewise by a factor of their account: that of a provider is not one. */
 export function ownFactorAt (methods: readonly Proof[]): number | null {
   return lastOf(methods, ({ method }) => SECOND_FACTORS.includes(method))
 }
@@ -41,7 +38,7 @@ const AMR: Readonly<Partial<Record<AuthenticationMethod, string>>> = {
   password: 'pwd', totp: 'otp', recovery: 'otp', passkey: 'pop'
 }
 
-/** Returns the claim `amr` of a token (RFC 8176); empty where it would say nothing. */
+/** The claim `amr` of a token (RFC 8176); empty where it would say nothing. */
 export function amrOf (methods: readonly Proof[]): string[] {
   const values = methods.flatMap(({ method }) => AMR[method] ?? [])
   return [...new Set(values), ...secondFactorAt(methods) === null ? [] : ['mfa']]
@@ -61,8 +58,6 @@ export interface Principal {
   userId: string
   /** The provider of the sign-in: `local` or the name of an external provider. */
   provider: string
-  /**
-   * Identity claims with the authorization claims over them, as of the sign-in or the last refresh.
-   */
+  /** Identity claims, and the authorization claims over them, as of sign-in or last refresh. */
   claims: Claims
 }

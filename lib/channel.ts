@@ -2,10 +2,7 @@ import type { EventEmitter } from 'node:events'
 import type { FastifyRequest } from 'fastify'
 import { audit } from './audit.js'
 
-/**
- * The events of `app.auth.channel`. A listener that throws or rejects is logged and affects neither
- * the other listeners nor the request.
- */
+/** The events of `app.auth.channel`. A listener that throws or rejects is logged, nothing else. */
 export interface AuthEvents {
   /**
    * A user signed out, or all of their sessions were ended. With a store on Postgres, in any
@@ -14,25 +11,20 @@ export interface AuthEvents {
   revoke: [userId: string]
 }
 
-/** The type of `app.auth.channel`: an `EventEmitter` with the events and their arguments. */
+/** The type of `app.auth.channel`. */
 export type AuthChannel = EventEmitter<AuthEvents>
 
 /** The request that signed a user out, or the logger of the application. */
 export type RevokeSource = Pick<FastifyRequest, 'log'> & Partial<Pick<FastifyRequest, 'id' | 'ip'>>
 
-/** Audits that a user signed out and calls the listeners: see {@link callListeners}. */
+/** Audits that a user signed out, and calls the listeners. */
 export function announceRevoke (channel: AuthChannel, userId: string, source: RevokeSource): void {
   audit('revoke', { userId }, source)
   callListeners(channel, userId, source.log)
 }
 
-/**
- * Calls the listeners of `revoke`. One that throws or rejects is logged and affects neither the
- * others nor the request.
- */
 export function callListeners (channel: AuthChannel, userId: string, log: RevokeSource['log']): void {
-  // `emit` would stop at the first listener that throws, and an unhandled rejection ends the
-  // process.
+  // `emit` would stop at the first that throws, and an unhandled rejection ends the process.
   for (const listener of channel.rawListeners('revoke')) {
     const call = async (): Promise<void> => { await listener.call(channel, userId) }
     call().catch((error: unknown) => {

@@ -4,21 +4,18 @@ import { AuthError } from './errors.js'
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }
 
 /**
- * Identity claims: who the user is, according to the provider. Refreshed at every sign-in.
+ * Who the user is, according to the provider, as of the last sign-in.
  *
  * @see OpenID Connect Core 1.0 section 5.1
  */
 export interface IdentityClaims {
   /** The provider's identifier of the user, 1 to 255 characters; for `local` the user id. */
   sub: string
-  /**
-   * The e-mail address as the provider writes it; for `local` in its canonical form. Not always
-   * verified.
-   */
+  /** The e-mail as the provider writes it, for `local` in canonical form; not always verified. */
   email?: string
   /**
-   * Set by the provider, or by the registration form where its option allows that.
-   * Accounts are linked on {@link Identity.emailVerified}, never on this claim.
+   * Set by the provider, or by the registration form where its option allows that. Accounts are
+   * linked on {@link Identity.emailVerified}, never on this claim.
    */
   email_verified?: boolean
   /** The full name for display. */
@@ -29,8 +26,7 @@ export interface IdentityClaims {
 }
 
 /**
- * Authorization claims: what a user may do in this application. The store keeps them; `grant` and
- * `withdraw` change them.
+ * What a user may do in this application, as the store keeps it; `grant` and `withdraw` change it.
  *
  * @example
  * ```ts
@@ -49,42 +45,30 @@ export type Claims = IdentityClaims & AuthorizationClaims
 /** Claims that belong to the provider and cannot be granted. */
 const IDENTITY_CLAIMS = ['sub', 'email', 'email_verified', 'name', 'picture'] as const
 
-/** The names that an interface declares, without its index signature. */
+/** The declared names, without the index signature. */
 type SpeltOut<T> = keyof { [C in keyof T as string extends C ? never : number extends C ? never : C]: never }
 
-/**
- * Accepts any name until the application declares claims, then only declared names, so that a
- * misspelt name does not compile.
- */
+/** Any name, or only those of claims that the application declares: misspelt, none compiles. */
 export type CheckedName<C> =
   [SpeltOut<AuthorizationClaims>] extends [never] ? C : C extends SpeltOut<Claims> ? C : never
 
-/**
- * The names of authorization claims: those that the application declares, or any if it declares
- * none.
- */
+/** The authorization claims that the application declares, or any if it declares none. */
 export type AuthorizationClaimName = keyof { [C in keyof AuthorizationClaims as CheckedName<C>]: never } & string
 
 /**
- * The claims that `grant` takes: authorization claims, without the identity claims of the provider
- * (`sub`, `email`, `email_verified`, `name`, `picture`). Once the application declares claims, only
- * these.
+ * The claims that `grant` takes: not `sub`, `email`, `email_verified`, `name`, `picture`. Once the
+ * application declares claims, only these.
  */
 export type GrantableClaims =
   { [C in keyof AuthorizationClaims as CheckedName<C>]: AuthorizationClaims[C] } &
   { readonly [C in typeof IDENTITY_CLAIMS[number]]?: never }
 
-/** Names through which an assignment reaches the prototype of an object (prototype pollution). */
+/** Assigning these reaches the prototype of an object (prototype pollution). */
 const PROTOTYPE_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
 const MAX_DEPTH = 32
 
-/**
- * Checks claims to be granted: a plain JSON object without identity claims.
- *
- * @returns a deep copy
- * @throws AuthError `invalid_claims`, naming the claim
- */
+/** Copies claims to be granted; refuses what is not plain JSON, and identity claims. */
 export function authorizationClaims (claims: unknown): AuthorizationClaims {
   const copy = plainJsonObject(claims)
   for (const name of Object.keys(copy)) {
@@ -96,10 +80,9 @@ export function authorizationClaims (claims: unknown): AuthorizationClaims {
 }
 
 /**
- * Checks that claims are plain JSON data: no functions, dates, bigints, `NaN`, cycles or names that
- * reach a prototype.
+ * Copies claims deeply if they are plain JSON: no functions, dates, bigints, `NaN`, cycles or names
+ * that reach a prototype.
  *
- * @returns a deep copy
  * @throws AuthError `invalid_claims`, naming the claim
  */
 export function plainJsonObject (value: unknown): Record<string, JsonValue> {
@@ -107,10 +90,7 @@ export function plainJsonObject (value: unknown): Record<string, JsonValue> {
   return copyObject(value, 'claims', 0)
 }
 
-/**
- * Copies the plain JSON data of a provider's response. Values that are not JSON, and names that
- * reach a prototype, are left out.
- */
+/** Copies the plain JSON data of a provider's response, and leaves out the rest. */
 export function jsonDataOf (value: Record<string, unknown>): Record<string, JsonValue> {
   const data: Record<string, JsonValue> = {}
   for (const [name, member] of Object.entries(value)) {
@@ -124,7 +104,6 @@ export function jsonDataOf (value: Record<string, unknown>): Record<string, Json
   return data
 }
 
-/** Merges identity claims and authorization claims; authorization claims take precedence. */
 export function mergeClaims (identity: IdentityClaims, authorization: AuthorizationClaims): Claims {
   return { ...identity, ...authorization }
 }
@@ -152,18 +131,14 @@ export function isText (value: unknown): value is string {
 const NOT_IN_NAMES = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
 
 /**
- * Returns a name as pages and mails may show it. A line break could add a header to a mail, a
- * direction make other text of a page say something else.
+ * A name as it may be shown: a line break could add a header to a mail, a direction make other text
+ * of a page say something else.
  */
 export function displayName (name: string): string {
   return name.replace(NOT_IN_NAMES, '')
 }
 
-/**
- * Returns the name in a form, as it may be shown; null for an empty one.
- *
- * @throws AuthError `invalid_request` for one that the stores cannot keep
- */
+/** The name in a form, as it may be shown; null for an empty one. Refuses what no store keeps. */
 export function checkedName (name: string): string | null {
   if (!isStorable(name)) {
     throw new AuthError('invalid_request', { message: 'The name holds characters that cannot be stored.' })
@@ -172,9 +147,7 @@ export function checkedName (name: string): string | null {
   return shown === '' ? null : shown
 }
 
-/**
- * Whether every store can keep a string: Postgres accepts neither NUL nor half a surrogate pair.
- */
+/** Whether every store can keep it: Postgres accepts neither NUL nor half a surrogate pair. */
 export function isStorable (text: string): boolean {
   return !text.includes('\0') && text.isWellFormed()
 }

@@ -3,25 +3,18 @@ import { AuthError } from './errors.js'
 
 const MAX_LENGTH = 254
 
-/** Control characters, separators, unassigned and private code points, and invisible characters. */
 const INVISIBLE = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u
 
-/**
- * Characters that separate or quote addresses in a header (RFC 5322 section 3.4): the input must be
- * one plain address. U+FFFD stands for bytes that could not be decoded.
- */
+/** They separate or quote addresses in a header (RFC 5322 section 3.4); U+FFFD: invalid bytes. */
 const STRUCTURAL = /[,;:<>()[\]"\\\ufffd]/
 
 /**
- * Local parts that mail software interprets: as an option of a command line, an encoded word (RFC
- * 2047 section 2), a route to another host, or a command.
+ * What mail software interprets: an option of a command line, an encoded word (RFC 2047 section 2),
+ * a route to another host, a command.
  */
 const DANGEROUS_LOCAL_PART = /^-|=\?|[%|]/
 
-/**
- * Characters that end a host name in a URL or are decoded there: the conversion would yield another
- * domain.
- */
+/** They end a host name in a URL, or are decoded there: the conversion makes another domain. */
 const NOT_IN_DOMAIN = /[/?#%]/
 
 /** A last label that a URL parser reads as part of an IPv4 address. */
@@ -29,12 +22,8 @@ const NUMERIC_DOMAIN = /(^|\.)\d+$/
 
 /**
  * Returns the canonical form of an e-mail address, so that one mailbox has one spelling: trimmed,
- * NFC, lower case, and the domain in its ASCII form.
- *
- * Refuses an address that Unicode normalisation would change into another one: the Kelvin sign is
- * not a spelling of `k`, and U+FF20 is not a spelling of `@`.
- *
- * @returns null for anything but one plain address of at most 254 characters
+ * NFC, lower case, and the domain in its ASCII form. Null for anything but one plain address of at
+ * most 254 characters, and where NFKC makes another one: the Kelvin sign is not a spelling of `k`.
  *
  * @example
  * ```ts
@@ -58,7 +47,7 @@ export function canonicalEmail (input: string): string | null {
   return canonical.length > MAX_LENGTH ? null : canonical
 }
 
-/** Returns the canonical form of an e-mail address; refuses another text as `invalid_email`. */
+/** Like {@link canonicalEmail}; refuses another text as `invalid_email`. */
 export function checkedEmail (input: string): string {
   const email = canonicalEmail(input)
   if (email === null) throw new AuthError('invalid_email')
@@ -78,10 +67,7 @@ function asciiOf (domain: string): string | null {
   return ascii.split('.').every(isLabel) ? ascii : null
 }
 
-/**
- * Whether a label is valid. Node.js before 24 refuses `xn--` labels that encode nothing, later
- * versions do not.
- */
+/** Node.js before 24 refuses `xn--` labels that encode nothing, later versions do not. */
 function isLabel (label: string): boolean {
   if (!label.startsWith('xn--')) return label !== ''
   const unicode = domainToUnicode(label)

@@ -39,32 +39,25 @@ export const ERRORS = {
   invalid_ttl: [400, 'ttl must be a number of seconds from 1 to 2592000 (30 days).']
 } as const satisfies Record<string, readonly [number, string]>
 
-/** Sentences of passkeys that replace the sentence of the code. */
+/** Sentences that replace that of the code. */
 export const PASSKEY_REFUSED = 'This passkey was not accepted; if it was removed from the account, sign in another way.'
 export const PASSKEY_EXISTS = 'This passkey belongs to an account already.'
 
-/** The sentence about the length of a password where `password.minLength` is set. */
+/** The sentence of `weak_password` where `password.minLength` is set. */
 export function wrongLength (minLength: number): string {
   return `The password must have ${minLength} characters or more, and at most 1024 bytes; choose another one.`
 }
 
 /**
- * The stable code of an {@link AuthError}: the value that pages and tests compare, and that
- * `?error=` carries.
+ * The stable code of an {@link AuthError}, which pages and tests compare and `?error=` carries.
  *
  * @useDeclaredType
  */
 export type AuthErrorCode = keyof typeof ERRORS
 
-/** The code of a refusal becomes part of URLs and pages. */
-const REFUSAL_CODE = /^[a-z0-9_]{1,50}$/
-
 /** Values that replace the code's own. */
 export interface AuthErrorOptions {
-  /**
-   * A sentence in place of the code's own. It reaches the client, so it holds no secret and no text
-   * of a provider.
-   */
+  /** A sentence in place of the code's own, without secrets and text of a provider: it is sent. */
   message?: string
   /** The HTTP status in place of the code's own. */
   statusCode?: number
@@ -79,18 +72,15 @@ export interface AuthErrorOptions {
 /** The error with which a flow, a guard or `app.auth` refuses. */
 export class AuthError extends Error {
   override readonly name: string = 'AuthError'
-  /**
-   * Stays the same from version to version, unlike the message. A {@link SignInRefused} has a code
-   * of the application.
-   */
+  /** Unlike the message, stable over versions; that of a {@link SignInRefused} is its own. */
   readonly code: AuthErrorCode | (string & {})
   /** The HTTP status of the answer. */
   readonly statusCode: number
   /** Seconds after which the client may try again; undefined where that is not known. */
   readonly retryAfter: number | undefined
   /**
-   * Further members of the JSON body: with `second_factor_required`, the `methods` by which the
-   * user can go on and in how many seconds the sign-in expires (`expiresIn`).
+   * Further members of the JSON body: with `second_factor_required`, the `methods` that the user
+   * has and the seconds until the sign-in expires, `expiresIn`.
    */
   readonly details: Readonly<Record<string, unknown>>
 
@@ -120,12 +110,14 @@ export class SignInRefused extends AuthError {
   override readonly code: string
 
   /**
-   * @param code lower-case letters, digits and `_`, at most 50
+   * Refuses with a code.
+   *
+   * @param code lower-case letters, digits and `_`, at most 50; otherwise throws an OptionsError
    * @param message a sentence for the user, sent to JSON clients
-   * @throws OptionsError for a code of another form
    */
   constructor (code: string, message = 'This application refused the sign-in.') {
-    if (typeof code !== 'string' || !REFUSAL_CODE.test(code)) {
+    // It becomes part of URLs and pages.
+    if (typeof code !== 'string' || !/^[a-z0-9_]{1,50}$/.test(code)) {
       throw new OptionsError('the code of a SignInRefused must be 1 to 50 lower-case letters, digits and "_", ' +
         'such as not_invited')
     }
@@ -134,12 +126,9 @@ export class SignInRefused extends AuthError {
   }
 }
 
-/**
- * A mistake of the programmer: an option that is missing, unknown or of the wrong form. It is
- * thrown at once and names the option.
- */
+/** A mistake of the programmer: an option that is missing, unknown or of the wrong form. */
 export class OptionsError extends TypeError {
   override readonly name: string = 'OptionsError'
-  /** The same for every option: the message names the option. */
+  /** The same for each; the message names the option. */
   readonly code = 'invalid_options'
 }

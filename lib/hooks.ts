@@ -11,49 +11,36 @@ export interface ProviderIdentity extends Identity {
 }
 
 /**
- * Decides whether an unknown identity may be linked to the user with the same e-mail.
+ * Decides whether an unknown identity may be linked to the user with the same e-mail. Check
+ * `identity.emailVerified` and `identity.provider`: a linked identity has full access.
  *
- * Check `identity.emailVerified` and `identity.provider`: an identity that is linked has full
- * access to the account. A user whose e-mail is not verified is never linked, whatever the rule
- * returns, because an attacker can register any address. The rule may delete such a user to make
- * room for the owner of the address.
+ * A user whose e-mail is not verified is never linked, because an attacker can register any
+ * address. The rule may delete such a user to make room for the owner of the address.
  */
 export type LinkingRule = (existing: User, identity: ProviderIdentity) => boolean | Promise<boolean>
 
-/**
- * When an unknown identity is linked to the user with the same e-mail: if it is verified on both
- * sides, never, or if a rule of the application allows it.
- */
+/** If the e-mail is verified on both sides, never, or if a rule of the application allows it. */
 export type LinkingPolicy = 'verified-email' | 'never' | LinkingRule
 
 /** The argument of the hook `onSignIn`: a sign-in before the session is written. */
 export interface SignIn {
-  /**
-   * The request that signs in: the login form, the callback of the provider, or one of the
-   * application.
-   */
+  /** The login form, the callback of the provider, or a request of the application. */
   request: FastifyRequest
   /** The user to be signed in. */
   principal: Principal
-  /** The identity according to the provider; without an external provider, as the store has it. */
+  /** According to the provider; without an external provider, as the store has it. */
   identity: ProviderIdentity
-  /**
-   * The tokens of the provider. They are not stored. Null for a sign-in without an external
-   * provider.
-   */
+  /** Of the provider, not stored; null for a sign-in without an external provider. */
   tokens: ProviderTokens | null
-  /**
-   * Whether the hook has not admitted this user before: at the first sign-in, and until it admits
-   * them.
-   */
+  /** Whether the hook has not admitted this user yet. */
   created: boolean
 }
 
 /**
- * Called at every sign-in before the session is written. The principal of the session has the
- * claims that the hook grants. `throw new SignInRefused('code')`, or any {@link AuthError}, refuses
- * the sign-in with its code, and a user that the hook has never admitted is deleted again. A user
- * who was created for this sign-in is deleted too when the session cannot be written afterwards.
+ * Called at every sign-in before the session is written, which has the claims that the hook grants.
+ * `throw new SignInRefused('code')`, or any {@link AuthError}, refuses the sign-in with its code,
+ * and deletes a user whom the hook has never admitted. A user created for this sign-in is deleted
+ * too when the session cannot be written afterwards.
  */
 export type SignInHook = (signIn: SignIn) => void | Promise<void>
 
@@ -63,16 +50,13 @@ export interface Linking {
   request: FastifyRequest
   /** The user who asked for the link and is signed in. */
   userId: string
-  /** The identity according to the provider. It may be linked to this user already. */
+  /** According to the provider. It may be linked to this user already. */
   identity: ProviderIdentity
-  /** The tokens of the provider. They are not stored. */
+  /** Of the provider, not stored. */
   tokens: ProviderTokens
 }
 
-/**
- * Called at every explicit linking before the link is written. `throw new SignInRefused('code')`,
- * or any {@link AuthError}, refuses the link with its code.
- */
+/** Called at every explicit linking before the link is written; refuses as {@link SignInHook}. */
 export type LinkHook = (linking: Linking) => void | Promise<void>
 
 /** The argument of the hook `onDelete`: a user who deletes their account. */
@@ -84,16 +68,12 @@ export interface Deletion {
 }
 
 /**
- * Called before a user deletes their account, for the application's own rows. An {@link AuthError},
- * such as a {@link SignInRefused}, refuses the deletion with its code. It runs again when the user
- * repeats a deletion that failed afterwards.
+ * Called before a user deletes their account, for the application's own rows; refuses as
+ * {@link SignInHook}. It runs again when the user repeats a deletion that failed afterwards.
  */
 export type DeleteHook = (deletion: Deletion) => void | Promise<void>
 
-/**
- * Calls a function of the application. An {@link AuthError} that it throws is a refusal and reaches
- * the client; any other error is a mistake and reaches the log alone.
- */
+/** Calls a function of the application. Errors other than an {@link AuthError} are only logged. */
 export async function callHook<T> (ask: () => T | Promise<T>): Promise<T> {
   try {
     return await ask()

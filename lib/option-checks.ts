@@ -3,14 +3,11 @@ import { isPlainObject, isText } from './claims.js'
 import { OptionsError } from './errors.js'
 
 /**
- * Checks the value of an option and returns it, or its default where it is undefined.
- *
- * @param option what the error calls the option, such as `session.cookie.maxAge`
- * @throws OptionsError naming the option and what it must be, never showing the value
+ * Checks the value of an option and returns it, or its default where it is undefined. Throws an
+ * OptionsError that names the option, such as `session.cookie.maxAge`, and never shows the value.
  */
 export type Check<Value> = (value: unknown, option: string) => Value
 
-/** The options that an object may have, each with its check. */
 export type Checks = Readonly<Record<string, Check<unknown>>>
 
 /** A check for each option of an interface. */
@@ -20,12 +17,9 @@ export type ChecksOf<Options> = { readonly [Name in keyof Options]-?: Check<unkn
 export type Checked<Table extends Checks> = Readonly<Defined<{ [Name in keyof Table]: ReturnType<Table[Name]> }>>
 
 /**
- * Checks an object of options by a table. The errors read `owner: option must be …`.
+ * Checks the options that a class or function takes; the errors read `owner: option must be …`.
  *
- * @param owner what takes the options: a class or a function
- * @param example options of the owner, for the message
  * @returns the options with their defaults, frozen
- * @throws OptionsError naming the first option that is unknown or wrong
  */
 export function checkedOptions<Table extends Checks> (
   owner: string, options: unknown, checks: Table, example: string
@@ -35,11 +29,7 @@ export function checkedOptions<Table extends Checks> (
   return checkedMembers(options, checks, `${owner}: `)
 }
 
-/**
- * Checks the members of an object by a table, and ignores others.
- *
- * @param prefix what the errors write before the name of an option
- */
+/** Checks the members of an object by a table, and ignores others. */
 export function checkedMembers<Table extends Checks> (options: object, checks: Table, prefix = ''): Checked<Table> {
   const members: Array<readonly unknown[]> = Object.entries(checks)
     .map(([name, check]) => [name, check(Reflect.get(options, name), `${prefix}${name}`)])
@@ -74,11 +64,7 @@ export function optional<Value> (check: Check<Value>, byDefault?: Value | null):
   return (value, option) => value === undefined ? byDefault : check(value, option)
 }
 
-/**
- * An option whose value passes a test.
- *
- * @param expected what the value must be, with an example where that is not obvious
- */
+/** An option whose value passes a test. */
 export function mustBe<Value> (expected: string, is: (value: unknown) => value is Value): Check<Value> {
   return (value, option) => {
     if (is(value)) return value
@@ -86,10 +72,8 @@ export function mustBe<Value> (expected: string, is: (value: unknown) => value i
   }
 }
 
-/** True or false. */
 export const boolean = mustBe('true or false', (value: unknown) => typeof value === 'boolean')
 
-/** A non-empty string. */
 export const text = mustBe('a non-empty string', isText)
 
 /** A non-empty string that a pattern matches. */
@@ -97,17 +81,12 @@ export function matching (expected: string, pattern: RegExp): Check<string> {
   return mustBe(expected, (value): value is string => isText(value) && pattern.test(value))
 }
 
-/** One of some strings. */
 export function oneOf<const Value extends string> (...values: readonly Value[]): Check<Value> {
   const expected = values.map(value => `'${value}'`).join(', ').replace(/, (?=[^,]*$)/, ' or ')
   return mustBe(expected, (value): value is Value => values.some(other => other === value))
 }
 
-/**
- * A whole number in a range.
- *
- * @param unit what is counted, such as `seconds`
- */
+/** A whole number in a range, of a unit such as `seconds`. */
 export function wholeNumber (from: number, to = Infinity, unit?: string): Check<number> {
   const expected = `a whole number${unit === undefined ? '' : ` of ${unit}`} from ${from}`
   const isInRange = (value: unknown): value is number =>
@@ -127,17 +106,15 @@ export function listOf<Item> (expected: string, is: (item: unknown) => item is I
   return (value, option) => [...check(value, option)]
 }
 
-/** Makes the test of whether a value is an object, or a function, with all of these methods. */
+/** Makes the test of whether a value has all of these methods. */
 export function hasMethods<T> (...names: ReadonlyArray<keyof T>): (value: unknown) => value is T {
   return (value): value is T => names.every(name => typeof Object(value)[name] === 'function')
 }
 
 /**
- * Checks that options have known names only.
+ * Refuses an option of another name than the known ones.
  *
- * @param owner what takes the options, as the error names it
- * @param hintFor says what to write in place of a name; default: one of the known names
- * @throws OptionsError naming the first unknown option
+ * @param hintFor says what to write in place of it; default: one of the known names
  */
 export function assertKnownOptions (
   owner: string, options: object, known: readonly string[], hintFor?: (name: string) => string | undefined
@@ -149,12 +126,12 @@ export function assertKnownOptions (
   throw unknownOption(owner, unknown, hint ?? `expected one of ${known.join(', ')}`)
 }
 
-/** Makes the error for an option that does not exist, with a hint at what to write instead. */
+/** The error for an option that does not exist, with a hint at what to write instead. */
 export function unknownOption (owner: string, name: string, hint: string): OptionsError {
   return new OptionsError(`${owner} has no option "${name}"; ${hint}`)
 }
 
-/** Returns the same for baseUrl, baseURL and base_url, and for providers and provider. */
+/** The same for baseUrl, baseURL and base_url, and for providers and provider. */
 function spelling (name: string): string {
   return name.toLowerCase().replaceAll('_', '').replace(/s$/, '')
 }

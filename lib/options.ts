@@ -28,45 +28,29 @@ import { assertCapabilities, capabilitiesOf } from './store/capabilities.js'
 
 /** The options of the plugin, which `register` takes. */
 export interface AuthPluginOptions {
-  /**
-   * The public URL of the application, such as `https://app.example`; required once a provider is
-   * registered.
-   */
+  /** The public URL of the application, such as `https://app.example`; providers need it. */
   baseUrl?: string | undefined
   /** External identity providers; a login and a callback route are mounted for each. */
   providers?: readonly ExternalProvider[] | undefined
-  /**
-   * The built-in identity provider: passwords and tokens. Without it none of its routes is mounted.
-   */
+  /** The built-in identity provider, whose routes are then mounted: passwords and tokens. */
   local?: LocalIdentityProvider | undefined
   /** The store of users, links and claims; default in memory, lost on restart. */
   store?: AuthStore | undefined
-  /**
-   * The session that the plugin registers; must be absent when the application has registered
-   * @fastify/session itself.
-   */
+  /** The plugin's session; absent when the application has registered @fastify/session itself. */
   session?: SessionOptions | undefined
   /**
-   * Encrypts second factors and what waits for them, signs the cookies of trusted browsers, and the
-   * links in mails with a `signingKey`: 32 characters or more, default SVC_AUTH_DATA_SECRET, which
-   * may hold several, separated by blanks. The first encrypts and signs, all decrypt and verify.
+   * Encrypts second factors and what waits for them, signs the cookies of trusted browsers and,
+   * with a `signingKey`, the links in mails. 32 characters or more; default SVC_AUTH_DATA_SECRET,
+   * several separated by blanks. The first encrypts and signs, all decrypt and verify.
    */
   dataSecret?: string | readonly string[] | undefined
   /** The path in front of all routes; default `/auth`. */
   prefix?: string | undefined
-  /**
-   * When an unknown identity is linked to the user with the same e-mail; default `verified-email`:
-   * when it is verified on both sides.
-   */
+  /** When an unknown identity is linked to the user with its e-mail; default `verified-email`. */
   linking?: LinkingPolicy | undefined
-  /**
-   * Called before each sign-in is written into the session; may grant claims or refuse the sign-in.
-   */
+  /** Called before each sign-in is written into the session; may grant claims, or refuse. */
   onSignIn?: SignInHook | undefined
-  /**
-   * Called before an identity is linked to the signed-in user who asked for it; may refuse the
-   * link.
-   */
+  /** Called before an identity is linked to the signed-in user who asked for it; may refuse. */
   onLink?: LinkHook | undefined
   /**
    * Called before a user deletes their account: may remove the application's rows, or refuse.
@@ -75,51 +59,39 @@ export interface AuthPluginOptions {
   onDelete?: DeleteHook | undefined
   /**
    * The application's own sign-in page, such as `/login`, or a URL of an origin in
-   * `trustedOrigins`. Guards redirect browsers to it (with
-   * `next`), and so do errors that no other page can show.
+   * `trustedOrigins`. Guards (with `next`), and errors that no other page can show, redirect to it.
    */
   loginPage?: string | undefined
   /**
-   * The application's page on which a signed-in user reauthenticates, such as
-   * `/confirm`. The guard `requireRecent` redirects browsers to it, with `next`, and so do routes
-   * of the plugin without a recent authentication, or without a recent second factor.
+   * The application's page on which a signed-in user reauthenticates, such as `/confirm`. The guard
+   * `requireRecent`, and routes that require a recent authentication, redirect to it with `next`.
    */
   reauthenticatePage?: string | undefined
-  /**
-   * Second factors: `new SecondFactor({ issuer })` of `fastify-svc-auth/second-factor`. They need a
-   * `dataSecret`.
-   */
+  /** `new SecondFactor({ issuer })` of `fastify-svc-auth/second-factor`; needs a `dataSecret`. */
   secondFactor?: SecondFactor | undefined
   /**
-   * Passkeys: `new Passkeys({ name })` of `fastify-svc-auth/passkeys`. They need `baseUrl` and the
-   * package `@simplewebauthn/server`; the code for lost ones also a `dataSecret` and `sendMail`.
+   * `new Passkeys({ name })` of `fastify-svc-auth/passkeys`; needs `baseUrl` and the package
+   * `@simplewebauthn/server`; the code for lost ones needs a `dataSecret` and `sendMail`.
    */
   passkeys?: Passkeys | undefined
   /**
-   * The application's page for second factors, such as `/second-factor`, in place of the
-   * plugin's: a visitor whose sign-in waits authenticates there, and a signed-in user sets a factor
-   * up.
+   * The application's page for second factors, such as `/second-factor`, where a sign-in that waits
+   * for one continues, and a signed-in user sets one up.
    */
   secondFactorPage?: string | undefined
   /**
-   * The application's page on which a user changes the password, such as `/account/password`.
-   * `GET /.well-known/change-password` redirects password managers to it.
+   * The application's page for changing the password, such as `/account/password`, to which
+   * `GET /.well-known/change-password` redirects password managers.
    */
   changePasswordPage?: string | undefined
-  /**
-   * The plugin's pages for signing in and for the account: `new Pages({ name })` of
-   * `fastify-svc-auth/pages`. The options for pages of the application come first.
-   */
+  /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
   pages?: Pages | undefined
   /**
-   * Other origins whose pages are as good as the application's, such as
-   * `https://admin.app.example`: they may send POST requests, and redirects may lead to them.
+   * Other origins, such as `https://admin.app.example`, whose pages may send POST requests, and to
+   * which redirects may lead.
    */
   trustedOrigins?: readonly string[] | undefined
-  /**
-   * Limits of sign-ins, registrations and returns from a provider for each address; `false` for
-   * none.
-   */
+  /** Limits of attempts for each address and user; `false` for none. */
   rateLimit?: false | RateLimitOptions | undefined
 }
 
@@ -129,7 +101,6 @@ export type GivenOptions = AuthPluginOptions & Omit<RegisterOptions, 'prefix'>
 const OF_A_PROVIDER = 'it is an option of a provider, ' +
   'such as providers: [new GoogleProvider({ clientId, clientSecret })]'
 
-/** Hints for options that belong elsewhere. */
 const ELSEWHERE: ReadonlyMap<string, string> = new Map([
   ['secret', 'the secret of sessions is session: { secret }, ' +
     'that of tokens local: new LocalIdentityProvider({ secret })'],
@@ -157,7 +128,8 @@ const OPTIONS = {
   trustedOrigins: optional(listOf('a list of origins such as https://admin.app.example: ' +
     'https: (http: for this machine alone), host and port, without wildcard, path or trailing slash', isOrigin), []),
   linking: optional(
-    mustBe("'verified-email', 'never' or a function (existing, identity) => boolean", isLinking), 'verified-email'),
+    mustBe("'verified-email', 'never' or a function (existing, identity) => boolean", (value): value is LinkingPolicy =>
+      value === 'verified-email' || value === 'never' || typeof value === 'function'), 'verified-email'),
   onSignIn: optional(callable<SignInHook>('({ request, principal, identity, tokens, created }) => void'), null),
   onLink: optional(callable<LinkHook>('({ request, userId, identity, tokens }) => void'), null),
   onDelete: optional(callable<DeleteHook>('({ request, userId }) => void'), null),
@@ -170,13 +142,13 @@ const OPTIONS = {
     hasMethods<Passkeys>('resolve')), null),
   changePasswordPage: anything,
   pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
-    'pages for the links in mails are an option of the LocalIdentityProvider', isPages), null),
+    'pages for the links in mails are an option of the LocalIdentityProvider',
+  (value): value is Pages => Object(value).look !== undefined), null),
   rateLimit: checkedRateLimit,
   logLevel: anything,
   logSerializers: anything
 } satisfies ChecksOf<GivenOptions>
 
-/** The options after the check, with their defaults. */
 export type ResolvedOptions = ReturnType<typeof resolveOptions>
 
 /**
@@ -185,7 +157,6 @@ export type ResolvedOptions = ReturnType<typeof resolveOptions>
  * @param around `session`, `rateLimit`: whether the application has registered @fastify/session and
  *   @fastify/rate-limit itself; `prefix`: of the context, which precedes all of its routes
  * @returns what {@link AuthContext} has of them, and what the plugin makes the rest of
- * @throws OptionsError naming the option, what was expected and what to do
  */
 export function resolveOptions (
   options: GivenOptions, around: { session?: boolean, rateLimit?: boolean, prefix?: string } = {}
@@ -199,6 +170,10 @@ export function resolveOptions (
   if (around.rateLimit === true && given.rateLimit?.store !== undefined) {
     throw new OptionsError('rateLimit.store must be absent: ' +
       'the application has registered @fastify/rate-limit itself, and its store is used')
+  }
+  if (given.rateLimit === null && local?.signInByMail != null) {
+    throw new OptionsError('rateLimit must not be false with signInByMail of the LocalIdentityProvider, because the ' +
+      'codes in mails could be guessed')
   }
   const site = new Site(baseUrl, new Set(given.trustedOrigins))
   if (baseUrl === null && providers.length > 0) {
@@ -218,7 +193,7 @@ export function resolveOptions (
   const page = pageOn(site)
   const { changePasswordPage, ...pages } = checkedMembers(
     options, { loginPage: page, reauthenticatePage: page, secondFactorPage: page, changePasswordPage: page })
-  const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page }
+  const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page, mailLogin: page }
   if (changePasswordPage !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, context)
   const layout = given.pages?.look.redirectingTo(site.trustedOrigins) ?? null
   const routePath = (part: unknown, path: string): string | null =>
@@ -228,7 +203,6 @@ export function resolveOptions (
     changePasswordPage: changePasswordPage ?? (isAtRoot(context) ? routePath(layout, 'pages/account') : null),
     dataSecrets,
     factors,
-    /** How the plugin's own pages look; null without the option `pages`. */
     layout,
     linking,
     listedSessions: session === null || session.options.store !== undefined ? null : session.rows.sessions,
@@ -248,10 +222,8 @@ export function resolveOptions (
     }, providers.map(({ name }) => `${prefix}/${name}/`)),
     prefix,
     providers,
-    /** Null for no limits. */
     rateLimit: given.rateLimit,
     remember: session?.remember ?? null,
-    /** The plugin's own session; null when the application has registered @fastify/session. */
     session,
     signedRequests: new SignedRequests(session?.options.secret),
     site,
@@ -271,18 +243,16 @@ function factorRules (
   return Object.freeze({
     secondFactor: rules,
     passkeys: passkeys?.resolve(site) ?? null,
-    sealer: rules?.sealer ?? (dataSecret && passkeys?.sealerOf(dataSecret)) ?? null
+    sealer: (dataSecret && (secondFactor ?? passkeys)?.sealerOf(dataSecret)) ?? null
   })
 }
 
 function publicUrl (value: unknown, option: string): string {
-  const { origin, pathname } = new URL(mustBe('the public http: or https: URL of the application ' +
-    'without user info, query or hash, such as https://app.example', isPublicUrl)(value, option))
+  const check = mustBe('the public http: or https: URL of the application ' +
+    'without user info, query or hash, such as https://app.example',
+  (value): value is string => isSecureUrl(value, true) && new URL(value).search === '')
+  const { origin, pathname } = new URL(check(value, option))
   return origin + pathname.replace(/(?<!\/)\/+$/, '')
-}
-
-function isPublicUrl (value: unknown): value is string {
-  return isSecureUrl(value, true) && new URL(value).search === ''
 }
 
 function externalProviders (value: unknown, option: string): readonly ExternalProvider[] {
@@ -342,7 +312,7 @@ function prefixIn (context: string, prefix: string): string {
     `the prefix of the context, but together they are ${path}; register fastify-svc-auth outside that context`)
 }
 
-/** Makes the check of a page of the application, which becomes the page as browsers see it. */
+/** The check of a page of the application, which becomes the page as browsers see it. */
 function pageOn (site: Site): Check<string | null> {
   const check = mustBe('a path of this application, such as /login, or a URL of an origin in trustedOrigins',
     (page): page is string => isPath(page) || trustedUrl(page, site.trustedOrigins) !== null)
@@ -374,14 +344,6 @@ function isLoopback (hostname: string): boolean {
   return /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
-function isLinking (value: unknown): value is LinkingPolicy {
-  return value === 'verified-email' || value === 'never' || typeof value === 'function'
-}
-
 function isLocal (value: unknown): value is LocalIdentityProvider {
   return value instanceof LocalIdentityProvider
-}
-
-function isPages (value: unknown): value is Pages {
-  return Object(value).look !== undefined
 }

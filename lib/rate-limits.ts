@@ -1,9 +1,6 @@
 import { type ChecksOf, hasMethods, mustBe, optional, tableOrFalse, wholeNumber } from './option-checks.js'
 
-/**
- * Limits how often one address may try. Of an IPv6 address the /64 counts, because one customer has
- * all of it.
- */
+/** How often one address may try. Of IPv6 the /64 counts, because one customer has all of it. */
 export interface RateLimitOptions {
   /** Milliseconds in which attempts are counted; default 900000 (15 minutes). */
   timeWindow?: number | undefined
@@ -12,51 +9,42 @@ export interface RateLimitOptions {
   /** Sign-ins by password from one address; default 300. */
   login?: number | undefined
   /**
-   * Passwords for one e-mail from one address, at the sign-in and in forms that ask for a password
-   * of an account; default 20. Other addresses have counts of their own, so that an attacker cannot
-   * lock the owner of the e-mail out.
+   * Passwords for one e-mail from one address, at the sign-in and in other forms; default 20. Each
+   * address has its own count, so that an attacker cannot lock the owner of the e-mail out.
    */
   account?: number | undefined
-  /**
-   * Sign-ins started at a provider from one address; default 300. They have a count of their own,
-   * because pages of other sites can start them.
-   */
+  /** Sign-ins started at a provider, which other sites can, from one address; default 300. */
   start?: number | undefined
   /** Registrations from one address; default 60. */
   register?: number | undefined
   /** Returns from a provider from one address; default 300. */
   callback?: number | undefined
   /**
-   * Passwords by which one signed-in user reauthenticates, and changes of their
-   * credentials; default 10. They count for the user, from any address: an open session must not
-   * serve to guess its password.
+   * Passwords by which one signed-in user reauthenticates, and changes of their credentials, from
+   * any address; default 10. An open session must not serve to guess its password.
    */
   reauthenticate?: number | undefined
   /**
    * Requests for a mail from one address, registrations included where mails are sent; default 30.
-   * Mailboxes have limits of their own: the option `mails.limits` of the local identity provider.
+   * Mailboxes have limits of their own: `mails.limits` of the local identity provider.
    */
   mail?: number | undefined
   /** Tokens from mails that one address sends; default 60. */
   code?: number | undefined
   /** Codes and passkeys from one address, and apps that are set up; default 600. */
   factor?: number | undefined
-  /**
-   * Challenges for passkeys that one address asks for; default 3000. The sign-in page asks for one
-   * when it is opened, and then every four minutes.
-   */
+  /** Challenges for passkeys, one each four minutes of a sign-in page; default 3000. */
   challenge?: number | undefined
   /**
-   * Where attempts are counted: in the `memory` of each process, or by a store class as
-   * @fastify/rate-limit takes it. Default: a `SqlAuthStore` on Postgres counts for all processes;
-   * with other stores, each process counts in its memory.
+   * Counts attempts: `memory`, in each process, or a store class as @fastify/rate-limit takes it.
+   * By default `SqlAuthStore` on Postgres counts for all processes, other stores as `memory`.
    */
   store?: 'memory' | (new (options: object) => RateLimitStore) | undefined
 }
 
-/** Stores counts that several machines share, as @fastify/rate-limit uses them. */
+/** A store of @fastify/rate-limit. */
 export interface RateLimitStore {
-  /** Adds one to a count; `ttl` is the number of milliseconds until the count starts again. */
+  /** Adds one to a count; `ttl`: milliseconds until it starts again. */
   incr (
     key: string,
     callback: (error: Error | null, result?: { current: number, ttl: number }) => void,
@@ -69,7 +57,7 @@ export interface RateLimitStore {
 
 const attempts = (byDefault: number) => optional(wholeNumber(1), byDefault)
 
-/** The limits by name, with the attempts that each allows within `timeWindow` by default. */
+/** The attempts that each limit allows within `timeWindow`. */
 const LIMITS = {
   login: attempts(300),
   account: attempts(20),
@@ -83,7 +71,6 @@ const LIMITS = {
   challenge: attempts(3000)
 }
 
-/** The name of a limit. */
 export type Limited = keyof typeof LIMITS
 
 /** Checks the option `rateLimit`; null for no limits. */
@@ -94,7 +81,6 @@ export const checkedRateLimit = tableOrFalse({
   store: optional(mustBe("'memory' or a class with incr and child", isStore))
 } satisfies ChecksOf<RateLimitOptions>)
 
-/** The option `rateLimit` with its defaults. */
 export type ResolvedRateLimits = NonNullable<ReturnType<typeof checkedRateLimit>>
 
 function isStore (value: unknown): value is NonNullable<RateLimitOptions['store']> {

@@ -6,7 +6,7 @@ const UNREADABLE = 'Encrypted data cannot be read at the moment; ask the operato
 
 const ALGORITHMS = { alg: 'dir', enc: 'A256GCM' } as const
 
-/** The use of what waits for a factor, and of the secrets of factors. */
+/** The use for secrets of factors, and for what waits for a factor. */
 export const FACTORS = 'second factor'
 
 /**
@@ -28,10 +28,9 @@ export class Sealer {
   }
 
   /**
-   * Encrypts a text.
+   * Encrypts a text to a compact JWE (RFC 7516 section 7.1).
    *
    * @param bind the id of the row that keeps it, which can be read in the result
-   * @returns a JWE in the compact serialization (RFC 7516 section 7.1)
    */
   async seal (text: string, bind: string): Promise<string> {
     // Loaded with the first value, because most applications seal nothing.
@@ -43,9 +42,7 @@ export class Sealer {
   /**
    * Decrypts what {@link seal} returned.
    *
-   * @param bind the id of the row that it was read from
-   * @returns the text, and whether a secret other than the first one sealed it, so that it should
-   *   be sealed again
+   * @returns `isOld`: another secret than the first sealed it; it should be sealed again
    * @throws AuthError `unavailable` for anything else, with the reason as its cause
    */
   async open (sealed: string, bind: string): Promise<{ text: string, isOld: boolean }> {
@@ -69,7 +66,6 @@ export class Sealer {
   }
 }
 
-/** The beginning of the key's hash, which each value names. */
 function idOf (key: Buffer): string {
   return hash('sha256', key, 'base64url').slice(0, 8)
 }

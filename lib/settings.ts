@@ -1,14 +1,12 @@
 import { OptionsError } from './errors.js'
 
-/** The environment variables of a process, or others in their place. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Reads a setting of the environment, without the white space around it.
+ * Reads a setting of the environment, without the white space around it; undefined for none.
  *
- * @returns undefined where it is absent or empty
- * @throws OptionsError naming the setting, for a value with quotes around it, or with blanks or
- *   control characters in it, as files and shells add them by mistake
+ * @throws OptionsError naming the setting, for quotes around it, or blanks or control characters in
+ *   it, as files and shells add them by mistake
  */
 export function settingOf (name: string, env: Environment = process.env): string | undefined {
   const [value, ...others] = settingsIn(name, env)

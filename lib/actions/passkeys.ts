@@ -4,7 +4,7 @@ import type { User } from '../accounts/account.js'
 import { changeOf, withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import { isUserId, uuidToBase64url } from '../base/uuid.js'
-import { type AuthContext, hasPasskeys, needed } from '../context.js'
+import { type AuthContext, hasMailSignIn, hasPasskeys, needed } from '../context.js'
 import { currentPrincipal } from '../current-user/current.js'
 import { recent } from '../current-user/recent.js'
 import { AuthError, PASSKEY_EXISTS } from '../errors.js'
@@ -22,8 +22,7 @@ import type { Act } from '../web/act.js'
 import { allowCaching } from '../web/answers.js'
 import { ACCEPTED, form, signedInAs } from '../web/form.js'
 import {
-  SECURITY, type SchemaTypes, accepted, isChecked, lost, lostPasskeysIn, mailCode, passkeyResponse, refusals, remember,
-  signedIn, tags
+  accepted, isChecked, lost, lostPasskeysIn, mailCode, operation, passkeyResponse, remember, signedIn
 } from '../web/schema-parts.js'
 import {
   addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser, isCodeMailed,
@@ -210,11 +209,12 @@ export const removePasskey = form({
   if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
   const others = passkeysIn(await auth.accounts.factors(userId)).filter(factor => factor.id !== id)
   if (others.length === 0 && !kinds.includes('totp')) await assertNotRequired(auth, record)
+  const canSignInByMail = hasMailSignIn(auth) && user.email !== null
   await changeFactors(auth, request, record, (factors, { links }) => {
     const passkeys = passkeysIn(factors)
     if (!passkeys.some(factor => factor.id === id)) throw noPasskey()
     // A user whom the application alone can sign in would be left without a sign-in method.
-    const hasOther = passkeys.length > 1 || links.some(({ provider }) => provider !== 'application')
+    const hasOther = passkeys.length > 1 || canSignInByMail || links.some(({ provider }) => provider !== 'application')
     if (!hasOther) throw new AuthError('last_link')
     return withoutFactors(factors, factor => factor.id === id)
   })
@@ -227,14 +227,13 @@ export const removePasskey = form({
 export const passkeyScript: Act = {
   when: hasPasskeys,
   mount ({ scope }) {
-    scope.withTypeProvider<SchemaTypes>().get('/local/passkeys/script.js', {
-      schema: {
-        tags,
+    scope.get('/local/passkeys/script.js', {
+      schema: operation({
         summary: 'The script of pages with passkeys',
         operationId: 'authLocalPasskeyScript',
-        security: SECURITY.anyone,
-        response: { 200: { type: 'string', description: 'JavaScript' }, ...refusals() }
-      },
+        user: 'anyone',
+        answers: { 200: { type: 'string', description: 'JavaScript' } }
+      }),
       exposeHeadRoute: false,
       async onSend (request, reply) {
         const { v: version }: { v?: unknown } = Object(request.query)

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { type Credential, isBlocked } from '../accounts/account.js'
 import { audit } from '../audit.js'
-import { type AuthContext, hasFactors, hasLocal, hasMails } from '../context.js'
+import { type AuthContext, hasFactors, hasMails, hasPasswords } from '../context.js'
 import type { CurrentUser } from '../current-user/current.js'
 import { assertText, recentByPassword, verifyPassword } from '../current-user/recent.js'
 import { canonicalEmail } from '../email.js'
@@ -25,7 +25,7 @@ import { register, registerUnconfirmed } from './registration.js'
  */
 export const login = form({
   path: '/local/login',
-  when: hasLocal,
+  when: hasPasswords,
   summary: 'Sign in with e-mail and password',
   user: 'anyone',
   fields: { email, password, remember },
@@ -65,7 +65,7 @@ export const login = form({
  */
 export const reauthenticate = form({
   path: '/local/reauthenticate',
-  when: auth => hasLocal(auth) && !hasFactors(auth),
+  when: auth => hasPasswords(auth) && !hasFactors(auth),
   summary: 'Authenticate the signed-in user again',
   user: 'signed-in',
   fields: { password },

@@ -6,7 +6,8 @@ import { assertText } from '../current-user/recent.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { hasMailbox } from '../mails/mail-links.js'
-import { resetPage } from '../pages/link-pages.js'
+import { newPasswordField, usernameField } from '../pages/form.js'
+import { html } from '../pages/html.js'
 import { ACCEPTED, LINK_USED, form } from '../web/form.js'
 import { openLink } from '../web/link-page.js'
 import { NEW_PASSWORD_REFUSALS, email, newPassword } from '../web/password-forms.js'
@@ -65,13 +66,17 @@ export const resetPassword = form({
   linkPage: {
     kind: 'reset-password',
     summary: 'The page of the link that chooses a new password',
-    operationId: 'authLocalResetPasswordPage',
     user: 'anyone',
     customPage: 'resetPassword',
-    async open (auth, { token, action }) {
+    async open (auth, { token, form, texts: { common, titles, links } }) {
       const { user: { email } } = await openLink(auth, 'reset-password', token)
-      const { minPasswordLength: minLength } = needed(auth.local, 'local')
-      return texts => resetPage(texts, { token, action, email, minLength })
+      const { minPasswordLength } = needed(auth.local, 'local')
+      return {
+        title: titles['reset-password'],
+        content: [html`<p>${links.resetText}</p>`, form(links.resetSubmit, [
+          usernameField(common.email, email), newPasswordField(common, common.newPassword, minPasswordLength)
+        ])]
+      }
     }
   }
 }, async (auth, form) => {

@@ -23,54 +23,50 @@ import { type Principal, principalOf } from '../session/record.js'
 
 /** How {@link Auth.signIn} signs a user in. */
 export interface SignInOptions {
-  /**
-   * Whether the user asked to be remembered; default false. Without the option `session.remember`
-   * it does nothing.
-   */
+  /** Whether the user asked to be remembered (option `session.remember`); default false. */
   remember?: boolean | undefined
-  /** `skip`: no second factor is asked for, because the application has asked for one itself. */
+  /** `skip`: the application has asked for a second factor itself. */
   secondFactor?: 'skip' | undefined
 }
 
-/** The type of `app.auth`: users and their claims, guards, sessions, events. */
+/**
+ * The type of `app.auth`: users and their claims, guards, sessions, events. Its methods share the
+ * errors of {@link Authorization}. A guard answers 503 `unavailable` without the store.
+ */
 export class Auth extends Authorization {
   /** Emits `revoke` when a user signs out: `app.auth.channel.on('revoke', userId => { ... })`. */
   readonly channel: AuthChannel
 
   /**
    * A `preHandler` that lets signed-in users pass. Redirects other page requests to the option
-   * `loginPage`; answers 401 `unauthenticated` without one and to other requests, and 503
-   * `unavailable` when the store does not answer.
+   * `loginPage`; answers 401 `unauthenticated` without one and to other requests.
    */
   readonly requireUser: Guard
 
   /**
-   * A `preHandler` like {@link requireUser} that also requires that the user's e-mail is confirmed:
-   * by a link that was sent to it, or by a provider. Answers 403 `unverified` otherwise. Behind
-   * {@link requireBearer} the user of the token counts. From then on, the claim `email` of the
-   * principal, or of the token, is the confirmed address.
+   * Like {@link requireUser}, and requires an e-mail that a link or a provider has confirmed: the
+   * claim `email` is that address from then on. Answers 403 `unverified` otherwise. Behind
+   * {@link requireBearer} the user of the token counts.
    */
   readonly requireVerified: Guard
 
   /**
-   * A `preHandler` like {@link requireUser} that also requires that the user authenticated by a
-   * second factor in this session: a code, a passkey, or a provider that the option `trusts` names.
-   * Others are asked for one as by {@link requireRecent}; a user who has none is redirected to the
-   * option `secondFactorPage`, or answered 403 `second_factor_missing`. Behind
-   * {@link requireBearer} the claim `amr` of the token counts.
+   * Like {@link requireUser}, and requires a second factor in this session: a code, a passkey, or a
+   * provider that the option `trusts` names. Asks for one as {@link requireRecent} does; a user who
+   * has none is redirected to the option `secondFactorPage`, or answered 403
+   * `second_factor_missing`. Behind {@link requireBearer} the claim `amr` of the token counts.
    */
   readonly requireSecondFactor: Guard
 
   /**
-   * An `onRequest` hook or `preHandler` for routes of the application that change something.
-   * Answers 403 `cross_origin` to a POST, PUT or similar request from a page of another origin.
+   * An `onRequest` hook or `preHandler` for routes that change something. Answers 403
+   * `cross_origin` to a POST, PUT or similar request from a page of another origin.
    */
   readonly refuseCrossOrigin: Guard
 
   /**
-   * A `preHandler` that lets requests with a valid local JWT in `Authorization: Bearer` pass and
-   * sets `request.token` to its claims. Answers 401 `invalid_token` with `WWW-Authenticate` to
-   * others.
+   * A `preHandler` that requires a valid local JWT in `Authorization: Bearer` and sets
+   * `request.token` to its claims. Answers 401 `invalid_token` with `WWW-Authenticate` otherwise.
    *
    * @see RFC 6750 sections 2.1 and 3
    */
@@ -93,22 +89,21 @@ export class Auth extends Authorization {
   }
 
   /**
-   * Returns a `preHandler` like {@link requireUser} that also requires claims. Answers 403
-   * `forbidden` unless every claim equals the given value or is an array that includes it.
+   * Makes a guard like {@link requireUser} that answers 403 `forbidden` unless every claim equals
+   * the given value or is an array that includes it.
    *
-   * @param required such as `{ role: 'admin' }`; an empty object requires a signed-in user only
+   * @param required such as `{ role: 'admin' }`
    * @throws OptionsError when `required` is not an object of claims
    */
   readonly requireClaims = (required: RequiredClaims): Guard => requireClaims(this.#auth, required)
 
   /**
-   * Returns a `preHandler` like {@link requireUser} that also requires that the user authenticated
-   * within a time, for changes that an open session alone must not allow. Redirects
-   * browsers to the option `reauthenticatePage`; answers 403 `reauthenticate` with `methods` to
-   * other requests. Behind {@link requireBearer} the token's `auth_time` counts.
+   * Makes a guard like {@link requireUser} for changes that an open session alone must not allow:
+   * the user must have authenticated within a time. Redirects browsers to the option
+   * `reauthenticatePage`; answers 403 `reauthenticate` with `methods` to other requests. Behind
+   * {@link requireBearer} the token's `auth_time` counts.
    *
-   * @param required `{ within }`, a number of seconds; with `secondFactor: true` the last second
-   *   factor counts
+   * @param required `within`: seconds; with `secondFactor: true` the last second factor counts
    * @throws OptionsError when `within` is not a positive number
    * @see RFC 9470
    *
@@ -120,8 +115,7 @@ export class Auth extends Authorization {
   readonly requireRecent = (required: RecentProof): Guard => requireRecent(this.#auth, required)
 
   /**
-   * Returns a `preHandler` like {@link requireBearer} that accepts only tokens of one purpose or
-   * audience.
+   * Makes a guard like {@link requireBearer} that accepts only tokens of one purpose or audience.
    *
    * @param use `{ purpose }`, `{ audience }` or both, exactly as the token was issued
    * @throws OptionsError when neither is given
@@ -130,9 +124,9 @@ export class Auth extends Authorization {
   readonly requireBearerFor = (use: TokenUse): Guard => requireBearerFor(this.#auth, use)
 
   /**
-   * Returns a `preHandler` that lets a request pass if one of the guards does. The guards run in
-   * order, and the last one answers a request that all of them refuse. A failure that is not a
-   * refusal, such as an unavailable store, is thrown at once.
+   * Makes a guard that lets a request pass if one of the guards does. They run in order, and the
+   * last one answers a request that all refuse. Another failure, such as an unavailable store, is
+   * thrown at once.
    *
    * @example
    * ```ts
@@ -144,8 +138,7 @@ export class Auth extends Authorization {
   readonly anyOf = (...guards: [Guard, ...Guard[]]): Guard => anyOf(...guards)
 
   /**
-   * Returns the principal of a request, never null; for handlers behind a guard that requires a
-   * user.
+   * Returns the principal of a request, for handlers behind a guard.
    *
    * @throws AuthError `unauthenticated` when no user is signed in
    */
@@ -156,11 +149,7 @@ export class Auth extends Authorization {
     return principal
   }
 
-  /**
-   * The path in front of the plugin's routes. For `fastify-svc-auth/testing`.
-   *
-   * @hidden
-   */
+  /** @hidden for `fastify-svc-auth/testing` */
   get prefix (): string {
     return this.#auth.prefix
   }
@@ -170,8 +159,8 @@ export class Auth extends Authorization {
    * redirect. The parameters are signed and valid for ten minutes.
    *
    * @param provider the name of an external provider
-   * @throws OptionsError for an unknown provider and for invalid options; also without the setting
-   * SVC_SESSION_SECRET when the application registered @fastify/session itself
+   * @throws OptionsError for an unknown provider or wrong options, and without SVC_SESSION_SECRET
+   *   when the application registered @fastify/session itself
    *
    * @example
    * ```ts
@@ -200,7 +189,6 @@ export class Auth extends Authorization {
    * `preHandler`, before a guard: `preHandler: [app.auth.refresh, app.auth.requireUser]`.
    *
    * @returns the principal, or null when no user is signed in
-   * @throws AuthError `unavailable`
    */
   readonly refresh: Bivariant<(request: AnyRequest) => Promise<Principal | null>> =
     async (request: FastifyRequest) => refreshPrincipal(this.#auth, request)
@@ -209,8 +197,6 @@ export class Auth extends Authorization {
    * Signs the user of a request out, as `POST /auth/logout` does: ends the session, clears its
    * cookie and emits `revoke`. In a route of the application, {@link refuseCrossOrigin} keeps other
    * sites from signing users out.
-   *
-   * @throws AuthError `unavailable`
    */
   async signOut (request: AnyRequest, reply: AnyReply): Promise<void>
   async signOut (request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -218,12 +204,10 @@ export class Auth extends Authorization {
   }
 
   /**
-   * Lists the open sessions of a user, for a page of their devices: at most 100, the last used ones
-   * first.
+   * Lists the open sessions of a user: at most 100, the last used ones first.
    *
    * @param list `current`: a request whose session is marked in the list
-   * @throws AuthError `unknown_user`; `unsupported` when a session store of the application keeps
-   *   the sessions; `unavailable`; OptionsError for an unknown name
+   * @throws AuthError `unsupported` when a session store of the application keeps the sessions
    */
   sessions (userId: string, list?: { current?: AnyRequest }): Promise<UserSession[]>
   async sessions (userId: string, list: { current?: FastifyRequest } = {}): Promise<UserSession[]> {
@@ -236,8 +220,7 @@ export class Auth extends Authorization {
    *
    * @param id of {@link UserSession}
    * @returns false when the user has no open session with this id
-   * @throws AuthError `unknown_user`; `unsupported` when a session store of the application keeps
-   *   the sessions; `unavailable`
+   * @throws AuthError `unsupported`, as {@link sessions}
    */
   async endSession (userId: string, id: string): Promise<boolean> {
     return endSessionOfUser(this.#auth, { userId: checkedUserId(userId), id }, { log: this.#log })
@@ -248,7 +231,7 @@ export class Auth extends Authorization {
    * `pages`): what the link is for and the address it is about, or why it cannot be used.
    *
    * @param token the query parameter `token`
-   * @throws AuthError `unavailable`; OptionsError without the option `sendMail`
+   * @throws OptionsError without the option `sendMail`
    *
    * @example
    * ```ts
@@ -263,28 +246,22 @@ export class Auth extends Authorization {
   }
 
   /**
-   * Resolves when the mails of the answers so far are sent, have failed or have timed out, for
-   * platforms that freeze the process after an answer. A request that awaits its own never ends.
+   * Resolves when the mails of the answers so far are sent or have failed, for platforms that
+   * freeze the process after an answer. A request that awaits its own never ends.
    */
   async mailsSent (): Promise<void> {
     await this.#auth.mailer?.sent()
   }
 
-  /**
-   * Lists the second factors and passkeys of a user, without their secrets.
-   *
-   * @throws AuthError `unknown_user`, `unavailable`
-   */
+  /** Lists the second factors and passkeys of a user, without their secrets. */
   async factors (userId: string): Promise<UserFactor[]> {
-    if (await this.accounts.findUser({ userId: checkedUserId(userId) }) === null) throw new AuthError('unknown_user')
+    await this.existingUser(userId)
     return listFactors(this.accounts, userId)
   }
 
   /**
    * Removes all second factors and passkeys of a user who has lost them, ends their sessions and
    * tells them by a mail. The caller must have verified the user's identity, by more than a mail.
-   *
-   * @throws AuthError `unknown_user`, `unavailable`
    */
   async resetFactors (userId: string): Promise<void> {
     const change = { endsSessions: true, change: () => [] }
@@ -306,12 +283,9 @@ export class Auth extends Authorization {
    * verified the user's identity. The identity claims come from the user's link `local`, else from
    * their first link by the provider's name. The session gets a new id.
    *
-   * @param userId a UUID in lower case
-   * @returns the principal of the user
-   * @throws what the hook throws; AuthError `unknown_user`, `blocked`, `second_factor_required`
-   * when a second factor is due (send the user to the page for it), `invalid_state` when the user
-   * signs out meanwhile, `unauthenticated` when the hook deletes the user, `unavailable`;
-   * OptionsError for an unknown name
+   * @throws what the hook throws; AuthError `blocked`, `second_factor_required` when one is due
+   *   (send the user to the page for it), `invalid_state` when the user signs out meanwhile,
+   *   `unauthenticated` when the hook deletes the user
    */
   signIn (request: AnyRequest, userId: string, options?: SignInOptions): Promise<Principal>
   async signIn (request: FastifyRequest, userId: string, options: SignInOptions = {}): Promise<Principal> {

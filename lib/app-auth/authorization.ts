@@ -14,6 +14,10 @@ import { type KeptSession, Users, checkedUserId, generationIn, invalid } from '.
  * Users, links and authorization claims of a store, without a server; for scripts. `app.auth`
  * extends it.
  *
+ * All methods throw AuthError `unknown_user` for an id without a user, `invalid_request` for a
+ * wrong argument, `unavailable` when the store does not answer; OptionsError for an unknown name in
+ * an argument, and for a password without a local identity provider.
+ *
  * @example
  * ```ts
  * const authorization = new Authorization(new SqlAuthStore())
@@ -26,11 +30,9 @@ export class Authorization extends Users {
    * Grants authorization claims to a user: merges them by name into the claims that the user has,
    * atomically. Open sessions see them at the next refresh or sign-in.
    *
-   * @param userId a UUID in lower case
-   * @param claims a plain JSON object without identity claims (`sub`, `email`, `email_verified`,
-   * `name`, `picture`), at most 32 levels deep
+   * @param claims a plain JSON object of at most 32 levels, without identity claims
    * @returns all authorization claims of the user
-   * @throws AuthError `invalid_claims`, `unknown_user`, `unavailable`
+   * @throws AuthError `invalid_claims`
    */
   async grant (userId: string, claims: GrantableClaims): Promise<AuthorizationClaims> {
     const granted = authorizationClaims(claims)
@@ -40,12 +42,10 @@ export class Authorization extends Users {
   }
 
   /**
-   * Withdraws authorization claims from a user by name. Names that the user does not have are
-   * ignored.
+   * Withdraws authorization claims from a user by name, such as `['role']`. Others are ignored.
    *
-   * @param names such as `['role']`
    * @returns the remaining authorization claims
-   * @throws AuthError `invalid_claims`, `unknown_user`, `unavailable`
+   * @throws AuthError `invalid_claims`
    */
   async withdraw (userId: string, names: readonly AuthorizationClaimName[]): Promise<AuthorizationClaims> {
     if (!Array.isArray(names) || !names.every(name => typeof name === 'string')) {
@@ -57,11 +57,9 @@ export class Authorization extends Users {
   }
 
   /**
-   * Finds a user by id, by e-mail (in any spelling) or by a link. Check `emailVerified` before you
-   * grant claims to the user of an address: a client can register an address that it does not own.
-   *
-   * @returns null without such a user
-   * @throws AuthError `invalid_request` for any other query, `unavailable`
+   * Finds a user by id, by e-mail (in any spelling) or by a link; null without one. Check
+   * `emailVerified` before you grant claims to the user of an address: a client can register an
+   * address that it does not own.
    */
   async findUser (query: UserQuery): Promise<User | null> {
     if (isQuery(query, 'userId')) return isUserId(query.userId) ? this.accounts.findUser(query) : null
@@ -75,12 +73,7 @@ export class Authorization extends Users {
     throw invalid('A user is found by { userId }, { email } or { provider, subject }, all of them strings.')
   }
 
-  /**
-   * Returns the links of a user, ordered by provider. A user has at most one link for each
-   * provider.
-   *
-   * @throws AuthError `unknown_user`, `unavailable`
-   */
+  /** Returns the links of a user, at most one for each provider, ordered by provider. */
   async links (userId: string): Promise<Link[]> {
     const links = await this.accounts.links(checkedUserId(userId))
     if (links.length === 0) throw new AuthError('unknown_user')
@@ -92,11 +85,9 @@ export class Authorization extends Users {
    * is ignored. Ends all sessions of the user.
    *
    * @param provider `local` or the name of an external provider
-   * @param kept `except`: a request whose session is kept, with a new id
    * @returns the remaining links
-   * @throws AuthError `invalid_request` when `provider` is not a string, `unknown_user`,
-   * `last_link` for the only link of the user, `unauthenticated` when the session of `except` has
-   * ended, `unavailable`
+   * @throws AuthError `last_link` for the only link, `unauthenticated` when the session of `kept`
+   *   has ended
    */
   async unlink (userId: string, provider: string, kept: KeptSession = {}): Promise<Link[]> {
     if (!isText(provider)) throw invalid('provider must be the name of a provider, or "local".')
@@ -110,11 +101,10 @@ export class Authorization extends Users {
 
   /**
    * Deletes a user with their links, claims and password, and emits `revoke`. Guards refuse the
-   * user's sessions and tokens from then on. A token for one purpose or audience stays valid until
+   * user's sessions and tokens from then on; a token for one purpose or audience stays valid until
    * it expires.
    *
-   * @throws AuthError `unknown_user`, `user_in_use` when a foreign key of the application prevents
-   * it, `unavailable`
+   * @throws AuthError `user_in_use` when a foreign key of the application prevents it
    */
   async deleteUser (userId: string): Promise<void> {
     await this.accounts.deleteUser(checkedUserId(userId))

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type AuditSource, audit } from '../audit.js'
+import { withoutUndefined } from '../base/defaults.js'
 import { isUserId } from '../base/uuid.js'
 import { type GrantableClaims, authorizationClaims, displayName, isStorable, isText } from '../claims.js'
 import { checkedEmail } from '../email.js'
@@ -18,12 +19,8 @@ import type { AnyRequest } from './guards.js'
 export interface UserToCreate {
   /** In any spelling; required with a password. */
   email?: string | undefined
-  /** The user's name. */
   name?: string | undefined
-  /**
-   * Whether the application knows that the user owns the e-mail; default false. Then a provider
-   * that verified the same address signs in the same user.
-   */
+  /** Whether they own the e-mail; default false. Then a provider that verified it signs them in. */
   emailVerified?: boolean | undefined
   /** 8 to 1024 bytes in NFKC. */
   password?: string | undefined
@@ -35,7 +32,7 @@ export interface UserToCreate {
 export interface BlockOptions {
   /** When the block ends by itself, in the future; default never. */
   until?: Date | undefined
-  /** A note of the application. It is kept in the store, and neither logged nor shown. */
+  /** A note of the application, kept in the store, and neither logged nor shown. */
   reason?: string | undefined
 }
 
@@ -61,30 +58,26 @@ export interface UserPage {
 
 /** The session that is kept when all others of its user end. */
 export interface KeptSession {
-  /** A request of the user. */
+  /** A request of the user, whose session gets a new id. */
   except?: AnyRequest | undefined
 }
 
 const MAX_LIMIT = 500
-
 const NO_EMAIL = 'The user has no e-mail; a password needs one.'
 
 /** Creates, lists, changes and blocks users; {@link Authorization} extends it. */
 export class Users {
   /** The store of users, links and claims. */
   readonly store: AuthStore
-  /** The operations on the accounts of the store. */
   protected readonly accounts: Accounts
-  /** The source of audit events. */
   protected readonly source: AuditSource | null
   readonly #local: LocalIdentityProvider | null
 
   /**
    * Uses a store; the caller closes it.
    *
-   * @param log the logger of audit events, such as `console` or `app.log`; they are published on
-   *   `node:diagnostics_channel` in any case
-   * @param local hashes and compares passwords; needed by the methods that take one
+   * @param log logs audit events, which `node:diagnostics_channel` publishes in any case
+   * @param local needed by the methods that take a password
    */
   constructor (store: AuthStore, log?: AuditSource['log'], local: LocalIdentityProvider | null = null) {
     this.store = store
@@ -98,10 +91,8 @@ export class Users {
    * the link `application`: `app.auth.signIn` signs them in, and so does a provider that verified
    * their e-mail if `emailVerified` is true.
    *
-   * @returns the user
    * @throws AuthError `exists` when another user has the e-mail, `invalid_email`, `weak_password`,
-   *   `invalid_claims`, `invalid_request`, `busy`, `unavailable`; OptionsError for an unknown name,
-   *   and for a password without a local identity provider
+   *   `invalid_claims`, `busy`
    */
   async createUser (user: UserToCreate): Promise<User> {
     assertKnownOptions('createUser', user, ['email', 'name', 'emailVerified', 'password', 'claims'])
@@ -115,12 +106,9 @@ export class Users {
     if (password !== undefined && email === null) throw invalid('A user with a password needs an email.')
 
     const userId = randomUUID()
-    const identity = {
-      sub: userId,
-      ...(email !== null && { email }),
-      ...(emailVerified && { email_verified: true }),
-      ...(name !== undefined && { name })
-    }
+    const identity = withoutUndefined({
+      sub: userId, email: email ?? undefined, email_verified: emailVerified || undefined, name
+    })
     const isLocal = password !== undefined && email !== null
     const provider = isLocal ? 'local' : 'application'
     const created = await this.accounts.createUser({
@@ -138,12 +126,8 @@ export class Users {
   }
 
   /**
-   * Changes the name of a user. Later sign-ins at a provider do not change it any more.
-   *
-   * @param change `name` null removes the name
-   * @returns the user
-   * @throws AuthError `unknown_user`, `invalid_request`, `unavailable`; OptionsError
-   *   for an unknown name
+   * Changes the name of a user; null removes it. Later sign-ins at a provider do not change it any
+   * more.
    */
   async updateUser (userId: string, change: { name: string | null }): Promise<User> {
     assertKnownOptions('updateUser', change, ['name'])
@@ -156,21 +140,15 @@ export class Users {
    * sessions of the user.
    *
    * @param password 8 to 1024 bytes in NFKC
-   * @param kept `except`: a request whose session is kept, with a new id
-   * @returns the user
-   * @throws AuthError `unknown_user`, `weak_password`, `invalid_request` for a user without an
-   *   e-mail, `unauthenticated` when the session of `except` has ended, `busy`, `unavailable`;
-   *   OptionsError without a local identity provider
+   * @throws AuthError `weak_password`, `invalid_request` for a user without an e-mail,
+   *   `unauthenticated` when the session of `kept` has ended, `busy`
    */
   async setPassword (userId: string, password: string, kept: KeptSession = {}): Promise<User> {
-    const user = await this.accounts.findUser({ userId: checkedUserId(userId) })
-    if (user === null) throw new AuthError('unknown_user')
-    if (user.email === null) throw invalid(NO_EMAIL)
-    const passwordHash = await this.#hash('setPassword', password, user.email)
+    const { email } = await this.existingUser(userId)
+    if (email === null) throw invalid(NO_EMAIL)
+    const passwordHash = await this.#hash('setPassword', password, email)
     const generation = generationIn(userId, kept)
-    const changed = await this.accounts.setPassword(userId, {
-      passwordHash, ...(generation !== undefined && { generation })
-    })
+    const changed = await this.accounts.setPassword(userId, withoutUndefined({ passwordHash, generation }))
     if (changed === null) throw generation === undefined ? invalid(NO_EMAIL) : new AuthError('unauthenticated')
     audit('password', { userId }, this.source)
     await this.sessionsEnded(userId, kept)
@@ -182,20 +160,19 @@ export class Users {
    *
    * @param caller the client behind the call: passwords of different addresses take turns
    * @returns false for a wrong password and for a user without one
-   * @throws AuthError `unknown_user`, `invalid_request` when it is not text, `busy`, `unavailable`;
-   *   OptionsError without a local identity provider
+   * @throws AuthError `busy`
    */
   async checkPassword (userId: string, password: string, caller?: Caller): Promise<boolean> {
     const local = this.#provider('checkPassword')
     assertPassword(password)
-    if (await this.accounts.findUser({ userId: checkedUserId(userId) }) === null) throw new AuthError('unknown_user')
-    const credential = await this.accounts.credentialOf(checkedUserId(userId))
+    await this.existingUser(userId)
+    const credential = await this.accounts.credentialOf(userId)
     const { matches } = await local.verifyPassword(credential?.passwordHash ?? null, password, caller)
     return matches
   }
 
   /**
-   * Lists users by id, a page at a time. The application decides who may see the list.
+   * Lists users by id, a page at a time.
    *
    * @example
    * ```ts
@@ -206,8 +183,6 @@ export class Users {
    *   after = next
    * } while (after !== null)
    * ```
-   * @throws AuthError `invalid_request` for a wrong value, `unavailable`;
-   *   OptionsError for an unknown name
    */
   async users (list: UserList = {}): Promise<UserPage> {
     assertKnownOptions('users', list, ['after', 'limit', 'email', 'blocked'])
@@ -230,10 +205,6 @@ export class Users {
   /**
    * Blocks a user: ends all their sessions, and refuses each sign-in with `blocked` until the block
    * is removed or over.
-   *
-   * @returns the user
-   * @throws AuthError `unknown_user`, `invalid_request`, `unavailable`; OptionsError
-   *   for an unknown name
    */
   async block (userId: string, options: BlockOptions = {}): Promise<User> {
     assertKnownOptions('block', options, ['until', 'reason'])
@@ -243,19 +214,14 @@ export class Users {
       throw invalid('until must be a Date in the future.')
     }
     if (reason !== undefined && !isText(reason)) throw invalid('reason must be text.')
-    const blocked = { at, ...(until !== undefined && { until }), ...(reason !== undefined && { reason }) }
+    const blocked = withoutUndefined({ at, until, reason })
     const user = await this.accounts.changeUser(checkedUserId(userId), { blocked, endSessions: true })
     audit('block', { userId, until: until ?? null }, this.source)
     await this.sessionsEnded(userId)
     return user
   }
 
-  /**
-   * Removes the block of a user. Sessions that the block ended stay ended.
-   *
-   * @returns the user
-   * @throws AuthError `unknown_user`, `unavailable`
-   */
+  /** Removes the block of a user. Sessions that the block ended stay ended. */
   async unblock (userId: string): Promise<User> {
     const user = await this.accounts.changeUser(checkedUserId(userId), { blocked: null })
     audit('unblock', { userId }, this.source)
@@ -265,9 +231,6 @@ export class Users {
   /**
    * Ends all sessions of a user, at the next guard in each process and whatever the session store.
    * Tokens that were issued to the user until now are refused.
-   *
-   * @param kept `except`: a request whose session is kept, with a new id
-   * @throws AuthError `unknown_user`, `unavailable`
    */
   async signOutEverywhere (userId: string, kept: KeptSession = {}): Promise<void> {
     await this.accounts.changeUser(checkedUserId(userId), { endSessions: true })
@@ -278,6 +241,13 @@ export class Users {
   /** Called when all sessions of a user were ended. */
   protected async sessionsEnded (_userId: string, _kept: KeptSession = {}): Promise<void> {
     // A script has no sessions; `app.auth` announces the end.
+  }
+
+  /** Returns a user, who must exist. */
+  protected async existingUser (userId: string): Promise<User> {
+    const user = await this.accounts.findUser({ userId: checkedUserId(userId) })
+    if (user === null) throw new AuthError('unknown_user')
+    return user
   }
 
   #provider (method: string): LocalIdentityProvider {
@@ -293,10 +263,7 @@ export class Users {
   }
 }
 
-/**
- * Returns the generation of the session that is kept when all others of a user end: one that has
- * ended meanwhile must change nothing. Undefined without such a session of the user.
- */
+/** Returns the generation of a session of the user: one that has ended must change nothing. */
 export function generationIn (userId: string, { except }: KeptSession): number | undefined {
   const record = recordIn(except?.session)
   return record?.principal.userId === userId ? record.generation : undefined
@@ -323,7 +290,6 @@ function assertPassword (password: unknown): void {
   assertText(password)
 }
 
-/** Returns the error of a wrong argument. */
 export function invalid (message: string): AuthError {
   return new AuthError('invalid_request', { message })
 }

@@ -36,8 +36,8 @@ export async function userOfLink (
 
 /** Refuses a used link to register: it makes no second account after the first one was deleted. */
 export async function assertUnused ({ entries }: StoreCapabilities, { userId }: MailToken): Promise<void> {
-  const isUsed = await entries?.has(digestOf(userId), USED_REGISTRATION, 0)
-  if (isUsed === true) throw new AuthError('invalid_token')
+  const uses = await entries?.count(digestOf(userId), USED_REGISTRATION, 0) ?? 0
+  if (uses > 0) throw new AuthError('invalid_token')
 }
 
 interface UsableMailToken {
@@ -75,8 +75,9 @@ export async function openMailToken (kept: KeptOfLinks, tokens: MailTokens, toke
 }
 
 async function emailOfLink ({ accounts, kept }: KeptOfLinks, token: MailToken): Promise<string> {
-  if (token.kind !== 'register') return (await userOfLink(accounts, token)).email
-  await assertUnused(kept, token)
+  if (token.kind !== 'register' && token.kind !== 'sign-in') return (await userOfLink(accounts, token)).email
+  // What a sign-in by mail has used is known in the session that asked for it.
+  if (token.kind === 'register') await assertUnused(kept, token)
   return String(token.to)
 }
 

@@ -1,7 +1,8 @@
-import { hash } from 'node:crypto'
+import { createHmac, hash } from 'node:crypto'
 import { uuidFromBase64url, uuidToBase64url } from '../base/uuid.js'
 import { AuthError } from '../errors.js'
 import { type Secrets, derivedSecrets } from '../secrets.js'
+import type { EntryKey } from '../store/one-time-entries.js'
 import { MAX_TOKEN_LENGTH } from '../tokens/token-claims.js'
 import { type TokenKeys, keysOfSecrets } from '../tokens/token-keys.js'
 import { LINK_LIFETIMES, type LinkMailKind } from './mail.js'
@@ -16,6 +17,8 @@ export interface MailLink {
   readonly email: string
   /** The address that the link brings, in canonical form; null for the one that the user has. */
   readonly to: string | null
+  /** The entry of a sign-in that any browser may finish; absent for one that only its own may. */
+  readonly entry?: Pick<EntryKey, 'hash' | 'owner'> | undefined
 }
 
 /** What the token of a link says about it: a digest of the user's address keeps the token short. */
@@ -45,9 +48,10 @@ export class MailTokens {
   }
 
   /** Issues a token of at most 150 characters, and more where the address has to be in it. */
-  async issue (kind: LinkMailKind, { userId, generation, email, to }: MailLink): Promise<string> {
+  async issue (kind: LinkMailKind, { userId, generation, email, to, entry }: MailLink): Promise<string> {
     const expiresAt = Math.floor(Date.now() / 1000) + LINK_LIFETIMES[kind]
-    const claims = [uuidToBase64url(userId), generation, expiresAt, emailDigest(email), ...to === null ? [] : [to]]
+    const more = entry === undefined ? to === null ? [] : [to] : [to, entry.hash, entry.owner]
+    const claims = [uuidToBase64url(userId), generation, expiresAt, emailDigest(email), ...more]
     // Loaded with the first token, because an application that starts sends no mails.
     const { signedText } = await import('../tokens/jwt.js')
     return signedText(JSON.stringify(claims), this.#keys(kind).signing.key)
@@ -69,14 +73,23 @@ export class MailTokens {
     return null
   }
 
+  /** Returns keyed digests of a text, by which stores keep it; the newest secret's is first. */
+  digestsOf (text: string): [string, ...string[]] {
+    const digest = (key: string): string => createHmac('sha256', key).update(text).digest('base64url').slice(0, 32)
+    const [newest, ...older] = derivedSecrets(this.#secrets, 'svc-auth mail digest', this.#issuer)
+    return [digest(newest), ...older.map(digest)]
+  }
+
   async #open (kind: LinkMailKind, token: string): Promise<MailToken | null> {
     if (token.length > MAX_TOKEN_LENGTH) return null
     const { verifiedText } = await import('../tokens/jwt.js')
     const text = await verifiedText(token, this.#keys(kind).verifying)
     if (text === null) return null
     // Only this class signs with these keys, so the text is one of `issue`.
-    const [id, generation, expiresAt, digest, to = null] = JSON.parse(text)
-    return { kind, userId: uuidFromBase64url(id), generation, digest, to, expiresAt: new Date(expiresAt * 1000) }
+    const [id, generation, expiresAt, digest, to = null, hash, owner] = JSON.parse(text)
+    const userId = uuidFromBase64url(id)
+    const entry = hash === undefined ? {} : { entry: { hash, owner } }
+    return { kind, userId, generation, digest, to, ...entry, expiresAt: new Date(expiresAt * 1000) }
   }
 
   #keys (kind: LinkMailKind): TokenKeys {

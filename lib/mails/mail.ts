@@ -46,7 +46,14 @@ interface MailOf<Kind extends string, Link extends string | null, Code extends s
  * it. `reset-password`: choose a new password. `change-email`: confirm the new address of an
  * account.
  */
-export type LinkMail = MailOf<LinkMailKind, string, null>
+export type LinkMail = MailOf<Exclude<LinkMailKind, 'sign-in'>, string, null>
+
+/**
+ * A mail by which its reader signs in: by the link in the browser that asked for it, or by the
+ * code, which they type there. The code is null after too many wrong ones for the address; the user
+ * is null for an address without an account, which the sign-in registers.
+ */
+export type SignInMail = MailOf<'sign-in', string, string | null>
 
 /**
  * A mail with a code that its reader types. `enrolment`: for a first factor, in a sign-in that
@@ -56,24 +63,26 @@ export type CodeMail = MailOf<CodeMailKind, null, string>
 
 /**
  * A mail without a link that acts. `exists`: a registration with the address of an account.
- * `unknown-address`: a forgotten password with an address that no account has. The others are
- * notices about an account, to its confirmed address: `email-changed`, by the user or a provider,
- * and `email-change-requested` to the old one, `too-many-codes` when another person has got as far
- * as the second factor.
+ * `unknown-address`: a forgotten password, or a sign-in by mail, with an address that no account
+ * has. The others are notices about an account, to its confirmed address: `email-proven` when a
+ * sign-in by mail has proven the address for the first time and removed what was there before,
+ * `email-changed`, by the user or a provider, and `email-change-requested` to the old one,
+ * `too-many-codes` when another person has got as far as the second factor.
  */
 export type NoticeMail = MailOf<NoticeMailKind, null, null>
 
 /** A mail to send. */
-export type Mail = LinkMail | CodeMail | NoticeMail
+export type Mail = LinkMail | SignInMail | CodeMail | NoticeMail
 
-export type LinkMailKind = 'register' | 'verify-email' | 'reset-password' | 'change-email'
+export type LinkMailKind = 'register' | 'verify-email' | 'reset-password' | 'change-email' | 'sign-in'
 
 /** The seconds that the link of a mail lives. */
 export const LINK_LIFETIMES: Readonly<Record<LinkMailKind, number>> = {
   register: 24 * 60 * 60,
   'verify-email': 24 * 60 * 60,
   'reset-password': 30 * 60,
-  'change-email': 30 * 60
+  'change-email': 30 * 60,
+  'sign-in': 10 * 60
 }
 
 export type CodeMailKind = 'enrolment'
@@ -83,8 +92,9 @@ export const CODE_LIFETIME = 600
 
 /** Notices about a change of an account: option `mails.notices` turns them off. */
 export type AccountNotice =
-  'password-changed' | 'email-changed' | 'email-change-requested' | 'identity-linked' | 'factor-added' |
-  'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' | 'too-many-codes' | 'passkey-cloned'
+  'password-changed' | 'email-proven' | 'email-changed' | 'email-change-requested' | 'identity-linked' |
+  'factor-added' | 'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' | 'too-many-codes' |
+  'passkey-cloned'
 
 export type NoticeMailKind = AccountNotice | 'exists' | 'unknown-address'
 
@@ -120,6 +130,8 @@ export interface MailPages {
   verifyEmail?: string | undefined
   /** The page that confirms a new address. */
   changeEmail?: string | undefined
+  /** The page that signs in by mail: with the token of the link, or, without one, by the code. */
+  mailLogin?: string | undefined
 }
 
 /** The options of mails with their defaults. */
@@ -145,6 +157,7 @@ export const MAIL_OPTIONS = {
     register: page,
     resetPassword: page,
     verifyEmail: page,
-    changeEmail: page
+    changeEmail: page,
+    mailLogin: page
   } satisfies ChecksOf<MailPages>)
 }

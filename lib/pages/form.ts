@@ -17,6 +17,8 @@ export interface PageForm {
   isDanger?: boolean
   /** Other attributes. */
   attributes?: Html
+  /** A second button: where it sends the form, without checking the fields, and its words. */
+  other?: { readonly action: string, readonly submit: string } | false
 }
 
 /** A field that the user fills in. */
@@ -39,13 +41,14 @@ export interface PageField {
 type Username = 'username' | 'username webauthn'
 
 /** Makes a form. */
-export function form ({ action, hidden, fields, submit, label, isDanger, attributes }: PageForm): Html {
+export function form ({ action, hidden, fields, submit, label, isDanger, attributes, other }: PageForm): Html {
   return html`<form method="post" action="${action}"${attributes}>
 ${Object.entries(hidden).map(([name, value]) =>
   value !== null && html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}
 <button type="submit"${label && html` aria-label="${label}"`}${isDanger && html` class="danger"`}>${submit}</button>
-</form>
+${other && html`<button class="quiet" formaction="${other.action}" formnovalidate>${other.submit}</button>
+`}</form>
 `
 }
 
@@ -83,7 +86,7 @@ export function checkbox (name: string, label: string): Html {
  * Makes the field of the e-mail by which the user signs in, beside a password: it is shown and not
  * sent. Password managers keep the password under it.
  */
-export function username (label: string, email: string | null): Content {
+export function usernameField (label: string, email: string | null): Content {
   return email !== null && html`<label>${label}
 <input type="email" value="${email}" autocomplete="username" readonly></label>`
 }
@@ -105,17 +108,17 @@ export function nameField (label: string, value: string | null): Html {
 }
 
 /** Makes the field of the password by which a user signs in. */
-export function password (label: string): Html {
+export function passwordField (label: string): Html {
   return field({ name: 'password', label, type: 'password', autocomplete: 'current-password' })
 }
 
 /** Makes the field of the password beside a new one, or beside what needs it. */
-export function currentPassword (label: string): Html {
+export function currentPasswordField (label: string): Html {
   return field({ name: 'current', label, type: 'password', autocomplete: 'current-password' })
 }
 
 /** Makes the field of a new password, with its rule. */
-export function newPassword ({ passwordRule }: Texts['common'], label: string, minLength: number): Html {
+export function newPasswordField ({ passwordRule }: Texts['common'], label: string, minLength: number): Html {
   const hint = filled(passwordRule, { count: String(minLength) })
   return field({ name: 'password', label, type: 'password', autocomplete: 'new-password', hint })
 }

@@ -10,9 +10,6 @@ export interface PasskeyPaths {
   readonly script: string
 }
 
-/** A user as password managers know them; `userId` is the user handle, in base64url. */
-export type PasskeyUser = Readonly<Record<'rpId' | 'userId' | 'name' | 'displayName', string>>
-
 /** A form that the script of passkeys shows, and sends with the field `response`. */
 export interface PasskeyForm extends Pick<PageForm, 'action' | 'hidden'> {
   /** What the script does; with `autofill` it offers passkeys in the field of the e-mail. */

@@ -10,11 +10,14 @@ export interface Attempt {
   readonly request: FastifyRequest
 }
 
-/** A limit by one part of an attempt. */
-export interface Rule<Counted extends Attempt = Attempt> {
-  /** How many attempts it allows within the number of milliseconds. */
+/** How many attempts are allowed within a number of milliseconds. */
+export interface Allowance {
   readonly max: number
   readonly timeWindow: number
+}
+
+/** A limit by one part of an attempt. */
+export interface Rule<Counted extends Attempt = Attempt> extends Allowance {
   /** What an attempt is counted by; null for those that are not counted. */
   readonly keyOf: (attempt: Counted) => string | null
 }
@@ -32,10 +35,7 @@ export type Count<Counted extends Attempt> = (attempt: Counted, meanwhile?: () =
 /** Makes what counts by some rules. A rule has one count, however often it is given. */
 export type Counter = <Counted extends Attempt>(rules: ReadonlyArray<Rule<Counted>>) => Count<Counted>
 
-/**
- * The counts that one process keeps for each rule; above this number the least recently used are
- * dropped.
- */
+/** The counts that one process keeps for each rule; above it, the least recently used go. */
 const MAX_COUNTS = 50_000
 
 /**
@@ -99,13 +99,12 @@ function counterIn (counts: AttemptCounter): Counter {
 /** Counts by @fastify/rate-limit: in its memory, or in the store that it was given. */
 function counterByPlugin (scope: FastifyInstance): Counter {
   const counted = new Map<object, CountOfKey>()
-  const countBy = (rule: Pick<Rule, 'max' | 'timeWindow'>): CountOfKey => {
-    const count = counted.get(rule) ?? countByPlugin(scope, rule)
-    counted.set(rule, count)
-    return count
-  }
   return rules => {
-    const counts = rules.map(rule => ({ keyOf: rule.keyOf, count: countBy(rule) }))
+    const counts = rules.map(rule => {
+      const count = counted.get(rule) ?? countByPlugin(scope, rule)
+      counted.set(rule, count)
+      return { keyOf: rule.keyOf, count }
+    })
     return async attempt => {
       for (const { keyOf, count } of counts) {
         const key = keyOf(attempt)
@@ -120,7 +119,7 @@ function counterByPlugin (scope: FastifyInstance): Counter {
 /** Counts a key by one rule, as a {@link Count} does. */
 type CountOfKey = (key: string, request: FastifyRequest) => Promise<number | null>
 
-function countByPlugin (scope: FastifyInstance, { max, timeWindow }: Pick<Rule, 'max' | 'timeWindow'>): CountOfKey {
+function countByPlugin (scope: FastifyInstance, { max, timeWindow }: Allowance): CountOfKey {
   const keys = new WeakMap<FastifyRequest, string>()
   // All settings, because the application may have registered the plugin with other defaults.
   const settings: RateLimitOptions = {

@@ -16,7 +16,8 @@ export const LINK_PATHS: Readonly<Record<LinkMailKind, string>> = {
   register: 'local/register',
   'verify-email': 'local/verify-email',
   'reset-password': 'local/reset-password',
-  'change-email': 'local/change-email/confirm'
+  'change-email': 'local/change-email/confirm',
+  'sign-in': 'local/mail-login'
 }
 
 /** How many mails are sent at a time, and how many wait. */
@@ -98,11 +99,12 @@ export class Mailer {
         const refusal = this.#queue.refusalFor(address)
         if (refusal !== null) throw refusal
       },
-      link: (kind, link, user) => {
+      link: (kind, link, user, code = null) => {
         const { userId, email, to } = link
         const recipient = recipientOf(to ?? email, user)
         send({ kind, userId, to: recipient.to }, LINK_LIMITS[kind], async () => {
-          return { ...await this.#linkTo(kind, link), code: null, kind, ...recipient, about }
+          const shared = { ...await this.#linkTo(kind, link), ...recipient, about }
+          return kind === 'sign-in' ? { ...shared, kind, code } : { ...shared, kind, code: null }
         })
       },
       code: (kind, code, user) => {

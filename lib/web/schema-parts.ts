@@ -16,15 +16,10 @@ export interface SchemaTypes extends FastifyTypeProvider {
 
 const { AuthError: error, Principal: principal } = openapiComponents.schemas
 
-export const tags = ['auth']
-
 export const FORM_OR_JSON = ['application/x-www-form-urlencoded', 'application/json']
 
-/**
- * The security requirements of routes: of those that do not look at the user too, because the
- * document may have another default.
- */
-export const SECURITY = {
+/** The security requirements of routes; none is said too, because a document has a default. */
+const SECURITY = {
   anyone: [],
   'signed-in-or-not': [{}, { session: [] }],
   'signed-in': [{ session: [] }]
@@ -99,14 +94,36 @@ export const redirect = {
   headers: { Location: { type: 'string', format: 'uri-reference' } }
 } as const
 
+/** What the document says of a route. */
+export interface Operation {
+  summary: string
+  description?: string | undefined
+  operationId: string
+  /** Whether the request must be that of a signed-in user. */
+  user: keyof typeof SECURITY
+  /** The answers by status, besides failures. */
+  answers: Readonly<Record<number, object>>
+  /** Its error codes. */
+  refuses?: readonly AuthErrorCode[]
+}
+
+/** Makes the schema of a route, but for the parts of the request that it checks. */
+export function operation ({ summary, description, operationId, user, answers, refuses = [] }: Operation) {
+  return {
+    tags: ['auth'],
+    summary,
+    ...(description !== undefined && { description }),
+    operationId,
+    security: SECURITY[user],
+    response: { ...answers, ...refusals(refuses) }
+  }
+}
+
 /** The schema of a route that @fastify/swagger leaves out of the document. */
 export const undocumented = { hide: true, response: { '4xx': error } } as const
 
-/**
- * Describes the error responses of a route by status, with the codes that each may carry and their
- * sentences.
- */
-export function refusals (...codes: readonly AuthErrorCode[]) {
+/** Describes the error responses of a route by status, with their codes and sentences. */
+function refusals (codes: readonly AuthErrorCode[]) {
   const statuses = new Set(codes.map(code => ERRORS[code][0]))
   const codesOf = (status: number): AuthErrorCode[] => codes.filter(code => ERRORS[code][0] === status)
   return {
