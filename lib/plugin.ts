@@ -28,7 +28,6 @@ import { warnOfRepeatedCookie } from './session/cookie.js'
 import { type AuthenticationState, type Principal, authenticationOf, principalOf } from './session/record.js'
 import { registerSession } from './session/register.js'
 import { watchSession } from './session/request-sessions.js'
-import type { OwnSession } from './session/session-options.js'
 import { MemorySessions } from './store/memory/sessions.js'
 import { capabilitiesOf } from './store/capabilities.js'
 import { SqlAuthStore } from './store/sql.js'
@@ -98,15 +97,10 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     rateLimit: app.hasDecorator('createRateLimit'),
     prefix: app.prefix
   })
-  const { local, store, session, site: { baseUrl } } = options
-  if (baseUrl !== null) warnOfPlainBaseUrl(app, baseUrl)
+  const { local, store, session } = options
+  warnInProduction(app, options)
   if (store instanceof SqlAuthStore) store.connect(app.log)
-
-  if (session !== null) {
-    warnOfMemory(app, session)
-    await registerSession(app, session)
-  }
-
+  if (session !== null) await registerSession(app, session)
   app.addHook('onRequest', watchSession)
   app.addHook('onSend', varyByGuards)
 
@@ -150,7 +144,6 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   users.add(app)
 }
 
-/** Makes what acts, guards and hooks work with. */
 async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promise<AuthContext> {
   const { session, store, rateLimit, layout, dataSecrets, ...resolved } = options
   const { factors, site } = resolved
@@ -173,7 +166,7 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
   })
 }
 
-/** Returns what is mounted, in its order. Parts that no option asks for are not loaded. */
+/** What is mounted, in its order. Parts that no option asks for are not loaded. */
 async function actsOf (auth: AuthContext): Promise<Act[]> {
   const { MAIL_ACTS } = hasMails(auth) ? await import('./actions/mails.js') : { MAIL_ACTS: [] }
   const { FACTOR_ACTS } = hasFactors(auth) ? await import('./actions/factors.js') : { FACTOR_ACTS: [] }
@@ -198,22 +191,16 @@ async function passkeyPathsOf (options: ResolvedOptions): Promise<PasskeyPaths> 
 /** The applications that share a store: it is closed with the last one. */
 const applications = new WeakMap<AuthStore, Set<FastifyInstance>>()
 
-/**
- * Until then a first login is served without waiting for the compilation of other routes' schemas.
- */
+/** Until then a first login need not wait for the compilation of other routes' schemas. */
 const STARTUP_IDLE_MS = 1000
 
-/** Returns what sends the mails; null without the option `sendMail`. */
 function mailerOf ({ local, mailTokens, site, prefix }: ResolvedOptions, counter: Counter): Mailer | null {
   if (local?.mail == null || mailTokens === null || site.baseUrl === null) return null
   const limits = setUpMailLimits(local.mail.choices.limits ? counter : null)
   return new Mailer(local.mail, mailTokens, new URL(site.routePath(`${prefix}/`), site.baseUrl), limits)
 }
 
-/**
- * Runs steps in the background once the application is ready, which its first registration or login
- * would wait for.
- */
+/** Runs in the background, once the application is ready, what its first login would wait for. */
 function afterReady (app: FastifyInstance, steps: () => ReadonlyArray<() => unknown>): void {
   const work = async (): Promise<void> => {
     for (const step of steps()) {
@@ -229,33 +216,27 @@ function afterReady (app: FastifyInstance, steps: () => ReadonlyArray<() => unkn
   app.addHook('onReady', async () => { work() })
 }
 
-/** Warns in production about sessions in memory that were not asked for. */
-function warnOfMemory (app: FastifyInstance, { options, rows, isMemoryChosen }: OwnSession): void {
-  const isInMemory = options.store === undefined && rows.sessions instanceof MemorySessions && !isMemoryChosen
-  if (process.env.NODE_ENV !== 'production' || !isInMemory) return
-  app.log.warn('Sessions are kept in the memory of this process: ' +
-    'a restart signs all users out, and other processes do not see the sessions. ' +
-    'Use SqlAuthStore, whose database keeps them, or set session.store.')
-}
-
-/**
- * Warns in production about an http: URL. Not an error, because the application may be on a trusted
- * network.
- */
-function warnOfPlainBaseUrl (app: FastifyInstance, baseUrl: string): void {
-  const { protocol, hostname } = new URL(baseUrl)
-  const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(hostname)
-  if (process.env.NODE_ENV !== 'production' || protocol === 'https:' || isLocal) return
-  app.log.warn('baseUrl is an http: URL, so passwords and session cookies can be read on the network. ' +
-    'Set it to the https: URL of the application.')
+/** Warns of what may be meant, on a trusted network and in a single process, and mostly is not. */
+function warnInProduction (app: FastifyInstance, { session, site: { baseUrl } }: ResolvedOptions): void {
+  if (process.env.NODE_ENV !== 'production') return
+  const url = baseUrl === null ? null : new URL(baseUrl)
+  if (url?.protocol === 'http:' && !['localhost', '127.0.0.1', '[::1]'].includes(url.hostname)) {
+    app.log.warn('baseUrl is an http: URL, so passwords and session cookies can be read on the network. ' +
+      'Set it to the https: URL of the application.')
+  }
+  const isInMemory = session?.options.store === undefined && session?.rows.sessions instanceof MemorySessions
+  if (isInMemory && !session.isMemoryChosen) {
+    app.log.warn('Sessions are kept in the memory of this process: ' +
+      'a restart signs all users out, and other processes do not see the sessions. ' +
+      'Use SqlAuthStore, whose database keeps them, or set session.store.')
+  }
 }
 
 const plugin = fp(authPlugin, { name: 'fastify-svc-auth', fastify: '^5.8.5' })
 
 /**
- * Adds sign-in to a Fastify application. Mounts the routes of the providers that were given, and
- * decorates `app.auth`, `app.authProviders`, `app.localIdp`, `request.principal` and
- * `request.token`.
+ * Adds sign-in to a Fastify application: mounts the routes of its providers, and decorates
+ * `app.auth`, `app.authProviders`, `app.localIdp`, `request.principal` and `request.token`.
  *
  * @throws OptionsError naming the option that is wrong
  *
