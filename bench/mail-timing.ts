@@ -30,7 +30,9 @@ if (dialects.includes('postgres')) {
 
 async function bench (store: string, createDatabase: () => Promise<string>): Promise<void> {
   console.log(`${store}: ${ROUNDS} requests of each kind, in turns\n`)
-  for (const [verify, path] of [['later', 'forgot-password'], ['first', 'register']] as const) {
+  for (const [verify, path] of [
+    ['later', 'forgot-password'], ['first', 'register'], ['later', 'mail-login'], ['closed', 'mail-login']
+  ] as const) {
     const database = await createDatabase()
     if (database !== 'memory') await makeTables(database)
     const server = await startServer(new URL('mail-timing/server.ts', import.meta.url), verify, database, String(WARM_UP + ROUNDS))

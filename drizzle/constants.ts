@@ -9,30 +9,29 @@ const FIRST_TABLES = ['svc_auth_users', 'svc_auth_credentials', 'svc_auth_provid
 
 for (const dialect of ['postgres', 'sqlite']) {
   const module = `// Written by \`npm run migrations\` from drizzle/${dialect}.
-import type { Migration } from '../table-parts.js'
+import type { Migrations } from '../table-parts.js'
 
-/** The migrations in their order. */
-export const MIGRATIONS: readonly Migration[] = [
-${migrationsIn(dialect).map(({ name, part, sql }) => `  {
+/** The migrations of each part in their order. */
+export const MIGRATIONS: Migrations = {
+${PARTS.map(part => `  ${part}: [${migrationsIn(dialect, part).map(({ name, sql }) => `{
     name: '${name}',
-    part: '${part}',
     sql: [
-${sql.map(linesOf).join(',\n')}
+${sql.map(statement => `      ${literal(statement)}`).join(',\n')}
     ]
-  }`).join(',\n')}
-]
+  }`).join(', ')}]`).join(',\n')}
+}
 `
   writeFileSync(new URL(`../lib/store/${dialect}/migrations.ts`, import.meta.url), module)
 }
 
-/** The migrations of a dialect, each divided by the parts of the tables. */
-function migrationsIn (dialect: string): Migration[] {
+/** The statements of a dialect's migrations for one part of the tables. */
+function migrationsIn (dialect: string, part: TablePart): Migration[] {
   const migrationsFolder = fileURLToPath(new URL(dialect, import.meta.url))
   const { entries } = JSON.parse(readFileSync(`${migrationsFolder}/meta/_journal.json`, 'utf8'))
-  return readMigrationFiles({ migrationsFolder }).flatMap(({ sql }, index) => PARTS.flatMap(part => {
+  return readMigrationFiles({ migrationsFolder }).flatMap(({ sql }, index) => {
     const ofPart = sql.map(statement => statement.trim()).filter(statement => partOf(statement) === part)
-    return ofPart.length === 0 ? [] : [{ name: `${entries[index].tag}-${part}`, part, sql: ofPart }]
-  }))
+    return ofPart.length === 0 ? [] : [{ name: `${entries[index].tag}-${part}`, sql: ofPart }]
+  })
 }
 
 function partOf (statement: string): TablePart {
@@ -41,8 +40,8 @@ function partOf (statement: string): TablePart {
   return FIRST_TABLES.includes(table) ? 'users' : 'sessions'
 }
 
-/** The lines of a statement as one string of JavaScript. */
-function linesOf (statement: string): string {
-  const escaped = statement.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\t', '\\t')
-  return escaped.split('\n').map(line => `'${line}`).join("\\n' +\n        ").replace(/^/, '      ') + "'"
+/** A statement as a string of JavaScript on one line: to be read, it is in drizzle/. */
+function literal (statement: string): string {
+  const escaped = statement.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\t', '\\t').replaceAll('\n', '\\n')
+  return `'${escaped}'`
 }

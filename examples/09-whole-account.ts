@@ -20,6 +20,7 @@ const SUBJECTS: Partial<Record<Mail['kind'], string>> = {
   'verify-email': 'Confirm your address',
   'reset-password': 'Choose a new password',
   'change-email': 'Confirm your new address',
+  'sign-in': 'Your sign-in link',
   enrolment: 'Your code for setting up a second factor',
   exists: 'You have an account already',
   'unknown-address': 'You have no account'
@@ -32,7 +33,7 @@ const local = new LocalIdentityProvider({
   async sendMail ({ kind, to, name, url, code }) {
     // The others are notices, such as password-changed.
     const subject = SUBJECTS[kind] ?? `Security of your account: ${kind.replaceAll('-', ' ')}`
-    const text = `Hello${name === null ? '' : ` ${name}`},\n\n${subject}\n\n${url ?? code ?? ''}\n`
+    const text = `Hello${name === null ? '' : ` ${name}`},\n\n${subject}\n\n${url ?? ''}\n\n${code ?? ''}\n`
     await transport.sendMail({ to: { name: '', address: to }, subject, text })
   }
 })

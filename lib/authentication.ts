@@ -1,10 +1,10 @@
 import type { Claims } from './claims.js'
 
 /**
- * How a user authenticates. `application`: the application vouched for them; `totp`: a code of an
- * authenticator app; `recovery`: a recovery code.
+ * How a user authenticates. `mail`: by a link or a code in a mail; `application`: the application
+ * vouched for them; `totp`: a code of an authenticator app; `recovery`: a recovery code.
  */
-export type AuthenticationMethod = 'password' | 'provider' | 'application' | 'passkey' | 'totp' | 'recovery'
+export type AuthenticationMethod = 'password' | 'provider' | 'mail' | 'application' | 'passkey' | 'totp' | 'recovery'
 
 /** A proof of a user's identity. */
 export interface Proof {

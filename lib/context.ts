@@ -82,6 +82,16 @@ export function hasLocal ({ local }: AuthContext): boolean {
   return local !== null
 }
 
+/** Whether users sign in by a password. */
+export function hasPasswords ({ local }: AuthContext): boolean {
+  return local?.hasPasswords === true
+}
+
+/** Whether users sign in by mail. */
+export function hasMailSignIn ({ local, mailer }: AuthContext): boolean {
+  return mailer !== null && local?.signInByMail != null
+}
+
 /** Whether the application has authenticator apps and recovery codes. */
 export function hasSecondFactor ({ factors: { secondFactor } }: AuthContext): boolean {
   return secondFactor !== null
@@ -104,4 +114,12 @@ export function hasMails ({ local, mailer }: AuthContext, route?: keyof AccountR
 export function needed<T> (part: T | null, option: string): T {
   if (part !== null) return part
   throw new AuthError('unavailable', { cause: new Error(`this process lacks the option ${option}: set it everywhere`) })
+}
+
+/** Returns what seals a sign-in that waits; without it no sign-in can wait: `unavailable`. */
+export function sealerOf ({ factors: { sealer } }: AuthContext): Sealer {
+  if (sealer !== null) return sealer
+  throw new AuthError('unavailable', {
+    cause: new Error('what waits for a second factor is sealed: set dataSecret or SVC_AUTH_DATA_SECRET everywhere')
+  })
 }

@@ -3,14 +3,15 @@ import type { Complete } from './base/defaults.js'
 import { isText } from './claims.js'
 import { OptionsError } from './errors.js'
 import {
-  type ChecksOf, anything, boolean, checkedOptions, listOf, oneOf, optional, table, tableOrFalse, text, wholeNumber
+  type ChecksOf, anything, boolean, checkedMembers, checkedOptions, listOf, oneOf, optional, table, tableOrFalse, text,
+  wholeNumber
 } from './option-checks.js'
 import { type Secrets, requiredDataSecrets, secretsOf } from './secrets.js'
 import { type Argon2Options, argon2Cost } from './passwords/argon2-cost.js'
 import type { Caller } from './passwords/fair-queue.js'
 import { MAIL_OPTIONS, type MailChoices, type MailOptions, type MailPages, type SendMail } from './mails/mail.js'
 import { MailTokens } from './mails/mail-tokens.js'
-import { PasswordHasher, type PasswordVerdict } from './passwords/password-hasher.js'
+import { PasswordHasher, type PasswordVerdict } from './passwords/hashing.js'
 import { PASSWORD_RULES, type PasswordRules, passwordRules } from './passwords/password-rules.js'
 import { type ExtraClaims, TokenIssuer } from './tokens/token-issuer.js'
 import type { TokenClaims, TokenUse } from './tokens/token-claims.js'
@@ -46,8 +47,18 @@ export interface LocalIdentityProviderOptions {
   ttl?: number | undefined
   /** Cost of password hashes; default m = 19456 KiB, t = 2, p = 1. */
   argon2?: Argon2Options | undefined
-  /** Rules for new passwords, in addition to a length of 8 to 1024 bytes. */
-  password?: PasswordRules | undefined
+  /**
+   * Rules for new passwords, in addition to a length of 8 to 1024 bytes; `false` mounts no route
+   * for passwords, and no page has a field for one.
+   */
+  password?: false | PasswordRules | undefined
+  /**
+   * Whether users sign in by a link or a code in a mail; default false. It needs `sendMail`. With
+   * `registration`, an address without an account gets one. `anyBrowser`: the link also signs in
+   * browsers other than the one that asked for it, which is less safe: programs that open the links
+   * in mails then receive a session.
+   */
+  signInByMail?: boolean | { anyBrowser?: boolean | undefined } | undefined
   /** The claims that the registration form may set; `false` mounts no register route. */
   registration?: false | RegistrationPolicy | undefined
   /**
@@ -80,13 +91,17 @@ const ACCOUNT_ROUTES = {
  */
 export type AccountRoutes = { [Route in keyof typeof ACCOUNT_ROUTES]?: boolean | undefined }
 
+const signInByMail = table({ anyBrowser: optional(boolean, false) }, 'true, false or { anyBrowser: true }')
+
 const OPTIONS = {
   secret: anything,
   signingKey: optional(keysOfSigningKey, null),
   issuer: optional(text, 'svc-auth-local'),
   ttl: optional(wholeNumber(1, 2_592_000, 'seconds'), 900),
   argon2: argon2Cost,
-  password: table(PASSWORD_RULES),
+  password: tableOrFalse(PASSWORD_RULES),
+  signInByMail: (value: unknown, option: string) =>
+    value === undefined || value === false ? null : signInByMail(value === true ? {} : value, option),
   registration: tableOrFalse({
     roles: optional(listOf("a list of roles, such as ['member']", isText), []),
     emailVerified: optional(boolean, false),
@@ -117,6 +132,10 @@ export class LocalIdentityProvider {
   readonly ttl: number
   /** The claims that the registration form may set; null without a register route. */
   readonly registration: Complete<RegistrationPolicy> | null
+  /** Whether users sign in by a password. */
+  readonly hasPasswords: boolean
+  /** How users sign in by mail; null where they do not. */
+  readonly signInByMail: { readonly anyBrowser: boolean } | null
   /** Which routes that change an account are mounted. */
   readonly accountRoutes: Readonly<Record<keyof AccountRoutes, boolean>>
   /** The least number of characters of a new password. */
@@ -140,9 +159,13 @@ export class LocalIdentityProvider {
     this.issuer = checked.issuer
     this.ttl = checked.ttl
     this.registration = checked.registration
-    this.accountRoutes = checked.accountRoutes
-    this.#accepted = passwordRules(checked.password)
-    this.minPasswordLength = checked.password.minLength
+    this.hasPasswords = checked.password !== null
+    this.signInByMail = checked.signInByMail
+    const withoutPasswords = { changePassword: false, setPassword: false, forgotPassword: false }
+    this.accountRoutes = { ...checked.accountRoutes, ...(!this.hasPasswords && withoutPasswords) }
+    const rules = checked.password ?? checkedMembers({}, PASSWORD_RULES)
+    this.#accepted = passwordRules(rules)
+    this.minPasswordLength = rules.minLength
     this.#passwords = new PasswordHasher(checked.argon2)
     this.#secrets = secrets
     this.jwks = keys.published === null ? null : Object.freeze({ keys: keys.published })
@@ -223,7 +246,9 @@ export class LocalIdentityProvider {
     return {
       hashPassword: (password, context) => this.hashPassword(password, context, caller),
       rehashPassword: password => this.rehashPassword(password, caller),
-      verifyPassword: (passwordHash, password) => this.verifyPassword(passwordHash, password, caller)
+      // With `password: false`, a password of before signs in nowhere.
+      verifyPassword: (passwordHash, password) =>
+        this.verifyPassword(this.hasPasswords ? passwordHash : null, password, caller)
     }
   }
 
@@ -258,12 +283,13 @@ function tokenKeys (
 }
 
 /** Refuses options that ask for mails where nothing sends them. */
-function assertNoMails ({ mails, pages, registration }: LocalIdentityProviderOptions): void {
+function assertNoMails ({ mails, pages, registration, signInByMail = false }: LocalIdentityProviderOptions): void {
   const { verify = 'later' } = Object(registration)
   const refuse = (option: string): never => {
     throw new OptionsError(`LocalIdentityProvider: ${option} needs sendMail, which sends the mails`)
   }
   if (mails !== undefined) refuse('mails')
   if (pages !== undefined) refuse('pages')
+  if (signInByMail !== false) refuse('signInByMail')
   if (verify !== 'later') refuse(`registration.verify: '${verify}'`)
 }

@@ -171,6 +171,10 @@ export function resolveOptions (
     throw new OptionsError('rateLimit.store must be absent: ' +
       'the application has registered @fastify/rate-limit itself, and its store is used')
   }
+  if (given.rateLimit === null && local?.signInByMail != null) {
+    throw new OptionsError('rateLimit must not be false with signInByMail of the LocalIdentityProvider, because the ' +
+      'codes in mails could be guessed')
+  }
   const site = new Site(baseUrl, new Set(given.trustedOrigins))
   if (baseUrl === null && providers.length > 0) {
     throw baseUrlRequired('once a provider is registered, because providers redirect users back to it')
@@ -189,7 +193,7 @@ export function resolveOptions (
   const page = pageOn(site)
   const { changePasswordPage, ...pages } = checkedMembers(
     options, { loginPage: page, reauthenticatePage: page, secondFactorPage: page, changePasswordPage: page })
-  const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page }
+  const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page, mailLogin: page }
   if (changePasswordPage !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, context)
   const layout = given.pages?.look.redirectingTo(site.trustedOrigins) ?? null
   const routePath = (part: unknown, path: string): string | null =>
@@ -239,7 +243,7 @@ function factorRules (
   return Object.freeze({
     secondFactor: rules,
     passkeys: passkeys?.resolve(site) ?? null,
-    sealer: rules?.sealer ?? (dataSecret && passkeys?.sealerOf(dataSecret)) ?? null
+    sealer: (dataSecret && (secondFactor ?? passkeys)?.sealerOf(dataSecret)) ?? null
   })
 }
 

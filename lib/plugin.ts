@@ -135,7 +135,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
       await mountActs(scope, context, acts)
     })
     const openStore = (): unknown => store instanceof SqlAuthStore && store.report(app.log)
-    const preloadHashing = (): unknown => local !== null && hashing.preload()
+    const preloadHashing = (): unknown => local?.hasPasswords === true && hashing.preload()
     const preloads = [openStore, preloadHashing, () => context.factors.passkeys?.preload()]
     const idle = async (): Promise<unknown> => setTimeout(STARTUP_IDLE_MS, null, { ref: false })
     afterReady(scope, () => [...preloads, idle, ...compilations])

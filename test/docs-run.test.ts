@@ -409,34 +409,30 @@ t.test('the id of a token is noted once, also by two requests at once', async t 
   t.strictSame([...await client`select id from used_tokens`], [{ id: 'a' }], 'expired ids are deleted')
 })
 
-t.test('a link in an e-mail signs in once, and does not tell which addresses have accounts', async t => {
-  const { mountMagicLinks } = await load('magic-link.ts')
-  const mails: Array<[to: string, text: string]> = []
-  const used = new Set<string>()
-  const local = localProvider()
-  const app = await start({ local }, app => {
-    mountMagicLinks(app, {
-      baseUrl: BASE_URL,
-      local,
-      sendMail: async (to: string, text: string) => { mails.push([to, text]) },
-      useOnce: async (id: string) => used.size < used.add(id).size
-    })
+t.test('a page of the application signs in by the code and by the link of a mail', async t => {
+  const { mountMailLoginPage } = await load('mail-login-page.ts')
+  const mails = mailbox()
+  const local = localProvider({
+    sendMail: mails.sendMail, signInByMail: true, mails: { limits: false }, pages: { mailLogin: '/sign-in-by-mail' }
   })
-  await new Browser(app).post('/auth/local/register', { email: 'ada@example.com', password: PASSWORD })
+  const app = await start({ local, rateLimit: {} }, app => { mountMailLoginPage(app) })
   const browser = new Browser(app)
+  const ask = async () => {
+    const asked = await browser.submit('/auth/local/mail-login', { email: 'ada@example.com' })
+    t.equal(asked.headers.location, '/sign-in-by-mail')
+    return mails.next('sign-in')
+  }
+  const { code } = await ask()
 
-  const known = await browser.post('/magic-link', { email: 'ada@example.com' })
-  const unknown = await browser.post('/magic-link', { email: 'bob@example.com' })
-  const [[to, mail] = ['', '']] = mails
-  const { hash } = new URL(mail.replace('Sign in: ', ''))
-  const first = await browser.post('/magic-link/use', { token: hash.slice(1) })
-  const again = await new Browser(app).post('/magic-link/use', { token: hash.slice(1) })
-
-  t.equal(known.body, unknown.body)
-  t.equal(mails.length, 1)
-  t.equal(to, 'ada@example.com')
-  t.equal(first.json().userId, await userIdIn(browser))
-  t.equal(again.json().code, 'invalid_token')
+  t.match((await browser.get('/sign-in-by-mail')).body, 'name="code"')
+  const wrong = await browser.submit('/auth/local/mail-login/confirm', { code: 'x', error_next: '/sign-in-by-mail' })
+  t.match((await browser.get(String(wrong.headers.location))).body, 'The code is wrong.')
+  t.equal((await browser.submit('/auth/local/mail-login/confirm', { code: String(code) })).headers.location, '/')
+  const userId = await userIdIn(browser)
+  const { token } = await ask()
+  t.match((await browser.get(`/sign-in-by-mail?token=${token}`)).body, `name="token" value="${token}"`)
+  t.equal((await browser.submit('/auth/local/mail-login/confirm', { token })).headers.location, '/')
+  t.equal(await userIdIn(browser), userId)
 })
 
 t.test('a mobile application gets a session with code and verifier', async t => {

@@ -121,7 +121,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
     linking,
     rateLimit
   } = resolveOptions({ session: { secret: SESSION_SECRET } })
-  const { issuer, ttl, registration, mail } = new LocalIdentityProvider({ secret: LOCAL_SECRET, sendMail () {} })
+  const { issuer, ttl, registration, mail, signInByMail } = new LocalIdentityProvider({ secret: LOCAL_SECRET, sendMail () {} })
   const { choices: mails, pages } = mail ?? {}
   const { authorizationParams, timeout, fetch } = checkedProviderOptions({ name: 'any', ...CLIENT }, [], {})
   const oidc = (name: string) => initializerIn('lib/providers/oidc.ts', name)
@@ -159,8 +159,10 @@ t.test('the defaults that the documentation has in tables are those of the code'
         issuer,
         ttl,
         argon2: DEFAULT_ARGON2_COST,
+        password: {},
         'password.check': nothing,
         'password.minLength': MIN_LENGTH,
+        signInByMail: signInByMail ?? false,
         registration,
         sendMail: nothing,
         mails,
@@ -244,7 +246,7 @@ t.test('the routes of the documentation are those that are mounted', async t => 
     dataSecret: LOCAL_SECRET,
     baseUrl: 'https://app.example',
     providers: [new GitHubProvider(CLIENT)],
-    local: localProvider({ secret: undefined, signingKey: ecKey(), sendMail () {}, registration: { verify: 'first' } }),
+    local: localProvider({ secret: undefined, signingKey: ecKey(), sendMail () {}, signInByMail: true, registration: { verify: 'first' } }),
     pages: new Pages({ name: 'Shop' }),
     secondFactor: new SecondFactor({ issuer: 'Shop' }),
     trustedOrigins: ['https://app.test'],
@@ -353,13 +355,14 @@ function membersOf (type: string): string[] {
 /** The types of an option, or of a member of it, in the words of the documentation. */
 function kindsOf (type: string, path: string): string {
   const found = path.split('.').reduce((type, name) => {
-    const property = checker.getNonNullableType(type).getProperty(name)
+    const given = checker.getNonNullableType(type)
+    const [property] = (given.isUnion() ? given.types : [given]).flatMap(part => part.getProperty(name) ?? [])
     if (property === undefined) throw new Error(`there is no option ${path}`)
     return checker.getTypeOfSymbol(property)
   }, typeOf(type))
   const parts = found.isUnion() ? found.types : [found]
   const kinds = new Set(parts.filter(part => (part.flags & ts.TypeFlags.Undefined) === 0).map(kindOf))
-  return [...kinds].sort().join(' or ').replace('false or true', 'boolean')
+  return [...kinds].sort().join(' or ').replace('false or true', 'boolean').replace('false or object or true', 'boolean or object')
 }
 
 function kindOf (type: ts.Type): string {

@@ -111,7 +111,7 @@ const MISTAKES: Array<[options: object, message: RegExp]> = [
   [
     { role: 'admin' },
     new RegExp('^LocalIdentityProvider has no option "role"; expected one of ' +
-      'secret, signingKey, issuer, ttl, argon2, password, registration, sendMail, mails, pages, accountRoutes$')
+      'secret, signingKey, issuer, ttl, argon2, password, signInByMail, registration, sendMail, mails, pages, accountRoutes$')
   ],
   ...['', null, 1, {}, ['svc-auth-local']].map((issuer): [object, RegExp] => [{ issuer }, /^LocalIdentityProvider: issuer must be a non-empty string$/]),
   ...[0, -1, 0.5, 1.5, 2_592_001, NaN, Infinity, '900', null, 900n].map((ttl): [object, RegExp] => [
@@ -120,7 +120,7 @@ const MISTAKES: Array<[options: object, message: RegExp]> = [
   ]),
   ...[null, true, 'check'].map((password): [object, RegExp] => [
     { password },
-    /^LocalIdentityProvider: password must be an object \{ check, minLength \}$/
+    /^LocalIdentityProvider: password must be false or an object \{ check, minLength \}$/
   ]),
   ...[true, 'long', null, {}].map((check): [object, RegExp] => [
     { password: { check } },
@@ -170,7 +170,7 @@ const MISTAKES: Array<[options: object, message: RegExp]> = [
   [{ sendMail: () => {}, mails: { notices: 1 } }, /^LocalIdentityProvider: mails\.notices must be true or false$/],
   ...[null, '/reset', []].map((pages): [object, RegExp] => [
     { sendMail: () => {}, pages },
-    /^LocalIdentityProvider: pages must be an object \{ register, resetPassword, verifyEmail, changeEmail \}$/
+    /^LocalIdentityProvider: pages must be an object \{ register, resetPassword, verifyEmail, changeEmail, mailLogin \}$/
   ]),
   [{ sendMail: () => {}, pages: { reset: '/reset' } }, /^LocalIdentityProvider: pages has no option "reset"; expected one of register, /],
   [

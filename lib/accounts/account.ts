@@ -17,27 +17,15 @@ export interface Block {
 export interface User {
   /** A UUID in lower case. */
   userId: string
-  /**
-   * Canonical; set from a verified e-mail or a local registration, null otherwise. At most one user
-   * has it.
-   */
+  /** Canonical, of one user alone: from a verified e-mail or a local registration, else null. */
   email: string | null
-  /**
-   * Whether the user has confirmed `email`, or a provider vouches for it: that of a link, as of the
-   * last sign-in with this link.
-   */
+  /** Whether the user has confirmed `email`, or a provider vouched for it at its last sign-in. */
   emailVerified: boolean
-  /**
-   * The name that the application set, else the one from the registration form or from the provider
-   * at the last sign-in.
-   */
+  /** As the application set it, else from the registration form or the provider's last sign-in. */
   name: string | null
   /** The authorization claims. */
   claims: AuthorizationClaims
-  /**
-   * Present until the user's first sign-in is complete: `onSignIn` admitted them, and the session
-   * is written.
-   */
+  /** Present until `onSignIn` has admitted the user, and their first session is written. */
   isNew?: true
   /** Counts the events that ended all sessions of the user. */
   generation: number
@@ -116,10 +104,7 @@ export interface Account extends Readonly<Pick<User, 'userId' | 'email' | 'name'
   readonly links: readonly AccountLink[]
   /** Argon2id PHC string; null for a user without a password. */
   readonly passwordHash: string | null
-  /**
-   * Ordered by `createdAt`, then by id. `extras.factors` has their kinds: without it, a store need
-   * not look for factors.
-   */
+  /** Ordered by `createdAt`, then by id. Without `extras.factors`, their kinds, there are none. */
   readonly factors: readonly Factor[]
 }
 
@@ -148,7 +133,6 @@ export function statusOf ({ email, extras }: Pick<Account, 'email' | 'extras'>):
   return { generation: generationOf({ extras }), signedOutAt, verifiedEmail: isVerified === true ? email : null }
 }
 
-/** Returns {@link User.generation} of an account: 0 where its notes have none. */
 export function generationOf ({ extras }: Pick<Account, 'extras'>): number {
   return extras.generation ?? 0
 }
@@ -158,7 +142,6 @@ export function linksOf ({ userId, links }: Pick<Account, 'userId' | 'links'>): 
   return links.map(({ provider, subject, claims }) => ({ provider, subject, userId, claims }))
 }
 
-/** Returns the link of an account at a provider. */
 export function linkAt ({ links }: Pick<Account, 'links'>, provider: string): AccountLink | undefined {
   return links.find(link => link.provider === provider)
 }
@@ -182,21 +165,13 @@ export function endsSessions (before: Account, after: Account | null): boolean {
   return after === null || generationOf(after) > generationOf(before)
 }
 
-/**
- * Whether a user is blocked at a time: a block whose `until` is over does not count any more.
- *
- * @param now in milliseconds since the epoch
- */
+/** Whether a user is blocked at a time, in milliseconds: a block whose `until` is over is none. */
 export function isBlocked ({ blocked }: Pick<User, 'blocked'>, now: number = Date.now()): boolean {
   return blocked !== undefined && (blocked.until === undefined || blocked.until.getTime() > now)
 }
 
-function blockOf ({ at, until, reason }: NonNullable<UserExtras['blocked']>): Block {
-  return {
-    at: new Date(at),
-    ...(until !== undefined && { until: new Date(until) }),
-    ...(reason !== undefined && { reason })
-  }
+function blockOf ({ at, until, ...others }: NonNullable<UserExtras['blocked']>): Block {
+  return { ...others, at: new Date(at), ...(until !== undefined && { until: new Date(until) }) }
 }
 
 /** Returns how a block is noted. */

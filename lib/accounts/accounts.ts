@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { AuthorizationClaims } from '../claims.js'
 import { type AccountStatus, type Credential, type Factor, type Link, type User, userOf } from './account.js'
 import {
@@ -14,6 +15,7 @@ import {
   type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, addLink, enterIdentity,
   newAccount, refreshIdentity, removeLink, signIn
 } from './identities.js'
+import { type MailSignIn, type ProvenMailbox, signInByMail } from './mail-sign-in.js'
 
 /**
  * The operations on the accounts of a store: each asks one rule. `app.auth` is for applications;
@@ -22,6 +24,9 @@ import {
  * Each operation is atomic, also between processes, and its changes are durable when it resolves.
  * User ids are UUIDs in lower case, e-mails canonical and claims plain JSON data. Every method
  * rejects with AuthError `unavailable` when the store cannot be reached.
+ *
+ * What a session asked for must not outlive it: a parameter `generation` is the {@link
+ * User.generation} that the user must still have; default any.
  *
  * @example
  * ```ts
@@ -40,17 +45,22 @@ export class Accounts {
     this.#store = store
   }
 
-  /** Looks up a user: see {@link AuthStore.findUser}. */
+  /** See {@link AuthStore.findUser}. */
   findUser (query: UserQuery): Promise<User | null> {
     return wrapStoreErrors(() => this.#store.findUser(query))
   }
 
-  /** Returns the links of a user: see {@link AuthStore.links}. */
+  /** See {@link AuthStore.links}. */
   links (userId: string): Promise<Link[]> {
     return wrapStoreErrors(() => this.#store.links(userId))
   }
 
-  /** Looks up a local account: see {@link AuthStore.findCredential}. */
+  /** See {@link AuthStore.factors}. */
+  factors (userId: string): Promise<Factor[]> {
+    return wrapStoreErrors(() => this.#store.factors(userId))
+  }
+
+  /** See {@link AuthStore.findCredential}. */
   findCredential (email: string): Promise<Credential | null> {
     return wrapStoreErrors(() => this.#store.findCredential(email))
   }
@@ -66,12 +76,12 @@ export class Accounts {
     return credential?.user.userId === userId ? credential : null
   }
 
-  /** Returns what a guard asks about a user: see {@link AuthStore.status}. */
+  /** See {@link AuthStore.status}. */
   status (userId: string): Promise<AccountStatus | null> {
     return wrapStoreErrors(() => this.#store.status(userId))
   }
 
-  /** Returns users, ordered by id: see {@link AuthStore.users}. */
+  /** See {@link AuthStore.users}. */
   users (query: UsersQuery): Promise<User[]> {
     return wrapStoreErrors(() => this.#store.users(query))
   }
@@ -80,8 +90,7 @@ export class Accounts {
    * Creates a user with a first link and, for a local account, a password.
    *
    * @param user with an id that no other user has
-   * @returns the user, or null when another one has this e-mail or this link; then nothing was
-   *   written
+   * @returns null, and nothing was written, when another user has this e-mail or this link
    * @throws AuthError `invalid_email` when the e-mail is not canonical, `invalid_request` for a
    *   local account without a password, or whose subject is not the e-mail
    */
@@ -94,15 +103,15 @@ export class Accounts {
    * Notes a sign-in: the identity claims of the link, the user's name, and their verified e-mail
    * unless another user has it. A verified e-mail that differs from the user's is taken only when
    * the claim `email` of this link has changed, and the present e-mail is verified and was not
-   * confirmed by the user: with two links that have different e-mails, the user's does not depend
-   * on which link was used last. The link at `local` moves with the e-mail.
+   * confirmed by the user: of two links with different e-mails, the one that was used last does not
+   * decide. The link at `local` moves with the e-mail.
    *
    * The link vouches for the user's e-mail as long as it is the verified one that the provider
    * reports. When no link vouches for it any more and the user has not confirmed it,
    * `emailVerified` becomes false: the address may have another owner by now, who must not join the
    * user.
    *
-   * @returns the user, or null when no user has this link
+   * @returns null when no user has this link
    */
   async refreshIdentity (identity: LinkedIdentity): Promise<User | null> {
     const { provider, subject, verifiedEmail } = identity
@@ -136,8 +145,8 @@ export class Accounts {
    *
    * @param found the user as the first proof has found them
    * @param how `joins`: whether the user has no such link yet, but the same e-mail
-   * @returns null when what was found has changed, or when another user has the link; then nothing
-   *   was written
+   * @returns null, and nothing was written, when what was found has changed, or another user has
+   *   the link
    * @throws AuthError `blocked`; then nothing was written
    */
   async signIn (found: FoundUser, identity: LinkedIdentity, how: { joins: boolean }): Promise<NotedSignIn | null> {
@@ -147,14 +156,29 @@ export class Accounts {
   }
 
   /**
-   * Adds a link to a user who has none at this provider yet, and notes the user's name, and their
-   * verified e-mail unless another user has it; one that differs from the user's e-mail is not
-   * taken.
+   * Notes that the owner of a mailbox has confirmed the address, or creates a user with it. Where
+   * no address of the account was ever proven, another person may have made it: its links, its
+   * password and its factors are removed, and all sessions end.
    *
-   * @param generation the {@link User.generation} that the user must still have; default any. A
-   *   link must not outlive the session that asked for it.
-   * @returns the user, or null when the user is gone, has another generation or another subject at
-   *   this provider, or when a user has the link already; then nothing was written
+   * @param how `newId`: the id of the user to create; null where none may be. `holds`: as for
+   *   {@link enterIdentity}, where an address was proven before
+   * @returns null when what was found has changed; then nothing was written
+   * @throws AuthError `blocked`
+   */
+  async signInByMail (
+    proven: ProvenMailbox, how: { newId: string | null, holds: (user: User) => boolean }
+  ): Promise<MailSignIn | null> {
+    const { user, email } = proven
+    const userId = user?.userId ?? how.newId ?? randomUUID()
+    return this.#change({ userId }, signInByMail(proven, { ...how, now: Date.now() }), { email })
+  }
+
+  /**
+   * Adds a link to a user who has none at this provider yet, and notes the user's name, and their
+   * verified e-mail unless they have another one, or another user has it.
+   *
+   * @returns null, and nothing was written, when the user is gone, has another generation or
+   *   another subject at this provider, or when a user has the link already
    * @throws AuthError `invalid_email` when the verified e-mail is not canonical, `invalid_request`
    *   for a link at `local`
    */
@@ -165,9 +189,8 @@ export class Accounts {
   }
 
   /**
-   * Removes a link; it vouches for the e-mail no longer: see {@link Authorization.unlink}.
+   * Removes a link, which vouches for the e-mail no longer: see {@link Authorization.unlink}.
    *
-   * @param generation as for {@link addLink}
    * @throws AuthError `unauthenticated` when the user has another generation
    */
   async removeLink (userId: string, provider: string, generation?: number): Promise<Link[]> {
@@ -177,10 +200,8 @@ export class Accounts {
   /**
    * Deletes a user: see {@link Authorization.deleteUser}.
    *
-   * @param generation as for {@link addLink}: a session that has ended meanwhile must not delete
-   *   the user
-   * @returns false when a generation is given and the user has another one, or is gone; then
-   *   nothing was written
+   * @returns false, and nothing was written, when a generation is given and the user has another
+   *   one, or is gone
    */
   async deleteUser (userId: string, generation?: number): Promise<boolean> {
     return this.#change({ userId }, deleteUser(generation))
@@ -196,8 +217,7 @@ export class Accounts {
   }
 
   /**
-   * Deletes a user with their links and their password if they are still new; leaves an admitted
-   * user alone.
+   * Deletes a user if they are still new; leaves an admitted user alone.
    *
    * @throws AuthError `user_in_use`
    */
@@ -205,12 +225,12 @@ export class Accounts {
     await this.#change({ userId }, deleteNewUser)
   }
 
-  /** Merges authorization claims into those of a user: see {@link Authorization.grant}. */
+  /** See {@link Authorization.grant}. */
   async grant (userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> {
     return this.#change({ userId }, grant(claims))
   }
 
-  /** Removes authorization claims by name: see {@link Authorization.withdraw}. */
+  /** See {@link Authorization.withdraw}. */
   async withdraw (userId: string, names: readonly string[]): Promise<AuthorizationClaims> {
     return this.#change({ userId }, withdraw(names))
   }
@@ -218,7 +238,6 @@ export class Accounts {
   /**
    * Changes a user. A name that was set here stays: no sign-in changes it any more.
    *
-   * @returns the user as they are now
    * @throws AuthError `unknown_user`
    */
   async changeUser (userId: string, change: UserChange): Promise<User> {
@@ -229,17 +248,15 @@ export class Accounts {
    * Replaces the password of a user, or sets the first one and adds the link at `local`, whose
    * subject is the user's e-mail. Ends all sessions of the user.
    *
-   * @returns the user as they are now; null when the user has no e-mail, or when `current` or
-   *   `generation` is given and is not what they have now: then nothing was written
+   * @returns null, and nothing was written, when the user has no e-mail, or when `current` or
+   *   `generation` is given and is not what they have now
    * @throws AuthError `unknown_user`
    */
   async setPassword (userId: string, password: NewPassword): Promise<User | null> {
     return this.#change({ userId }, setPassword(password, Date.now()))
   }
 
-  /**
-   * Replaces a password hash if it is still `current`; a password changed meanwhile is left alone.
-   */
+  /** Replaces a password hash if it is still `current`. */
   async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
     await this.#change({ userId }, replacePasswordHash(current, next))
   }
@@ -249,7 +266,7 @@ export class Accounts {
    * the link at `local`. Ends no session. An e-mail that the user has confirmed stays verified
    * whatever links are used, added and removed, and no sign-in changes it.
    *
-   * @returns `unchanged` when the user had confirmed it before; null when the token is not good any
+   * @returns `unchanged` when they had confirmed it before; null when the token is not good any
    *   more
    */
   async verifyEmail (token: MailTokenClaims): Promise<'verified' | 'unchanged' | null> {
@@ -263,20 +280,20 @@ export class Accounts {
    * made them.
    *
    * @param passwordHash Argon2id PHC string
-   * @returns null when the token is not good any more, or the user is blocked: then nothing was
-   *   written
+   * @returns null, and nothing was written, when the token is not good any more, or the user is
+   *   blocked
    */
   async resetPassword (token: MailTokenClaims, passwordHash: string): Promise<PasswordReset | null> {
     return this.#change({ userId: token.userId }, resetPassword(token, passwordHash, Date.now()))
   }
 
   /**
-   * Changes the e-mail of a user to one that they have confirmed: that of the user and, in its
-   * subject and its claims, that of the link at `local`. Ends all their sessions.
+   * Changes the e-mail of a user to one that they have confirmed, with the subject and the claims
+   * of the link at `local`. Ends all their sessions.
    *
    * @param token about the present address
    * @param to the new address in its canonical form
-   * @returns the user as they are now; null when the token is not good any more
+   * @returns null when the token is not good any more
    * @throws AuthError `exists` when another user has the new address, `invalid_email` when it is
    *   not canonical; then nothing was written
    */
@@ -297,19 +314,13 @@ export class Accounts {
     return this.#change({ userId: token.userId }, releaseEmail(token, Date.now()))
   }
 
-  /** Returns the factors of a user: see {@link AuthStore.factors}. */
-  factors (userId: string): Promise<Factor[]> {
-    return wrapStoreErrors(() => this.#store.factors(userId))
-  }
-
   /**
    * Counts an attempt at a code of a factor, and spends the code if it is right, in one step. Ten
    * attempts of a user and generation are allowed in fifteen minutes, by all processes together;
    * refused ones do not count.
    *
-   * @param generation as for {@link addLink}
    * @param spend default none: the attempt only counts
-   * @returns null when the user has another generation, or is gone; then nothing was written
+   * @returns null, and nothing was written, when the user has another generation, or is gone
    */
   async attemptFactor (
     userId: string, generation: number, spend: FactorSpending = () => null
@@ -320,8 +331,8 @@ export class Accounts {
   /**
    * Changes the factors of a user.
    *
-   * @returns the user as they are now; null when `change` returned null, or the user has another
-   *   generation or other `kinds`, or is gone: then nothing was written
+   * @returns null, and nothing was written, when `change` returned null, or the user has another
+   *   generation or other `kinds`, or is gone
    * @throws AuthError `exists` when another user has the id of a new factor, and what `change`
    *   throws; then nothing was written
    */

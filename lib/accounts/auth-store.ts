@@ -54,52 +54,33 @@ export interface Decision<T> {
 
 /**
  * A rule of an account: decides by what it is given alone, has no effects, and may be asked several
- * times. What it throws reaches the caller, and nothing is written.
- *
- * @param account the one that was asked for; null when there is none
+ * times. What it throws reaches the caller, and nothing is written. The account is null where there
+ * is none.
  */
 export type Rule<T> = (account: Account | null, holders: Holders) => Decision<T>
 
 /**
  * Keeps accounts. It has no rules: {@link Accounts} has them, and {@link AuthStore.change} asks
- * them. Each method is atomic, also between processes, and its changes are durable
- * when it resolves.
- *
- * User ids are UUIDs in lower case, e-mails canonical and claims plain JSON data: the caller has
- * checked them. Every method rejects with AuthError `unavailable` when the store cannot be reached.
+ * them. What {@link Accounts} says of all of its methods holds here too; the caller has checked
+ * ids, e-mails and claims.
  */
 export interface AuthStore {
-  /**
-   * Looks up a user; an e-mail is given in its canonical form.
-   *
-   * @returns null for an unknown user
-   */
+  /** Looks up a user; null for an unknown one. */
   findUser (query: UserQuery): Promise<User | null>
 
-  /**
-   * Returns a user's links, ordered by provider: at most one at each. Empty for an unknown user.
-   */
+  /** Returns a user's links, ordered by provider; empty for an unknown user. */
   links (userId: string): Promise<Link[]>
 
   /**
-   * Returns the factors of a user, ordered by `createdAt`, then by `id`: without waiting for
-   * changes under way. Empty for an unknown user.
+   * Returns the factors of a user in the order of {@link Account.factors}, without waiting for
+   * changes under way; empty for an unknown user.
    */
   factors (userId: string): Promise<Factor[]>
 
-  /**
-   * Looks up the local account with an e-mail in its canonical form: user, link and password hash
-   * in one query.
-   *
-   * @returns null for an unknown account
-   */
+  /** Looks up the local account with an e-mail, in one query; null for an unknown one. */
   findCredential (email: string): Promise<Credential | null>
 
-  /**
-   * Returns what each guarded request asks about a user.
-   *
-   * @returns null for an unknown user
-   */
+  /** Returns what each guarded request asks about a user; null for an unknown one. */
   status (userId: string): Promise<AccountStatus | null>
 
   /** Returns users, ordered by id. */
@@ -108,16 +89,16 @@ export interface AuthStore {
   /**
    * Adds an account.
    *
-   * @returns false when its id, its e-mail, one of its links or the id of one of its factors is
-   *   taken; then nothing was written
+   * @returns false, and nothing was written, when its id, its e-mail, one of its links or the id of
+   *   one of its factors is taken
    */
   insert (account: Account): Promise<boolean>
 
   /**
-   * Asks a rule about an account and writes what it decides, in one step: what the rule was given
-   * is still so when its decision is written, otherwise it is asked again. All of the account is
-   * written or nothing. A store that shares revocations records one in the same step when the
-   * account is deleted or its `generation` is raised.
+   * Asks a rule about an account and writes what it decides, all or nothing: what the rule was
+   * given is still so when its decision is written, otherwise it is asked again. A store that
+   * shares revocations records one in the same step when the account is deleted or its `generation`
+   * is raised.
    *
    * @param keys what the rule may give to an account
    * @returns the `result` of the rule
@@ -130,12 +111,7 @@ export interface AuthStore {
   close (): Promise<void>
 }
 
-/**
- * Asks a store. A store of the application may reject with whatever its driver throws: that is the
- * cause of the error, for the log.
- *
- * @throws AuthError `unavailable`
- */
+/** Asks a store of the application, which may reject with whatever its driver throws. */
 export async function wrapStoreErrors<T> (ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()

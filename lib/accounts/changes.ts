@@ -15,7 +15,6 @@ export interface UserChange {
   endSessions?: true
 }
 
-/** Merges authorization claims into those of a user: see {@link Accounts.grant}. */
 export function grant (claims: AuthorizationClaims): Rule<AuthorizationClaims> {
   return found => {
     const account = requireAccount(found)
@@ -24,7 +23,6 @@ export function grant (claims: AuthorizationClaims): Rule<AuthorizationClaims> {
   }
 }
 
-/** Removes authorization claims by name: see {@link Accounts.withdraw}. */
 export function withdraw (names: readonly string[]): Rule<AuthorizationClaims> {
   return found => {
     const account = requireAccount(found)
@@ -38,7 +36,6 @@ export function withdraw (names: readonly string[]): Rule<AuthorizationClaims> {
   }
 }
 
-/** Changes a user: see {@link Accounts.changeUser}. */
 export function changeUser ({ name, blocked, endSessions }: UserChange, now: number): Rule<User> {
   return found => {
     let account = requireAccount(found)
@@ -49,14 +46,12 @@ export function changeUser ({ name, blocked, endSessions }: UserChange, now: num
   }
 }
 
-/** Admits a new user: see {@link Accounts.admitUser}. */
 export const admitUser: Rule<boolean> = account => {
   if (account?.extras.is_new === undefined) return { result: false }
   const { is_new: _, ...extras } = account.extras
   return { result: true, account: { ...account, extras } }
 }
 
-/** Deletes a user: see {@link Accounts.deleteUser}. */
 export function deleteUser (generation: number | undefined): Rule<boolean> {
   return account => {
     const isDue = generation === undefined || (account !== null && isAtGeneration(account, generation))
@@ -65,7 +60,6 @@ export function deleteUser (generation: number | undefined): Rule<boolean> {
   }
 }
 
-/** Deletes a user who was not admitted: see {@link Accounts.deleteNewUser}. */
 export const deleteNewUser: Rule<void> = account => {
   return { result: undefined, ...(account?.extras.is_new && { account: null }) }
 }

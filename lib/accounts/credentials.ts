@@ -9,15 +9,9 @@ import { isAtGeneration, requireAccount } from './identities.js'
 export interface NewPassword {
   /** Argon2id PHC string. */
   passwordHash: string
-  /**
-   * The hash that the new one replaces; null for a user who must have no password yet. When it is
-   * absent, the password of the user is replaced or the first one is set.
-   */
+  /** The hash that it replaces, null for a user who must have none yet; default any. */
   current?: string | null
-  /**
-   * The {@link User.generation} that the user must still have; default any. A session that has
-   * ended meanwhile must not change the password.
-   */
+  /** As for {@link Accounts}. */
   generation?: number
 }
 
@@ -44,7 +38,6 @@ export interface PasswordReset {
   removed: string[]
 }
 
-/** Replaces a password or sets the first one: see {@link Accounts.setPassword}. */
 export function setPassword (
   { passwordHash, current, generation }: NewPassword,
   now: number
@@ -59,7 +52,6 @@ export function setPassword (
   }
 }
 
-/** Replaces a hash of the same password: see {@link Accounts.replacePasswordHash}. */
 export function replacePasswordHash (current: string, next: string): Rule<void> {
   return account => {
     if (account?.passwordHash !== current) return { result: undefined }
@@ -67,7 +59,6 @@ export function replacePasswordHash (current: string, next: string): Rule<void> 
   }
 }
 
-/** Notes that the user has confirmed their e-mail: see {@link Accounts.verifyEmail}. */
 export function verifyEmail (token: MailTokenClaims): Rule<'verified' | 'unchanged' | null> {
   return account => {
     if (account === null || !isGood(token, account)) return { result: null }
@@ -75,7 +66,6 @@ export function verifyEmail (token: MailTokenClaims): Rule<'verified' | 'unchang
   }
 }
 
-/** Sets the password of the owner of a mailbox: see {@link Accounts.resetPassword}. */
 export function resetPassword (token: MailTokenClaims, passwordHash: string, now: number): Rule<PasswordReset | null> {
   return account => {
     if (account === null || !isGood(token, account) || isBlocked(userOf(account), now)) return { result: null }
@@ -89,7 +79,6 @@ export function resetPassword (token: MailTokenClaims, passwordHash: string, now
   }
 }
 
-/** Changes the e-mail to one that the user has confirmed: see {@link Accounts.changeEmail}. */
 export function changeEmail (token: MailTokenClaims, to: string, now: number): Rule<User | null> {
   return (account, { ofEmail }) => {
     if (account === null || !isGood(token, account)) return { result: null }
@@ -99,7 +88,6 @@ export function changeEmail (token: MailTokenClaims, to: string, now: number): R
   }
 }
 
-/** Takes an address from a user who is not its owner: see {@link Accounts.releaseEmail}. */
 export function releaseEmail (token: MailTokenClaims, now: number): Rule<'deleted' | 'freed' | null> {
   return account => {
     if (account === null || !isGood(token, account) || account.extras.email_proven) return { result: null }
@@ -109,12 +97,10 @@ export function releaseEmail (token: MailTokenClaims, now: number): Rule<'delete
   }
 }
 
-/** Whether a mail token is still good: see {@link MailTokenClaims}. */
 function isGood ({ email, generation }: MailTokenClaims, account: Pick<Account, 'email' | 'extras'>): boolean {
   return account.email === email && isAtGeneration(account, generation)
 }
 
-/** Returns an account with a password at its e-mail. */
 function withPassword (account: Account, email: string, passwordHash: string): Account {
   if (linkAt(account, 'local') !== undefined) return { ...account, passwordHash }
   const { userId, name } = account

@@ -5,17 +5,10 @@ import { type Account, linkAt, withLink } from './account.js'
 /** The providers whose links say what the application knows: a name that it sets is theirs too. */
 export const OWN_PROVIDERS: readonly string[] = ['local', 'application']
 
-/**
- * Stands among the providers that vouch for an e-mail when the user has confirmed it. A provider
- * cannot have this name.
- */
+/** Stands for the user among those that vouch for an e-mail: no provider can have this name. */
 export const CONFIRMED = '@user'
 
-/**
- * Refuses an e-mail that no sign-in would find.
- *
- * @throws AuthError `invalid_email`
- */
+/** Refuses an e-mail that no sign-in would find: `invalid_email`. */
 export function assertCanonical (email: string): void {
   if (canonicalEmail(email) === email) return
   throw new AuthError('invalid_email', {
@@ -29,12 +22,9 @@ export function isConfirmed ({ extras }: Pick<Account, 'extras'>): boolean {
 }
 
 /**
- * Returns an account after one of its links was used, added or removed, or after the user has
- * confirmed the e-mail. When no provider vouches for it any more, the e-mail is no longer verified:
- * the provider may have given the address to another person.
- *
- * @param provider that of the link; {@link CONFIRMED} when the user confirms the e-mail
- * @param vouches whether it vouches for the e-mail that the account has now
+ * Returns an account for whose present e-mail a provider, or the user ({@link CONFIRMED}), vouches
+ * or no longer does. When none is left, the e-mail is not verified any more: the provider may have
+ * given the address to another person.
  */
 export function withVouching (account: Account, provider: string, vouches: boolean): Account {
   const before = account.extras.email_verified_by ?? []
@@ -43,9 +33,8 @@ export function withVouching (account: Account, provider: string, vouches: boole
 }
 
 /**
- * Returns an account with another e-mail, for which nothing vouches yet: other providers vouched
- * for the one before. The link at `local` moves with it: its subject is the e-mail of the user,
- * always.
+ * Returns an account with another e-mail, for which nothing vouches yet. The link at `local` moves
+ * with it: its subject is the e-mail of the user, always.
  */
 export function withEmail (account: Account, email: string): Account {
   if (email === account.email) return account

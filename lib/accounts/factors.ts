@@ -4,11 +4,11 @@ import { AuthError } from '../errors.js'
 import type { Rule } from './auth-store.js'
 import { isAtGeneration } from './identities.js'
 
-/** What {@link Accounts.attemptFactor} allows. */
+/** See {@link Accounts.attemptFactor}. */
 const MAX_ATTEMPTS = 10
 const WINDOW_MS = 15 * 60_000
 
-/** An attempt at a code: see {@link Accounts.attemptFactor}. */
+/** What became of an attempt at a code. */
 export type FactorAttempt = {
   /** The attempt counted. */
   isRefused: false
@@ -35,7 +35,7 @@ export type FactorSpending = (factors: readonly Factor[]) => Factor | null
 
 /** A change that {@link Accounts.changeFactors} makes. */
 export interface FactorChange {
-  /** The {@link User.generation} that the user must still have; default any. */
+  /** As for {@link Accounts}. */
   generation?: number
   /** The kinds of factors that the user must still have; default any. */
   kinds?: readonly FactorKind[] | undefined
@@ -48,7 +48,6 @@ export interface FactorChange {
   change: (factors: readonly Factor[], account: Account) => readonly Factor[] | null
 }
 
-/** Counts an attempt at a code, and spends the code: see {@link Accounts.attemptFactor}. */
 export function attemptFactor (generation: number, spend: FactorSpending, now: number): Rule<FactorAttempt | null> {
   return account => {
     if (account === null || !isAtGeneration(account, generation)) return { result: null }
@@ -78,7 +77,6 @@ export function attemptFactor (generation: number, spend: FactorSpending, now: n
   }
 }
 
-/** Changes the factors of a user: see {@link Accounts.changeFactors}. */
 export function changeFactors (
   { generation, kinds, endsSessions, change }: FactorChange, now: number
 ): Rule<User | null> {
@@ -110,22 +108,14 @@ export function withoutFactors (factors: readonly Factor[], isRemoved: (factor: 
   return left.some(({ kind }) => kind !== 'recovery') ? left : []
 }
 
-const LOST = 'the table of factors lacks one that the user has'
-
-/**
- * Refuses an account that has no row of a kind of factor which its notes name: that is never "no
- * factor".
- *
- * @throws AuthError `unavailable`
- */
+/** Refuses an account that has no row of a kind which its notes name: that is never "no factor". */
 function assertNoLostFactor ({ extras, factors }: Account): void {
   const isLost = extras.factors?.some(kind => !factors.some(factor => factor.kind === kind)) === true
-  if (isLost) throw new AuthError('unavailable', { cause: new Error(LOST) })
+  if (!isLost) return
+  throw new AuthError('unavailable', { cause: new Error('the table of factors lacks one that the user has') })
 }
 
-/**
- * Returns an account with other factors, in their order, and with the kinds of them in its notes.
- */
+/** Returns an account with other factors, in their order, and with their kinds in its notes. */
 export function withFactors (account: Account, factors: readonly Factor[]): Account {
   const { factors: _, ...extras } = account.extras
   const kinds: FactorKind[] = [...new Set(factors.map(({ kind }) => kind))].sort()

@@ -5,9 +5,7 @@ import {
   userOf, withLink, withSessionsEnded
 } from './account.js'
 import type { Rule } from './auth-store.js'
-import {
-  CONFIRMED, OWN_PROVIDERS, assertCanonical, isConfirmed, withEmail, withVouching
-} from './emails.js'
+import { CONFIRMED, OWN_PROVIDERS, assertCanonical, isConfirmed, withEmail, withVouching } from './emails.js'
 
 /** What a sign-in reports about a subject at a provider. */
 export interface LinkedIdentity extends Subject {
@@ -32,7 +30,6 @@ export interface NewUser extends Pick<User, 'userId' | 'email' | 'name' | 'claim
   passwordHash?: string
 }
 
-/** Returns the account of a new user: see {@link Accounts.createUser}. */
 export function newAccount (newUser: NewUser, now: number): Account {
   assertCanSignIn(newUser)
   const { userId, email, name, claims, link, passwordHash = null } = newUser
@@ -42,7 +39,6 @@ export function newAccount (newUser: NewUser, now: number): Account {
   return withVouching(account, voucher, newUser.emailVerified)
 }
 
-/** Notes a sign-in: see {@link Accounts.refreshIdentity}. */
 export function refreshIdentity (identity: LinkedIdentity): Rule<User | null> {
   return (account, { ofEmail }) => {
     if (account === null || linkAt(account, identity.provider) === undefined) return { result: null }
@@ -68,7 +64,6 @@ export interface EnteredIdentity extends NotedSignIn {
   as: 'known' | 'held' | 'new' | 'owner-of-email'
 }
 
-/** Notes a sign-in or creates a user: see {@link Accounts.enterIdentity}. */
 export function enterIdentity (
   identity: LinkedIdentity, newAccount: Account, holds: (user: User) => boolean
 ): Rule<EnteredIdentity> {
@@ -86,7 +81,6 @@ export function enterIdentity (
 /** What a sign-in has found of a user. It must still be so when the sign-in is written. */
 export type FoundUser = Pick<User, 'userId' | 'generation' | 'email' | 'emailVerified'>
 
-/** Notes a sign-in that was held: see {@link Accounts.signIn}. */
 export function signIn (
   identity: LinkedIdentity, found: FoundUser, { joins, now }: { joins: boolean, now: number }
 ): Rule<NotedSignIn | null> {
@@ -114,7 +108,6 @@ function movedTo (account: Account, user: User): NotedSignIn {
   return { user, movedFrom: account.email === null || account.email === user.email ? null : userOf(account) }
 }
 
-/** Adds a link: see {@link Accounts.addLink}. */
 export function addLink (identity: LinkedIdentity, generation: number | undefined): Rule<User | null> {
   return (account, { ofEmail, ofLink }) => {
     assertCanSignIn({ email: identity.verifiedEmail, link: identity })
@@ -125,7 +118,6 @@ export function addLink (identity: LinkedIdentity, generation: number | undefine
   }
 }
 
-/** Removes a link: see {@link Accounts.removeLink}. */
 export function removeLink (provider: string, generation: number | undefined, now: number): Rule<Link[]> {
   return found => {
     const account = requireAccount(found)
@@ -139,11 +131,7 @@ export function removeLink (provider: string, generation: number | undefined, no
   }
 }
 
-/**
- * Returns the account that a rule was asked about.
- *
- * @throws AuthError `unknown_user`
- */
+/** Returns the account that a rule was asked about, or throws `unknown_user`. */
 export function requireAccount (account: Account | null): Account {
   if (account === null) throw new AuthError('unknown_user')
   return account
@@ -177,11 +165,7 @@ function withIdentity (
   return withVouching(vouches ? withEmail(noted, verifiedEmail) : noted, provider, vouches)
 }
 
-/**
- * Refuses a user or a link that could never be used to sign in.
- *
- * @throws AuthError `invalid_email`, `invalid_request`
- */
+/** Refuses a user or a link that could never be used to sign in. */
 function assertCanSignIn ({ email, link, passwordHash }: Pick<NewUser, 'email' | 'link' | 'passwordHash'>): void {
   if (email !== null) assertCanonical(email)
   if (link.provider !== 'local') return

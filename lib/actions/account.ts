@@ -46,10 +46,7 @@ export const rename = form({
   await refreshPrincipal(auth, request)
 })
 
-/**
- * Removes a sign-in method of the signed-in user, who must have authenticated recently. The session
- * gets a new id; all other sessions of the user end.
- */
+/** Removes a sign-in method of the signed-in user, who must have authenticated recently. */
 export const removeMethod = form({
   path: '/pages/unlink',
   when: ({ hasPages }) => hasPages,

@@ -7,7 +7,9 @@ import { NOT_THIS_ADDRESS, canonicalEmail, checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { hasMailbox, sendVerification, userOfLink } from '../mails/mail-links.js'
 import { emailDigest } from '../mails/mail-tokens.js'
-import { changeEmailPage, verifyPage } from '../pages/link-pages.js'
+import { field, passwordField, section, usernameField } from '../pages/form.js'
+import { html } from '../pages/html.js'
+import { dateIn, filled } from '../pages/texts.js'
 import { endOtherSessions } from '../sign-in/sign-out.js'
 import { ACCEPTED, type Form, LINK_USED, form } from '../web/form.js'
 import { openLink } from '../web/link-page.js'
@@ -47,7 +49,7 @@ export const requestNewEmail = form({
 
 /**
  * Changes the e-mail of a user who has confirmed the new one and is signed in or gives their
- * password. A session of the user that the request has gets a new id; all others end.
+ * password. All other sessions of the user end.
  */
 export const confirmNewEmail = form({
   path: '/local/change-email/confirm',
@@ -66,14 +68,19 @@ export const confirmNewEmail = form({
   linkPage: {
     kind: 'change-email',
     summary: 'The page that confirms a new e-mail address',
-    operationId: 'authLocalChangeEmailPage',
     user: 'signed-in-or-not',
     customPage: 'changeEmail',
-    async open (auth, { token, action }) {
+    async open (auth, { request, token, form, texts: { common, confirm, titles, links } }) {
       const { user: { userId, email }, link } = await openLink(auth, 'change-email', token)
-      return (texts, request) => changeEmailPage(texts, {
-        token, action, email, to: String(link.to), isSignedIn: isSignedInAs(request, userId)
-      })
+      const asksPassword = !isSignedInAs(request, userId)
+      return {
+        title: titles['change-email'],
+        content: [
+          html`<p>${filled(links.changeText, { to: String(link.to), email })}</p>`,
+          asksPassword && html`<p>${links.changePassword}</p>`,
+          form(confirm.submit, asksPassword && [usernameField(common.email, email), passwordField(common.password)])
+        ]
+      }
     }
   }
 }, async (auth, form) => {
@@ -119,14 +126,23 @@ export const verifyEmail = form({
   linkPage: {
     kind: 'verify-email',
     summary: 'The page of the link that confirms an address',
-    operationId: 'authLocalVerifyEmailPage',
     user: 'anyone',
     customPage: 'verifyEmail',
-    async open (auth, { token, action }) {
+    // No text is one that the person who registered chose: they may be a stranger to the reader.
+    async open (auth, { request, token, form, texts: { language, common, titles, links } }) {
       const { user: { userId, email, createdAt, emailVerified } } = await openLink(auth, 'verify-email', token)
-      return (texts, request) => verifyPage(texts, {
-        token, action, email, createdAt, isSignedIn: isSignedInAs(request, userId), isVerified: emailVerified
-      })
+      const asksPassword = !isSignedInAs(request, userId)
+      const typed = field({ name: 'email', label: links.releaseField, type: 'email', autocomplete: 'email' })
+      return {
+        title: titles['verify-email'],
+        content: [
+          html`<p>${filled(links.verifyText, { date: dateIn(language, createdAt) })}</p>`,
+          section(links.itWasYou, form(links.verifySubmit, [
+            usernameField(common.email, email), asksPassword && passwordField(common.password)
+          ])),
+          !emailVerified && section(links.itWasNotYou, form(links.releaseSubmit, typed, { not_me: 'true' }))
+        ]
+      }
     }
   }
 }, async (auth, form) => {
@@ -158,12 +174,9 @@ async function sendLink (auth: AuthContext, { request, outbox }: Form<unknown>):
 }
 
 /**
- * Frees an address that another person registered: deletes the account, or removes the address from
- * it when the user has other sign-in methods. The address must be typed again, because programs
- * that examine mails send forms too.
- *
- * @throws AuthError `invalid_email` for another address; `invalid_token`, also when the user has
- * owned an address of the account
+ * Frees an address that another person registered, unless the user has owned one of the account:
+ * deletes it, or removes the address when there are other sign-in methods. The address must be
+ * typed again, because programs that examine mails send forms too.
  */
 async function releaseEmail (
   auth: AuthContext, { request }: Form<unknown>, { token, email }: { token: string, email: string }

@@ -6,7 +6,7 @@ import type { FactorChange } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import type { Proof } from '../authentication.js'
 import { announceRevoke } from '../channel.js'
-import type { AuthContext } from '../context.js'
+import { type AuthContext, sealerOf } from '../context.js'
 import { type CurrentUser, current } from '../current-user/current.js'
 import { assertCanAsk, canMailCode, isFactorRequiredOf } from '../current-user/methods.js'
 import { RECENT_SECONDS, assertFactorRecent, isRecent, missingAuthentication } from '../current-user/recent.js'
@@ -18,7 +18,7 @@ import { attemptEntry, findEntry, putEntry } from '../session/pending-steps.js'
 import { type SessionRecord, principalOf, withProof } from '../session/record.js'
 import type { FactorForm } from '../sign-in/factor-codes.js'
 import {
-  type PendingSecondFactor, continueSignIn, pendingSecondFactor, sealerOf, takePendingSecondFactor
+  type PendingSecondFactor, continueSignIn, pendingSecondFactor, takePendingSecondFactor
 } from '../sign-in/second-factor.js'
 import { MAIL_CODE } from '../store/one-time-entries.js'
 
@@ -26,25 +26,19 @@ import { MAIL_CODE } from '../store/one-time-entries.js'
 interface FactorOwner {
   readonly user: User
   readonly record: SessionRecord
-  /** Whether a code that is mailed stands in for passkeys that the user has lost. */
+  /** Whether it takes a code that is mailed: in place of lost passkeys, or for a first factor. */
   readonly asksMailCode: boolean
 }
 
 /** A user who sets up a factor: signed in, or in a sign-in that waits for it. */
-export type EnrollingUser = FactorOwner & { readonly waiting: null } | {
-  readonly user: User
-  readonly record: null
-  readonly waiting: PendingSecondFactor
-  /** Whether the user had the address before, so that a code is mailed to it. */
-  readonly asksMailCode: boolean
-}
+export type EnrollingUser = FactorOwner & { readonly waiting: null } |
+  Omit<FactorOwner, 'record'> & { readonly record: null, readonly waiting: PendingSecondFactor }
 
 /** How many codes one enrolment takes, and one code in a mail. */
 export const MAX_ATTEMPTS = 5
 
 /**
- * Returns the signed-in user if they have authenticated recently, by one of their factors if they
- * have any.
+ * Returns the signed-in user if they have authenticated recently, by a factor if they have any.
  *
  * @param isLost whether the user says that they have lost all their passkeys
  */
@@ -60,9 +54,8 @@ export async function requireRecentFactor (
 }
 
 /**
- * Whether a code that is mailed stands in for the passkeys of a user, who signed in by password or
- * at a provider: never where the application requires a second factor, because who reads the
- * mailbox has that code.
+ * Whether a mailed code stands in for the passkeys of a user who signed in by password or at a
+ * provider: never where a second factor is required, because who reads the mailbox has that code.
  */
 export async function maySendMailCode (
   auth: AuthContext, { user, record: { principal, methods } }: Pick<CurrentUser, 'user' | 'record'>
@@ -76,12 +69,10 @@ export async function maySendMailCode (
 }
 
 /**
- * Returns the user who may set up a factor in the session of a request, at the generation of the
- * session or of the sign-in that waits.
+ * Returns the user who may set up a factor in the session of a request.
  *
- * @param isLost as for {@link requireRecentFactor}
- * @throws AuthError `unauthenticated` without either; `invalid_state` when since the sign-in began
- * the sessions of the user were ended, or the user has set up a factor
+ * @throws AuthError `invalid_state` when since the sign-in that waits began the sessions of the
+ * user were ended, or the user has set up a factor
  */
 export async function enrollingUser (
   auth: AuthContext, request: FastifyRequest, isLost: boolean
@@ -90,23 +81,21 @@ export async function enrollingUser (
   const waiting = await pendingSecondFactor(auth, request)
   if (waiting?.needs !== 'enrolment') throw new AuthError('unauthenticated')
   const user = await auth.accounts.findUser({ userId: waiting.userId })
-  if (user === null || user.generation !== waiting.generation) throw new AuthError('invalid_state')
-  if (user.factors !== undefined) throw new AuthError('invalid_state')
+  const isAsFound = user?.generation === waiting.generation && user.factors === undefined
+  if (user === null || !isAsFound) throw new AuthError('invalid_state')
   if (isBlocked(user)) throw new AuthError('blocked')
   return { user, record: null, waiting, asksMailCode: waiting.asksMailCode }
 }
 
 /** A factor that a user adds, and what adding it proved. */
-interface FactorAddition extends Omit<FactorChange, 'generation'> {
-  proof: Proof & { method: 'totp' | 'passkey' }
-}
+type FactorAddition = Omit<FactorChange, 'generation'> & { proof: Proof & { method: 'totp' | 'passkey' } }
 
 /**
- * Adds a factor that was verified to the account of a user. The session of a signed-in user goes
- * on, with a new id if the others end; the sign-in of another one is completed.
+ * Adds a factor that was verified. The session of a signed-in user goes on, with a new id if the
+ * others end; the sign-in that waits is completed.
  *
- * @throws AuthError `invalid_state` when the user's sessions were ended since, or they have another
- * factor by now
+ * @throws AuthError `invalid_state` when the sessions of the user were ended since, or they have
+ * another factor by now
  */
 export async function addFactor (
   auth: AuthContext,
@@ -129,12 +118,7 @@ export async function addFactor (
   else await updateRecord(request, proven)
 }
 
-/**
- * Changes the factors of the signed-in user. All other sessions of the user end; this one gets a
- * new id.
- *
- * @throws AuthError `unauthenticated` when it has ended since
- */
+/** Changes the factors of the signed-in user. All other sessions end; this one gets a new id. */
 export async function changeFactors (
   { accounts, channel }: AuthContext, request: FastifyRequest, record: SessionRecord, change: FactorChange['change']
 ): Promise<void> {
@@ -145,20 +129,14 @@ export async function changeFactors (
   await renewSession(request, { ...record, generation: user.generation })
 }
 
-/**
- * Refuses to remove the last factor of a user who needs one.
- *
- * @throws AuthError `forbidden`
- */
+/** Refuses to remove the last factor of a user who needs one. */
 export async function assertNotRequired (auth: AuthContext, { principal }: SessionRecord): Promise<void> {
   if (!await isFactorRequiredOf(auth, principal)) return
   throw new AuthError('forbidden', { message: 'This application requires a second factor; add another one first.' })
 }
 
 /** Mails the code that setting up a first factor takes, or that stands in for lost passkeys. */
-export async function sendMailCode (
-  auth: AuthContext, { request, outbox }: FactorForm, user: User
-): Promise<void> {
+export async function sendMailCode (auth: AuthContext, { request, outbox }: FactorForm, user: User): Promise<void> {
   outbox.refuseWhenFull()
   const code = String(randomInt(1_000_000)).padStart(6, '0')
   await putEntry(request, MAIL_CODE, { code: await sealerOf(auth).seal(code, user.userId) })
@@ -170,11 +148,7 @@ export async function isCodeMailed (request: FastifyRequest): Promise<boolean> {
   return await findEntry(request, MAIL_CODE) !== null
 }
 
-/**
- * Checks the code that was mailed.
- *
- * @throws AuthError `invalid_code`; `invalid_state` after five attempts
- */
+/** Checks the code that was mailed: at most five times. */
 export async function assertMailCode (
   auth: AuthContext, request: FastifyRequest, userId: string, mailCode = ''
 ): Promise<void> {

@@ -22,9 +22,10 @@ import { signIn } from '../sign-in/sign-in.js'
 import type { Act, Mounting } from '../web/act.js'
 import { answerFailure, nextAuthenticationStep } from '../web/answers.js'
 import {
-  SECURITY, type SchemaTypes, errorNext, isChecked, next, operationIdOf, redirect, refusals, remember, tags,
-  undocumented
+  type SchemaTypes, errorNext, isChecked, next, operation, operationIdOf, redirect, remember, undocumented
 } from '../web/schema-parts.js'
+
+const flag = { type: 'string', enum: ['true', 'false'] } as const
 
 const loginQuery = {
   type: 'object',
@@ -32,15 +33,12 @@ const loginQuery = {
     next,
     error_next: errorNext,
     link: {
-      type: 'string',
-      enum: ['true', 'false'],
+      ...flag,
       description: '`true`: links the identity to the signed-in user, whose last authentication must be less than ' +
         'ten minutes old; from pages of this application only'
     },
     reauthenticate: {
-      type: 'string',
-      enum: ['true', 'false'],
-      description: '`true`: the signed-in user reauthenticates; from pages of this application only'
+      ...flag, description: '`true`: the signed-in user reauthenticates; from pages of this application only'
     },
     remember,
     signed: {
@@ -52,38 +50,34 @@ const loginQuery = {
 } as const
 
 const loginSchema = (provider: string) => ({
-  tags,
-  summary: `Start a sign-in at ${provider}`,
-  operationId: operationIdOf(`${provider}/login`),
-  security: SECURITY['signed-in-or-not'],
-  querystring: loginQuery,
-  response: {
-    302: redirect,
-    ...refusals(
+  ...operation({
+    summary: `Start a sign-in at ${provider}`,
+    operationId: operationIdOf(`${provider}/login`),
+    user: 'signed-in-or-not',
+    answers: { 302: redirect },
+    refuses: [
       'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'rate_limited',
       'provider_error', 'provider_unavailable', 'unavailable'
-    )
-  }
-}) as const
-
-const callbackQuery = { type: 'object', properties: { code: {}, state: {}, iss: {}, error: {} } } as const
+    ]
+  }),
+  querystring: loginQuery
+})
 
 const callbackSchema = (provider: string) => ({
-  tags,
-  summary: `Finish a sign-in at ${provider}`,
-  description: 'The redirect URI of the provider; its query is the authorization response (RFC 6749 section 4.1.2).',
-  operationId: operationIdOf(`${provider}/callback`),
-  security: SECURITY['signed-in'],
-  querystring: callbackQuery,
-  response: {
-    302: redirect,
-    ...refusals(
+  ...operation({
+    summary: `Finish a sign-in at ${provider}`,
+    description: 'The redirect URI of the provider; its query is the authorization response (RFC 6749 section 4.1.2).',
+    operationId: operationIdOf(`${provider}/callback`),
+    user: 'signed-in',
+    answers: { 302: redirect },
+    refuses: [
       'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'access_denied',
       'blocked', 'account_exists', 'already_linked', 'rate_limited', 'provider_error', 'provider_unavailable',
       'unavailable'
-    )
-  }
-}) as const
+    ]
+  }),
+  querystring: { type: 'object', properties: { code: {}, state: {}, iss: {}, error: {} } }
+})
 
 /** The two routes of each external provider. */
 export const EXTERNAL_ACTS: readonly Act[] = [{
@@ -96,11 +90,10 @@ export const EXTERNAL_ACTS: readonly Act[] = [{
   }
 }]
 
-/** The login route redirects to the provider: authorization request. */
+/** The login route redirects to the provider: authorization request (RFC 6749 section 4.1.1). */
 function mountLogin ({ scope, auth }: Mounting, provider: ExternalProvider): void {
   const { pages, limits, redirectToBaseUrl } = auth
   const { name } = provider
-
   scope.withTypeProvider<SchemaTypes>().get(`/${name}/login`, {
     schema: loginSchema(name),
     // Fastify would answer HEAD with the GET handler, which starts a sign-in.
@@ -111,12 +104,21 @@ function mountLogin ({ scope, auth }: Mounting, provider: ExternalProvider): voi
     })
   }, async (request, reply) => {
     const { query } = request
-    const url = await startSignIn(auth, request, provider, {
+    const asked = askedOf(auth, provider, query)
+    const purpose = await purposeOf(auth, request, query)
+    const checks = { state: randomToken(), nonce: randomToken(), codeVerifier: randomToken() }
+    const redirectUri = redirectUriOf(auth, provider)
+    const url = await callProvider(() => provider.authorizationUrl({ ...asked, ...checks, redirectUri }))
+    await addPendingSignIn(request, {
+      ...checks,
       next: pages.afterSuccess(request, query.next),
       remember: isChecked(query.remember),
-      asked: askedOf(auth, provider, query),
+      asked,
       startedOn: pages.ofStart(request, query.error_next),
-      purpose: await purposeOf(auth, request, query)
+      purpose,
+      startedBy: principalOf(request)?.userId ?? null,
+      provider: name,
+      startedAt: Date.now()
     })
     return reply.redirect(url.href, 302)
   })
@@ -159,10 +161,7 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
   })
 }
 
-/**
- * Answers a failure on the page of the start; the lack of an authentication on the page that asks
- * for it.
- */
+/** Answers a failure on the page of the start, or where the authentication that lacks is asked. */
 async function fail (
   auth: AuthContext,
   provider: string,
@@ -196,8 +195,7 @@ function askedOf (
 
 /**
  * Returns what a sign-in is for. Only the signed-in user may link an identity or reauthenticate, by
- * a click in this application. To link one, they must have authenticated recently: an identity that
- * is linked signs in.
+ * a click in this application; to link, after a recent authentication: what is linked signs in.
  */
 async function purposeOf (
   auth: AuthContext,
@@ -212,39 +210,16 @@ async function purposeOf (
   return purpose
 }
 
-/** What a request to the login route asks for. */
-type SignInStart = Pick<PendingSignIn, 'next' | 'startedOn' | 'purpose' | 'remember' | 'asked'>
-
-/** An authorization response (RFC 6749 section 4.1.2) and the sign-in that it belongs to. */
+/** An authorization response (RFC 6749 section 4.1.2), and the sign-in that it belongs to. */
 interface Callback {
   provider: ExternalProvider
-  /** The parameters of the authorization response. */
   parameters: URLSearchParams
   pending: PendingSignIn
-  /** Where notices to the user go; null for an application that sends no mails. */
+  /** Null for an application that sends no mails. */
   outbox: Outbox | null
 }
 
-/**
- * Starts a sign-in at a provider.
- *
- * @returns the URL of the authorization request (RFC 6749 section 4.1.1)
- */
-async function startSignIn (
-  auth: AuthContext, request: FastifyRequest, provider: ExternalProvider, start: SignInStart
-): Promise<URL> {
-  const checks = { state: randomToken(), nonce: randomToken(), codeVerifier: randomToken() }
-  const redirectUri = redirectUriOf(auth, provider)
-  const url = await callProvider(() => provider.authorizationUrl({ ...start.asked, ...checks, redirectUri }))
-  const startedBy = principalOf(request)?.userId ?? null
-  await addPendingSignIn(request, { ...checks, ...start, startedBy, provider: provider.name, startedAt: Date.now() })
-  return url
-}
-
-/**
- * Takes the sign-in that an authorization response belongs to out of the session. This happens
- * before anything else, because an authorization response may be used once.
- */
+/** Takes the sign-in of an authorization response, which may be used once: before all else. */
 async function pendingSignIn (
   request: FastifyRequest, provider: ExternalProvider, parameters: URLSearchParams
 ): Promise<PendingSignIn> {
@@ -255,10 +230,7 @@ async function pendingSignIn (
   return pending
 }
 
-/**
- * Finishes what was started: a sign-in (authorization response, token request, identity, user,
- * session), a linking or a reauthentication.
- */
+/** Finishes what was started: authorization response, token request, identity, user, session. */
 async function finishSignIn (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { purpose } = callback.pending
   if (purpose === 'link') return finishLinking(auth, request, callback)
@@ -287,10 +259,9 @@ async function assertSameUser (
 }
 
 /**
- * Finishes the linking of another identity: authorization response, token request, identity, link.
- * The user who started it must still be signed in, by a recent authentication: with the new
- * identity they can sign in anew, so that a session stolen long ago would become a recent one. The
- * user is told by a mail. The session does not change.
+ * Finishes the linking of another identity. The user who started it must still be signed in, by a
+ * recent authentication: otherwise a session stolen long ago would become a recent one by the new
+ * identity. The session does not change.
  */
 async function finishLinking (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { accounts, onLink } = auth
@@ -312,10 +283,7 @@ async function finishLinking (auth: AuthContext, request: FastifyRequest, callba
   callback.outbox?.notice('identity-linked', linked)
 }
 
-/**
- * Finishes a further sign-in of the signed-in user. The provider proves by `auth_time` that they
- * authenticated since it was started.
- */
+/** Finishes a reauthentication: the provider proves by `auth_time` that it came after the start. */
 async function finishReauthentication (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { pending } = callback
   assertStarter(request, pending)
@@ -343,10 +311,7 @@ async function authenticate (
   })
 }
 
-/**
- * Turns every error of a provider into a failure of that provider, those of an application's
- * provider included.
- */
+/** Turns every error of a provider, also of one of the application, into a failure of it. */
 async function callProvider<T> (ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()
@@ -360,10 +325,7 @@ function redirectUriOf ({ site, prefix }: AuthContext, { name }: ExternalProvide
   return `${site.baseUrl}${prefix}/${name}/callback`
 }
 
-/**
- * Returns 256 random bits as 43 characters, which is a valid code verifier too (RFC 7636 section
- * 4.1).
- */
+/** 256 random bits as 43 characters: a valid code verifier too (RFC 7636 section 4.1). */
 function randomToken (): string {
   return randomBytes(32).toString('base64url')
 }

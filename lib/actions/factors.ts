@@ -1,12 +1,12 @@
 /** What users do with second factors and passkeys. It is loaded only with one of the options. */
 import type { Act } from '../web/act.js'
+import { secondFactor } from './pages/second-factor.js'
+import { totp } from './pages/totp.js'
 import {
   beginCeremony, passkeyScript, registerPasskey, removePasskey, renamePasskey, signInByPasskey
 } from './passkeys.js'
-import {
-  beginTotp, confirmTotp, finishSignIn, reauthenticate, removeTotp, renewRecoveryCodes
-} from './second-factor.js'
-import { secondFactor, totp } from './second-factor-pages.js'
+import { finishSignIn, reauthenticate } from './second-factor.js'
+import { beginTotp, confirmTotp, removeTotp, renewRecoveryCodes } from './totp.js'
 
 /** In the order of the document. */
 export const FACTOR_ACTS: readonly Act[] = [

@@ -4,13 +4,16 @@
  */
 import type { Act } from '../web/act.js'
 import { deleteAccount } from './account.js'
+import { registerConfirmed } from './confirmed-registration.js'
 import { confirmNewEmail, requestNewEmail, verifyEmail } from './email.js'
 import { changePassword, setFirstPassword } from './password.js'
+import { confirmMail, requestMail } from './mail-sign-in.js'
+import { mailLogin } from './pages/mail-login.js'
 import { forgotPassword, resetPassword } from './recovery.js'
-import { registerConfirmed } from './registration.js'
 
 /** What sends mails and what their links lead to, and the changes of credentials. */
 export const MAIL_ACTS: readonly Act[] = [
   forgotPassword, resetPassword, verifyEmail, changePassword, setFirstPassword, requestNewEmail, confirmNewEmail,
-  deleteAccount, registerConfirmed
+  deleteAccount, registerConfirmed,
+  mailLogin, requestMail, confirmMail
 ]

@@ -4,7 +4,7 @@ import type { User } from '../accounts/account.js'
 import { changeOf, withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import { isUserId, uuidToBase64url } from '../base/uuid.js'
-import { type AuthContext, hasPasskeys, needed } from '../context.js'
+import { type AuthContext, hasMailSignIn, hasPasskeys, needed } from '../context.js'
 import { currentPrincipal } from '../current-user/current.js'
 import { recent } from '../current-user/recent.js'
 import { AuthError, PASSKEY_EXISTS } from '../errors.js'
@@ -22,18 +22,15 @@ import type { Act } from '../web/act.js'
 import { allowCaching } from '../web/answers.js'
 import { ACCEPTED, form, signedInAs } from '../web/form.js'
 import {
-  SECURITY, type SchemaTypes, accepted, isChecked, lost, lostPasskeysIn, mailCode, passkeyResponse, refusals, remember,
-  signedIn, tags
+  accepted, isChecked, lost, lostPasskeysIn, mailCode, operation, passkeyResponse, remember, signedIn
 } from '../web/schema-parts.js'
 import {
   addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser, isCodeMailed,
   requireRecentFactor, sendMailCode
 } from './enrolment.js'
 
-/** For each session. */
-const MAX_CHALLENGES = 4
-/** For each user. */
-const MAX_PASSKEYS = 20
+const MAX_CHALLENGES_OF_SESSION = 4
+const MAX_PASSKEYS_OF_USER = 20
 
 const id = { type: 'string', maxLength: 2048, description: 'The id of the passkey' } as const
 const name = { type: 'string', maxLength: 1000, description: 'At most 64 characters' } as const
@@ -77,13 +74,13 @@ export const beginCeremony = form({
   limits: ['challenge']
 }, async (auth, form) => {
   const { for: ceremony, lost } = form.fields
-  const { challenge, options } = await begun(auth, form, { ceremony, isLost: isChecked(lost) })
+  const { challenge, options } = await begun(auth, form, ceremony, isChecked(lost))
   const content: Challenge = { ceremony, expiresAt: Date.now() + CEREMONY_MS }
-  await putEntry(form.request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES })
+  await putEntry(form.request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES_OF_SESSION })
   return { status: 200, body: options }
 })
 
-/** Adds a passkey to the account of a user, or completes the sign-in that waits for it. */
+/** Adds a passkey to an account; completes the sign-in that waits for it. */
 export const registerPasskey = form({
   path: '/local/passkeys/register',
   when: hasPasskeys,
@@ -122,7 +119,7 @@ export const registerPasskey = form({
     endsSessions: asksMailCode && waiting === null,
     change (factors) {
       if (factors.some(({ id }) => id === passkey.id)) throw new AuthError('exists', { message: PASSKEY_EXISTS })
-      if (passkeysIn(factors).length >= MAX_PASSKEYS) throw new AuthError('too_many')
+      if (passkeysIn(factors).length >= MAX_PASSKEYS_OF_USER) throw new AuthError('too_many')
       return [...factors, passkey]
     }
   })
@@ -130,8 +127,7 @@ export const registerPasskey = form({
 })
 
 /**
- * Signs a user in by a passkey, which is both factors. A passkey that nobody has is refused as one
- * that is wrong.
+ * Signs a user in by a passkey, which is both factors. One that nobody has is refused as if wrong.
  *
  * @see WebAuthn Level 3 section 7.2
  */
@@ -182,9 +178,8 @@ export const renamePasskey = form({
 })
 
 /**
- * Removes a passkey of the signed-in user, or mails the code that stands in for lost passkeys. All
- * other sessions of the user end. The only sign-in method of the user stays, and the last factor
- * where the application requires one.
+ * Removes a passkey of the signed-in user, or mails the code that stands in for lost passkeys. The
+ * only sign-in method stays, and the last factor where the application requires one.
  */
 export const removePasskey = form({
   path: '/local/passkeys/remove',
@@ -210,11 +205,12 @@ export const removePasskey = form({
   if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
   const others = passkeysIn(await auth.accounts.factors(userId)).filter(factor => factor.id !== id)
   if (others.length === 0 && !kinds.includes('totp')) await assertNotRequired(auth, record)
+  const canSignInByMail = hasMailSignIn(auth) && user.email !== null
   await changeFactors(auth, request, record, (factors, { links }) => {
     const passkeys = passkeysIn(factors)
     if (!passkeys.some(factor => factor.id === id)) throw noPasskey()
     // A user whom the application alone can sign in would be left without a sign-in method.
-    const hasOther = passkeys.length > 1 || links.some(({ provider }) => provider !== 'application')
+    const hasOther = passkeys.length > 1 || canSignInByMail || links.some(({ provider }) => provider !== 'application')
     if (!hasOther) throw new AuthError('last_link')
     return withoutFactors(factors, factor => factor.id === id)
   })
@@ -227,14 +223,13 @@ export const removePasskey = form({
 export const passkeyScript: Act = {
   when: hasPasskeys,
   mount ({ scope }) {
-    scope.withTypeProvider<SchemaTypes>().get('/local/passkeys/script.js', {
-      schema: {
-        tags,
+    scope.get('/local/passkeys/script.js', {
+      schema: operation({
         summary: 'The script of pages with passkeys',
         operationId: 'authLocalPasskeyScript',
-        security: SECURITY.anyone,
-        response: { 200: { type: 'string', description: 'JavaScript' }, ...refusals() }
-      },
+        user: 'anyone',
+        answers: { 200: { type: 'string', description: 'JavaScript' } }
+      }),
       exposeHeadRoute: false,
       async onSend (request, reply) {
         const { v: version }: { v?: unknown } = Object(request.query)
@@ -247,7 +242,7 @@ export const passkeyScript: Act = {
 
 /** Makes the challenge of a ceremony, and what the browser is asked with it. */
 async function begun (
-  auth: AuthContext, form: FactorForm, { ceremony, isLost }: { ceremony: Ceremony, isLost: boolean }
+  auth: AuthContext, form: FactorForm, ceremony: Ceremony, isLost: boolean
 ): Promise<ReturnType<PasskeyCeremonies['loginOptions']>> {
   const passkeys = needed(auth.factors.passkeys, 'passkeys')
   if (ceremony === 'login') return passkeys.loginOptions()

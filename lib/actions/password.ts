@@ -1,12 +1,10 @@
-import type { FastifyRequest } from 'fastify'
 import { type Credential, isBlocked } from '../accounts/account.js'
 import { audit } from '../audit.js'
-import { type AuthContext, hasFactors, hasLocal, hasMails } from '../context.js'
+import { type AuthContext, hasFactors, hasMails, hasPasswords } from '../context.js'
 import type { CurrentUser } from '../current-user/current.js'
 import { assertText, recentByPassword, verifyPassword } from '../current-user/recent.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import type { Passwords } from '../local-identity-provider.js'
 import { sendVerification } from '../mails/mail-links.js'
 import { reauthenticateByPassword } from '../sign-in/reauthentication.js'
 import { localIdentity, signIn, written } from '../sign-in/sign-in.js'
@@ -25,7 +23,7 @@ import { register, registerUnconfirmed } from './registration.js'
  */
 export const login = form({
   path: '/local/login',
-  when: hasLocal,
+  when: hasPasswords,
   summary: 'Sign in with e-mail and password',
   user: 'anyone',
   fields: { email, password, remember },
@@ -36,16 +34,15 @@ export const login = form({
   hashes: true,
   isSignInAttempt: true
 }, async (auth, form) => {
-  const { request, fields: { email, password, remember }, passwords } = form
+  const { request, fields: { email, password, remember } } = form
   const { accounts, limits, local } = auth
-  // An invalid e-mail is looked up too, as one that no user has, so that the answer takes the same
-  // time.
+  // An invalid e-mail is looked up too, as one that no user has: the answer takes the same time.
   const credential = await limits.login(request, () => accounts.findCredential(canonicalEmail(email) ?? ''))
   const { outdated } = await verifyPassword(form, password, credential)
   if (credential === null) throw new AuthError('invalid')
 
   const { user, link } = credential
-  if (outdated) await rehash(auth, request, credential, () => passwords.rehashPassword(password))
+  if (outdated) await rehash(auth, form, credential)
   // After the password was right, so that the answer tells nothing to others.
   if (local?.registration?.verify === 'required' && !user.emailVerified && !isBlocked(user)) {
     const { outbox } = form
@@ -59,13 +56,10 @@ export const login = form({
   }))
 })
 
-/**
- * Authenticates the signed-in user again, by their password. With factors, the form takes their
- * codes too.
- */
+/** Authenticates the signed-in user again, by their password; with factors, another act does. */
 export const reauthenticate = form({
   path: '/local/reauthenticate',
-  when: auth => hasLocal(auth) && !hasFactors(auth),
+  when: auth => hasPasswords(auth) && !hasFactors(auth),
   summary: 'Authenticate the signed-in user again',
   user: 'signed-in',
   fields: { password },
@@ -77,10 +71,7 @@ export const reauthenticate = form({
   isSignInAttempt: true
 }, async (auth, form) => reauthenticateByPassword(auth, form, form.fields.password))
 
-/**
- * Changes the password of the signed-in user. The session gets a new id; all other sessions of the
- * user end.
- */
+/** Changes the password of the signed-in user. All other sessions of the user end. */
 export const changePassword = form({
   path: '/local/change-password',
   when: auth => hasMails(auth, 'changePassword'),
@@ -102,10 +93,7 @@ export const changePassword = form({
   if (!await replacePassword(auth, form, present, { email: link.subject, current })) throw new AuthError('invalid')
 })
 
-/**
- * Sets the first password of the signed-in user, who must have confirmed their e-mail. The session
- * gets a new id; all other sessions of the user end.
- */
+/** Sets the first password of the signed-in user, who must have confirmed their e-mail. */
 export const setFirstPassword = form({
   path: '/local/set-password',
   when: auth => hasMails(auth, 'setPassword'),
@@ -135,23 +123,20 @@ export const PASSWORD_ACTS: readonly Act[] = [register, registerUnconfirmed, log
 /** Replaces an outdated hash of a correct password. A failure does not fail the sign-in. */
 async function rehash (
   { accounts }: AuthContext,
-  request: FastifyRequest,
-  { user: { userId }, passwordHash }: Credential,
-  renew: () => ReturnType<Passwords['rehashPassword']>
+  { request, fields: { password }, passwords }: Form<{ password: string }>,
+  { user: { userId }, passwordHash }: Credential
 ): Promise<void> {
   try {
-    await accounts.replacePasswordHash(userId, passwordHash, await renew())
+    await accounts.replacePasswordHash(userId, passwordHash, await passwords.rehashPassword(password))
   } catch (error) {
     request.log.warn({ err: error, userId }, 'the password hash could not be renewed')
   }
 }
 
 /**
- * Sets the password in a form, and ends all other sessions of the user.
+ * Sets the password in a form in place of `current`, null for none. The session gets a new id.
  *
- * @param expected the hash that it replaces; null for the first password
  * @returns false when the password of the user is another one by now
- * @throws AuthError `unauthenticated` when the sessions of the user were ended since
  */
 async function replacePassword (
   auth: AuthContext,

@@ -6,16 +6,16 @@ import { assertText } from '../current-user/recent.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { hasMailbox } from '../mails/mail-links.js'
-import { resetPage } from '../pages/link-pages.js'
+import { newPasswordField, usernameField } from '../pages/form.js'
+import { html } from '../pages/html.js'
 import { ACCEPTED, LINK_USED, form } from '../web/form.js'
 import { openLink } from '../web/link-page.js'
 import { NEW_PASSWORD_REFUSALS, email, newPassword } from '../web/password-forms.js'
 import { accepted, token } from '../web/schema-parts.js'
 
 /**
- * Sends the link that chooses a new password. A user without a password gets one too, for their
- * first; a blocked user gets none. The answer follows the one look-up for each address, so that
- * neither the answer nor its time tells whether an account has it.
+ * Sends the link that chooses a new password, or a first one; a blocked user gets none. The answer
+ * follows one look-up for each address, so that its time does not tell whether an account has it.
  */
 export const forgotPassword = form({
   path: '/local/forgot-password',
@@ -45,10 +45,9 @@ export const forgotPassword = form({
 })
 
 /**
- * Sets the password of the user that a link is about, and ends all their sessions. They sign in
- * afterwards, like every user. When they had never owned an address of the account, another person
- * may have made it: all other links and factors are removed. A link whose password is refused still
- * works.
+ * Sets the password of the user that a link is about, and ends all their sessions. When they had
+ * never owned an address of the account, another person may have made it: all other links and
+ * factors are removed. A link whose password is refused still works.
  *
  * @see OWASP ASVS 6.4.3, 7.4.3
  */
@@ -65,13 +64,17 @@ export const resetPassword = form({
   linkPage: {
     kind: 'reset-password',
     summary: 'The page of the link that chooses a new password',
-    operationId: 'authLocalResetPasswordPage',
     user: 'anyone',
     customPage: 'resetPassword',
-    async open (auth, { token, action }) {
+    async open (auth, { token, form, texts: { common, titles, links } }) {
       const { user: { email } } = await openLink(auth, 'reset-password', token)
-      const { minPasswordLength: minLength } = needed(auth.local, 'local')
-      return texts => resetPage(texts, { token, action, email, minLength })
+      const { minPasswordLength } = needed(auth.local, 'local')
+      return {
+        title: titles['reset-password'],
+        content: [html`<p>${links.resetText}</p>`, form(links.resetSubmit, [
+          usernameField(common.email, email), newPasswordField(common, common.newPassword, minPasswordLength)
+        ])]
+      }
     }
   }
 }, async (auth, form) => {

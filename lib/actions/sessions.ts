@@ -9,7 +9,6 @@ import type { Act } from '../web/act.js'
 import { type Form, form } from '../web/form.js'
 import { checkbox, isChecked } from '../web/schema-parts.js'
 
-/** The form by which users sign out. */
 const route = {
   summary: 'Sign out',
   user: 'signed-in-or-not',

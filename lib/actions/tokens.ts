@@ -3,14 +3,13 @@ import { hasLocal } from '../context.js'
 import { issueToken, verifyToken } from '../current-user/user-tokens.js'
 import type { Act } from '../web/act.js'
 import { allowCaching, answerFailure } from '../web/answers.js'
-import { FORM_OR_JSON, SECURITY, type SchemaTypes, refusals, tags } from '../web/schema-parts.js'
+import { FORM_OR_JSON, type SchemaTypes, operation } from '../web/schema-parts.js'
 
-const issueSchema = {
-  tags,
+const issueSchema = operation({
   summary: 'Issue a short-lived token for the signed-in user',
   operationId: 'authLocalToken',
-  security: SECURITY['signed-in'],
-  response: {
+  user: 'signed-in',
+  answers: {
     200: {
       type: 'object',
       description: 'A Bearer token (RFC 6750)',
@@ -20,31 +19,29 @@ const issueSchema = {
         token_type: { type: 'string', enum: ['Bearer'] },
         expires_in: { type: 'integer', description: 'Seconds' }
       }
-    },
-    ...refusals('invalid_request', 'invalid_claims', 'unauthenticated', 'cross_origin', 'unavailable')
-  }
-} as const
+    }
+  },
+  refuses: ['invalid_request', 'invalid_claims', 'unauthenticated', 'cross_origin', 'unavailable']
+})
 
 const verifySchema = {
-  tags,
-  summary: 'Verify a token and decode its claims',
-  operationId: 'authLocalVerifyToken',
-  security: SECURITY.anyone,
+  ...operation({
+    summary: 'Verify a token and decode its claims',
+    operationId: 'authLocalVerifyToken',
+    user: 'anyone',
+    answers: { 200: { type: 'object', description: 'The decoded claims', additionalProperties: true } },
+    refuses: ['invalid_request', 'invalid_token', 'cross_origin', 'unavailable']
+  }),
   consumes: FORM_OR_JSON,
-  body: { type: 'object', required: ['token'], properties: { token: { type: 'string' } } },
-  response: {
-    200: { type: 'object', description: 'The decoded claims', additionalProperties: true },
-    ...refusals('invalid_request', 'invalid_token', 'cross_origin', 'unavailable')
-  }
+  body: { type: 'object', required: ['token'], properties: { token: { type: 'string' } } }
 } as const
 
-const jwksSchema = {
-  tags,
+const jwksSchema = operation({
   summary: 'The public keys that verify tokens',
   description: 'A JWK Set (RFC 7517 section 5), for a `TokenVerifier` or any other library.',
   operationId: 'authLocalJwks',
-  security: SECURITY.anyone,
-  response: {
+  user: 'anyone',
+  answers: {
     200: {
       type: 'object',
       description: 'The public keys',
@@ -62,10 +59,10 @@ const jwksSchema = {
         }
       },
       headers: { 'Cache-Control': { type: 'string', description: 'Keys may be kept for five minutes' } }
-    },
-    ...refusals('unavailable')
-  }
-} as const
+    }
+  },
+  refuses: ['unavailable']
+})
 
 /** Issues a token for the signed-in user. */
 const issue: Act = {
@@ -81,10 +78,9 @@ const issue: Act = {
 const verify: Act = {
   when: hasLocal,
   mount ({ scope, auth }) {
-    scope.withTypeProvider<SchemaTypes>().post('/local/verify-token', {
-      schema: verifySchema,
-      errorHandler: answerWithStatus
-    }, async request => verifyToken(auth, request.body.token))
+    const options = { schema: verifySchema, errorHandler: answerWithStatus }
+    scope.withTypeProvider<SchemaTypes>().post('/local/verify-token', options, async request =>
+      verifyToken(auth, request.body.token))
   }
 }
 

@@ -2,58 +2,44 @@ import type { FastifyInstance } from 'fastify'
 import type { AuthContext } from '../context.js'
 import { OptionsError } from '../errors.js'
 import { documentRoutes } from '../web/openapi.js'
-import { SECURITY, refusals, tags } from '../web/schema-parts.js'
+import { operation, redirect } from '../web/schema-parts.js'
 import { setUpScope } from '../web/scope.js'
 
 /** Routes at the root of the application. */
 export const CHANGE_PASSWORD = '/.well-known/change-password'
 export const RELATED_ORIGINS = '/.well-known/webauthn'
 
-const changePasswordSchema = {
-  tags,
+const changePasswordSchema = operation({
   summary: 'Find the page for changing the password',
   description: 'For password managers.',
   operationId: 'authChangePasswordPage',
-  security: SECURITY.anyone,
-  response: {
-    302: {
-      type: 'null',
-      description: 'A redirect to the page',
-      headers: { Location: { type: 'string', format: 'uri-reference' } }
-    },
-    ...refusals()
-  }
-} as const
+  user: 'anyone',
+  answers: { 302: { ...redirect, description: 'A redirect to the page' } }
+})
 
-const relatedOriginsSchema = {
-  tags,
+const relatedOriginsSchema = operation({
   summary: 'List the origins whose pages may use the passkeys',
   description: 'For browsers.',
   operationId: 'authRelatedOrigins',
-  security: SECURITY.anyone,
-  response: {
+  user: 'anyone',
+  answers: {
     200: {
       type: 'object',
       description: 'The origins',
       required: ['origins'],
       properties: { origins: { type: 'array', items: { type: 'string', format: 'uri' } } }
-    },
-    ...refusals()
+    }
   }
-} as const
+})
 
 /**
- * Mounts the routes that password managers and browsers look for at the root of the application,
- * whatever the prefix of the other routes: the way to the page for changing the password, and the
- * origins of other domains whose pages may use the passkeys.
+ * Mounts what password managers and browsers look for at the root of the application, whatever the
+ * prefix: the page for changing the password, the origins whose pages may use the passkeys.
  *
- * @throws OptionsError when the application has one of them already
  * @see https://www.w3.org/TR/change-password-url/
  * @see WebAuthn Level 3 section 5.11 (related origin requests)
  */
-export async function mountWellKnown (
-  app: FastifyInstance, auth: AuthContext
-): Promise<void> {
+export async function mountWellKnown (app: FastifyInstance, auth: AuthContext): Promise<void> {
   const { changePasswordPage: page, factors: { passkeys } } = auth
   const isRelated = passkeys?.hasRelatedOrigins === true
   if (page === null && !isRelated) return
@@ -62,18 +48,14 @@ export async function mountWellKnown (
     documentRoutes(scope)
     if (page !== null) {
       assertFree(scope, CHANGE_PASSWORD, 'pages and changePasswordPage')
-      scope.get(CHANGE_PASSWORD, {
-        schema: changePasswordSchema,
-        exposeHeadRoute: false
-      }, async (_request, reply) => reply.redirect(page, 302))
+      const options = { schema: changePasswordSchema, exposeHeadRoute: false }
+      scope.get(CHANGE_PASSWORD, options, async (_request, reply) => reply.redirect(page, 302))
     }
     if (passkeys !== null && isRelated) {
       assertFree(scope, RELATED_ORIGINS, 'relatedOrigins of Passkeys')
       const { origin, relatedOrigins } = passkeys.relyingParty
-      scope.get(RELATED_ORIGINS, {
-        schema: relatedOriginsSchema,
-        exposeHeadRoute: false
-      }, async () => ({ origins: [origin, ...relatedOrigins] }))
+      const options = { schema: relatedOriginsSchema, exposeHeadRoute: false }
+      scope.get(RELATED_ORIGINS, options, async () => ({ origins: [origin, ...relatedOrigins] }))
     }
   })
 }

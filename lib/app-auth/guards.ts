@@ -51,17 +51,19 @@ declare module 'fastify' {
   }
 }
 
-/** Makes a guard that reads these headers: what it lets pass is private, a refusal not stored. */
+/**
+ * Makes a guard that reads these headers: what it lets pass is private, a refusal not stored. It
+ * awaits nothing itself, because it runs with each request.
+ */
 function reading (headers: string, guard: Guard): Guard {
-  return async (request: AnyRequest, reply: AnyReply) => {
+  return (request: AnyRequest, reply: AnyReply) => {
     request.svcAuthVary = merged(request.svcAuthVary, headers)
-    try {
-      await guard(request, reply)
+    return guard(request, reply).then(() => {
       if (!reply.hasHeader('Cache-Control')) reply.header('Cache-Control', 'private')
-    } catch (error) {
+    }, (error: unknown) => {
       reply.header('Cache-Control', 'no-store')
       throw error
-    }
+    })
   }
 }
 

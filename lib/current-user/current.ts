@@ -52,7 +52,7 @@ export async function currentPrincipal (auth: AuthContext, request: FastifyReque
   return await currentStatus(auth, request) === null ? null : principalOf(request)
 }
 
-/** Returns what a guard asks about the user of a session, under the same conditions. */
+/** Returns what a guard asks about the user of a session, as {@link currentPrincipal} does. */
 export async function currentStatus (auth: AuthContext, request: FastifyRequest): Promise<AccountStatus | null> {
   const record = recordIn(request.session)
   if (record === null) return null

@@ -1,32 +1,26 @@
 import type { FactorKind, Link, User } from '../accounts/account.js'
 import type { AuthenticationMethod, Principal } from '../authentication.js'
-import type { AuthContext } from '../context.js'
+import { type AuthContext, hasMailSignIn, hasPasswords } from '../context.js'
 import { AuthError } from '../errors.js'
 import type { FirstFactor } from '../factors/second-factor.js'
 import { callHook } from '../hooks.js'
 
-/**
- * The methods by which a user can reauthenticate: `password`, kinds of factors, and the names of
- * providers.
- */
+/** How a user can reauthenticate: `password`, `mail`, kinds of factors, names of providers. */
 export async function methodsOf (auth: AuthContext, userId: string): Promise<string[]> {
   const [user, links] = await Promise.all([auth.accounts.findUser({ userId }), auth.accounts.links(userId)])
   return user === null ? [] : methodsIn(auth, { user, links })
 }
 
-/** As {@link methodsOf}, for a user who was read already. */
 export function methodsIn (auth: AuthContext, { user, links }: { user: User, links: readonly Link[] }): string[] {
   const proving = new Set(auth.providers.filter(provider => provider.provesAuthTime === true).map(({ name }) => name))
   const names = links.map(({ provider }) => provider)
   const kinds = factorsOf(auth, user)
-  return [...names.includes('local') ? ['password'] : [], ...kinds, ...names.filter(name => proving.has(name))]
+  const password = hasPasswords(auth) && names.includes('local') ? ['password'] : []
+  const mail = hasMailSignIn(auth) && user.email !== null ? ['mail'] : []
+  return [...password, ...mail, ...kinds, ...names.filter(name => proving.has(name))]
 }
 
-/**
- * The kinds of factors by which a user can authenticate here; empty for a user without any.
- *
- * @throws AuthError `unavailable` for a user who has factors that this process cannot ask for
- */
+/** The kinds of factors by which a user can authenticate here, as {@link assertCanAsk} refuses. */
 export async function factorsOfUser (auth: AuthContext, userId: string): Promise<FactorKind[]> {
   const user = await auth.accounts.findUser({ userId })
   if (user === null) return []
@@ -34,7 +28,6 @@ export async function factorsOfUser (auth: AuthContext, userId: string): Promise
   return factorsOf(auth, user)
 }
 
-/** As {@link factorsOfUser}, for a user who was read already. */
 export function factorsOf (
   { factors: { secondFactor, passkeys } }: Pick<AuthContext, 'factors'>, { factors: kinds = [] }: User
 ): FactorKind[] {
@@ -49,7 +42,7 @@ export function factorsOf (
  */
 export function assertCanAsk (auth: AuthContext, user: User): void {
   const { userId, factors: kinds = [] } = user
-  if (kinds.length === 0 || factorsOf(auth, user).length > 0) return
+  if (!cannotAsk(auth, user)) return
   const option = kinds.includes('passkey') ? 'passkeys' : 'secondFactor'
   throw new AuthError('unavailable', {
     cause: new Error(`the user ${userId} has a second factor (${kinds.join(', ')}) that this process cannot ask for: ` +
@@ -62,9 +55,12 @@ export function assertCanAsk (auth: AuthContext, user: User): void {
  * one: until that is known, it writes nothing.
  */
 export function mayNeedFactor (auth: Pick<AuthContext, 'factors'>, user: User): boolean {
-  const { factors: kinds = [] } = user
-  const cannotAsk = kinds.length > 0 && factorsOf(auth, user).length === 0
-  return cannotAsk || kinds.includes('totp') || auth.factors.secondFactor?.required != null
+  return cannotAsk(auth, user) || user.factors?.includes('totp') === true ||
+    auth.factors.secondFactor?.required != null
+}
+
+function cannotAsk (auth: Pick<AuthContext, 'factors'>, user: User): boolean {
+  return user.factors !== undefined && factorsOf(auth, user).length === 0
 }
 
 /** Whether a code can be mailed to a user: to an address that they have confirmed. */
@@ -81,7 +77,7 @@ export async function isFactorRequired (
   return required !== null && Boolean(await callHook(() => required(signIn)))
 }
 
-const FIRST_FACTORS: readonly AuthenticationMethod[] = ['password', 'provider', 'application']
+const FIRST_FACTORS: readonly AuthenticationMethod[] = ['password', 'provider', 'mail', 'application']
 
 /** Whether the application requires a second factor of a user, by whichever method they sign in. */
 export async function isFactorRequiredOf (auth: AuthContext, principal: Principal): Promise<boolean> {

@@ -17,7 +17,7 @@ export interface PasswordForm {
 
 /** A signed-in user who has authenticated recently. */
 export interface RecentUser extends CurrentUser {
-  /** Their password; null for a user without one. */
+  /** Null for a user without a password. */
   readonly credential: Credential | null
 }
 
@@ -73,9 +73,9 @@ export async function recentByPassword (
 }
 
 /**
- * Refuses a request unless its session is that of a user, or the password in its form is theirs.
+ * Refuses a request unless its session, or the password in its form, is that of a user.
  *
- * @throws AuthError `unauthenticated` without session and password, `invalid`, `rate_limited`
+ * @throws AuthError `unauthenticated` without both, `invalid`, `rate_limited`
  */
 export async function assertIsUser (
   auth: AuthContext, form: PasswordForm, { userId, password }: { userId: string, password: string | undefined }
@@ -85,7 +85,6 @@ export async function assertIsUser (
   await attemptPassword(auth, form, password, await auth.accounts.credentialOf(userId))
 }
 
-/** Whether the session of a request is that of a user. */
 export function isSignedInAs (request: FastifyRequest, userId: string): boolean {
   return principalOf(request)?.userId === userId
 }
@@ -99,12 +98,7 @@ async function attemptPassword (
   await verifyPassword(form, password, credential)
 }
 
-/**
- * Refuses a password that is not that of an account, in the same time for a user without one.
- *
- * @returns whether its hash is outdated
- * @throws AuthError `invalid`
- */
+/** Refuses a password that is not that of an account, in the same time for a user without one. */
 export async function verifyPassword (
   { passwords }: Pick<PasswordForm, 'passwords'>, password: string, credential: Credential | null
 ): Promise<{ outdated: boolean }> {
@@ -114,11 +108,7 @@ export async function verifyPassword (
   return { outdated }
 }
 
-/**
- * Refuses U+FFFD, to which invalid bytes decode: different passwords would become the same.
- *
- * @throws AuthError `invalid_request`
- */
+/** Refuses U+FFFD, to which invalid bytes decode: different passwords would become the same. */
 export function assertText (password: string): void {
   if (!password.includes('\ufffd')) return
   throw new AuthError('invalid_request', {
@@ -128,10 +118,8 @@ export function assertText (password: string): void {
 
 /**
  * What a user lacks to change their factors: a recent authentication, by one of their factors if
- * they have any. That of a provider does not stand in for it.
- *
- * @returns the kinds of factors to authenticate by, empty for any method; null for a user who lacks
- *   nothing
+ * they have any, which that of a provider is not. Returns the kinds of factors to authenticate by,
+ * empty for any method; null for a user who lacks nothing.
  */
 export function missingAuthentication (
   auth: AuthContext, { user, record: { at, methods } }: Pick<CurrentUser, 'user' | 'record'>
@@ -141,11 +129,7 @@ export function missingAuthentication (
   return hasOwn ? factorsOf(auth, user) : []
 }
 
-/**
- * Refuses a user who lacks an authentication to change their factors.
- *
- * @throws AuthError `reauthenticate`, with the kinds of factors to authenticate by if they have any
- */
+/** Refuses a user with {@link missingAuthentication}: `reauthenticate`, with kinds of factors. */
 export function assertFactorRecent (auth: AuthContext, present: Pick<CurrentUser, 'user' | 'record'>): void {
   const methods = missingAuthentication(auth, present)
   if (methods !== null) throw new AuthError('reauthenticate', { details: methods.length > 0 ? { methods } : {} })
@@ -155,8 +139,6 @@ export function assertFactorRecent (auth: AuthContext, present: Pick<CurrentUser
  * Refuses a change of an account by a user with an authenticator app, or with passkeys that the
  * application requires, unless one of their factors was used recently. A password does not replace
  * it.
- *
- * @throws AuthError `reauthenticate`; what the application's rule throws
  */
 async function assertFactorUsed (auth: AuthContext, present: CurrentUser): Promise<void> {
   const { user, record: { principal } } = present
@@ -165,20 +147,14 @@ async function assertFactorUsed (auth: AuthContext, present: CurrentUser): Promi
   if (user.factors.includes('totp') || await isFactorRequiredOf(auth, principal)) assertFactorRecent(auth, present)
 }
 
-/**
- * Refuses a session whose user has not authenticated recently.
- *
- * @throws AuthError `reauthenticate`
- */
+/** Refuses a session whose user has not authenticated recently: `reauthenticate`. */
 export function assertRecent ({ at }: Pick<SessionRecord, 'at'>): void {
   if (!isRecent(at, RECENT_SECONDS)) throw new AuthError('reauthenticate')
 }
 
 /**
- * Whether an authentication is recent. One from the future is not: the clock was set back.
- *
- * @param at milliseconds since the epoch
- * @param within seconds
+ * Whether an authentication is so many seconds old at most. One from the future is not: the clock
+ * was set back.
  */
 export function isRecent (at: number, within: number): boolean {
   const age = Date.now() - at

@@ -7,10 +7,7 @@ import type { TokenClaims } from '../tokens/token-claims.js'
 import { withoutReservedClaims } from '../tokens/token-issuer.js'
 import { currentRecord } from './current.js'
 
-/**
- * The claim of a token with the generation of the user that was read with its session: it is over
- * exactly if that session is, whatever the clocks of processes say.
- */
+/** The claim with the generation of the session: the token ends with it, whatever clocks say. */
 const GENERATION = 'svc_generation'
 
 /** The claim of a token with the time of the last second factor, as `auth_time` has that of any. */
@@ -30,9 +27,7 @@ export function authTimeOf (token: TokenClaims, how: { secondFactor: boolean }):
  *
  * @throws AuthError `unauthenticated` for an anonymous session and for one that a refresh would end
  */
-export async function issueToken (
-  auth: AuthContext, request: FastifyRequest
-): Promise<string> {
+export async function issueToken (auth: AuthContext, request: FastifyRequest): Promise<string> {
   const { principal: { userId, claims }, generation, at, methods } = await currentRecord(auth, request)
   // The provider or the application may have given claims of these names.
   const { amr: _amr, [FACTOR_TIME]: _factorTime, ...others } = withoutReservedClaims(claims)

@@ -11,8 +11,8 @@ export interface PasskeysOptions {
   name: string
   /**
    * The domain that the passkeys are for; default the host of `baseUrl`. With a parent of it, such
-   * as `app.example` for `https://accounts.app.example`, the passkeys work on all hosts of that
-   * domain. Passkeys of another domain are lost when it changes.
+   * as `app.example` for `https://accounts.app.example`, they work on all hosts of that domain. A
+   * change loses all passkeys.
    */
   rpId?: string | undefined
   /**
@@ -52,7 +52,7 @@ export class Passkeys {
   }
 
   /**
-   * Returns what seals a sign-in that waits for a passkey. For the plugin.
+   * Returns what seals a sign-in that waits. For the plugin.
    *
    * @hidden
    */

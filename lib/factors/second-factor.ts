@@ -64,8 +64,6 @@ const OPTIONS = {
 export interface SecondFactorRules extends Omit<Checked<typeof OPTIONS>, 'trustedBrowser'> {
   /** Null where no browser is trusted. */
   readonly trustedDays: number | null
-  /** Seals the secrets of authenticator apps, and what waits for a second factor. */
-  readonly sealer: Sealer
   /** The browsers that are not asked for a second factor at each sign-in. */
   readonly trustedBrowsers: TrustedBrowsers
 }
@@ -83,12 +81,20 @@ export interface SecondFactorRules extends Omit<Checked<typeof OPTIONS>, 'truste
  * ```
  */
 export class SecondFactor {
-  readonly #settings: Omit<SecondFactorRules, 'sealer' | 'trustedBrowsers'>
+  readonly #settings: Checked<typeof OPTIONS>
 
   /** @throws OptionsError naming the option */
   constructor (options: SecondFactorOptions) {
-    const { trustedBrowser, ...others } = checkedOptions('SecondFactor', options, OPTIONS, "{ issuer: 'Shop' }")
-    this.#settings = { ...others, trustedDays: trustedBrowser?.days ?? null }
+    this.#settings = checkedOptions('SecondFactor', options, OPTIONS, "{ issuer: 'Shop' }")
+  }
+
+  /**
+   * Returns what seals a sign-in that waits. For the plugin.
+   *
+   * @hidden
+   */
+  sealerOf (secrets: Secrets): Sealer {
+    return new Sealer(secrets, FACTORS)
   }
 
   /**
@@ -97,11 +103,9 @@ export class SecondFactor {
    * @hidden
    */
   rulesWith (secrets: Secrets, cookieName: string): SecondFactorRules {
-    const { trustedDays } = this.#settings
-    return Object.freeze({
-      ...this.#settings,
-      sealer: new Sealer(secrets, FACTORS),
-      trustedBrowsers: new TrustedBrowsers(secrets, cookieName, trustedDays)
-    })
+    const { trustedBrowser, ...others } = this.#settings
+    const trustedDays = trustedBrowser?.days ?? null
+    const trustedBrowsers = new TrustedBrowsers(secrets, cookieName, trustedDays)
+    return Object.freeze({ ...others, trustedDays, trustedBrowsers })
   }
 }

@@ -11,10 +11,7 @@ export function wantsJson (request: FastifyRequest): boolean {
   return prefersJson || (!wantsHtml(request) && sendsJson)
 }
 
-/**
- * Whether a request asks for a page: browsers then prefer text/html, while scripts and sockets
- * accept anything.
- */
+/** Whether a request asks for a page: scripts and sockets accept anything, without preference. */
 export function wantsHtml (request: FastifyRequest): boolean {
   return new Negotiator(request).mediaType(['application/json', 'text/html']) === 'text/html'
 }

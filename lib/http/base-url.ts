@@ -12,9 +12,9 @@ const OTHER_HOST = 'A visit on another host is redirected to baseUrl, where sign
 const CHANGED_HOST = 'A proxy changes Host; pass it on, or send X-Forwarded-Host and set trustProxy of Fastify.'
 
 /**
- * Returns an `onRequest` hook that redirects a navigation on another host than `baseUrl` has to
- * `baseUrl`: a sign-in that ends on another host than it began has no cookie. It does so once,
- * because a proxy may change `Host` each time. Each case is logged once.
+ * Makes a hook that redirects a navigation on another host to `baseUrl`: a sign-in that ends on
+ * another host than it began has no cookie. Redirects once, because a proxy may change `Host` each
+ * time, and logs each case once.
  */
 export function redirectToBaseUrl (site: Site): onRequestAsyncHookHandler {
   const base = site.baseUrl === null ? null : new URL(site.baseUrl)

@@ -2,10 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Site } from './site.js'
 
 /**
- * Returns what warns, once for each trusted origin, that scripts of its pages are not allowed to
- * read an answer: the headers for that are up to the application.
- *
- * @see Fetch (WHATWG), CORS protocol and credentials
+ * Makes a function that warns, once for each trusted origin, that its scripts cannot read an
+ * answer: the headers for that are up to the application (Fetch, CORS protocol and credentials).
  */
 export function corsWarning ({ trustedOrigins }: Site): (request: FastifyRequest, reply: FastifyReply) => void {
   const warned = new Set<string>()

@@ -2,10 +2,8 @@
 const UTF_8 = new TextDecoder()
 
 /**
- * Reads a body of limited length. Reads by iteration, because the bodies of other implementations
- * of `fetch` support that too.
- *
- * @returns the text; null as soon as the body is longer than the limit
+ * Reads the text of a body; null as soon as it is longer than the limit. By iteration, which the
+ * bodies of other implementations of `fetch` support too.
  */
 export async function limitedBody (body: AsyncIterable<Uint8Array> | null, maxBytes: number): Promise<string | null> {
   const chunks: Uint8Array[] = []

@@ -4,7 +4,7 @@ import { ANY_ORIGIN, isOwnPath, startsLinking, withParameter } from './redirects
 import { type Site, isRead } from './site.js'
 
 /**
- * The pages of the application, as browsers see them: paths, or URLs of trusted origins. Null for
+ * The pages of the application: paths as browsers see them, or URLs of trusted origins; null for
  * those that it has not.
  */
 export interface ApplicationPages {
@@ -16,10 +16,7 @@ export interface ApplicationPages {
   readonly step: string | null
 }
 
-/**
- * Chooses the pages that browsers are redirected to: paths of this application, as browsers see
- * them, and URLs of trusted origins.
- */
+/** Chooses the pages that browsers are redirected to. */
 export class RedirectPages {
   readonly application: ApplicationPages
   readonly #site: Site
@@ -34,59 +31,40 @@ export class RedirectPages {
     this.#login = startsSignIn ? null : pages.login
   }
 
-  /**
-   * Returns the page after a success: `next` if it is on this origin or a trusted one, else the
-   * root of the application.
-   */
+  /** Returns the page after a success: `next`, else the root of the application. */
   afterSuccess (request: FastifyRequest, next: unknown): string {
     return this.asked(request, next) ?? this.#site.publicPath('/')
   }
 
-  /**
-   * Returns the page after a link in a mail was used: `next` if it is on this origin or a trusted
-   * one, else, for a browser in which no user is signed in, the login page, else the root of the
-   * application.
-   */
+  /** Returns the page after a link in a mail was used: without `next` a visitor has to sign in. */
   afterLink (request: FastifyRequest, next: unknown): string {
     const login = request.principal === null ? this.#login : null
     return this.asked(request, next) ?? login ?? this.afterSuccess(request, next)
   }
 
-  /**
-   * Returns the page that shows an error: `error_next`, else the page in `Referer`, else the login
-   * page.
-   */
+  /** Returns the page that shows an error: the page of the start, else the login page. */
   forError (request: FastifyRequest, errorNext?: unknown): string | null {
     return this.ofStart(request, errorNext) ?? this.login(request)
   }
 
-  /**
-   * Returns the page on which this request starts a sign-in: `error_next`, else the page in
-   * `Referer`.
-   */
+  /** Returns the page on which this request starts: `error_next`, else the page in `Referer`. */
   ofStart (request: FastifyRequest, errorNext: unknown): string | null {
     return this.asked(request, errorNext) ?? this.asked(request, request.headers.referer)
   }
 
-  /**
-   * Returns the application's login page; null for one that starts a sign-in itself, and for a
-   * request that does not ask for a page.
-   */
+  /** Returns the login page, for a request that asks for a page. */
   login (request: FastifyRequest): string | null {
     return wantsHtml(request) ? this.#login : null
   }
 
-  /**
-   * Returns the login page with `next` set to the page that needs a user; null for one that starts
-   * a sign-in itself.
-   */
+  /** Returns the login page with `next` set to the page that needs a user. */
   loginWith (request: FastifyRequest, next: string | null): string | null {
     return this.#withNext(request, this.#login, next)
   }
 
   /**
-   * Returns a page on which the user authenticates further, with `next` set to the page that needs
-   * it; null without one, and for a request that does not ask for a page.
+   * Returns the page on which the user authenticates further, with `next` set to the page that
+   * needs it; null for a request that does not ask for a page.
    *
    * @param needsFactor whether only a second factor suffices there
    */
@@ -97,8 +75,7 @@ export class RedirectPages {
   }
 
   /**
-   * Redirects a request for a page to one on which the user signs in, with `next` set to the page
-   * if the request only reads.
+   * Redirects a request for a page, with `next` set to that page if the request only reads.
    *
    * @param needsFactor whether only a second factor suffices there
    * @returns false for a request that does not ask for a page, and where there is none to go to
@@ -116,8 +93,8 @@ export class RedirectPages {
   }
 
   /**
-   * Returns the target that a request names if it is a path of this application or a URL of a
-   * trusted origin; null for one that would link an identity, which needs a click of the user.
+   * Returns the target that a request names if it may be followed; null also for one that would
+   * link an identity, which needs a click of the user.
    */
   asked (request: FastifyRequest, target: unknown): string | null {
     const found = this.#site.redirectTarget(request, target)

@@ -3,17 +3,13 @@ const MAX_LENGTH = 2048
 /** Stands for the origin of this application where only a path matters. */
 export const ANY_ORIGIN = 'http://own.invalid'
 
-/**
- * Backslashes and control characters: browsers read them as `/` or drop them, and another URL
- * parser may not.
- */
+/** Browsers read backslashes as `/` and drop control characters; another URL parser may not. */
 // eslint-disable-next-line no-control-regex
 const AMBIGUOUS = /[\\\u0000-\u001f\u007f]/
 
 /**
- * Returns a redirect target that stays on `origin`, as {@link sameOriginPath} does, or that leads
- * to an origin of the list, as {@link trustedUrl} does. Every redirect of the plugin to a requested
- * target passes this check and no other.
+ * Returns a redirect target that stays on `origin` or leads to a trusted one. Every redirect of the
+ * plugin to a requested target passes this check and no other.
  *
  * @see RFC 9700 section 4.11 (open redirection)
  */
@@ -21,14 +17,7 @@ export function redirectTarget (target: unknown, origin: string, trusted: Readon
   return sameOriginPath(target, origin) ?? trustedUrl(target, trusted)
 }
 
-/**
- * Returns the path, query and fragment of a redirect target that stays on `origin`.
- *
- * @param target the value that the client sent, of any type
- * @param origin the application's own origin, such as `https://app.example`
- * @returns a reference that starts with a single `/`, or null when the target leaves the origin or
- * is not a URL
- */
+/** Returns path, query and fragment of a target that stays on `origin`; null for any other. */
 export function sameOriginPath (target: unknown, origin: string): string | null {
   if (!isPlain(target) || !URL.canParse(target, origin)) return null
 
@@ -50,8 +39,6 @@ export function isPath (value: unknown): value is string {
 /**
  * Returns a URL whose origin is in a list. It must begin with the origin letter for letter: what
  * another parser could read differently is no URL of it.
- *
- * @param trusted origins, such as `https://app.example`
  */
 export function trustedUrl (target: unknown, trusted: ReadonlySet<string>): string | null {
   if (!isPlain(target) || !URL.canParse(target)) return null
@@ -64,24 +51,21 @@ function isPlain (target: unknown): target is string {
   return typeof target === 'string' && target !== '' && target.length <= MAX_LENGTH && !AMBIGUOUS.test(target)
 }
 
-/** Whether a target is one of this application, and not the URL of another origin. */
+/** Whether an accepted target is a path of this application, and not a URL of another origin. */
 export function isOwnPath (target: string): boolean {
   return target.startsWith('/')
 }
 
 /**
- * Whether a target may lead to a login route with `link`, under any prefix. A redirect to such a
- * path is not allowed: to the login route it would look as if the user had clicked a link of the
- * application.
+ * Whether a target may lead to a login route with `link`, under any prefix. To that route, a
+ * redirect would look as if the user had clicked a link of the application.
  */
 export function startsLinking (target: string): boolean {
-  // In every form that a router may be configured to accept: escapes, case, trailing slashes,
-  // semicolons.
+  // In every form that a router may accept: escapes, case, trailing slashes, semicolons.
   const plain = target.replace(/%[0-9a-f]{2}/gi, escape => String.fromCharCode(parseInt(escape.slice(1), 16)))
   return /\/login\/*[?;](.*[?;&])?(link|reauthenticate)=/i.test(plain)
 }
 
-/** Returns a target with the query parameter `error` set once, before any fragment. */
 export function withError (target: string, code: string): string {
   return withParameter(target, 'error', code)
 }

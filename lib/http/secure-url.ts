@@ -1,16 +1,13 @@
 import { type Check, mustBe } from '../option-checks.js'
 
-/**
- * Makes the check of an option that is an https: URL without user info and hash; http: is accepted
- * when insecure requests are allowed.
- */
+/** The check of an option to which requests are sent. */
 export function secureUrl (allowInsecureRequests: boolean): Check<string> {
   return mustBe('an https: URL without user info and hash; ' +
     'for a development server on this machine set allowInsecureRequests',
   (value): value is string => isSecureUrl(value, allowInsecureRequests))
 }
 
-/** Whether requests and browsers may be sent to a URL. */
+/** Whether requests and browsers may be sent to a URL: http: only where that is allowed. */
 export function isSecureUrl (value: unknown, allowInsecureRequests: boolean): value is string {
   if (typeof value !== 'string' || !URL.canParse(value)) return false
   const { protocol, username, password, hash } = new URL(value)

@@ -6,27 +6,12 @@ import type { SignInParameters } from '../providers/provider.js'
 import { derivedKey, secretsOf } from '../secrets.js'
 import { settingOf } from '../settings.js'
 
-/**
- * The options of `app.auth.signInUrl`: parameters of one authorization request, and the page that
- * follows.
- */
-export interface SignInUrlOptions {
+type UrlParameters = { [Name in keyof SignInParameters]: SignInParameters[Name] | undefined }
+
+/** The options of `app.auth.signInUrl`. */
+export interface SignInUrlOptions extends UrlParameters {
   /** The page after the sign-in: a path of the application. */
   next?: string | undefined
-  /**
-   * The e-mail address or name that the provider fills in. A hint that is empty or longer than 1000
-   * characters is left out.
-   */
-  loginHint?: string | undefined
-  /** The prompt, such as `select_account`, `consent`, `login` or `none`. */
-  prompt?: string | undefined
-  /**
-   * The maximum age of the user's authentication at the provider in seconds, checked against
-   * `auth_time`.
-   */
-  maxAge?: number | undefined
-  /** Scopes besides the provider's. */
-  scopes?: readonly string[] | undefined
 }
 
 const LIFETIME_MS = 10 * 60 * 1000
@@ -44,17 +29,13 @@ const OPTIONS = {
 } satisfies ChecksOf<SignInUrlOptions>
 
 /**
- * Signs parameters of an authorization request, so that only the application can set them. The key
- * is derived from the secret of the session, which all processes share, and has no other use.
+ * Signs parameters of an authorization request for ten minutes, so that only the application can
+ * set them. The key is derived from the secret of the session, which all processes share.
  */
 export class SignedRequests {
   readonly #signer: Signer | null
 
-  /**
-   * @param secret the option `session.secret`; if it is not a list of strings, the setting
-   * SVC_SESSION_SECRET is used, if present
-   * @throws OptionsError for a setting that is too short
-   */
+  /** @param secret the option `session.secret`; if it is not a list: SVC_SESSION_SECRET, if set */
   constructor (secret: unknown) {
     const given = Array.isArray(secret) ? secret : settingOf('SVC_SESSION_SECRET')
     const keyOf = (secret: string): Buffer => derivedKey(secret, 'fastify-svc-auth sign-in request')
@@ -63,11 +44,6 @@ export class SignedRequests {
       : new Signer(secretsOf(given, 'the secret of signInUrl', 'SVC_SESSION_SECRET').map(keyOf))
   }
 
-  /**
-   * Signs parameters for ten minutes.
-   *
-   * @throws OptionsError without a secret
-   */
   sign (provider: string, asked: SignInParameters): string {
     if (this.#signer === null) {
       throw new OptionsError('signInUrl has no secret to sign with; ' +
@@ -77,11 +53,7 @@ export class SignedRequests {
     return this.#signer.sign(Buffer.from(content).toString('base64url'))
   }
 
-  /**
-   * Verifies and returns signed parameters.
-   *
-   * @throws AuthError `invalid_state` for a wrong signature, another provider, or after ten minutes
-   */
+  /** Throws `invalid_state` for a wrong signature, another provider, or after ten minutes. */
   verify (provider: string, signed: string): SignInParameters {
     const { valid, value } = this.#signer?.unsign(signed) ?? { valid: false, value: null }
     if (!valid || value === null) throw new AuthError('invalid_state')

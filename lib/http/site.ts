@@ -2,15 +2,11 @@ import type { FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
 import { ANY_ORIGIN, redirectTarget, sameOriginPath, trustedUrl } from './redirects.js'
 
-/**
- * Over plain http browsers send no Fetch Metadata, and with this policy `Origin` is null and
- * `Referer` absent.
- */
 const HIDDEN_PAGE = 'The browser does not say which page the request came from, ' +
   'as with Referrer-Policy: no-referrer over http:; ' +
   'send the pages of this application with Referrer-Policy: same-origin.'
 
-/** Whether the method of a request is safe: the request only reads (RFC 9110 section 9.2.1). */
+/** Whether the method of a request is safe (RFC 9110 section 9.2.1). */
 export function isRead ({ method }: FastifyRequest): boolean {
   return ['GET', 'HEAD', 'OPTIONS', 'TRACE'].includes(method)
 }
@@ -19,7 +15,6 @@ export function isRead ({ method }: FastifyRequest): boolean {
  * Refuses a GET by which a page of another site loads a resource, such as an image or a frame, or
  * prefetches a page. Such requests would use up the attempts of the user who visits that page.
  *
- * @throws AuthError `cross_origin`
  * @see Fetch Metadata (W3C) section 2
  */
 export function refuseForeignResource (request: FastifyRequest): void {
@@ -54,14 +49,14 @@ export class Site {
   }
 
   /**
-   * The referrer policy of responses. Over plain http browsers have no Fetch Metadata, and send
-   * `Origin: null` from a page with `no-referrer`: its forms would be refused.
+   * The referrer policy of responses. Over plain http browsers send no Fetch Metadata, and with
+   * `no-referrer` a null `Origin`, so that forms would be refused.
    */
   get referrerPolicy (): 'no-referrer' | 'same-origin' {
     return this.baseUrl?.startsWith('http:') === true ? 'same-origin' : 'no-referrer'
   }
 
-  /** Returns the application's own origin: of `baseUrl`, else of the request. */
+  /** The application's own origin: of `baseUrl`, else of the request. */
   originOf (request: FastifyRequest): string {
     const url = this.baseUrl ?? `${request.protocol}://${request.host}`
     if (!URL.canParse(url)) throw new AuthError('invalid_request', { message: 'The Host header names no host.' })
@@ -69,33 +64,27 @@ export class Site {
   }
 
   /**
-   * Returns a path of the application as browsers see it: under the path of `baseUrl`, which a
-   * proxy may remove before the application sees it. A path that is already under it is returned
-   * unchanged.
+   * A path of the application as browsers see it: under the path of `baseUrl`, which a proxy may
+   * remove, unless it is there already.
    */
   publicPath (path: string): string {
     const isPublic = path === this.#base || ['/', '?', '#'].some(delimiter => path.startsWith(this.#base + delimiter))
     return isPublic ? path : this.#base + path
   }
 
-  /** Returns a path of a route as browsers see it: always below the path of `baseUrl`. */
+  /** The path of a route as browsers see it: always below the path of `baseUrl`. */
   routePath (path: string): string {
     return this.#base + path
   }
 
-  /**
-   * Returns the path of a request as the browser knows it: `rewriteUrl` may have changed `url`.
-   * Null for a request whose target is not a path.
-   */
+  /** The path of a request as the browser knows it; null for a target that is not a path. */
   pathOf (request: FastifyRequest): string | null {
+    // Not `url`, which `rewriteUrl` may have changed.
     const path = sameOriginPath(request.originalUrl, ANY_ORIGIN)
     return path === null ? null : this.publicPath(path)
   }
 
-  /**
-   * Returns a target that a request names: a path of this application, or a URL of a trusted
-   * origin; null for any other.
-   */
+  /** As the function {@link redirectTarget}, for this site. */
   redirectTarget (request: FastifyRequest, target: unknown): string | null {
     return redirectTarget(target, this.originOf(request), this.trustedOrigins)
   }
@@ -105,7 +94,6 @@ export class Site {
    * a sibling subdomain included. A request with neither `Sec-Fetch-Site` nor `Origin` passes: it
    * does not come from a browser, so no page can forge it with the cookie of a user.
    *
-   * @throws AuthError `cross_origin`
    * @see Fetch Metadata (W3C) section 2.2; OWASP CSRF prevention cheat sheet
    */
   refuseCrossOrigin (request: FastifyRequest): void {
@@ -129,9 +117,6 @@ export class Site {
    *
    * A trusted origin of another site cannot be told from a site that it has a link to, which
    * redirects here: `Referer` names the first page, and Fetch Metadata none.
-   *
-   * @throws AuthError `cross_origin`
-   * @see Fetch Metadata (W3C) section 2
    */
   refuseForeignNavigation (request: FastifyRequest): void {
     const {
@@ -148,10 +133,7 @@ export class Site {
     if (!isOwn || !isNavigation) throw new AuthError('cross_origin')
   }
 
-  /**
-   * Whether a browser without Fetch Metadata navigates from a page of this application: `Referer`
-   * names the page, and `Accept` distinguishes a navigation from an image.
-   */
+  /** Without Fetch Metadata, `Accept` distinguishes a navigation from an image. */
   #hasOwnReferer (request: FastifyRequest): boolean {
     const { referer, accept = 'text/html' } = request.headers
     return this.redirectTarget(request, referer) !== null && accept.includes('text/html')

@@ -14,10 +14,8 @@ interface KeptOfLinks {
   readonly kept: StoreCapabilities
 }
 
-/** A user with an e-mail. */
 export type MailboxOwner = User & { email: string }
 
-/** Whether a user has an e-mail. */
 export function hasMailbox (user: User): user is MailboxOwner {
   return user.email !== null
 }
@@ -36,41 +34,29 @@ export async function userOfLink (
   return user
 }
 
-/**
- * Verifies that a link to register was not used. A link works once: it makes no second account
- * after the first one was deleted, if the store keeps one-time entries.
- */
+/** Refuses a used link to register: it makes no second account after the first one was deleted. */
 export async function assertUnused ({ entries }: StoreCapabilities, { userId }: MailToken): Promise<void> {
-  const isUsed = await entries?.has(digestOf(userId), USED_REGISTRATION, 0)
-  if (isUsed === true) throw new AuthError('invalid_token')
+  const uses = await entries?.count(digestOf(userId), USED_REGISTRATION, 0) ?? 0
+  if (uses > 0) throw new AuthError('invalid_token')
 }
 
-/** A link that can be used. */
-export interface UsableMailToken {
-  /** The link can be used. */
+interface UsableMailToken {
   valid: true
-  /** What the link is for. */
   kind: LinkMailKind
   /** The address that the link is about: the new one for `change-email`. */
   email: string
-  /** When the link expires. */
   expiresAt: Date
 }
 
-/** A link that cannot be used. */
-export interface UnusableMailToken {
-  /** The link cannot be used. */
+interface UnusableMailToken {
   valid: false
   /** What the link was for; null for `invalid`. */
   kind: LinkMailKind | null
-  /**
-   * `expired`: it is too old. `used`: it was used, or the account has changed since. `invalid`: it
-   * is not a link of this application.
-   */
+  /** `used`: or the account has changed since. `invalid`: not a link of this application. */
   reason: 'expired' | 'used' | 'invalid'
 }
 
-/** What a page of the application finds out about the token of a link. */
+/** What a page of the application learns about a link: whether it can be used, or why not. */
 export type OpenedMailToken = UsableMailToken | UnusableMailToken
 
 /** Opens the token of a link without using it. */
@@ -89,8 +75,9 @@ export async function openMailToken (kept: KeptOfLinks, tokens: MailTokens, toke
 }
 
 async function emailOfLink ({ accounts, kept }: KeptOfLinks, token: MailToken): Promise<string> {
-  if (token.kind !== 'register') return (await userOfLink(accounts, token)).email
-  await assertUnused(kept, token)
+  if (token.kind !== 'register' && token.kind !== 'sign-in') return (await userOfLink(accounts, token)).email
+  // What a sign-in by mail has used is known in the session that asked for it.
+  if (token.kind === 'register') await assertUnused(kept, token)
   return String(token.to)
 }
 

@@ -9,16 +9,16 @@ export interface MailOrigin {
   /** Fastify's `request.ip`; null on a Unix socket without a trusted proxy. */
   ip: string | null
   /**
-   * The header `User-Agent`, at most 256 characters; null without one. Text of the client, who may
-   * be a stranger to the recipient: escape it, and do not rely on it.
+   * The header `User-Agent`, at most 256 characters. Text of the client, who may be a stranger to
+   * the recipient: escape it, and do not rely on it.
    */
   userAgent: string | null
-  /** The header `Accept-Language`, likewise text of the client. */
+  /** The header `Accept-Language`, likewise. */
   language: string | null
 }
 
-/** What all mails have. */
-interface AnyMail {
+interface MailOf<Kind extends string, Link extends string | null, Code extends string | null> {
+  kind: Kind
   /** The recipient, in canonical form. */
   to: string
   /** The user that the mail is about; null where there is none yet. */
@@ -28,76 +28,63 @@ interface AnyMail {
    * may have chosen the name then.
    */
   name: string | null
+  /** The link; it begins with `baseUrl`. */
+  url: Link
+  /** The token in the link. */
+  token: Link
+  /** Six digits. */
+  code: Code
+  /** Seconds until the link or the code expires. */
+  expiresIn: (Link | Code) extends null ? null : number
   /** The request that caused the mail. */
   about: MailOrigin
 }
 
-/** A mail with a link that its reader follows. */
-export interface LinkMail extends AnyMail {
-  /**
-   * `register`: choose a password, then the account is created. `verify-email`: confirm the address
-   * of a new account, or say that another person created it. `reset-password`: choose a new
-   * password. `change-email`: confirm the new address of an account.
-   */
-  kind: LinkMailKind
-  /** The link; it begins with `baseUrl`. */
-  url: string
-  /** The token in the link. */
-  token: string
-  /** There is no code. */
-  code: null
-  /** Seconds until the link expires. */
-  expiresIn: number
-}
+/**
+ * A mail with a link that its reader follows. `register`: choose a password, then the account is
+ * created. `verify-email`: confirm the address of a new account, or say that another person created
+ * it. `reset-password`: choose a new password. `change-email`: confirm the new address of an
+ * account.
+ */
+export type LinkMail = MailOf<Exclude<LinkMailKind, 'sign-in'>, string, null>
 
-/** A mail with a code that its reader types. */
-export interface CodeMail extends AnyMail {
-  /** `enrolment`: for a first factor, in a sign-in that waits for it; in place of lost passkeys. */
-  kind: CodeMailKind
-  /** There is no link. */
-  url: null
-  /** There is no link. */
-  token: null
-  /** Six digits. */
-  code: string
-  /** Seconds until the code expires. */
-  expiresIn: number
-}
+/**
+ * A mail by which its reader signs in: by the link in the browser that asked for it, or by the
+ * code, which they type there. The code is null after too many wrong ones for the address; the user
+ * is null for an address without an account, which the sign-in registers.
+ */
+export type SignInMail = MailOf<'sign-in', string, string | null>
 
-/** A mail without a link that acts. */
-export interface NoticeMail extends AnyMail {
-  /**
-   * `exists`: a registration with the address of an account. `unknown-address`: a forgotten
-   * password with an address that no account has. The others are notices about an account, to its
-   * confirmed address: `email-changed`, by the user or a provider, and `email-change-requested` to
-   * the old one, `too-many-codes` when another person has got as far as the second factor.
-   */
-  kind: NoticeMailKind
-  /** There is no link. */
-  url: null
-  /** There is no link. */
-  token: null
-  /** There is no code. */
-  code: null
-  /** There is no link. */
-  expiresIn: null
-}
+/**
+ * A mail with a code that its reader types. `enrolment`: for a first factor, in a sign-in that
+ * waits for it; in place of lost passkeys.
+ */
+export type CodeMail = MailOf<CodeMailKind, null, string>
+
+/**
+ * A mail without a link that acts. `exists`: a registration with the address of an account.
+ * `unknown-address`: a forgotten password, or a sign-in by mail, with an address that no account
+ * has. The others are notices about an account, to its confirmed address: `email-proven` when a
+ * sign-in by mail has proven the address for the first time and removed what was there before,
+ * `email-changed`, by the user or a provider, and `email-change-requested` to the old one,
+ * `too-many-codes` when another person has got as far as the second factor.
+ */
+export type NoticeMail = MailOf<NoticeMailKind, null, null>
 
 /** A mail to send. */
-export type Mail = LinkMail | CodeMail | NoticeMail
+export type Mail = LinkMail | SignInMail | CodeMail | NoticeMail
 
-/** The kinds of mails with a link. */
-export type LinkMailKind = 'register' | 'verify-email' | 'reset-password' | 'change-email'
+export type LinkMailKind = 'register' | 'verify-email' | 'reset-password' | 'change-email' | 'sign-in'
 
 /** The seconds that the link of a mail lives. */
 export const LINK_LIFETIMES: Readonly<Record<LinkMailKind, number>> = {
   register: 24 * 60 * 60,
   'verify-email': 24 * 60 * 60,
   'reset-password': 30 * 60,
-  'change-email': 30 * 60
+  'change-email': 30 * 60,
+  'sign-in': 10 * 60
 }
 
-/** The kinds of mails with a code. */
 export type CodeMailKind = 'enrolment'
 
 /** The seconds that the code of a mail lives. */
@@ -105,15 +92,15 @@ export const CODE_LIFETIME = 600
 
 /** Notices about a change of an account: option `mails.notices` turns them off. */
 export type AccountNotice =
-  'password-changed' | 'email-changed' | 'email-change-requested' | 'identity-linked' | 'factor-added' |
-  'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' | 'too-many-codes' | 'passkey-cloned'
+  'password-changed' | 'email-proven' | 'email-changed' | 'email-change-requested' | 'identity-linked' |
+  'factor-added' | 'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' | 'too-many-codes' |
+  'passkey-cloned'
 
-/** The kinds of mails without a link. */
 export type NoticeMailKind = AccountNotice | 'exists' | 'unknown-address'
 
 /**
- * Sends a mail, and rejects when it could not. Called after the request was answered, so it never
- * delays or fails that answer. The text of the mail is the application's.
+ * Sends a mail, and rejects when it could not. Called after the request was answered, which it
+ * neither delays nor fails. The text of the mail is the application's.
  */
 export type SendMail = (mail: Mail) => void | Promise<void>
 
@@ -125,7 +112,7 @@ export interface MailChoices {
   notices?: boolean | undefined
   /**
    * Whether the mails to one mailbox are limited, five an hour of each kind; default true. The
-   * option `rateLimit` of the plugin limits clients, and not mailboxes.
+   * option `rateLimit` of the plugin limits clients.
    */
   limits?: boolean | undefined
 }
@@ -143,6 +130,8 @@ export interface MailPages {
   verifyEmail?: string | undefined
   /** The page that confirms a new address. */
   changeEmail?: string | undefined
+  /** The page that signs in by mail: with the token of the link, or, without one, by the code. */
+  mailLogin?: string | undefined
 }
 
 /** The options of mails with their defaults. */
@@ -168,6 +157,7 @@ export const MAIL_OPTIONS = {
     register: page,
     resetPassword: page,
     verifyEmail: page,
-    changeEmail: page
+    changeEmail: page,
+    mailLogin: page
   } satisfies ChecksOf<MailPages>)
 }

@@ -9,14 +9,14 @@ export interface PageForm {
   hidden: Readonly<Record<string, string | null>>
   /** The fields that the user fills in. */
   fields: Content
-  /** The words of the button. */
   submit: string
   /** What the button does, for screen readers, where the words alone do not say it. */
   label?: string
   /** Whether the button deletes something. */
   isDanger?: boolean
-  /** Other attributes. */
   attributes?: Html
+  /** A second button: where it sends the form, without checking the fields, and its words. */
+  other?: { readonly action: string, readonly submit: string } | false
 }
 
 /** A field that the user fills in. */
@@ -31,21 +31,20 @@ export interface PageField {
   hint?: string
   /** Whether the form may be sent without it; default false. */
   isOptional?: boolean
-  /** Other attributes. */
   attributes?: Html
 }
 
 /** With `webauthn`, the browser offers passkeys as well. */
 type Username = 'username' | 'username webauthn'
 
-/** Makes a form. */
-export function form ({ action, hidden, fields, submit, label, isDanger, attributes }: PageForm): Html {
+export function form ({ action, hidden, fields, submit, label, isDanger, attributes, other }: PageForm): Html {
   return html`<form method="post" action="${action}"${attributes}>
 ${Object.entries(hidden).map(([name, value]) =>
   value !== null && html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}
 <button type="submit"${label && html` aria-label="${label}"`}${isDanger && html` class="danger"`}>${submit}</button>
-</form>
+${other && html`<button class="quiet" formaction="${other.action}" formnovalidate>${other.submit}</button>
+`}</form>
 `
 }
 
@@ -56,7 +55,6 @@ export function action (
   return form({ action: path, hidden, fields: [], submit, ...more })
 }
 
-/** Makes a field. */
 export function field (
   { name, label, type, autocomplete, value, hint, isOptional = false, attributes }: PageField
 ): Html {
@@ -74,7 +72,6 @@ ${choices.map(choice => html`<option>${choice}</option>`)}
 </select></label>`
 }
 
-/** Makes a checkbox. */
 export function checkbox (name: string, label: string): Html {
   return html`<label class="check"><input type="checkbox" name="${name}">${label}</label>`
 }
@@ -83,7 +80,7 @@ export function checkbox (name: string, label: string): Html {
  * Makes the field of the e-mail by which the user signs in, beside a password: it is shown and not
  * sent. Password managers keep the password under it.
  */
-export function username (label: string, email: string | null): Content {
+export function usernameField (label: string, email: string | null): Content {
   return email !== null && html`<label>${label}
 <input type="email" value="${email}" autocomplete="username" readonly></label>`
 }
@@ -105,17 +102,17 @@ export function nameField (label: string, value: string | null): Html {
 }
 
 /** Makes the field of the password by which a user signs in. */
-export function password (label: string): Html {
+export function passwordField (label: string): Html {
   return field({ name: 'password', label, type: 'password', autocomplete: 'current-password' })
 }
 
 /** Makes the field of the password beside a new one, or beside what needs it. */
-export function currentPassword (label: string): Html {
+export function currentPasswordField (label: string): Html {
   return field({ name: 'current', label, type: 'password', autocomplete: 'current-password' })
 }
 
 /** Makes the field of a new password, with its rule. */
-export function newPassword ({ passwordRule }: Texts['common'], label: string, minLength: number): Html {
+export function newPasswordField ({ passwordRule }: Texts['common'], label: string, minLength: number): Html {
   const hint = filled(passwordRule, { count: String(minLength) })
   return field({ name: 'password', label, type: 'password', autocomplete: 'new-password', hint })
 }

@@ -23,7 +23,6 @@ export interface LookOptions {
   readonly links: readonly PageLink[]
 }
 
-/** A page: its title and what is below. */
 export interface Page {
   readonly title: string
   readonly content: Content
@@ -31,11 +30,9 @@ export interface Page {
   readonly script?: string | null
 }
 
-/** What a page says about a request before. */
+/** Sentences about a request before: of its error, or of its success. */
 export interface PageMessages {
-  /** The sentence of an error. */
   readonly failure?: string | null
-  /** The sentence of a success. */
   readonly notice?: string | null
 }
 
@@ -81,7 +78,6 @@ export class PageLayout {
     return languages[0]
   }
 
-  /** Sends a page. */
   send (reply: FastifyReply, page: Page, messages: PageMessages = {}): FastifyReply {
     const { source } = this.#document(page, this.textsFor(reply.request), messages)
     // The script of passkeys asks this origin for options.

@@ -10,9 +10,6 @@ export interface PasskeyPaths {
   readonly script: string
 }
 
-/** A user as password managers know them; `userId` is the user handle, in base64url. */
-export type PasskeyUser = Readonly<Record<'rpId' | 'userId' | 'name' | 'displayName', string>>
-
 /** A form that the script of passkeys shows, and sends with the field `response`. */
 export interface PasskeyForm extends Pick<PageForm, 'action' | 'hidden'> {
   /** What the script does; with `autofill` it offers passkeys in the field of the e-mail. */
@@ -22,7 +19,6 @@ export interface PasskeyForm extends Pick<PageForm, 'action' | 'hidden'> {
   fields?: Content
 }
 
-/** Makes a form for a passkey, with its hints unless it is never shown. */
 export function passkeyForm (texts: Texts, { ceremony, options, fields, ...others }: PasskeyForm): Content {
   const { factors, errors } = texts
   const isShown = ceremony !== 'autofill'
@@ -40,7 +36,7 @@ export function passkeyForm (texts: Texts, { ceremony, options, fields, ...other
   }), isShown && passkeyHints(texts)]
 }
 
-/** Makes the sentences beside forms for passkeys, for browsers that do not show them. */
+/** For browsers that do not show forms for passkeys. */
 export function passkeyHints ({ factors }: Texts): Html {
   return html`<p class="faint" data-passkey-missing hidden>${factors.passkeyMissing}</p>
 <noscript><p class="faint">${factors.noScript}</p></noscript>`

@@ -4,10 +4,8 @@ import { hash } from 'node:crypto'
  * The script of pages with passkeys. It runs with `type="module"`, or at the end of a page.
  *
  * - `form[data-passkey]`, one of `register`, `login` and `factor`, is shown where the browser has
- *   passkeys, and `[data-passkey-missing]` elsewhere. When the form is sent, the script asks for
- *   options at `data-options`, and sends the form with the response in the field `response`. When
- *   the options are refused, it sends `{}`: the route of the form says what the user lacks, on its
- *   page.
+ *   passkeys, and `[data-passkey-missing]` elsewhere. It is sent with the response to the options
+ *   of `data-options` in the field `response`; with `{}` when they are refused: its route says why.
  * - `form[data-passkey=autofill]` is never shown. It is sent when the user picks a passkey that the
  *   browser offers in a field with `autocomplete="username webauthn"`.
  * - In a form, `[data-passkey-exists]` is shown where the authenticator has a passkey of this user

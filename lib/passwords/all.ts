@@ -2,8 +2,8 @@ import { OptionsError } from '../errors.js'
 import type { PasswordCheck } from './password-rules.js'
 
 /**
- * Makes one check of several. They are asked one after the other, and the first that refuses
- * answers; so put the one that asks a server last.
+ * Makes one check of several, asked one after the other until one refuses: put the one that asks a
+ * server last.
  *
  * @throws OptionsError for a check that is not a function
  *

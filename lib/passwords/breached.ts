@@ -16,7 +16,7 @@ const ENTRY = /^([0-9A-F]{35}):(\d+)$/gm
 export interface BreachedOptions {
   /** Milliseconds for the request and its response; default 2000. */
   timeout?: number | undefined
-  /** Default: the global one. Lets requests take a proxy, or reach a copy of the service. */
+  /** Default the global one; for a proxy, or a copy of the service. */
   fetch?: typeof fetch | undefined
   /** Where a password that could not be looked up is reported; default `process.emitWarning`. */
   log?: WarningLog | undefined
@@ -24,7 +24,7 @@ export interface BreachedOptions {
 
 /** A log such as `app.log`. */
 export interface WarningLog {
-  /** Logs an error and what it means. */
+  /** Logs an error. */
   warn (details: { err: unknown }, message: string): void
 }
 
@@ -43,12 +43,9 @@ export type BreachedCheck = PasswordCheck & {
 
 /**
  * Makes a check that refuses passwords from data breaches with `breached_password`. Asks Pwned
- * Passwords, a free service of Have I Been Pwned. The service receives the first five of the forty
- * hexadecimal digits of the password's SHA-1 hash, and answers with the rest of all hashes that
- * begin so, padded so that the length of the answer tells nothing.
- *
- * A service that does not answer in time, or not as documented, refuses no password: otherwise its
- * failures would end registrations.
+ * Passwords, a free service of Have I Been Pwned, which receives five of the forty hexadecimal
+ * digits of the password's SHA-1 hash. Accepts the password when the service does not answer in
+ * time, or not as documented: otherwise its failures would end registrations.
  *
  * @throws OptionsError naming the option
  * @see https://haveibeenpwned.com/API/v3#PwnedPasswords
@@ -74,11 +71,10 @@ export function breached (options: BreachedOptions = {}): BreachedCheck {
 
 /** Returns how often passwords were seen whose hashes begin so, by the rest of the hash. */
 async function range (
-  prefix: string,
-  fetch: typeof globalThis.fetch,
-  timeout: number
+  prefix: string, fetch: typeof globalThis.fetch, timeout: number
 ): Promise<ReadonlyMap<string, number>> {
   const { status, body } = await fetch(new URL(prefix, SERVICE).href, {
+    // The padding hides by the length of the answer which one it is.
     headers: { 'Add-Padding': 'true', 'User-Agent': 'fastify-svc-auth' },
     signal: AbortSignal.timeout(timeout),
     redirect: 'error'

@@ -45,8 +45,6 @@ const LETTERS: Readonly<Record<string, string>> = {
  * that follow each other; years; the e-mail of the user, the `issuer` of the identity provider and
  * the words of the application. Several words are accepted.
  *
- * The lists are loaded with the first password.
- *
  * @throws OptionsError naming the option
  */
 export function common (options: CommonOptions = {}): PasswordCheck {
@@ -58,25 +56,20 @@ export function common (options: CommonOptions = {}): PasswordCheck {
   }
 }
 
-interface Known {
-  /** The most used passwords, in lower case. */
-  passwords: ReadonlySet<string>
-  /** Common words, as {@link spelling} has them. */
-  words: ReadonlySet<string>
-  /** All runs of three or more in {@link ROWS}, in both directions. */
-  runs: ReadonlySet<string>
-}
-
-const KNOWN = new Once(async (): Promise<Known> => {
+/** The lists, loaded with the first password. */
+const KNOWN = new Once(async () => {
   const [{ COMMON_PASSWORDS }, { COMMON_WORDS }] =
     await Promise.all([import('./common-passwords.js'), import('./common-words.js')])
   const runs = ROWS.map(row => Array.from(row)).flatMap(row => [...runsIn(row), ...runsIn(row.toReversed())])
   return {
     passwords: new Set(wordsIn(COMMON_PASSWORDS)),
     words: new Set(wordsIn(COMMON_WORDS).map(spelling)),
+    /** In both directions. */
     runs: new Set(runs)
   }
 })
+
+type Known = Awaited<ReturnType<typeof KNOWN.done>>
 
 function wordsIn (text: string): string[] {
   return text.trim().split(/\s/)
@@ -125,7 +118,6 @@ function spelling (text: string): string {
   return Array.from(text, character => LETTERS[character] ?? character).join('')
 }
 
-/** Returns all parts of a row that are a run. */
 function runsIn (row: readonly string[]): string[] {
   return row.flatMap((_, start) => row.slice(start + 2).map((_, more) => row.slice(start, start + 3 + more).join('')))
 }

@@ -1,16 +1,10 @@
 import { AuthError } from '../errors.js'
 
-/**
- * The caller that work is done for. Callers take turns, so that one client cannot keep the others
- * waiting.
- */
+/** The caller that work is done for: callers of different addresses take turns. */
 export interface Caller {
   /** The address of the client; callers without an address share one line. */
   address?: string | undefined
-  /**
-   * Removes work that has not begun from the queue when it aborts; the promise rejects with its
-   * reason.
-   */
+  /** Removes work that has not begun when it aborts; the promise rejects with its reason. */
   signal?: AbortSignal | undefined
 }
 

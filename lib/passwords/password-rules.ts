@@ -1,6 +1,6 @@
 import { AuthError, wrongLength } from '../errors.js'
 import { type Checked, type ChecksOf, callable, optional, wholeNumber } from '../option-checks.js'
-import { normalizePassword } from './password-hasher.js'
+import { normalizePassword } from './hashing.js'
 
 /** What a {@link PasswordCheck} learns beside the password. */
 export interface PasswordContext {
@@ -11,9 +11,9 @@ export interface PasswordContext {
 }
 
 /**
- * The application's rule for new passwords, which are in NFKC and long enough already. Return true
- * to accept; false, or a sentence that says why, refuses the password with `weak_password`. Throw
- * an {@link AuthError} to refuse with another code, such as `breached_password`.
+ * The application's rule for new passwords, which are in NFKC and long enough already. True
+ * accepts; false, or a sentence that says why, refuses with `weak_password`. Throw an {@link
+ * AuthError} to refuse with another code, such as `breached_password`.
  */
 export type PasswordCheck = (
   password: string, context: PasswordContext
@@ -24,13 +24,13 @@ export interface PasswordRules {
   /** Called when a password is chosen, not at sign-in; default none. */
   check?: PasswordCheck | undefined
   /**
-   * The least number of characters as a user counts them, after NFKC: a whole number from 8 to 128;
-   * default 8, for which 8 bytes are enough.
+   * The least number of characters as a user counts them, after NFKC, from 8 to 128; default 8, for
+   * which 8 bytes are enough.
    */
   minLength?: number | undefined
 }
 
-/** The default of `minLength`, which asks for nothing beyond {@link normalizePassword}. */
+/** Asks for nothing beyond {@link normalizePassword}. */
 export const MIN_LENGTH = 8
 
 /** The options of rules for new passwords. */
@@ -39,7 +39,7 @@ export const PASSWORD_RULES = {
   minLength: optional(wholeNumber(MIN_LENGTH, 128, 'characters'), MIN_LENGTH)
 } satisfies ChecksOf<PasswordRules>
 
-/** Makes the function that accepts new passwords: it resolves to the password in NFKC. */
+/** Makes the function that checks new passwords: it resolves to the password in NFKC. */
 export function passwordRules (
   { check, minLength }: Checked<typeof PASSWORD_RULES>
 ): (password: string, context: PasswordContext) => Promise<string> {

@@ -1,5 +1,5 @@
 import { OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
-import { originOf, withFixed } from './provider-options.js'
+import { originOf, preset } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of an {@link Auth0Provider}. */
@@ -20,18 +20,15 @@ const EXPECTED_DOMAIN = 'the tenant, or its host, such as tenant.eu.auth0.com ' 
 
 /** Signs users in with Auth0. Keeps the custom claims that rules and actions of the tenant add. */
 export class Auth0Provider extends OidcProvider {
-  /**
-   * @param options `clientId`, `clientSecret` and `domain` of the application at Auth0
-   * @throws OptionsError naming the option
-   */
-  constructor ({ domain, clientAuthentication = 'client_secret_post', ...options }: Auth0ProviderOptions) {
+  /** @throws OptionsError naming the option */
+  constructor ({ domain, ...options }: Auth0ProviderOptions) {
     const origin = domainOrigin(domain, options.allowInsecureRequests)
-    super(withFixed({
+    super(preset({
       name: 'auth0',
       discoveryUrl: `${origin}/.well-known/openid-configuration`,
       // The ID token has all claims of the scopes; userinfo repeats them and is rate limited.
       userinfo: false
-    }, { ...options, clientAuthentication }))
+    }, { clientAuthentication: 'client_secret_post' }, options))
   }
 
   protected override identityOf (profile: OidcProfile, idToken: OidcProfile): UncheckedIdentity {
@@ -41,10 +38,7 @@ export class Auth0Provider extends OidcProvider {
   }
 }
 
-/**
- * Accepts the domain with and without a scheme or a trailing slash, and in upper case: settings
- * contain all of these.
- */
+/** Settings contain the domain with and without a scheme or a trailing slash, and in upper case. */
 function domainOrigin (domain: unknown, allowInsecureRequests = false): string {
   const text = typeof domain === 'string' ? domain.trim() : ''
   const url = /^[a-z]+:\/\//i.test(text) ? text : `https://${text}`

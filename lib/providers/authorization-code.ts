@@ -3,55 +3,60 @@ import * as oauth from 'oauth4webapi'
 import { type Complete, withoutUndefined } from '../base/defaults.js'
 import { type BackChannel, type BackChannelOptions, backChannel } from './back-channel.js'
 import { ClientCredentials } from './client-authentication.js'
-import { unacceptable } from './failures.js'
+import { providerFailure, unacceptable } from './failures.js'
+import { checkedIdentity } from './identity.js'
 import type {
-  AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ProviderOptions, ProviderTokens
+  Authentication, AuthenticationContext, AuthorizationRequest, AuthorizationResponse, ClientAuthentication,
+  ProviderOptions, UncheckedIdentity
 } from './provider.js'
 
-/** Seconds by which the provider's clock may differ. */
-export const CLOCK_TOLERANCE = 30
-
-export interface AuthorizationCodeFlowOptions extends Complete<ProviderOptions>, BackChannelOptions {
+export interface FlowOptions extends Complete<ProviderOptions>, BackChannelOptions {
   /** The only method to use; default: chosen by the metadata, with a retry. */
   clientAuthentication?: ClientAuthentication | undefined
 }
 
 /**
- * Runs the part of the authorization code flow (RFC 6749 section 4.1) with PKCE (RFC 7636) that
- * OpenID Connect and plain OAuth 2.0 have in common.
+ * The authorization code flow (RFC 6749 section 4.1) with PKCE (RFC 7636), in the steps that OpenID
+ * Connect and plain OAuth 2.0 have in common.
  */
-export class AuthorizationCodeFlow {
-  readonly client: oauth.Client
-  readonly http: BackChannel
-  readonly scopes: readonly string[]
+export abstract class AuthorizationCodeFlow {
+  protected readonly client: oauth.Client
+  protected readonly http: BackChannel
+  protected readonly scopes: readonly string[]
   readonly #credentials: ClientCredentials
   readonly #authorizationParams: Readonly<Record<string, string>>
 
-  constructor (options: AuthorizationCodeFlowOptions) {
+  constructor (options: FlowOptions) {
     const { clientId, clientSecret, clientAuthentication, scopes, authorizationParams, ...transport } = options
-    this.client = { client_id: clientId, [oauth.clockTolerance]: CLOCK_TOLERANCE }
+    this.client = { client_id: clientId }
     this.http = backChannel(transport)
     this.scopes = scopes
     this.#credentials = new ClientCredentials(clientId, clientSecret, clientAuthentication)
     this.#authorizationParams = authorizationParams
   }
 
-  /** Returns what a provider may quote of the token request in an error, and no log must show. */
-  secretsOf ({ parameters, codeVerifier }: AuthorizationResponse): string[] {
-    return [...this.#credentials.secrets, codeVerifier, ...parameters.getAll('code')]
-  }
+  /** Returns the metadata: the same object each time, by which oauth4webapi caches the keys. */
+  protected abstract server (): Promise<oauth.AuthorizationServer>
+
+  /** Validates the token response. */
+  protected abstract tokensIn (
+    tokenResponse: Response, server: oauth.AuthorizationServer, response: AuthorizationResponse
+  ): Promise<oauth.TokenEndpointResponse>
+
+  /** Reads the user whom the tokens are about. */
+  protected abstract userOf (
+    tokens: oauth.TokenEndpointResponse, server: oauth.AuthorizationServer, response: AuthorizationResponse
+  ): Promise<{ identity: UncheckedIdentity, signed?: AuthenticationContext }>
 
   /** Builds the authorization request (RFC 6749 section 4.1.1). */
-  authorizationUrl (
-    server: oauth.AuthorizationServer, request: AuthorizationRequest, extra: Record<string, string> = {}
-  ): URL {
+  async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
     const { redirectUri, state, codeVerifier, loginHint, prompt, maxAge, scopes = [] } = request
-    const url = new URL(String(server.authorization_endpoint))
+    const { authorization_endpoint: endpoint } = await this.server()
+    const url = new URL(String(endpoint))
     const scope = [...new Set([...this.scopes, ...scopes])].join(' ')
     const parameters = {
       ...this.#authorizationParams,
       ...withoutUndefined({ login_hint: loginHint, prompt, max_age: maxAge?.toString() }),
-      ...extra,
       client_id: this.client.client_id,
       redirect_uri: redirectUri,
       response_type: 'code',
@@ -66,14 +71,25 @@ export class AuthorizationCodeFlow {
     return url
   }
 
-  /** Validates the authorization response and sends the token request (RFC 6749 section 4.1.3). */
-  async redeem (server: oauth.AuthorizationServer, response: AuthorizationResponse): Promise<Response> {
+  /** Validates the authorization response, and sends the token request (RFC 6749 section 4.1.3). */
+  async authenticate (response: AuthorizationResponse): Promise<Authentication> {
     const { parameters, state, redirectUri, codeVerifier } = response
-    // oauth4webapi ignores an empty iss when the metadata do not announce one.
-    if (parameters.get('iss') === '') throw unacceptable('the authorization response has an empty iss')
-    const validated = oauth.validateAuthResponse(server, this.client, parameters, state)
-    return this.#credentials.authenticate(server, async authentication => oauth.authorizationCodeGrantRequest(
-      server, this.client, authentication, validated, redirectUri, codeVerifier, this.http))
+    const sent = [...this.#credentials.secrets, codeVerifier, ...parameters.getAll('code')]
+    try {
+      const server = await this.server()
+      // oauth4webapi ignores an empty iss when the metadata do not announce one.
+      if (parameters.get('iss') === '') throw unacceptable('the authorization response has an empty iss')
+      const validated = oauth.validateAuthResponse(server, this.client, parameters, state)
+      const tokenResponse = await this.#credentials.authenticate(server, async authentication =>
+        oauth.authorizationCodeGrantRequest(
+          server, this.client, authentication, validated, redirectUri, codeVerifier, this.http))
+      const tokens = await this.tokensIn(tokenResponse, server, response)
+      sent.push(tokens.access_token)
+      const { identity, ...signed } = await this.userOf(tokens, server, response)
+      return { identity: checkedIdentity(identity), tokens: providerTokens(tokens), ...signed }
+    } catch (error) {
+      throw providerFailure(error, sent)
+    }
   }
 }
 
@@ -82,8 +98,7 @@ export const RECOGNIZED_TOKEN_TYPES: oauth.RecognizedTokenTypes = {
   dpop: () => { throw unacceptable('the access token is bound to a key (DPoP), which was not requested') }
 }
 
-/** Names the parameters of a token response as {@link ProviderTokens} does. */
-export function tokensOf (response: oauth.TokenEndpointResponse): ProviderTokens {
+function providerTokens (response: oauth.TokenEndpointResponse): Authentication['tokens'] {
   return withoutUndefined({
     accessToken: response.access_token,
     refreshToken: response.refresh_token,

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import * as oauth from 'oauth4webapi'
 import { AuthError } from '../errors.js'
 import { limitedBody } from '../http/limited-body.js'
@@ -21,10 +22,7 @@ type Request = Pick<oauth.CustomFetchOptions<string, unknown>, 'method' | 'heade
   body?: oauth.ProtectedResourceRequestBody
 }
 
-/**
- * Options for oauth4webapi that give each request a timeout, limit the size of responses and follow
- * no redirect.
- */
+/** Options for oauth4webapi: requests have a timeout and follow no redirect. */
 export function backChannel ({ timeout, fetch, allowInsecureRequests, conform }: BackChannelOptions) {
   return {
     // GitHub refuses requests without a User-Agent.
@@ -32,38 +30,14 @@ export function backChannel ({ timeout, fetch, allowInsecureRequests, conform }:
     [oauth.allowInsecureRequests]: allowInsecureRequests,
     [oauth.customFetch]: async (url: string, { method, headers, body = null }: Request) => {
       const signal = AbortSignal.timeout(timeout)
+      // The option `fetch` may be a function that ignores the signal.
+      const aborted = once(signal, 'abort').then(() => { throw signal.reason })
       const request = async () => completed(await fetch(url, { method, headers, body, signal, redirect: 'manual' }))
-      const response = await untilAborted(request(), signal)
+      const response = await Promise.race([request(), aborted]).catch((error: unknown) => {
+        throw error instanceof AuthError ? error : unreachable(error)
+      })
       return conform === undefined ? response : conform(response)
     }
-  }
-}
-
-/** Makes concurrent requests for a URL share one. For documents that are the same for all users. */
-export function deduplicated (http: BackChannel): BackChannel {
-  const pending = new Map<string, Promise<Response>>()
-  return {
-    ...http,
-    [oauth.customFetch]: async (url, request) => {
-      // Kept until the waiting callers have cached the response; otherwise a caller in between
-      // would request it again.
-      const forget = (): void => { setImmediate(() => { pending.delete(url) }) }
-      const response = pending.get(url) ?? http[oauth.customFetch](url, request).finally(forget)
-      pending.set(url, response)
-      return (await response).clone()
-    }
-  }
-}
-
-/** Waits until the signal aborts: the option `fetch` may be a function that ignores it. */
-async function untilAborted (response: Promise<Response>, signal: AbortSignal): Promise<Response> {
-  try {
-    return await new Promise((resolve, reject) => {
-      signal.addEventListener('abort', () => { reject(signal.reason) }, { once: true })
-      response.then(resolve, reject)
-    })
-  } catch (error) {
-    throw error instanceof AuthError ? error : unreachable(error)
   }
 }
 

@@ -4,16 +4,12 @@ import { CHECK_SECRET, isOverload, unacceptable } from './failures.js'
 import { parsedJson } from './parsed-json.js'
 import type { ClientAuthentication } from './provider.js'
 
-/**
- * Error codes with which a provider refuses a client: that of RFC 6749 section 5.2, and the one
- * that Keycloak and others answer a wrong secret or method with.
- */
+/** Refusals of a client: Keycloak and others answer a wrong secret or method with the second. */
 const REFUSALS_OF_CLIENT: ReadonlySet<unknown> = new Set(['invalid_client', 'unauthorized_client'])
 
 /** Authenticates a client with a secret at the token endpoint (RFC 6749 section 2.3.1). */
 export class ClientCredentials {
   readonly #clientSecret: string
-  /** The value of the Authorization header, without its scheme. */
   readonly #basic: string
   readonly #fixed: ClientAuthentication | undefined
   #preferred: ClientAuthentication = 'client_secret_basic'
@@ -25,35 +21,36 @@ export class ClientCredentials {
     this.#fixed = fixed
   }
 
-  /** The secret as it is sent. */
+  /** The secret in the forms in which it is sent. */
   get secrets (): string[] {
     return [this.#clientSecret, this.#basic]
   }
 
   /**
-   * Sends the token request. When the method is a guess, retries once with the other method after
-   * the client was refused, and remembers the other method if the client was accepted.
+   * Sends the token request. When the method is a guess and the client is refused, tries the other
+   * method, and remembers that one if the client is accepted.
    */
   async authenticate (
     server: oauth.AuthorizationServer, request: (authentication: oauth.ClientAuth) => Promise<Response>
   ): Promise<Response> {
     const [method, other] = this.#methods(server)
     const first = await parsedTokenResponse(await request(this.#with(method)))
-    if (other === null || !REFUSALS_OF_CLIENT.has(first.error)) return first.response
+    if (other === null || !REFUSALS_OF_CLIENT.has(first.body.error)) return first.response
 
-    const second = await parsedTokenResponse(await request(this.#with(other)))
-    const isUsedUp = second.error === 'invalid_grant'
+    const { response, body } = await parsedTokenResponse(await request(this.#with(other)))
+    const hasTokens = response.status === 200 && isText(body.access_token)
+    const isUsedUp = body.error === 'invalid_grant'
     // Any other answer does not say that the client was accepted: the secret may be wrong.
-    if (second.hasTokens || isUsedUp) this.#preferred = other
-    if (second.hasTokens || isOverload(second.response)) return second.response
+    if (hasTokens || isUsedUp) this.#preferred = other
+    if (hasTokens || isOverload(response)) return response
     if (isUsedUp) {
       throw unacceptable(`${CHECK_SECRET}; if they are right, set the option clientAuthentication to "${other}": ` +
         `the provider refuses ${method}, and the attempt has used up the code`)
     }
-    return clientRefused(`${method}: ${reasonOf(first)}; ${other}: ${reasonOf(second)}`)
+    return clientRefused(`${method}: ${reasonOf(first.body)}; ${other}: ${reasonOf(body)}`).response
   }
 
-  /** @returns the method to use, and the one to retry with; null when the first one is certain */
+  /** Returns the method to use, and the one to retry with: null when the first one is certain. */
   #methods (server: oauth.AuthorizationServer): [ClientAuthentication, ClientAuthentication | null] {
     if (this.#fixed !== undefined) return [this.#fixed, null]
     const announced = server.token_endpoint_auth_methods_supported ?? []
@@ -84,13 +81,10 @@ function formEncoded (text: string): string {
   return new URLSearchParams([['', text]]).toString().slice(1)
 }
 
-/** A token response as oauth4webapi can read it. */
+/** A token response as oauth4webapi can read it, and its members. */
 interface TokenResponse {
   response: Response
-  hasTokens: boolean
-  /** The error code; undefined without one. */
-  error: unknown
-  description: unknown
+  body: Readonly<Record<string, unknown>>
 }
 
 /**
@@ -99,35 +93,30 @@ interface TokenResponse {
  * without JSON, as of a server in front of the provider, refuses the client.
  */
 async function parsedTokenResponse (response: Response): Promise<TokenResponse> {
-  const { headers } = response
+  const { status, headers } = response
   const text = await response.text()
   const body = parsedJson(text)
-  if (!isPlainObject(body)) {
-    const { status } = response
-    const description = `status ${status} without JSON`
-    return status === 401
-      ? { response: clientRefused(description), hasTokens: false, error: 'invalid_client', description }
-      : { response: new Response(text || null, { status, headers }), hasTokens: false, error: undefined, description }
+  if (isPlainObject(body)) {
+    const present = Object.fromEntries(Object.entries(body).filter(([, member]) => member !== null))
+    const isRefusal = status === 200 && present.error !== undefined && present.error !== ''
+    return {
+      response: new Response(JSON.stringify(present), { status: isRefusal ? 400 : status, headers }),
+      body: present
+    }
   }
-  const present = Object.fromEntries(Object.entries(body).filter(([, member]) => member !== null))
-  const { error, error_description: description, access_token: accessToken } = present
-  const isRefusal = response.status === 200 && error !== undefined && error !== ''
-  const status = isRefusal ? 400 : response.status
-  return {
-    response: new Response(JSON.stringify(present), { status, headers }),
-    hasTokens: status === 200 && isText(accessToken),
-    error,
-    description
-  }
+  const description = `status ${status} without JSON`
+  if (status === 401) return clientRefused(description)
+  return { response: new Response(text || null, { status, headers }), body: { error_description: description } }
 }
 
-/** The error response that refuses a client (RFC 6749 section 5.2). */
-function clientRefused (description: string): Response {
-  return Response.json({ error: 'invalid_client', error_description: description }, { status: 401 })
+/** Makes the error response that refuses a client (RFC 6749 section 5.2). */
+function clientRefused (description: string): TokenResponse {
+  const body = { error: 'invalid_client', error_description: description }
+  return { response: Response.json(body, { status: 401 }), body }
 }
 
 /** What a provider said of a client, for the log. */
-function reasonOf ({ error, description }: TokenResponse): string {
+function reasonOf ({ error, error_description: description }: TokenResponse['body']): string {
   const code = isText(error) && error !== 'invalid_client' ? `${error}: ` : ''
   return `${code}${isText(description) ? description : 'no description'}`
 }

@@ -17,8 +17,7 @@ export async function discover (
 ): Promise<oauth.AuthorizationServer> {
   const { headers, [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: allowInsecureRequests } = http
   try {
-    // oauth4webapi would derive the URL from an issuer, but some providers have their document
-    // elsewhere.
+    // oauth4webapi would derive the URL from an issuer; some providers have the document elsewhere.
     const response = await fetch(url.href, { method: 'GET', headers: { ...headers, accept: 'application/json' } })
     const issuer = await expectedIssuer(issuers, response)
     return usable(await oauth.processDiscoveryResponse(issuer, response), allowInsecureRequests)
@@ -27,17 +26,15 @@ export async function discover (
   }
 }
 
-/** Returns the accepted issuer that the document names, or else one that it does not name. */
 async function expectedIssuer (issuers: DiscoveryOptions['issuers'], response: Response): Promise<URL> {
   const { issuer }: { issuer?: unknown } = Object(parsedJson(await response.clone().text()))
   const named = URL.parse(String(issuer))
   return issuers.find(({ href }) => href === named?.href) ?? issuers[0]
 }
 
-/** The URLs of the document that are used. The last one is optional. */
 const ENDPOINTS = ['authorization_endpoint', 'token_endpoint', 'jwks_uri', 'userinfo_endpoint'] as const
 
-/** Checks the parts of the document that a sign-in uses. */
+/** Checks the parts of the document that a sign-in uses; userinfo is optional. */
 function usable (server: oauth.AuthorizationServer, allowInsecureRequests: boolean): oauth.AuthorizationServer {
   for (const name of ENDPOINTS) {
     const isAbsent = name === 'userinfo_endpoint' && server[name] === undefined
@@ -55,10 +52,7 @@ function usable (server: oauth.AuthorizationServer, allowInsecureRequests: boole
   return { ...server, id_token_signing_alg_values_supported: algorithms.filter(isAsymmetric) }
 }
 
-/**
- * Whether an algorithm is a signature with a private key. Unsigned ID tokens and those with an HMAC
- * of the client secret are refused, even if the document offers them.
- */
+/** Refuses unsigned ID tokens, and those with an HMAC of the client secret, even when offered. */
 function isAsymmetric (algorithm: unknown): boolean {
   return typeof algorithm === 'string' && algorithm !== 'none' && !algorithm.startsWith('HS')
 }

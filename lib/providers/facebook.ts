@@ -3,7 +3,7 @@ import { isPlainObject } from '../claims.js'
 import { matching } from '../option-checks.js'
 import { OAuth2Provider, type ProviderApi } from './oauth2.js'
 import { parsedJson } from './parsed-json.js'
-import { withFixed } from './provider-options.js'
+import { preset } from './provider-options.js'
 import type { Authentication, AuthorizationResponse, ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of a {@link FacebookProvider}. */
@@ -22,22 +22,15 @@ export class FacebookProvider extends OAuth2Provider {
   readonly #me: string
   readonly #clientSecret: string
 
-  /**
-   * @param options `clientId` and `clientSecret` (id and secret of the app), optionally
-   *   `graphVersion`
-   * @throws OptionsError naming the option
-   */
+  /** @throws OptionsError naming the option */
   constructor ({ graphVersion = 'v24.0', ...options }: FacebookProviderOptions) {
     matching('a version such as v24.0', /^v\d{1,3}\.\d$/)(graphVersion, 'facebook: graphVersion')
-    super(withFixed({
+    super(preset({
       name: 'facebook',
       authorizationEndpoint: `https://www.facebook.com/${graphVersion}/dialog/oauth`,
       tokenEndpoint: `https://graph.facebook.com/${graphVersion}/oauth/access_token`,
       conform
-    }, {
-      ...options,
-      scopes: options.scopes ?? ['email', 'public_profile']
-    }))
+    }, { scopes: ['email', 'public_profile'] }, options))
     this.#me = `https://graph.facebook.com/${graphVersion}/me`
     this.#clientSecret = options.clientSecret
   }
@@ -80,10 +73,7 @@ const ERRORS: ReadonlyMap<string, string> = new Map([
 /** Codes of the Graph API such as "Application request limit reached". */
 const RATE_LIMITS: readonly unknown[] = [4, 17, 32]
 
-/**
- * Rewrites an error of the Graph API, in which `error` is an object. Drops its message, which can
- * contain the access token.
- */
+/** Rewrites an error that is an object. Drops its message, which can contain the access token. */
 async function conform (response: Response): Promise<Response> {
   const { status, headers } = response
   if (status < 400 || status >= 500) return response

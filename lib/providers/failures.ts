@@ -1,6 +1,6 @@
 import type * as oauth from 'oauth4webapi'
 import { isPlainObject, isText } from '../claims.js'
-import { AuthError } from '../errors.js'
+import { AuthError, type AuthErrorCode } from '../errors.js'
 
 /** The cause of an {@link AuthError} about a provider: one line for the log. */
 export class ProviderFailure extends Error {
@@ -9,7 +9,8 @@ export class ProviderFailure extends Error {
   readonly isEveryday: boolean
 
   constructor (message: string, { isEveryday = false, ...options }: { isEveryday?: boolean, cause?: unknown } = {}) {
-    super(oneLine(message), options)
+    // Providers and users write these texts.
+    super(message.replace(/[\p{C}\p{Z}]+/gu, ' ').slice(0, 300), options)
     this.isEveryday = isEveryday
   }
 }
@@ -33,8 +34,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['invalid_client', CHECK_CLIENT],
   ['unauthorized_client', CHECK_SECRET],
   ['incorrect_client_credentials', CHECK_SECRET],
-  // Auth0 answers a token request with a wrong secret this way. A user's refusal is an
-  // authorization response.
+  // Auth0 answers a token request with a wrong secret this way.
   ['access_denied', CHECK_CLIENT],
   ['redirect_uri_mismatch', 'register the callback URL {baseUrl}/auth/{name}/callback with the provider, to the letter']
 ])
@@ -48,47 +48,57 @@ const DENIALS: ReadonlySet<string> = new Set([
   'unauthorized'
 ])
 
+const TRANSIENT: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error'])
+
 /** Of a used or expired code, as after the browser's back button, and of an unconfirmed address. */
 const EVERYDAY: ReadonlySet<string> = new Set(['invalid_grant', 'bad_verification_code', 'unverified_user_email'])
 
 /**
- * Converts an error of a request to a provider into an {@link AuthError}.
+ * Converts an error of a request to a provider, or of its authorization response.
  *
- * @param sent secrets that were sent: some providers quote them in errors, and the log must not
- *   show them
+ * @param sent secrets that were sent: some providers quote them in errors, which the log shows
  */
 export function providerFailure (error: unknown, sent: readonly string[] = []): AuthError {
   if (error instanceof AuthError) return error
-  if (isAuthorizationResponseError(error)) return authorizationFailure(error, sent)
-  const isKnown = error instanceof ApiError || isProtocolError(error)
-  if (!isKnown) {
+  const description = descriptionOf(error)
+  if (!(error instanceof ApiError || isProtocolError(error))) {
     // A mistake in a provider class: the log shows its stack.
-    return new AuthError('provider_error', { cause: new ProviderFailure(descriptionOf(error), { cause: error }) })
+    return failure('provider_error', description, { cause: error })
   }
 
-  const code = isResponseBodyError(error) ? error.error : ''
-  const message = redacted(advised(code, descriptionOf(error)), sent)
-  const cause = new ProviderFailure(message, { isEveryday: EVERYDAY.has(code) })
-  return new AuthError(isFromOverload(error) ? 'provider_unavailable' : 'provider_error', { cause })
+  const code = isErrorResponse(error) ? error.error : ''
+  const isOfUser = codeOf(error) === AUTHORIZATION_ERROR
+  const isDenial = isOfUser && DENIALS.has(code)
+  const isTransient = isOfUser ? TRANSIENT.has(code) : isFromOverload(error)
+  const advice = isDenial ? undefined : ADVICE.get(code)
+  const message = advice === undefined ? description : `${advice} (${description})`
+  return failure(
+    isDenial ? 'access_denied' : isTransient ? 'provider_unavailable' : 'provider_error',
+    redacted(message, sent),
+    { isEveryday: isDenial || (!isOfUser && EVERYDAY.has(code)) }
+  )
 }
 
-/** @returns the error for a response that is well-formed but must not be accepted */
+/** Makes the error whose cause is a {@link ProviderFailure}. */
+export function failure (code: AuthErrorCode, ...cause: ConstructorParameters<typeof ProviderFailure>): AuthError {
+  return new AuthError(code, { cause: new ProviderFailure(...cause) })
+}
+
+/** Makes the error for a response that is well-formed but must not be accepted. */
 export function unacceptable (reason: string): AuthError {
-  return new AuthError('provider_error', { cause: new ProviderFailure(reason) })
+  return failure('provider_error', reason)
 }
 
-/** @returns the same failure with the requested URL in front of its message */
+/** Makes the error for a request that failed or had no response in time. */
+export function unreachable (error: unknown): AuthError {
+  return failure('provider_unavailable', descriptionOf(error))
+}
+
+/** Returns the same failure with the requested URL in front of its message. */
 export function failureAt (url: URL, error: unknown): AuthError {
   const { code, cause } = providerFailure(error)
   const { message }: { message?: string } = Object(cause)
-  return new AuthError(code === 'provider_unavailable' ? 'provider_unavailable' : 'provider_error', {
-    cause: new ProviderFailure(`${url.href}: ${message}`)
-  })
-}
-
-/** @returns the error for a request that failed or had no response in time */
-export function unreachable (error: unknown): AuthError {
-  return new AuthError('provider_unavailable', { cause: new ProviderFailure(descriptionOf(error)) })
+  return failure(code === 'provider_unavailable' ? 'provider_unavailable' : 'provider_error', `${url.href}: ${message}`)
 }
 
 /** Errors of oauth4webapi are known by code: their classes would load the package too early. */
@@ -101,21 +111,12 @@ function isProtocolError (error: unknown): boolean {
   return codeOf(error).startsWith('OAUTH_') || (error instanceof Error && error.name === 'OperationProcessingError')
 }
 
-function isResponseBodyError (error: unknown): error is oauth.ResponseBodyError {
-  return codeOf(error) === ('OAUTH_RESPONSE_BODY_ERROR' satisfies typeof oauth.RESPONSE_BODY_ERROR)
-}
+const AUTHORIZATION_ERROR = 'OAUTH_AUTHORIZATION_RESPONSE_ERROR' satisfies typeof oauth.AUTHORIZATION_RESPONSE_ERROR
+const BODY_ERROR = 'OAUTH_RESPONSE_BODY_ERROR' satisfies typeof oauth.RESPONSE_BODY_ERROR
 
-function isAuthorizationResponseError (error: unknown): error is oauth.AuthorizationResponseError {
-  return codeOf(error) === ('OAUTH_AUTHORIZATION_RESPONSE_ERROR' satisfies typeof oauth.AUTHORIZATION_RESPONSE_ERROR)
-}
-
-/** Converts an error response of the authorization endpoint (RFC 6749 section 4.1.2.1). */
-function authorizationFailure (error: oauth.AuthorizationResponseError, sent: readonly string[]): AuthError {
-  const isDenial = DENIALS.has(error.error)
-  const isTransient = error.error === 'temporarily_unavailable' || error.error === 'server_error'
-  const code = isDenial ? 'access_denied' : isTransient ? 'provider_unavailable' : 'provider_error'
-  const message = isDenial ? descriptionOf(error) : advised(error.error, descriptionOf(error))
-  return new AuthError(code, { cause: new ProviderFailure(redacted(message, sent), { isEveryday: isDenial }) })
+/** Whether an error is the error response of an endpoint (RFC 6749 sections 4.1.2.1 and 5.2). */
+function isErrorResponse (error: unknown): error is oauth.AuthorizationResponseError | oauth.ResponseBodyError {
+  return [AUTHORIZATION_ERROR, BODY_ERROR].includes(codeOf(error))
 }
 
 function isFromOverload (error: unknown): boolean {
@@ -128,15 +129,8 @@ export function isOverload ({ status }: Response): boolean {
   return status >= 500 || status === 429
 }
 
-function advised (code: string, description: string): string {
-  const advice = ADVICE.get(code)
-  return advice === undefined ? description : `${advice} (${description})`
-}
-
 function descriptionOf (error: unknown): string {
-  if (isResponseBodyError(error) || isAuthorizationResponseError(error)) {
-    return `${error.error}: ${error.error_description ?? 'no description'}`
-  }
+  if (isErrorResponse(error)) return `${error.error}: ${error.error_description ?? 'no description'}`
   return error instanceof Error ? `${error.message}${detailOf(error.cause)}` : 'unknown failure'
 }
 
@@ -160,9 +154,4 @@ function detailOf (cause: unknown): string {
 function redacted (text: string, secrets: readonly string[]): string {
   const long = secrets.filter(secret => secret.length >= 8)
   return long.reduce((text, secret) => text.replaceAll(secret, '[redacted]'), text)
-}
-
-/** Removes line breaks and control characters, and cuts: providers and users write these texts. */
-function oneLine (text: string): string {
-  return text.replace(/[\p{C}\p{Z}]+/gu, ' ').slice(0, 300)
 }

@@ -33,13 +33,12 @@ const PROVIDERS: Readonly<Record<string, MakeProvider>> = {
 /**
  * Creates the providers whose client id and secret are set in the environment: `GOOGLE_CLIENT_ID`
  * and `GOOGLE_CLIENT_SECRET`, `GITHUB_…`, `MICROSOFT_…` (and `MICROSOFT_TENANT`), `FACEBOOK_…`,
- * `AUTH0_…` (and `AUTH0_DOMAIN`), `OIDC_…` (and `OIDC_NAME`, `OIDC_DISCOVERY_URL`). White space
- * around a value is removed; an empty variable counts as not set.
+ * `AUTH0_…` (and `AUTH0_DOMAIN`), `OIDC_…` (and `OIDC_NAME`, `OIDC_DISCOVERY_URL`), in this order.
+ * White space around a value is removed; an empty variable counts as not set.
  *
  * @param env variables by name; default `process.env`
- * @returns the providers in this order; an empty list when nothing is set
- * @throws OptionsError naming a variable that is missing although a related one is set, or one that
- *   has quotes around it, or blanks or control characters in it
+ * @throws OptionsError naming a variable that is missing although a related one is set, or one with
+ *   quotes, blanks or control characters
  */
 export function providersFromEnv (env: Environment = process.env): ExternalProvider[] {
   return Object.entries(PROVIDERS).flatMap(([prefix, make]) => {

@@ -3,7 +3,7 @@ import { unacceptable } from './failures.js'
 import { textClaims } from './identity.js'
 import { OAuth2Provider, type ProviderApi } from './oauth2.js'
 import { parsedJson } from './parsed-json.js'
-import { originOf, withFixed } from './provider-options.js'
+import { originOf, preset } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of a {@link GitHubProvider}. */
@@ -22,22 +22,16 @@ export interface GitHubProviderOptions extends ProviderOptions {
 export class GitHubProvider extends OAuth2Provider {
   readonly #api: string
 
-  /**
-   * @param options `clientId` and `clientSecret` of the OAuth app, optionally `baseUrl`
-   * @throws OptionsError naming the option
-   */
+  /** @throws OptionsError naming the option */
   constructor ({ baseUrl = 'https://github.com', ...options }: GitHubProviderOptions) {
     const origin = originOf('a GitHub Enterprise Server such as https://github.example.com')(baseUrl, 'github: baseUrl')
-    super(withFixed({
+    super(preset({
       name: 'github',
       authorizationEndpoint: `${origin}/login/oauth/authorize`,
       tokenEndpoint: `${origin}/login/oauth/access_token`,
       issuer: `${origin}/login/oauth`,
       conform
-    }, {
-      ...options,
-      scopes: options.scopes ?? ['read:user', 'user:email']
-    }))
+    }, { scopes: ['read:user', 'user:email'] }, options))
     this.#api = apiOf(origin)
   }
 

@@ -1,9 +1,9 @@
 import { isText } from '../claims.js'
-import { AuthError, OptionsError } from '../errors.js'
+import { OptionsError } from '../errors.js'
 import { matching, optional } from '../option-checks.js'
-import { ProviderFailure } from './failures.js'
+import { failure } from './failures.js'
 import { OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
-import { withFixed } from './provider-options.js'
+import { preset } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of a {@link GoogleProvider}. */
@@ -26,25 +26,20 @@ export class GoogleProvider extends OidcProvider {
   override readonly provesAuthTime = false
   readonly #hostedDomain: string | undefined
 
-  /**
-   * @param options `clientId` and `clientSecret` of the client at Google, optionally `hostedDomain`
-   * @throws OptionsError naming the option
-   */
-  constructor ({ hostedDomain, clientAuthentication = 'client_secret_post', ...options }: GoogleProviderOptions) {
+  /** @throws OptionsError naming the option */
+  constructor ({ hostedDomain, ...options }: GoogleProviderOptions) {
     checkDomain(hostedDomain, 'google: hostedDomain')
-    if (options.authorizationParams !== undefined && 'hd' in options.authorizationParams) {
+    const { authorizationParams } = options
+    if (authorizationParams !== undefined && 'hd' in authorizationParams) {
       throw new OptionsError(
         'google: authorizationParams must not contain "hd", which would only be a hint; set hostedDomain')
     }
-    super(withFixed({
+    super(preset({
       name: 'google',
       discoveryUrl: 'https://accounts.google.com/.well-known/openid-configuration'
-    }, {
+    }, { clientAuthentication: 'client_secret_post' }, {
       ...options,
-      clientAuthentication,
-      ...(hostedDomain !== undefined && {
-        authorizationParams: { ...options.authorizationParams, hd: hostedDomain }
-      })
+      ...(hostedDomain !== undefined && { authorizationParams: { ...authorizationParams, hd: hostedDomain } })
     }))
     this.#hostedDomain = hostedDomain?.toLowerCase()
   }
@@ -52,11 +47,10 @@ export class GoogleProvider extends OidcProvider {
   protected override identityOf (profile: OidcProfile, idToken: OidcProfile): UncheckedIdentity {
     const identity = super.identityOf(profile, idToken)
     const hd = isText(idToken.hd) ? idToken.hd : undefined
-    // The claim is signed. The parameter hd only filters Google's list of accounts, and the user
-    // can change it.
+    // The parameter hd only filters Google's list of accounts, and the user can change it.
     if (this.#hostedDomain !== undefined && !isAdmitted(hd, this.#hostedDomain)) {
       const message = `the account does not belong to the Workspace domain ${this.#hostedDomain}`
-      throw new AuthError('access_denied', { cause: new ProviderFailure(message, { isEveryday: true }) })
+      throw failure('access_denied', message, { isEveryday: true })
     }
     return { ...identity, claims: { ...identity.claims, hd } }
   }

@@ -12,14 +12,10 @@ const MAX_CLAIMS_LENGTH = 16_384
 const NAMES = ['name', 'given_name', 'family_name', 'middle_name', 'nickname', 'preferred_username']
 
 /**
- * Checks the identity that a provider class returns, before it is stored. Applications can write
- * provider classes.
+ * Checks the identity that a provider class returns, one of the application too, and returns a copy
+ * of plain JSON data. An e-mail that is not one plain address never counts as verified.
  *
- * @returns a copy whose claims are plain JSON data: `sub` is the subject unless given, `picture` is
- *   an https: URL or absent, names have no control or bidirectional characters; an e-mail that is
- *   not one plain address never counts as verified
- * @throws AuthError `provider_error` unless the subject is 1 to 255 characters that every store can
- *   keep, and for claims of more than 16384 characters
+ * @throws AuthError `provider_error`
  */
 export function checkedIdentity ({ subject, claims, emailVerified }: UncheckedIdentity): Identity {
   const sub = claims.sub ?? subject

@@ -4,7 +4,7 @@ import { UUID } from '../base/uuid.js'
 import { mustBe } from '../option-checks.js'
 import { unacceptable } from './failures.js'
 import { OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
-import { originOf, withFixed } from './provider-options.js'
+import { originOf, preset } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of a {@link MicrosoftProvider}. */
@@ -38,22 +38,17 @@ export class MicrosoftProvider extends OidcProvider {
   override readonly provesAuthTime = false
   readonly #tenant: string
 
-  /**
-   * @param options `clientId` and `clientSecret` of the app registration, optionally `tenant` and
-   *   `baseUrl`
-   * @throws OptionsError naming the option
-   */
-  constructor ({ tenant = 'common', baseUrl = DEFAULT_BASE_URL, ...others }: MicrosoftProviderOptions) {
-    const { clientAuthentication = 'client_secret_post', ...options } = others
+  /** @throws OptionsError naming the option */
+  constructor ({ tenant = 'common', baseUrl = DEFAULT_BASE_URL, ...options }: MicrosoftProviderOptions) {
     const checkedTenant = checkTenant(tenant, 'microsoft: tenant').toLowerCase()
     const authority = originOf('a sign-in host such as https://login.microsoftonline.us')(baseUrl, 'microsoft: baseUrl')
-    super(withFixed({
+    super(preset({
       name: 'microsoft',
       discoveryUrl: `${authority}/${checkedTenant}/v2.0/.well-known/openid-configuration`,
       issuer: `${authority}/${UUID.test(checkedTenant) ? checkedTenant : '{tenantid}'}/v2.0`,
       // Userinfo has neither tid nor oid, and Microsoft recommends the ID token.
       userinfo: false
-    }, { ...options, clientAuthentication }))
+    }, { clientAuthentication: 'client_secret_post' }, options))
     if (options.scopes?.includes('profile') === false) {
       throw new OptionsError('microsoft: scopes must contain "profile": without it the ID token has no oid')
     }

@@ -1,12 +1,9 @@
 import * as oauth from 'oauth4webapi'
 import { isPlainObject, isText } from '../claims.js'
-import {
-  AuthorizationCodeFlow, type AuthorizationCodeFlowOptions, RECOGNIZED_TOKEN_TYPES, tokensOf
-} from './authorization-code.js'
-import { ApiError, providerFailure, unacceptable } from './failures.js'
-import { checkedIdentity } from './identity.js'
+import { AuthorizationCodeFlow, type FlowOptions, RECOGNIZED_TOKEN_TYPES } from './authorization-code.js'
+import { ApiError, unacceptable } from './failures.js'
 import { parsedJson } from './parsed-json.js'
-import type { Authentication, AuthorizationRequest, AuthorizationResponse, UncheckedIdentity } from './provider.js'
+import type { AuthorizationRequest, UncheckedIdentity } from './provider.js'
 
 /**
  * The provider's API, called with the access token of the user who signs in. An error that it
@@ -22,50 +19,50 @@ export interface ProviderApi {
   getList (url: string, headers?: Record<string, string>): Promise<unknown[] | null>
 }
 
-/** Runs the authorization code flow of plain OAuth 2.0 with one provider. */
-export class OAuth2Flow {
+interface OAuth2FlowOptions extends FlowOptions {
+  server: oauth.AuthorizationServer
+  identify: (api: ProviderApi, accessToken: string) => Promise<UncheckedIdentity>
+}
+
+/** The flow of plain OAuth 2.0 with one provider. */
+export class OAuth2Flow extends AuthorizationCodeFlow {
   readonly #server: oauth.AuthorizationServer
-  readonly #flow: AuthorizationCodeFlow
+  readonly #identify: OAuth2FlowOptions['identify']
 
-  constructor ({ server, ...options }: AuthorizationCodeFlowOptions & { server: oauth.AuthorizationServer }) {
+  constructor ({ server, identify, ...options }: OAuth2FlowOptions) {
+    super(options)
     this.#server = server
-    this.#flow = new AuthorizationCodeFlow(options)
+    this.#identify = identify
   }
 
-  async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
-    if (request.maxAge !== undefined) {
-      throw unacceptable('maxAge of signInUrl cannot be checked: the provider issues no ID tokens')
-    }
-    return this.#flow.authorizationUrl(this.#server, request)
+  override async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
+    if (request.maxAge === undefined) return super.authorizationUrl(request)
+    throw unacceptable('maxAge of signInUrl cannot be checked: the provider issues no ID tokens')
   }
 
-  /** @param identify requests the user of an access token from the provider's API */
-  async authenticate (
-    response: AuthorizationResponse, identify: (api: ProviderApi, accessToken: string) => Promise<UncheckedIdentity>
-  ): Promise<Authentication> {
-    const sent = this.#flow.secretsOf(response)
-    try {
-      const tokenResponse = await this.#flow.redeem(this.#server, response)
-      const tokens = await oauth.processAuthorizationCodeResponse(this.#server, this.#flow.client, tokenResponse, {
-        recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES
-      })
-      const { access_token: accessToken } = tokens
-      sent.push(accessToken)
-      const identity = await identify({
-        get: async (url, headers) => objectOf(await this.#request(accessToken, url, headers)),
-        getList: async (url, headers) => listOf(await this.#request(accessToken, url, headers))
-      }, accessToken)
-      return { identity: checkedIdentity(identity), tokens: tokensOf(tokens) }
-    } catch (error) {
-      throw providerFailure(error, sent)
-    }
+  protected override async server (): Promise<oauth.AuthorizationServer> {
+    return this.#server
+  }
+
+  protected override async tokensIn (tokenResponse: Response): Promise<oauth.TokenEndpointResponse> {
+    return oauth.processAuthorizationCodeResponse(this.#server, this.client, tokenResponse, {
+      recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES
+    })
+  }
+
+  protected override async userOf (tokens: oauth.TokenEndpointResponse): Promise<{ identity: UncheckedIdentity }> {
+    const { access_token: accessToken } = tokens
+    const identity = await this.#identify({
+      get: async (url, headers) => objectOf(await this.#request(accessToken, url, headers)),
+      getList: async (url, headers) => listOf(await this.#request(accessToken, url, headers))
+    }, accessToken)
+    return { identity }
   }
 
   async #request (accessToken: string, url: string, given: Record<string, string> = {}): Promise<Response> {
-    const { http } = this.#flow
-    const headers = new Headers({ accept: 'application/json', ...http.headers })
+    const headers = new Headers({ accept: 'application/json', ...this.http.headers })
     for (const [name, value] of Object.entries(given)) headers.set(name, value)
-    return oauth.protectedResourceRequest(accessToken, 'GET', new URL(url), headers, null, http)
+    return oauth.protectedResourceRequest(accessToken, 'GET', new URL(url), headers, null, this.http)
   }
 }
 

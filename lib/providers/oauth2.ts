@@ -14,14 +14,11 @@ export type { ProviderApi } from './oauth2-flow.js'
 /** Options of an {@link OAuth2Provider}. */
 export interface OAuth2ProviderOptions
   extends ProviderOptions, Pick<OidcProviderOptions, 'name' | 'allowInsecureRequests'> {
-  /** The authorization endpoint (RFC 6749 section 3.1), which the browser is redirected to. */
+  /** The endpoint that the browser is redirected to (RFC 6749 section 3.1). */
   authorizationEndpoint: string
-  /** The token endpoint (RFC 6749 section 3.2), where a code is exchanged for an access token. */
+  /** The endpoint that exchanges a code for an access token (RFC 6749 section 3.2). */
   tokenEndpoint: string
-  /**
-   * The `iss` of the provider's authorization responses, if it sends one (RFC 9207); default the
-   * origin of `authorizationEndpoint`.
-   */
+  /** The `iss` of responses (RFC 9207), if any; default the origin of `authorizationEndpoint`. */
   issuer?: string | undefined
   /** Rewrites a response of the provider that does not conform to RFC 6749. */
   conform?: ((response: Response) => Response | Promise<Response>) | undefined
@@ -31,8 +28,7 @@ export interface OAuth2ProviderOptions
 
 /**
  * Signs users in with a provider of plain OAuth 2.0: the authorization code flow with PKCE and
- * state, then a request to the provider's API. A subclass implements `identify`, which makes that
- * request.
+ * state, then a request to the provider's API, which a subclass makes in `identify`.
  */
 export abstract class OAuth2Provider implements ExternalProvider {
   readonly name: string
@@ -62,15 +58,14 @@ export abstract class OAuth2Provider implements ExternalProvider {
     // oauth4webapi is loaded with the first sign-in, to keep the start of the application fast.
     this.#flow = new Once(async () => {
       const { OAuth2Flow } = await import('./oauth2-flow.js')
-      return new OAuth2Flow({ ...checked, server })
+      return new OAuth2Flow({ ...checked, server, identify: (...call) => this.identify(...call) })
     })
   }
 
   /**
    * Requests the user of an access token from the provider's API.
    *
-   * @throws AuthError to refuse the user: `access_denied`, or `provider_error` for an unacceptable
-   *   response
+   * @throws AuthError to refuse the user: `access_denied`, or `provider_error`
    */
   protected abstract identify (api: ProviderApi, accessToken: string): Promise<UncheckedIdentity>
 
@@ -79,7 +74,6 @@ export abstract class OAuth2Provider implements ExternalProvider {
   }
 
   async authenticate (response: AuthorizationResponse): Promise<Authentication> {
-    const flow = await this.#flow.done()
-    return flow.authenticate(response, (api, accessToken) => this.identify(api, accessToken))
+    return (await this.#flow.done()).authenticate(response)
   }
 }

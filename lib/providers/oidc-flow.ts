@@ -1,31 +1,22 @@
 import * as oauth from 'oauth4webapi'
 import { Once } from '../base/once.js'
-import {
-  AuthorizationCodeFlow, type AuthorizationCodeFlowOptions, RECOGNIZED_TOKEN_TYPES, tokensOf
-} from './authorization-code.js'
-import { type BackChannel, deduplicated } from './back-channel.js'
+import { AuthorizationCodeFlow, type FlowOptions, RECOGNIZED_TOKEN_TYPES } from './authorization-code.js'
 import { type DiscoveryOptions, discover } from './discovery.js'
-import { providerFailure } from './failures.js'
-import { acceptedIdToken } from './id-token.js'
-import { checkedIdentity, presentClaims } from './identity.js'
-import { assertKeyOfIssuer, withTenantOf } from './issuer-template.js'
+import { acceptedIdToken, assertKeyOfIssuer, withTenantOf } from './id-token.js'
+import { presentClaims } from './identity.js'
 import type {
-  Authentication, AuthorizationRequest, AuthorizationResponse, AuthenticationContext, UncheckedIdentity
+  AuthenticationContext, AuthorizationRequest, AuthorizationResponse, UncheckedIdentity
 } from './provider.js'
 
 /** The claims about a user: those of the verified ID token and those that userinfo adds. */
 export type OidcProfile = Record<string, unknown> & {
-  /**
-   * The subject of the ID token. Userinfo of another subject is refused (OpenID Connect Core
-   * 5.3.2).
-   */
+  /** The subject of the ID token. Userinfo of another one is refused (Core 5.3.2). */
   sub: string
 }
 
-interface OidcFlowOptions extends AuthorizationCodeFlowOptions {
-  discovery: DiscoveryOptions
-  /** Whether to request from userinfo the claims of the scopes that the ID token lacks. */
+interface OidcFlowOptions extends FlowOptions, DiscoveryOptions {
   userinfo: boolean
+  identityOf: (profile: OidcProfile, idToken: OidcProfile) => UncheckedIdentity
 }
 
 /** The claims that each scope requests (OpenID Connect Core 5.4) and that this library reads. */
@@ -34,99 +25,80 @@ const CLAIMS_OF_SCOPE: Readonly<Record<string, readonly string[]>> = {
   profile: ['name', 'picture']
 }
 
-/** Seconds since the user last authenticated at the provider. */
-type MaxAge = number | typeof oauth.skipAuthTimeCheck
-
-/** Runs the authorization code flow of OpenID Connect (Core 3.1) with one provider. */
-export class OidcFlow {
-  readonly #flow: AuthorizationCodeFlow
-  /** The same object each time: oauth4webapi caches the provider's keys by it. */
+/** The flow of OpenID Connect (Core 3.1) with one provider. */
+export class OidcFlow extends AuthorizationCodeFlow {
   readonly #server: Once<oauth.AuthorizationServer>
   readonly #usesUserinfo: boolean
-  readonly #maxAge: MaxAge
-  readonly #keysHttp: BackChannel
-  #keys: oauth.ExportedJWKSCache = { jwks: { keys: [] }, uat: 0 }
+  readonly #identityOf: OidcFlowOptions['identityOf']
+  /** Seconds since the user last authenticated at the provider. */
+  readonly #maxAge: number | undefined
+  /** A copy of the keys that oauth4webapi caches. */
+  readonly #keys: oauth.JWKSCacheInput = {}
 
-  constructor ({ discovery, userinfo, ...options }: OidcFlowOptions) {
-    this.#flow = new AuthorizationCodeFlow(options)
-    this.#server = new Once(() => discover(discovery, this.#flow.http))
+  constructor ({ url, issuers, userinfo, identityOf, ...options }: OidcFlowOptions) {
+    super(options)
+    this.#server = new Once(() => discover({ url, issuers }, this.http))
     this.#usesUserinfo = userinfo
+    this.#identityOf = identityOf
     const { max_age: maxAge } = options.authorizationParams
-    this.#maxAge = maxAge === undefined ? oauth.skipAuthTimeCheck : Number(maxAge)
-    this.#keysHttp = deduplicated(this.#flow.http)
+    this.#maxAge = maxAge === undefined ? undefined : Number(maxAge)
   }
 
-  async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
-    try {
-      return this.#flow.authorizationUrl(await this.#server.done(), request, { nonce: request.nonce })
-    } catch (error) {
-      throw providerFailure(error)
-    }
+  override async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
+    const url = await super.authorizationUrl(request)
+    url.searchParams.set('nonce', request.nonce)
+    return url
   }
 
-  /** @param identityOf as {@link OidcProvider} has it */
-  async authenticate (
-    response: AuthorizationResponse, identityOf: (profile: OidcProfile, idToken: OidcProfile) => UncheckedIdentity
-  ): Promise<Authentication> {
-    const sent = this.#flow.secretsOf(response)
-    try {
-      const server = await this.#server.done()
-      const maxAge = response.maxAge ?? this.#maxAge
-      const tokens = await this.#tokens(server, response, maxAge)
-      sent.push(tokens.access_token)
-      const checksAge = maxAge !== oauth.skipAuthTimeCheck
-      const { sub, ...claims } = acceptedIdToken(tokens, this.#flow.client, { checksAge })
-      // An empty claim of the ID token must not hide the one of userinfo.
-      const idToken = { ...presentClaims(claims), sub }
-      const profile = await this.#withUserinfo(server, tokens.access_token, idToken)
-      const identity = checkedIdentity(identityOf(profile, idToken))
-      return { identity, tokens: tokensOf(tokens), signed: signedProofIn(idToken) }
-    } catch (error) {
-      throw providerFailure(error, sent)
-    }
+  protected override async server (): Promise<oauth.AuthorizationServer> {
+    return this.#server.done()
   }
 
-  /** Sends the token request (OpenID Connect Core 3.1.3) and validates the response. */
-  async #tokens (
-    server: oauth.AuthorizationServer, authorizationResponse: AuthorizationResponse, maxAge: MaxAge
+  /** Validates the token response (OpenID Connect Core 3.1.3) and the signature of its ID token. */
+  protected override async tokensIn (
+    tokenResponse: Response, server: oauth.AuthorizationServer, { nonce, maxAge = this.#maxAge }: AuthorizationResponse
   ): Promise<oauth.TokenEndpointResponse> {
-    const response = await this.#flow.redeem(server, authorizationResponse)
-    const issuer = await withTenantOf(response, server)
-    const tokens = await oauth.processAuthorizationCodeResponse(issuer, this.#flow.client, response, {
-      expectedNonce: authorizationResponse.nonce,
-      maxAge,
+    const issuer = await withTenantOf(tokenResponse, server)
+    const tokens = await oauth.processAuthorizationCodeResponse(issuer, this.client, tokenResponse, {
+      expectedNonce: nonce,
+      maxAge: maxAge ?? oauth.skipAuthTimeCheck,
       requireIdToken: true,
       recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES
     })
-    const keys = await this.#verifySignature(issuer, response)
-    assertKeyOfIssuer(server, { issuer, idToken: String(tokens.id_token), keys })
+    const { jwks: known } = this.#keys
+    // The metadata without the tenant: oauth4webapi caches the keys by this object.
+    const http = { ...this.http, [oauth.jwksCache]: this.#keys }
+    await oauth.validateApplicationLevelSignature(server, tokenResponse, http)
+    // Another sign-in empties the copy while it fetches newer keys.
+    const { jwks = known } = this.#keys
+    assertKeyOfIssuer(tokens, { server, issuer, jwks })
     return tokens
   }
 
-  /** Returns the keys that were used; a concurrent sign-in may have fetched newer ones. */
-  async #verifySignature (issuer: oauth.AuthorizationServer, response: Response): Promise<oauth.ExportedJWKSCache> {
-    const keys = { ...this.#keys }
-    try {
-      await oauth.validateApplicationLevelSignature(issuer, response, { ...this.#keysHttp, [oauth.jwksCache]: keys })
-    } finally {
-      if (keys.uat > this.#keys.uat) this.#keys = keys
-    }
-    return keys
+  protected override async userOf (
+    tokens: oauth.TokenEndpointResponse,
+    server: oauth.AuthorizationServer,
+    { maxAge = this.#maxAge }: AuthorizationResponse
+  ): Promise<{ identity: UncheckedIdentity, signed: AuthenticationContext }> {
+    const { sub, ...claims } = acceptedIdToken(tokens, this.client, maxAge !== undefined)
+    // An empty claim of the ID token must not hide the one of userinfo.
+    const idToken = { ...presentClaims(claims), sub }
+    const profile = await this.#withUserinfo(server, tokens.access_token, idToken)
+    return { identity: this.#identityOf(profile, idToken), signed: signedProofIn(idToken) }
   }
 
   /** Adds the claims of the scopes that only userinfo has: the signed ID token takes precedence. */
   async #withUserinfo (
     server: oauth.AuthorizationServer, accessToken: string, idToken: OidcProfile
   ): Promise<OidcProfile> {
-    const wanted = this.#flow.scopes.flatMap(scope => CLAIMS_OF_SCOPE[scope] ?? [])
+    const wanted = this.scopes.flatMap(scope => CLAIMS_OF_SCOPE[scope] ?? [])
     const isComplete = wanted.every(claim => idToken[claim] !== undefined)
     if (!this.#usesUserinfo || isComplete || server.userinfo_endpoint === undefined) return idToken
 
-    const { client, http } = this.#flow
-    const response = await oauth.userInfoRequest(server, client, accessToken, http)
-    const userinfo = await oauth.processUserInfoResponse(server, client, idToken.sub, response)
+    const response = await oauth.userInfoRequest(server, this.client, accessToken, this.http)
+    const userinfo = await oauth.processUserInfoResponse(server, this.client, idToken.sub, response)
     const isSigned = response.headers.get('content-type')?.includes('jwt')
-    if (isSigned) await oauth.validateApplicationLevelSignature(server, response, this.#keysHttp)
+    if (isSigned) await oauth.validateApplicationLevelSignature(server, response, this.http)
     const profile = { ...userinfo, ...idToken }
     // email_verified counts only for the address in the same response.
     const isAboutEmail = (source: Record<string, unknown>): boolean =>

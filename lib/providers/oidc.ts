@@ -3,7 +3,6 @@ import { OptionsError } from '../errors.js'
 import { Once } from '../base/once.js'
 import { secureUrl } from '../http/secure-url.js'
 import { boolean, optional } from '../option-checks.js'
-import type { DiscoveryOptions } from './discovery.js'
 import type { OidcFlow, OidcProfile } from './oidc-flow.js'
 import type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, ProviderOptions,
@@ -34,10 +33,7 @@ export interface OidcProviderOptions extends ProviderOptions {
    * `client_secret_post` after `invalid_client`; the method that worked is remembered.
    */
   clientAuthentication?: ClientAuthentication | undefined
-  /**
-   * Whether to request from userinfo the claims of the scopes that the ID token lacks; default
-   * true.
-   */
+  /** Whether userinfo is asked for claims of the scopes that the ID token lacks; default true. */
   userinfo?: boolean | undefined
   /** Permits plain http, for development servers on this machine only; default false. */
   allowInsecureRequests?: boolean | undefined
@@ -83,13 +79,13 @@ export class OidcProvider implements ExternalProvider {
     if (!WELL_KNOWN.test(url.pathname)) {
       throw new OptionsError(`${name}: discoveryUrl must end in /.well-known/openid-configuration`)
     }
-    const discovery: DiscoveryOptions = { url, issuers: issuer === undefined ? issuersOf(url) : [new URL(issuer)] }
+    const issuers = issuer === undefined ? issuersOf(url) : [new URL(issuer)] as const
 
     this.name = name
     // oauth4webapi is loaded with the first sign-in, to keep the start of the application fast.
     this.#flow = new Once(async () => {
       const { OidcFlow } = await import('./oidc-flow.js')
-      return new OidcFlow({ ...checked, discovery })
+      return new OidcFlow({ ...checked, url, issuers, identityOf: (...claims) => this.identityOf(...claims) })
     })
   }
 
@@ -98,8 +94,7 @@ export class OidcProvider implements ExternalProvider {
   }
 
   async authenticate (response: AuthorizationResponse): Promise<Authentication> {
-    const flow = await this.#flow.done()
-    return flow.authenticate(response, (profile, idToken) => this.identityOf(profile, idToken))
+    return (await this.#flow.done()).authenticate(response)
   }
 
   /**
@@ -107,8 +102,7 @@ export class OidcProvider implements ExternalProvider {
    *
    * @param profile the claims of the verified ID token and of userinfo
    * @param _idToken the claims of the verified ID token alone, for claims that must be signed
-   * @throws AuthError to refuse the user: `access_denied`, or `provider_error` for unacceptable
-   *   claims
+   * @throws AuthError to refuse the user: `access_denied`, or `provider_error`
    */
   protected identityOf (profile: OidcProfile, _idToken: OidcProfile): UncheckedIdentity {
     const { sub, email, email_verified: emailVerified, name, picture } = profile

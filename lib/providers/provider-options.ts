@@ -1,3 +1,4 @@
+import { type Defined, withoutUndefined } from '../base/defaults.js'
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { isSecureUrl } from '../http/secure-url.js'
@@ -9,7 +10,7 @@ import type { ProviderOptions } from './provider.js'
 
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/
 
-/** Names that routes use themselves, or that every object has as members. */
+/** Names of routes, and of members that every object has. */
 const RESERVED_NAMES = ['local', 'application', 'login', 'callback', 'constructor', 'prototype']
 
 /** Parameters that the flow sets; a static value would disable a check. */
@@ -21,7 +22,6 @@ const FLOW_PARAMETERS = [
 const HOW_TO_SET = ', and there is none; set the environment variable that it comes from, ' +
   'or use providersFromEnv(), which leaves out a provider without settings'
 
-/** The option `clientAuthentication`. */
 export const clientAuthenticationMethod = oneOf('client_secret_basic', 'client_secret_post')
 
 /** The options of every provider class. */
@@ -34,11 +34,7 @@ const commonOptions = (scopes: readonly string[]) => ({
   fetch: optional(callable<typeof fetch>(), globalThis.fetch)
 } satisfies ChecksOf<ProviderOptions>)
 
-/**
- * Checks the options of a provider class: those of every class, and its own by a table.
- *
- * @param scopes the default of the option `scopes`
- */
+/** Checks the options of a provider class: those of every class, and its own by a table. */
 export function checkedProviderOptions<Own extends Checks> (
   { name, ...options }: ProviderOptions & { name: string }, scopes: readonly string[], own: Own
 ) {
@@ -68,20 +64,19 @@ function areStrings (value: unknown): value is Record<string, string> {
   return isPlainObject(value) && Object.values(value).every(isText)
 }
 
-/** Adds options of the application to those that a provider class sets itself. */
-export function withFixed<Fixed extends { name: string }, Chosen extends object> (
-  fixed: Fixed, chosen: Chosen
-): Fixed & Chosen {
+/**
+ * The options of a class for one provider: those that the class sets, its defaults, and those that
+ * the application has chosen.
+ */
+export function preset<Fixed extends { name: string }, Default extends object, Chosen extends object> (
+  fixed: Fixed, defaults: Default, chosen: Chosen
+): Fixed & Default & Defined<Chosen> {
   const clash = Object.keys(chosen).find(option => option in fixed)
-  if (clash === undefined) return { ...fixed, ...chosen }
-  throw unknownOption(fixed.name, clash, 'the class sets it')
+  if (clash !== undefined) throw unknownOption(fixed.name, clash, 'the class sets it')
+  return { ...fixed, ...defaults, ...withoutUndefined(chosen) }
 }
 
-/**
- * An option that is a URL with nothing but a host and a port, and becomes its origin.
- *
- * @param owner what the URL belongs to, with an example, for the message
- */
+/** An option that is a URL with nothing but a host and a port, and becomes its origin. */
 export function originOf (owner: string, allowInsecureRequests = false): Check<string> {
   const isOrigin = (value: unknown): value is string =>
     isSecureUrl(value, allowInsecureRequests) && new URL(value).href === `${new URL(value).origin}/`
@@ -89,7 +84,7 @@ export function originOf (owner: string, allowInsecureRequests = false): Check<s
   return (value, option) => new URL(check(value, option)).origin
 }
 
-/** @throws OptionsError unless the name can be a segment of the routes */
+/** Checks that a name can be a segment of the routes. */
 export function assertProviderName (name: unknown): asserts name is string {
   if (typeof name !== 'string' || name.length > 63 || !NAME.test(name)) {
     throw new OptionsError(

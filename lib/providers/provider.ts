@@ -1,32 +1,30 @@
 import type { IdentityClaims } from '../claims.js'
 
-/** Parameters that one sign-in sends to its provider, set with `app.auth.signInUrl`. */
+/**
+ * Parameters of one authorization request (OpenID Connect Core 3.1.2.1), set with
+ * `app.auth.signInUrl`.
+ */
 export interface SignInParameters {
-  /** The expected user (`login_hint`, OpenID Connect Core 3.1.2.1). */
-  loginHint?: string
-  /** The prompts that the provider must show (`prompt`), such as `select_account`. */
-  prompt?: string
   /**
-   * Maximum number of seconds since the user last authenticated at the provider (`max_age`). The
-   * provider class must check it.
+   * The e-mail address or name that the provider fills in. `signInUrl` leaves out a hint that is
+   * empty or longer than 1000 characters.
    */
+  loginHint?: string
+  /** What the provider must show, such as `select_account`, `consent`, `login` or `none`. */
+  prompt?: string
+  /** Seconds since the user authenticated at the provider at most, which the class must check. */
   maxAge?: number
   /** Scopes in addition to those of the provider class. */
   scopes?: readonly string[]
 }
 
-/**
- * An authorization request. `state`, `nonce` and `codeVerifier` are new random values for each
- * sign-in.
- */
+/** An authorization request. `state`, `nonce` and `codeVerifier` are new and random each time. */
 export interface AuthorizationRequest extends SignInParameters {
   /** `{baseUrl}{prefix}/{name}/callback`, as registered with the provider. */
   redirectUri: string
   /** Binds the response to the browser (RFC 6749 section 10.12). */
   state: string
-  /**
-   * Binds the ID token to the request (OpenID Connect Core 3.1.2.1); unused with plain OAuth 2.0.
-   */
+  /** Binds the ID token to the request; unused with plain OAuth 2.0. */
   nonce: string
   /** The code verifier of PKCE (RFC 7636 section 4.1). */
   codeVerifier: string
@@ -34,9 +32,7 @@ export interface AuthorizationRequest extends SignInParameters {
 
 /** An authorization response (RFC 6749 section 4.1.2) together with its request. */
 export interface AuthorizationResponse extends AuthorizationRequest {
-  /**
-   * The query of the callback, with duplicate parameters preserved, so that they can be refused.
-   */
+  /** The query of the callback, with duplicate parameters, so that they can be refused. */
   parameters: URLSearchParams
 }
 
@@ -50,28 +46,17 @@ export interface Identity {
   emailVerified: boolean
 }
 
-/**
- * An identity as a provider class reads it from the provider's responses, before its types are
- * checked.
- */
+/** An identity as a provider class reads it from responses, before its types are checked. */
 export interface UncheckedIdentity {
-  /**
-   * A string of 1 to 255 characters, or the sign-in ends. Convert an identifier that is a number to
-   * a string.
-   */
+  /** A string of 1 to 255 characters, or the sign-in ends: convert a number to a string. */
   subject: unknown
-  /**
-   * Claims that are null, empty or of the wrong type are removed; `sub` is the subject unless
-   * given.
-   */
+  /** What is null, empty or of the wrong type is removed; `sub` defaults to the subject. */
   claims: Record<string, unknown>
   /** Whether the provider has verified `claims.email`. */
   emailVerified: boolean
 }
 
-/**
- * The tokens that the provider issued, for the application's use at sign-in. They are not stored.
- */
+/** The tokens that the provider issued, for use at sign-in. They are not stored. */
 export interface ProviderTokens {
   /** The access token for the provider's API (RFC 6749 section 1.4). */
   accessToken: string
@@ -81,10 +66,7 @@ export interface ProviderTokens {
   idToken?: string
   /** Lifetime of the access token in seconds. */
   expiresIn?: number
-  /**
-   * The granted scopes, separated by spaces, if they differ from the requested ones (RFC 6749
-   * section 3.3).
-   */
+  /** The granted scopes, separated by spaces, if they differ from the requested ones. */
   scope?: string
 }
 
@@ -106,9 +88,7 @@ export interface Authentication {
   signed?: AuthenticationContext
 }
 
-/**
- * An external identity provider. Implement it to add a provider; it needs no server and no store.
- */
+/** An external identity provider, which needs no server and no store. */
 export interface ExternalProvider {
   /** The URL segment of the provider's routes: lower-case letters, digits and hyphens. */
   readonly name: string
@@ -120,8 +100,7 @@ export interface ExternalProvider {
   readonly provesAuthTime?: boolean
 
   /**
-   * Returns the authorization request as a URL, which the browser is redirected to (RFC 6749
-   * section 4.1.1, OpenID Connect Core 3.1.2.1).
+   * Returns the authorization request, which the browser is redirected to (RFC 6749 section 4.1.1).
    *
    * @throws AuthError `provider_unavailable`, `provider_error`
    */
@@ -136,17 +115,14 @@ export interface ExternalProvider {
   authenticate (response: AuthorizationResponse): Promise<Authentication>
 }
 
-/**
- * The client authentication method at the token endpoint (RFC 6749 section 2.3.1): the client
- * secret in the Authorization header, or in the body.
- */
+/** The client secret in the Authorization header, or in the body (RFC 6749 section 2.3.1). */
 export type ClientAuthentication = 'client_secret_basic' | 'client_secret_post'
 
 /** Options of every provider class. */
 export interface ProviderOptions {
-  /** The client id that the provider issued to the application. */
+  /** The id that the provider issued to the application. */
   clientId: string
-  /** The client secret that the provider issued to the application; never logged. */
+  /** The secret that the provider issued to the application; never logged. */
   clientSecret: string
   /** Replaces the provider's default scopes. */
   scopes?: readonly string[] | undefined

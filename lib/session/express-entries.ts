@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Session } from 'fastify'
+import { digestOf } from '../base/digest.js'
 import { KeyedMutex } from '../base/keyed-mutex.js'
 import { type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from '../store/one-time-entries.js'
-import type { OwnedEntries } from './session-backend.js'
-import { digestOf } from '../base/digest.js'
 import { type SessionEntries, entryId } from './express-store.js'
-import { firstEntryIn } from './pending-only.js'
+import { firstEntryIn } from './lifetime.js'
+import type { OwnedEntries } from './session-backend.js'
 
 /** An entry of a session in the session store. */
 interface PendingEntry extends Pick<OneTimeEntry, 'owner' | 'content'> {
@@ -15,7 +15,7 @@ interface PendingEntry extends Pick<OneTimeEntry, 'owner' | 'content'> {
   takenBy?: string
 }
 
-/** Runs changes of one entry, and of one list, one after the other. */
+/** Runs changes of one entry, or of one list, one after the other. */
 const mutex = new KeyedMutex()
 
 /**
@@ -31,7 +31,6 @@ export class ExpressEntries implements OwnedEntries {
     this.#store = store
   }
 
-  /** Notes the entry that a session was saved for. */
   noteFirst (id: string, session: Session): void {
     const first = firstEntryIn(session)
     if (first !== null) this.#firstOf.set(digestOf(id), first)
@@ -44,7 +43,8 @@ export class ExpressEntries implements OwnedEntries {
     if (first === hash) return
     const list = entryId('started', `${kind} ${owner}`)
     await mutex.run(list, async () => {
-      const earlier = startedIn(await this.#store.read(list)) ?? (first === undefined ? [] : [first])
+      const { started: earlier = first === undefined ? [] : [first] }: { started?: string[] } =
+        Object(await this.#store.read(list))
       const started = [...earlier.filter(other => other !== hash), hash]
       const tooMany = started.splice(0, started.length - most)
       for (const oldest of tooMany) await this.#store.remove(idOf(kind, oldest))
@@ -88,13 +88,17 @@ export class ExpressEntries implements OwnedEntries {
     const start = performance.now()
     await this.#write(id, { ...entry, takenBy })
     await wait(Math.min(2 * (performance.now() - start), 100))
-    return pendingIn(await this.#store.read(id))?.takenBy === takenBy
+    return (await this.#pending(id))?.takenBy === takenBy
   }
 
   /** Reads an entry of one of these owners that is not taken. */
   async #read (id: string, owners: readonly string[]): Promise<PendingEntry | null> {
-    const entry = pendingIn(await this.#store.read(id))
+    const entry = await this.#pending(id)
     return entry !== null && entry.takenBy === undefined && owners.includes(entry.owner) ? entry : null
+  }
+
+  async #pending (id: string): Promise<PendingEntry | null> {
+    return Object(await this.#store.read(id)).pending ?? null
   }
 
   async #write (id: string, pending: PendingEntry): Promise<void> {
@@ -104,12 +108,4 @@ export class ExpressEntries implements OwnedEntries {
 
 function idOf (kind: string, hash: string): string {
   return entryId('pending', `${kind} ${hash}`)
-}
-
-function pendingIn (entry: Session | null): PendingEntry | null {
-  return entry !== null && 'pending' in entry ? Object(entry.pending) : null
-}
-
-function startedIn (entry: Session | null): string[] | null {
-  return entry !== null && 'started' in entry && Array.isArray(entry.started) ? entry.started : null
 }

@@ -6,7 +6,7 @@ import { AuthError } from '../errors.js'
 /** A callback of an express-session compatible store. */
 export type Done<T = void> = (error?: unknown, answer?: T) => void
 
-/** The methods of an express-session compatible store that the plugin uses. */
+/** What the plugin uses of an express-session compatible store. */
 export interface CallbackStore {
   /** Without a callback, for an application whose store returns promises. */
   get (id: string, done?: Done<Session | null>): unknown
@@ -15,13 +15,11 @@ export interface CallbackStore {
 }
 
 /**
- * The kinds of entries that the plugin keeps beside the sessions in their store: what sessions own
- * and the lists of what one of them started, the mark that a session has ended, and the notes
- * that its user signed out, and that the sign-in is over that has written it.
+ * What the plugin keeps beside the sessions in their store: what sessions own, and the list of what
+ * one has started; the mark that a session has ended; the notes that its user signed out, and that
+ * the sign-in is over that has written it.
  */
 type EntryKind = 'pending' | 'started' | 'ended' | 'signed-out' | 'signed-in'
-
-const PREFIX = 'svc-'
 
 /**
  * Returns the id of an entry: 36 characters, because some stores have a column of that width for
@@ -30,13 +28,13 @@ const PREFIX = 'svc-'
  * @param key a session id, or the kind and the hash of what a session owns
  */
 export function entryId (kind: EntryKind, key: string): string {
-  return PREFIX + digestOf(`${kind}:${key}`)
+  return `svc-${digestOf(`${kind}:${key}`)}`
 }
 
 /**
- * A session store with promises. Every method rejects with AuthError `unavailable` when the store
- * fails. Its calls in a row wait five seconds together, so that a store that hangs holds a request
- * no longer, however many calls the request makes.
+ * A session store with promises, which rejects with AuthError `unavailable` when the store fails.
+ * Its calls in a row wait five seconds together, so that a store that hangs holds a request no
+ * longer, however many calls the request makes.
  */
 export class SessionEntries {
   readonly #store: CallbackStore
@@ -47,7 +45,6 @@ export class SessionEntries {
     this.#store = store
   }
 
-  /** Reads an entry or a session; null without one. */
   async read (id: string): Promise<Session | null> {
     return await this.#ask<Session | null | undefined>(done => { this.#store.get(id, done) }, ignoreMissing) ?? null
   }
@@ -63,11 +60,7 @@ export class SessionEntries {
     await this.writeSession(id, { ...content, cookie }, afterwards)
   }
 
-  /**
-   * Writes a session.
-   *
-   * @param afterwards runs after the write, also when the store answers too late for the caller
-   */
+  /** @param afterwards runs after the write, also when the store answers too late for the caller */
   async writeSession (id: string, session: Session, afterwards?: () => Promise<void>): Promise<void> {
     let isLate = false
     const write = (done: Done): void => {
@@ -85,7 +78,6 @@ export class SessionEntries {
     await afterwards?.()
   }
 
-  /** Removes an entry or a session; a missing one is ignored. */
   async remove (id: string): Promise<void> {
     await this.#ask(done => { this.#store.destroy(id, done) }, ignoreMissing)
   }

@@ -1,16 +1,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ReplacedSession } from '../authentication.js'
+import { digestOf } from '../base/digest.js'
 import { AuthError } from '../errors.js'
+import { PENDING_MS } from '../store/one-time-entries.js'
 import { nameInCookie, sessionCookieName, signedIdsIn } from './cookie.js'
-import { preciseTime } from './ended-sessions.js'
-import type { SignedOut } from './session-backend.js'
-import { type Lifetime, endCookie } from './lifetime.js'
+import { endCookie, membersIn, restoreLifetime, shortenLifetime } from './lifetime.js'
 import { type Principal, type SessionRecord, principalOf, recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
-import { digestOf } from '../base/digest.js'
+import { type SignedOut, preciseTime } from './session-backend.js'
 import { forgetOthers, otherSessions } from './several-cookies.js'
-import { PENDING_MS } from '../store/one-time-entries.js'
-import { membersIn, restoreLifetime, shortenLifetime } from './pending-only.js'
 
 /** What a sign-in or a reauthentication writes into a session. */
 type NewRecord = Omit<SessionRecord, 'replacedSessions'>
@@ -19,41 +17,22 @@ type NewRecord = Omit<SessionRecord, 'replacedSessions'>
 const MAX_REPLACED = 8
 
 /**
- * Writes a record into a new session with a new id, so that an attacker who knew or prepared the
- * old session has no access to the new one. Of the old one only the sign-ins go on that other tabs
- * have started in it.
- *
- * @param replacement `lifetime`: null for the lifetime of the options
- * @throws AuthError `invalid_state` when the user signed out meanwhile; what `confirm` throws
- * @see OWASP ASVS 7.2.4
- */
-export async function startSession (
-  request: FastifyRequest,
-  record: NewRecord,
-  { lifetime, ...replacement }: Replacement & { lifetime: Lifetime | null }
-): Promise<void> {
-  if (lifetime === null) return replaceSession(request, record, replacement)
-  const { until, cookieEnd } = lifetime
-  await replaceSession(request, { ...record, until }, { cookieEnd, ...replacement })
-}
-
-/**
  * Moves a session with a new record to a new id. The application's part of the session is kept, and
  * so is its end.
  *
  * @throws AuthError `invalid_state` when the user signed out meanwhile
  */
 export async function renewSession (request: FastifyRequest, record: NewRecord): Promise<void> {
-  const kept = membersIn(request.session)
   const { expires = null } = request.session.cookie
-  await replaceSession(request, record, { kept, ...(record.until !== undefined && { cookieEnd: expires }) })
+  const cookieEnd = record.until === undefined ? undefined : expires
+  await replaceSession(request, record, { kept: membersIn(request.session), cookieEnd })
 }
 
 interface Replacement {
   /** The names of members of the present session that the new one gets. */
   kept?: string[]
-  /** The end of its cookie; absent for the end of the options. */
-  cookieEnd?: Date | null
+  /** The end of its cookie; undefined for the end of the options. */
+  cookieEnd?: Date | null | undefined
   /** Whether the user is new: they are admitted with the session where one store keeps both. */
   admits?: boolean
   /**
@@ -64,7 +43,15 @@ interface Replacement {
   confirm?: (isAdmitted: boolean) => Promise<void>
 }
 
-/** Replaces the session of a request with a new one; without a record no user is in it. */
+/**
+ * Replaces the session of a request with a new one that has a new id, so that an attacker who knew
+ * or prepared the old one has no access to it. Of the old one only the sign-ins go on that other
+ * tabs have started in it.
+ *
+ * @param record null for a session without a user
+ * @throws AuthError `invalid_state` when the user signed out meanwhile; what `confirm` throws
+ * @see OWASP ASVS 7.2.4
+ */
 export async function replaceSession (
   request: FastifyRequest,
   record: NewRecord | null,

@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify'
+import { digestOf } from '../base/digest.js'
 import type { SignInParameters } from '../providers/provider.js'
+import { MAX_PENDING, PENDING_MS, SIGN_IN } from '../store/one-time-entries.js'
 import { putOwned } from './pending-steps.js'
 import { recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
-import { digestOf } from '../base/digest.js'
 import { useOwner } from './several-cookies.js'
-import { MAX_PENDING, PENDING_MS, SIGN_IN } from '../store/one-time-entries.js'
 
 /** A sign-in that was started at a provider and is not finished. */
 export interface PendingSignIn {
@@ -59,7 +59,7 @@ export async function takePendingSignIn (
   request: FastifyRequest, provider: string, state: string
 ): Promise<PendingSignIn | null> {
   const [hash, kind] = [digestOf(state), SIGN_IN]
-  await useOwner(request, ({ session: { sessionId } }) => ({ hash, kind, owner: digestOf(sessionId) }))
+  await useOwner(request, sessionId => ({ hash, kind, owner: digestOf(sessionId) }))
   const { session } = request
   const { entries } = sessionsOf(request).backend
   const take = async (owners: string[]): Promise<PendingSignIn | null> => {

@@ -1,10 +1,10 @@
 import type { FastifyRequest } from 'fastify'
-import { type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from '../store/one-time-entries.js'
-import { replaceSession } from './lifecycle.js'
-import { type RequestSessions, sessionsOf } from './request-sessions.js'
 import { digestOf } from '../base/digest.js'
+import { type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from '../store/one-time-entries.js'
 import { sessionsUnavailable } from './express-store.js'
-import { membersIn, shortenLifetime } from './pending-only.js'
+import { replaceSession } from './lifecycle.js'
+import { membersIn, shortenLifetime } from './lifetime.js'
+import { type RequestSessions, sessionsOf } from './request-sessions.js'
 
 /**
  * Replaces the session of a request with a new one, in which no user is signed in and which
@@ -39,7 +39,12 @@ export async function putEntry (
 export async function findEntry<Content> (
   request: FastifyRequest, kind: string, key?: string
 ): Promise<Content | null> {
-  return contentOf(await sessionsOf(request).backend.entries.find(keyOf(request, kind, key)))
+  return findEntryAt(request, keyOf(request.session.sessionId, kind, key))
+}
+
+/** As {@link findEntry}, also for an entry of another session, which the caller knows. */
+export async function findEntryAt<Content> (request: FastifyRequest, key: EntryKey): Promise<Content | null> {
+  return contentOf(await sessionsOf(request).backend.entries.find(key))
 }
 
 /**
@@ -50,27 +55,31 @@ export async function findEntry<Content> (
 export async function attemptEntry<Content> (
   request: FastifyRequest, kind: string, most: number, key?: string
 ): Promise<Content | null> {
-  return contentOf(await sessionsOf(request).backend.entries.attempt(keyOf(request, kind, key), most))
+  return contentOf(await sessionsOf(request).backend.entries.attempt(keyOf(request.session.sessionId, kind, key), most))
 }
 
 /** Takes an entry of the session, as {@link findEntry} does: of several requests, one gets it. */
 export async function takeEntry<Content> (
   request: FastifyRequest, kind: string, key?: string
 ): Promise<Content | null> {
-  const { hash, owner } = keyOf(request, kind, key)
+  return takeEntryAt(request, keyOf(request.session.sessionId, kind, key))
+}
+
+/** As {@link takeEntry}, also for an entry of another session, which the caller knows. */
+export async function takeEntryAt<Content> (
+  request: FastifyRequest, { hash, kind, owner }: EntryKey
+): Promise<Content | null> {
   return contentOf(await sessionsOf(request).backend.entries.take(hash, kind, [owner]))
 }
 
 /** An entry is known by its session, so that another session cannot name it. */
-export function keyOf (
-  { session: { sessionId } }: { session: { sessionId: string } }, kind: string, key = ''
-): EntryKey {
+export function keyOf (sessionId: string, kind: string, key = ''): EntryKey {
   return { hash: digestOf(`${kind} ${sessionId} ${key}`), kind, owner: digestOf(sessionId) }
 }
 
 function stepOf (request: FastifyRequest, kind: string, content: object, key?: string): OneTimeEntry {
   const startedAt = Date.now()
-  return { ...keyOf(request, kind, key), content: { content, startedAt }, startedAt }
+  return { ...keyOf(request.session.sessionId, kind, key), content: { content, startedAt }, startedAt }
 }
 
 function contentOf<Content> (found: EntryContent | null): Content | null {

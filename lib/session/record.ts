@@ -73,6 +73,8 @@ export function recordIn (session: Session | null | undefined): SessionRecord | 
 }
 
 function isRecord (value: unknown): value is SessionRecord {
+  // Made of checked columns.
+  if (value instanceof ReadRecord) return true
   const { principal, generation, at, methods }: Partial<SessionRecord> = Object(value)
   return isUserId(principal?.userId) && Number.isInteger(generation) && Number.isFinite(at) && Array.isArray(methods)
 }

@@ -1,12 +1,12 @@
+import fastifyCookie, { type CookieSerializeOptions } from '@fastify/cookie'
 import fastifySession from '@fastify/session'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { sessionCookieName } from './cookie.js'
-import { registerCookies } from './cookie-plugin.js'
-import { claimCookie } from './cookie-scopes.js'
-import { EntryStore, RowStore, hasSessions, sessionsOf } from './request-sessions.js'
+import { OptionsError } from '../errors.js'
+import { EntryStore, OwnStore, hasSessions, sessionsOf } from './request-sessions.js'
 import { RotatingSigner } from './rotating-signer.js'
+import { RowSessions } from './row-sessions.js'
 import type { OwnSession } from './session-options.js'
-import { chooseCookie, expireOthers } from './several-cookies.js'
+import { chooseCookie, claimCookie, expireOthers } from './several-cookies.js'
 
 /** Registers @fastify/session, and @fastify/cookie unless the application has it. */
 export async function registerSession (app: FastifyInstance, { options, rows }: OwnSession): Promise<void> {
@@ -16,7 +16,7 @@ export async function registerSession (app: FastifyInstance, { options, rows }: 
   claimCookie(app, cookieName, cookie)
   const signer = Array.isArray(secret) ? new RotatingSigner([...secret], algorithm) : secret
   const store = options.store === undefined
-    ? new RowStore({ rows, cookie }, rolling)
+    ? new OwnStore(request => new RowSessions(rows, cookie, userAgentOf(request)), rolling)
     : new EntryStore(options.store, rolling)
   // Registered first, so that they run before @fastify/session reads a cookie and answers with one.
   app.addHook('onRequest', chooseCookie(options, signer, store))
@@ -43,7 +43,52 @@ function prepareCookie (request: FastifyRequest, cookieName: string): Promise<vo
   const sessions = sessionsOf(request)
   // A new session takes the place of that cookie. Without one, the session of the cookie may have
   // been replaced by a sign-in that was under way: then the browser has the new cookie already.
-  const isHidden = sessions.isStored(session) ? sessionCookieName(request) === undefined : !sessions.hasLeft
+  const isOfCookie = request.cookies[cookieName]?.endsWith(session.encryptedSessionId) === true
+  const isHidden = sessions.isStored(session) ? !isOfCookie : !sessions.hasLeft
   if (isHidden) request.cookies[cookieName] = undefined
   return sessions.hasNewCookie(session.sessionId, session) ? session.save() : null
+}
+
+function userAgentOf (request: FastifyRequest | undefined): string | null {
+  return request?.headers['user-agent']?.slice(0, 256) ?? null
+}
+
+/** The characters in cookies of the plugin: base64, base64url, a dot, a prefix. */
+const VALUE = 's:AZaz09-_.+/='
+
+/** @throws OptionsError where the `parseOptions` of the application would change other cookies */
+async function registerCookies (app: FastifyInstance): Promise<void> {
+  if (!app.hasPlugin('@fastify/cookie')) {
+    await app.register(fastifyCookie)
+    return
+  }
+  const { cookies, options: { signed, maxAge, encode } } = noted(app)
+  const isRead = app.parseCookie(app.serializeCookie('cookie', VALUE, { ...(encode && { encode }) })).cookie === VALUE
+  const [odd] = Object.entries({ decode: !isRead, signed, maxAge }).find(([, isOdd]) => isOdd) ?? []
+  if (odd !== undefined) {
+    throw new OptionsError(`@fastify/cookie is registered with parseOptions.${odd}, which would change session ` +
+      'cookies too; leave it out, and use it where you set or read your own cookies')
+  }
+  // With another `hook` than onRequest it would do so after @fastify/session needs it.
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.cookies === null) {
+      request.cookies = app.parseCookie(request.headers.cookie ?? '')
+      Reflect.set(reply, cookies, new Map())
+    }
+    done()
+  })
+}
+
+/**
+ * Returns where @fastify/cookie notes the cookies that an answer sets, and with which options: the
+ * `parseOptions` of the application are the defaults. An answer that is never sent tells.
+ */
+function noted (app: FastifyInstance): { cookies: symbol, options: CookieSerializeOptions } {
+  const ofSymbols = Object.getOwnPropertySymbols(app).map((symbol): unknown => Reflect.get(app, symbol))
+  const { prototype } = Object(ofSymbols.find(value => Object(value).prototype?.setCookie !== undefined))
+  const reply = Object.create(prototype, { server: { value: app }, request: { value: { raw: { headers: {} } } } })
+  reply.setCookie('cookie', VALUE)
+  const cookies = Object.getOwnPropertySymbols(reply).find(symbol => reply[symbol] instanceof Map)
+  if (cookies === undefined) throw new Error('this version of @fastify/cookie is not supported; install ^11.1.3')
+  return { cookies, options: reply[cookies].values().next().value.opts }
 }

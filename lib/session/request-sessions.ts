@@ -2,12 +2,10 @@ import type { FastifyReply, FastifyRequest, Session } from 'fastify'
 import { AuthError } from '../errors.js'
 import { sessionCookieName } from './cookie.js'
 import { ExpressSessions } from './express-sessions.js'
-import type { SessionReplacement, SessionBackend } from './session-backend.js'
-import { type SessionRecord, principalIn } from './record.js'
-import { RowSessions, type RowSettings } from './row-sessions.js'
 import { type CallbackStore, type Done, sessionsUnavailable } from './express-store.js'
-import { keepEnd } from './lifetime.js'
-import { isOutgrown, restoreLifetime } from './pending-only.js'
+import { isOutgrown, keepEnd, restoreLifetime } from './lifetime.js'
+import { type SessionRecord, principalIn } from './record.js'
+import type { SessionBackend, SessionReplacement } from './session-backend.js'
 
 /** What a request knows of a session in the store. */
 interface StoredSession {
@@ -48,9 +46,10 @@ export class RequestSessions implements CallbackStore {
     this.#isRolling = isRolling
   }
 
-  /** Notes that the session of the request is in the store. */
-  found ({ session }: FastifyRequest): void {
-    this.#note(session.sessionId, session)
+  /** Notes that a session is in the store. */
+  note (id: string, session: Session): void {
+    const { cookie } = session
+    this.#stored = [{ id, cookie, members: membersOf(cookie) }, ...this.#stored.filter(other => other.id !== id)]
   }
 
   /** Whether a session is in the store: this request has read or written it. */
@@ -89,9 +88,7 @@ export class RequestSessions implements CallbackStore {
    *   meanwhile, `unavailable`
    */
   async saveRecord (
-    { session }: FastifyRequest,
-    record: SessionRecord | null,
-    replacement: SessionReplacement = {}
+    { session }: FastifyRequest, record: SessionRecord | null, replacement: SessionReplacement = {}
   ): Promise<boolean> {
     if (record !== null) session.svcAuth = record
     const own = this.#own = { ...replacement, record, isAdmitted: false }
@@ -134,18 +131,13 @@ export class RequestSessions implements CallbackStore {
     const hasChange = own !== undefined || hasNewCookie
     if (!this.#isRolling && isStored && !hasOutgrown && !hasNewCookie) keepEnd(session)
     const isUnchanged = (): boolean => !hasChange && !isModified(session)
-    this.#note(id, session)
+    this.note(id, session)
     if (!isStored) {
       const isAdmitted = await this.backend.create(id, session, own)
       if (own !== undefined) own.isAdmitted = isAdmitted
       return
     }
     await this.backend.save(id, session, own?.record ?? (hasOutgrown ? 'none' : 'stored'), isUnchanged)
-  }
-
-  #note (id: string, session: Session): void {
-    const { cookie } = session
-    this.#stored = [{ id, cookie, members: membersOf(cookie) }, ...this.#stored.filter(other => other.id !== id)]
   }
 
   #find (id: string): StoredSession | undefined {
@@ -181,11 +173,11 @@ export function sessionsOf (request: FastifyRequest): RequestSessions {
   const { sessionStore, session } = request
   const known = storeOf(session)
   if (known instanceof RequestSessions) return known
-  const sessions = hasBackend(sessionStore)
+  const sessions = isOwnStore(sessionStore)
     ? new RequestSessions(sessionStore.backendFor(request), sessionStore.isRolling)
     : new RequestSessions(new ExpressSessions(sessionStore), true)
   replaceStore(session, sessionStore, sessions)
-  if (isInStore(request)) sessions.found(request)
+  if (isInStore(request)) sessions.note(session.sessionId, session)
   return sessions
 }
 
@@ -222,73 +214,58 @@ function isModified (session: Session): boolean {
   return !('isModified' in session && typeof session.isModified === 'function' && session.isModified() === false)
 }
 
-/** Whether a store gives each request a backend of its own. */
-function hasBackend (store: CallbackStore): store is EntryStore | RowStore {
+function isOwnStore (store: CallbackStore): store is OwnStore {
   return 'backendFor' in store
 }
 
-/**
- * An express-session compatible store for @fastify/session whose reads wait five seconds and fail
- * with an AuthError.
- */
-export class EntryStore implements CallbackStore {
+/** The store that @fastify/session asks for a session that no request has in its own hands yet. */
+export class OwnStore implements CallbackStore {
+  /** Returns what a request uses in its place. */
+  readonly backendFor: (request?: FastifyRequest) => SessionBackend
   readonly isRolling: boolean
-  readonly #store: CallbackStore
 
-  constructor (store: CallbackStore, isRolling: boolean) {
+  constructor (backendFor: OwnStore['backendFor'], isRolling: boolean) {
+    this.backendFor = backendFor
     this.isRolling = isRolling
-    this.#store = store
   }
 
-  backendFor (): SessionBackend {
-    return new ExpressSessions(this.#store)
-  }
-
-  get (id: string, done?: Done<Session | null>): unknown {
-    // The application asks by `request.sessionStore`, as it would ask its store.
-    if (done === undefined) return this.#store.get(id)
-    settle(done, this.backendFor().read(id))
-  }
-
-  set (id: string, session: Session, done: Done): unknown {
-    return this.#store.set(id, session, done)
-  }
-
-  destroy (id: string, done: Done): unknown {
-    return this.#store.destroy(id, done)
-  }
-}
-
-/** A store for @fastify/session that keeps sessions beside the users. */
-export class RowStore implements CallbackStore {
-  readonly isRolling: boolean
-  readonly #settings: RowSettings
-
-  constructor (settings: RowSettings, isRolling: boolean) {
-    this.isRolling = isRolling
-    this.#settings = settings
-  }
-
-  backendFor (request: FastifyRequest): SessionBackend {
-    return new RowSessions(this.#settings, userAgentOf(request))
-  }
-
-  get (id: string, done: Done<Session | null>): void {
-    settle(done, new RowSessions(this.#settings).read(id))
+  get (id: string, done: Done<Session | null>): unknown {
+    return settle(done, this.backendFor().read(id))
   }
 
   /** Called for a new session in which the application has written something. */
-  set (id: string, session: Session, done: Done): void {
-    settle(done, new RowSessions(this.#settings).create(id, session).then(() => {}))
+  set (id: string, session: Session, done: Done): unknown {
+    return settle(done, this.backendFor().create(id, session).then(() => {}))
   }
 
-  destroy (id: string, done: Done): void {
-    settle(done, new RowSessions(this.#settings).end(id))
+  destroy (id: string, done: Done): unknown {
+    return settle(done, this.backendFor().end(id))
   }
 }
 
-function userAgentOf ({ headers }: FastifyRequest): string | null {
-  return headers['user-agent']?.slice(0, 256) ?? null
+/**
+ * One of the application. Its reads wait five seconds and fail with an AuthError; its other calls
+ * are the application's, by `request.sessionStore`.
+ */
+export class EntryStore extends OwnStore {
+  readonly #store: CallbackStore
+
+  constructor (store: CallbackStore, isRolling: boolean) {
+    super(() => new ExpressSessions(store), isRolling)
+    this.#store = store
+  }
+
+  override get (id: string, done?: Done<Session | null>): unknown {
+    return done === undefined ? this.#store.get(id) : super.get(id, done)
+  }
+
+  override set (id: string, session: Session, done: Done): unknown {
+    return this.#store.set(id, session, done)
+  }
+
+  override destroy (id: string, done: Done): unknown {
+    return this.#store.destroy(id, done)
+  }
 }
 
 function settle<T> (done: Done<T>, answer: Promise<T>): void {

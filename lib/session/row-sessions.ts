@@ -1,25 +1,14 @@
-import type { FastifySessionOptions } from '@fastify/session'
 import type { Session } from 'fastify'
+import { digestOf } from '../base/digest.js'
 import { AuthError } from '../errors.js'
 import type { SessionData } from '../schema/sessions.js'
 import type { SessionRows } from '../store/capabilities.js'
 import type { EndedSession, FoundSession, SessionUser, StoredSessions } from '../store/sessions.js'
+import { type CookieOptions, isPendingOnly, pendingOnlySession, withoutMaxAge } from './lifetime.js'
+import { ReadRecord, type SessionRecord, recordIn } from './record.js'
 import type {
   OwnedEntries, SavedPart, SessionBackend, SessionReplacement, SessionToEnd, SignedOut
 } from './session-backend.js'
-import { withoutMaxAge } from './lifetime.js'
-import { ReadRecord, type SessionRecord, recordIn } from './record.js'
-import { digestOf } from '../base/digest.js'
-import { isPendingOnly, pendingOnlySession } from './pending-only.js'
-
-type CookieOptions = NonNullable<FastifySessionOptions['cookie']>
-
-/** How sessions are kept in rows. */
-export interface RowSettings {
-  readonly rows: SessionRows
-  /** The options of the cookie. A session has them unless the application changed its cookie. */
-  readonly cookie: CookieOptions
-}
 
 /** The lifetime of a session whose cookie has none: the browser keeps it until it is closed. */
 const BROWSER_SESSION_MS = 7 * 24 * 60 * 60 * 1000
@@ -37,7 +26,8 @@ export class RowSessions implements SessionBackend {
   readonly #cookie: CookieOptions
   readonly #userAgent: string | null
 
-  constructor ({ rows: { sessions, entries }, cookie }: RowSettings, userAgent: string | null = null) {
+  /** @param cookie the options that a cookie has unless the application changed it */
+  constructor ({ sessions, entries }: SessionRows, cookie: CookieOptions, userAgent: string | null = null) {
     this.entries = entries
     this.#rows = sessions
     this.#cookie = cookie

@@ -1,6 +1,6 @@
 import type { Session } from 'fastify'
-import type { SessionRecord } from './record.js'
 import type { OneTimeEntries } from '../store/one-time-entries.js'
+import type { SessionRecord } from './record.js'
 
 /** What happens in the step that writes a new session. */
 export interface SessionReplacement {
@@ -25,13 +25,13 @@ export interface SignedOut {
 }
 
 /**
- * The plugin's part of a session that is saved: a new one, the one that is in the store, or none,
- * for a session of pending entries that holds something of the application now.
+ * The plugin's part of a session that is saved: a new one, the one in the store, or none, for a
+ * session of pending entries that holds something of the application now.
  */
 export type SavedPart = SessionRecord | 'stored' | 'none'
 
 /** The entries of sessions, as far as sessions use them. */
-export type OwnedEntries = Omit<OneTimeEntries, 'has'>
+export type OwnedEntries = Omit<OneTimeEntries, 'count'>
 
 /**
  * Keeps sessions, and the entries that they own, for one request. Every method rejects with
@@ -47,8 +47,7 @@ export interface SessionBackend {
   /**
    * Writes a new session, and ends the one that it replaces.
    *
-   * @returns whether the user was new and is admitted; never where users are not kept beside
-   *   sessions
+   * @returns whether the user was new and is admitted; never where users are kept elsewhere
    * @throws AuthError `invalid_state` when the user of that one signed out meanwhile; the caller
    *   removes the new one
    */
@@ -57,8 +56,7 @@ export interface SessionBackend {
   /**
    * Saves a session that is in the store, unless it has ended meanwhile.
    *
-   * @param isUnchanged compares the session with what was read: whether only its end may be another
-   *   one
+   * @param isUnchanged compares it with what was read: whether nothing but its end may differ
    */
   save (id: string, session: Session, part: SavedPart, isUnchanged: () => boolean): Promise<void>
 
@@ -82,8 +80,13 @@ export interface SessionBackend {
    * knowing an old cookie gives no power over the session that replaced it.
    *
    * @param id the id of the replaced session
-   * @param arrivedAt when the request to sign out came, as `preciseTime` has it
+   * @param arrivedAt when the request to sign out came, by {@link preciseTime}
    * @returns null when this call signed out no user
    */
   signOutReplaced (id: string, arrivedAt: number): Promise<SignedOut | null>
+}
+
+/** The present time, in milliseconds since the epoch, with fractions. */
+export function preciseTime (): number {
+  return performance.timeOrigin + performance.now()
 }

@@ -8,15 +8,14 @@ import { AuthError } from '../errors.js'
 import { type ProviderIdentity, callHook } from '../hooks.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { ProviderTokens, AuthenticationContext } from '../providers/provider.js'
-import { startSession } from '../session/lifecycle.js'
+import { replaceSession } from '../session/lifecycle.js'
 import { chosenLifetime } from '../session/lifetime.js'
-import type { Principal, SessionRecord } from '../session/record.js'
+import type { Principal } from '../session/record.js'
 import { type UserOfIdentity, writeHeld } from './linking.js'
 
 /** A user who has authenticated by a first factor. */
 export interface AuthenticatedUser extends UserOfIdentity {
   identity: ProviderIdentity
-  /** How they authenticated. */
   method: AuthenticationMethod
   /** Null without an external provider. */
   tokens: ProviderTokens | null
@@ -33,8 +32,9 @@ export interface AuthenticatedUser extends UserOfIdentity {
 /**
  * Completes the sign-in of a user who has authenticated by all that it needs: writes what was held
  * until then, asks the application whether they may sign in, and with which claims, and writes the
- * session. A new user whom the hook refuses is deleted; so is one who was created for this sign-in
- * when it fails afterwards, because the next attempt would report that the e-mail is taken.
+ * session; a new user stays new until then. One whom the hook refuses is deleted; so is one who was
+ * created for this sign-in when it fails afterwards, because the next attempt would report that the
+ * e-mail is taken.
  *
  * @param proofs how they authenticated, in order
  * @throws what the hook throws; AuthError `unauthenticated` when the hook deleted the user,
@@ -48,12 +48,17 @@ export async function completeSignIn (
 ): Promise<Principal> {
   const { accounts, onSignIn } = auth
   const authenticated = { ...given, user: await writeHeld(auth, request, given) }
-  const { user: { userId, isNew: created = false }, isNew, identity, tokens } = authenticated
+  const { user: { userId, generation, isNew: created = false }, isNew, identity, tokens } = authenticated
   const orDelete = async <T>(isDeleted: boolean, step: () => T | Promise<T>): Promise<T> => {
     try {
       return await step()
     } catch (error) {
-      if (isDeleted) await deleteNewUser(accounts, request, userId)
+      // A user whom another request has signed in meanwhile is not new, and stays.
+      if (isDeleted) {
+        await accounts.deleteNewUser(userId).catch((err: unknown) => {
+          request.log.warn({ err, userId }, 'a new user who was not signed in could not be deleted')
+        })
+      }
       throw error
     }
   }
@@ -67,7 +72,15 @@ export async function completeSignIn (
     // Read again, because the hook may have granted claims.
     const admitted = onSignIn === null ? asked : (await readUser(auth, asked))?.principal ?? null
     if (admitted === null) throw new AuthError('unauthenticated')
-    await writeSession(auth, request, authenticated, { principal: admitted, methods: proofs })
+    const { cookieEnd, ...end } = chosenLifetime(auth.remember, given.remember)
+    // The generation is that of the user as they were read with the credential: a sign-in that a
+    // change of the password overtakes writes a session that has ended.
+    const record = { principal: admitted, methods: proofs, generation, at: proofs.at(-1)?.at ?? Date.now(), ...end }
+    const confirm = async (isAdmitted: boolean): Promise<void> => {
+      if (!isAdmitted && !(created && await accounts.admitUser(userId))) return
+      audit('registration', { userId, provider: identity.provider }, request)
+    }
+    await replaceSession(request, record, { cookieEnd, admits: created, confirm })
     return admitted
   })
   const methods = proofs.map(({ method }) => method)
@@ -80,39 +93,4 @@ export async function completeSignIn (
 export function principalFor ({ user, identity }: Pick<AuthenticatedUser, 'user' | 'identity'>): Principal {
   const { provider, claims } = identity
   return { userId: user.userId, provider, claims: mergeClaims(claims, user.claims) }
-}
-
-/**
- * Writes the session. A user who was created for this sign-in stays new until then. The generation
- * is that of the user as they were read with the credential: a sign-in that a change of the
- * password overtakes writes a session that has ended.
- */
-async function writeSession (
-  { accounts, remember }: AuthContext,
-  request: FastifyRequest,
-  authenticated: Omit<AuthenticatedUser, 'method'>,
-  admitted: Pick<SessionRecord, 'principal' | 'methods'>
-): Promise<void> {
-  const { userId, generation, isNew: admits = false } = authenticated.user
-  const { provider } = admitted.principal
-  const lifetime = remember === null ? null : chosenLifetime(remember, authenticated.remember)
-  const confirm = async (isAdmitted: boolean): Promise<void> => {
-    if (isAdmitted || (admits && await accounts.admitUser(userId))) audit('registration', { userId, provider }, request)
-  }
-  const at = admitted.methods.at(-1)?.at ?? Date.now()
-  await startSession(request, { ...admitted, generation, at }, { lifetime, admits, confirm })
-}
-
-/**
- * Deletes a new user who was not signed in. A user signed in by another request meanwhile is not
- * new and stays.
- */
-async function deleteNewUser (
-  accounts: AuthContext['accounts'], request: FastifyRequest, userId: string
-): Promise<void> {
-  try {
-    await accounts.deleteNewUser(userId)
-  } catch (error) {
-    request.log.warn({ err: error, userId }, 'a new user who was not signed in could not be deleted')
-  }
 }

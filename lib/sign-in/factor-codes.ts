@@ -3,7 +3,7 @@ import type { Factor, User } from '../accounts/account.js'
 import type { FactorSpending } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import type { Proof } from '../authentication.js'
-import { type AuthContext, needed } from '../context.js'
+import { type AuthContext, needed, sealerOf } from '../context.js'
 import { current } from '../current-user/current.js'
 import { AuthError } from '../errors.js'
 import { type TypedCode, codeShape, recoveryHash } from '../factors/codes.js'
@@ -20,16 +20,9 @@ export interface FactorForm {
 }
 
 /** The user whose code is checked, with the generation that they must still have. */
-interface CodeOwner {
-  readonly userId: string
-  readonly generation: number
-}
+type CodeOwner = Pick<User, 'userId' | 'generation'>
 
-/**
- * Reads a code as the user typed it: that of an authenticator app, or a recovery code.
- *
- * @throws AuthError `invalid_code` for text that is not a code, before anything is counted
- */
+/** Reads what the user typed: text that is no code is `invalid_code` before anything is counted. */
 export function readCode (text: string): TypedCode {
   const code = codeShape(text)
   if (code === null) throw new AuthError('invalid_code')
@@ -39,10 +32,9 @@ export function readCode (text: string): TypedCode {
 /** Authenticates the signed-in user again, by a code. */
 export async function reauthenticateByCode (auth: AuthContext, form: FactorForm, text: string): Promise<void> {
   const code = readCode(text)
-  const { record } = await current(auth, form.request)
-  const { principal: { userId }, generation } = record
-  const { proof } = await spendCode(auth, form, { userId, generation }, code)
-  await prove(form.request, record, proof.method)
+  const { user, record } = await current(auth, form.request)
+  await spendCode(auth, form, user, code)
+  await prove(form.request, record, code.kind)
 }
 
 /**
@@ -70,9 +62,9 @@ export async function spendCode (
 }
 
 /**
- * Counts an attempt at a code of a user, and spends the code if it is right.
+ * Counts an attempt at a code of a user, and spends the code if it is right; without `spend` the
+ * code is checked afterwards.
  *
- * @param spend absent for a code that is checked afterwards
  * @throws AuthError `invalid_state` when the user's sessions were ended since; `rate_limited`, the
  * first time with a notice to the user
  */
@@ -98,8 +90,7 @@ async function totpSpending (
   const { text, isOld } = await openSecret(auth, request, { ...factor, userId })
   const step = stepOf(auth, text, code)
   if (step === null) return () => null
-  const { sealer } = needed(auth.factors.secondFactor, 'secondFactor')
-  const secret = isOld ? await sealer.seal(text, factor.id) : factor.secret
+  const secret = isOld ? await sealerOf(auth).seal(text, factor.id) : factor.secret
   return factors => {
     const present = factors.find(({ id }) => id === factor.id)
     // A code of a step is good once, and after it no code of an earlier step.
@@ -118,24 +109,20 @@ function recoverySpending (code: string): FactorSpending {
   }
 }
 
-/** Returns the time step of a code; null for a code of no step within the tolerance. */
+/** Returns the time step of a code; null for none within the tolerance. */
 export function stepOf ({ factors: { secondFactor } }: AuthContext, secret: string, code: string): number | null {
   const { tolerance } = needed(secondFactor, 'secondFactor')
   return totpStep(secret, code, { now: Date.now(), tolerance })
 }
 
-/**
- * Opens a sealed secret of a user.
- *
- * @throws AuthError `unavailable` for one that cannot be opened: that is never "no factor"
- */
+/** Opens a secret of a user; one that cannot be opened is `unavailable`, and never "no factor". */
 export async function openSecret (
-  { factors: { secondFactor } }: AuthContext,
+  auth: AuthContext,
   request: FastifyRequest,
   { userId, id, secret }: { userId: string, id: string, secret: string | null }
 ): Promise<{ text: string, isOld: boolean }> {
   try {
-    return await needed(secondFactor, 'secondFactor').sealer.open(secret ?? '', id)
+    return await sealerOf(auth).open(secret ?? '', id)
   } catch (error) {
     audit('secret-unreadable', { userId }, request)
     throw error

@@ -12,16 +12,16 @@ import { AuthError } from '../errors.js'
 import { type LinkingPolicy, type ProviderIdentity, callHook } from '../hooks.js'
 import type { Outbox } from '../mails/outbox.js'
 
-/** The user of an identity. */
 export interface UserOfIdentity {
   user: User
   /** Whether this sign-in created the user, or the link alone. */
   isNew: 'user' | 'link' | false
   /**
-   * What a second factor may be due for before it is written: the sign-in by a link of the user, or
-   * the link of an identity that joins them by its e-mail. Null once it is written.
+   * What a second factor may be due for before it is written: the sign-in by a link of the user,
+   * the link of an identity that joins them by its e-mail, or the sign-in by mail. Null once it is
+   * written.
    */
-  held: 'sign-in' | 'link' | null
+  held: 'sign-in' | 'link' | 'mail' | null
 }
 
 /** The number of attempts when other sign-ins of the same user interfere. */
@@ -44,12 +44,11 @@ export async function userOfIdentity (
   outbox: Outbox | null = null
 ): Promise<UserOfIdentity> {
   const { accounts, linking } = auth
-  const email = emailOf(identity.claims)
-  const link = linkOf(identity, email)
+  const link = linkOf(identity)
   const holds = (user: User): boolean => isBlocked(user) || mayNeedFactor(auth, user)
 
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const { as, ...entered } = await accounts.enterIdentity(link, email, newUser(link), holds)
+    const { as, ...entered } = await accounts.enterIdentity(link, emailOf(identity.claims), newUser(link), holds)
     const { user: existing } = entered
     if (as === 'held') return { user: existing, isNew: false, held: 'sign-in' }
     if (as !== 'owner-of-email') {
@@ -75,7 +74,6 @@ export async function userOfIdentity (
 /**
  * Writes what a first factor has found, now that no further one is due.
  *
- * @returns the user as they are now
  * @throws AuthError `invalid_state` when what was found has changed; then nothing was written
  */
 export async function writeHeld (
@@ -84,13 +82,14 @@ export async function writeHeld (
   { user, identity, held, outbox }: UserOfIdentity & { identity: ProviderIdentity, outbox: Outbox | null }
 ): Promise<User> {
   if (held === null) return user
-  const written = await writeSignIn(accounts, { user, identity, joins: held === 'link' }, outbox)
+  const written = held === 'mail'
+    ? await writeMailSignIn(accounts, user)
+    : await writeSignIn(accounts, { user, identity, joins: held === 'link' }, outbox)
   if (written === null) throw new AuthError('invalid_state')
   if (held === 'link') auditJoin(request, user, identity)
   return written
 }
 
-/** Notes that an identity was linked to the user who has its e-mail. */
 export function auditJoin (request: FastifyRequest, { userId }: User, { provider }: ProviderIdentity): void {
   audit('link', { userId, provider, by: 'email' }, request)
 }
@@ -100,11 +99,16 @@ async function writeSignIn (
   { user, identity, joins }: { user: User, identity: ProviderIdentity, joins: boolean },
   outbox: Outbox | null
 ): Promise<User | null> {
-  const noted = await accounts.signIn(user, linkOf(identity, emailOf(identity.claims)), { joins })
+  const noted = await accounts.signIn(user, linkOf(identity), { joins })
   if (noted === null) return null
   if (joins) outbox?.notice('identity-linked', user)
   tellOwner(noted, outbox)
   return noted.user
+}
+
+async function writeMailSignIn (accounts: Accounts, user: User): Promise<User | null> {
+  const proven = { user, email: user.email ?? '' }
+  return (await accounts.signInByMail(proven, { newId: null, holds: () => false }))?.user ?? null
 }
 
 /** Tells the owner of an address that a provider has moved the account to another one. */
@@ -122,12 +126,11 @@ function tellOwner ({ movedFrom }: NotedSignIn, outbox: Outbox | null): void {
  */
 export async function linkIdentity (
   accounts: Accounts,
-  { userId, generation }: { userId: string, generation: number },
+  { userId, generation }: Pick<User, 'userId' | 'generation'>,
   identity: ProviderIdentity,
   outbox: Outbox | null = null
 ): Promise<User | null> {
-  const link = linkOf(identity, emailOf(identity.claims))
-  const linked = await accounts.addLink(userId, link, generation)
+  const linked = await accounts.addLink(userId, linkOf(identity), generation)
   if (linked !== null) return linked
 
   const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
@@ -146,9 +149,7 @@ export async function linkIdentity (
 
 /** Refuses an identity that cannot be linked to a user. */
 export async function assertLinkable (
-  accounts: Accounts,
-  userId: string,
-  { provider, subject }: ProviderIdentity
+  accounts: Accounts, userId: string, { provider, subject }: ProviderIdentity
 ): Promise<void> {
   const [owner, links] = await Promise.all([accounts.findUser({ provider, subject }), accounts.links(userId)])
   const mayHave = owner === null ? !links.some(link => link.provider === provider) : owner.userId === userId
@@ -172,9 +173,7 @@ async function mayJoin (linking: LinkingPolicy, existing: User, identity: Provid
  * e-mail may be a new owner of a recycled address.
  */
 async function hasOtherSubject (
-  accounts: Accounts,
-  { userId }: User,
-  { provider, subject }: LinkedIdentity
+  accounts: Accounts, { userId }: User, { provider, subject }: LinkedIdentity
 ): Promise<boolean> {
   const links = await accounts.links(userId)
   return links.some(link => link.provider === provider && link.subject !== subject)
@@ -192,11 +191,10 @@ function newUser ({ provider, subject, claims, verifiedEmail }: LinkedIdentity):
   }
 }
 
-function linkOf ({ provider, subject, claims, emailVerified }: ProviderIdentity, email: string | null): LinkedIdentity {
-  return { provider, subject, claims, verifiedEmail: emailVerified ? email : null }
+function linkOf ({ provider, subject, claims, emailVerified }: ProviderIdentity): LinkedIdentity {
+  return { provider, subject, claims, verifiedEmail: emailVerified ? emailOf(claims) : null }
 }
 
-/** Returns the canonical form of the claim `email`; null without a valid one. */
 export function emailOf ({ email }: IdentityClaims): string | null {
   return email === undefined ? null : canonicalEmail(email)
 }

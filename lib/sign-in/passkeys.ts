@@ -14,7 +14,6 @@ import type { FactorForm } from './factor-codes.js'
 import { prove } from './reauthentication.js'
 import { type SecondFactorSignIn, attemptSignIn, continueSignIn, takePendingSecondFactor } from './second-factor.js'
 
-/** What a challenge is for: a new passkey, a sign-in, or the second factor of a user. */
 export type Ceremony = 'register' | 'login' | 'factor'
 
 /** A challenge in its one-time entry. The session that it is of is that of one user. */
@@ -27,11 +26,7 @@ export interface Challenge {
 /** A response whose challenge was taken. */
 type AnsweredChallenge = PasskeyResponse & { readonly challenge: string }
 
-/**
- * Finishes a sign-in that waits, by a passkey of its user.
- *
- * @param field the response, from the client
- */
+/** Finishes a sign-in that waits, by a passkey of its user; `field` is the client's response. */
 export async function finishByPasskey (
   auth: AuthContext, form: FactorForm, field: unknown
 ): Promise<SecondFactorSignIn> {
@@ -48,11 +43,7 @@ export async function finishByPasskey (
   return { principal, user: used.user, recoveryCodesLeft: null }
 }
 
-/**
- * Authenticates the signed-in user again, by a passkey of theirs.
- *
- * @param field the response, from the client
- */
+/** Authenticates the signed-in user again, by a passkey of theirs. */
 export async function reauthenticateByPasskey (auth: AuthContext, form: FactorForm, field: unknown): Promise<void> {
   const { request } = form
   const counted = await countedResponse(auth, request, field)
@@ -62,11 +53,7 @@ export async function reauthenticateByPasskey (auth: AuthContext, form: FactorFo
   await prove(request, record, 'passkey')
 }
 
-/**
- * Reads the response of a passkey, and counts it before anything of it is checked.
- *
- * @returns null for what does not have the form of a response, which counts for nothing
- */
+/** Reads a response, and counts it before it is checked; null, uncounted, for another form. */
 export async function countedResponse (
   { limits }: AuthContext, request: FastifyRequest, field: unknown
 ): Promise<PasskeyResponse | null> {
@@ -122,9 +109,8 @@ export async function usePasskey (
     throw new AuthError('invalid', { message: PASSKEY_REFUSED, cause: unknown })
   }
   const proof = { method: 'passkey', at: Date.now() } as const
-  const { counter, usedAt, data } = used
-  const use = { counter, usedAt, data }
-  const isNoted = used.counter === factor.counter && used.data.backedUp === factor.data.backedUp &&
+  const { id, counter, usedAt, data } = used
+  const isNoted = counter === factor.counter && data.backedUp === factor.data.backedUp &&
     factor.usedAt !== null && proof.at - factor.usedAt < DAY_MS
   // Most passkeys have no counter: then there is nothing to write, but for the day of their use.
   if (isNoted) return { user, proof }
@@ -132,13 +118,12 @@ export async function usePasskey (
     generation: user.generation,
     endsSessions: false,
     // Of two uses with one counter at a time, one is that of a copy.
-    change: changeOf(used.id, present => present.counter === factor.counter ? { ...present, ...use } : null)
+    change: changeOf(id, present => present.counter === factor.counter ? { ...present, counter, usedAt, data } : null)
   })
   if (changed === null) throw new AuthError('invalid_state')
   return { user: changed, proof }
 }
 
-/** Returns the passkeys among the factors of a user. */
 export function passkeysIn (factors: readonly Factor[]): Factor[] {
   return factors.filter(({ kind }) => kind === 'passkey')
 }

@@ -9,12 +9,7 @@ import type { ProviderIdentity } from '../hooks.js'
 import { renewSession } from '../session/lifecycle.js'
 import { type SessionRecord, withProof } from '../session/record.js'
 
-/**
- * Authenticates the signed-in user again. The session gets a new id and counts as authenticated
- * now.
- *
- * @see OWASP ASVS 7.5.3
- */
+/** Authenticates the signed-in user again. */
 export async function reauthenticateByPassword (
   auth: AuthContext, form: PasswordForm, password: string
 ): Promise<void> {
@@ -23,12 +18,7 @@ export async function reauthenticateByPassword (
   await prove(form.request, record, 'password')
 }
 
-/**
- * Refuses to finish a further sign-in of the signed-in user at a provider unless the identity is
- * theirs; then the session gets a new id and counts as authenticated now.
- *
- * @throws AuthError `invalid_state` when the identity is another one
- */
+/** Authenticates the signed-in user again, by an identity that must be theirs: `invalid_state`. */
 export async function reauthenticateAs (
   auth: AuthContext, request: FastifyRequest, { provider, subject }: ProviderIdentity
 ): Promise<void> {
@@ -39,8 +29,11 @@ export async function reauthenticateAs (
 }
 
 /**
- * Adds a proof to a session. The generation stays the one that was read before the proof: if the
- * user's sessions were ended meanwhile, this one has ended too.
+ * Adds a proof to a session, which gets a new id and counts as authenticated now. The generation
+ * stays the one that was read before the proof: if the user's sessions were ended meanwhile, this
+ * one has ended too.
+ *
+ * @see OWASP ASVS 7.5.3
  */
 export async function prove (
   request: FastifyRequest, record: SessionRecord, method: AuthenticationMethod

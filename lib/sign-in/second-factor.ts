@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../accounts/account.js'
+import type { FoundUser } from '../accounts/identities.js'
 import type { Proof } from '../authentication.js'
-import type { AuthContext } from '../context.js'
+import { type AuthContext, sealerOf } from '../context.js'
 import { canMailCode, factorsOf, isFactorRequired } from '../current-user/methods.js'
 import { AuthError } from '../errors.js'
 import { callHook } from '../hooks.js'
-import type { Sealer } from '../sealed.js'
 import { cookiesNamed } from '../session/cookie.js'
 import { attemptEntry, findEntry, keyOf, takeEntry, startPendingSession } from '../session/pending-steps.js'
 import type { Principal } from '../session/record.js'
@@ -19,13 +19,7 @@ import { type FactorForm, readCode, spendCode } from './factor-codes.js'
  * the second. No user is signed in.
  */
 export interface PendingSecondFactor
-  extends Pick<AuthenticatedUser, 'identity' | 'isNew' | 'held' | 'remember' | 'tokens'> {
-  readonly userId: string
-  /** As it was read with the first factor: another one ends the sign-in. */
-  readonly generation: number
-  /** As they were read with the first factor; others end the sign-in. */
-  readonly email: string | null
-  readonly emailVerified: boolean
+  extends Pick<AuthenticatedUser, 'identity' | 'isNew' | 'held' | 'remember' | 'tokens'>, FoundUser {
   /** The first factor. */
   readonly proof: Proof
   /** What the user does next: authenticate by a factor that they have, or set up the first one. */
@@ -107,9 +101,7 @@ async function wait (
   await startPendingSession(request, SECOND_STEP, entry)
 }
 
-async function opened (
-  auth: AuthContext, entry: SealedSignIn | null
-): Promise<PendingSecondFactor | null> {
+async function opened (auth: AuthContext, entry: SealedSignIn | null): Promise<PendingSecondFactor | null> {
   if (entry === null) return null
   const waiting: PendingSecondFactor = JSON.parse((await sealerOf(auth).open(entry.sealed, entry.userId)).text)
   return waiting.proof.at > Date.now() - PENDING_MS ? waiting : null
@@ -119,15 +111,13 @@ async function opened (
 export async function pendingSecondFactor (
   auth: AuthContext, request: FastifyRequest
 ): Promise<PendingSecondFactor | null> {
-  await useOwner(request, owner => keyOf(owner, SECOND_STEP))
+  await useOwner(request, sessionId => keyOf(sessionId, SECOND_STEP))
   return opened(auth, await findEntry<SealedSignIn>(request, SECOND_STEP))
 }
 
 /** Counts an attempt at the sign-in that waits; null without one, and after five. */
-export async function attemptSignIn (
-  auth: AuthContext, request: FastifyRequest
-): Promise<PendingSecondFactor | null> {
-  await useOwner(request, owner => keyOf(owner, SECOND_STEP))
+export async function attemptSignIn (auth: AuthContext, request: FastifyRequest): Promise<PendingSecondFactor | null> {
+  await useOwner(request, sessionId => keyOf(sessionId, SECOND_STEP))
   return opened(auth, await attemptEntry<SealedSignIn>(request, SECOND_STEP, MAX_ATTEMPTS))
 }
 
@@ -146,9 +136,7 @@ export interface SecondFactorSignIn {
  *
  * @throws AuthError `invalid_state` when no sign-in waits in this session, and after five codes
  */
-export async function finishByCode (
-  auth: AuthContext, form: FactorForm, text: string
-): Promise<SecondFactorSignIn> {
+export async function finishByCode (auth: AuthContext, form: FactorForm, text: string): Promise<SecondFactorSignIn> {
   const code = readCode(text)
   const { request } = form
   const waiting = await attemptSignIn(auth, request)
@@ -159,9 +147,7 @@ export async function finishByCode (
   return { principal, user: spent.user, recoveryCodesLeft }
 }
 
-/**
- * Takes the sign-in of a user that waits in the session of a request: one request of all gets it.
- */
+/** Takes the sign-in of a user that waits in the session: one request of all gets it. */
 export async function takePendingSecondFactor (
   auth: AuthContext, request: FastifyRequest, userId: string
 ): Promise<PendingSecondFactor> {
@@ -186,16 +172,4 @@ export async function continueSignIn (
   const isAsFound = user.email === waiting.email && user.emailVerified === waiting.emailVerified
   if (!isAsFound) throw new AuthError('invalid_state')
   return completeSignIn(auth, request, { ...waiting, user, outbox }, [first, proof])
-}
-
-/**
- * Returns what seals for second factors. A sign-in waits only with it.
- *
- * @throws AuthError `unavailable`
- */
-export function sealerOf ({ factors: { sealer } }: AuthContext): Sealer {
-  if (sealer !== null) return sealer
-  throw new AuthError('unavailable', {
-    cause: new Error('what waits for a second factor is sealed: set dataSecret or SVC_AUTH_DATA_SECRET everywhere')
-  })
 }

@@ -32,10 +32,8 @@ export async function signIn (
 }
 
 /**
- * Signs in a user that the application has authenticated. The identity claims are those of the
- * user's link `local`, else of their first link by the provider's name.
+ * Signs in a user that the application has authenticated.
  *
- * @param user `skipsFactor`: whether no second factor is asked for
  * @throws AuthError `unknown_user`, and what {@link signIn} throws
  */
 export async function signInUser (
@@ -47,9 +45,7 @@ export async function signInUser (
   const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
   if (user === null) throw new AuthError('unknown_user')
   const identity = identityOfUser(user, links)
-  return signIn(auth, request, {
-    ...written(user), identity, method: 'application', remember, skipsFactor
-  })
+  return signIn(auth, request, { ...written(user), identity, method: 'application', remember, skipsFactor })
 }
 
 /** A user whose sign-in without a provider writes nothing but the session. */

@@ -32,9 +32,7 @@ export interface UserSession {
  * @throws AuthError `unknown_user`, `unsupported`
  */
 export async function sessionsOfUser (
-  auth: AuthContext,
-  userId: string,
-  current?: FastifyRequest
+  auth: AuthContext, userId: string, current?: FastifyRequest
 ): Promise<UserSession[]> {
   const listed = await listOf(auth, userId)
   const currentHash = current === undefined ? null : idHashOf(current)
@@ -55,9 +53,7 @@ export async function sessionsOfUser (
  * @throws AuthError `unknown_user`, `unsupported`
  */
 export async function endSessionOfUser (
-  auth: AuthContext,
-  { userId, id }: { userId: string, id: string },
-  source: RevokeSource
+  auth: AuthContext, { userId, id }: { userId: string, id: string }, source: RevokeSource
 ): Promise<boolean> {
   const session = (await listOf(auth, userId)).find(session => publicId(session) === id)
   const ended = session === undefined ? null : await signOutRow(rowsIn(auth), session.idHash)
@@ -91,7 +87,6 @@ function publicId ({ idHash }: Pick<ListedSession, 'idHash'>): string {
   return digestOf(`listed session:${idHash}`)
 }
 
-/** The hash of the id of a request's session, as it is in the store. */
 function idHashOf ({ session }: FastifyRequest): string {
   // A destroyed session is null, and outside the path of its cookie it has no id.
   return digestOf(session?.sessionId ?? '')

@@ -3,10 +3,8 @@ import type { Account, Subject } from '../accounts/account.js'
 import type { AccountQuery, AuthStore, Rule, UniqueKeys } from '../accounts/auth-store.js'
 import { AuthError } from '../errors.js'
 
-/** What a database does for accounts. */
 export type StoredAccounts = Omit<AuthStore, 'close'>
 
-/** A change of an account. */
 export interface AccountChange {
   /** Null for a new account. */
   before: Account | null
@@ -14,23 +12,17 @@ export interface AccountChange {
   after: Account | null
 }
 
-/** What a rule decided, as it is written. */
-interface AppliedRule<T> {
-  result: T
-  /** Null when there is nothing to write. */
-  change: AccountChange | null
-}
-
 /**
  * Asks a rule what becomes of an account.
  *
  * @param accounts those that were loaded: the one that is asked about, and the holders of the keys
+ * @returns a change of null when there is nothing to write
  */
 export function applyRule<T> (
   rule: Rule<T>,
   { find, keys: { email = null, link = null } }: { find: AccountQuery, keys: UniqueKeys },
   accounts: readonly Account[]
-): AppliedRule<T> {
+): { result: T, change: AccountChange | null } {
   const first = (is: (account: Account) => boolean): Account | null => accounts.find(is) ?? null
   const found = first('userId' in find ? ({ userId }) => userId === find.userId : hasLink(find))
   const { result, account } = rule(found, {
@@ -42,7 +34,7 @@ export function applyRule<T> (
   return { result, change: isDeepStrictEqual(before, account) ? null : { before, after: account } }
 }
 
-/** The values by which a statement loads the accounts that a rule is asked about. */
+/** The values of a statement that loads the accounts for a rule. */
 export function valuesOf (find: AccountQuery, { email = null, link }: UniqueKeys): Record<string, string | null> {
   const { provider: otherProvider = null, subject: otherSubject = null } = { ...link }
   const none = { userId: null, provider: null, subject: null }
@@ -70,7 +62,6 @@ export function endOfPrefix (prefix: string): string {
   return `${prefix}\u{10ffff}`
 }
 
-/** Returns the error for a factor whose id another user has. */
 export function factorExists (): AuthError {
   return new AuthError('exists', { message: 'This factor belongs to an account already.' })
 }

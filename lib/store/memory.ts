@@ -93,12 +93,12 @@ export class MemoryAuthStore implements AuthStore {
 
   #find (query: UserQuery): Account | null {
     const userId = 'userId' in query ? query.userId : this.#owners.get(keyOf(query))
-    return userId === undefined ? null : this.#accounts.get(userId) ?? null
+    return this.#accounts.get(userId ?? '') ?? null
   }
 
   #assertFree ({ userId, factors }: Account): void {
-    const owners = factors.map(({ id }) => this.#owners.get(keyOf({ factor: id })))
-    if (owners.some(owner => owner !== undefined && owner !== userId)) throw factorExists()
+    const owners = factors.map(({ id }) => this.#owners.get(keyOf({ factor: id })) ?? userId)
+    if (owners.some(owner => owner !== userId)) throw factorExists()
   }
 
   #write (account: Account): void {
@@ -123,7 +123,7 @@ function keyOf (query: { email: string } | { factor: string } | { provider: stri
   return JSON.stringify('factor' in query ? [null, query.factor] : [query.provider, query.subject])
 }
 
-/** Copies plain JSON data and dates, many times faster than a structured clone. */
+/** Many times faster than a structured clone, for plain JSON data and dates. */
 function copyOf<T> (value: T): T
 function copyOf (value: unknown): unknown {
   if (value instanceof Date) return new Date(value)

@@ -16,20 +16,19 @@ export interface OneTimeEntry {
   startedAt: number
 }
 
-/** What an entry is found by. */
 export type EntryKey = Pick<OneTimeEntry, 'hash' | 'kind' | 'owner'>
 
 /**
  * The optional member `entries` of an {@link AuthStore}, beside `sessions`. Each method is atomic,
- * also between processes. Every method rejects with AuthError `unavailable` when the store cannot
- * be reached. Entries are removed in the background: after ten minutes, those of the kind
- * `used-registration` after 25 hours.
+ * also between processes. Entries are removed in the background: after ten minutes, those of the
+ * kinds `used-registration` and `mail-attempts` after 25 hours.
  */
 export interface OneTimeEntries {
   /**
    * Writes an entry; it replaces one with the same hash, and the attempts at that one. Of more than
-   * `most` of its owner and kind, the oldest are removed. An entry of the kind `used-registration`
-   * is durable when this resolves; another one may be lost when the machine crashes.
+   * `most` of its owner and kind, the oldest are removed. An entry of the kinds
+   * `used-registration` and `mail-attempts` is durable when this resolves; another one may be lost
+   * when the machine crashes.
    */
   put (entry: OneTimeEntry, most: number): Promise<void>
 
@@ -50,14 +49,13 @@ export interface OneTimeEntries {
    */
   attempt (entry: EntryKey, most: number): Promise<EntryContent | null>
 
-  /** Whether an owner has entries of a kind that were started since a time. */
-  has (owner: string, kind: string, since: number): Promise<boolean>
+  /** Returns how many entries of a kind an owner has started since a time. */
+  count (owner: string, kind: string, since: number): Promise<number>
 }
 
 /** The lifetime of an entry whose kind has no longer one. */
 export const PENDING_MS = 10 * 60 * 1000
 
-/** A day, in milliseconds. */
 export const DAY_MS = 24 * 60 * 60 * 1000
 
 /** The lifetime of a record of a use: that of the link, and more than clocks may differ. */
@@ -65,24 +63,23 @@ export const RECORD_MS = DAY_MS + 60 * 60 * 1000
 
 /** The kind of a sign-in that was started at a provider. */
 export const SIGN_IN = 'sign-in'
-/** That of a sign-in that waits for the second factor. */
+/** The kind of a sign-in that waits for the second factor. */
 export const SECOND_STEP = 'second-step'
-/** That of a secret of TOTP that waits for the first code. */
+/** The kind of a secret of TOTP that waits for the first code. */
 export const ENROLMENT = 'enrolment'
-/** That of a code that was mailed to the user, for setting up their first factor. */
+/** The kind of a mailed code, for setting up the user's first factor. */
 export const MAIL_CODE = 'mail-code'
-/** That of a challenge for a passkey. */
 export const CHALLENGE = 'passkey-challenge'
-/** That of the record that a link to register was used. */
+/** The kind of the record that a link to register was used. */
 export const USED_REGISTRATION = 'used-registration'
+/** The kind of a sign-in by mail, for the session that asked for it. */
+export const MAIL_SIGN_IN = 'mail-sign-in'
+/** The kind of the record of an attempt at the code of such a mail, for the address. */
+export const MAIL_ATTEMPTS = 'mail-attempts'
 
-/**
- * The kinds of entries that record a use of what can be used for a day. A crash that lost one would
- * allow a second use, so their commits wait for the disk.
- */
-export const RECORDS_OF_USE: readonly string[] = [USED_REGISTRATION]
+/** The kinds that record a use: a crash that lost one would allow a second use within the day. */
+export const RECORDS_OF_USE: readonly string[] = [USED_REGISTRATION, MAIL_ATTEMPTS]
 
-/** Returns the lifetime of entries of a kind in milliseconds. */
 export function lifetimeOf (kind: string): number {
   return RECORDS_OF_USE.includes(kind) ? RECORD_MS : PENDING_MS
 }

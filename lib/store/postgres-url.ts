@@ -9,7 +9,6 @@ export interface Host {
   readonly port: number
 }
 
-/** What a URL of Postgres says. */
 export type PostgresSettings = ReturnType<typeof postgresSettings>
 
 type Parameters = ReadonlyMap<string, string>
@@ -79,7 +78,6 @@ export function postgresSettings (target: string) {
   const schema = given.get('schema')?.replaceAll('"', '""')
   return {
     hosts: hostsOf(hosts || process.env.PGHOST || 'localhost', given),
-    /** Options of the driver. */
     options: withoutUndefined({
       user: given.get('user') ?? user,
       password: given.get('password') ?? password,
@@ -92,9 +90,7 @@ export function postgresSettings (target: string) {
       prepare: !/^(?:false|disable|0)$/.test(given.get('prepare') ?? String(!isPooled)),
       sslnegotiation: given.get('sslnegotiation')
     }),
-    /** Which hosts are taken; undefined for any. */
     sessionAttrs: SESSION_ATTRS.find(attrs => attrs === given.get('target_session_attrs')),
-    /** Settings with which connections begin. */
     connection: {
       ...(schema !== undefined && { search_path: `"${schema}"` }),
       ...Object.fromEntries([...given].filter(([name]) => isSetting(name)))
@@ -103,10 +99,7 @@ export function postgresSettings (target: string) {
   }
 }
 
-/**
- * Parses the parameters; one without a value is absent. As in libpq a plus sign is itself, but in
- * `options`, where drivers write it for a blank.
- */
+/** As in libpq a plus sign is itself, but in `options`, where drivers write it for a blank. */
 function parametersIn (query: string): Parameters {
   const parameters = Array.from(new URLSearchParams(query.replaceAll('+', '%2B')), ([name, value]) => {
     const values = VALUES.get(name)
@@ -150,8 +143,8 @@ function hostsOf (hosts: string, given: Parameters): Host[] {
 }
 
 /**
- * Reads how connections are encrypted. The driver cannot bind authentication to the channel
- * (SCRAM-SHA-256-PLUS): where that is required, certificate and host are verified instead.
+ * The driver cannot bind authentication to the channel (SCRAM-SHA-256-PLUS): where that is
+ * required, certificate and host are verified instead.
  */
 function encryptionOf (given: Parameters) {
   const [ca, cert, key, ssl = ''] = ['sslrootcert', 'sslcert', 'sslkey', 'ssl'].map(name => given.get(name))
@@ -169,7 +162,6 @@ function encryptionOf (given: Parameters) {
   const read = (file: string | undefined) => file === undefined || file === 'system' ? undefined : readFileSync(file)
   return {
     isUnverified: mode === 'no-verify',
-    /** Returns how connections to a host are encrypted; reads the files of certificates. */
     encryptionTo ({ host }: Host): Pick<postgres.Options<{}>, 'ssl'> {
       // As in libpq, connections to a socket are not.
       if (mode === 'disable' || host.startsWith('/')) return { ssl: false }

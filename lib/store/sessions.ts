@@ -76,8 +76,7 @@ export interface ListedSession extends Omit<NewSession, 'user' | 'data' | 'admit
 /**
  * The optional member `sessions` of an {@link AuthStore}: keeps sessions beside the users, in
  * place of a session store. Each method is atomic, also between processes, and its changes are
- * durable when it resolves. Every method rejects with AuthError `unavailable` when the store cannot
- * be reached.
+ * durable when it resolves.
  *
  * An ended session is kept for an hour, so that a sign-in that runs in it meanwhile sees that the
  * user signed out. Expired sessions are removed in the background.

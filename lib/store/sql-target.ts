@@ -6,7 +6,6 @@ import type { Sql } from 'postgres'
 import { OptionsError } from '../errors.js'
 import { postgresSettings } from './postgres-url.js'
 
-/** A Drizzle database on better-sqlite3, with the connection that it was given. */
 type SqliteDrizzle = BetterSQLite3Database & { $client: Database }
 
 /** A Drizzle database on any Postgres driver. */
@@ -17,7 +16,6 @@ export type SqliteTarget =
   | { dialect: 'sqlite', connection: Database }
   | { dialect: 'sqlite', db: SqliteDrizzle }
 
-/** A Postgres database of the application. */
 export type PostgresEngine =
   | { dialect: 'postgres', client: Sql }
   | { dialect: 'postgres', db: PostgresDrizzle }
@@ -27,9 +25,8 @@ type SqlTarget = SqliteTarget | PostgresEngine | { dialect: 'postgres', url: str
 const EXPECTED = 'an SQLite file, a sqlite:, file: or postgres: URL, :memory:, or an existing engine'
 
 /**
- * Determines which database a target names; opens nothing.
- *
- * @throws OptionsError for any other value; a URL is not printed, it may hold a password
+ * Determines which database a target names; opens nothing. Errors do not print it: it may hold a
+ * password.
  */
 export function sqlTarget (target: unknown): SqlTarget {
   if (typeof target === 'string') return namedTarget(target)
@@ -76,7 +73,7 @@ function sqliteFile (file: string): string {
   return file
 }
 
-/** Returns the path in a URL of either scheme, with or without the two slashes of an authority. */
+/** Returns the path, with or without the two slashes of an authority before it. */
 function pathOf (target: string, scheme: 'sqlite' | 'file'): string {
   const rest = target.slice(scheme.length + 1)
   if (scheme === 'sqlite' || !rest.startsWith('//') || rest === '//:memory:') return rest.replace(/^\/\//, '')
@@ -96,12 +93,11 @@ function isDrizzleSqlite (target: unknown): target is SqliteDrizzle {
   return typeof target === 'object' && target !== null && '$client' in target && isSqliteConnection(target.$client)
 }
 
-/** Whether it is a Drizzle database on Postgres: the only ones that have materialized views. */
+/** Drizzle has materialized views on Postgres alone. */
 function isDrizzlePostgres (target: unknown): target is PostgresDrizzle {
   return typeof target === 'object' && hasMethods(target, 'execute', 'refreshMaterializedView')
 }
 
-/** Whether it is a client of the package postgres. */
 export function isPostgresClient (target: unknown): target is Sql {
   return typeof target === 'function' && hasMethods(target, 'unsafe', 'reserve')
 }

@@ -31,19 +31,17 @@ const UNUSABLE = 'The store cannot use its database; until it can, requests that
 /** When tables are looked at that are used for the first time: the request goes first. */
 const LATER_MS = 1000
 
-/** An open database: what it does for the store, by capability. */
 interface OpenDatabase extends SessionRows, Pick<StoreCapabilities, 'attempts' | 'revocations'> {
   readonly accounts: StoredAccounts
-  /** Returns what is wrong with the database, for the log. */
+  /** Returns warnings for the log. */
   readonly inspect?: () => Promise<string[]>
-  /** Whether the database is to be opened anew, because its file was deleted or replaced. */
+  /** Whether its file was deleted or replaced: then it is opened anew. */
   readonly isOver?: () => boolean
   readonly close: () => void | Promise<void>
 }
 
 const CLOSED = 'the store is closed'
 
-/** The logger of an application. */
 type StoreLog = Pick<Console, 'warn' | 'error'>
 
 /**
@@ -74,7 +72,7 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
     find: async (...given) => (await this.#database()).entries.find(...given),
     take: async (...given) => (await this.#database()).entries.take(...given),
     attempt: async (...given) => (await this.#database()).entries.attempt(...given),
-    has: async (...given) => (await this.#database()).entries.has(...given)
+    count: async (...given) => (await this.#database()).entries.count(...given)
   }
 
   /** The counts of attempts, which processes share on Postgres; null on SQLite. */
@@ -152,8 +150,7 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
 
   /**
    * Connects to a Postgres URL in the background. Until a query uses the connection, it does not
-   * keep the process alive. A query that waits for it tells if it fails, a later one connects
-   * anew.
+   * keep the process alive. A query that waits for it fails with it; a later one connects anew.
    *
    * @param log is told what was lost: tables that were dropped, a file that was replaced
    * @throws OptionsError for a closed store
@@ -170,15 +167,21 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
    */
   async report (log: StoreLog): Promise<void> {
     this.#log = log
-    await this.#inspect(log)
+    try {
+      const { inspect } = await this.#database()
+      const warnings = await inspect?.() ?? []
+      for (const warning of warnings) if (!this.#warnings.includes(warning)) log.warn(warning)
+      this.#warnings = warnings
+    } catch (error) {
+      if (!this.#isClosed) log.error({ err: Object(error).cause }, UNUSABLE)
+    }
   }
 
   /** Closes the database if the store opened it; an engine that was passed in stays open. */
   async close (): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
-    // A database that could not be opened need not be closed; the query that opened it has reported
-    // the failure.
+    // The query that could not open a database has reported the failure.
     const pool = 'pool' in this.#target ? this.#target.pool.attempt : undefined
     for (const attempt of [this.#opened.attempt, pool]) await attempt?.then(opened => opened.close(), () => {})
   }
@@ -194,48 +197,29 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
     })
   }
 
-  async #inspect (log: StoreLog): Promise<void> {
-    try {
-      const { inspect } = await this.#database()
-      const warnings = await inspect?.() ?? []
-      for (const warning of warnings) if (!this.#warnings.includes(warning)) log.warn(warning)
-      this.#warnings = warnings
-    } catch (error) {
-      if (!this.#isClosed) log.error({ err: Object(error).cause }, UNUSABLE)
-    }
-  }
-
-  readonly #lost = (err: unknown, message: string): void => { this.#log?.error({ err }, message) }
-
   async #open (): Promise<OpenDatabase> {
     const target = this.#target
-    const ready = (): void => {
-      const log = this.#log
-      if (log !== undefined) setTimeout(() => this.#inspect(log), LATER_MS).unref()
-    }
-    const options = { createTables: this.#createTables, ready, lost: this.#lost }
+    const report = (): unknown => this.#log && this.report(this.#log)
+    const ready = (): void => { if (this.#log !== undefined) setTimeout(report, LATER_MS).unref() }
+    const lost = (err: unknown, message: string): void => { this.#log?.error({ err }, message) }
+    const options = { createTables: this.#createTables, ready, lost }
     if (target.dialect === 'postgres') {
       // It connects while Drizzle is loaded.
       const engine = 'pool' in target ? await target.pool.done() : target
-      const { openPostgres } = await loadPostgres()
+      const { openPostgres } =
+        await loadInTurns(() => import('../drizzle/postgres.js'), () => import('./postgres/open.js'))
       return openPostgres(engine, options)
     }
-    const { openSqlite } = await loadSqlite().catch(notLoaded('better-sqlite3', 'The store'))
+    const { openSqlite } = await loadInTurns(() => import('../drizzle/sqlite.js'), () => import('./sqlite/open.js'))
+      .catch(notLoaded('better-sqlite3', 'The store'))
     return openSqlite(target, options)
   }
 }
 
 const openPool = async (url: string) => (await import('./postgres/pool.js')).openPool(url)
-const loadPostgres = async () => loadInTurns(() => import('../drizzle/postgres.js'), () => import('./postgres/open.js'))
-const loadSqlite = async () => loadInTurns(() => import('../drizzle/sqlite.js'), () => import('./sqlite/open.js'))
 
-/**
- * Loads a dialect and the engine of a store. They, and opening it, take turns with other requests:
- * together they would hold up the event loop.
- */
-async function loadInTurns<Engine> (
-  loadDialect: () => Promise<unknown>, loadEngine: () => Promise<Engine>
-): Promise<Engine> {
+/** Lets other requests take turns: loading at once would hold up the event loop. */
+async function loadInTurns<Engine> (loadDialect: () => Promise<unknown>, loadEngine: () => Promise<Engine>) {
   await loadDialect()
   await setImmediate()
   const engine = await loadEngine()

@@ -4,39 +4,34 @@ export type TablePart = typeof PARTS[number]
 /** The parts in the order in which they are made: one may refer to those before it. */
 export const PARTS = ['users', 'sessions'] as const
 
-/** The statements of one migration for one part. */
 export interface Migration {
   /** By which it stands in the journal `svc_auth_migrations`. */
   readonly name: string
-  readonly part: TablePart
   readonly sql: readonly string[]
 }
 
-/** Returns the table by which it is seen whether the application's own migrations made a part. */
+export type Migrations = Readonly<Record<TablePart, readonly Migration[]>>
+
+/** The table by which it is seen whether the application's own migrations made a part. */
 export function mainTable (part: TablePart): string {
   return `svc_auth_${part}`
 }
 
-/** Returns the tables that migrations make. */
 export function tablesOf (migrations: readonly Migration[]): string[] {
   const statements = migrations.flatMap(({ sql }) => sql)
   return statements.flatMap(statement => /^CREATE (?:UNLOGGED )?TABLE ["`](\w+)/.exec(statement)?.[1] ?? [])
 }
 
-/** Returns a statement that leaves what it would make as it is where that exists. */
 export function ifMissing (statement: string): string {
   return statement.replace(/^CREATE (?:UNIQUE |UNLOGGED )?(?:TABLE|INDEX)/, '$& IF NOT EXISTS')
 }
 
-/** Says for the log that tables were dropped while the application runs. */
 export const DROPPED = 'A table of the store was missing; those that the store had made were made again, empty'
 
-/** Says what is wrong when indexes are there without their table. */
 export function renamed (tables: readonly string[]): string {
   return `of ${tables.join(', ')} a table is missing, but not its indexes: give it back the name that it had`
 }
 
-/** Says what to do when the application's own migrations have made some parts only. */
 export function missingPart (table: string): string {
   return `the table ${table} is missing; the other tables are not made by this package, ` +
     'so add a migration for it with drizzle-kit'

@@ -1,10 +1,11 @@
-import type { LinkMail, LinkMailKind, Mail, NoticeMail, SendMail } from '../mails/mail.js'
+import type { Mail, SendMail } from '../mails/mail.js'
 
 const DEFAULT_TIMEOUT_MS = 5000
 
 /** A mail of one kind: only the kinds with a link have `url` and `token`. */
-export type MailOf<Kind extends Mail['kind']> =
-  (Kind extends LinkMailKind ? LinkMail : NoticeMail) & OfKind<Kind>
+export type MailOf<Kind extends Mail['kind']> = MailWith<Kind, Mail> & OfKind<Kind>
+
+type MailWith<Kind, SomeMail> = SomeMail extends Mail ? Kind extends SomeMail['kind'] ? SomeMail : never : never
 
 /** Narrows a mail to one kind. */
 export interface OfKind<Kind extends Mail['kind']> {

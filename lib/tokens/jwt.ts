@@ -24,15 +24,11 @@ const JWT_TYPE = /^(?:application\/)?jwt$/i
 /** Matches the strings of a JSON text; a string before a colon is a name. */
 const STRING = /"(?:[^"\\]|\\.)*"(\s*:)?/g
 
-/** @returns a JWT in the compact serialization */
 export async function signedToken (claims: TokenClaims, { key, header }: TokenKeys['signing']): Promise<string> {
   return new SignJWT(claims).setProtectedHeader(header).sign(key)
 }
 
-/**
- * Checks everything about a token that cannot change: encoding, signature, header, issuer and the
- * form of its claims.
- */
+/** Checks all that cannot change: encoding, signature, header, issuer, form of the claims. */
 export async function verifiedClaims (token: unknown, { keys, ...trust }: Trust): Promise<TokenClaims> {
   assertTokenText(token)
   for (const key of isCanonical(token) ? keys : []) {
@@ -42,12 +38,12 @@ export async function verifiedClaims (token: unknown, { keys, ...trust }: Trust)
   throw new AuthError('invalid_token')
 }
 
-/** Signs a text that is not a set of claims: returns a compact JWS with HS256 (RFC 7515). */
+/** Signs a text that is not a set of claims, as a compact JWS with HS256 (RFC 7515). */
 export async function signedText (text: string, key: webcrypto.CryptoKey): Promise<string> {
   return new CompactSign(Buffer.from(text)).setProtectedHeader({ alg: 'HS256' }).sign(key)
 }
 
-/** @returns the text that {@link signedText} signed with one of the keys; null for anything else */
+/** Returns the text that {@link signedText} signed with one of the keys; null for anything else. */
 export async function verifiedText (token: string, keys: readonly webcrypto.CryptoKey[]): Promise<string | null> {
   for (const key of isCanonical(token) ? keys : []) {
     const verified = await compactVerify(token, key, { algorithms: ['HS256'] }).catch(() => null)
@@ -57,8 +53,8 @@ export async function verifiedText (token: string, keys: readonly webcrypto.Cryp
 }
 
 /**
- * Returns a function that finds a key in the JWK Set at a URL. The set is fetched on first use,
- * kept for ten minutes, and fetched again for an unknown key, at most every thirty seconds.
+ * Finds a key in the JWK Set at a URL, which is fetched on first use, kept for ten minutes, and
+ * fetched again for an unknown key, at most every thirty seconds.
  */
 export function publishedKeys (url: URL): JWTVerifyGetKey {
   const keySet = createRemoteJWKSet(url)
@@ -92,15 +88,14 @@ async function claimsBy (
 }
 
 /**
- * Whether the header has only the parameters `alg`, `typ` and `kid`, and the type JWT. Another
- * parameter could change the meaning of the token, and another type means another kind of token
- * (RFC 8725 section 3.11).
+ * Another parameter of the header could change the meaning of the token, and another type means
+ * another kind of token (RFC 8725 section 3.11).
  */
 function isPlainHeader ({ alg, typ = 'JWT', kid = '', ...others }: JWTHeaderParameters): boolean {
   return Object.keys(others).length === 0 && typeof typ === 'string' && JWT_TYPE.test(typ) && typeof kid === 'string'
 }
 
-/** Whether the parts have the one correct encoding: decoders ignore padding and the last bits. */
+/** Decoders ignore padding and the last bits. */
 function isCanonical (token: string): boolean {
   return token.split('.').every(part => Buffer.from(part, 'base64url').toString('base64url') === part)
 }

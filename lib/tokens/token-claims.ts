@@ -2,10 +2,7 @@ import { type JsonValue, isPlainObject, isText } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { assertKnownOptions, mustBe } from '../option-checks.js'
 
-/**
- * Restricts a token to one use. The same purpose and audience must be named again to verify the
- * token.
- */
+/** Restricts a token to one use, which must be named again to verify it. */
 export interface TokenUse {
   /** What the token is for, such as `invitation` or `pre-auth`. */
   purpose?: string
@@ -38,7 +35,6 @@ export const MAX_TOKEN_LENGTH = 16_384
 /** Seconds by which the issuer's clock may be ahead. */
 export const CLOCK_TOLERANCE = 5
 
-/** @throws AuthError `invalid_token` unless the token is a string of at most 16384 characters */
 export function assertTokenText (token: unknown): asserts token is string {
   if (typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH) throw new AuthError('invalid_token')
 }
@@ -55,7 +51,7 @@ export function assertUse (use: unknown): void {
   for (const [name, value] of Object.entries(use)) checkedUse(value, name)
 }
 
-/** Whether the claims have the form of RFC 7519 section 4.1 and include the required ones. */
+/** Whether the claims have the form of RFC 7519 section 4.1, with the required ones. */
 export function isTokenClaims (claims: unknown): claims is TokenClaims {
   return isPlainObject(claims) && typeof claims.sub === 'string' && claims.sub !== '' &&
     Number.isFinite(claims.iat) && Number.isFinite(claims.exp) &&

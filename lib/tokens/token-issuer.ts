@@ -1,15 +1,14 @@
-import { randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
+import { BoundedMap } from '../base/bounded-map.js'
 import { withoutUndefined } from '../base/defaults.js'
 import { type JsonValue, plainJsonObject } from '../claims.js'
 import { AuthError } from '../errors.js'
-import { Once } from '../base/once.js'
 import {
   MAX_TOKEN_LENGTH, type TokenClaims, type TokenUse, assertTokenText, assertUsable, assertUse
 } from './token-claims.js'
 import type { TokenKeys } from './token-keys.js'
-import { VerifiedTokens } from './verified-tokens.js'
 
-/** Claims that the issuer sets (RFC 7519 section 4.1) or that restrict the use of a token. */
+/** Claims that the issuer sets, or that restrict the use of a token. */
 const RESERVED = ['iss', 'sub', 'iat', 'exp', 'jti', 'nbf', 'aud', 'purpose'] as const
 const RESERVED_CLAIMS: ReadonlySet<string> = new Set(RESERVED)
 
@@ -27,13 +26,13 @@ const SUB_ADVICE = ' The sub of a token is its userId; ' +
 const MIN_TTL = 1
 const MAX_TTL = 30 * 24 * 60 * 60
 
-/** Loaded with the first token, because an application that starts issues none. */
-const jwt = new Once(() => import('./jwt.js'))
+const MAX_REMEMBERED = 1000
 
 /** Issues and verifies the JWTs of one issuer. */
 export class TokenIssuer {
   readonly #issuer: string
   readonly #keys: TokenKeys
+  /** Of this issuer alone, so that no token outlives the secrets that verified it. */
   readonly #verified = new VerifiedTokens()
 
   constructor (issuer: string, keys: TokenKeys) {
@@ -41,12 +40,6 @@ export class TokenIssuer {
     this.#keys = keys
   }
 
-  /**
-   * Issues a token.
-   *
-   * @param ttl seconds, 1 to 2592000
-   * @throws AuthError `invalid_claims`, `invalid_ttl`; OptionsError for an invalid `use`
-   */
   async issue (userId: string, claims: ExtraClaims, ttl: number, use: TokenUse): Promise<string> {
     if (typeof userId !== 'string' || userId === '') {
       throw new AuthError('invalid_claims', { message: 'userId must be a non-empty string.' })
@@ -55,7 +48,7 @@ export class TokenIssuer {
     if (typeof ttl !== 'number' || !(ttl >= MIN_TTL && ttl <= MAX_TTL)) throw new AuthError('invalid_ttl')
     const extra = checkedClaims(claims, userId)
     const iat = Math.floor(Date.now() / 1000)
-    const { signedToken } = await jwt.done()
+    const { signedToken } = await import('./jwt.js')
     const token = await signedToken({
       ...extra,
       ...withoutUndefined({ purpose: use.purpose, aud: use.audience }),
@@ -73,11 +66,6 @@ export class TokenIssuer {
     return token
   }
 
-  /**
-   * Verifies a token and returns its claims.
-   *
-   * @throws AuthError `invalid_token` for every invalid token; OptionsError for an invalid `use`
-   */
   async verify (token: unknown, use: TokenUse): Promise<TokenClaims> {
     assertUse(use)
     assertTokenText(token)
@@ -87,12 +75,37 @@ export class TokenIssuer {
   }
 
   async #verifiedNow (token: string): Promise<TokenClaims> {
-    const { verifiedClaims } = await jwt.done()
+    const { verifiedClaims } = await import('./jwt.js')
     const { algorithms, verifying } = this.#keys
     const claims = await verifiedClaims(token, { issuer: this.#issuer, algorithms, keys: verifying })
     this.#verified.add(token, claims)
     return claims
   }
+}
+
+/**
+ * Remembers the claims of verified tokens, because machines send the same token again and again.
+ * Keeps hashes, so that a dump of the memory contains no tokens.
+ */
+export class VerifiedTokens {
+  readonly #claimsByHash = new BoundedMap<string>(MAX_REMEMBERED)
+
+  claimsOf (token: string): TokenClaims | undefined {
+    const key = keyOf(token)
+    const json = this.#claimsByHash.get(key)
+    if (json === undefined) return undefined
+    this.#claimsByHash.set(key, json)
+    // A new object for each call, because the application may change it.
+    return JSON.parse(json)
+  }
+
+  add (token: string, claims: TokenClaims): void {
+    this.#claimsByHash.set(keyOf(token), JSON.stringify(claims))
+  }
+}
+
+function keyOf (token: string): string {
+  return hash('sha256', token, 'base64')
 }
 
 /** Removes the claims that only the issuer may set, so that a principal's can go into a token. */

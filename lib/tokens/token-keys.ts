@@ -6,32 +6,23 @@ import type { Secrets } from '../secrets.js'
 
 /**
  * A JSON Web Key (RFC 7517) for ES256 (`kty` EC, `crv` P-256) or EdDSA (`kty` OKP, `crv` Ed25519),
- * as exported by `exportJWK` of jose.
+ * as exported by `exportJWK` of jose. `d` is the private part; `use` is `sig` or absent, and `kid`
+ * is by default the thumbprint (RFC 7638).
  */
 export interface Jwk {
-  /** `EC` or `OKP`. */
   kty?: string | undefined
-  /** `P-256` or `Ed25519`. */
   crv?: string | undefined
-  /** The public key, or its x coordinate. */
   x?: string | undefined
-  /** The y coordinate of an EC key. */
   y?: string | undefined
-  /** The private key. */
   d?: string | undefined
-  /** `ES256` or `EdDSA`; default the algorithm of `crv`. */
   alg?: string | undefined
-  /** `sig`, or absent. */
   use?: string | undefined
-  /** The id of the key; default its thumbprint (RFC 7638). */
   kid?: string | undefined
 }
 
 /** A published public key, without any private member. */
 export interface PublicJwk extends Readonly<Complete<Pick<Jwk, 'kty' | 'crv' | 'x' | 'alg' | 'kid'>>> {
-  /** The y coordinate of an EC key. */
   readonly y?: string
-  /** For signatures only. */
   readonly use: 'sig'
 }
 
@@ -111,8 +102,7 @@ function keyOfSecret (secret: string): webcrypto.CryptoKey {
 function keyPairOf (jwk: unknown, option: string) {
   return imported(jwk, `${option} must be a private JWK`, (key, { kty, crv, alg, algorithm }) => {
     const privateKey = createPrivateKey({ key, format: 'jwk' })
-    // Derived from the private key instead of copied from its JWK, so that no private member can be
-    // published.
+    // Derived instead of copied from the JWK, so that no private member can be published.
     const publicKey = createPublicKey(privateKey)
     const { x = '', y } = publicKey.export({ format: 'jwk' })
     // The order of members that the thumbprint prescribes (RFC 7638 section 3.2).

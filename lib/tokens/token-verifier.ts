@@ -14,14 +14,9 @@ export interface TokenVerifierOptions {
   jwksUrl?: string | undefined
   /** The public keys themselves, for a service that cannot reach the application. */
   keys?: readonly Jwk[] | undefined
-  /**
-   * The audience that tokens must be issued for; without it, only tokens without an audience are
-   * accepted.
-   */
+  /** The audience that tokens must be issued for; without it, tokens must have no audience. */
   audience?: string | undefined
-  /**
-   * Permits plain http for `jwksUrl`, for development servers on this machine only; default false.
-   */
+  /** Permits plain http for `jwksUrl`, for development servers on this machine; default false. */
   allowInsecureRequests?: boolean | undefined
 }
 
@@ -34,9 +29,8 @@ const OPTIONS = {
 } satisfies ChecksOf<TokenVerifierOptions>
 
 /**
- * Verifies the tokens of a {@link LocalIdentityProvider} that has a `signingKey`. Meant for
- * services that verify tokens but must not issue them: needs only public keys, and no session,
- * store or Fastify.
+ * Verifies the tokens of a {@link LocalIdentityProvider} that has a `signingKey`, for services that
+ * must not issue tokens: needs only public keys, and no session, store or Fastify.
  *
  * @example
  * ```ts
@@ -72,13 +66,11 @@ export class TokenVerifier {
   }
 
   /**
-   * Verifies a JWT: signature (ES256 or EdDSA), issuer, times and audience. Refuses a token that
+   * Verifies a JWT (ES256 or EdDSA): signature, issuer, times and audience. Refuses a token that
    * was issued for a purpose.
    *
    * @param token in the compact serialization, at most 16384 characters
-   * @returns the decoded claims
-   * @throws AuthError `invalid_token` for every invalid token; `unavailable` when the keys cannot
-   *   be fetched
+   * @throws AuthError `invalid_token`; `unavailable` when the keys cannot be fetched
    * @see RFC 7519 section 7.2, RFC 8725 section 3
    */
   async verify (token: string): Promise<TokenClaims> {

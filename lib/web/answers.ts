@@ -11,10 +11,7 @@ import { principalOf } from '../session/record.js'
 
 /** How a failure is answered. */
 export interface FailureAnswer {
-  /**
-   * A path of this application that can show the error; null for scripts, to which a redirect would
-   * look like a success.
-   */
+  /** A path that can show the error; null for scripts: a redirect would look like a success. */
   page: string | null
   /** How the user goes on, if what the request lacks is an authentication. */
   step?: AuthenticationStep | null
@@ -31,9 +28,8 @@ export interface ErrorBody {
 }
 
 /**
- * Logs a failure and answers it: a JSON client gets the status and a JSON body, a browser is
- * redirected to the page with `?error=<code>`, or gets the status and a JSON body where there is no
- * page.
+ * Logs a failure and answers it: a browser is redirected to the page with `?error=<code>`; a JSON
+ * client, or a browser without a page, gets the status and a JSON body.
  */
 export function answerFailure (
   request: FastifyRequest,
@@ -46,8 +42,7 @@ export function answerFailure (
   const target = step?.page ?? (page === null || wantsJson(request) ? null : withError(page, code))
   // After a POST 303, so that the browser fetches the page with GET (RFC 9110 section 15.4.4).
   if (target !== null) return reply.redirect(target, request.method === 'POST' ? 303 : 302)
-  // As a string, like Fastify's own errors: serializers and hooks of the application do not change
-  // it.
+  // A string, like Fastify's own errors: serializers and hooks of the application do not change it.
   const body = JSON.stringify({ ...failureBody(refusal), ...step?.details })
   return reply.code(statusCode).type('application/json; charset=utf-8').send(body)
 }
@@ -57,7 +52,7 @@ export function allowCaching (reply: FastifyReply, cacheControl: string): void {
   if (reply.statusCode === 200 && !reply.hasHeader('Set-Cookie')) reply.header('Cache-Control', cacheControl)
 }
 
-/** Logs a failure, and returns it as an error with a code. Tells the client when to try again. */
+/** Logs a failure, tells the client when to try again, and returns it as an error with a code. */
 export function recordFailure (
   request: FastifyRequest, reply: FastifyReply, failure: unknown, signInAt?: string
 ): AuthError {
@@ -74,10 +69,7 @@ export function failureBody (failure: unknown): ErrorBody {
   return { statusCode, code, error: STATUS_CODES[statusCode] ?? 'Unknown', message }
 }
 
-/**
- * Returns a failure as an error with a code; `unavailable` for errors without one, such as those of
- * a session store.
- */
+/** Returns an error with a code: `unavailable` for those without, such as of a session store. */
 function refusalOf (failure: unknown): AuthError {
   if (failure instanceof AuthError) return failure
   const { validation, statusCode = 500, message }: Partial<FastifyError> = Object(failure)
@@ -92,17 +84,13 @@ function refusalOf (failure: unknown): AuthError {
   return new AuthError('unavailable', { cause: failure })
 }
 
-/**
- * Logs refusals as everyday entries, and failures that only the operator can repair as errors with
- * their cause.
- */
+/** Logs refusals as info; what only the operator can repair as an error, with its cause. */
 function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: string | undefined): void {
   const { code, statusCode, message, cause } = refusal
   const entry = signInAt === undefined ? { code } : { ...auditEntry('failure'), provider: signInAt, code }
   const isEveryday = statusCode < 500 || code === 'busy'
   if (cause instanceof ProviderFailure ? cause.isEveryday : isEveryday) {
-    // Other causes are not logged: the message of a parser quotes its input, which may be a
-    // password.
+    // Other causes are not logged: a parser quotes its input, which may be a password.
     const isOfProvider = cause instanceof Error && (cause instanceof ProviderFailure || code === 'access_denied')
     request.log.info({ ...entry, ...(isOfProvider && { reason: cause.message }) }, message)
   } else {
@@ -121,8 +109,7 @@ export interface AuthenticationStep {
 }
 
 /**
- * Says how a user goes on if what a request lacks is an authentication: a recent one, or the second
- * factor of a sign-in.
+ * Says how a user goes on if a request lacks a recent authentication, or a second factor.
  *
  * @param from `next`: the page after the sign-in; `needing`: the page that needs a recent one
  */

@@ -10,18 +10,20 @@ export interface Attempt {
   readonly request: FastifyRequest
 }
 
-/** A limit by one part of an attempt. */
-export interface Rule<Counted extends Attempt = Attempt> {
-  /** How many attempts it allows within the number of milliseconds. */
+/** How many attempts are allowed within a number of milliseconds. */
+export interface Allowance {
   readonly max: number
   readonly timeWindow: number
+}
+
+/** A limit by one part of an attempt. */
+export interface Rule<Counted extends Attempt = Attempt> extends Allowance {
   /** What an attempt is counted by; null for those that are not counted. */
   readonly keyOf: (attempt: Counted) => string | null
 }
 
 /**
- * Counts an attempt by several rules in their order, up to the first one that it is beyond. Waits
- * for the counts for a limited time.
+ * Counts an attempt by several rules in their order, up to the first one that it is beyond.
  *
  * @param meanwhile called while a database counts, for what is asked of it together with the counts
  * @returns milliseconds until the count of that rule starts again; null when the attempt is within
@@ -32,10 +34,7 @@ export type Count<Counted extends Attempt> = (attempt: Counted, meanwhile?: () =
 /** Makes what counts by some rules. A rule has one count, however often it is given. */
 export type Counter = <Counted extends Attempt>(rules: ReadonlyArray<Rule<Counted>>) => Count<Counted>
 
-/**
- * The counts that one process keeps for each rule; above this number the least recently used are
- * dropped.
- */
+/** The counts that one process keeps for each rule; above it, the least recently used go. */
 const MAX_COUNTS = 50_000
 
 /**
@@ -75,8 +74,8 @@ async function chooseCounter (
 }
 
 /**
- * Counts in the database, by one statement for all rules. A client that is beyond a limit stays so
- * until its count starts again: the process knows, and a flood of attempts causes no statements.
+ * Counts in the database, by one statement for all rules. The process knows who is beyond a limit
+ * until the count starts again: a flood of attempts causes no statements.
  */
 function counterIn (counts: AttemptCounter): Counter {
   const exceeded = new BoundedMap<number>(MAX_COUNTS)
@@ -96,16 +95,15 @@ function counterIn (counts: AttemptCounter): Counter {
   }
 }
 
-/** Counts by @fastify/rate-limit: in its memory, or in the store that it was given. */
+/** Counts by @fastify/rate-limit, in its memory or a store. */
 function counterByPlugin (scope: FastifyInstance): Counter {
   const counted = new Map<object, CountOfKey>()
-  const countBy = (rule: Pick<Rule, 'max' | 'timeWindow'>): CountOfKey => {
-    const count = counted.get(rule) ?? countByPlugin(scope, rule)
-    counted.set(rule, count)
-    return count
-  }
   return rules => {
-    const counts = rules.map(rule => ({ keyOf: rule.keyOf, count: countBy(rule) }))
+    const counts = rules.map(rule => {
+      const count = counted.get(rule) ?? countByPlugin(scope, rule)
+      counted.set(rule, count)
+      return { keyOf: rule.keyOf, count }
+    })
     return async attempt => {
       for (const { keyOf, count } of counts) {
         const key = keyOf(attempt)
@@ -120,7 +118,7 @@ function counterByPlugin (scope: FastifyInstance): Counter {
 /** Counts a key by one rule, as a {@link Count} does. */
 type CountOfKey = (key: string, request: FastifyRequest) => Promise<number | null>
 
-function countByPlugin (scope: FastifyInstance, { max, timeWindow }: Pick<Rule, 'max' | 'timeWindow'>): CountOfKey {
+function countByPlugin (scope: FastifyInstance, { max, timeWindow }: Allowance): CountOfKey {
   const keys = new WeakMap<FastifyRequest, string>()
   // All settings, because the application may have registered the plugin with other defaults.
   const settings: RateLimitOptions = {

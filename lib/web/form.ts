@@ -13,24 +13,18 @@ import type { LimitName } from './limits.js'
 import type { LinkPage } from './link-page.js'
 import { ownFields, passwordsFor, refusePasswordWhenBusy, refuseWhenBusy } from './password-forms.js'
 import {
-  FORM_OR_JSON, SECURITY, done, errorNext, filledIn, next, operationIdOf, redirect, refusals, tags
+  FORM_OR_JSON, type Operation, done, errorNext, filledIn, next, operation, operationIdOf, redirect
 } from './schema-parts.js'
 
-/**
- * A route that takes a form, or the same fields as JSON. Its schema, refusals, limits and answers
- * follow from this.
- */
-export interface FormRoute<Fields extends Properties, Required extends readonly string[]> {
+/** A route that takes a form, or the same fields as JSON. */
+export interface FormRoute<Fields extends Properties, Required extends readonly string[]>
+  extends Pick<Operation, 'summary' | 'description' | 'user'> {
   /** Below the prefix. */
   path: string
   /** Whether the options of the application ask for it; default always. */
   when?: (auth: AuthContext) => boolean
   /** The name of the operation in the document; default after the path. */
   operationId?: string
-  summary: string
-  description?: string
-  /** Whether the request must be that of a signed-in user, as the document says. */
-  user: keyof typeof SECURITY
   /** Its fields besides `next` and `error_next`: JSON Schemas by name. */
   fields: Fields
   required?: Required
@@ -41,33 +35,28 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
   /** Its error codes, besides those that each form has and those of what it says here. */
   refuses?: readonly AuthErrorCode[]
   /**
-   * Whether it hashes passwords: it is refused before its body is read while too many wait. Or the
-   * field with a password that the form may do without: only with one it is refused.
+   * Whether it hashes passwords: while too many wait, it is refused before its body is read. Or the
+   * field with a password that the form may do without: it is refused only with one.
    */
   hashes?: true | 'current' | 'password'
   /** Whether a failure is reported as that of a sign-in by password. */
   isSignInAttempt?: boolean
-  /** Limits that count the request before its body is read. */
-  limits?: LimitNames
+  /** Limits that count the request before its body is read; `mail` where mails are sent. */
+  limits?: readonly LimitName[]
   /** The limit that counts it by what its body has. */
   bodyLimit?: LimitName | ((request: FastifyRequest, auth: AuthContext) => Promise<void>)
   /** The page of the link whose token the form sends, which shows the failures with that. */
   linkPage?: LinkPage
-  /**
-   * Whether the handler needs to know when the request came (`reply.elapsedTime`): Fastify measures
-   * it for routes with this hook, and where there is a log.
-   */
+  /** Whether it needs `reply.elapsedTime`: Fastify measures it for this hook, or for a log. */
   needsElapsedTime?: boolean
 }
 
-/** A request with a form. */
+/** A request with a form. Its outbox and passwords are made when an act asks for them. */
 export interface Form<Fields> {
   readonly request: FastifyRequest
   readonly reply: FastifyReply
   readonly fields: Fields
-  /** Takes the mails of the request. */
   readonly outbox: Outbox
-  /** Hashes and compares passwords for the sender. */
   readonly passwords: Passwords
 }
 
@@ -86,9 +75,7 @@ export interface FormAnswer {
   readonly show?: () => FastifyReply
 }
 
-/** A mail follows if one is due. */
 export const ACCEPTED: FormAnswer = { status: 202 }
-/** A link in a mail was used. */
 export const LINK_USED: FormAnswer = { status: 204, isLinkUsed: true }
 
 /** A user is signed in. */
@@ -120,7 +107,7 @@ async function mountForm<Fields extends Properties, Required extends readonly st
 ): Promise<void> {
   const { path, required, isSignInAttempt = false, needsElapsedTime = false } = route
   // Loaded with the forms that have one: it is made of pages.
-  const linkPage = route.linkPage && (await import('./link-page.js')).mountLinkPage(scope, auth, route.linkPage)
+  const failOnPage = route.linkPage && (await import('./link-page.js')).mountLinkPage(scope, auth, route.linkPage)
   const needsToken = required?.includes('token') === true
   const fail = failureOn(auth, failurePages, isSignInAttempt ? 'local' : undefined)
 
@@ -130,7 +117,7 @@ async function mountForm<Fields extends Properties, Required extends readonly st
     ...(needsElapsedTime && { onResponse: async () => {} }),
     async errorHandler (error, request, reply) {
       const isOfLink = needsToken || Object(request.body).token !== undefined
-      return linkPage !== undefined && isOfLink ? linkPage.fail(error, request, reply) : fail(error, request, reply)
+      return (failOnPage !== undefined && isOfLink ? failOnPage : fail)(error, request, reply)
     }
   }, async (request, reply) => {
     let passwords: Passwords | undefined
@@ -149,10 +136,7 @@ async function mountForm<Fields extends Properties, Required extends readonly st
   })
 }
 
-/**
- * Returns what answers the failures of a form: on the page of the plugin that it is on, else as
- * {@link answerFailure} does.
- */
+/** Returns what answers failures: on the page of the plugin that the form is on, if on one. */
 function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], signInAt: string | undefined) {
   const { pages } = auth
   return async (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
@@ -190,9 +174,9 @@ function send (
 
 /** The hooks that refuse a form: before its body is read, and by what its body has. */
 function checksOf (
-  { hashes, limits, bodyLimit }: FormRoute<Properties, readonly string[]>, auth: AuthContext
+  { hashes, limits = [], bodyLimit }: FormRoute<Properties, readonly string[]>, auth: AuthContext
 ): Pick<RouteShorthandOptions, 'onRequest' | 'preHandler'> {
-  const counts = namesOf(limits, auth).map(name => auth.limits[name])
+  const counts = limits.filter(name => name !== 'mail' || auth.mailer !== null).map(name => auth.limits[name])
   const onRequest = hashes === true ? [refuseWhenBusy, ...counts] : counts
   if (typeof hashes !== 'string' && bodyLimit === undefined) return { onRequest }
   const count = typeof bodyLimit === 'string' ? auth.limits[bodyLimit] : bodyLimit
@@ -206,37 +190,29 @@ function checksOf (
   }
 }
 
-function namesOf (limits: LimitNames | undefined, auth: AuthContext): readonly LimitName[] {
-  return typeof limits === 'function' ? limits(auth) : limits ?? []
-}
-
-type LimitNames = readonly LimitName[] | ((auth: AuthContext) => readonly LimitName[])
-
 function schemaOf ({
   path, operationId = operationIdOf(path), summary, description, user, fields, required, allowsExtraFields = false,
   answers = { 204: done }, refuses = [], hashes, limits, bodyLimit
 }: FormRoute<Properties, readonly string[]>): object {
   const isLimited = hashes !== undefined || limits !== undefined || bodyLimit !== undefined
   return {
-    tags,
-    summary,
-    ...(description !== undefined && { description }),
-    operationId,
-    security: SECURITY[user],
+    ...operation({
+      summary,
+      description,
+      operationId,
+      user,
+      answers: { ...answers, 303: redirect },
+      refuses: [
+        'invalid_request', ...refuses, ...user === 'signed-in' ? ['unauthenticated'] as const : [], 'cross_origin',
+        ...isLimited ? ['rate_limited', 'busy'] as const : [], 'unavailable'
+      ]
+    }),
     consumes: FORM_OR_JSON,
     body: {
       type: 'object',
       ...(required !== undefined && { required }),
       properties: { ...fields, next, error_next: errorNext },
       ...(allowsExtraFields && ownFields)
-    },
-    response: {
-      ...answers,
-      303: redirect,
-      ...refusals(
-        'invalid_request', ...refuses, ...user === 'signed-in' ? ['unauthenticated'] as const : [], 'cross_origin',
-        ...isLimited ? ['rate_limited', 'busy'] as const : [], 'unavailable'
-      )
     }
   }
 }

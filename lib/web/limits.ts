@@ -7,11 +7,7 @@ import type { Limited, ResolvedRateLimits } from '../rate-limits.js'
 import { principalOf } from '../session/record.js'
 import type { Attempt, Counter, Rule } from './counters.js'
 
-/**
- * Counts a request and refuses it beyond the limit.
- *
- * @throws AuthError `rate_limited`
- */
+/** Counts a request, and refuses it with `rate_limited` beyond the limit. */
 export type Limit = (request: FastifyRequest) => Promise<void>
 
 /** The limits that count a request as it is. */
@@ -21,17 +17,10 @@ export type LimitName = Exclude<Limited, 'account' | 'login'> | 'mailOrCode' | '
 export type RateLimits = Readonly<Record<LimitName, Limit>> & {
   /**
    * Counts a sign-in by password, for the address and for the account, and looks up what it is
-   * about. A database is asked for both at once.
-   *
-   * @throws AuthError `rate_limited`
+   * about: a database is asked for both at once.
    */
   readonly login: <Found>(request: FastifyRequest, lookUp: () => Promise<Found>) => Promise<Found>
-  /**
-   * Counts a password for the account with an e-mail in canonical form, as `login` does for the
-   * e-mail in the form.
-   *
-   * @throws AuthError `rate_limited`
-   */
+  /** Counts a password for the account with an e-mail in canonical form, as `login` does. */
   readonly attempt: (request: FastifyRequest, email: string) => Promise<void>
 }
 
@@ -40,9 +29,6 @@ interface SignInAttempt extends Attempt {
   /** The e-mail in canonical form; null for a value that is not an e-mail. */
   readonly email: string | null
 }
-
-/** The new e-mails that one user asks for at most, within a number of milliseconds. */
-const NEW_EMAIL_LIMIT = { max: 5, timeWindow: 60 * 60_000 }
 
 const unlimited: Limit = async () => {}
 
@@ -69,8 +55,6 @@ const UNLIMITED: RateLimits = {
  */
 export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits | null): RateLimits {
   if (options === null) return UNLIMITED
-  const { timeWindow } = options
-
   const limited = <Counted extends Attempt>(rules: ReadonlyArray<Rule<Counted>>) => {
     const count = counter(rules)
     return async (attempt: Counted, meanwhile?: () => void): Promise<void> => {
@@ -82,13 +66,15 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     const count = limited(rules)
     return request => count({ request })
   }
+  const limit = (name: Limited): Limit => limitedRequest(byAddress(options, name))
+  const limitUser = (name: string, max: number, timeWindow: number): Limit => limitedRequest([
+    { max, timeWindow, keyOf: attempt => `svc-auth-${name}:${userIn(attempt)}` }
+  ])
 
   const account = byAddress<SignInAttempt>(options, 'account', ({ email }) => ` ${email}`)
   // All counts of a sign-in in one step: in a database that is one statement.
   const login = limited([...byAddress<SignInAttempt>(options, 'login'), ...account])
   const attempt = limited(account)
-
-  const limit = (name: Limited): Limit => limitedRequest(byAddress(options, name))
   const [mail, code] = [limit('mail'), limit('code')]
 
   return {
@@ -107,15 +93,13 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     callback: limit('callback'),
     factor: limit('factor'),
     challenge: limit('challenge'),
-    reauthenticate: limitedRequest([
-      { max: options.reauthenticate, timeWindow, keyOf: attempt => `svc-auth-reauthenticate:${userIn(attempt)}` }
-    ]),
+    reauthenticate: limitUser('reauthenticate', options.reauthenticate, options.timeWindow),
     mail,
     code,
     // A form with the token of a mail.
     mailOrCode: request => Object(request.body).token === undefined ? mail(request) : code(request),
     // Each is a mail to an address of the user's choice.
-    newEmail: limitedRequest([{ ...NEW_EMAIL_LIMIT, keyOf: attempt => `svc-auth-new-email:${userIn(attempt)}` }])
+    newEmail: limitUser('new-email', 5, 60 * 60_000)
   }
 }
 
@@ -127,13 +111,15 @@ function byAddress<Counted extends Attempt> (
 ): Array<Rule<Counted>> {
   const max = limits[name]
   const keyOf = (attempt: Counted, origin: string): string => `svc-auth-${name}:${origin}${partOf(attempt)}`
+  const networkOf = ({ request }: Attempt): string => `${prefixOf(request, 48)}/48`
   return [
     { max, timeWindow, keyOf: attempt => keyOf(attempt, addressOf(attempt.request)) },
-    // In this order: attempts that an address has left do not use up those of its network.
+    // Last: attempts that an address has left do not use up those of its network. A site, or the
+    // user of a free tunnel, may have all of a /48 (RFC 6177).
     {
       max: max * network,
       timeWindow,
-      keyOf: attempt => isIPv6(addressOf(attempt.request)) ? keyOf(attempt, `${networkOf(attempt.request)}/48`) : null
+      keyOf: attempt => isIPv6(addressOf(attempt.request)) ? keyOf(attempt, networkOf(attempt)) : null
     }
   ]
 }
@@ -145,25 +131,12 @@ function rateLimited (retryAfter: number): AuthError {
   return new AuthError('rate_limited', { retryAfter, message })
 }
 
-/**
- * The client's address as the limits count it: of an IPv6 address the /64, because one customer has
- * at least that much.
- */
+/** The client's address as limits count it: the /64 of IPv6, which one customer has at least. */
 export function addressOf (request: FastifyRequest): string {
   return prefixOf(request, 64)
 }
 
-/**
- * The /48 of an IPv6 address: a site, or the user of a free tunnel, may have all of it (RFC 6177).
- */
-function networkOf (request: FastifyRequest): string {
-  return prefixOf(request, 48)
-}
-
-/**
- * The prefix of the client's address. Values that are not addresses, as on a Unix socket, count as
- * one.
- */
+/** The prefix of the client's address. All else, as on a Unix socket, counts as one address. */
 function prefixOf ({ ip }: FastifyRequest, bits: number): string {
   // Some proxies add the port.
   const [, bracketed, plain] = /^\[([^\]]+)\](?::\d+)?$|^([^:]+):\d+$/.exec(ip) ?? []

@@ -7,43 +7,37 @@ import type { LinkMailKind, MailPages } from '../mails/mail.js'
 import { type MailboxOwner, userOfLink } from '../mails/mail-links.js'
 import type { MailToken } from '../mails/mail-tokens.js'
 import { failureOf } from '../pages/failure.js'
-import { html } from '../pages/html.js'
+import { form } from '../pages/form.js'
+import { type Content, type Html, html } from '../pages/html.js'
 import type { Page } from '../pages/page-layout.js'
 import type { Texts } from '../pages/texts.js'
 import { pathOf } from './act.js'
 import { answerFailure, recordFailure } from './answers.js'
 import { LINK_PATHS } from './mailer.js'
-import { SECURITY, type SchemaTypes, redirect, refusals, tags, token } from './schema-parts.js'
+import { type Operation, type SchemaTypes, operation, operationIdOf, redirect, token } from './schema-parts.js'
 
 /**
  * The page that a link in a mail leads to: the one of the plugin, or a redirect to that of the
  * application. Opening it uses nothing, because mail servers and previews open links too.
  */
-export interface LinkPage {
+export interface LinkPage extends Pick<Operation, 'summary' | 'user'> {
   readonly kind: LinkMailKind
-  /** What the document says of the page. */
-  readonly summary: string
-  readonly operationId: string
-  /** Whether it shows something else to the signed-in user. */
-  readonly user: keyof typeof SECURITY
   /** The option with the page of the application in its place. */
   readonly customPage: keyof MailPages
-  /**
-   * Verifies a token without using it, and makes the page of a link that can be used.
-   *
-   * @param link `action`: the path that the forms of the page are sent to
-   * @throws AuthError `invalid_token`
-   */
-  readonly open: (
-    auth: AuthContext, link: { token: string, action: string }
-  ) => Promise<(texts: Texts, request: FastifyRequest) => Page>
+  /** Makes the page of a link that can be used; throws `invalid_token` for another. */
+  readonly open: (auth: AuthContext, view: LinkView) => Promise<Page>
 }
 
-/**
- * Verifies the token of a link without using it, and returns the user that the link is about.
- *
- * @throws AuthError `invalid_token`, also when the account has changed since the link was sent
- */
+/** What the page of a link is made of. */
+export interface LinkView {
+  readonly request: FastifyRequest
+  readonly texts: Texts
+  readonly token: string
+  /** Makes a form that sends the token. */
+  readonly form: (submit: string, fields: Content, more?: { not_me?: string }) => Html
+}
+
+/** Verifies the token of a link without using it: the account must not have changed since. */
 export async function openLink (
   { accounts, mailTokens }: AuthContext, kind: LinkMailKind, token: string
 ): Promise<{ user: MailboxOwner, link: MailToken }> {
@@ -53,27 +47,30 @@ export async function openLink (
 
 const querystring = { type: 'object', required: ['token'], properties: { token } } as const
 
-const response = {
+const answers = {
   200: {
     description: 'A page with a form; or a redirect to the page of the application, with `token`',
     content: { 'text/html': { schema: { type: 'string' } } }
   },
-  302: redirect,
-  ...refusals('invalid_request', 'invalid_token', 'unavailable')
-} as const
-
-/** Answers the failures of a form on the page of its link. */
-export interface LinkFailures {
-  /** An error handler of the routes. */
-  readonly fail: (error: Error, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+  302: redirect
 }
 
-/** Mounts the page behind the links of one kind. */
-export function mountLinkPage (scope: FastifyInstance, auth: AuthContext, linkPage: LinkPage): LinkFailures {
-  const { kind, summary, operationId, user, open } = linkPage
+/** Answers a failure: an error handler of routes. */
+type LinkFailure = (error: Error, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+
+/** Mounts the page behind the links of a kind; returns what answers failures of its form there. */
+export function mountLinkPage (
+  scope: FastifyInstance, auth: AuthContext, { kind, summary, user, customPage: option, open }: LinkPage
+): LinkFailure {
   const layout = needed(auth.layout, 'sendMail')
-  const customPage = auth.mailPages?.[linkPage.customPage] ?? null
+  const customPage = auth.mailPages?.[option] ?? null
   const action = pathOf(auth, LINK_PATHS[kind])
+  const pageOf = async (request: FastifyRequest, token: string): Promise<Page> => open(auth, {
+    request,
+    token,
+    texts: layout.textsFor(request),
+    form: (submit, fields, more) => form({ action, hidden: { token, ...more }, fields, submit })
+  })
 
   /**
    * Answers a failure of the page or of its form: on the page of the plugin, so that no redirect
@@ -91,20 +88,28 @@ export function mountLinkPage (scope: FastifyInstance, auth: AuthContext, linkPa
     const refusal = recordFailure(request, reply, error, signInAt)
     const texts = layout.textsFor(request)
     const { token }: { token?: unknown } = Object(isRead(request) ? request.query : request.body)
-    const pageOf = typeof token === 'string' ? await open(auth, { token, action }).catch(() => null) : null
-    const shown = pageOf?.(texts, request) ?? { title: texts.titles[kind], content: [html`<p>${texts.links.over}</p>`] }
+    const page = typeof token === 'string' ? await pageOf(request, token).catch(() => null) : null
+    const shown = page ?? { title: texts.titles[kind], content: html`<p>${texts.links.over}</p>` }
     return layout.send(reply.code(refusal.statusCode), shown, { failure: failureOf(texts, refusal) })
   }
 
   scope.withTypeProvider<SchemaTypes>().get(`/${LINK_PATHS[kind]}`, {
-    schema: { tags, summary, operationId, security: SECURITY[user], querystring, response },
+    schema: {
+      ...operation({
+        summary,
+        operationId: operationIdOf(`local/${kind}-page`),
+        user,
+        answers,
+        refuses: ['invalid_request', 'invalid_token', 'unavailable']
+      }),
+      querystring
+    },
     onRequest: auth.redirectToBaseUrl,
     errorHandler: fail
   }, async (request, reply) => {
     const { token } = request.query
     if (customPage !== null) return reply.redirect(withParameter(customPage, 'token', token), 302)
-    const pageOf = await open(auth, { token, action })
-    return layout.send(reply, pageOf(layout.textsFor(request), request))
+    return layout.send(reply, await pageOf(request, token))
   })
-  return { fail }
+  return fail
 }

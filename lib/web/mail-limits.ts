@@ -1,5 +1,5 @@
 import type { LinkMailKind, Mail } from '../mails/mail.js'
-import type { Attempt, Counter, Rule } from './counters.js'
+import type { Allowance, Attempt, Counter, Rule } from './counters.js'
 
 /** A mail, as the limits of mailboxes count it. */
 export interface CountedMail extends Attempt {
@@ -10,11 +10,7 @@ export interface CountedMail extends Attempt {
   readonly userId?: string
 }
 
-/**
- * Counts a mail.
- *
- * @returns whether it may be sent
- */
+/** Counts a mail, and returns whether it may be sent. */
 type MailLimit = (mail: CountedMail) => Promise<boolean>
 
 /**
@@ -34,17 +30,19 @@ export interface MailLimits {
 export const LINK_LIMITS: Readonly<Record<LinkMailKind, keyof MailLimits>> = {
   register: 'owner',
   'reset-password': 'owner',
+  'sign-in': 'owner',
   'verify-email': 'account',
   'change-email': 'account'
 }
 
 const A_MINUTE = { max: 1, timeWindow: 60_000 }
 const AN_HOUR = { max: 5, timeWindow: 60 * 60_000 }
-
 /** Less than a mailbox gets, so that one user does not use up the mails of another one. */
-const AN_HOUR_FOR_USER = { max: 3, timeWindow: AN_HOUR.timeWindow }
+const AN_HOUR_FOR_USER = { ...AN_HOUR, max: 3 }
 
-const UNLIMITED: MailLimits = { owner: async () => true, account: async () => true, notice: async () => true }
+const byMailbox = countedBy('mailbox', ({ to }) => to)
+const byUser = countedBy('mails', ({ userId }) => String(userId))
+const byUserAndMailbox = countedBy('mails', ({ userId, to }) => `${userId} ${to}`)
 
 /**
  * Sets up the limits of mailboxes.
@@ -52,10 +50,9 @@ const UNLIMITED: MailLimits = { owner: async () => true, account: async () => tr
  * @param counter null for no limits
  */
 export function setUpMailLimits (counter: Counter | null): MailLimits {
-  if (counter === null) return UNLIMITED
   const limited = (...rules: Array<Rule<CountedMail>>): MailLimit => {
-    const count = counter(rules)
-    return async mail => await count(mail) === null
+    const count = counter?.(rules)
+    return async mail => count === undefined || await count(mail) === null
   }
   return {
     owner: limited(byMailbox(A_MINUTE), byMailbox(AN_HOUR)),
@@ -64,16 +61,8 @@ export function setUpMailLimits (counter: Counter | null): MailLimits {
   }
 }
 
-type Limit = Pick<Rule, 'max' | 'timeWindow'>
-
-function byMailbox (limit: Limit): Rule<CountedMail> {
-  return { ...limit, keyOf: ({ kind, to }) => `svc-auth-mailbox-${limit.timeWindow}:${kind} ${to}` }
-}
-
-function byUser (limit: Limit): Rule<CountedMail> {
-  return { ...limit, keyOf: ({ kind, userId }) => `svc-auth-mails-${limit.timeWindow}:${kind} ${userId}` }
-}
-
-function byUserAndMailbox (limit: Limit): Rule<CountedMail> {
-  return { ...limit, keyOf: ({ kind, userId, to }) => `svc-auth-mails-${limit.timeWindow}:${kind} ${userId} ${to}` }
+function countedBy (name: string, partOf: (mail: CountedMail) => string) {
+  return (allowed: Allowance): Rule<CountedMail> => ({
+    ...allowed, keyOf: mail => `svc-auth-${name}-${allowed.timeWindow}:${mail.kind} ${partOf(mail)}`
+  })
 }

@@ -16,7 +16,8 @@ export const LINK_PATHS: Readonly<Record<LinkMailKind, string>> = {
   register: 'local/register',
   'verify-email': 'local/verify-email',
   'reset-password': 'local/reset-password',
-  'change-email': 'local/change-email/confirm'
+  'change-email': 'local/change-email/confirm',
+  'sign-in': 'local/mail-login'
 }
 
 /** How many mails are sent at a time, and how many wait. */
@@ -34,10 +35,9 @@ const MAX_HEADER = 256
 /** The event of the lines in the log. */
 const EVENT = 'fastify-svc-auth.mail'
 
-/** What a mail without a link has in place of one. */
 const WITHOUT_LINK = { url: null, token: null, code: null, expiresIn: null } as const
 
-/** A mail that a request causes, as the log shows it. */
+/** A mail, as the log shows it. */
 interface MailInfo {
   readonly kind: Mail['kind']
   /** Null without a request. */
@@ -56,7 +56,6 @@ type Unsent = NoMail | 'limit' | 'unconfirmed' | 'closing'
  * time whether or not a mail follows, and a failure of the mail server does not fail it.
  */
 export class Mailer {
-  /** Issues the tokens in the links. */
   readonly #tokens: MailTokens
   readonly #mail: MailOptions
   readonly #base: URL
@@ -78,7 +77,6 @@ export class Mailer {
     return this.#mail.choices.unknownAddress
   }
 
-  /** Returns the outbox of a request. */
   outbox (request: FastifyRequest, reply: FastifyReply): Outbox {
     const address = addressOf(request)
     const about = originOf(request)
@@ -98,11 +96,12 @@ export class Mailer {
         const refusal = this.#queue.refusalFor(address)
         if (refusal !== null) throw refusal
       },
-      link: (kind, link, user) => {
+      link: (kind, link, user, code = null) => {
         const { userId, email, to } = link
         const recipient = recipientOf(to ?? email, user)
         send({ kind, userId, to: recipient.to }, LINK_LIMITS[kind], async () => {
-          return { ...await this.#linkTo(kind, link), code: null, kind, ...recipient, about }
+          const shared = { ...await this.#linkTo(kind, link), ...recipient, about }
+          return kind === 'sign-in' ? { ...shared, kind, code } : { ...shared, kind, code: null }
         })
       },
       code: (kind, code, user) => {
@@ -139,7 +138,7 @@ export class Mailer {
   }
 
   /**
-   * Gives the mails under way a limited time, drops the others, and notes them in the log. Mails of
+   * Gives the mails under way a limited time, then drops them and notes them in the log. Mails of
    * requests that go on afterwards, whose clients have left, are sent.
    */
   async close (): Promise<void> {
@@ -184,12 +183,11 @@ function answered ({ raw }: FastifyReply): Promise<void> {
   })
 }
 
-/** Logs that a mail is not sent, without its address and without its link. */
+/** The log has neither the address of a mail nor its link. */
 function logUnsent ({ kind, requestId, log }: MailInfo, reason: Unsent): void {
   log.info({ event: EVENT, requestId, kind, reason }, 'a mail was not sent')
 }
 
-/** Logs that sending a mail failed, without its address and without its link. */
 function logFailure ({ kind, requestId, log }: MailInfo, error: unknown): void {
   const { name, code }: { name?: unknown, code?: unknown } = Object(error)
   log.error({ event: EVENT, requestId, kind, name, code }, 'a mail could not be sent')

@@ -77,15 +77,6 @@ export function documentRoutes (scope: FastifyInstance): void {
   scope.addHook('onRoute', route => { route.config = Object.assign({ swaggerTransform: documented }, route.config) })
 }
 
-/** The document that @fastify/swagger passes to a transform; absent for Swagger 2.0. */
-interface OpenapiDocument {
-  components?: { schemas?: Readonly<Record<string, object>>, securitySchemes?: Readonly<Record<string, unknown>> }
-}
-
-interface DocumentedSchema extends FastifySchema {
-  security?: ReadonlyArray<Readonly<Record<string, readonly string[]>>>
-}
-
 interface NamedSchema {
   title?: string
   description?: string
@@ -93,20 +84,22 @@ interface NamedSchema {
 }
 
 interface DocumentedRoute {
-  schema: DocumentedSchema
+  schema: FastifySchema & { security?: ReadonlyArray<Readonly<Record<string, readonly string[]>>> }
   url: string
-  openapiObject?: OpenapiDocument
+  /** The document; absent for Swagger 2.0. */
+  openapiObject?: {
+    components?: { schemas?: Readonly<Record<string, object>>, securitySchemes?: Readonly<Record<string, unknown>> }
+  }
 }
 
-/**
- * Adapts a schema to the document. It refers to declared components only, because @fastify/swagger
- * throws at an unknown name.
- */
+/** Adapts a schema. It refers to declared components: @fastify/swagger throws at unknown names. */
 function documented ({ schema, url, openapiObject }: DocumentedRoute): { schema: FastifySchema, url: string } {
   const { schemas = {}, securitySchemes = {} } = openapiObject?.components ?? {}
   const { security, body, response, ...rest } = schema
   const isDeclared = (name: string): boolean => Object.hasOwn(securitySchemes, name)
   const isKnown = security?.every(requirement => Object.keys(requirement).every(isDeclared)) === true
+  // OpenAPI 3.0 does not have this keyword.
+  const { propertyNames, ...known } = Object(body)
   const responses = Object.entries(Object(response))
     .map(([status, answer]) => [status, referring(Object(answer), schemas)])
   return {
@@ -114,16 +107,10 @@ function documented ({ schema, url, openapiObject }: DocumentedRoute): { schema:
     schema: {
       ...rest,
       ...(isKnown && { security }),
-      ...(body !== undefined && { body: withoutPropertyNames(body) }),
+      ...(body !== undefined && { body: known }),
       response: Object.fromEntries(responses)
     }
   }
-}
-
-/** Removes a keyword that OpenAPI 3.0 does not have. */
-function withoutPropertyNames (body: unknown): unknown {
-  const { propertyNames, ...known } = Object(body)
-  return known
 }
 
 /** Refers to the schema of an answer by its name, if the document declares it. */

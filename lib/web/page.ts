@@ -4,11 +4,10 @@ import type { AuthError } from '../errors.js'
 import { ANY_ORIGIN } from '../http/redirects.js'
 import { failureOf, sentenceOf } from '../pages/failure.js'
 import type { Page, PageMessages } from '../pages/page-layout.js'
-import type { Targets } from '../pages/sign-in-pages.js'
 import type { Texts } from '../pages/texts.js'
 import { type Act, type Mounting, pathOf } from './act.js'
 import { recordFailure } from './answers.js'
-import { SECURITY, type SchemaTypes, operationIdOf, redirect, refusals, tags } from './schema-parts.js'
+import { operation, operationIdOf, redirect } from './schema-parts.js'
 
 /** What a page is made of. */
 export interface View {
@@ -27,19 +26,24 @@ export interface View {
   readonly failure: AuthError | null
 }
 
-/** Makes a page; null once the request was answered otherwise. */
-export type PageOf = (auth: AuthContext, view: View) => Promise<Page | null>
-
-/** A page of the plugin. */
-export interface PageRoute {
-  /** Below the prefix; its last part names the page in the document. */
-  readonly path: string
-  /** Whether the options of the application ask for it; default always. */
-  readonly when?: (auth: AuthContext) => boolean
+/** What each form of a page sends besides its fields. */
+export interface Targets {
+  /** The page after a success; null for the root of the application. */
+  readonly next: string | null
+  /** The page of the form, which shows its errors. */
+  readonly error_next: string
+  readonly [field: string]: string | null
 }
 
-/** Makes an act of a page, which shows the failures of its forms. */
-export function page ({ path, when = () => true }: PageRoute, pageOf: PageOf): Act {
+/** Makes a page; null once the request was answered otherwise. */
+type PageOf = (auth: AuthContext, view: View) => Promise<Page | null>
+
+/**
+ * Makes an act of a page, which shows the failures of its forms.
+ *
+ * @param route `path`: below the prefix; its last part names the page in the document
+ */
+export function page ({ path, when = () => true }: { path: string, when?: Act['when'] }, pageOf: PageOf): Act {
   return { when, mount: mounting => { mountPage(mounting, path, pageOf) } }
 }
 
@@ -59,18 +63,14 @@ function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageO
     return page === null ? asked.reply : layout.send(asked.reply, page, messagesIn(texts))
   }
 
-  scope.withTypeProvider<SchemaTypes>().get(path, {
-    schema: {
-      tags,
+  scope.get(path, {
+    schema: operation({
       summary: `The page ${name}`,
       operationId: operationIdOf(`${name}-page`),
-      security: SECURITY['signed-in-or-not'],
-      response: {
-        200: { type: 'string', description: 'A page in HTML' },
-        302: redirect,
-        ...refusals('unavailable')
-      }
-    },
+      user: 'signed-in-or-not',
+      answers: { 200: { type: 'string', description: 'A page in HTML' }, 302: redirect },
+      refuses: ['unavailable']
+    }),
     onRequest: auth.redirectToBaseUrl,
     // A redirect to a page would lead to this one, again and again.
     async errorHandler (error, request, reply) {

@@ -6,29 +6,20 @@ import type { LocalIdentityProvider, Passwords } from '../local-identity-provide
 import { hashing } from '../passwords/hashing.js'
 import { addressOf } from './limits.js'
 
-/**
- * The pause before `busy` is answered. Clients that try again at once take time from the sign-ins
- * under way.
- */
+/** Before `busy` is answered: clients that try again at once take time from sign-ins under way. */
 const PAUSE_MS = 1000
 
-/**
- * The number of requests that may pause at a time, because each takes memory; others are refused at
- * once.
- */
+/** How many requests may pause at a time, because each takes memory; others are refused at once. */
 const MAX_PAUSED = 1024
 
-/** The field `email` of a form. */
 export const email = {
   type: 'string',
   maxLength: 65_536,
   description: 'At most 254 characters when it is trimmed'
 } as const
 
-/** The field for a password that the user has. */
 export const password = { type: 'string' } as const
 
-/** The field for a new password. */
 export const newPassword = { type: 'string', description: '8 to 1024 bytes' } as const
 
 /** What a new password may be refused with. */
@@ -48,10 +39,7 @@ export const changed = {
   type: 'null', description: 'Done: the session has a new id, and all others have ended'
 } as const
 
-/**
- * Fields of the application's form, for its hook `onSignIn`. Bounded, because bodies wait in memory
- * for the hash.
- */
+/** Fields of the application, for `onSignIn`. Bounded: bodies wait in memory for the hash. */
 export const ownFields = {
   description: 'At most 32 fields, with names of at most 256 characters',
   maxProperties: 32,
@@ -63,10 +51,7 @@ export const ownFields = {
   }
 } as const
 
-/**
- * Refuses a request when too many passwords wait. Runs before the body is read, so that refusals
- * cost little.
- */
+/** Refuses a request when too many passwords wait: before its body is read, which costs little. */
 export async function refuseWhenBusy (request: FastifyRequest): Promise<void> {
   const refusal = hashing.refusalFor(addressOf(request))
   if (refusal === null) return
@@ -80,7 +65,7 @@ export async function refuseWhenBusy (request: FastifyRequest): Promise<void> {
 
 let paused = 0
 
-/** Refuses a password when too many wait, without a pause: the body of the request is in memory. */
+/** The same without a pause, for a request whose body is in memory. */
 export function refusePasswordWhenBusy (request: FastifyRequest): void {
   const refusal = hashing.refusalFor(addressOf(request))
   if (refusal !== null) throw refusal

@@ -16,15 +16,10 @@ export interface SchemaTypes extends FastifyTypeProvider {
 
 const { AuthError: error, Principal: principal } = openapiComponents.schemas
 
-export const tags = ['auth']
-
 export const FORM_OR_JSON = ['application/x-www-form-urlencoded', 'application/json']
 
-/**
- * The security requirements of routes: of those that do not look at the user too, because the
- * document may have another default.
- */
-export const SECURITY = {
+/** The security requirements of routes; none is said too, because a document has a default. */
+const SECURITY = {
   anyone: [],
   'signed-in-or-not': [{}, { session: [] }],
   'signed-in': [{ session: [] }]
@@ -47,22 +42,21 @@ export const errorNext = {
   description: 'Where to go on failure, with `?error=<code>`: a path of this application, anything else is ignored'
 } as const
 
-/** The token in the link of a mail. */
 export const token = { type: 'string', maxLength: 16_384, description: 'The token in the link of a mail' } as const
 
-/** The code of a second factor. */
 export const factorCode = {
   type: 'string', maxLength: 1000, description: 'Six digits of an authenticator app, or a recovery code'
 } as const
 
-/** The code that setting up a first factor may take. */
 export const mailCode = {
   type: 'string', maxLength: 100, description: 'The code from the e-mail, if one was sent'
 } as const
 
-/** What a user says whose factors are passkeys that are lost. */
+/** A checkbox: forms send it as a text, JSON clients as true or false. */
+export const checkbox = { anyOf: [{ type: 'boolean' }, { type: 'string', maxLength: 1000 }] } as const
+
 export const lost = {
-  anyOf: [{ type: 'boolean' }, { type: 'string', maxLength: 1000 }],
+  ...checkbox,
   description: 'A checkbox: the user has lost all their passkeys; a code that is mailed stands in for them'
 } as const
 
@@ -72,16 +66,11 @@ export const passkeyResponse = {
   description: 'What `PublicKeyCredential.toJSON` returns, or its JSON text'
 } as const
 
-/** A checkbox: forms send it as a text, JSON clients as true or false. */
-export const checkbox = { anyOf: [{ type: 'boolean' }, { type: 'string', maxLength: 1000 }] } as const
-
-/** The checkbox of a sign-in by which users ask to be remembered. */
 export const remember = {
   ...checkbox,
   description: 'A checkbox: a session of `session.remember.days`, instead of one that ends with the browser or in a day'
 } as const
 
-/** The principal as the answer of a sign-in. */
 export const signedIn = {
   ...principal,
   headers: { 'Set-Cookie': { type: 'string', description: 'The cookie of the session' } }
@@ -99,14 +88,36 @@ export const redirect = {
   headers: { Location: { type: 'string', format: 'uri-reference' } }
 } as const
 
+/** What the document says of a route. */
+export interface Operation {
+  summary: string
+  description?: string | undefined
+  operationId: string
+  /** Whether the request must be that of a signed-in user. */
+  user: keyof typeof SECURITY
+  /** The answers by status, besides failures. */
+  answers: Readonly<Record<number, object>>
+  /** Its error codes. */
+  refuses?: readonly AuthErrorCode[]
+}
+
+/** Makes the schema of a route, but for the parts of the request that it checks. */
+export function operation ({ summary, description, operationId, user, answers, refuses = [] }: Operation) {
+  return {
+    tags: ['auth'],
+    summary,
+    ...(description !== undefined && { description }),
+    operationId,
+    security: SECURITY[user],
+    response: { ...answers, ...refusals(refuses) }
+  }
+}
+
 /** The schema of a route that @fastify/swagger leaves out of the document. */
 export const undocumented = { hide: true, response: { '4xx': error } } as const
 
-/**
- * Describes the error responses of a route by status, with the codes that each may carry and their
- * sentences.
- */
-export function refusals (...codes: readonly AuthErrorCode[]) {
+/** Describes the error responses of a route by status, with their codes and sentences. */
+function refusals (codes: readonly AuthErrorCode[]) {
   const statuses = new Set(codes.map(code => ERRORS[code][0]))
   const codesOf = (status: number): AuthErrorCode[] => codes.filter(code => ERRORS[code][0] === status)
   return {
@@ -131,10 +142,7 @@ export function filledIn (field: string | undefined): string | undefined {
   return field === '' ? undefined : field
 }
 
-/**
- * Whether a checkbox is checked: forms send `on` or the value that the page gave it, and nothing
- * otherwise.
- */
+/** Whether a checkbox is checked: forms send `on` or a value of the page, and nothing otherwise. */
 export function isChecked (field: boolean | string | undefined): boolean {
   return field === true || (typeof field === 'string' && !['', 'off', 'false', '0'].includes(field))
 }

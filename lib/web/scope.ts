@@ -11,9 +11,7 @@ import { warnOfPlainHttp } from '../session/cookie.js'
 import { answerFailure, failureBody } from './answers.js'
 import { undocumented } from './schema-parts.js'
 
-/**
- * Sent with every response: it may carry the user's data, or redirect away from a URL with a code.
- */
+/** Of every response: it may have the user's data, or redirect away from a URL with a code. */
 const HEADERS = {
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff'
@@ -26,22 +24,20 @@ const AJV = new Ajv({
   useDefaults: false,
   removeAdditional: false,
   validateFormats: false,
-  // The schemas of the plugin are known to be valid.
   meta: false,
   validateSchema: false,
-  // It takes longer than the rest of compiling, for which the first login waits.
+  // It takes longer than the rest of compiling.
   code: { optimize: false }
 })
 
-/** Schemas by their text: each is compiled once in a process, which ajv does by object. */
+/** By their text: ajv compiles each object once, and several applications may have the same. */
 const schemas = new Map<string, object>()
 
 /**
  * Sets up the encapsulated context of the routes: parsers, validation, headers, log and errors. The
  * settings of the application do not weaken them, and they do not affect the application.
  *
- * @returns functions that compile the schemas of the routes mounted afterwards, to be called once
- * the application is ready
+ * @returns what compiles the schemas of routes mounted afterwards, for after the start
  */
 export async function setUpScope (
   scope: FastifyInstance,
@@ -50,7 +46,6 @@ export async function setUpScope (
   await setUpParsers(scope)
   keepQueriesOutOfLog(scope)
 
-  // Compiling is left for after the start; ajv caches the result.
   const compilations: Array<() => unknown> = []
   scope.setValidatorCompiler(({ schema: given }) => {
     const schema = constant(given)
@@ -64,8 +59,7 @@ export async function setUpScope (
   // Errors too: no error handler is called when the session cannot be saved during `onSend`.
   scope.setSerializerCompiler(() => data => JSON.stringify(data instanceof Error ? failureBody(data) : data))
 
-  // In both hooks, because the session can fail before the first hook of the routes and after the
-  // last.
+  // In both hooks: the session can fail before the first hook of the routes and after the last.
   const headers = { ...HEADERS, 'Referrer-Policy': site.referrerPolicy }
   const warnOfCors = corsWarning(site)
   scope.addHook('onSend', async (request, reply) => {
@@ -91,8 +85,7 @@ function constant (schema: object): object {
 export function checkRequests (scope: FastifyInstance, site: Site): void {
   scope.addHook('onRequest', async request => {
     site.refuseCrossOrigin(request)
-    // @fastify/session gives no session to a path in another spelling, which is outside that of its
-    // cookie.
+    // @fastify/session gives none to another spelling of the path of its cookie.
     if (request.session.sessionId === undefined) throw new AuthError('invalid_request')
     warnOfPlainHttp(request)
   })
@@ -105,8 +98,7 @@ export function mountNotFound (scope: FastifyInstance): void {
   const notFound = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     return answerFailure(request, reply, new AuthError('not_found'), { page: null })
   }
-  // A route, so that it precedes a wildcard of the application and its router reads the paths; it
-  // answers before a body is parsed.
+  // A route precedes a wildcard of the application; in onRequest, because no body is parsed then.
   scope.route({
     method: scope.supportedMethods.filter(method => !scope.hasRoute({ method, url: `${scope.prefix}/*` })),
     url: '/*',
@@ -119,8 +111,8 @@ export function mountNotFound (scope: FastifyInstance): void {
 }
 
 /**
- * Logs requests without their query, because the query of a callback is a credential. In every
- * spelling: the logged path ends at the first character that the path of a route cannot have.
+ * Logs requests without their query: that of a callback is a credential. In every spelling, because
+ * the logged path ends at the first character that the path of a route cannot have.
  */
 function keepQueriesOutOfLog (scope: FastifyInstance): void {
   const req = (request: FastifyRequest): object => ({
@@ -137,10 +129,7 @@ function keepQueriesOutOfLog (scope: FastifyInstance): void {
   })
 }
 
-/**
- * Parses JSON and forms, and refuses bodies that are not UTF-8. Any other content type is answered
- * 415.
- */
+/** Parses JSON and forms in UTF-8. Any other content type is answered 415. */
 async function setUpParsers (scope: FastifyInstance): Promise<void> {
   scope.removeAllContentTypeParsers()
   const parseJson = scope.getDefaultJsonParser('error', 'error')
@@ -154,19 +143,13 @@ async function setUpParsers (scope: FastifyInstance): Promise<void> {
   scope.addHook('preValidation', async ({ body }) => { if (body === NOT_UTF8) throw notUtf8() })
 }
 
-/**
- * Stands for the fields of a form that is not UTF-8: an error thrown by the parser ends the process
- * with Fastify 5.8.
- */
+/** A form that is not UTF-8: an error of the parser would end the process (Fastify 5.8). */
 const NOT_UTF8 = Object.freeze({})
 
 /** Escapes of bytes outside ASCII: in UTF-8 a run of them is one or more whole characters. */
 const ESCAPED_BYTES = /(?:%[89a-f][0-9a-f])+/gi
 
-/**
- * Parses a form. Bytes that are not UTF-8 are U+FFFD in the text already; escapes are checked
- * before they are.
- */
+/** Parses a form. Bytes that are not UTF-8 are U+FFFD already; escapes are checked before. */
 function parseForm (text: string): Record<string, unknown> {
   const escapes = (text.match(ESCAPED_BYTES) ?? []).join('%20').replaceAll('%', '')
   return text.includes('\ufffd') || !isUtf8(Buffer.from(escapes, 'hex')) ? NOT_UTF8 : parse(text)

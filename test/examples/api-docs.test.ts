@@ -15,6 +15,7 @@ t.test('the sign-in routes are documented, and nothing else', async t => {
     '/auth/local/forgot-password', '/auth/local/reset-password', '/auth/local/verify-email',
     '/auth/local/change-password', '/auth/local/set-password', '/auth/local/change-email',
     '/auth/local/change-email/confirm', '/auth/local/delete-account',
+    '/auth/local/mail-login', '/auth/local/mail-login/confirm',
     '/auth/local/second-factor', '/auth/local/totp', '/auth/local/totp/enroll', '/auth/local/totp/confirm', '/auth/local/totp/remove',
     '/auth/local/recovery-codes', '/auth/local/passkeys/options', '/auth/local/passkeys/register',
     '/auth/local/passkeys/login', '/auth/local/passkeys/rename', '/auth/local/passkeys/remove',

@@ -142,7 +142,7 @@ for (const kind of ['memory', 'SQLite'] as const) {
       const use = async () => new Browser(start.app).post(REGISTER, { token, password: ADA.password })
       const { entries } = capabilitiesOf(store)
       if (entries === null) throw new Error('this store keeps no entries')
-      const { isHeld, goOn } = holdFirst(entries, 'has', { after: true })
+      const { isHeld, goOn } = holdFirst(entries, 'count', { after: true })
 
       const slow = use()
       await isHeld

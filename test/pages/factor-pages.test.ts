@@ -1,322 +1,335 @@
-import t from 'tap'
-import { type Texts, de, en, es, fr } from '../../lib/pages.js'
-import { type AccountView, accountPage } from '../../lib/pages/account-page.js'
-import {
-  type EnrolView, type FactorsView, type PasskeysView, type SecondFactorView, type TotpView, enrolPage, factorsPage, recoveryCodesPage, secondFactorPage,
-  totpPage
-} from '../../lib/pages/factor-pages.js'
+/** What the pages of factors show, in each language and each state of an account. */
+import t, { type Test } from 'tap'
+import { Accounts, type AuthPluginOptions, MemoryAuthStore, type User } from '../../lib/index.js'
+import { Pages, de, en, es, fr } from '../../lib/pages.js'
+import { usernameField } from '../../lib/pages/form.js'
 import { html } from '../../lib/pages/html.js'
-import type { Page } from '../../lib/pages/page-layout.js'
-import { type ConfirmView, type SignInView, confirmPage, signInPage } from '../../lib/pages/sign-in-pages.js'
+import { Passkeys } from '../../lib/passkeys.js'
+import { SecondFactor, type SecondFactorOptions } from '../../lib/second-factor.js'
+import { totp } from '../../lib/testing.js'
+import { SESSION_SECRET, startApp, userIdIn } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { advanceClock } from '../helpers/clock.js'
+import { DATA_SECRET, nextCode, enrolAt, waitAt } from '../helpers/factor-app.js'
+import { ADA, BASE_URL, type MailApp, registerAt } from '../helpers/mail-app.js'
+import { addAt, newDevice, proveBy, signInBy, startPasskeyApp } from '../helpers/passkey-app.js'
+import { type Reader, type ShownPage, pageOf, readerOf } from './page.js'
 
 const LANGUAGES = [en, de, es, fr]
-const HOSTILE = '<script>alert("1")</script>'
-const DAY = new Date('2026-07-06T12:00:00Z')
-const TARGETS = { next: '/cart', error_next: '/auth/local/second-factor' }
-const LEAVE = { logout: '/auth/logout', next: '/auth/pages/sign-in' }
+const SIGN_IN = '/auth/pages/sign-in'
+const FACTORS = '/auth/pages/factors'
+const CONFIRM = '/auth/pages/confirm'
+const SECOND_FACTOR = '/auth/local/second-factor'
+const TOTP = '/auth/local/totp'
+const ENROL = '/auth/local/totp/enroll'
 const OPTIONS = '/auth/local/passkeys/options'
-const PATHS = { options: OPTIONS, script: '/auth/local/passkeys/script.js?v=0123' }
+const REGISTER = '/auth/local/passkeys/register'
+const MINUTE_MS = 60_000
 
-const SECOND: SecondFactorView = {
-  action: '/auth/local/second-factor', targets: TARGETS, hasCode: true, trustDays: 30, passkey: PATHS, leave: LEAVE
-}
-const TOTP: TotpView = {
-  action: '/auth/local/totp/confirm',
-  targets: TARGETS,
-  svg: '<svg viewBox="0 0 9 9"><path d="M0,0h9"/></svg>',
-  uri: 'otpauth://totp/Shop:ada%40example.com?secret=ABCDEFGH&issuer=Shop',
-  secret: 'ABCD EFGH',
-  issuer: 'Shop',
-  asksMailCode: true,
-  isRequired: true,
-  leave: LEAVE
-}
-const PASSKEYS: PasskeysView = {
-  ...PATHS,
-  user: { rpId: 'shop.example', userId: 'dXNlcg', name: 'ada@example.com', displayName: 'Ada' },
-  paths: { register: '/auth/local/passkeys/register', rename: '/auth/local/passkeys/rename', remove: '/auth/local/passkeys/remove' }
-}
-const FACTORS: FactorsView = {
-  factors: [
-    { id: 'app', kind: 'totp', name: null, createdAt: DAY, lastUsedAt: null, codesLeft: null },
-    { id: 'codes', kind: 'recovery', name: null, createdAt: DAY, lastUsedAt: null, codesLeft: 7 },
-    { id: 'a-1', kind: 'passkey', name: 'Phone', createdAt: DAY, lastUsedAt: DAY, codesLeft: null },
-    { id: 'b_2', kind: 'passkey', name: 'Key', createdAt: DAY, lastUsedAt: null, codesLeft: null }
-  ],
-  passkeys: PASSKEYS,
-  confirm: '/auth/pages/confirm',
-  lost: '/auth/pages/factors?lost=true',
-  account: '/auth/pages/account',
-  saved: { next: '/auth/pages/factors?done=saved', error_next: '/auth/pages/factors' },
-  paths: { enrol: '/auth/local/totp/enroll', removeApp: '/auth/local/totp/remove', newCodes: '/auth/local/recovery-codes' }
-}
-const NOTHING: FactorsView = {
-  ...FACTORS, factors: [], passkeys: null, confirm: null, lost: null, account: null, paths: { enrol: null, removeApp: null, newCodes: null }
-}
-const SIGN_IN: SignInView = {
-  targets: TARGETS, providers: [], login: '/auth/local/login', email: null, asksToRemember: true, forgotPassword: null, register: null, passkey: null
-}
-const WITH_PASSKEY: SignInView = { ...SIGN_IN, passkey: { ...PATHS, action: '/auth/local/passkeys/login', unknown: null } }
-const ENROL: EnrolView = {
-  action: '/auth/local/totp/enroll',
-  targets: { ...TARGETS, error_next: '/auth/local/totp?next=%2Fcart' },
-  isRequired: true,
-  passkey: { ...PATHS, register: PASSKEYS.paths.register },
-  asksMailCode: false,
-  isMailed: false,
-  leave: LEAVE
-}
-const CONFIRM: ConfirmView = {
-  targets: TARGETS,
-  user: 'Ada',
-  email: null,
-  action: '/auth/local/reauthenticate',
-  asksCode: false,
-  asksPassword: false,
-  passkey: PATHS,
-  providers: [],
-  logout: '/auth/logout',
-  signIn: '/auth/pages/sign-in'
+async function start (
+  t: Test, factor: Partial<SecondFactorOptions> = {}, options: AuthPluginOptions = {}
+): Promise<MailApp & Reader> {
+  const made = await startPasskeyApp(t, {
+    secondFactor: new SecondFactor({ issuer: 'Shop', ...factor }), pages: new Pages({ name: 'Shop' }), ...options
+  })
+  return { ...made, ...readerOf(t, made.browser) }
 }
 
-const sourceOf = ({ title, content }: Page): string => html`<h1>${title}</h1>${content}`.source
-const count = (text: string, part: string): number => text.split(part).length - 1
+/** Registers Ada, whose address is confirmed. */
+async function confirmAt (made: MailApp): Promise<void> {
+  const token = await registerAt(made)
+  await made.browser.post('/auth/local/verify-email', { token })
+}
+
 /** The text as it is written into HTML, without the values in braces. */
 const piecesOf = (text: string): string[] => text.split(/\{\w+\}/).map(piece => html`${piece}`.source)
-
-/** Every page, as each user may see it. */
-const pagesIn = (texts: Texts): Page[] => [
-  secondFactorPage(texts, SECOND), totpPage(texts, TOTP), totpPage(texts, { ...TOTP, isRequired: false }),
-  recoveryCodesPage(texts, { codes: ['0123-4567-89AB-CDEF-GHJK-MNPQ'], next: '/' }), factorsPage(texts, FACTORS),
-  factorsPage(texts, { ...FACTORS, factors: FACTORS.factors.slice(1) }), signInPage(texts, WITH_PASSKEY)
-]
+const count = (text: string, part: string): number => text.split(part).length - 1
 
 /** The opening tag of a field. */
-function inputOf (page: Page, name: string): string {
-  return new RegExp(`<input [^>]*name="${name}"[^>]*>`).exec(sourceOf(page))?.[0] ?? ''
-}
-
-/** What the script tells password managers. */
-function signal (name: string, details: object): string {
-  return html`<span hidden data-signal-${name}="${JSON.stringify(details)}"></span>`.source
+function inputOf ({ html }: ShownPage, name: string): string {
+  return new RegExp(`<input [^>]*name="${name}"[^>]*>`).exec(html)?.[0] ?? ''
 }
 
 /** The form that the script uses for a ceremony. */
-function passkeyFormOf (page: Page, ceremony: string): string {
-  return new RegExp(`<form [^>]*data-passkey="${ceremony}"[^]*?</form>`).exec(sourceOf(page))?.[0] ?? ''
+function passkeyFormOf ({ html }: ShownPage, ceremony: string): string {
+  return new RegExp(`<form [^>]*data-passkey="${ceremony}"[^]*?</form>`).exec(html)?.[0] ?? ''
 }
 
-t.test('each text of the second factors is on a page in each language, and nothing is left in braces', async t => {
-  for (const texts of LANGUAGES) {
-    const all = pagesIn(texts).map(sourceOf).join('')
-    for (const [name, text] of Object.entries(texts.factors)) {
-      for (const piece of piecesOf(text)) t.ok(all.includes(piece), `${texts.language}: ${name}`)
+t.test('each text of the second factors is on a page in each language, and no page needs a script or style of its own', async t => {
+  let isRequired = false
+  const made = await start(t, { required: () => isRequired, trustedBrowser: { days: 30 } })
+  const { browser, app } = made
+  const shown = new Map<string, ShownPage[]>(LANGUAGES.map(({ language }) => [language, []]))
+  const inEach = async (get: (headers: Record<string, string>) => ReturnType<Browser['get']>): Promise<void> => {
+    for (const [language, pages] of shown) pages.push(pageOf(await get({ accept: 'text/html', 'accept-language': language })))
+  }
+  const show = async (path: string, reader = browser): Promise<void> => inEach(async headers => reader.get(path, headers))
+
+  await confirmAt(made)
+  await show(SIGN_IN, new Browser(app))
+  await show(FACTORS)
+  const device = newDevice()
+  await addAt(browser, device, { name: 'Phone' })
+  const lost = new Browser(app)
+  await lost.post('/auth/local/login', ADA)
+  await show(FACTORS, lost)
+  await lost.post(ENROL, { lost: true })
+  await show(`${TOTP}?lost=true`, lost)
+  isRequired = true
+  await app.auth.createUser({ email: 'bob@example.com', password: ADA.password })
+  const enrolling = new Browser(app)
+  await waitAt(t, enrolling, { ...ADA, email: 'bob@example.com' })
+  await show(TOTP, enrolling)
+  isRequired = false
+  await proveBy(browser, device)
+  await browser.post(ENROL)
+  await show(TOTP)
+  await enrolAt(t, browser)
+  await inEach(async headers => browser.submit('/auth/local/recovery-codes', {}, headers))
+  const waiting = new Browser(app)
+  await waitAt(t, waiting)
+  await show(SECOND_FACTOR, waiting)
+  advanceClock(t, 11 * MINUTE_MS)
+  await show(FACTORS)
+
+  for (const { language, factors } of LANGUAGES) {
+    const pages = shown.get(language) ?? []
+    const all = pages.map(({ html }) => html.replace(/^[^]*<main>/, '')).join('')
+    for (const [name, text] of Object.entries(factors)) {
+      for (const piece of piecesOf(text)) t.ok(all.includes(piece), `${language}: ${name}`)
     }
     t.notMatch(all, /\{\w+\}/)
+    t.notMatch(all, /<script|<style|\sstyle=|\son\w+=/)
+    t.ok(pages.every(({ lang, status }) => lang === language && status === 200))
   }
-})
-
-t.test('the pages need neither scripts nor styles of their own, which their policy refuses', async t => {
-  for (const page of pagesIn(en)) t.notMatch(sourceOf(page), /<script|<style|\sstyle=|\son\w+=/)
-})
-
-t.test('names, codes and keys stay text', async t => {
-  const factors = [{ id: HOSTILE, kind: 'passkey', name: HOSTILE, createdAt: DAY, lastUsedAt: null, codesLeft: null }]
-  const pages = [
-    factorsPage(en, { ...FACTORS, factors, passkeys: { ...PASSKEYS, user: { ...PASSKEYS.user, name: HOSTILE } } }),
-    totpPage(en, { ...TOTP, issuer: HOSTILE, secret: HOSTILE, uri: HOSTILE }),
-    recoveryCodesPage(en, { codes: [HOSTILE], next: HOSTILE })
-  ]
-  for (const page of pages) {
-    t.notMatch(sourceOf(page), /<script|alert\("/)
-    t.match(sourceOf(page), '&#60;script&#62;alert(&#34;1&#34;)')
+  for (const [language, words] of [['en', '30 days'], ['de', '30 Tage'], ['fr', '30\u00a0jours'], ['es', '30 días']] as const) {
+    t.ok(shown.get(language)?.some(({ html }) => html.includes(words)), words)
   }
 })
 
 t.test('one field takes the code of an app and a recovery code, in the way that browsers and phones know', async t => {
-  const code = inputOf(secondFactorPage(en, SECOND), 'code')
-  t.match(code, / type="text" .*autocomplete="one-time-code" required inputmode="text" dir="ltr" autocapitalize="off" spellcheck="false"/)
-  t.match(inputOf(totpPage(en, TOTP), 'code'), /autocomplete="one-time-code" required inputmode="numeric"/)
-  t.match(inputOf(totpPage(en, TOTP), 'mailCode'), /autocomplete="one-time-code" required inputmode="numeric"/)
-  t.equal(inputOf(totpPage(en, { ...TOTP, asksMailCode: false }), 'mailCode'), '')
-})
+  let isRequired = false
+  const made = await start(t, { required: () => isRequired })
+  await confirmAt(made)
+  isRequired = true
+  const browser = new Browser(made.app)
+  const { open, send } = readerOf(t, browser)
+  await waitAt(t, browser)
+  const scan = await send((await open(TOTP)).formOf(ENROL))
+  t.match(inputOf(scan, 'code'), /autocomplete="one-time-code" required inputmode="numeric"/)
+  t.match(inputOf(scan, 'mailCode'), /autocomplete="one-time-code" required inputmode="numeric"/)
+  for (const text of [en.factors.mailCode, en.factors.mailText]) t.match(scan.text, text)
 
-t.test('a user can trust the browser for the days that the application allows, in words', async t => {
-  for (const [texts, days, words] of [[en, 30, '30 days'], [en, 1, '1 day'], [de, 30, '30 Tage'], [fr, 30, '30\u00a0jours'], [es, 30, '30 días']] as const) {
-    t.match(sourceOf(secondFactorPage(texts, { ...SECOND, trustDays: days })), words)
-  }
-  t.equal(inputOf(secondFactorPage(en, { ...SECOND, trustDays: null }), 'trust'), '')
+  isRequired = false
+  const own = await made.send((await made.open(TOTP)).formOf(ENROL))
+  t.equal(inputOf(own, 'mailCode'), '')
+  const { secret } = await enrolAt(t, made.browser)
+  t.ok(nextCode(t, secret))
+  const waiting = new Browser(made.app)
+  await waitAt(t, waiting)
+  t.match(
+    inputOf(await readerOf(t, waiting).open(SECOND_FACTOR), 'code'),
+    / type="text" .*autocomplete="one-time-code" required inputmode="text" dir="ltr" autocapitalize="off" spellcheck="false"/
+  )
 })
 
 t.test('a user with passkeys alone is not asked for a code, and a user without any is not offered one', async t => {
-  const passkeys = secondFactorPage(en, { ...SECOND, hasCode: false })
-  t.equal(inputOf(passkeys, 'code'), '')
+  let isRequired = false
+  const made = await start(t, { required: () => isRequired, trustedBrowser: { days: 30 } })
+  await confirmAt(made)
+  const device = newDevice()
+  await addAt(made.browser, device)
+  isRequired = true
+  const open = async (): Promise<ShownPage> => {
+    const browser = new Browser(made.app)
+    await waitAt(t, browser)
+    return readerOf(t, browser).open(SECOND_FACTOR)
+  }
+  const passkeys = await open()
+  t.equal(passkeys.forms.find(({ names }) => names.includes('code')), undefined)
   t.match(passkeyFormOf(passkeys, 'factor'), 'name="trust"', 'the browser can be trusted')
-  t.notMatch(passkeyFormOf(secondFactorPage(en, SECOND), 'factor'), 'name="trust"', 'the page asks once')
 
-  const codes = secondFactorPage(en, { ...SECOND, passkey: null })
-  t.notMatch(sourceOf(codes), /passkey|noscript/)
-  t.notOk(codes.script)
-  t.match(sourceOf(codes), '<form method="post" action="/auth/logout">')
+  await proveBy(made.browser, device)
+  await enrolAt(t, made.browser)
+  const both = await open()
+  t.match(inputOf(both, 'trust'), 'type="checkbox"')
+  t.notMatch(passkeyFormOf(both, 'factor'), 'name="trust"', 'the page asks once')
+
+  await made.app.auth.resetFactors(String(await userIdIn(made.browser)))
+  const enrol = await open()
+  t.notMatch(enrol.html, 'data-passkey="factor"')
+  t.ok(enrol.formOf('/auth/logout'))
 })
 
 t.test('a form for a passkey is hidden until a script shows it, and says so without scripts', async t => {
-  for (const [page, ceremony, action, next] of [
-    [secondFactorPage(en, SECOND), 'factor', SECOND.action, '/cart'],
-    [factorsPage(en, FACTORS), 'register', PASSKEYS.paths.register, FACTORS.saved.next],
-    [enrolPage(en, ENROL), 'register', PASSKEYS.paths.register, '/cart'],
-    [confirmPage(en, CONFIRM), 'factor', CONFIRM.action, '/cart'],
-    [signInPage(en, WITH_PASSKEY), 'login', '/auth/local/passkeys/login', '/cart']
+  const made = await start(t)
+  const { browser, app, open } = made
+  await registerAt(made)
+  const enrol = await open(`${TOTP}?next=/cart`)
+  await addAt(browser, newDevice())
+  const confirm = await open(`${CONFIRM}?next=/cart`)
+  const factors = await open(`${FACTORS}?next=/cart`)
+  await enrolAt(t, browser)
+  const waiting = new Browser(app)
+  await waitAt(t, waiting)
+  const visitor = readerOf(t, new Browser(app))
+  for (const [page, ceremony, action] of [
+    [await readerOf(t, waiting).open(`${SECOND_FACTOR}?next=/cart`), 'factor', SECOND_FACTOR],
+    [factors, 'register', REGISTER],
+    [enrol, 'register', REGISTER],
+    [confirm, 'factor', '/auth/local/reauthenticate'],
+    [await visitor.open(`${SIGN_IN}?next=/cart`), 'login', '/auth/local/passkeys/login']
   ] as const) {
     const form = passkeyFormOf(page, ceremony)
-    t.ok(form.startsWith(`<form method="post" action="${action}" data-passkey="${ceremony}" data-options="${OPTIONS}" hidden>`), ceremony)
+    t.ok(form.startsWith(`<form method="post" action="${action}" data-passkey="${ceremony}" data-options="${OPTIONS}" hidden>`), page.url)
     t.match(form, '<input type="hidden" name="response">')
-    t.match(form, `<input type="hidden" name="next" value="${next}">`)
+    t.match(form, '<input type="hidden" name="next" value="/cart">')
     t.match(form, `<p role="alert" data-passkey-failed hidden>${en.factors.passkeyFailed}</p>`)
     t.equal(form.includes('data-passkey-exists hidden'), ceremony === 'register')
-    t.match(sourceOf(page), `<p class="faint" data-passkey-missing hidden>${en.factors.passkeyMissing}</p>`)
-    t.match(sourceOf(page), `<noscript><p class="faint">${en.factors.noScript}</p></noscript>`)
-    t.equal(page.script, PATHS.script)
+    t.notMatch(form, 'mailCode')
+    t.match(page.html, `<p class="faint" data-passkey-missing hidden>${en.factors.passkeyMissing}</p>`)
+    t.match(page.html, `<noscript><p class="faint">${en.factors.noScript}</p></noscript>`)
+    t.match(page.html, '<script type="module" src="/auth/local/passkeys/script.js?v=')
   }
 })
 
-t.test('an authenticator app is added by its picture, by a link or by its key', async t => {
-  const page = sourceOf(totpPage(en, TOTP))
-  t.match(page, `<div class="qr" role="img" aria-label="${en.factors.qrCode}"><svg viewBox="0 0 9 9">`)
-  t.match(page, '<a href="otpauth://totp/Shop:ada%40example.com?secret=ABCDEFGH&#38;issuer=Shop">')
-  t.match(page, '<code dir="ltr">ABCD EFGH</code>')
-  t.notMatch(sourceOf(totpPage(en, { ...TOTP, svg: null })), /class="qr"/)
+t.test('an authenticator app is added by its picture, by a link or by its key; without a picture, by the others', async t => {
+  for (const issuer of ['Shop', 'Shop'.repeat(1000)]) {
+    const made = await start(t, { issuer })
+    await registerAt(made)
+    const { html: page, links } = await made.send((await made.open(TOTP)).formOf(ENROL))
+    t.equal(/<div class="qr" role="img" aria-label="([^"]*)"><svg [^>]*viewBox=/.exec(page)?.[1] ?? null, issuer === 'Shop' ? en.factors.qrCode : null)
+    const { searchParams } = new URL(links[0] ?? '')
+    t.match(links[0], /^otpauth:\/\/totp\/Shop/)
+    t.match(page, `<code dir="ltr">${searchParams.get('secret')?.replace(/.{4}(?!$)/g, '$& ')}</code>`)
+  }
 })
 
-t.test('without a picture the link and the key are there', async t => {
-  const source = sourceOf(totpPage(en, { ...TOTP, svg: null }))
-  t.notMatch(source, /<svg|class="qr"/)
-  t.match(source, 'ABCD EFGH')
-})
+t.test('a user who has lost their passkeys sets up an app instead, with the code from an e-mail', async t => {
+  const made = await start(t)
+  const { app, mails } = made
+  await confirmAt(made)
+  await addAt(made.browser, newDevice())
+  const browser = new Browser(app)
+  const { open, send } = readerOf(t, browser)
+  await browser.post('/auth/local/login', ADA)
+  const [lost = ''] = (await open(`${FACTORS}?next=/cart`)).links.filter(link => link.includes('lost=true'))
+  const enrol = await open(lost)
+  t.match(enrol, { title: en.factors.setUp, links: [`${FACTORS}?next=%2Fcart`] })
+  t.equal(passkeyFormOf(enrol, 'register'), '', 'a passkey takes the code too')
+  t.match(enrol.formOf(OPTIONS)?.hidden, { next: lost, error_next: lost, lost: 'true', for: 'register' })
 
-t.test('a passkey without a name is shown by its id', async t => {
-  const passkey = { id: 'a-1', kind: 'passkey' as const, name: null, createdAt: DAY, lastUsedAt: null, codesLeft: null }
-  t.match(sourceOf(factorsPage(en, { ...FACTORS, factors: [passkey] })), '<span>a-1 ')
-})
-
-t.test('a user without an e-mail confirms by the password alone', async t => {
-  const page = confirmPage(en, { ...CONFIRM, asksPassword: true })
-  t.notMatch(sourceOf(page), 'autocomplete="username"')
-  t.match(sourceOf(page), 'autocomplete="current-password"')
-})
-
-t.test('a user who has to set up a second step is told so, and can leave', async t => {
-  const required = sourceOf(totpPage(en, TOTP))
-  t.match(required, `<h1>${en.factors.requiredTitle}</h1>`)
-  t.match(required, '<form method="post" action="/auth/logout">')
-  const wanted = sourceOf(totpPage(en, { ...TOTP, isRequired: false, leave: { ...LEAVE, next: '/auth/pages/factors' } }))
-  t.match(wanted, `<h1>${en.factors.setUp}</h1>`)
-  t.notMatch(wanted, en.factors.requiredText)
-  t.notMatch(wanted, 'action="/auth/logout"')
-  t.match(wanted, `href="/auth/pages/factors">${en.common.back}`)
-})
-
-t.test('recovery codes are a list, each once, with the way on', async t => {
-  const codes = ['0123-4567-89AB-CDEF-GHJK-MNPQ', 'RSTV-WXYZ-0123-4567-89AB-CDEF']
-  const page = sourceOf(recoveryCodesPage(en, { codes, next: '/cart' }))
-  for (const code of codes) t.equal(count(page, `<li><code dir="ltr">${code}</code></li>`), 1)
-  t.match(page, `href="/cart">${en.common.continue}`)
-  t.notMatch(page, '<form')
+  const scan = await send(enrol.formOf(ENROL))
+  const here = `${TOTP}?next=${encodeURIComponent(`${FACTORS}?next=%2Fcart`)}&lost=true`
+  t.equal(scan.url, here)
+  const form = scan.formOf('/auth/local/totp/confirm')
+  t.match(form?.hidden, { next: `${FACTORS}?next=%2Fcart`, error_next: here, lost: 'true' })
+  const { code: mailCode } = await mails.next('enrolment')
+  const secret = String(new URL(scan.links[0] ?? '').searchParams.get('secret'))
+  const wrong = await send(form, { code: totp(secret), mailCode: 'abcdef' })
+  t.match(wrong, { status: 401, title: en.factors.setUp, alert: en.errors.invalid_code })
+  const shown = await send(wrong.formOf('/auth/local/totp/confirm'), { code: totp(secret), mailCode })
+  t.match(shown, { title: en.factors.recoveryTitle, links: [`${FACTORS}?next=%2Fcart`] })
+  t.notMatch(shown.html, '<form')
 })
 
 t.test('the page shows what a user has, with what they can do about it', async t => {
-  const page = sourceOf(factorsPage(en, FACTORS))
-  t.match(page, 'Added on July 6, 2026')
-  t.match(page, 'Codes left: 7')
-  t.match(page, `href="/auth/pages/confirm">${html`${en.confirm.title}`.source}`)
-  const user = { rpId: 'shop.example', userId: 'dXNlcg' }
-  t.match(page, signal('all-accepted-credentials', { ...user, allAcceptedCredentialIds: ['a-1', 'b_2'] }))
-  t.match(page, signal('current-user-details', { ...user, name: 'ada@example.com', displayName: 'Ada' }))
-  t.equal(count(page, 'Last used on July 6, 2026'), 1)
-  t.equal(count(page, 'action="/auth/local/passkeys/rename"'), 2)
-  t.match(page, 'aria-label="Remove Phone"')
-  t.match(page, 'aria-label="Rename: Phone"')
-  t.match(page, 'name="name" autocomplete="off" value="Phone" required maxlength="64"')
-  t.notMatch(page, FACTORS.paths.enrol)
+  const made = await start(t)
+  const { browser, open } = made
+  await registerAt(made)
+  const before = await open(FACTORS)
+  t.ok(before.formOf(ENROL))
+  t.notOk(before.formOf('/auth/local/totp/remove'))
+  await enrolAt(t, browser)
+  const phone = newDevice()
+  await addAt(browser, phone, { name: 'Phone' })
+  await addAt(browser, newDevice(), { name: 'Key' })
+  await proveBy(browser, phone)
 
-  const without = sourceOf(factorsPage(en, { ...FACTORS, factors: [] }))
-  t.match(without, '<form method="post" action="/auth/local/totp/enroll">')
-  t.notMatch(without, FACTORS.paths.removeApp)
-  t.match(without, signal('all-accepted-credentials', { ...user, allAcceptedCredentialIds: [] }), 'the last one is gone')
+  const page = await open(FACTORS)
+  const date = new Intl.DateTimeFormat('en', { dateStyle: 'long', timeZone: 'UTC' }).format(new Date())
+  t.equal(count(page.text, `Added on ${date}`), 3)
+  t.equal(count(page.text, `Last used on ${date}`), 1)
+  t.match(page.text, 'Codes left: 10')
+  t.equal(page.forms.filter(({ action }) => action === '/auth/local/passkeys/rename').length, 2)
+  t.match(page.html, 'aria-label="Remove Phone"')
+  t.match(page.html, 'aria-label="Rename: Phone"')
+  t.match(page.html, 'name="name" autocomplete="off" value="Phone" required maxlength="64"')
+  t.notOk(page.formOf(ENROL))
 })
 
-t.test('the page shows nothing of what is not mounted, and no button for what is not allowed', async t => {
-  t.equal(sourceOf(factorsPage(en, NOTHING)), `<h1>${en.factors.title}</h1>`)
-  const kept = sourceOf(factorsPage(en, { ...NOTHING, factors: FACTORS.factors.slice(0, 2) }))
-  t.match(kept, 'Added on July 6, 2026')
-  t.match(kept, 'Codes left: 7')
-  t.notMatch(kept, '<form')
+t.test('a passkey without a name is shown by its id', async t => {
+  const store = new MemoryAuthStore()
+  const made = await start(t, {}, { store })
+  await registerAt(made)
+  const { id } = (await addAt(made.browser, newDevice())).json()
+  const user = await made.app.auth.findUser({ email: ADA.email }) as User
+  await new Accounts(store).changeFactors(user.userId, {
+    generation: 0, endsSessions: false, change: factors => factors.map(factor => ({ ...factor, name: null }))
+  })
+  t.match((await made.open(FACTORS)).html, `<span>${id} <small>`)
+})
+
+t.test('the page has no button for what this application does not have', async t => {
+  const store = new MemoryAuthStore()
+  const made = await start(t, {}, { store })
+  await registerAt(made)
+  const device = newDevice()
+  await addAt(made.browser, device)
+  await enrolAt(t, made.browser)
+  const other = await start(t, {}, { store, secondFactor: undefined })
+  await signInBy(other.browser, device)
+  const page = await other.open(FACTORS)
+  for (const text of [en.factors.app, 'Codes left: 10']) t.match(page.text, text)
+  t.notMatch(page.html, /totp|recovery-codes/)
+
+  const third = await start(t, {}, { store, passkeys: undefined })
+  await waitAt(t, third.browser)
+  const waiting = await third.open(SECOND_FACTOR)
+  t.ok(waiting.formOf(SECOND_FACTOR))
+  t.notMatch(waiting.html, /data-passkey=|noscript/)
 })
 
 t.test('the sign-in page offers passkeys where the application has them, in the field of the e-mail too', async t => {
-  const page = signInPage(en, WITH_PASSKEY)
+  const session = { secret: SESSION_SECRET, remember: { days: 30 } }
+  const { open } = await start(t, {}, { session })
+  const page = await open(SIGN_IN)
+  t.match(inputOf(await open('/auth/pages/register'), 'remember'), 'type="checkbox"')
   t.match(inputOf(page, 'email'), 'autocomplete="username webauthn"')
   t.match(passkeyFormOf(page, 'autofill'), `data-options="${OPTIONS}" hidden>`)
-  t.equal(count(sourceOf(page), 'name="remember"'), 1, 'the page asks once')
+  t.equal(count(page.html, 'name="remember"'), 1, 'the page asks once')
   t.notMatch(passkeyFormOf(page, 'login'), 'name="remember"')
 
-  const passkeysAlone = signInPage(en, { ...WITH_PASSKEY, login: null })
+  const alone = await startApp(t, {
+    baseUrl: BASE_URL, dataSecret: DATA_SECRET, passkeys: new Passkeys({ name: 'Shop' }), pages: new Pages({ name: 'Shop' }), session
+  })
+  const passkeysAlone = await readerOf(t, new Browser(alone)).open(SIGN_IN)
   t.match(passkeyFormOf(passkeysAlone, 'login'), 'name="remember"')
   t.equal(passkeyFormOf(passkeysAlone, 'autofill'), '', 'there is no field')
 
-  t.match(inputOf(signInPage(en, SIGN_IN), 'email'), 'autocomplete="username"')
-  t.notMatch(sourceOf(signInPage(en, SIGN_IN)), /passkey|noscript/)
-  t.notOk(signInPage(en, SIGN_IN).script)
+  const without = await (await start(t, {}, { passkeys: undefined })).open(SIGN_IN)
+  t.match(inputOf(without, 'email'), 'autocomplete="username"')
+  t.notMatch(without.html, /data-passkey=|noscript/)
 })
 
-t.test('a passkey that no user has is one that password managers are told of', async t => {
-  const unknown = { rpId: 'shop.example', credentialId: 'a-1' }
-  const passkey = { ...PATHS, action: '/auth/local/passkeys/login', unknown }
-  t.match(sourceOf(signInPage(en, { ...WITH_PASSKEY, passkey })), signal('unknown-credential', unknown))
-  t.notMatch(sourceOf(signInPage(en, WITH_PASSKEY)), 'unknown-credential')
+t.test('without a login page a user who leaves a sign-in that waits goes to the root', async t => {
+  const made = await start(t, {}, { pages: undefined })
+  await registerAt(made)
+  await enrolAt(t, made.browser)
+  const browser = new Browser(made.app)
+  await waitAt(t, browser)
+  t.equal((await readerOf(t, browser).open(SECOND_FACTOR)).formOf('/auth/logout')?.hidden.next, '/')
 })
 
-t.test('a first passkey takes the code from an e-mail, which a form asks for before', async t => {
-  const withCode = (isMailed: boolean): Page => {
-    return enrolPage(en, { ...ENROL, asksMailCode: true, isMailed })
-  }
-  const before = withCode(false)
-  t.equal(passkeyFormOf(before, 'register'), '')
-  t.match(sourceOf(before), [
-    `<form method="post" action="${OPTIONS}">\n<input type="hidden" name="next" value="/auth/local/totp?next=%2Fcart">`,
-    '<input type="hidden" name="error_next" value="/auth/local/totp?next=%2Fcart">',
-    '<input type="hidden" name="for" value="register">'
-  ].join(''))
-  t.match(passkeyFormOf(withCode(true), 'register'), 'name="mailCode" autocomplete="one-time-code" required')
-  t.notMatch(passkeyFormOf(enrolPage(en, ENROL), 'register'), 'mailCode')
-  t.notMatch(sourceOf(enrolPage(en, { ...ENROL, passkey: null })), /passkey|noscript/)
+t.test('without an e-mail there is no field that names the user', async t => {
+  t.equal(usernameField(en.common.email, null), false)
 })
 
 t.test('the account page leads to the page of the factors, where it is mounted', async t => {
-  const view = (factors: string | null): AccountView => ({
-    user: { name: null, email: null, isVerified: false },
-    hasPassword: false,
-    minLength: 8,
-    methods: [],
-    others: [],
-    sessions: null,
-    factors,
-    passkeys: null,
-    saved: TARGETS,
-    sent: TARGETS,
-    left: TARGETS,
-    paths: {
-      rename: null,
-      removeMethod: null,
-      changeEmail: null,
-      verifyEmail: null,
-      changePassword: null,
-      setPassword: null,
-      endSession: null,
-      deleteAccount: null,
-      logout: null
-    }
-  })
-  t.match(sourceOf(accountPage(en, view('/auth/pages/factors'))), `href="/auth/pages/factors">${en.factors.title}`)
-  t.notMatch(sourceOf(accountPage(en, view(null))), en.factors.title)
+  for (const options of [{}, { secondFactor: undefined, passkeys: undefined }]) {
+    const made = await start(t, {}, options)
+    await registerAt(made)
+    t.equal((await made.open('/auth/pages/account')).links.includes(FACTORS), !('passkeys' in options))
+    t.equal((await made.open(FACTORS)).status, 'passkeys' in options ? 404 : 200)
+  }
 })

@@ -66,7 +66,8 @@ export function pageOf (answer: LightMyRequestResponse): ShownPage {
     const found = pattern.exec(html)?.[1]
     return found === undefined ? null : plain(found)
   }
-  const forms = Array.from(html.matchAll(/<form method="post" action="([^"]*)"[^>]*>([^]*?)<\/form>/g), ([, action = '', form = '']) => {
+  const found = Array.from(html.matchAll(/<form method="post" action="([^"]*)"[^>]*>([^]*?)<\/form>/g))
+  const forms = found.flatMap(([, action = '', form = '']) => {
     const inputs = Array.from(form.matchAll(/<(?:input|select)\b[^>]*>/g), ([input]) => ({
       type: /type="([^"]*)"/.exec(input)?.[1],
       name: /name="([^"]*)"/.exec(input)?.[1],
@@ -76,7 +77,10 @@ export function pageOf (answer: LightMyRequestResponse): ShownPage {
     const valuesOf = (isHidden: boolean) => Object.fromEntries(named
       .filter(({ type, value }) => (type === 'hidden') === isHidden && value !== undefined)
       .map(({ name, value = '' }) => [name, plain(value)]))
-    return { action, names: named.map(({ name = '' }) => name), hidden: valuesOf(true), values: valuesOf(false) }
+    // A second button sends the form elsewhere.
+    const actions = [action, ...Array.from(form.matchAll(/formaction="([^"]*)"/g), ([, other = '']) => other)]
+    const names = named.map(({ name = '' }) => name)
+    return actions.map(action => ({ action, names, hidden: valuesOf(true), values: valuesOf(false) }))
   })
   return {
     url: String(answer.raw.req.url),

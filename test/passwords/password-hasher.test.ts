@@ -1,8 +1,7 @@
 import { hash as argon2Hash } from '@node-rs/argon2'
 import t from 'tap'
-import { hashing } from '../../lib/passwords/hashing.js'
 import { DEFAULT_ARGON2_COST, HIGHEST_ARGON2_COST } from '../../lib/passwords/argon2-cost.js'
-import { PasswordHasher, normalizePassword } from '../../lib/passwords/password-hasher.js'
+import { PasswordHasher, hashing, normalizePassword } from '../../lib/passwords/hashing.js'
 import { CAPACITY } from '../helpers/hashing.js'
 
 const verifications = t.capture(hashing, 'verify', hashing.verify)

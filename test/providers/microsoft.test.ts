@@ -362,6 +362,39 @@ t.test('many people who sign in while the keys change all come in, with one more
   t.equal(entra.backChannelRequests().filter(request => request.endsWith('/keys')).length, 2)
 })
 
+t.test('a sign-in whose keys another one replaces while its signature is verified is not lost', async t => {
+  const [verifying, verified, asking, answered] = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
+  const entra = await start(t)
+  const fetch: typeof globalThis.fetch = async (url, init) => {
+    if (!String(url).endsWith('/keys')) return entra.fetch(url, init)
+    if (entra.backChannelRequests().some(request => request.endsWith('/keys'))) {
+      asking?.resolve()
+      await answered?.promise
+    }
+    return entra.fetch(url, init)
+  }
+  const { app, browser } = await appWith(t, provider(entra, { fetch }))
+  await signIn(browser, entra, 'microsoft')
+  const verify = crypto.subtle.verify.bind(crypto.subtle)
+  t.intercept(crypto.subtle, 'verify', {
+    value: async (...given: Parameters<typeof verify>) => {
+      verifying?.resolve()
+      await verified?.promise
+      return verify(...given)
+    }
+  })
+
+  const first = signIn(new Browser(app), entra, 'microsoft')
+  await verifying?.promise
+  advanceClock(t, 301_000)
+  const second = signIn(new Browser(app), entra, 'microsoft')
+  await asking?.promise
+  verified?.resolve()
+  t.equal((await first).headers.location, '/')
+  answered?.resolve()
+  t.equal((await second).headers.location, '/')
+})
+
 t.test('a key may sign for its own issuer only, also when it was fetched for another tenant', async t => {
   const entra = await start(t)
   const { app } = await appWith(t, provider(entra))

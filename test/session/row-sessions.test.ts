@@ -74,7 +74,7 @@ t.test('a save of the application writes its part alone', async t => {
 
 t.test('the plugin\'s part of a session that was read is not compared, since the application does not save it', async t => {
   const { browser } = await signIn(t, { rolling: false })
-  const backend = new RowSessions({ rows: browser.app.auth.store as MemoryAuthStore, cookie: {} })
+  const backend = new RowSessions(browser.app.auth.store as MemoryAuthStore, {})
 
   const session = await backend.read(sessionIdOf(browser))
 
@@ -83,7 +83,7 @@ t.test('the plugin\'s part of a session that was read is not compared, since the
 })
 
 t.test('a sign-out ends the sessions of sign-ins that have replaced the session meanwhile, and tells once of it', async t => {
-  const backend = new RowSessions({ rows: new MemoryAuthStore(), cookie: {} })
+  const backend = new RowSessions(new MemoryAuthStore(), {})
   const session = {
     cookie: { originalMaxAge: null },
     svcAuth: {

@@ -3,7 +3,6 @@ import type { FastifyRequest, Session } from 'fastify'
 import t from 'tap'
 import { TIMEOUT_MS } from '../../lib/base/with-timeout.js'
 import { KeyedMutex } from '../../lib/base/keyed-mutex.js'
-import { endSession, hasEnded, hasSignedOut, signOutOf } from '../../lib/session/ended-sessions.js'
 import { ExpressSessions } from '../../lib/session/express-sessions.js'
 import { EntryStore, RequestSessions, sessionsOf } from '../../lib/session/request-sessions.js'
 import { RotatingSigner } from '../../lib/session/rotating-signer.js'
@@ -35,7 +34,8 @@ t.test('an entry has an id of 36 characters that tells neither the session nor t
 t.test('a sign-out is noted unless it fails, stays noted when another one fails, and is done by one', async t => {
   const store = new SlowSessionStore()
   const entries = new SessionEntries(store)
-  const signOut = () => signOutOf(entries, '1')
+  const signOut = () => new ExpressSessions(store).signOut({ id: '1', userId: USER_ID })
+  const isNoted = async () => await entries.read(entryId('signed-out', '1')) !== null
   const failing = async () => {
     const { destroy } = store
     store.destroy = (_id, done) => { store.destroy = destroy; done(new Error('down')) }
@@ -44,26 +44,31 @@ t.test('a sign-out is noted unless it fails, stays noted when another one fails,
   await entries.write('1', {}, 1000)
 
   await failing()
-  t.equal(await hasSignedOut(entries, '1'), false)
+  t.equal(await isNoted(), false)
   await entries.write('1', {}, 1000)
-  t.strictSame(await signOut(), { nextUserId: null })
+  t.strictSame(await signOut(), { userId: USER_ID, isRecorded: false })
   await failing()
-  t.equal(await hasSignedOut(entries, '1'), true)
+  t.equal(await isNoted(), true)
   t.equal(await signOut(), null)
 })
 
 t.test('a sign-out ends the session that replaced the signed-out one meanwhile', async t => {
-  const entries = new SessionEntries(new SlowSessionStore())
-  await entries.writeSession('2', session('ada'))
-  await endSession(entries, '1', { next: '2' })
+  const store = new SlowSessionStore()
+  const [sessions, entries] = [new ExpressSessions(store), new SessionEntries(store)]
+  const signedOut = { userId: USER_ID, isRecorded: false }
+  await sessions.create('2', session('ada'), { replaced: '1' })
 
-  t.strictSame(await signOutOf(entries, '1'), { nextUserId: USER_ID }, 'this call signed the user out')
+  t.strictSame(await sessions.signOut({ id: '1', userId: null }), signedOut, 'this call signed the user out')
 
   t.equal(await entries.read('2'), null)
-  t.ok(await hasEnded(entries, '2'))
+  t.not(await entries.read(entryId('ended', '2')), null)
 
-  await endSession(entries, '3', { next: '4' })
-  t.strictSame(await signOutOf(entries, '3'), { nextUserId: null }, 'the sign-in has removed its session itself')
+  await sessions.create('4', session('ada'), { replaced: '3' })
+  await sessions.remove('4')
+  t.equal(await sessions.signOut({ id: '3', userId: null }), null, 'the sign-in has removed its session itself')
+  await sessions.create('6', session('ada'), { replaced: '5' })
+  await sessions.remove('6')
+  t.strictSame(await sessions.signOut({ id: '5', userId: USER_ID }), signedOut, 'the session that it had replaced had a user')
 })
 
 t.test('attack 59: a session that is written after the wait is over does not outlive its end', async t => {
@@ -92,7 +97,7 @@ t.test('attack 59: a session that is written after the wait is over does not out
   const letPass = stopTime(t)
   const saving = call(done => { sessions.set('1', session('ada'), done) })
   await immediate()
-  endSession(new SessionEntries(store), '1')
+  new ExpressSessions(store).end('1')
   letPass(TIMEOUT_MS)
   const failure = await saving
   t.match(failure, { code: 'unavailable', cause: { message: /^the session store did not answer within 5 seconds/ } })
@@ -152,7 +157,7 @@ t.test('ended sessions', async t => {
       const id = `session-${round}`
       const [one, other] = [new RequestSessions(new ExpressSessions(store), true), new RequestSessions(new ExpressSessions(store), true)]
       await Promise.all([saved(one, id), saved(other, id)])
-      await Promise.all([endSession(new SessionEntries(store), id), saved(other, id), saved(one, id)])
+      await Promise.all([new ExpressSessions(store).end(id), saved(other, id), saved(one, id)])
       t.equal(await one.backend.read(id), null)
     }
     t.equal(store.sessions.length, 0)

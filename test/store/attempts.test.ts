@@ -77,7 +77,7 @@ t.test('a count starts again when its time is over by the clock of the server, w
 
   advanceClock(t, 2 * HOUR_MS)
   t.match(await count([BY_ADDRESS]), { key: BY_ADDRESS.key })
-  await client`update svc_auth_attempts set resets_at = resets_at - ${HOUR_MS}`
+  await client`update svc_auth_attempts set resets_at = resets_at - ${HOUR_MS} where count > 1`
 
   t.equal(await count([BY_ADDRESS]), null)
   t.strictSame(await countsIn(client), [1, 1], 'beside the count of sweeps')

@@ -448,7 +448,7 @@ t.test('one-time entries, and sessions that end none, are committed without wait
   // So long ago that nothing is swept meanwhile.
   const entry = { hash: 'one', kind: 'sign-in', owner: 'a', content: {}, startedAt: 1 }
   await new Accounts(store).createUser(user)
-  await store.entries.has('a', 'sign-in', 0)
+  await store.entries.count('a', 'sign-in', 0)
   const connection: unknown = pragmas()[0]?.receiver
   if (!(connection instanceof SqliteDatabase)) return t.fail('the connection of the store is expected')
   const session = { idHash: 'a', user: null, data: null, userAgent: null, createdAt: 1, expiresAt: 2 }

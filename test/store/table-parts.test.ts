@@ -112,7 +112,7 @@ for (const [name, empty] of Object.entries(PLACES)) {
     t.test("a part that the application's own migrations left out is not made, and the error says what to do", async t => {
       const { connect, tables, migrations } = await empty(t)
       const run = async (part: TablePart): Promise<void> => {
-        const { sql = [] } = migrations.find(migration => migration.part === part) ?? {}
+        const [{ sql = [] } = {}] = migrations[part]
         for (const statement of sql) await connect().run(statement)
       }
       await run('users')

@@ -1,7 +1,6 @@
 import t from 'tap'
-import { TokenIssuer } from '../../lib/tokens/token-issuer.js'
+import { TokenIssuer, VerifiedTokens } from '../../lib/tokens/token-issuer.js'
 import { keysOfSecrets } from '../../lib/tokens/token-keys.js'
-import { VerifiedTokens } from '../../lib/tokens/verified-tokens.js'
 import { advanceClock } from '../helpers/clock.js'
 
 const INVALID = { name: 'AuthError', code: 'invalid_token' }

@@ -70,7 +70,7 @@ describe('a request', () => {
       secondFactor: boolean
     }>()
     expect<AuthenticationMethod>().type.toBe<
-      'password' | 'provider' | 'application' | 'passkey' | 'totp' | 'recovery'
+      'password' | 'provider' | 'mail' | 'application' | 'passkey' | 'totp' | 'recovery'
     >()
   })
 

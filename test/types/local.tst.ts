@@ -1,7 +1,7 @@
 import type { JsonWebKey } from 'node:crypto'
 import {
-  LocalIdentityProvider, type LocalIdentityProviderOptions, type PasswordCheck, type Principal, type TokenClaims,
-  TokenVerifier
+  LocalIdentityProvider, type LocalIdentityProviderOptions, type Mail, type PasswordCheck, type Principal,
+  type TokenClaims, TokenVerifier
 } from 'fastify-svc-auth'
 import type { JWK } from 'jose'
 import { describe, expect, test } from 'tstyche'
@@ -89,6 +89,20 @@ describe('LocalIdentityProvider', () => {
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: true })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { roles: 'member' } })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { role: ['member'] } })
+  })
+
+  test('signs in by mail, with passwords or without', () => {
+    expect<LocalIdentityProviderOptions['signInByMail']>().type.toBe<
+      boolean | { anyBrowser?: boolean | undefined } | undefined
+    >()
+    const sendMail = async (): Promise<void> => {}
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ sendMail, signInByMail: true, password: false })
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ sendMail, signInByMail: { anyBrowser: true } })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ sendMail, signInByMail: { code: true } })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ sendMail, password: true })
+    expect(local.signInByMail).type.toBe<{ readonly anyBrowser: boolean } | null>()
+    expect<Extract<Mail, { kind: 'sign-in' }>['code']>().type.toBe<string | null>()
+    expect<Extract<Mail, { kind: 'sign-in' }>['url']>().type.toBe<string>()
   })
 
   test('tells its settings, except for the secret', () => {

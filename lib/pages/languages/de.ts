@@ -110,6 +110,16 @@ export const de: Texts = {
     rename: 'Umbenennen',
     addPasskey: 'Passkey hinzufügen'
   },
+  mail: {
+    ask: 'Anmeldung per E-Mail senden',
+    linkText: 'Sie melden sich in diesem Browser als {email} an.',
+    submit: 'Anmelden',
+    codeText: 'Wenn Sie sich hier mit {email} anmelden können, haben wir Ihnen eine E-Mail geschickt. Öffnen Sie ' +
+      'den Link in diesem Browser, oder geben Sie den Code aus der E-Mail ein.',
+    elsewhere: 'Dieser Link meldet Sie nur in dem Browser an, in dem Sie ihn angefordert haben. Geben Sie dort den ' +
+      'Code aus der E-Mail ein.',
+    again: 'Neue E-Mail senden'
+  },
   links: {
     resetText: 'Sie werden auf allen Geräten abgemeldet. Melden Sie sich danach mit dem neuen Passwort an.',
     resetSubmit: 'Passwort speichern',
@@ -128,7 +138,8 @@ export const de: Texts = {
     register: 'Konto erstellen',
     'verify-email': 'E-Mail-Adresse bestätigen',
     'reset-password': 'Neues Passwort wählen',
-    'change-email': 'Neue E-Mail-Adresse bestätigen'
+    'change-email': 'Neue E-Mail-Adresse bestätigen',
+    'sign-in': 'Per E-Mail anmelden'
   },
   errors: {
     invalid: 'E-Mail-Adresse oder Passwort ist falsch.',

@@ -107,6 +107,16 @@ export const english = {
     rename: 'Rename',
     addPasskey: 'Add a passkey'
   },
+  mail: {
+    ask: 'Send me a sign-in e-mail',
+    linkText: 'You’re signing in as {email} in this browser.',
+    submit: 'Sign in',
+    codeText: 'If you can sign in here with {email}, we sent you an e-mail. Open its link in this browser, or enter ' +
+      'the code from it.',
+    elsewhere: 'This link signs you in only in the browser where you asked for it. Enter the code from the e-mail ' +
+      'there.',
+    again: 'Send another e-mail'
+  },
   links: {
     resetText: 'You’ll be signed out on all devices. Then sign in with the new password.',
     resetSubmit: 'Set password',
@@ -124,7 +134,8 @@ export const english = {
     register: 'Create an account',
     'verify-email': 'Confirm your e-mail address',
     'reset-password': 'Choose a new password',
-    'change-email': 'Confirm your new e-mail address'
+    'change-email': 'Confirm your new e-mail address',
+    'sign-in': 'Sign in by e-mail'
   },
   errors: {
     invalid: 'The e-mail or the password is wrong.',

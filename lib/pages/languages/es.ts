@@ -108,6 +108,16 @@ export const es: Texts = {
     rename: 'Cambiar el nombre',
     addPasskey: 'Añadir una llave de acceso'
   },
+  mail: {
+    ask: 'Enviarme un correo para iniciar sesión',
+    linkText: 'Va a iniciar sesión en este navegador como {email}.',
+    submit: 'Iniciar sesión',
+    codeText: 'Si puede iniciar sesión aquí con {email}, le hemos enviado un correo. Abra su enlace en este ' +
+      'navegador o introduzca el código que contiene.',
+    elsewhere: 'Este enlace solo inicia sesión en el navegador en el que lo pidió. Introduzca allí el código del ' +
+      'correo.',
+    again: 'Enviar otro correo'
+  },
   links: {
     resetText: 'Se cerrará tu sesión en todos los dispositivos. Después, inicia sesión con la contraseña nueva.',
     resetSubmit: 'Guardar la contraseña',
@@ -125,7 +135,8 @@ export const es: Texts = {
     register: 'Crear una cuenta',
     'verify-email': 'Confirma tu correo electrónico',
     'reset-password': 'Elige una contraseña nueva',
-    'change-email': 'Confirma tu nuevo correo electrónico'
+    'change-email': 'Confirma tu nuevo correo electrónico',
+    'sign-in': 'Iniciar sesión por correo'
   },
   errors: {
     invalid: 'El correo electrónico o la contraseña no son correctos.',

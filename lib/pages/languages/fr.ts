@@ -110,6 +110,16 @@ export const fr: Texts = {
     rename: 'Renommer',
     addPasskey: 'Ajouter une clé d’accès'
   },
+  mail: {
+    ask: 'M’envoyer un e-mail de connexion',
+    linkText: 'Vous vous connectez dans ce navigateur en tant que {email}.',
+    submit: 'Se connecter',
+    codeText: 'Si vous pouvez vous connecter ici avec {email}, nous vous avons envoyé un e-mail. Ouvrez son lien ' +
+      'dans ce navigateur ou saisissez le code qu’il contient.',
+    elsewhere: 'Ce lien ne vous connecte que dans le navigateur où vous l’avez demandé. Saisissez-y le code reçu par ' +
+      'e-mail.',
+    again: 'Envoyer un autre e-mail'
+  },
   links: {
     resetText: 'Vos sessions seront fermées sur tous vos appareils. Connectez-vous ensuite avec le nouveau mot ' +
       'de passe.',
@@ -129,7 +139,8 @@ export const fr: Texts = {
     register: 'Créer un compte',
     'verify-email': 'Confirmez votre adresse e-mail',
     'reset-password': 'Choisissez un nouveau mot de passe',
-    'change-email': 'Confirmez votre nouvelle adresse e-mail'
+    'change-email': 'Confirmez votre nouvelle adresse e-mail',
+    'sign-in': 'Se connecter par e-mail'
   },
   errors: {
     invalid: 'L’adresse e-mail ou le mot de passe est incorrect.',

@@ -12,9 +12,7 @@ interface Row extends Omit<OneTimeEntry, 'content'> {
   attempts: number
 }
 
-/**
- * Keeps one-time entries in the memory of one process. Above the maximum, the oldest are removed.
- */
+/** Keeps one-time entries in memory. Above the maximum, the oldest are removed. */
 export class MemoryEntries implements OneTimeEntries {
   readonly #rows = new Map<string, Row>()
   /** The entries of each owner, the oldest first. */
@@ -53,16 +51,14 @@ export class MemoryEntries implements OneTimeEntries {
     return JSON.parse(row.content)
   }
 
-  async has (owner: string, kind: string, since: number): Promise<boolean> {
-    return this.#of(owner).some(row => row.kind === kind && row.startedAt > since)
+  async count (owner: string, kind: string, since: number): Promise<number> {
+    return this.#of(owner).filter(row => row.kind === kind && row.startedAt > since).length
   }
 
-  /** Whether an owner has entries of any kind that were started since a time. */
   hasAny (owner: string, since: number): boolean {
     return this.#of(owner).some(row => row.startedAt > since)
   }
 
-  /** Removes all entries of an owner. */
   removeOf (owner: string): void {
     for (const row of this.#of(owner)) this.#remove(row)
   }
@@ -90,7 +86,6 @@ export class MemoryEntries implements OneTimeEntries {
   }
 }
 
-/** Removes the oldest of more than the maximum. */
 export function limit<T> (entries: { size: number, values: () => Iterable<T> }, remove: (oldest: T) => void): void {
   const [oldest] = entries.values()
   if (oldest !== undefined && entries.size > MAX_ANONYMOUS) remove(oldest)

@@ -6,27 +6,18 @@ import {
 import { PENDING_MS } from '../one-time-entries.js'
 import { type MemoryEntries, limit } from './entries.js'
 
-/**
- * A session. User and data are kept as text, so that sessions behave as in a database: a request
- * sees its session as of its start, without the changes of other requests.
- */
-interface Row {
+/** User and data are text, as in a database: a request sees its session as of its start. */
+interface Row extends Omit<NewSession, 'user' | 'data' | 'admits'> {
   readonly userId: string | null
-  readonly userAgent: string | null
-  readonly createdAt: number
   user: string
   data: string
   seenAt: number
-  expiresAt: number
   endedAt: number | null
   isSignedOut: boolean
   replacedBy: string | null
 }
 
-/**
- * Keeps sessions in the memory of one process. Above the maximum, the oldest anonymous sessions are
- * removed.
- */
+/** Keeps sessions in memory. Above the maximum, the oldest anonymous ones are removed. */
 export class MemorySessions implements StoredSessions {
   readonly #rows = new Map<string, Row>()
   readonly #anonymous = new Set<string>()
@@ -65,16 +56,14 @@ export class MemorySessions implements StoredSessions {
     return true
   }
 
-  #write (session: NewSession, replacedBy: string | null = null): Row {
-    const { idHash, user, data, userAgent, createdAt, expiresAt } = session
+  #write ({ user, data, ...session }: NewSession, replacedBy: string | null = null): Row {
+    const { idHash } = session
     const row: Row = {
+      ...session,
       userId: user?.userId ?? null,
-      userAgent,
-      createdAt,
       user: JSON.stringify(user),
       data: JSON.stringify(data),
-      seenAt: createdAt,
-      expiresAt,
+      seenAt: session.createdAt,
       endedAt: null,
       isSignedOut: false,
       replacedBy
@@ -92,10 +81,7 @@ export class MemorySessions implements StoredSessions {
     if (data !== undefined) row.data = JSON.stringify(data)
   }
 
-  async end (
-    idHash: string,
-    { now, isSignOut }: { now: number, isSignOut: boolean }
-  ): Promise<EndedSession | null> {
+  async end (idHash: string, { now, isSignOut }: { now: number, isSignOut: boolean }): Promise<EndedSession | null> {
     if (isSignOut) this.#entries.removeOf(idHash)
     const row = this.#rows.get(idHash) ?? (isSignOut ? this.#write(unwrittenRow(idHash, now)) : null)
     if (row === null) return null
@@ -108,11 +94,11 @@ export class MemorySessions implements StoredSessions {
 
   async ofUser (userId: string, generation: number, now: number): Promise<ListedSession[]> {
     const listed: ListedSession[] = []
-    for (const [idHash, row] of this.#rows) {
+    for (const row of this.#rows.values()) {
       if (row.userId !== userId || !isOpen(row, now)) continue
       const user: SessionUser = JSON.parse(row.user)
       if (user.generation !== generation) continue
-      const { userAgent, createdAt, seenAt, expiresAt } = row
+      const { idHash, userAgent, createdAt, seenAt, expiresAt } = row
       listed.push({ idHash, userAgent, createdAt, seenAt, expiresAt, proofs: user.proofs })
     }
     return listed.sort((a, b) => b.seenAt - a.seenAt).slice(0, MAX_LISTED)

@@ -1,34 +1,27 @@
-import { type Account, type AccountLink, type Factor, endsSessions, statusOf, userOf } from '../../accounts/account.js'
+import { type Account, type AccountLink, type Factor, endsSessions } from '../../accounts/account.js'
 import type { AccountQuery, UniqueKeys } from '../../accounts/auth-store.js'
 import { TIMEOUT_MS } from '../../base/with-timeout.js'
 import { KeyedMutex } from '../../base/keyed-mutex.js'
 import { lazily } from '../../base/once.js'
 import {
-  type SQL, type WithSubquery, alias, and, credentials, eq, factors, getTableColumns, gt, inArray, not, or,
-  providerLinks, sql, users
+  type SQL, type WithSubquery, alias, and, credentials, eq, factors, getTableColumns, inArray, or, providerLinks, sql,
+  users
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
+import { accountReads } from '../account-reads.js'
 import {
   type AccountChange, type StoredAccounts, applyRule, endOfPrefix, factorChanges, factorExists, linkChanges, valuesOf
 } from '../apply-rule.js'
-import { excluded } from '../columns.js'
+import { excluded, given } from '../drizzle.js'
 import type { PostgresDrizzle } from '../sql-target.js'
-import type { PostgresDatabase } from './database.js'
+import type { PostgresDatabase, Prepared, RunOptions } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
-import { causeOf, isFactorTaken, isForeignKeyViolation, isUniqueViolation } from './failures.js'
-import { type Prepared, TEXT, type Values } from './prepared.js'
-import { UNNAMED, USER_ID, byCodePoints, given, isBlocked, isUser, json } from './statements.js'
+import { causeOf, isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
+import { TEXT, UNNAMED, USER_ID, byCodePoints, isBlocked, isUser, json } from './statements.js'
 
-/** An account, with the version of its user's row: another one means that it was written since. */
-interface LoadedAccount {
-  account: Account
-  version: string
-}
-
-/** The version of a user's row: where it is, and by which transaction it was written. */
+/** Where the user's row is, and by which transaction it was written. */
 const VERSION = sql<string>`${users}.xmin::text || ${users}.ctid::text`
 
-/** What a change writes into the row of a user. */
 const USER_COLUMNS = {
   email: sql`${given('email')}`,
   name: sql`${given('name')}`,
@@ -39,112 +32,26 @@ const USER_COLUMNS = {
 /** So often a change is tried when another user has what its rule takes for free. */
 const MAX_COLLISIONS = 5
 
-const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))
-
 /**
- * Keeps accounts on Postgres. What is read takes one statement, and so does a new account; a change
- * takes one that loads and one that writes if the rows are as they were loaded. Each is atomic on
- * every driver.
+ * A new account is one statement; a change is one that loads and one that writes if the rows are as
+ * they were loaded. Each is atomic on every driver.
  *
- * What writes locks the user's row first: concurrent changes wait for each other instead of
- * deadlocking. Every change writes the user's row, so that its version tells of links, password and
- * factors too.
+ * What writes locks the user's row first: concurrent changes wait instead of deadlocking. Every
+ * change writes that row, so that its version tells of links, password and factors too.
  *
  * @param withFactors with the table of factors, which is made with those of sessions
  */
 export function postgresAccounts (
   database: PostgresDatabase, withFactors: PostgresDatabase, revocations: PostgresRevocations
 ): StoredAccounts {
-  return {
-    findUser: findUser(database),
-    links: links(database),
-    factors: listFactors(withFactors),
-    findCredential: findCredential(database),
-    status: status(database),
-    users: listUsers(database),
-    insert: insert(database, withFactors),
-    change: change(database, withFactors, revocations)
-  }
-}
-
-function findUser (database: PostgresDatabase): StoredAccounts['findUser'] {
-  const byId = database.prepared(db => db.select().from(users).where(isUser))
-  const byEmail = database.prepared(db => db.select().from(users).where(eq(users.email, given('email'))))
-  const byLink = database.prepared(db => db.select(getTableColumns(users)).from(providerLinks)
-    .innerJoin(users, eq(users.userId, providerLinks.userId))
-    .where(isLink))
-
-  return async query => {
-    const [row] = await database.run(() => {
-      if ('userId' in query) return byId(query)
-      return 'email' in query ? byEmail(query) : byLink({ ...query })
-    })
-    return row === undefined ? null : userOf(row)
-  }
-}
-
-function links (database: PostgresDatabase): StoredAccounts['links'] {
-  const linksOfUser = database.prepared(db => db.select().from(providerLinks)
-    .where(eq(providerLinks.userId, USER_ID))
-    .orderBy(byCodePoints(providerLinks.provider)))
-
-  return userId => database.run(() => linksOfUser({ userId }))
-}
-
-function listFactors (database: PostgresDatabase): StoredAccounts['factors'] {
-  const { factorId: id, userId, ...others } = getTableColumns(factors)
-  const columns = { id, ...others }
-  const factorsOfUser = database.prepared(db => db.select(columns).from(factors)
-    .where(eq(userId, USER_ID))
-    .orderBy(factors.createdAt, byCodePoints(id)), columns, 'reads')
-
-  return userId => database.run(() => factorsOfUser({ userId }))
-}
-
-function findCredential (database: PostgresDatabase): StoredAccounts['findCredential'] {
-  const columns = {
-    user: getTableColumns(users), link: getTableColumns(providerLinks), passwordHash: credentials.pwHash
-  }
-  const credential = database.prepared(
-    db => db.select(columns)
-      .from(providerLinks)
-      .innerJoin(users, eq(users.userId, providerLinks.userId))
-      .innerJoin(credentials, eq(credentials.userId, providerLinks.userId))
-      .where(isLink),
-    columns,
-    // With the counts of the limits of sign-ins.
-    'sign-ins'
-  )
-
-  return async email => {
-    const [row] = await database.run(() => credential({ provider: 'local', subject: email }))
-    return row === undefined ? null : { ...row, user: userOf(row.user) }
-  }
-}
-
-function status (database: PostgresDatabase): StoredAccounts['status'] {
-  const { email, extras } = users
-  const columns = { email, extras }
-  const ofUser = database.prepared(db => db.select(columns).from(users).where(isUser), columns, 'reads')
-
-  return async userId => {
-    const [user] = await database.run(() => ofUser({ userId }))
-    return user === undefined ? null : statusOf(user)
-  }
-}
-
-function listUsers (database: PostgresDatabase): StoredAccounts['users'] {
-  return async ({ after, limit, email, blocked }) => {
-    const rows = await database.run(() => database.db.select().from(users)
-      .where(and(
-        after === null ? undefined : gt(users.userId, after),
-        email === null ? undefined : sql`${users.email} ~>=~ ${email} and ${users.email} ~<~ ${endOfPrefix(email)}`,
-        blocked === null ? undefined : blocked ? isBlocked(Date.now()) : not(isBlocked(Date.now()))
-      ))
-      .orderBy(users.userId)
-      .limit(limit))
-    return rows.map(userOf)
-  }
+  const reads = accountReads(database, withFactors, {
+    userId: USER_ID,
+    byCodePoints,
+    hasPrefix: email => sql`${users.email} ~>=~ ${email} and ${users.email} ~<~ ${endOfPrefix(email)}`,
+    isBlocked,
+    listedBy: () => sql`${users.userId}`
+  })
+  return { ...reads, insert: insert(database, withFactors), change: change(database, withFactors, revocations) }
 }
 
 function insert (database: PostgresDatabase, withFactors: PostgresDatabase): StoredAccounts['insert'] {
@@ -187,29 +94,27 @@ function change (
   }
 }
 
-/** Loads the account that is asked about, and the holders of unique keys. */
 function loading (database: PostgresDatabase, withFactors: PostgresDatabase) {
   // With nulls for what is not asked, the server would plan one statement for all anew each time.
-  const accounts = (ofFactors: SQL) => {
+  const accounts = (database: PostgresDatabase, ofFactors: SQL): Prepared<LoadedRow> => {
     const statements = new Map<string, Prepared<LoadedRow>>()
-    return (values: Values): Promise<LoadedRow[]> => {
+    return (values, deadline) => {
       const asked = ASKED.filter(name => values[name] !== null)
       const key = asked.join()
       const statement = statements.get(key) ??
         database.prepared(db => accountsBy(db, asked, ofFactors), LOADED_COLUMNS, 'reads')
       statements.set(key, statement)
-      return statement(values)
+      return statement(values, deadline)
     }
   }
-  const plain = accounts(sql`'[]'`)
-  const whole = accounts(FACTORS_OF_USER)
+  const plain = accounts(database, sql`'[]'`)
+  const whole = accounts(withFactors, FACTORS_OF_USER)
 
-  return async (find: AccountQuery, keys: UniqueKeys, deadline: number): Promise<LoadedAccount[]> => {
+  return async (find: AccountQuery, keys: UniqueKeys, deadline: number) => {
     const values = valuesOf(find, keys)
-    let rows = withFactors.isMade ? null : await database.run(() => plain(values), deadline)
-    if (rows === null || rows.some(({ extras }) => extras.factors !== undefined)) {
-      rows = await withFactors.run(() => whole(values), deadline)
-    }
+    const seen = withFactors.isMade ? null : await plain(values, deadline)
+    const hasAll = seen?.every(({ extras }) => extras.factors === undefined) === true
+    const rows = hasAll ? seen : await whole(values, deadline)
     return rows.map(({ version, ...account }) => ({ account, version }))
   }
 }
@@ -225,9 +130,9 @@ const LOADED_COLUMNS = {
   version: TEXT
 }
 
-type LoadedRow = Account & Pick<LoadedAccount, 'version'>
+/** Another version of the user's row means that the account was written since. */
+type LoadedRow = Account & { version: string }
 
-/** Builds the statement that loads accounts by what is asked, with the links and the password. */
 function accountsBy (db: PostgresDrizzle, asked: ReadonlyArray<typeof ASKED[number]>, ofFactors: SQL) {
   const own = alias(providerLinks, 'own_links')
   const link = sql`jsonb_build_object('provider', ${own.provider}, 'subject', ${own.subject}, 'claims', ${own.claims})`
@@ -243,10 +148,9 @@ function accountsBy (db: PostgresDrizzle, asked: ReadonlyArray<typeof ASKED[numb
   }
   return db
     .select({
-      ...getTableColumns(users),
+      ...LOADED_COLUMNS,
       links: links.mapWith(listIn<AccountLink>),
       factors: ofFactors.mapWith(listIn<Factor>),
-      passwordHash: credentials.pwHash,
       version: VERSION
     })
     .from(users)
@@ -263,7 +167,6 @@ const FACTORS_OF_USER = sql`case when ${users.extras} -> 'factors' is null then 
   ) order by ${factors.createdAt}, ${byCodePoints(factors.factorId)}), '[]')
   from ${factors} where ${factors.userId} = ${users.userId}) end`
 
-/** Writes a new account. */
 function addition (database: PostgresDatabase, withFactors: PostgresDatabase) {
   const added = (db: PostgresDrizzle, { hasFactors }: { hasFactors: boolean }) => {
     const user = db.$with('new_user').as(db.insert(users)
@@ -274,19 +177,18 @@ function addition (database: PostgresDatabase, withFactors: PostgresDatabase) {
     const more = hasFactors ? [writtenFactors(db, sql`${user}`)] : []
     return db.with(user, links, password, ...more).select().from(user)
   }
-  const plain = database.prepared(db => added(db, { hasFactors: false }))
-  const whole = database.prepared(db => added(db, { hasFactors: true }))
+  const plain = lazily(() => added(database.db, { hasFactors: false }).prepare(UNNAMED))
+  const whole = lazily(() => added(database.db, { hasFactors: true }).prepare(UNNAMED))
 
-  return <T>(account: Account | null, outcome: (statement: Promise<unknown[]>) => Promise<T>, deadline?: number) => {
+  return <T>(account: Account | null, outcome: (statement: Promise<unknown[]>) => Promise<T>, how: RunOptions = {}) => {
     const hasFactors = Number(account?.factors.length) > 0
-    return (hasFactors ? withFactors : database)
-      .run(() => outcome((hasFactors ? whole : plain)({ ...account })), deadline)
+    const statement = hasFactors ? whole : plain
+    return (hasFactors ? withFactors : database).run(() => outcome(statement().execute({ ...account })), how)
   }
 }
 
 type Written = 'done' | 'serialization-failure' | 'collided'
 
-/** Writes a change if the rows of the account are as they were loaded. */
 function writing (database: PostgresDatabase, withFactors: PostgresDatabase, revocations: PostgresRevocations) {
   const add = addition(database, withFactors)
   const statements = lazily(() => changeStatements(database.db))
@@ -297,15 +199,12 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
         return (await statement).length > 0 ? 'done' : 'serialization-failure'
       } catch (error) {
         if (isUniqueViolation(error)) return 'collided'
-        if (isFactorTaken(error)) throw factorExists()
-        if (after === null && isForeignKeyViolation(error)) {
-          throw new AuthError('user_in_use', { cause: causeOf(error) })
-        }
         throw error
       }
     }
+    const how = { deadline, failure: after === null ? failureOfDeletion : failureOfChange }
     // Then it is a new account: what is neither there before nor afterwards is no change.
-    if (before === null || version === undefined) return add(after, outcome, deadline)
+    if (before === null || version === undefined) return add(after, outcome, how)
     const { removed, written } = linkChanges(before, after ?? before)
     const ofFactors = factorChanges(before, after ?? before)
     const values = {
@@ -322,11 +221,20 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
     if (!endsSessions(before, after)) {
       const isOfUserAlone = removed.length + written.length === 0 && values.passwordHash === before.passwordHash
       const statement = isOfUserAlone && !changesFactors ? saveUser : save
-      return (changesFactors ? withFactors : database).run(() => outcome(statement.execute(values)), deadline)
+      return (changesFactors ? withFactors : database).run(() => outcome(statement.execute(values)), how)
     }
     const statement = after === null ? remove : end
-    return revocations.run(revocation => outcome(statement.execute({ ...values, ...revocation })), deadline)
+    return revocations.run(revocation =>
+      withFactors.run(() => outcome(statement.execute({ ...values, ...revocation })), how))
   }
+}
+
+function failureOfChange (error: unknown): AuthError {
+  return isFactorTaken(error) ? factorExists() : storeFailure(error)
+}
+
+function failureOfDeletion (error: unknown): AuthError {
+  return isForeignKeyViolation(error) ? new AuthError('user_in_use', { cause: causeOf(error) }) : storeFailure(error)
 }
 
 function changeStatements (db: PostgresDrizzle) {
@@ -380,7 +288,7 @@ function changeStatements (db: PostgresDrizzle) {
   return { plain, whole, saveUser, remove }
 }
 
-/** Lists are read as text by some drivers, and by others as what it says. */
+/** Some drivers read JSON as text, others as what it says. */
 function listIn<T> (value: unknown): T[] {
   return Object(typeof value === 'string' ? JSON.parse(value) : value)
 }
@@ -398,7 +306,6 @@ function passwordFor (user: SQL): SQL {
   return sql`select user_id, ${PASSWORD_HASH} from ${user} where ${PASSWORD_HASH} is not null`
 }
 
-/** Writes the given factors of a user in another part of the statement. */
 function writtenFactors (db: PostgresDrizzle, user: SQL) {
   const { factorId, userId, ...others } = getTableColumns(factors)
   return db.$with('written_factors').as(db.insert(factors)

@@ -1,21 +1,20 @@
 import { hash } from 'node:crypto'
 import { Sweeper } from '../../base/sweeper.js'
 import { attempts, inArray, lte, sql } from '../../drizzle/postgres.js'
+import { given } from '../drizzle.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { Attempt, AttemptCounter } from '../attempts.js'
-import type { PostgresDatabase } from './database.js'
-import { NUMBER, type Prepared } from './prepared.js'
-import { STATEMENT_START, given } from './statements.js'
+import type { PostgresDatabase, Prepared } from './database.js'
+import { NUMBER, STATEMENT_START } from './statements.js'
 
 const MINUTE_MS = 60_000
 
-/** The expired counts that one statement deletes at most: others may wait for its locks. */
+/** How many expired counts one statement deletes: others may wait for its locks. */
 const SWEPT_AT_ONCE = 2000
 
 /** By it, the processes agree on one sweep a minute. */
 const SWEEP: Attempt = { key: 'svc-auth-sweep', max: 1, timeWindow: MINUTE_MS }
 
-/** A count after an attempt, and the milliseconds until it starts again. */
 interface Counted {
   count: number
   wait: number
@@ -31,7 +30,7 @@ export function postgresAttempts (database: PostgresDatabase): AttemptCounter {
     const statement = statements.get(length) ??
       database.prepared(db => counting(db, length), { count: NUMBER, wait: NUMBER }, 'sign-ins')
     statements.set(length, statement)
-    const rows = await database.run(() => statement(Object.fromEntries(counted.flatMap(valuesOf))))
+    const rows = await statement(Object.fromEntries(counted.flatMap(valuesOf)))
     // The last count that was added to: only that one can be beyond its limit.
     const [last, limit] = [rows.at(-1), counted[rows.length - 1]]
     if (last === undefined || limit === undefined || last.count <= limit.max) return null
@@ -41,7 +40,7 @@ export function postgresAttempts (database: PostgresDatabase): AttemptCounter {
   const sweeper = new Sweeper(async () => {
     if (await count([SWEEP]) !== null) return
     let swept
-    do swept = (await database.run(() => sweep({})))[0]?.count
+    do swept = (await sweep({}))[0]?.count
     while (swept === SWEPT_AT_ONCE)
   }, Date.now())
 
@@ -75,15 +74,12 @@ function counting (db: PostgresDrizzle, length: number) {
     .orderBy(sql`step`)
 }
 
-/**
- * The values of a statement for one of its attempts. Keys have addresses and e-mails in them, so
- * only their hashes are stored.
- */
+/** Keys have addresses and e-mails in them: only their hashes are stored. */
 function valuesOf ({ key, max, timeWindow }: Attempt, index: number): Array<[string, unknown]> {
   return [[`key${index}`, hash('sha256', key, 'base64url')], [`max${index}`, max], [`timeWindow${index}`, timeWindow]]
 }
 
-/** Deletes some of the counts that have expired, and returns how many. */
+/** Deletes some expired counts, and returns how many. */
 function expiredRemoved (db: PostgresDrizzle) {
   const expired = db.select({ keyHash: attempts.keyHash }).from(attempts)
     .where(lte(attempts.resetsAt, STATEMENT_START))

@@ -1,8 +1,7 @@
 import type postgres from 'postgres'
 import { withTimeout } from '../../base/with-timeout.js'
 import { isOfEachHost } from './failures.js'
-import { type ConnectionOptions, HostConnection } from './host-connection.js'
-import type { Hosts } from './hosts.js'
+import { type ConnectionOptions, HostConnection, type Hosts } from './host-connection.js'
 
 /** A router may have forgotten a connection that was not used for so long. */
 const IDLE_MS = 15_000
@@ -28,26 +27,19 @@ const IS: Readonly<Record<SessionAttrs, [name: keyof State, is: boolean]>> = {
   standby: ['isStandby', true]
 }
 
-/**
- * One connection to the host that worked last, or else to the first of the others that answers.
- * After a failure it must be dropped.
- */
+/** One connection to the first host that answers. After a failure it must be dropped. */
 export class Connection {
-  /** Whether the server is asked to limit the time of statements. */
-  readonly hasTimeLimit: boolean
+  readonly options: ConnectionOptions
   readonly #hosts: Hosts
-  readonly #options: ConnectionOptions
   #found: HostConnection | undefined
   /** The one that was opened last. */
   #latest: HostConnection | undefined
-  /** When its last statement was done, in milliseconds since the epoch. */
   #usedAt = 0
   #isOver = false
 
   constructor (hosts: Hosts, options: ConnectionOptions) {
-    this.hasTimeLimit = options.hasTimeLimit
     this.#hosts = hosts
-    this.#options = options
+    this.options = options
   }
 
   /** Runs a statement. Without a connection, each host is tried once. */
@@ -91,7 +83,7 @@ export class Connection {
     let failure: unknown
     const hosts = this.#hosts.inOrder()
     for (const host of hosts) {
-      const connection = this.#latest = new HostConnection(this.#hosts, host, this.#options)
+      const connection = this.#latest = new HostConnection(this.#hosts, host, this.options)
       if (hosts.length === 1 && attrs === undefined) return connection
       try {
         // Not the caller's statement, which would run twice if a host answered it too late. Asked

@@ -1,17 +1,19 @@
 import { TIMEOUT_MS, withTimeout } from '../../base/with-timeout.js'
 import { Once, lazily } from '../../base/once.js'
-import { type SQL, sql } from '../../drizzle/postgres.js'
+import {
+  type SQL, credentials, factors, oneTimeEntries, providerLinks, sessions, sql, users
+} from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import type { PostgresDrizzle } from '../sql-target.js'
+import type { Batch, Columns, SqlDatabase, SqlTables, Values } from '../sql-database.js'
 import { DROPPED, type TablePart } from '../table-parts.js'
 import { isRetryable, isTableMissing, storeFailure } from './failures.js'
-import type { Batch } from './pool.js'
-import { type Query, type BuiltStatement, type Columns, type Prepared, prepared } from './prepared.js'
+import { type Query, type BuiltStatement, prepared } from './statements.js'
 import { appliedMigrations, lacksTables, migration } from './tables.js'
 
 const MAX_ATTEMPTS = 5
 
-/** Ways to send a statement: alone on a connection, or together with others. */
+/** How a statement is sent: alone on a connection, or together with others. */
 export type PostgresQueries = (how: How) => Query
 
 type How = 'alone' | Batch
@@ -30,96 +32,114 @@ export interface PostgresDatabaseOptions {
   isOwn?: boolean | undefined
 }
 
-/** A Postgres database with tables of the store. */
-export class PostgresDatabase {
+/** Turns an error into the one for the caller; default {@link storeFailure}. */
+type Failure = (error: unknown) => AuthError
+
+export interface RunOptions {
+  deadline?: number | undefined
+  failure?: Failure | undefined
+}
+
+export type Prepared<Row> = (values: Values, deadline?: number) => Promise<Row[]>
+
+export class PostgresDatabase implements SqlDatabase {
+  // Rows have the types that they have on SQLite.
+  readonly tables =
+    { users, credentials, providerLinks, factors, sessions, oneTimeEntries } as unknown as SqlTables
+
   readonly db: PostgresDrizzle
   readonly #options: PostgresDatabaseOptions
-  /** The migrations that were applied, read once for all parts of the tables. */
-  readonly #applied: Once<string[]>
   readonly #part: TablePart
   readonly #tables: Once<void>
-  /** Of all parts: those that were made, and what makes them again. */
-  readonly #shared: { made: Set<TablePart>, again: Once<void> }
+  /** For all parts: the applied migrations, the parts that are made, and what makes them again. */
+  readonly #shared: { applied: Once<string[]>, made: Set<TablePart>, again: Once<void> }
 
   /** @param former the database whose tables are made before a further part */
   constructor (
-    db: PostgresDrizzle,
-    options: PostgresDatabaseOptions,
-    { former = null, part = 'users' }: { former?: PostgresDatabase | null, part?: TablePart } = {}
+    db: PostgresDrizzle, options: PostgresDatabaseOptions, part: TablePart = 'users', former?: PostgresDatabase
   ) {
     this.db = db
     this.#options = options
     this.#part = part
-    this.#applied = former === null
-      ? new Once(() => withTimeout(TIMEOUT_MS, withRetry(() => appliedMigrations(db)), 'Postgres'))
-      : former.#applied
+    const applied = () => withTimeout(TIMEOUT_MS, withRetry(() => appliedMigrations(db)), 'Postgres')
+    this.#shared = former === undefined
+      ? { applied: new Once(applied), made: new Set(), again: new Once(() => this.#makeAgain()) }
+      : former.#shared
+    const { applied: migrations, made } = this.#shared
     this.#tables = new Once(async () => {
-      if (former !== null) await former.#tables.done()
-      if (options.createTables && lacksTables(part, await this.#applied.done())) await this.#migrate(part)
+      if (former !== undefined) await former.#tables.done()
+      if (options.createTables && lacksTables(part, await migrations.done())) await this.#migrate(part)
       options.ready?.()
-      this.#shared.made.add(part)
+      made.add(part)
     })
-    this.#shared = former === null ? { made: new Set(), again: new Once(() => this.#makeAgain()) } : former.#shared
   }
 
   /**
-   * A condition that is true. The commit of a statement with it does not wait for the disk, where
-   * the connection is the store's own: a crash of the server may undo it. What is committed after
-   * it reaches the disk after it: no crash undoes this alone.
+   * A condition that is true. On a connection of the store's own, the commit of a statement with it
+   * does not wait for the disk. What is committed later reaches the disk later: a crash of the
+   * server that undoes the statement undoes that too.
    */
   get asyncCommit (): SQL {
     return this.#options.isOwn ? sql`(select set_config('synchronous_commit', 'off', true)) is not null` : sql`true`
   }
 
-  /** Whether this process has made the part of the tables, or found that it is there. */
+  /** Whether this process has made or found the part of the tables. */
   get isMade (): boolean {
     return this.#shared.made.has(this.#part)
   }
 
-  /** Returns the database with a further part of the tables. */
+  /** The database with a further part of the tables. */
   with (part: TablePart): PostgresDatabase {
-    return new PostgresDatabase(this.db, this.#options, { former: this, part })
+    return new PostgresDatabase(this.db, this.#options, part, this)
   }
 
-  /**
-   * Creates a part of the tables, or brings it up to date. That may take minutes, such as an index
-   * of millions of rows: meanwhile calls are `unavailable`.
-   */
+  /** May take minutes, as an index of millions of rows: meanwhile calls are `unavailable`. */
   async #migrate (part: TablePart): Promise<void> {
     const { migrate = (migration: string) => this.db.execute(sql.raw(migration)) } = this.#options
     await withRetry(() => migrate(migration(part)))
   }
 
-  /** Makes tables again that were dropped; later statements that miss one have that done anew. */
+  /** Makes dropped tables again, and anew when later statements miss one. */
   async #makeAgain (): Promise<void> {
     for (const part of this.#shared.made) await this.#migrate(part)
     this.#shared.again = new Once(() => this.#makeAgain())
   }
 
   /**
-   * Prepares a statement, which {@link run} runs: see {@link prepared}. It is built on its first
-   * use and kept: building takes longer than the server takes to run it.
+   * Prepares a statement, which runs as {@link run} does: see {@link prepared}. It is built on its
+   * first use and kept: building takes longer than the server takes to run it.
    */
   prepared<Row> (
     build: (db: PostgresDrizzle) => BuiltStatement<Row>,
     columns: Columns | null = null,
-    how: How = 'alone'
+    how: How = 'alone',
+    failure?: Failure
   ): Prepared<Row> {
     const statement = lazily(() => prepared(build(this.db), columns, this.#options.queries?.(how) ?? null))
-    return values => statement()(values)
+    return (values, deadline) => this.run(() => statement()(values), { deadline, failure })
+  }
+
+  query: SqlDatabase['query'] = (build, columns, how) =>
+    this.prepared(build as unknown as (db: PostgresDrizzle) => BuiltStatement<never>, columns, how)
+
+  execute: SqlDatabase['execute'] = async build => {
+    await this.run(async () => (build as unknown as (db: PostgresDrizzle) => Promise<unknown>)(this.db))
   }
 
   /**
    * Runs a statement within five seconds. The first call creates the tables; a statement that lost
    * a race against another one, or misses a table, is run again.
    *
-   * @param deadline an earlier end, in milliseconds since the epoch
+   * @param how with a deadline: an earlier end, in milliseconds since the epoch
    */
-  async run<T> (statement: () => Promise<T>, deadline = Date.now() + TIMEOUT_MS): Promise<T> {
+  async run<T> (
+    statement: () => Promise<T>,
+    { deadline = Date.now() + TIMEOUT_MS, failure = storeFailure }: RunOptions = {}
+  ): Promise<T> {
     try {
       return await withTimeout(deadline - Date.now(), this.#onTables(statement), 'Postgres')
     } catch (error) {
-      throw error instanceof AuthError ? error : storeFailure(error)
+      throw error instanceof AuthError ? error : failure(error)
     }
   }
 

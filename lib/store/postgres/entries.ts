@@ -1,10 +1,10 @@
 import {
-  type SQL, and, desc, eq, getTableColumns, gt, inArray, lt, not, oneTimeEntries, sql
+  type SQL, and, count, desc, eq, getTableColumns, gt, inArray, lt, not, oneTimeEntries, sql
 } from '../../drizzle/postgres.js'
-import { excluded } from '../columns.js'
+import { excluded, given } from '../drizzle.js'
 import { type EntryContent, type OneTimeEntries, RECORDS_OF_USE } from '../one-time-entries.js'
 import type { PostgresDatabase } from './database.js'
-import { given, json } from './statements.js'
+import { NUMBER, json } from './statements.js'
 
 const { hash, ...columns } = getTableColumns(oneTimeEntries)
 const { kind, owner, content, attempts, startedAt } = columns
@@ -12,7 +12,7 @@ const { kind, owner, content, attempts, startedAt } = columns
 const isEntry = and(eq(hash, given('hash')), eq(kind, given('kind')))
 const isOfOwner = and(eq(owner, given('owner')), eq(kind, given('kind')))
 
-/** Keeps one-time entries on Postgres: each operation is one statement. */
+/** Each operation is one statement. */
 export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
   const insertion = (condition: SQL, how: 'alone' | 'entries') => database.prepared(db => {
     // The new one is not among those that the statement sees.
@@ -38,28 +38,26 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
     { content },
     'entries'
   )
-  const count = database.prepared(db => db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
+  const noteAttempt = database.prepared(db => db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
     .where(and(isEntry, isOfOwner, lt(attempts, given('most'))))
     .returning({ content }))
-  const one = database.prepared(
-    db => db.select({ hash }).from(oneTimeEntries).where(and(isOfOwner, gt(startedAt, given('since')))).limit(1),
-    { hash },
+  const counted = database.prepared(
+    db => db.select({ entries: count() }).from(oneTimeEntries).where(and(isOfOwner, gt(startedAt, given('since')))),
+    { entries: NUMBER },
     'reads'
   )
-  const contentOf = async (query: () => Promise<Array<{ content: EntryContent }>>): Promise<EntryContent | null> => {
-    return (await database.run(query))[0]?.content ?? null
-  }
+  const contentOf = (rows: Array<{ content: EntryContent }>): EntryContent | null => rows[0]?.content ?? null
 
   return {
     // After a crash of the machine a sign-in starts again, and the session that an entry was taken
     // for is written after it.
     async put (entry, most) {
       const statement = RECORDS_OF_USE.includes(entry.kind) ? insertRecord : insert
-      await database.run(() => statement({ ...entry, others: most - 1 }))
+      await statement({ ...entry, others: most - 1 })
     },
-    find: async entry => contentOf(() => byKey({ ...entry })),
-    take: async (hash, kind, owners) => contentOf(() => remove({ hash, kind, owners })),
-    attempt: async (entry, most) => contentOf(() => count({ ...entry, most })),
-    has: async (owner, kind, since) => (await database.run(() => one({ owner, kind, since }))).length > 0
+    find: async entry => contentOf(await byKey({ ...entry })),
+    take: async (hash, kind, owners) => contentOf(await remove({ hash, kind, owners })),
+    attempt: async (entry, most) => contentOf(await noteAttempt({ ...entry, most })),
+    count: async (owner, kind, since) => (await counted({ owner, kind, since }))[0]?.entries ?? 0
   }
 }

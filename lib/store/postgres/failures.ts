@@ -44,35 +44,28 @@ const ADVICE: Record<string, string> = {
   53300: 'lower the sizes of the connection pools or raise max_connections'
 }
 
-/** Returns the error for a database whose encoding lacks characters, or is none (SQL_ASCII). */
+/** For an encoding that lacks characters, or is none (SQL_ASCII). */
 export function otherEncoding (encoding: string): Error {
   return new Error(`Postgres: the database has the encoding ${encoding}, which cannot store every name and e-mail; ` +
     "create another one: create database app encoding 'UTF8' template template0")
 }
 
-/** Returns the SQLSTATE of a failed statement, or the code of a failed connection. */
+/** The SQLSTATE of a failed statement, or the code of a failed connection. */
 function sqlState (error: unknown): unknown {
   return Object(reasonOf(error)).code
 }
 
 const hasState = (...states: unknown[]) => (error: unknown): boolean => states.includes(sqlState(error))
 
-/** Whether a row with the same e-mail, link or id exists. */
 export const isUniqueViolation = hasState(UNIQUE_VIOLATION)
 
-/** Whether another user has a factor with the same id: then its row would belong to no user. */
+/** Whether another user has the factor: the statement that writes it gives it no user then. */
 export const isFactorTaken = hasState(NOT_NULL_VIOLATION)
 
-/**
- * Whether another table refers to a row that was to be deleted. A reference with
- * `on delete restrict` has a state of its own since Postgres 18.
- */
+/** A reference with `on delete restrict` has a state of its own since Postgres 18. */
 export const isForeignKeyViolation = hasState('23503', '23001')
 
-/**
- * Whether a statement failed because a concurrent one got ahead of it; it may succeed when it is
- * run again.
- */
+/** Whether a concurrent statement came first: this one may succeed when it is run again. */
 export const isRetryable = hasState(UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK, DUPLICATE_TABLE)
 
 export const isTableMissing = hasState(UNDEFINED_TABLE)
@@ -93,18 +86,12 @@ export function isOfEachHost (error: unknown): boolean {
   return error instanceof Error && 'severity' in error && !/^5[37]/.test(String(sqlState(error)))
 }
 
-/**
- * Whether a connection was refused for its parameter `statement_timeout`, as poolers like PgBouncer
- * do.
- */
+/** Poolers like PgBouncer may refuse connections with the parameter `statement_timeout`. */
 export function refusesTimeLimit (error: unknown): boolean {
   return sqlState(error) === '08P01' && String(error).includes('startup parameter: statement_timeout')
 }
 
-/**
- * Returns the error for the caller of the store for a failed statement; its cause says what to do,
- * for the log.
- */
+/** The error for the caller of the store; its cause says what to do, for the log. */
 export function storeFailure (error: unknown): AuthError {
   const cause = causeOf(error)
   if (isUnstorable(error)) return new AuthError('invalid_request', { message: UNSTORABLE, cause })
@@ -114,8 +101,8 @@ export function storeFailure (error: unknown): AuthError {
 }
 
 /**
- * Returns a driver's error without the values in it: PGlite adds the parameters, and the server the
- * row that it refused.
+ * A driver's error without the values in it: PGlite adds the parameters, and the server the row
+ * that it refused.
  */
 export function causeOf (error: unknown): unknown {
   const reason = reasonOf(error)
@@ -126,10 +113,7 @@ export function causeOf (error: unknown): unknown {
   return Object.assign(new Error(message), { name, stack, ...('code' in reason && { code: reason.code }) })
 }
 
-/**
- * Returns the driver's error inside of Drizzle's, which prints the parameters: e-mails and password
- * hashes must not reach a log.
- */
+/** Drizzle's error prints the parameters: e-mails and password hashes must not reach a log. */
 function reasonOf (error: unknown): unknown {
   return error instanceof Error && 'params' in error && error.cause !== undefined ? error.cause : error
 }

@@ -1,8 +1,10 @@
 import { Socket } from 'node:net'
 import type postgres from 'postgres'
-import type { Host } from '../postgres-url.js'
+import { type Host, type PostgresSettings, postgresSettings } from '../postgres-url.js'
 import { otherEncoding } from './failures.js'
-import type { Hosts } from './hosts.js'
+
+/** The time of all hosts to let a connection in; the statement has the rest of the call. */
+const CONNECT_MS = 4000
 
 const OPTIONS = {
   max: 1,
@@ -15,13 +17,9 @@ const OPTIONS = {
   onnotice: () => {}
 }
 
-/** Settings of the URL go before this one. */
 const APPLICATION_NAME = 'fastify-svc-auth'
 
-/**
- * The server gives up before the store does: it must not finish a statement that was reported as
- * failed.
- */
+/** Less than a call: the server must not finish a statement that was reported as failed. */
 const STATEMENT_TIMEOUT_MS = 4000
 
 const CLOSED = 'Postgres closed the connection'
@@ -35,10 +33,40 @@ export interface ConnectionOptions {
   lost?: () => void
 }
 
+/** The hosts of a URL, which all connections of a store share. */
+export class Hosts {
+  readonly driver: typeof postgres
+  readonly settings: PostgresSettings
+  /** The number of connections that a pool may have. */
+  readonly max: number
+  /** The time of one host: its share, or less where `connect_timeout` of the URL says so. */
+  readonly connectTimeout: number
+  #first = 0
+
+  constructor (driver: typeof postgres, url: string) {
+    this.driver = driver
+    const { hosts, options } = this.settings = postgresSettings(url)
+    const { max, connect_timeout: seconds } = driver({ ...options }).options
+    this.max = Number(max) || 10
+    this.connectTimeout = Math.min(CONNECT_MS / hosts.length, seconds > 0 ? seconds * 1000 : Infinity)
+  }
+
+  /** The hosts, the one that worked last first. */
+  inOrder (): Host[] {
+    const { hosts } = this.settings
+    return [...hosts.slice(this.#first), ...hosts.slice(0, this.#first)]
+  }
+
+  /** Notes that a host let a connection in. */
+  worked (host: Host): void {
+    this.#first = this.settings.hosts.indexOf(host)
+  }
+}
+
 /**
- * One connection to one host: a client of the driver with a pool of one. It connects once, with its
- * first statement; after a failure it must be dropped. The driver would connect again, but with
- * leftovers of the failed statement, by which the next one fails or hangs.
+ * One connection to one host: a client of the driver with a pool of one, which connects once, with
+ * its first statement. The driver would connect again after a failure, but with leftovers of the
+ * failed statement, by which the next one fails or hangs.
  *
  * @see https://github.com/porsager/postgres/issues/1223 and the pull request 1209
  */
@@ -79,7 +107,6 @@ export class HostConnection {
     this.#client = driver(clientOptions)
   }
 
-  /** Whether the server has closed the connection. */
   get isLost (): boolean {
     return this.#isLost
   }
@@ -91,7 +118,6 @@ export class HostConnection {
     return result
   }
 
-  /** Lets the process end until the next statement. */
   unref (): void {
     this.#socket?.unref()
   }
@@ -101,7 +127,7 @@ export class HostConnection {
     await this.#client.end({ timeout: 5 })
   }
 
-  /** Drops the connection. The driver waits for the server to hang up; the process does not. */
+  /** The driver waits for the server to hang up; the process does not. */
   drop (): void {
     this.#dropped.abort(new Error('the connection is given up'))
     this.#socket?.unref()
@@ -118,8 +144,7 @@ export class HostConnection {
     queueMicrotask(() => {
       socket.connect(host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port })
     })
-    // After an end without an error the driver would connect again at once, and again (its issue
-    // 1193).
+    // After an end without an error the driver would connect again at once (its issue 1193).
     socket.once('end', () => { socket.destroy(new Error(CLOSED)) })
     return Object.assign(socket, { host, port })
   }

@@ -31,11 +31,7 @@ const EXPOSED = sql`(
 const UNVERIFIED = 'sslmode=no-verify encrypts the connections to Postgres and does not verify the server, so that ' +
   'others on the network can pose as it; write sslmode=verify-full, with sslrootcert for a private authority'
 
-/**
- * Looks into a database with one statement, and returns warnings for the log.
- *
- * @throws AuthError `unavailable` where the store cannot work, with the reason as its cause
- */
+/** Looks into a database with one statement, and returns warnings for the log. */
 export async function inspect (
   db: PostgresDrizzle,
   { createTables, isUnverified }: { createTables: boolean, isUnverified: boolean }

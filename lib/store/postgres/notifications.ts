@@ -1,27 +1,18 @@
 import type postgres from 'postgres'
 import { TIMEOUT_MS, withTimeout } from '../../base/with-timeout.js'
 import { Connection } from './connection.js'
-import type { Hosts } from './hosts.js'
+import type { Hosts } from './host-connection.js'
 
 export const CHANNEL = 'svc_auth_revocations'
 
-/** What is done about notifications. */
 interface NotificationHandlers {
   notified: (payload: string) => void
-  /**
-   * Called when the connection was lost or refused, and where a loss is not known, when there is
-   * one again.
-   */
+  /** Called when the connection was lost or refused; where that is not known, when there is one. */
   changed: () => void
 }
 
-/** The notifications of a Postgres server. */
 export interface Notifications {
-  /**
-   * Sees that notifications arrive.
-   *
-   * @returns whether they have arrived since the last call without an interruption
-   */
+  /** Returns whether notifications have arrived since the last call without an interruption. */
   listen (): Promise<boolean>
   close (): void
 }
@@ -45,9 +36,8 @@ export function notificationsAt (hosts: Hosts): OpenNotifications {
         const isNew = connection === null
         const listening = connection ??= new Connection(hosts, { hasTimeLimit: false, notified, lost })
         try {
-          // Each connection of a pooler that is asked to listen goes on to, so one is asked, once.
-          // A connection that a router has forgotten does not answer. The channel shows in
-          // pg_stat_activity what the connection is for.
+          // Each connection of a pooler that is asked to listen goes on to: it is asked once. One
+          // that a router has forgotten does not answer. The channel shows in pg_stat_activity.
           const statement = isNew ? `listen ${CHANNEL}` : `select '${CHANNEL}'`
           await withTimeout(TIMEOUT_MS, listening.run(client => client.unsafe(statement)), 'Postgres')
           return !isNew

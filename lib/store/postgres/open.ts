@@ -10,16 +10,13 @@ import { inspect } from './inspection.js'
 import { PostgresRevocations } from './revocations.js'
 import { type OpenNotifications, notificationsAt, notificationsOf } from './notifications.js'
 import { Pool } from './pool.js'
-import type { Query } from './prepared.js'
 import { postgresSessions } from './sessions.js'
+import type { Query } from './statements.js'
 
 /** The type of a literal: the server infers it, and the client has no serializer for it. */
 const UNKNOWN = 705
 
-/**
- * Opens the store on a pool of its own, or on an application's engine, which the application
- * closes.
- */
+/** Opens the store on a pool of its own, or on an engine of the application, which closes it. */
 export function openPostgres (
   target: Pool | PostgresEngine, options: Pick<PostgresDatabaseOptions, 'createTables' | 'ready' | 'lost'>
 ) {
@@ -39,9 +36,9 @@ export function openPostgres (
       if (isOwn) target.unref()
       return warnings
     },
-    close: () => {
+    async close () {
       revocations.close()
-      return close()
+      await close?.()
     }
   }
 }
@@ -54,27 +51,18 @@ interface Connected {
   migrate?: (migration: string) => Promise<void>
   /** Null where the engine does not pass them on. */
   notifications: OpenNotifications | null
-  close: () => Promise<void>
+  /** Absent on an application's engine, which stays open. */
+  close?: () => Promise<void>
 }
 
 function connectedBy (target: PostgresEngine): Connected {
-  const leaveOpen = async (): Promise<void> => {}
   if ('db' in target) {
     assertEscapes(target.db.select().from(ODD_NAME).toSQL().sql)
     const client = '$client' in target.db ? target.db.$client : null
-    return {
-      db: target.db,
-      notifications: isPostgresClient(client) ? notificationsOf(client) : null,
-      close: leaveOpen
-    }
+    return { db: target.db, notifications: isPostgresClient(client) ? notificationsOf(client) : null }
   }
   const query = queryOn(statement => statement(target.client))
-  return {
-    db: drizzleOn(query),
-    queries: () => query,
-    notifications: notificationsOf(target.client),
-    close: leaveOpen
-  }
+  return { db: drizzleOn(query), queries: () => query, notifications: notificationsOf(target.client) }
 }
 
 function connectedTo (pool: Pool): Connected {
@@ -104,9 +92,8 @@ function connectedTo (pool: Pool): Connected {
 }
 
 /**
- * Makes a Drizzle database on clients of the package postgres. Drizzle's own driver for it would
- * change the client's types for the whole application; here values are the text that the server
- * sends, whatever types and transformations the client has.
+ * Drizzle's own driver for the package postgres would change the client's types for the whole
+ * application; here values are the text that the server sends, whatever types the client has.
  */
 function drizzleOn (query: Query): PostgresDrizzle {
   return drizzle(async (statement, params) => ({ rows: await query(statement, params) }))

@@ -1,25 +1,16 @@
 import type postgres from 'postgres'
 import { notLoaded } from '../../base/not-loaded.js'
 import { TIMEOUT_MS, TimeoutError, withTimeout } from '../../base/with-timeout.js'
+import type { Batch } from '../sql-database.js'
 import { Connection } from './connection.js'
 import { isAnswer, refusesTimeLimit } from './failures.js'
-import { Hosts } from './hosts.js'
+import { Hosts } from './host-connection.js'
 
-/**
- * How long the server may take to answer: less than a call, so that the next one finds a repaired
- * pool.
- */
+/** The server's time to answer: less than a call, so that the next one finds a repaired pool. */
 const ANSWER_MS = 4500
 
 type Statement<T> = (client: postgres.Sql) => Promise<T>
 
-/**
- * What is sent together: statements that wait for no lock, those of sign-ins by password, which
- * wait for each other's counts alone, and those of one-time entries, which wait for the same entry.
- */
-export type Batch = 'reads' | 'sign-ins' | 'entries'
-
-/** A statement of {@link Pool.batched}. */
 interface BatchedStatement {
   /** Settles the promise of the caller; rejects when the connection failed. */
   run: Statement<void>
@@ -46,22 +37,17 @@ export class Pool {
   readonly #batches: Record<Batch, BatchedStatement[]> = { reads: [], 'sign-ins': [], entries: [] }
   #used = 0
   #connecting: Promise<void> | undefined
-  /** Whether connections ask for `statement_timeout`: a pooler may refuse it. */
+  /** Whether connections ask for `statement_timeout`, which a pooler may refuse. */
   #hasTimeLimit = true
   #isClosed = false
 
-  /**
-   * Opens nothing yet. There are at most ten connections, or as many as the URL's parameter `max`
-   * says.
-   */
   constructor (hosts: Hosts) {
     this.hosts = hosts
   }
 
   /**
    * Connects before the first statement. One that comes meanwhile waits for this connection, and
-   * tells if it fails; a later one connects anew. Until one uses it, it does not keep the process
-   * alive.
+   * fails with it. Until one uses it, it does not keep the process alive.
    */
   connect (): void {
     const connecting = this.#send(client => client.unsafe('select 1'), { isRead: true })
@@ -142,7 +128,7 @@ export class Pool {
       if (isAnswer(error)) this.#idle.push(connection)
       else this.#lose(connection)
       // The server refuses the connection, before it is sent a statement.
-      if (connection.hasTimeLimit && refusesTimeLimit(error)) this.#hasTimeLimit = false
+      if (connection.options.hasTimeLimit && refusesTimeLimit(error)) this.#hasTimeLimit = false
       else if (!how.isRead || idle === undefined || isAnswer(error) || error instanceof TimeoutError) throw error
       return await this.#send(statement, how, deadline)
     }
@@ -154,10 +140,7 @@ export class Pool {
     this.#lose(connection)
   }
 
-  /**
-   * Drops a connection, and the idle ones: they have probably failed too. Those in use will report
-   * it.
-   */
+  /** Drops a connection, and the idle ones, which have probably failed too. */
   #lose (connection: Connection): void {
     for (const lost of [connection, ...this.#idle]) {
       this.#connections.delete(lost)

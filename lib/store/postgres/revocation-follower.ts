@@ -1,11 +1,12 @@
 import { TIMEOUT_MS } from '../../base/with-timeout.js'
 import { UUID } from '../../base/uuid.js'
 import { and, gt, inArray, revocations, sql } from '../../drizzle/postgres.js'
+import { given } from '../drizzle.js'
 import type { RevocationListener } from '../revocations.js'
 import type { PostgresDatabase } from './database.js'
 import { isAnswer } from './failures.js'
 import type { Notifications, OpenNotifications } from './notifications.js'
-import { NOW, given, json } from './statements.js'
+import { NOW, json } from './statements.js'
 
 const ROUND_MS = 10_000
 const RETRY_MS = 1000
@@ -25,23 +26,22 @@ const FAILS = 'sign-outs in other processes cannot be heard of at the moment; th
 const DELIVERY_MS = 1000
 
 /**
- * Tells of the revocations that other processes record, of each once. A notification tells at once;
- * in rounds, and whenever the connection was lost, the table is read for those that were missed.
+ * Tells of the revocations of other processes, of each once. A notification tells at once; the
+ * table is read for those that were missed, in rounds and whenever the connection was lost.
  */
 export class RevocationFollower {
-  readonly #database: PostgresDatabase
   /** Null when none arrive. */
   #notifications: Notifications | null
   readonly #recent
   readonly #notified
   readonly #listeners: RevocationListener[] = []
-  /** Those whose log does not say yet that notifications do not arrive. */
+  /** Those whose log does not say yet that it polls. */
   readonly #unwarned: RevocationListener[] = []
-  /** The revocations that need not be told any more, and when that was known. */
+  /** The revocations that need not be told any more, and since when. */
   readonly #heard = new Map<string, number>()
   /** The ids of notifications whose rows are looked up. */
   readonly #ids = new Set<string>()
-  /** All revocations until this time have been told. By the clock of the server. */
+  /** All revocations until then have been told. By the clock of the server. */
   #since: number | null = null
   #startedAt = 0
   #again = Promise.withResolvers<void>()
@@ -49,7 +49,6 @@ export class RevocationFollower {
   #isClosed = false
 
   constructor (database: PostgresDatabase, openNotifications: OpenNotifications | null) {
-    this.#database = database
     this.#notifications = openNotifications?.({
       notified: id => { this.#notice(id) },
       changed: () => { this.#again.resolve() }
@@ -132,7 +131,7 @@ export class RevocationFollower {
   async #read (): Promise<boolean> {
     const readAt = performance.now()
     const age = Math.ceil(readAt - this.#startedAt) + TIMEOUT_MS
-    const rows = await this.#database.run(() => this.#recent({ since: this.#since, age }))
+    const rows = await this.#recent({ since: this.#since, age })
     const present = Number(rows[0]?.present)
     const untold = rows.flatMap(({ revocation }) =>
       revocation === null || this.#heard.has(revocation.id) ? [] : [revocation])
@@ -149,12 +148,11 @@ export class RevocationFollower {
     if (this.#ids.size === 1) this.#lookUp()
   }
 
-  /** Looks up the revocations of notifications, those that arrive meanwhile together. */
   async #lookUp (): Promise<void> {
     try {
       while (this.#ids.size > 0) {
         const ids = [...this.#ids]
-        this.#tell(await this.#database.run(() => this.#notified({ ids, since: this.#since })))
+        this.#tell(await this.#notified({ ids, since: this.#since }))
         for (const id of ids) this.#ids.delete(id)
       }
     } catch {
@@ -171,7 +169,6 @@ export class RevocationFollower {
     }
   }
 
-  /** Forgets the revocations that are older than what is read from a time on. */
   #forget (readAt: number): void {
     for (const [id, heardAt] of this.#heard) {
       if (heardAt >= readAt - REMEMBERED_MS) return

@@ -1,21 +1,22 @@
 import { randomUUID } from 'node:crypto'
 import { Sweeper } from '../../base/sweeper.js'
 import { type SQL, inArray, lt, revocations, sql } from '../../drizzle/postgres.js'
+import { given } from '../drizzle.js'
 import type { Revocations, RevocationListener } from '../revocations.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase } from './database.js'
 import { RevocationFollower } from './revocation-follower.js'
 import { CHANNEL, type OpenNotifications } from './notifications.js'
-import { NOW, given } from './statements.js'
+import { NOW } from './statements.js'
 
 /** A process that was away for longer misses revocations. */
 const KEPT_MS = 3_600_000
 const BATCH = 1000
 
 /**
- * Builds the part of a statement that records a revocation for the users in another part, and tells
- * the other processes when the statement is committed. The notification has the id alone: every
- * role of the database may notify and listen, but not read and write the table.
+ * The part of a statement that records a revocation for the users in another part. At its commit
+ * the other processes are told, of the id alone: every role of the database may notify and listen,
+ * but not read and write the table.
  *
  * @param ended what follows `from`, with a column `user_id`
  */
@@ -37,54 +38,46 @@ function oldRemoved (db: PostgresDrizzle) {
   return db.delete(revocations).where(inArray(revocations.id, old)).returning({ id: revocations.id })
 }
 
-/** Keeps revocations on Postgres: each is one row, written by the statement that ends sessions. */
+/** Each revocation is one row, written by the statement that ends sessions. */
 export class PostgresRevocations implements Revocations {
-  readonly #database: PostgresDatabase
   readonly #follower: RevocationFollower
   readonly #sweeper: Sweeper
   readonly #record
 
   constructor (database: PostgresDatabase, notifications: OpenNotifications | null) {
-    this.#database = database
     this.#follower = new RevocationFollower(database, notifications)
     this.#record = database.prepared(db =>
       insertion(db, sql`(select ${given('userId')}::uuid as user_id) signed_out`))
     const removal = database.prepared(oldRemoved)
     const sweep = async (): Promise<void> => {
-      const removed = await this.#database.run(() => removal({}))
+      const removed = await removal({})
       if (removed.length === BATCH) await sweep()
     }
     this.#sweeper = new Sweeper(sweep, Date.now())
   }
 
   /**
-   * Runs a statement that has a part {@link recordedRevocation}. The caller announces the
-   * revocation in this process. A statement that fails may have been committed all the same: then
-   * the revocation is followed like those of other processes.
+   * Runs a statement with {@link recordedRevocation}, which the caller announces in this process.
+   * One that fails may have been committed all the same: then its revocation is followed, unless
+   * the caller has announced it before.
    */
-  async run<T> (statement: (revocation: { revocationId: string }) => Promise<T>, deadline?: number): Promise<T> {
+  async run<T> (
+    statement: (revocation: { revocationId: string }) => Promise<T>, { isAnnounced = false } = {}
+  ): Promise<T> {
     const revocationId = randomUUID()
+    this.#follower.ignore(revocationId)
     try {
-      return await this.#run(revocationId, () => statement({ revocationId }), deadline)
+      return await statement({ revocationId })
     } catch (error) {
-      this.#follower.expect(revocationId)
+      if (!isAnnounced) this.#follower.expect(revocationId)
       throw error
+    } finally {
+      this.#sweeper.start(Date.now())
     }
   }
 
   async record (userId: string): Promise<void> {
-    const revocationId = randomUUID()
-    await this.#run(revocationId, () => this.#record({ revocationId, userId }))
-  }
-
-  /** Runs a statement whose revocation is not followed here. */
-  async #run<T> (revocationId: string, statement: () => Promise<T>, deadline?: number): Promise<T> {
-    this.#follower.ignore(revocationId)
-    try {
-      return await this.#database.run(statement, deadline)
-    } finally {
-      this.#sweeper.start(Date.now())
-    }
+    await this.run(({ revocationId }) => this.#record({ revocationId, userId }), { isAnnounced: true })
   }
 
   async follow (listener: RevocationListener): Promise<void> {

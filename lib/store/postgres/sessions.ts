@@ -1,36 +1,34 @@
 import {
-  type SQL, and, desc, eq, gt, isNull, lte, not, oneTimeEntries, providerLinks, sessions, sql, users
+  type SQL, and, eq, gt, isNull, not, oneTimeEntries, providerLinks, sessions, sql, users
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
-import { type SessionRows, inPages, withSweeps } from '../capabilities.js'
-import { excluded } from '../columns.js'
-import { columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
-import { ENDED_MS, MAX_LISTED, type StoredSessions } from '../sessions.js'
+import type { SessionRows } from '../capabilities.js'
+import { excluded, given } from '../drizzle.js'
+import type { StoredSessions } from '../sessions.js'
+import { columnsOf, foundSession, readColumns, sqlSessions } from '../sql-sessions.js'
 import { PENDING_MS } from '../one-time-entries.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase } from './database.js'
 import { postgresEntries } from './entries.js'
-import { causeOf, isForeignKeyViolation } from './failures.js'
+import { causeOf, isForeignKeyViolation, storeFailure } from './failures.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
-import { BOOLEAN, type BuiltStatement, TEXT } from './prepared.js'
-import { USER_ID, given, isTrue, isUser, jsonOrNull } from './statements.js'
+import { BOOLEAN, type BuiltStatement, TEXT, USER_ID, isTrue, isUser, jsonOrNull } from './statements.js'
 
-/** The number of sessions that a sweep looks at. */
 const SWEPT = 5000
 
 const isSession = eq(sessions.idHash, given('idHash'))
 const isOpen = and(isNull(sessions.endedAt), gt(sessions.expiresAt, given('now')))
 
-/** Keeps sessions and what they own on Postgres: each operation is one statement. */
+/** Each operation is one statement. */
 export function postgresSessions (database: PostgresDatabase, revocations: PostgresRevocations): SessionRows {
-  const sessions = {
+  return sqlSessions(database, {
     find: find(database),
-    insert: insertSession(database),
-    update: update(database),
+    insert: insert(database),
     end: end(database, revocations),
-    ofUser: ofUser(database)
-  }
-  return withSweeps({ sessions, entries: postgresEntries(database) }, sweep(database))
+    entries: postgresEntries(database),
+    userId: USER_ID,
+    swept: SWEPT
+  })
 }
 
 function find (database: PostgresDatabase): StoredSessions['find'] {
@@ -55,15 +53,19 @@ function find (database: PostgresDatabase): StoredSessions['find'] {
   )
 
   return async (idHash, now) => {
-    const [row] = await database.run(() => session({ idHash, since: now - PENDING_MS }))
+    const [row] = await session({ idHash, since: now - PENDING_MS })
     if (row?.isVisitor === true) return 'visitor'
     return foundSession(row, now)
   }
 }
 
-function insertSession (database: PostgresDatabase): StoredSessions['insert'] {
+function insert (database: PostgresDatabase): StoredSessions['insert'] {
+  // The user may have been deleted meanwhile.
+  const failure = (error: unknown): AuthError =>
+    isForeignKeyViolation(error) ? new AuthError('unauthenticated', { cause: causeOf(error) }) : storeFailure(error)
   // A statement for each case: the server would plan the parts that have nothing to do too.
-  const insertion = (given: Insertion) => database.prepared(db => insertionOf(db, given), { isAdmitted: BOOLEAN })
+  const insertion = (given: Insertion) =>
+    database.prepared(db => insertionOf(db, given), { isAdmitted: BOOLEAN }, 'alone', failure)
   const alone = insertion({ replaces: false, admits: false })
   const admitting = insertion({ replaces: false, admits: true })
   const replacing = insertion({ replaces: true, admits: false })
@@ -71,8 +73,8 @@ function insertSession (database: PostgresDatabase): StoredSessions['insert'] {
 
   return async (session, replaced) => {
     const { admits = false } = session
-    const insert = replaced === null ? (admits ? admitting : alone) : (admits ? both : replacing)
-    const [row] = await database.run(() => ofKnownUser(insert({ ...columnsOf(session), replaced })))
+    const statement = replaced === null ? (admits ? admitting : alone) : (admits ? both : replacing)
+    const [row] = await statement({ ...columnsOf(session), replaced })
     return row?.isAdmitted === true ? 'admitted' : replaced === null || row !== undefined
   }
 }
@@ -82,7 +84,6 @@ interface Insertion {
   admits: boolean
 }
 
-/** Builds the statement that writes a session, and with it what the session changes. */
 function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): BuiltStatement<{ isAdmitted: boolean }> {
   // A locked row is read as it is after the wait: a sign-in sees the sign-out that it waited for.
   const before = db.$with('before').as(db
@@ -125,8 +126,8 @@ function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): Bui
 }
 
 /**
- * Builds the part of a statement that writes a session as one that has ended, if the part `before`
- * has not found it. Of two that write it at once, the second is run again and finds it.
+ * Writes a session as one that has ended, if the part `before` of the statement has not found it.
+ * Of two that write it at once, the second is run again and finds it.
  *
  * @param outcome the columns `signed_out` and `replaced_by`
  */
@@ -137,22 +138,6 @@ function unwrittenOf (db: PostgresDrizzle, idHash: string, endedAt: string, outc
       ${time}, ${time}, ${time}, ${time}, ${outcome} where not exists (select from before)`))
 }
 
-/** @throws AuthError `unauthenticated` for a user who was deleted meanwhile */
-async function ofKnownUser<T> (insertion: Promise<T>): Promise<T> {
-  try {
-    return await insertion
-  } catch (error) {
-    throw isForeignKeyViolation(error) ? new AuthError('unauthenticated', { cause: causeOf(error) }) : error
-  }
-}
-
-function update (database: PostgresDatabase): StoredSessions['update'] {
-  return async (idHash, { user, ...change }) => {
-    await database.run(() => database.db.update(sessions).set({ ...user, ...change })
-      .where(and(eq(sessions.idHash, idHash), isNull(sessions.endedAt))))
-  }
-}
-
 function end (database: PostgresDatabase, revocations: PostgresRevocations): StoredSessions['end'] {
   const endSession = database.prepared(db => endingOf(db, { isSignOut: false }))
   const signOut = database.prepared(db => endingOf(db, { isSignOut: true }))
@@ -161,13 +146,12 @@ function end (database: PostgresDatabase, revocations: PostgresRevocations): Sto
     const values = { idHash, now }
     const [row] = isSignOut
       ? await revocations.run(revocation => signOut({ ...values, isRecorded, ...revocation }))
-      : await database.run(() => endSession(values))
+      : await endSession(values)
     if (row === undefined) return null
     return isSignOut ? { ...row, isRecorded: true } : row
   }
 }
 
-/** Builds the statement that ends a session, and records a sign-out. */
 function endingOf (db: PostgresDrizzle, { isSignOut }: { isSignOut: boolean }) {
   const { idHash, userId, replacedBy } = sessions
   const before = db.$with('before').as(db
@@ -189,42 +173,4 @@ function endingOf (db: PostgresDrizzle, { isSignOut }: { isSignOut: boolean }) {
   return db.with(before, ended, ...ofSignOut)
     .select({ userId: before.userId, wasOpen: before.wasOpen, replacedBy: before.replacedBy })
     .from(before)
-}
-
-function ofUser (database: PostgresDatabase): StoredSessions['ofUser'] {
-  const { idHash, userAgent, createdAt, seenAt, expiresAt } = sessions
-  const proofs = sql`${sessions.proofs}`.mapWith(sessions.proofs)
-  const listed = database.prepared(db => db.select({ idHash, proofs, userAgent, createdAt, seenAt, expiresAt })
-    .from(sessions)
-    .where(and(eq(sessions.userId, USER_ID), eq(sessions.generation, given('generation')), isOpen))
-    .orderBy(desc(seenAt))
-    .limit(MAX_LISTED))
-
-  return (userId, generation, now) => database.run(() => listed({ userId, generation, now }))
-}
-
-/** Removes what is over, a part of the sessions at a time. */
-function sweep (database: PostgresDatabase): (now: number) => Promise<void> {
-  const { db } = database
-  const sweepSessions = inPages(async (after, now) => {
-    const page = db.select({ idHash: sessions.idHash }).from(sessions)
-      .where(gt(sessions.idHash, after))
-      .orderBy(sessions.idHash)
-      .limit(SWEPT)
-      .as('page')
-    const [found] = await database.run(() =>
-      db.select({ last: sql<string | null>`max(${page.idHash})`, size: sql`count(*)`.mapWith(Number) }).from(page))
-    const last = found?.last ?? after
-    await database.run(() => db.delete(sessions).where(and(
-      gt(sessions.idHash, after),
-      lte(sessions.idHash, last),
-      lte(sql`coalesce(${sessions.endedAt} + ${ENDED_MS}::bigint, ${sessions.expiresAt})`, now)
-    )))
-    return Number(found?.size) < SWEPT ? null : last
-  })
-
-  return async now => {
-    await database.run(() => db.delete(oneTimeEntries).where(isOutdated(oneTimeEntries, now)))
-    await sweepSessions(now)
-  }
 }

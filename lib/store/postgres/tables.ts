@@ -7,7 +7,6 @@ import { type Migration, type TablePart, ifMissing, mainTable, missingPart, rena
 /** A number that other software is unlikely to lock. */
 const LOCK = 7_320_118_454
 
-/** Reads the names of the migrations that were applied from the journal of this package. */
 export async function appliedMigrations (db: PostgresDrizzle): Promise<string[]> {
   const [{ encoding, journals } = { encoding: 'unknown', journals: 0 }] = await db.select({
     encoding: sql<string>`current_setting('server_encoding')`,
@@ -20,26 +19,20 @@ export async function appliedMigrations (db: PostgresDrizzle): Promise<string[]>
   return applied.map(({ name }) => name)
 }
 
-/** Whether a part of the tables is not up to date, by the migrations that were applied. */
 export function lacksTables (part: TablePart, applied: readonly string[]): boolean {
-  return migrationsOf(part).some(({ name }) => !applied.includes(name))
-}
-
-function migrationsOf (part: TablePart): readonly Migration[] {
-  return MIGRATIONS.filter(migration => migration.part === part)
+  return MIGRATIONS[part].some(({ name }) => !applied.includes(name))
 }
 
 /**
- * Returns the statement that brings a part of the tables up to date with the migrations of this
- * package. It is one statement, which is a transaction on every driver; processes that start
- * together take turns at its lock. Tables that the application's own migrations made are left as
- * they are; those of this package that were dropped are made again.
+ * Brings a part of the tables up to date by one statement, which is a transaction on every driver;
+ * processes that start together take turns at its lock. Tables of the application's own migrations
+ * stay; dropped ones of this package are made again.
  */
 export function migration (part: TablePart): string {
   const table = mainTable(part)
   // With the table of users, the foreign keys of other parts are dropped.
-  const dropped = part === 'users' ? MIGRATIONS : migrationsOf(part)
-  const names = tablesOf(migrationsOf(part))
+  const dropped = part === 'users' ? Object.values(MIGRATIONS).flat() : MIGRATIONS[part]
+  const names = tablesOf(MIGRATIONS[part])
   const tables = listed(names)
   return `do $svc_auth$ begin
     perform pg_advisory_xact_lock(${LOCK});
@@ -65,7 +58,7 @@ export function migration (part: TablePart): string {
       end if;
       delete from svc_auth_migrations where name = any(${listed(dropped.map(({ name }) => name))});
     end if;
-    ${migrationsOf(part).map(applied).join('\n')}
+    ${MIGRATIONS[part].map(applied).join('\n')}
   end $svc_auth$`
 }
 
@@ -79,8 +72,8 @@ function applied ({ name, sql: statements }: Migration): string {
 }
 
 /**
- * Adds a foreign key unless it is there. Where the table of users was dropped, rows of users who no
- * longer exist are deleted, as the key would have done.
+ * Adds a foreign key unless it is there. Where the table of users was dropped, rows of users who
+ * are gone are deleted, as the key would have done.
  */
 function withKeys (statement: string): string {
   const [, table] = /^ALTER TABLE (\S+) ADD CONSTRAINT .+ FOREIGN KEY/.exec(statement) ?? []
@@ -89,9 +82,7 @@ function withKeys (statement: string): string {
     delete from ${table} where user_id not in (select user_id from svc_auth_users); ${statement} end;`
 }
 
-/**
- * Removes the schema that drizzle-kit names in foreign keys: the connection's search path decides.
- */
+/** drizzle-kit names a schema in foreign keys: the connection's search path decides. */
 function inSearchPath (statement: string): string {
   return statement.trim().replace(/;?$/, ';').replaceAll('"public".', '')
 }

@@ -1,22 +1,21 @@
-import { type Account, linksOf, statusOf, userOf } from '../../accounts/account.js'
+import type { Account } from '../../accounts/account.js'
 import type { AccountQuery, UniqueKeys } from '../../accounts/auth-store.js'
 import {
-  and, credentials, eq, factors, getTableColumns, gte, lt, not, or, providerLinks, sql, users
+  and, credentials, eq, factors, getTableColumns, gte, lt, or, providerLinks, sql, users
 } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
+import { accountReads } from '../account-reads.js'
 import {
   type AccountChange, type StoredAccounts, applyRule, endOfPrefix, factorChanges, factorExists, linkChanges, valuesOf
 } from '../apply-rule.js'
-import { excluded, givenAll } from '../columns.js'
-import { type SqliteDatabase, given } from './database.js'
+import { excluded, given, givenAll } from '../drizzle.js'
+import type { SqliteDatabase } from './database.js'
 import { isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
 
 const isUser = eq(users.userId, given('userId'))
-const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))
 const isLinkOfUser = eq(providerLinks.userId, given('userId'))
 const isFactorOfUser = eq(factors.userId, given('userId'))
 
-/** What belongs to a user, before there is any. */
 const NOTHING = { links: [], passwordHash: null, factors: [] }
 
 /**
@@ -24,101 +23,17 @@ const NOTHING = { links: [], passwordHash: null, factors: [] }
  * immediate transaction, which takes the write lock before it reads.
  */
 export function sqliteAccounts (database: SqliteDatabase): StoredAccounts {
-  return {
-    findUser: findUser(database),
-    links: links(database),
-    factors: listFactors(database.with('sessions')),
-    findCredential: findCredential(database),
-    status: status(database),
-    users: listUsers(database),
-    insert: insert(database),
-    change: change(database)
-  }
-}
-
-function findUser (database: SqliteDatabase): StoredAccounts['findUser'] {
-  const byId = database.prepared(db => db.select().from(users).where(isUser))
-  const byEmail = database.prepared(db => db.select().from(users).where(eq(users.email, given('email'))))
-  const byLink = database.prepared(db => db.select(getTableColumns(users)).from(providerLinks)
-    .innerJoin(users, eq(users.userId, providerLinks.userId))
-    .where(isLink))
-
-  return query => database.read(() => {
-    const find = 'userId' in query ? byId : 'email' in query ? byEmail : byLink
-    const user = find().get({ ...query })
-    return user === undefined ? null : userOf(user)
-  })
-}
-
-function links (database: SqliteDatabase): StoredAccounts['links'] {
-  const links = linksOfUser(database)
-
-  return userId => database.read(() => linksOf({ userId, links: links().all({ userId }) }))
-}
-
-function linksOfUser (database: SqliteDatabase) {
-  const { provider, subject, claims } = providerLinks
-  return database.prepared(db => db.select({ provider, subject, claims }).from(providerLinks)
-    .where(isLinkOfUser)
-    .orderBy(provider))
-}
-
-function listFactors (database: SqliteDatabase): StoredAccounts['factors'] {
-  const factors = factorsOfUser(database)
-
-  return userId => database.read(() => factors().all({ userId }))
-}
-
-function factorsOfUser (database: SqliteDatabase) {
-  const { factorId: id, userId: _, ...columns } = getTableColumns(factors)
-  return database.prepared(db => db.select({ id, ...columns }).from(factors)
-    .where(isFactorOfUser)
-    .orderBy(factors.createdAt, id))
-}
-
-function findCredential (database: SqliteDatabase): StoredAccounts['findCredential'] {
-  const credential = database.prepared(db => db
-    .select({ user: users, link: providerLinks, passwordHash: credentials.pwHash })
-    .from(providerLinks)
-    .innerJoin(users, eq(users.userId, providerLinks.userId))
-    .innerJoin(credentials, eq(credentials.userId, providerLinks.userId))
-    .where(isLink))
-
-  return email => database.read(() => {
-    const found = credential().get({ provider: 'local', subject: email })
-    return found === undefined ? null : { ...found, user: userOf(found.user) }
-  })
-}
-
-function status (database: SqliteDatabase): StoredAccounts['status'] {
-  const { email, extras } = users
-  const ofUser = database.prepared(db => db.select({ email, extras }).from(users).where(isUser))
-
-  return userId => database.read(() => {
-    const user = ofUser().get({ userId })
-    return user === undefined ? null : statusOf(user)
-  })
-}
-
-function listUsers (database: SqliteDatabase): StoredAccounts['users'] {
-  // The first condition is that of the partial index.
-  const isBlocked = (now: number) => sql`(json_extract(${users.extras}, '$.blocked') is not null
-    and coalesce(json_extract(${users.extras}, '$.blocked.until') > ${now}, true))`
-
-  return ({ after, limit, email, blocked }) => database.read(() => {
+  const reads = accountReads(database, database.with('sessions'), {
+    userId: given('userId'),
+    byCodePoints: column => sql`${column}`,
+    hasPrefix: email => and(gte(users.email, email), lt(users.email, endOfPrefix(email))),
+    // The first condition is that of the partial index.
+    isBlocked: now => sql`(json_extract(${users.extras}, '$.blocked') is not null
+      and coalesce(json_extract(${users.extras}, '$.blocked.until') > ${now}, true))`,
     // With a plus, SQLite does not go through all users by id: the index on e-mails finds fewer.
-    const userId = email === null ? users.userId : sql`+${users.userId}`
-    const rows = database.db.select().from(users)
-      .where(and(
-        after === null ? undefined : sql`${userId} > ${after}`,
-        email === null ? undefined : and(gte(users.email, email), lt(users.email, endOfPrefix(email))),
-        blocked === null ? undefined : blocked ? isBlocked(Date.now()) : not(isBlocked(Date.now()))
-      ))
-      .orderBy(userId)
-      .limit(limit)
-      .all()
-    return rows.map(userOf)
+    listedBy: ({ byEmail }) => byEmail ? sql`+${users.userId}` : sql`${users.userId}`
   })
+  return { ...reads, insert: insert(database), change: change(database) }
 }
 
 function insert (database: SqliteDatabase): StoredAccounts['insert'] {
@@ -157,7 +72,6 @@ function change (database: SqliteDatabase): StoredAccounts['change'] {
   }
 }
 
-/** Loads the account that is asked about, and the holders of unique keys. */
 function loading (database: SqliteDatabase) {
   const isOwner = (provider: string, subject: string) => sql`${users.userId} = (
     select ${providerLinks.userId} from ${providerLinks}
@@ -166,10 +80,16 @@ function loading (database: SqliteDatabase) {
     .where(or(
       isUser, eq(users.email, given('email')), isOwner('provider', 'subject'), isOwner('otherProvider', 'otherSubject')
     )))
-  const links = linksOfUser(database)
+  const { provider, subject, claims } = providerLinks
+  const links = database.prepared(db => db.select({ provider, subject, claims }).from(providerLinks)
+    .where(isLinkOfUser)
+    .orderBy(provider))
   const credential = database.prepared(db => db.select().from(credentials)
     .where(eq(credentials.userId, given('userId'))))
-  const factorsOf = factorsOfUser(database)
+  const { factorId: id, userId: _, ...others } = getTableColumns(factors)
+  const factorsOf = database.prepared(db => db.select({ id, ...others }).from(factors)
+    .where(isFactorOfUser)
+    .orderBy(factors.createdAt, id))
 
   return (find: AccountQuery, keys: UniqueKeys): Account[] => rows().all(valuesOf(find, keys)).map(user => ({
     ...user,
@@ -207,7 +127,6 @@ function writes (database: SqliteDatabase) {
   const addFactor = database.prepared(db => db.insert(factors)
     .values({ ...givenAll(getTableColumns(factors)), factorId: given('id') }))
 
-  /** Writes the links, the factors and the password of a user. */
   const setBelongings = (before: Account, after: Account): void => {
     const { userId, passwordHash } = after
     const { removed, written } = linkChanges(before, after)

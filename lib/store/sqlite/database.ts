@@ -1,18 +1,16 @@
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import { lazily } from '../../base/once.js'
-import { sql } from '../../drizzle/sqlite.js'
+import { credentials, factors, oneTimeEntries, providerLinks, sessions, users } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import { isTableMissing, storeFailure } from './failures.js'
 import { WriteLock, whileLocked } from './lock.js'
+import type { SqlDatabase, Values } from '../sql-database.js'
 import { DROPPED, type TablePart } from '../table-parts.js'
 import { createSqliteTables, makeMissingTables } from './tables.js'
 
-/** A value that a statement is given when it runs, by name. */
-export const given = sql.placeholder
-
 export interface SqliteDatabaseOptions {
   createTables: boolean
-  /** Runs work on the connection, without waiting for a lock inside SQLite. */
+  /** Runs work without waiting for a lock inside SQLite. */
   attempt?: <T>(work: () => T) => T
   /** Sets whether commits wait for the disk, where the connection is the store's own. */
   sync?: (isWanted: boolean) => void
@@ -33,8 +31,8 @@ interface WriteOptions {
   isSynced?: boolean
 }
 
-/** An SQLite database with the tables of the store. */
-export class SqliteDatabase {
+export class SqliteDatabase implements SqlDatabase {
+  readonly tables = { users, credentials, providerLinks, factors, sessions, oneTimeEntries }
   readonly db: BetterSQLite3Database
   readonly #options: Required<SqliteDatabaseOptions>
   readonly #parts: readonly TablePart[]
@@ -53,17 +51,25 @@ export class SqliteDatabase {
     this.#shared = shared
   }
 
-  /** Returns the database with a further part of the tables. */
+  /** The database with a further part of the tables. */
   with (part: TablePart): SqliteDatabase {
     return new SqliteDatabase(this.db, this.#options, ['users', part], this.#shared)
   }
 
-  /**
-   * Prepares a statement on its first use, when its tables exist, and keeps it: building takes
-   * longer than running.
-   */
+  /** Prepares a statement on its first use, when its tables exist. */
   prepared<T> (build: (db: BetterSQLite3Database) => { prepare: () => T }): () => T {
     return lazily(() => build(this.db).prepare())
+  }
+
+  query<Row> (
+    build: (db: BetterSQLite3Database) => { prepare: () => { all: (values: Values) => Row[] } }
+  ): (values: Values) => Promise<Row[]> {
+    const statement = this.prepared(build)
+    return values => this.read(() => statement().all(values))
+  }
+
+  async execute (build: (db: BetterSQLite3Database) => { run: () => unknown }): Promise<void> {
+    await this.write(() => { build(this.db).run() })
   }
 
   /** Runs statements that only read. */

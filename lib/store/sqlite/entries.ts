@@ -1,7 +1,9 @@
-import { and, desc, eq, getTableColumns, gt, inArray, lt, not, oneTimeEntries, sql } from '../../drizzle/sqlite.js'
-import { excluded, givenAll } from '../columns.js'
+import {
+  and, count, desc, eq, getTableColumns, gt, inArray, lt, not, oneTimeEntries, sql
+} from '../../drizzle/sqlite.js'
+import { excluded, given, givenAll } from '../drizzle.js'
 import { type OneTimeEntries, RECORDS_OF_USE } from '../one-time-entries.js'
-import { type SqliteDatabase, given } from './database.js'
+import type { SqliteDatabase } from './database.js'
 
 const { hash, ...columns } = getTableColumns(oneTimeEntries)
 const { kind, owner, content, attempts, startedAt } = columns
@@ -9,7 +11,6 @@ const { kind, owner, content, attempts, startedAt } = columns
 const isEntry = and(eq(hash, given('hash')), eq(kind, given('kind')))
 const isOfOwner = and(eq(owner, given('owner')), eq(kind, given('kind')))
 
-/** Keeps one-time entries on SQLite. */
 export function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
   const insert = database.prepared(db => db.insert(oneTimeEntries)
     .values({ ...givenAll({ hash, ...columns }), attempts: 0 })
@@ -25,12 +26,11 @@ export function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
   const remove = database.prepared(db => db.delete(oneTimeEntries)
     .where(and(isEntry, inArray(owner, sql`(select value from json_each(${given('owners')}))`)))
     .returning({ content }))
-  const count = database.prepared(db => db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
+  const noteAttempt = database.prepared(db => db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
     .where(and(isEntry, isOfOwner, lt(attempts, given('most'))))
     .returning({ content }))
-  const one = database.prepared(db => db.select({ hash }).from(oneTimeEntries)
-    .where(and(isOfOwner, gt(startedAt, given('since'))))
-    .limit(1))
+  const counted = database.prepared(db => db.select({ entries: count() }).from(oneTimeEntries)
+    .where(and(isOfOwner, gt(startedAt, given('since')))))
 
   return {
     // After a crash of the machine a sign-in starts again, and the session that an entry was taken
@@ -43,7 +43,7 @@ export function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
     take: (hash, kind, owners) => database.write(
       () => remove().get({ hash, kind, owners: JSON.stringify(owners) })?.content ?? null, { isSynced: false }
     ),
-    attempt: (entry, most) => database.write(() => count().get({ ...entry, most })?.content ?? null),
-    has: (owner, kind, since) => database.read(() => one().get({ owner, kind, since }) !== undefined)
+    attempt: (entry, most) => database.write(() => noteAttempt().get({ ...entry, most })?.content ?? null),
+    count: (owner, kind, since) => database.read(() => counted().get({ owner, kind, since })?.entries ?? 0)
   }
 }

@@ -1,8 +1,6 @@
 import { AuthError } from '../../errors.js'
 
-/**
- * What to do about a failure, by its code, or by SQLite's sentence where the failure has no code.
- */
+/** What to do about a failure, by its code, or by SQLite's sentence where it has none. */
 const ADVICE: ReadonlyArray<readonly [RegExp, string]> = [
   [/^SQLITE_CANTOPEN/, 'name a file in a folder that exists and that this process may write to'],
   [/^SQLITE_READONLY/, 'let this process write to the file and to its folder'],
@@ -15,7 +13,6 @@ const ADVICE: ReadonlyArray<readonly [RegExp, string]> = [
   [/ the directory does not exist/, 'make the folder first']
 ]
 
-/** Returns the code of a failed statement, such as SQLITE_BUSY; empty for other errors. */
 export function sqliteCode (error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
@@ -24,28 +21,20 @@ export function isTableMissing (error: unknown): boolean {
   return String(error).includes(' no such table')
 }
 
-/** Whether a row with the same id, e-mail, link or factor exists. */
 export function isUniqueViolation (error: unknown): boolean {
   return ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(sqliteCode(error))
 }
 
-/** Whether a factor with the same id exists. */
 export function isFactorTaken (error: unknown): boolean {
   return isUniqueViolation(error) && String(error).includes('svc_auth_factors.')
 }
 
-/**
- * Whether another table refers to a row that was to be deleted. Only the sentence tells: with
- * `on delete restrict` the code is that of a trigger.
- */
+/** Only the sentence tells: with `on delete restrict` the code is that of a trigger. */
 export function isForeignKeyViolation (error: unknown): boolean {
   return error instanceof Error && error.message === 'FOREIGN KEY constraint failed'
 }
 
-/**
- * Returns the error for the caller of the store for a failed statement; its cause says what to do,
- * for the log.
- */
+/** The error for the caller of the store; its cause says what to do, for the log. */
 export function storeFailure (error: unknown): AuthError {
   const said = String(error)
   const advice = ADVICE.find(([beginning]) => beginning.test(`${sqliteCode(error)} ${said}`))?.[1]

@@ -5,10 +5,7 @@ import { sqliteCode } from './failures.js'
 
 const PAUSE_MS = 5
 
-/**
- * Tries work on an SQLite database for five seconds, until no other process holds the lock that it
- * needs.
- */
+/** Tries work for five seconds, until no other process holds the lock that it needs. */
 export async function whileLocked<T> (work: () => T, deadline = Date.now() + TIMEOUT_MS): Promise<T> {
   for (;;) {
     try {
@@ -20,10 +17,7 @@ export async function whileLocked<T> (work: () => T, deadline = Date.now() + TIM
   }
 }
 
-/**
- * Lets the writers of this process take turns while another process holds the lock: one tries, the
- * others wait.
- */
+/** While another process holds the lock, one writer of this process tries, and the others wait. */
 export class WriteLock {
   readonly #waiting: Array<() => void> = []
   #isTried = false
@@ -51,9 +45,8 @@ export class WriteLock {
 }
 
 /**
- * Runs work without waiting for a lock inside SQLite, which would block the whole process, and with
- * integers as numbers. The settings of the connection belong to the application: they are restored
- * when the work is done.
+ * Runs work on a connection of the application without waiting for a lock inside SQLite, which
+ * would block the process, and with integers as numbers. Then its settings are restored.
  */
 export function withoutWaiting<T> (connection: Database, work: () => T): T {
   const timeout: unknown = connection.pragma('busy_timeout', { simple: true })

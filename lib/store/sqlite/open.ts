@@ -9,10 +9,7 @@ import { whileLocked, withoutWaiting } from './lock.js'
 import { sqliteSessions } from './sessions.js'
 import { WatchedFile } from './watched-file.js'
 
-/**
- * Opens the store on an SQLite file, or on an application's connection, which the application
- * closes.
- */
+/** Opens a file, or the store on a connection of the application, which closes it. */
 export async function openSqlite (
   target: SqliteTarget, options: Pick<SqliteDatabaseOptions, 'createTables' | 'lost'>
 ) {
@@ -51,10 +48,7 @@ function syncOf (connection: Database): (isWanted: boolean) => void {
   }
 }
 
-/**
- * Opens a database file, and creates it when it is missing; `:memory:` is a separate database each
- * time. Commits wait for the disk, so that they survive a crash of the machine.
- */
+/** Opens or creates a file whose commits survive a crash of the machine. */
 async function openFile (file: string): Promise<Database> {
   let connection: Database | undefined
   try {

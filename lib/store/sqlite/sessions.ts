@@ -1,23 +1,22 @@
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import {
-  type SQL, and, desc, eq, getTableColumns, gt, isNull, lte, oneTimeEntries, providerLinks, sessions, sql, users
+  type SQL, and, eq, getTableColumns, gt, isNull, oneTimeEntries, providerLinks, sessions, sql, users
 } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import type { UserExtras } from '../../schema/extras.js'
-import { type SessionRows, inPages, withSweeps } from '../capabilities.js'
-import { excluded, givenAll } from '../columns.js'
-import { columnsOf, foundSession, isOutdated, readColumns } from '../session-rows.js'
+import type { SessionRows } from '../capabilities.js'
+import { excluded, given, givenAll } from '../drizzle.js'
 import { PENDING_MS } from '../one-time-entries.js'
-import { ENDED_MS, MAX_LISTED, type StoredSessions, unwrittenRow } from '../sessions.js'
-import { type SqliteDatabase, given } from './database.js'
+import { type StoredSessions, unwrittenRow } from '../sessions.js'
+import { columnsOf, foundSession, readColumns, sqlSessions } from '../sql-sessions.js'
+import type { SqliteDatabase } from './database.js'
 import { sqliteEntries } from './entries.js'
 import { isForeignKeyViolation, storeFailure } from './failures.js'
 
-/** The number of sessions that a sweep looks at: it holds up the process meanwhile. */
+/** How many sessions a sweep looks at: it holds up the process meanwhile. */
 const SWEPT = 1000
 
 const isSession = eq(sessions.idHash, given('idHash'))
-const isOpen = and(isNull(sessions.endedAt), gt(sessions.expiresAt, given('now')))
 
 /** A JSON value that may be absent; Drizzle would write the text `null`. */
 function json (name: string): SQL {
@@ -25,16 +24,15 @@ function json (name: string): SQL {
   return sql`${sql.param(given(name), { mapToDriverValue })}`
 }
 
-/** Keeps sessions and what they own on SQLite. */
 export function sqliteSessions (database: SqliteDatabase): SessionRows {
-  const sessions = {
+  return sqlSessions(database, {
     find: find(database),
-    insert: insertSession(database),
-    update: update(database),
+    insert: insert(database),
     end: end(database),
-    ofUser: ofUser(database)
-  }
-  return withSweeps({ sessions, entries: sqliteEntries(database) }, sweep(database))
+    entries: sqliteEntries(database),
+    userId: given('userId'),
+    swept: SWEPT
+  })
 }
 
 function find (database: SqliteDatabase): StoredSessions['find'] {
@@ -66,7 +64,7 @@ function find (database: SqliteDatabase): StoredSessions['find'] {
   })
 }
 
-function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
+function insert (database: SqliteDatabase): StoredSessions['insert'] {
   const byId = database.prepared(db => db.select().from(sessions).where(isSession))
   const insert = database.prepared(db => db.insert(sessions)
     .values({
@@ -118,14 +116,6 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
   }
 }
 
-function update (database: SqliteDatabase): StoredSessions['update'] {
-  return (idHash, { user, ...change }) => database.write(() => {
-    database.db.update(sessions).set({ ...user, ...change })
-      .where(and(eq(sessions.idHash, idHash), isNull(sessions.endedAt)))
-      .run()
-  })
-}
-
 function end (database: SqliteDatabase): StoredSessions['end'] {
   const byId = database.prepared(db => db.select().from(sessions).where(isSession))
   const setEnd = database.prepared(db => db.update(sessions)
@@ -149,47 +139,4 @@ function end (database: SqliteDatabase): StoredSessions['end'] {
     const { userId, endedAt, expiresAt, replacedBy } = session
     return { userId, wasOpen: endedAt === null && expiresAt > now, replacedBy }
   })
-}
-
-function ofUser (database: SqliteDatabase): StoredSessions['ofUser'] {
-  const { idHash, userAgent, createdAt, seenAt, expiresAt } = sessions
-  const proofs = sql`${sessions.proofs}`.mapWith(sessions.proofs)
-  const listed = database.prepared(db => db.select({ idHash, proofs, userAgent, createdAt, seenAt, expiresAt })
-    .from(sessions)
-    .where(and(
-      eq(sessions.userId, given('userId')), eq(sessions.generation, given('generation')), isOpen
-    ))
-    .orderBy(desc(sessions.seenAt))
-    .limit(MAX_LISTED))
-
-  return (userId, generation, now) => database.read(() => listed().all({ userId, generation, now }))
-}
-
-/** Removes what is over, a part of the sessions at a time. */
-function sweep (database: SqliteDatabase): (now: number) => Promise<void> {
-  const page = database.prepared(db => db.select({ idHash: sessions.idHash }).from(sessions)
-    .where(gt(sessions.idHash, given('after')))
-    .orderBy(sessions.idHash)
-    .limit(SWEPT))
-  const sweepSessions = inPages(async (after, now) => {
-    const found = await database.read(() => page().all({ after }))
-    const last = found.at(-1)?.idHash ?? after
-    await database.write(() => {
-      database.db.delete(sessions)
-        .where(and(
-          gt(sessions.idHash, after),
-          lte(sessions.idHash, last),
-          lte(sql`coalesce(${sessions.endedAt} + ${ENDED_MS}, ${sessions.expiresAt})`, now)
-        ))
-        .run()
-    })
-    return found.length < SWEPT ? null : last
-  })
-
-  return async now => {
-    await database.write(() => {
-      database.db.delete(oneTimeEntries).where(isOutdated(oneTimeEntries, now)).run()
-    })
-    await sweepSessions(now)
-  }
 }

@@ -8,9 +8,8 @@ import { MIGRATIONS } from './migrations.js'
 const JOURNAL = sql.identifier('svc_auth_migrations')
 
 /**
- * Brings a part of the tables up to date with the migrations of this package. Processes that start
- * together take turns: the transaction holds the write lock from its beginning. Tables that the
- * application's own migrations made are left as they are.
+ * Brings a part of the tables up to date. Processes that start together take turns: the transaction
+ * holds the write lock from its beginning. Tables of the application's own migrations stay.
  *
  * @param isAgain whether tables are made again that are gone, though the journal names them
  * @returns whether there was something to do
@@ -31,8 +30,7 @@ export function createSqliteTables (db: BetterSQLite3Database, part: TablePart, 
 }
 
 function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TablePart, isAgain: boolean) {
-  const table = mainTable(part)
-  const all = migrationsOf(part)
+  const all = MIGRATIONS[part]
   if (tableExists(db, 'svc_auth_migrations')) {
     const dropped = isAgain ? tablesOf(all).filter(name => !tableExists(db, name)) : []
     const hasIndex = (name: string): boolean =>
@@ -42,27 +40,18 @@ function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TableP
     return all.filter(migration => !isApplied(db, migration))
   }
   if (!tableExists(db, 'svc_auth_users')) return all
-  if (!tableExists(db, table)) throw new Error(missingPart(table))
+  if (!tableExists(db, mainTable(part))) throw new Error(missingPart(mainTable(part)))
   return []
 }
 
-/**
- * Makes the tables that a statement has missed: those that are gone, and that of factors before
- * those of sessions were used.
- *
- * @returns whether tables were gone that had been made before
- */
+/** Makes missing tables. Returns whether tables were gone that had been made before. */
 export function makeMissingTables (db: BetterSQLite3Database, made: ReadonlySet<TablePart>): boolean {
   const isNoted = (part: TablePart): boolean =>
-    tableExists(db, 'svc_auth_migrations') && migrationsOf(part).some(migration => isApplied(db, migration))
+    tableExists(db, 'svc_auth_migrations') && MIGRATIONS[part].some(migration => isApplied(db, migration))
   return PARTS.filter(part => {
     const wasMade = made.has(part) || isNoted(part)
     return createSqliteTables(db, part, true) && wasMade
   }).length > 0
-}
-
-function migrationsOf (part: TablePart): readonly Migration[] {
-  return MIGRATIONS.filter(migration => migration.part === part)
 }
 
 function isApplied (db: Pick<BetterSQLite3Database, 'get'>, { name }: Migration): boolean {

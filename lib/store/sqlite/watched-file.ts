@@ -8,11 +8,11 @@ const CHECK_MS = 1000
 
 const REPLACED = 'The SQLite file was deleted or replaced while it was open; the next call opens it anew'
 
-/** An open SQLite file, which may be deleted or replaced, as by a restored backup. */
+/** An open file, which may be deleted or replaced, as by a restored backup. */
 export class WatchedFile {
   readonly #connection: Database
   readonly #lost: SqliteDatabaseOptions['lost']
-  /** The paths of the database, its log and the index of the log, and which files were opened. */
+  /** The database, its log and the index of the log. */
   readonly #files: ReadonlyArray<readonly [path: string, identity: string]>
   #checkedAt = performance.now()
 

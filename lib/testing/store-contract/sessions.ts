@@ -227,7 +227,7 @@ export function sessionsContract (rule: Rule): void {
     await sessions.end('a', END)
     assert.deepEqual(await entriesOfTwin.take('one', 'sign-in', ['a']), { hash: 'one' })
     await sessions.end('a', SIGN_OUT)
-    assert.equal(await entriesOfTwin.has('a', 'sign-in', 0), false)
+    assert.equal(await entriesOfTwin.count('a', 'sign-in', 0), 0)
     assert.equal(await entriesOfTwin.take('other', 'sign-in', ['a']), null)
   })
 }

@@ -26,7 +26,7 @@ const READS: Record<string, Operation> = {
   'sessions.find': ({ sessions }, id) => sessions.find(id, NOW),
   'sessions.ofUser': ({ sessions }, userId) => sessions.ofUser(userId, 0, NOW),
   'entries.find': ({ entries }, id) => entries.find({ hash: id, kind: KIND, owner: id }),
-  'entries.has': ({ entries }, owner) => entries.has(owner, KIND, 0)
+  'entries.count': ({ entries }, owner) => entries.count(owner, KIND, 0)
 }
 
 const WRITES: Record<string, Operation> = {

@@ -1,0 +1,231 @@
+/** Signing in by mail: a link for the browser that asked, and a code as the bridge from another. */
+import { randomInt, randomUUID } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import { isBlocked } from '../accounts/account.js'
+import { audit } from '../audit.js'
+import { digestOf } from '../base/digest.js'
+import { announceRevoke } from '../channel.js'
+import { type AuthContext, hasMailSignIn, needed } from '../context.js'
+import { mayNeedFactor } from '../current-user/methods.js'
+import { checkedEmail } from '../email.js'
+import { AuthError } from '../errors.js'
+import { normalCode } from '../factors/codes.js'
+import { isEqual } from '../secrets.js'
+import type { Principal } from '../session/record.js'
+import { attemptEntry, findEntryAt, keyOf, putEntry, takeEntryAt } from '../session/pending-steps.js'
+import { useOwner } from '../session/several-cookies.js'
+import { identityOfUser, signIn } from '../sign-in/sign-in.js'
+import { MemoryEntries } from '../store/memory/entries.js'
+import { DAY_MS, type EntryKey, MAIL_ATTEMPTS, MAIL_SIGN_IN, type OneTimeEntries } from '../store/one-time-entries.js'
+import { pathOf } from '../web/act.js'
+import { ACCEPTED, type Form, form } from '../web/form.js'
+import { withQuery } from '../web/page.js'
+import { email } from '../web/password-forms.js'
+import { accepted, isChecked, remember, signedIn, token } from '../web/schema-parts.js'
+
+/** A sign-in by mail that waits in the session that asked for it. */
+export interface PendingMailSignIn {
+  /** What the token in the link names. */
+  readonly id: string
+  /** In its canonical form. */
+  readonly email: string
+  /** The user who had the address; null for none. */
+  readonly user: { readonly userId: string, readonly generation: number } | null
+  /** A keyed digest of the code; of no code where none was sent. */
+  readonly code: string
+  readonly remember: boolean
+  readonly next: string | null
+}
+
+/** How many codes one mail takes. */
+const MAX_ATTEMPTS = 5
+
+/** How many codes an address takes, in all browsers together: within so many milliseconds. */
+const LIMITS = [{ max: 10, window: 15 * 60_000 }, { max: 20, window: DAY_MS }]
+
+/** The attempts of an address that are kept: one more than those that are allowed. */
+const MAX_KEPT = 21
+
+/** For stores without entries. */
+const entriesOfProcess = new MemoryEntries()
+
+/**
+ * Sends a link and a code to an address. An address without an account gets them too, where users
+ * may register. The session remembers what was asked for in any case, so that neither the answer
+ * nor its time tells whether an account has the address.
+ */
+export const requestMail = form({
+  path: '/local/mail-login',
+  when: hasMailSignIn,
+  summary: 'Send a link and a code by which the owner of an address signs in',
+  description: 'The answer is the same for each address, whether or not an account has it.',
+  user: 'anyone',
+  fields: { email, remember },
+  required: ['email'],
+  answers: { 202: accepted },
+  refuses: ['invalid_email'],
+  limits: ['mail']
+}, async (auth, { request, fields, outbox }) => {
+  const email = checkedEmail(fields.email)
+  outbox.refuseWhenFull()
+  const [user, left] = await Promise.all([auth.accounts.findUser({ email }), attemptsLeft(auth, email)])
+  const id = randomUUID()
+  const isSent = user === null ? auth.local?.registration != null : !isBlocked(user)
+  const code = isSent && left > 0 ? String(randomInt(1_000_000)).padStart(6, '0') : null
+  const pending: PendingMailSignIn = {
+    id,
+    email,
+    user: user && { userId: user.userId, generation: user.generation },
+    // Where no code is sent, that of a text that is no code.
+    code: digestsOf(auth, id, code ?? randomUUID())[0],
+    remember: isChecked(fields.remember),
+    next: auth.pages.asked(request, fields.next)
+  }
+  await putEntry(request, MAIL_SIGN_IN, pending)
+
+  const isForAny = auth.local?.signInByMail?.anyBrowser === true
+  const entry = isForAny ? keyOf(request.session.sessionId, MAIL_SIGN_IN) : undefined
+  if (isSent) outbox.link('sign-in', { userId: id, generation: 0, email, to: email, entry }, user, code)
+  else if (user !== null) outbox.skip('sign-in', 'blocked')
+  else if (needed(auth.mailer, 'sendMail').answersUnknown) outbox.sendTo('unknown-address', email, null)
+  else outbox.skip('sign-in', 'unknown')
+  const page = auth.mailPages?.mailLogin ?? pathOf(auth, 'local/mail-login')
+  return { ...ACCEPTED, page: withQuery(page, { next: pending.next }) }
+})
+
+/**
+ * Signs the owner of a mailbox in, by the code, or by the token of the link in the browser that
+ * asked for it. Elsewhere the token is of no use, so that a program that opens and presses the
+ * links in mails signs in nowhere and uses nothing.
+ *
+ * @see OWASP ASVS 6.5.1, 6.5.5, 6.6.2
+ */
+export const confirmMail = form({
+  path: '/local/mail-login/confirm',
+  when: hasMailSignIn,
+  summary: 'Sign in by the link or the code in a mail',
+  user: 'anyone',
+  fields: {
+    token,
+    code: { type: 'string', maxLength: 100, description: 'The six digits in the mail; without `token`' }
+  },
+  allowsExtraFields: true,
+  answers: { 200: signedIn },
+  refuses: ['invalid_token', 'invalid_code', 'invalid_state', 'unauthenticated', 'blocked'],
+  limits: ['code'],
+  isSignInAttempt: true
+}, async (auth, form) => {
+  const { request, fields } = form
+  await useOwner(request, id => keyOf(id, MAIL_SIGN_IN))
+  const { token, code = '' } = fields
+  const found = token === undefined ? await checkCode(auth, request, code) : await signInOfLink(auth, request, token)
+  if (found === null) {
+    throw new AuthError('invalid_state', {
+      message: 'This link signs in once, in the browser in which it was asked for; type the code of the mail there.'
+    })
+  }
+  const { pending, key } = found
+  // One request of all gets it; an entry that another mail has replaced is not the one found.
+  const taken = await takeEntryAt<PendingMailSignIn>(request, key)
+  if (taken?.id !== pending.id) throw new AuthError('invalid_state')
+  const principal = await signInOwner(auth, form, pending)
+  return { status: 200, body: principal, page: auth.pages.afterSuccess(request, fields.next ?? pending.next) }
+})
+
+/** The sign-in that a link or a code belongs to, and where it waits. */
+interface FoundSignIn {
+  readonly pending: PendingMailSignIn
+  readonly key: EntryKey
+}
+
+/**
+ * Checks a code. The attempt counts for the mail and for the address, whether or not it is right.
+ *
+ * @throws AuthError `invalid_code`; `invalid_state` without a mail and after five codes;
+ * `rate_limited`
+ */
+async function checkCode (auth: AuthContext, request: FastifyRequest, text: string): Promise<FoundSignIn> {
+  const code = normalCode(text)
+  if (!/^[0-9]{6}$/.test(code)) throw new AuthError('invalid_code')
+  const pending = await attemptEntry<PendingMailSignIn>(request, MAIL_SIGN_IN, MAX_ATTEMPTS)
+  if (pending === null) throw new AuthError('invalid_state')
+  await countAttempt(auth, pending.email)
+  const isRight = digestsOf(auth, pending.id, code).some(digest => isEqual(digest, pending.code))
+  if (!isRight) throw new AuthError('invalid_code')
+  return { pending, key: keyOf(request.session.sessionId, MAIL_SIGN_IN) }
+}
+
+/** Returns the sign-in that a link finishes in this browser, and uses nothing; null for none. */
+export async function signInOfLink (
+  auth: AuthContext, request: FastifyRequest, token: string
+): Promise<FoundSignIn | null> {
+  const { userId: id, entry } = await needed(auth.mailTokens, 'sendMail').verify('sign-in', token)
+  const keys = [keyOf(request.session.sessionId, MAIL_SIGN_IN)]
+  const isForAny = auth.local?.signInByMail?.anyBrowser === true
+  if (isForAny && entry !== undefined) keys.push({ ...entry, kind: MAIL_SIGN_IN })
+  for (const key of keys) {
+    const pending = await findEntryAt<PendingMailSignIn>(request, key)
+    if (pending?.id === id) return { pending, key }
+  }
+  return null
+}
+
+/** Signs the owner of an address in, as the user who has it, or as a new one. */
+async function signInOwner (
+  auth: AuthContext, { request, outbox }: Form<unknown>, { email, user: found, remember }: PendingMailSignIn
+): Promise<Principal> {
+  const newId = auth.local?.registration == null ? null : randomUUID()
+  const proven = await auth.accounts.signInByMail({ user: found, email }, {
+    newId, holds: user => mayNeedFactor(auth, user)
+  })
+  if (proven === null) throw new AuthError('invalid_state')
+  const { user, links, as, removed } = proven
+  const { userId, claims } = user
+  if (as === 'first-proof') {
+    audit('recovery', { userId, removed: [...removed], claims }, request)
+    announceRevoke(auth.channel, userId, request)
+    outbox.notice('email-proven', user)
+  }
+  return signIn(auth, request, {
+    user,
+    isNew: as === 'new' && 'user',
+    held: as === 'held' ? 'mail' : null,
+    identity: identityOfUser(user, links),
+    method: 'mail',
+    tokens: null,
+    remember,
+    outbox
+  })
+}
+
+/**
+ * Counts a code for its address: no other mail, browser or process resets that.
+ *
+ * @throws AuthError `rate_limited`
+ */
+async function countAttempt (auth: AuthContext, email: string): Promise<void> {
+  const entry = { hash: digestOf(randomUUID()), kind: MAIL_ATTEMPTS, owner: ownerOf(auth, email), content: {} }
+  // Before they are counted, so that of many at once no more than these pass.
+  await entriesOf(auth).put({ ...entry, startedAt: Date.now() }, MAX_KEPT)
+  if (await attemptsLeft(auth, email) < 0) throw new AuthError('rate_limited', { retryAfter: 15 * 60 })
+}
+
+/** Returns how many more codes an address takes now. */
+async function attemptsLeft (auth: AuthContext, email: string): Promise<number> {
+  const since = (window: number) => entriesOf(auth).count(ownerOf(auth, email), MAIL_ATTEMPTS, Date.now() - window)
+  const left = await Promise.all(LIMITS.map(async ({ max, window }) => max - await since(window)))
+  return Math.min(...left)
+}
+
+function entriesOf ({ kept }: AuthContext): OneTimeEntries {
+  return kept.entries ?? entriesOfProcess
+}
+
+/** The store does not learn the address. */
+function ownerOf (auth: AuthContext, email: string): string {
+  return digestsOf(auth, 'attempts', email)[0]
+}
+
+function digestsOf ({ mailTokens }: AuthContext, ...parts: [string, string]): [string, ...string[]] {
+  return needed(mailTokens, 'sendMail').digestsOf(parts.join(' '))
+}

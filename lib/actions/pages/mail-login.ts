@@ -1,0 +1,59 @@
+import { hasMailSignIn } from '../../context.js'
+import { ANY_ORIGIN, withError, withParameter } from '../../http/redirects.js'
+import { action, codeField, form } from '../../pages/form.js'
+import { html } from '../../pages/html.js'
+import { filled } from '../../pages/texts.js'
+import { findEntry, keyOf } from '../../session/pending-steps.js'
+import { useOwner } from '../../session/several-cookies.js'
+import { MAIL_SIGN_IN } from '../../store/one-time-entries.js'
+import { pathOf } from '../../web/act.js'
+import { page, redirected, targetsOf } from '../../web/page.js'
+import { type PendingMailSignIn, signInOfLink } from '../mail-sign-in.js'
+
+/**
+ * The page of a sign-in by mail. With the token of the link it has a button where the link signs
+ * in, else it says where; without a token it asks for the code. Opening it uses nothing.
+ */
+export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }, async (auth, view) => {
+  const { request, reply, next, failure, texts: { titles, mail, factors, confirm } } = view
+  const { pages } = auth
+  const token = failure === null ? new URL(request.url, ANY_ORIGIN).searchParams.get('token') : null
+  const customPage = auth.mailPages?.mailLogin ?? null
+  if (customPage !== null) {
+    return redirected(reply, token === null ? customPage : withParameter(customPage, 'token', token))
+  }
+  await useOwner(request, id => keyOf(id, MAIL_SIGN_IN))
+  const title = titles['sign-in']
+  const path = pathOf(auth, 'local/mail-login/confirm')
+  if (token !== null) {
+    const found = await signInOfLink(auth, request, token)
+    if (found === null) return { title, content: html`<p>${mail.elsewhere}</p>` }
+    const { email, next } = found.pending
+    const hidden = { ...targetsOf(auth, 'local/mail-login', { next }), token }
+    return {
+      title,
+      content: [
+        html`<p>${filled(mail.linkText, { email })}</p>`,
+        form({ action: path, hidden, fields: [], submit: mail.submit })
+      ]
+    }
+  }
+
+  const pending = await findEntry<PendingMailSignIn>(request, MAIL_SIGN_IN)
+  if (pending === null) {
+    // The sign-in has expired, or another tab has finished it.
+    const login = pages.loginWith(request, next)
+    return redirected(reply, login === null ? pages.afterSuccess(request, next) : withError(login, 'invalid_state'))
+  }
+  const { email, remember } = pending
+  const hidden = targetsOf(auth, 'local/mail-login', { next: next ?? pending.next })
+  const again = { ...hidden, email, remember: remember ? 'true' : null }
+  return {
+    title,
+    content: [
+      html`<p>${filled(mail.codeText, { email })}</p>`,
+      form({ action: path, hidden, fields: codeField('code', factors.mailCode, 'numeric'), submit: confirm.submit }),
+      action(pathOf(auth, 'local/mail-login'), again, mail.again)
+    ]
+  }
+})

@@ -1,0 +1,60 @@
+/** What several pages have in common. */
+import type { FastifyRequest } from 'fastify'
+import { type AuthContext, hasPasswords } from '../../context.js'
+import { button } from '../../pages/form.js'
+import { type Html, html } from '../../pages/html.js'
+import { filled } from '../../pages/texts.js'
+import type { Principal } from '../../session/record.js'
+import { pathOf } from '../../web/act.js'
+import { withQuery } from '../../web/page.js'
+
+/** The path of a page, with the page after a success. */
+export function pathOfPage (
+  auth: AuthContext, name: 'sign-in' | 'register' | 'forgot-password' | 'link-sent' | 'account' | 'factors',
+  next: string | null = null
+): string {
+  return withQuery(pathOf(auth, `pages/${name}`), { next })
+}
+
+/** The page on which users sign in: the application's, if it has one. */
+export function signInPath (auth: AuthContext, request: FastifyRequest, next: string | null = null): string {
+  return auth.pages.loginWith(request, next) ?? pathOfPage(auth, 'sign-in', next)
+}
+
+/** Whether users can register by a password. */
+export function canRegister (auth: AuthContext): boolean {
+  return hasPasswords(auth) && auth.local?.registration != null
+}
+
+/** Names that the first letter in upper case does not make. */
+const LABELS: ReadonlyMap<string, string> = new Map([
+  ['github', 'GitHub'], ['gitlab', 'GitLab'], ['linkedin', 'LinkedIn']
+])
+
+/** Returns how users call a provider. */
+export function providerLabel (name: string): string {
+  return LABELS.get(name) ?? name.split('-').map(word => word.charAt(0).toUpperCase() + word.slice(1)).join(' ')
+}
+
+/** Makes the links that start a sign-in at a provider; `text` names it in braces. */
+export function providerLinks (
+  auth: AuthContext, text: string, names: readonly string[], query: Readonly<Record<string, string | null>>
+): Html[] {
+  return names.map(name =>
+    button(withQuery(pathOf(auth, `${name}/login`), query), filled(text, { provider: providerLabel(name) })))
+}
+
+/** Makes the links to other pages; null or false for those that are not mounted. */
+export function links (...others: ReadonlyArray<readonly [href: string | false, label: string]>): Html {
+  return html`<ul>${others.map(([href, label]) => href && html`<li><a href="${href}">${label}</a></li>`)}</ul>`
+}
+
+/** How a user is called. */
+export function nameOf ({ userId, claims: { name, email } }: Principal): string {
+  return name ?? email ?? userId
+}
+
+/** What the user typed into a text field of the form that failed. */
+export function textIn (value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}

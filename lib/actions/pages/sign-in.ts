@@ -1,0 +1,68 @@
+import { type AuthContext, hasMailSignIn, hasMails, hasPasswords } from '../../context.js'
+import { currentPrincipal } from '../../current-user/current.js'
+import { UnknownPasskey } from '../../factors/passkey-ceremonies.js'
+import { action, button, checkbox, emailField, form, passwordField } from '../../pages/form.js'
+import { type Content, html } from '../../pages/html.js'
+import type { Page } from '../../pages/page-layout.js'
+import { passkeyForm, passkeySignal } from '../../pages/passkey-form.js'
+import { filled } from '../../pages/texts.js'
+import { pathOf } from '../../web/act.js'
+import { type View, page, targetsOf } from '../../web/page.js'
+import { canRegister, links, nameOf, pathOfPage, providerLinks, textIn } from './parts.js'
+
+/** The page on which users sign in; a signed-in user sees who they are. */
+export const signIn = page({ path: '/pages/sign-in' }, async (auth, view) => {
+  const { request, next, texts: { common, signIn } } = view
+  const principal = await currentPrincipal(auth, request)
+  if (principal === null) return signInPage(auth, view)
+  return {
+    title: signIn.title,
+    content: [
+      html`<p>${filled(signIn.signedInAs, { user: nameOf(principal) })}</p>`,
+      button(auth.pages.afterSuccess(request, next), common.continue),
+      action(pathOf(auth, 'logout'), { next: pathOfPage(auth, 'sign-in', next) }, common.signOut)
+    ]
+  }
+})
+
+function signInPage (auth: AuthContext, { texts, next, typed, failure }: View): Page {
+  const { common, signIn, mail } = texts
+  const { factors: { passkeys }, passkeyPaths } = auth
+  const hidden = targetsOf(auth, 'pages/sign-in', { next })
+  const providers = auth.providers.map(({ name }) => name)
+  const [byPassword, byMail] = [hasPasswords(auth), hasMailSignIn(auth)]
+  const remember = auth.remember !== null && checkbox('remember', common.remember)
+  const byPasskey = pathOf(auth, 'local/passkeys/login')
+  const toMail = { action: pathOf(auth, 'local/mail-login'), submit: mail.ask }
+  const emailTyped = emailField(
+    common.email, textIn(typed.email), passkeyPaths === null ? 'username' : 'username webauthn')
+  const passkey = (ceremony: 'login' | 'autofill', fields?: Content): Content => passkeyPaths && passkeyForm(texts, {
+    ceremony, options: passkeyPaths.options, action: byPasskey, hidden, fields
+  })
+  const unknown = failure?.cause instanceof UnknownPasskey ? failure.cause : null
+  return {
+    title: signIn.title,
+    script: passkeyPaths && passkeyPaths.script,
+    content: [
+      providerLinks(auth, signIn.withProvider, providers, hidden),
+      (byPassword || byMail) && providers.length > 0 && html`<p class="or">${signIn.or}</p>`,
+      byPassword && form({
+        action: pathOf(auth, 'local/login'),
+        hidden,
+        fields: [emailTyped, passwordField(common.password), remember],
+        submit: signIn.title,
+        other: byMail && toMail
+      }),
+      !byPassword && byMail && form({ ...toMail, hidden, fields: [emailTyped, remember] }),
+      (byPassword || byMail) && passkey('autofill'),
+      passkey('login', !byPassword && !byMail && remember),
+      unknown && passkeys && passkeySignal('unknown-credential', {
+        rpId: passkeys.relyingParty.rpId, credentialId: unknown.id
+      }),
+      links(
+        [hasMails(auth, 'forgotPassword') && pathOfPage(auth, 'forgot-password', next), signIn.forgot],
+        [canRegister(auth) && pathOfPage(auth, 'register', next), signIn.register]
+      )
+    ]
+  }
+}

@@ -1,0 +1,211 @@
+/** What users do with authenticator apps and recovery codes. */
+import { randomUUID } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import type { Factor, FactorKind, User } from '../accounts/account.js'
+import { withoutFactors } from '../accounts/factors.js'
+import { audit } from '../audit.js'
+import { type AuthContext, hasSecondFactor, needed, sealerOf } from '../context.js'
+import { recent } from '../current-user/recent.js'
+import { AuthError } from '../errors.js'
+import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
+import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
+import { button } from '../pages/form.js'
+import { html } from '../pages/html.js'
+import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
+import { countAttempt, openSecret, readCode, stepOf } from '../sign-in/factor-codes.js'
+import { ENROLMENT } from '../store/one-time-entries.js'
+import { pathOf } from '../web/act.js'
+import { type Form, type FormAnswer, form } from '../web/form.js'
+import { withQuery } from '../web/page.js'
+import { factorCode, isChecked, lost, lostPasskeysIn, mailCode } from '../web/schema-parts.js'
+import {
+  type EnrollingUser, MAX_ATTEMPTS, addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser,
+  sendMailCode
+} from './enrolment.js'
+
+/** An authenticator app before its first code. The secret is sealed for the id of the factor. */
+interface PendingTotp {
+  readonly userId: string
+  readonly generation: number
+  readonly id: string
+  readonly secret: string
+}
+
+const enrolmentBody = {
+  type: 'object',
+  description: 'What the authenticator app is given',
+  required: ['uri', 'secret', 'svg'],
+  properties: {
+    uri: { type: 'string', description: 'An otpauth: URI' },
+    secret: { type: 'string', description: 'Base32' },
+    svg: { type: ['string', 'null'], description: 'The URI as a QR code; null without the package uqr, or if too long' }
+  }
+} as const
+
+const recoveryCodes = {
+  type: 'object',
+  description: 'The recovery codes: no other answer contains them',
+  required: ['recoveryCodes'],
+  properties: { recoveryCodes: { type: 'array', items: { type: 'string' } } }
+} as const
+
+/** Begins to set up an authenticator app. */
+export const beginTotp = form({
+  path: '/local/totp/enroll',
+  when: hasSecondFactor,
+  summary: 'Begin to set up an authenticator app',
+  description: 'The last authentication must be less than ten minutes old, by a factor of the user if they have ' +
+    'one. Nothing changes until a code confirms it.',
+  user: 'signed-in-or-not',
+  fields: { lost },
+  answers: { 200: enrolmentBody },
+  refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
+  limits: ['factor']
+}, async (auth, form) => {
+  const { request, fields: { next = null, lost } } = form
+  const isLost = isChecked(lost)
+  const { user, asksMailCode } = await enrollingUser(auth, request, isLost)
+  const { userId, generation } = user
+  const [id, secret] = [randomUUID(), newTotpSecret()]
+  const pending: PendingTotp = { userId, generation, id, secret: await sealerOf(auth).seal(secret, id) }
+  await putEntry(request, ENROLMENT, pending)
+  if (asksMailCode) await sendMailCode(auth, form, user)
+  const page = withQuery(pathOf(auth, 'local/totp'), { next, lost: isLost ? 'true' : null })
+  return { status: 200, body: await newApp(auth, user, secret), page }
+})
+
+/**
+ * Confirms an authenticator app by its first code, which is spent. All other sessions of the user
+ * end; a sign-in that waits for it is completed.
+ */
+export const confirmTotp = form({
+  path: '/local/totp/confirm',
+  when: hasSecondFactor,
+  summary: 'Confirm an authenticator app by its first code',
+  description: 'All other sessions of the user end. A sign-in that waits for it is finished.',
+  user: 'signed-in-or-not',
+  fields: { code: factorCode, lost, mailCode },
+  required: ['code'],
+  answers: { 200: recoveryCodes },
+  refuses: ['unauthenticated', 'reauthenticate', 'invalid_code', 'invalid_state', 'blocked'],
+  limits: ['factor'],
+  isSignInAttempt: true
+}, async (auth, form) => {
+  const { request, fields: { code, ...ofLost } } = form
+  const { isLost, mailCode } = lostPasskeysIn(ofLost)
+  const typed = readCode(code)
+  const enrolling = await enrollingUser(auth, request, isLost)
+  const { user: { userId, generation }, asksMailCode } = enrolling
+  const pending = await attemptEntry<PendingTotp>(request, ENROLMENT, MAX_ATTEMPTS)
+  if (pending?.userId !== userId || pending.generation !== generation) throw new AuthError('invalid_state')
+  await countAttempt(auth, form, { userId, generation })
+  if (asksMailCode) await assertMailCode(auth, request, userId, mailCode)
+  const { id, secret } = pending
+  const { text } = await openSecret(auth, request, pending)
+  const step = typed.kind === 'totp' ? stepOf(auth, text, typed.code) : null
+  if (step === null) throw new AuthError('invalid_code')
+  if (await takeEntry(request, ENROLMENT) === null) throw new AuthError('invalid_state')
+
+  const codes = newRecoveryCodes()
+  const totp = newFactor('totp', { id, secret, counter: step, usedAt: Date.now() })
+  await addFactor(auth, form, enrolling, {
+    proof: { method: 'totp', at: Date.now() },
+    endsSessions: true,
+    change: factors => [...factors.filter(({ kind }) => kind === 'passkey'), totp, recoveryFactor(codes)]
+  })
+  return shown(auth, form, codes)
+})
+
+/** Removes the authenticator app of the signed-in user; the recovery codes with the last factor. */
+export const removeTotp = form({
+  path: '/local/totp/remove',
+  when: hasSecondFactor,
+  summary: 'Remove the authenticator app of the signed-in user',
+  description: 'The last second factor must be less than ten minutes old. All other sessions of the user end.',
+  user: 'signed-in',
+  fields: {},
+  refuses: ['reauthenticate', 'invalid_state', 'forbidden', 'not_found']
+}, async (auth, { request, outbox }) => {
+  const { user, record } = await recent(auth, request, { factor: true })
+  const { factors: kinds = [] } = user
+  if (!kinds.includes('totp')) {
+    throw new AuthError('not_found', { message: 'This account has no authenticator app.' })
+  }
+  if (!kinds.includes('passkey')) await assertNotRequired(auth, record)
+  await changeFactors(auth, request, record, factors => withoutFactors(factors, ({ kind }) => kind === 'totp'))
+  audit('factor-removed', { userId: user.userId, method: 'totp', by: 'user' }, request)
+  outbox.notice('factor-removed', user)
+})
+
+/** Replaces the recovery codes of the signed-in user. */
+export const renewRecoveryCodes = form({
+  path: '/local/recovery-codes',
+  when: hasSecondFactor,
+  summary: 'Replace the recovery codes of the signed-in user',
+  description: 'The last second factor must be less than ten minutes old. All other sessions of the user end.',
+  user: 'signed-in',
+  fields: {},
+  answers: { 200: recoveryCodes },
+  refuses: ['reauthenticate', 'invalid_state', 'second_factor_missing']
+}, async (auth, form) => {
+  const { request } = form
+  const { user, record } = await recent(auth, request, { factor: true })
+  if (user.factors === undefined) throw new AuthError('second_factor_missing')
+  const codes = newRecoveryCodes()
+  await changeFactors(auth, request, record, factors => [
+    ...factors.filter(({ kind }) => kind !== 'recovery'), recoveryFactor(codes)
+  ])
+  audit('recovery-codes', { userId: user.userId }, request)
+  form.outbox.notice('recovery-codes-renewed', user)
+  return shown(auth, form, codes)
+})
+
+/** Returns who sets up an app, and what the app is given; `app` is null before that has begun. */
+export async function pendingTotp (
+  auth: AuthContext, request: FastifyRequest, isLost: boolean
+): Promise<{ enrolling: EnrollingUser, app: NewApp | null }> {
+  const enrolling = await enrollingUser(auth, request, isLost)
+  const { user } = enrolling
+  const pending = await findEntry<PendingTotp>(request, ENROLMENT)
+  if (pending?.userId !== user.userId) return { enrolling, app: null }
+  const { text } = await openSecret(auth, request, pending)
+  return { enrolling, app: await newApp(auth, user, text) }
+}
+
+/** What an authenticator app is given: the URI with the secret, that in base32, the QR code. */
+type NewApp = Readonly<Record<'uri' | 'secret', string> & Record<'svg', string | null>>
+
+async function newApp (auth: AuthContext, { email, name, userId }: User, secret: string): Promise<NewApp> {
+  const { issuer } = needed(auth.factors.secondFactor, 'secondFactor')
+  const uri = totpUri({ issuer, account: email ?? name ?? userId, secret })
+  return { uri, secret, svg: await qrSvg(uri) }
+}
+
+/** Answers with recovery codes: browsers get a page that shows them. */
+function shown (
+  auth: AuthContext, { request, reply, fields: { next } }: Form<{ next?: string }>, recoveryCodes: readonly string[]
+): FormAnswer {
+  const layout = needed(auth.layout, 'pages')
+  const { common, factors } = layout.textsFor(request)
+  return {
+    status: 200,
+    body: { recoveryCodes },
+    show: () => layout.send(reply, {
+      title: factors.recoveryTitle,
+      content: [
+        html`<p>${factors.recoveryText}</p>`,
+        html`<ul class="codes">${recoveryCodes.map(code => html`<li><code dir="ltr">${code}</code></li>`)}</ul>`,
+        button(auth.pages.afterSuccess(request, next), common.continue)
+      ]
+    })
+  }
+}
+
+function newFactor (kind: FactorKind, content: Partial<Factor>): Factor {
+  const id = randomUUID()
+  return { id, kind, name: null, secret: null, data: {}, counter: 0, createdAt: Date.now(), usedAt: null, ...content }
+}
+
+function recoveryFactor (codes: readonly string[]): Factor {
+  return newFactor('recovery', { data: { hashes: codes.map(recoveryHash) } })
+}

@@ -1,0 +1,94 @@
+import { statusOf, userOf } from '../accounts/account.js'
+import { type SQL, type SQLWrapper, and, eq, getTableColumns, gt, not } from '../drizzle/sql.js'
+import type { StoredAccounts } from './apply-rule.js'
+import { given } from './drizzle.js'
+import type { SqlDatabase } from './sql-database.js'
+
+/** What SQLite and Postgres write differently. */
+export interface ReadingDialect {
+  /** The id of a user that a statement is given. */
+  readonly userId: SQLWrapper
+  byCodePoints (column: SQLWrapper): SQL
+  /** Whether the user's e-mail begins with a text. */
+  hasPrefix (email: string): SQL | undefined
+  /** Whether the user is blocked at a time in milliseconds. */
+  isBlocked (now: number): SQL
+  /** The id by which users are listed. */
+  listedBy (how: { byEmail: boolean }): SQL
+}
+
+/**
+ * Reads accounts, each time with one statement.
+ *
+ * @param withFactors with the table of factors, which is made with those of sessions
+ */
+export function accountReads (
+  database: SqlDatabase, withFactors: SqlDatabase, dialect: ReadingDialect
+): Omit<StoredAccounts, 'insert' | 'change'> {
+  const { users, credentials, providerLinks, factors } = database.tables
+  const isUser = eq(users.userId, dialect.userId)
+  const isOwner = eq(users.userId, providerLinks.userId)
+  const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))
+
+  const byId = database.query(db => db.select().from(users).where(isUser))
+  const byEmail = database.query(db => db.select().from(users).where(eq(users.email, given('email'))))
+  const byLink = database.query(db => db.select(getTableColumns(users)).from(providerLinks)
+    .innerJoin(users, isOwner)
+    .where(isLink))
+
+  const linksOfUser = database.query(db => db.select().from(providerLinks)
+    .where(eq(providerLinks.userId, dialect.userId))
+    .orderBy(dialect.byCodePoints(providerLinks.provider)))
+
+  const { factorId: id, userId: _, ...others } = getTableColumns(factors)
+  const factorColumns = { id, ...others }
+  const factorsOfUser = withFactors.query(db => db.select(factorColumns).from(factors)
+    .where(eq(factors.userId, dialect.userId))
+    .orderBy(factors.createdAt, dialect.byCodePoints(id)), factorColumns, 'reads')
+
+  const credentialColumns = {
+    user: getTableColumns(users), link: getTableColumns(providerLinks), passwordHash: credentials.pwHash
+  }
+  // With the counts of the limits of sign-ins.
+  const credential = database.query(db => db.select(credentialColumns)
+    .from(providerLinks)
+    .innerJoin(users, isOwner)
+    .innerJoin(credentials, eq(credentials.userId, providerLinks.userId))
+    .where(isLink), credentialColumns, 'sign-ins')
+
+  const { email, extras } = users
+  const statusOfUser = database.query(
+    db => db.select({ email, extras }).from(users).where(isUser), { email, extras }, 'reads'
+  )
+
+  return {
+    async findUser (query) {
+      const find = 'userId' in query ? byId : 'email' in query ? byEmail : byLink
+      const [row] = await find({ ...query })
+      return row === undefined ? null : userOf(row)
+    },
+    links: async userId => linksOfUser({ userId }),
+    factors: async userId => factorsOfUser({ userId }),
+    async findCredential (email) {
+      const [row] = await credential({ provider: 'local', subject: email })
+      return row === undefined ? null : { ...row, user: userOf(row.user) }
+    },
+    async status (userId) {
+      const [row] = await statusOfUser({ userId })
+      return row === undefined ? null : statusOf(row)
+    },
+    async users ({ after, limit, email, blocked }) {
+      const id = dialect.listedBy({ byEmail: email !== null })
+      const isBlocked = dialect.isBlocked(Date.now())
+      const list = database.query(db => db.select().from(users)
+        .where(and(
+          after === null ? undefined : gt(id, after),
+          email === null ? undefined : dialect.hasPrefix(email),
+          blocked === null ? undefined : blocked ? isBlocked : not(isBlocked)
+        ))
+        .orderBy(id)
+        .limit(limit))
+      return (await list({})).map(userOf)
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
+import type * as tables from '../schema/sqlite.js'
+
+export type SqlTables = typeof tables
+
+/** The values that a statement is given when it runs, by name. */
+export type Values = Record<string, unknown>
+
+/** What reads the columns of a row, in their order: a column of a table, or what reads its text. */
+export interface Columns {
+  readonly [name: string]: Decoder | Columns
+}
+
+export interface Decoder {
+  mapFromDriverValue (text: string): unknown
+}
+
+/**
+ * What is sent together on Postgres: statements that wait for no lock, those of sign-ins by
+ * password, which wait for each other's counts alone, and those of one-time entries, which wait for
+ * the same entry.
+ */
+export type Batch = 'reads' | 'sign-ins' | 'entries'
+
+/**
+ * What statements need that SQLite and Postgres run alike. Drizzle builds them for the database
+ * whose tables they name. The types of SQLite stand for both: rows have the same.
+ */
+export interface SqlDatabase {
+  readonly tables: SqlTables
+
+  /**
+   * Prepares a statement that reads, on its first use, and keeps it: building takes longer than
+   * running.
+   *
+   * @param columns those that Postgres returns, for a statement that many requests run
+   */
+  query<Row> (
+    build: (db: BetterSQLite3Database) => { prepare: () => { all: (values: Values) => Row[] } },
+    columns?: Columns,
+    how?: Batch
+  ): (values: Values) => Promise<Row[]>
+
+  /** Runs a statement that writes. */
+  execute (build: (db: BetterSQLite3Database) => { run: () => unknown }): Promise<void>
+}
