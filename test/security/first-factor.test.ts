@@ -151,6 +151,33 @@ for (const [kind, createStore] of Object.entries(SOME_STORES)) {
     t.strictSame(await finishes('a', ADA_AT_A, async () => accounts.removeLink(userId, 'a')), [400, 'invalid_state'])
   })
 
+  t.test(`attack 129: the address of the password must be the same, and as verified, with the code, on ${kind}`, async t => {
+    const store = await createStore(t)
+    const made = await start(t, {}, { store })
+    await registerAt(made)
+    await linkAt(made.browser, 'a', ADA_AT_A)
+    const { secret, userId } = await enrolAt(t, made.browser)
+    t.match(await made.app.auth.findUser({ userId }), { email: ADA.email, emailVerified: true }, 'by the word of the provider')
+    const [browser, accounts] = [new Browser(made.app), new Accounts(store)]
+    const finish = async () => answerOf(await browser.post('/auth/local/second-factor', { code: nextCode(t, secret) }))
+    /** What the provider reports at another sign-in. */
+    const report = async (email: string | null) => accounts.refreshIdentity({
+      provider: 'a', subject: 'ada-a', claims: { sub: 'ada-a', ...(email !== null && { email }) }, verifiedEmail: email
+    })
+
+    await waitAt(t, browser)
+    t.match(await report(null), { email: ADA.email, emailVerified: false })
+    t.strictSame(await finish(), [400, 'invalid_state'], 'no longer verified')
+    await report(ADA.email)
+    await waitAt(t, browser)
+    t.match(await report('ada@other.example'), { email: 'ada@other.example', emailVerified: true })
+    t.strictSame(await finish(), [400, 'invalid_state'], 'another address')
+    t.equal(await principalIn(browser), null)
+    await report(ADA.email)
+    await waitAt(t, browser)
+    t.strictSame(await finish(), [200], 'as it was')
+  })
+
   t.test(`attack 130: who reads a mailbox removes no factor of a user who has ever owned an address, on ${kind}`, async t => {
     const made = await start(t, {}, { store: await createStore(t) })
     await signInAt(made.browser, 'a', ADA_AT_A)
