@@ -56,7 +56,8 @@ async function startEverything (t: Test, baseUrl: string | undefined): Promise<F
   })
 }
 
-const anyText = (maxLength: number) => fc.oneof(fc.string({ unit: anyCharacter, maxLength }), fc.string({ unit: 'grapheme', maxLength }), fc.string({ maxLength }))
+const anyText = (maxLength: number) =>
+  fc.oneof(fc.string({ unit: anyCharacter, maxLength }), fc.string({ unit: 'grapheme', maxLength }), fc.string({ maxLength }))
 
 /** As far as Node takes it (RFC 9110 section 5.5): no controls but the tab, nothing beyond Latin-1. */
 const anyHeaderValue = fc.string({
