@@ -15,6 +15,7 @@ const VERSIONS = ['22', '26']
 /** Native modules, processes, Unicode, URLs and HTTP. */
 const RUNTIME = [
   'test/email.test.ts',
+  'test/factors/code-shape.test.ts',
   'test/http/redirects.test.ts',
   'test/start.test.ts',
   'test/passwords/*.test.ts',

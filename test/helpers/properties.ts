@@ -6,3 +6,18 @@ import { isThorough } from './thorough.js'
 export async function holds<T> (t: Test, property: fc.IRawProperty<T>, numRuns: number): Promise<void> {
   t.equal(await fc.asyncDefaultReportMessage(await fc.check(property, { numRuns: isThorough ? numRuns : Math.ceil(numRuns / 30) })), undefined)
 }
+
+const SURROGATES = { from: 0xd800, count: 0x800 }
+
+/**
+ * Any character of Unicode but half a surrogate pair, as the unit of a string. That of fast-check, `binary`, makes a
+ * table of all of them first, which takes longer than most properties.
+ */
+export const anyCharacter = fc.integer({ min: 0, max: 0x10ffff - SURROGATES.count }).map(
+  number => String.fromCodePoint(number < SURROGATES.from ? number : number + SURROGATES.count),
+  character => {
+    const code = typeof character === 'string' ? character.codePointAt(0) : undefined
+    if (code === undefined || String.fromCodePoint(code) !== character || /[\ud800-\udfff]/u.test(character)) throw new Error('not a character')
+    return code < SURROGATES.from ? code : code - SURROGATES.count
+  }
+)

@@ -38,10 +38,10 @@ class TalkativeSessionStore extends SlowSessionStore {
 /** What must not be seen, by what it is. */
 type Secrets = Map<string, string>
 
-/** The ways in which a text may have been written down. */
+/** The ways in which a text may have been written down, each once. */
 function spellings (secret: string): string[] {
   const json = JSON.stringify(secret).slice(1, -1)
-  return [
+  return [...new Set([
     secret,
     encodeURIComponent(secret),
     encodeURIComponent(secret).replaceAll('%20', '+'),
@@ -50,7 +50,7 @@ function spellings (secret: string): string[] {
     Buffer.from(secret).toString('base64').replace(/=+$/, ''),
     Buffer.from(secret).toString('base64url'),
     Buffer.from(secret).toString('hex')
-  ]
+  ])]
 }
 
 /** Which secrets a text holds, with a little of what is around the first of each. */
@@ -68,9 +68,9 @@ function around (text: string, index: number): string {
   return text.slice(Math.max(0, index - 80), index + 40)
 }
 
-/** Whatever an object shows of itself when it is printed, or written as JSON. */
+/** Whatever an object shows of itself when it is printed, or written as JSON. An application begins to repeat itself at depth 4. */
 function printed (value: unknown): string {
-  let text = inspect(value, { depth: 10, showHidden: true, maxArrayLength: null, maxStringLength: null })
+  let text = inspect(value, { depth: isThorough ? 10 : 7, showHidden: true, maxArrayLength: null, maxStringLength: null })
   try {
     text += JSON.stringify(value)
   } catch {

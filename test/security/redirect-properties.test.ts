@@ -5,7 +5,7 @@ import { redirectTarget, sameOriginPath, trustedUrl, withError } from '../../lib
 import { localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider } from '../helpers/own-provider.js'
-import { holds } from '../helpers/properties.js'
+import { anyCharacter, holds } from '../helpers/properties.js'
 import { foreignTargets, ownTargets } from '../helpers/redirect-targets.js'
 
 const ORIGIN = 'https://app.example'
@@ -30,7 +30,7 @@ const PIECES = [
 ]
 
 const piece = fc.constantFrom(...PIECES)
-const text = (maxLength: number) => fc.oneof(fc.string({ unit: 'binary', maxLength }), fc.string({ unit: 'grapheme', maxLength }))
+const text = (maxLength: number) => fc.oneof(fc.string({ unit: anyCharacter, maxLength }), fc.string({ unit: 'grapheme', maxLength }))
 const pieces = fc.array(fc.oneof({ weight: 4, arbitrary: piece }, text(3)), { maxLength: 12 }).map(parts => parts.join(''))
 const url = fc.webUrl({ validSchemes: ['http', 'https', 'ftp', 'ws', 'javascript', 'file'], withQueryParameters: true, withFragments: true })
 const known = fc.constantFrom(...[...ORIGINS, ...TRUSTED].flatMap(origin => [...foreignTargets(origin), ...ownTargets(origin).map(([target]) => target)]))

@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { Accounts } from '../../lib/accounts/accounts.js'
-import type { StoredSessions } from '../../lib/store/sessions.js'
 import { SqlAuthStore } from '../../lib/store/sql.js'
 import { emptyDatabase } from '../helpers/postgres.js'
-import { isSoon } from '../helpers/soon.js'
 import { postgresDatabase } from './database.js'
 
 const NOW = Date.now()
@@ -13,36 +11,48 @@ const USER_ID = '00000000-0000-4000-8000-00000000000a'
 const user = { userId: USER_ID, provider: 'dev', claims: { sub: 'ada' }, generation: 0, proofs: { at: NOW, methods: [] } }
 const USER = { ...user, email: null, emailVerified: false, name: null, claims: {}, link: { provider: 'dev', subject: 'ada', claims: { sub: 'ada' } } }
 
-async function writeSessions (sessions: StoredSessions, count: number): Promise<string[]> {
-  const ids = Array.from({ length: count }, () => randomUUID())
-  await Promise.all(ids.map(async idHash => {
-    const session = { idHash, user, data: null, userAgent: 'a browser', createdAt: NOW, expiresAt: NOW + HOUR_MS }
-    return sessions.insert(session, null)
-  }))
-  return ids
-}
+/** The columns that an index of the table reads: as a key, in an expression or in a condition. */
+const INDEXED = `
+  select distinct attname from pg_index join pg_attribute on attrelid = indrelid
+    where indrelid = 'svc_auth_sessions'::regclass and (attnum = any (indkey) or exists (
+      select from pg_depend where objid = indexrelid and refobjid = indrelid and refobjsubid = attnum
+    ))
+    order by attname`
 
-t.test('almost no update of a session on Postgres writes an index, whatever it changes', async t => {
+/**
+ * Postgres writes no index where an update changes none of these columns and the page has room (a heap-only
+ * update). Whether a page has room depends on what else the server does; test/schema/ has the fillfactor.
+ */
+t.test('no update of a session on Postgres changes a column that an index reads', async t => {
   const { target, query } = postgresDatabase(await emptyDatabase(t))
   const store = new SqlAuthStore(target)
+  t.teardown(() => store.close())
   await new Accounts(store).createUser(USER)
-  const ids = await writeSessions(store.sessions, 60)
+  const id = randomUUID()
+  await store.sessions.insert({ idHash: id, user, data: null, userAgent: 'a browser', createdAt: NOW, expiresAt: NOW + HOUR_MS }, null)
 
-  for (const id of ids) {
-    await store.sessions.update(id, { seenAt: NOW + 1 })
-    await store.sessions.update(id, { data: { members: { cart: ['apples'] } }, seenAt: NOW + 2, expiresAt: NOW + 2 * HOUR_MS })
-    await store.sessions.update(id, { user: { ...user, claims: { sub: 'ada', role: 'admin' } } })
-    await store.sessions.end(id, { now: NOW + 3, isSignOut: true })
+  const updates = [
+    () => store.sessions.update(id, { seenAt: NOW + 1 }),
+    () => store.sessions.update(id, { data: { members: { cart: ['apples'] } }, seenAt: NOW + 2, expiresAt: NOW + 2 * HOUR_MS }),
+    () => store.sessions.update(id, { user: { ...user, claims: { sub: 'ada', role: 'admin' }, generation: 1, proofs: { at: NOW + 2, methods: [] } } }),
+    () => store.sessions.end(id, { now: NOW + 3, isSignOut: true })
+  ]
+  const changed = new Set<string>()
+  for (const update of updates) {
+    const [before = {}] = await query('select * from svc_auth_sessions')
+    await update()
+    const [after = {}] = await query('select * from svc_auth_sessions')
+    for (const [column, value] of Object.entries(after)) if (JSON.stringify(value) !== JSON.stringify(before[column])) changed.add(column)
   }
-  // A server process tells what it has done when it ends, or later.
-  await store.close()
 
-  const counts = async (): Promise<unknown[]> => {
-    const [counted] = await query("select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = 'svc_auth_sessions'")
-    return Object.values(counted ?? {})
+  t.strictSame([...changed].sort(), ['claims', 'data', 'ended_at', 'expires_at', 'generation', 'proofs', 'seen_at', 'signed_out'])
+  const indexed = (await query(INDEXED)).map(({ attname }) => String(attname))
+  t.strictSame(indexed, ['id_hash', 'user_id'])
+  t.strictSame(indexed.filter(column => changed.has(column)), [])
+
+  for (const index of ['(seen_at)', "((claims ->> 'sub'))", '(id_hash) where ended_at is null']) {
+    await query(`create index added on svc_auth_sessions ${index}`)
+    t.ok((await query(INDEXED)).some(({ attname }) => changed.has(String(attname))), `an index on ${index} would be noticed`)
+    await query('drop index added')
   }
-  t.ok(await isSoon(async () => Number((await counts())[0]) === 4 * ids.length), 'all updates are counted')
-  const [updated, hot] = await counts()
-  // Beside other work on the server a page may have no room. With an index on one of the columns, a quarter would write it.
-  t.ok(Number(hot) >= 0.8 * Number(updated), `${hot} of ${updated} updates were heap-only`)
 })
