@@ -20,10 +20,7 @@ export interface MailSignIn {
   /** The user as they are now. */
   readonly user: User
   readonly links: readonly Link[]
-  /**
-   * `new`: the user was created. `first-proof`: they had never owned an address of the account, and
-   * what another person may have made was removed. `held`: nothing was written.
-   */
+  /** `first-proof`: what another person may have made was removed; `held`: nothing was written. */
   readonly as: 'known' | 'new' | 'first-proof' | 'held'
   /** The providers of the links that were removed. */
   readonly removed: readonly string[]

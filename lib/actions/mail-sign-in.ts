@@ -1,7 +1,8 @@
 /** Signing in by mail: a link for the browser that asked, and a code as the bridge from another. */
 import { randomInt, randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import { isBlocked } from '../accounts/account.js'
+import { type User, isBlocked } from '../accounts/account.js'
+import type { ProvenMailbox } from '../accounts/mail-sign-in.js'
 import { audit } from '../audit.js'
 import { digestOf } from '../base/digest.js'
 import { announceRevoke } from '../channel.js'
@@ -24,13 +25,9 @@ import { email } from '../web/password-forms.js'
 import { accepted, isChecked, remember, signedIn, token } from '../web/schema-parts.js'
 
 /** A sign-in by mail that waits in the session that asked for it. */
-export interface PendingMailSignIn {
+export interface PendingMailSignIn extends ProvenMailbox {
   /** What the token in the link names. */
   readonly id: string
-  /** In its canonical form. */
-  readonly email: string
-  /** The user who had the address; null for none. */
-  readonly user: { readonly userId: string, readonly generation: number } | null
   /** A keyed digest of the code; of no code where none was sent. */
   readonly code: string
   readonly remember: boolean
@@ -40,19 +37,15 @@ export interface PendingMailSignIn {
 /** How many codes one mail takes. */
 const MAX_ATTEMPTS = 5
 
-/** How many codes an address takes, in all browsers together: within so many milliseconds. */
+/** How many codes an address takes, in all browsers together, and within how many milliseconds. */
 const LIMITS = [{ max: 10, window: 15 * 60_000 }, { max: 20, window: DAY_MS }]
-
-/** The attempts of an address that are kept: one more than those that are allowed. */
-const MAX_KEPT = 21
 
 /** For stores without entries. */
 const entriesOfProcess = new MemoryEntries()
 
 /**
- * Sends a link and a code to an address. An address without an account gets them too, where users
- * may register. The session remembers what was asked for in any case, so that neither the answer
- * nor its time tells whether an account has the address.
+ * Sends a link and a code to an address, with an account or, where users may register, without. The
+ * session remembers the request in any case, so that the answer and its time tell nothing.
  */
 export const requestMail = form({
   path: '/local/mail-login',
@@ -95,8 +88,7 @@ export const requestMail = form({
 
 /**
  * Signs the owner of a mailbox in, by the code, or by the token of the link in the browser that
- * asked for it. Elsewhere the token is of no use, so that a program that opens and presses the
- * links in mails signs in nowhere and uses nothing.
+ * asked for it: a program that opens links in mails signs in nowhere and uses nothing.
  *
  * @see OWASP ASVS 6.5.1, 6.5.5, 6.6.2
  */
@@ -133,17 +125,9 @@ export const confirmMail = form({
 })
 
 /** The sign-in that a link or a code belongs to, and where it waits. */
-interface FoundSignIn {
-  readonly pending: PendingMailSignIn
-  readonly key: EntryKey
-}
+type FoundSignIn = { readonly pending: PendingMailSignIn, readonly key: EntryKey }
 
-/**
- * Checks a code. The attempt counts for the mail and for the address, whether or not it is right.
- *
- * @throws AuthError `invalid_code`; `invalid_state` without a mail and after five codes;
- * `rate_limited`
- */
+/** Checks a code, which counts for the mail and for the address, whether or not it is right. */
 async function checkCode (auth: AuthContext, request: FastifyRequest, text: string): Promise<FoundSignIn> {
   const code = normalCode(text)
   if (!/^[0-9]{6}$/.test(code)) throw new AuthError('invalid_code')
@@ -175,9 +159,8 @@ async function signInOwner (
   auth: AuthContext, { request, outbox }: Form<unknown>, { email, user: found, remember }: PendingMailSignIn
 ): Promise<Principal> {
   const newId = auth.local?.registration == null ? null : randomUUID()
-  const proven = await auth.accounts.signInByMail({ user: found, email }, {
-    newId, holds: user => mayNeedFactor(auth, user)
-  })
+  const holds = (user: User): boolean => mayNeedFactor(auth, user)
+  const proven = await auth.accounts.signInByMail({ user: found, email }, { newId, holds })
   if (proven === null) throw new AuthError('invalid_state')
   const { user, links, as, removed } = proven
   const { userId, claims } = user
@@ -198,15 +181,12 @@ async function signInOwner (
   })
 }
 
-/**
- * Counts a code for its address: no other mail, browser or process resets that.
- *
- * @throws AuthError `rate_limited`
- */
+/** Counts a code for its address: no other mail, browser or process resets that. */
 async function countAttempt (auth: AuthContext, email: string): Promise<void> {
   const entry = { hash: digestOf(randomUUID()), kind: MAIL_ATTEMPTS, owner: ownerOf(auth, email), content: {} }
-  // Before they are counted, so that of many at once no more than these pass.
-  await entriesOf(auth).put({ ...entry, startedAt: Date.now() }, MAX_KEPT)
+  // Before they are counted, so that of many at once no more than these pass. One is kept beyond
+  // the limit.
+  await entriesOf(auth).put({ ...entry, startedAt: Date.now() }, 21)
   if (await attemptsLeft(auth, email) < 0) throw new AuthError('rate_limited', { retryAfter: 15 * 60 })
 }
 

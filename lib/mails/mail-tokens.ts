@@ -35,7 +35,8 @@ const CLOCK_DIFFERENCE = 60
 /**
  * Issues and verifies the tokens in mails, so short that a link fits in one line of a text mail.
  * The keys are derived from the secrets, one for each kind, and sign nothing else: a token of one
- * kind is not one of another, none of the application is one of a mail, none of a mail signs in.
+ * kind is not one of another, none of the application is one of a mail. The token of a sign-in is
+ * worth nothing without the session that asked for it.
  */
 export class MailTokens {
   readonly #issuer: string

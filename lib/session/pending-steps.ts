@@ -42,7 +42,7 @@ export async function findEntry<Content> (
   return findEntryAt(request, keyOf(request.session.sessionId, kind, key))
 }
 
-/** As {@link findEntry}, also for an entry of another session, which the caller knows. */
+/** As {@link findEntry}, also for an entry of another session. */
 export async function findEntryAt<Content> (request: FastifyRequest, key: EntryKey): Promise<Content | null> {
   return contentOf(await sessionsOf(request).backend.entries.find(key))
 }
@@ -65,7 +65,7 @@ export async function takeEntry<Content> (
   return takeEntryAt(request, keyOf(request.session.sessionId, kind, key))
 }
 
-/** As {@link takeEntry}, also for an entry of another session, which the caller knows. */
+/** As {@link takeEntry}, also for an entry of another session. */
 export async function takeEntryAt<Content> (
   request: FastifyRequest, { hash, kind, owner }: EntryKey
 ): Promise<Content | null> {

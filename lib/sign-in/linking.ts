@@ -83,9 +83,9 @@ export async function writeHeld (
 ): Promise<User> {
   if (held === null) return user
   const written = held === 'mail'
-    ? await writeMailSignIn(accounts, user)
+    ? (await accounts.signInByMail({ user, email: String(user.email) }, { newId: null, holds: () => false }))?.user
     : await writeSignIn(accounts, { user, identity, joins: held === 'link' }, outbox)
-  if (written === null) throw new AuthError('invalid_state')
+  if (written == null) throw new AuthError('invalid_state')
   if (held === 'link') auditJoin(request, user, identity)
   return written
 }
@@ -104,11 +104,6 @@ async function writeSignIn (
   if (joins) outbox?.notice('identity-linked', user)
   tellOwner(noted, outbox)
   return noted.user
-}
-
-async function writeMailSignIn (accounts: Accounts, user: User): Promise<User | null> {
-  const proven = { user, email: user.email ?? '' }
-  return (await accounts.signInByMail(proven, { newId: null, holds: () => false }))?.user ?? null
 }
 
 /** Tells the owner of an address that a provider has moved the account to another one. */
